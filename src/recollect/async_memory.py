@@ -1,0 +1,83 @@
+"""`AsyncMemory`: the same verbs as `Memory`, awaitable, each made from the one implementation."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from recollect.memory import Memory
+from recollect.models.embedder import Embedder
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def _awaitable(
+    verb: Callable[Concatenate[Memory, Arguments], Result],
+) -> Callable[Concatenate[AsyncMemory, Arguments], Coroutine[Any, Any, Result]]:
+    @functools.wraps(verb)
+    async def call(
+        self: AsyncMemory, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        return await asyncio.to_thread(verb, self.memory, *args, **kwargs)
+
+    return call
+
+
+class AsyncMemory:
+    """A `Memory` whose verbs run in threads and are awaited.
+
+    Example:
+        async with AsyncMemory("./memories") as memory:
+            await memory.add("The staging key rotates on Mondays")
+    """
+
+    def __init__(  # noqa: PLR0913  the scope has five fields
+        self,
+        path: str | Path,
+        *,
+        org: str | None = None,
+        project: str | None = None,
+        agent: str | None = None,
+        user: str | None = None,
+        session: str | None = None,
+        embedder: Embedder | str | None = None,
+    ) -> None:
+        self.memory = Memory(
+            path,
+            org=org,
+            project=project,
+            agent=agent,
+            user=user,
+            session=session,
+            embedder=embedder,
+        )
+
+    add = _awaitable(Memory.add)
+    add_messages = _awaitable(Memory.add_messages)
+    add_many = _awaitable(Memory.add_many)
+    search = _awaitable(Memory.search)
+    get = _awaitable(Memory.get)
+    list = _awaitable(Memory.list)
+    count = _awaitable(Memory.count)
+    history = _awaitable(Memory.history)
+    update = _awaitable(Memory.update)
+    forget = _awaitable(Memory.forget)
+    health = _awaitable(Memory.health)
+    repair = _awaitable(Memory.repair)
+    close = _awaitable(Memory.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -1,0 +1,96 @@
+"""What all handles on one store share: the store, its writer, its snapshots, the embedder."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from recollect.errors import EmbedderMismatch, InvalidInput
+from recollect.models.embedder import Embedder
+from recollect.retrieval.snapshots import Snapshots
+from recollect.retrieval.terms import TERMS_VERSION
+from recollect.store.lance import LanceStore
+from recollect.store.store import SCHEMA_VERSION, Store, StoreIdentity
+from recollect.store.writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One open store in this process.
+
+    Attributes:
+        uri: Directory or Lance URI.
+        store, writer, snapshots, embedder: Its parts.
+    """
+
+    uri: str
+    store: Store
+    writer: Writer
+    snapshots: Snapshots
+    embedder: Embedder
+
+
+@dataclass(slots=True)
+class _Shared:
+    engine: Engine
+    handles: int
+
+
+_open: dict[str, _Shared] = {}
+_guard = threading.Lock()
+
+
+def acquire(path: str | Path, embedder: Embedder) -> Engine:
+    """Open the store at `path`, or join the handles that have it open already.
+
+    Raises:
+        InvalidInput: `path` is no directory.
+        EmbedderMismatch: The store was written with another embedder.
+    """
+    uri = _resolved(path)
+    with _guard:
+        shared = _open.get(uri)
+        if shared is None:
+            shared = _Shared(_opened(uri, embedder), 0)
+            _open[uri] = shared
+        else:
+            _check_embedder(uri, shared.engine.store, embedder)
+        shared.handles += 1
+        return shared.engine
+
+
+def release(engine: Engine) -> None:
+    """Give a handle back; with the last one the writer ends and the store is closed."""
+    with _guard:
+        shared = _open[engine.uri]
+        shared.handles -= 1
+        if shared.handles:
+            return
+        del _open[engine.uri]
+    engine.writer.close()
+    engine.store.close()
+
+
+def _opened(uri: str, embedder: Embedder) -> Engine:
+    identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, embedder.identity)
+    store = LanceStore.open(uri, identity)
+    _check_embedder(uri, store, embedder)
+    directory = None if "://" in uri else Path(uri)
+    return Engine(uri, store, Writer(store, directory), Snapshots(store), embedder)
+
+
+def _check_embedder(uri: str, store: Store, embedder: Embedder) -> None:
+    stored, given = store.identity.embedder, embedder.identity
+    if stored != given:
+        raise EmbedderMismatch(
+            f"{uri}: its vectors were made by {stored}, but it was opened with {given}. "
+            f"Open it with the embedder {stored.name!r}, or import the memories into a new store."
+        )
+
+
+def _resolved(path: str | Path) -> str:
+    if not isinstance(path, str | Path) or not str(path).strip():
+        raise InvalidInput("path", path, "names no store", "Give a directory or a Lance URI")
+    text = str(path)
+    return text if "://" in text else str(Path(text).expanduser().resolve())

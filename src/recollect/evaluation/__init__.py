@@ -1,0 +1,1 @@
+"""Measuring retrieval: benchmark loaders, measures, baselines, reports."""

@@ -1,0 +1,204 @@
+"""What `recollect eval` runs: load a benchmark, measure the systems, write the files asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recollect.errors import InvalidInput
+from recollect.evaluation.baselines import bm25_system, dense_system, mean_system, rrf_system
+from recollect.evaluation.beir import load_beir
+from recollect.evaluation.comparison import (
+    Comparison,
+    compare,
+    read_score_tables,
+    score_table,
+    write_reports,
+)
+from recollect.evaluation.conversation import load_conversation, load_multihop
+from recollect.evaluation.datasets import Dataset, EvaluationQuery
+from recollect.evaluation.locomo import load_locomo
+from recollect.evaluation.metrics import CONVERSATION_MEASURES, MULTIHOP_MEASURES, Measure
+from recollect.evaluation.report import Report
+from recollect.evaluation.retriever import RetrieverFactory
+from recollect.evaluation.runner import DEPTH, Progress, evaluate, silent
+from recollect.evaluation.trec import write_qrels, write_run
+from recollect.models.embedder import Embedder
+from recollect.types import SearchResult
+
+if TYPE_CHECKING:
+    from recollect.evaluation.product import Observer
+
+PRODUCT = "recollect"
+BASELINES = ("bm25", "dense", "mean", "rrf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How a benchmark is run and what is written.
+
+    Attributes:
+        systems: What to measure, in this order: `recollect`, `recollect:<preset>`, `bm25`,
+            `dense`, `mean` (z-scored mean of the last two) or `rrf`.
+        embedder: Embedder of all systems that need one; None takes the bundled one.
+        depth: How many passages each search asks for.
+        categories: Keep only questions of these categories; None keeps the protocol's.
+        json_file: Where the whole reports go; None writes none.
+        run_folder: Where TREC run files and qrels go; None writes none.
+        trace_file: Where the traces of the product go, a JSON line per search; None writes none.
+        progress: Is told how far things are.
+    """
+
+    systems: tuple[str, ...] = (PRODUCT,)
+    embedder: Embedder | None = None
+    depth: int = DEPTH
+    categories: tuple[str, ...] | None = None
+    json_file: Path | None = None
+    run_folder: Path | None = None
+    trace_file: Path | None = None
+    progress: Progress = silent
+
+
+_DEFAULTS = RunOptions()
+
+
+def run_locomo(file: Path, *, options: RunOptions = _DEFAULTS) -> tuple[Report, ...]:
+    """Measure on LoCoMo's own file; one report per system."""
+    _check_systems(options.systems)
+    dataset = load_locomo(file, categories=options.categories)
+    return _run(dataset, CONVERSATION_MEASURES, options)
+
+
+def run_conversation(folder: Path, *, options: RunOptions = _DEFAULTS) -> tuple[Report, ...]:
+    """Measure on a folder of the conversation form; one report per system."""
+    _check_systems(options.systems)
+    dataset = load_conversation(folder, categories=options.categories)
+    return _run(dataset, CONVERSATION_MEASURES, options)
+
+
+def run_beir(
+    folder: Path, *, split: str = "test", options: RunOptions = _DEFAULTS
+) -> tuple[Report, ...]:
+    """Measure on a folder of BEIR's form; one report per system."""
+    _check_systems(options.systems)
+    return _run(load_beir(folder, split=split), CONVERSATION_MEASURES, options)
+
+
+def run_multihop(folder: Path, *, options: RunOptions = _DEFAULTS) -> tuple[Report, ...]:
+    """Measure on a folder of the multi-hop form; one report per system."""
+    _check_systems(options.systems)
+    dataset = load_multihop(folder, categories=options.categories)
+    return _run(dataset, MULTIHOP_MEASURES, options)
+
+
+def compare_reports(reports: Sequence[Report]) -> tuple[Comparison, ...]:
+    """Compare the first report with every other one: how much the first is better."""
+    tables = [score_table(report) for report in reports]
+    return tuple(compare(other, tables[0]) for other in tables[1:])
+
+
+def compare_with_file(reports: Sequence[Report], file: Path) -> tuple[Comparison, ...]:
+    """Compare each report with the run of the same system in an earlier JSON file.
+
+    A system that the file lacks is compared with the file's first run.
+
+    Raises:
+        DatasetError: The file is no such file, or was measured on other queries.
+    """
+    earlier = read_score_tables(file)
+    by_system = {table.system: table for table in earlier}
+    return tuple(
+        compare(by_system.get(report.system, earlier[0]), score_table(report)) for report in reports
+    )
+
+
+def _run(
+    dataset: Dataset, measures: tuple[Measure, ...], options: RunOptions
+) -> tuple[Report, ...]:
+    if options.trace_file is not None:
+        options.trace_file.parent.mkdir(parents=True, exist_ok=True)
+        options.trace_file.unlink(missing_ok=True)
+    reports = []
+    for name in options.systems:
+        with _open_system(name, options) as system:
+            reports.append(
+                evaluate(
+                    dataset,
+                    system,
+                    measures=measures,
+                    depth=options.depth,
+                    progress=options.progress,
+                )
+            )
+    _write(tuple(reports), options)
+    return tuple(reports)
+
+
+def _write(reports: tuple[Report, ...], options: RunOptions) -> None:
+    if options.json_file is not None:
+        options.json_file.parent.mkdir(parents=True, exist_ok=True)
+        write_reports(reports, options.json_file)
+    if options.run_folder is not None:
+        options.run_folder.mkdir(parents=True, exist_ok=True)
+        dataset = reports[0].dataset
+        write_qrels(dataset, options.run_folder / f"{dataset.name}.qrels")
+        for report in reports:
+            file = f"{dataset.name}.{report.system.replace(':', '-')}.run"
+            write_run(report, options.run_folder / file)
+
+
+@contextmanager
+def _open_system(name: str, options: RunOptions) -> Iterator[RetrieverFactory]:
+    if name == "bm25":
+        yield bm25_system()
+        return
+    if name in BASELINES:
+        build = {"dense": dense_system, "mean": mean_system, "rrf": rrf_system}[name]
+        yield build(options.embedder or _bundled_embedder())
+        return
+    from recollect.evaluation.product import RecollectSystem
+
+    preset = name.partition(":")[2] or None
+    with (
+        _trace_writer(options.trace_file, system=name) as observer,
+        RecollectSystem(preset=preset, embedder=options.embedder, observer=observer) as product,
+    ):
+        yield product
+
+
+@contextmanager
+def _trace_writer(file: Path | None, *, system: str) -> Iterator[Observer | None]:
+    if file is None:
+        yield None
+        return
+    with file.open("a", encoding="utf-8") as stream:
+
+        def observe(query: EvaluationQuery, result: SearchResult) -> None:
+            row = {"system": system, "pool": query.pool, "query": query.id}
+            stream.write(json.dumps(row | {"trace": result.trace.to_dict()}, default=str) + "\n")
+
+        yield observe
+
+
+def _check_systems(systems: tuple[str, ...]) -> None:
+    for name in systems:
+        if name not in BASELINES and name.partition(":")[0] != PRODUCT:
+            raise InvalidInput(
+                "system",
+                name,
+                "there is no such system",
+                f"Take {PRODUCT}, {PRODUCT}:<preset> or one of {', '.join(BASELINES)}.",
+            )
+    if not systems:
+        raise InvalidInput("systems", systems, "nothing would be measured", "Name one.")
+
+
+def _bundled_embedder() -> Embedder:
+    from recollect.models.onnx_embedder import load_bundled
+
+    embedder: Embedder = load_bundled()
+    return embedder

@@ -1,0 +1,129 @@
+"""recollect itself behind the evaluation's door: one store, one project scope per pool."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+
+from recollect.errors import DatasetError
+from recollect.evaluation.datasets import EvaluationQuery, Passage
+from recollect.evaluation.retriever import Retriever, Scored, Setting
+from recollect.memory import Memory
+from recollect.models.embedder import Embedder
+from recollect.types import SearchResult
+
+Observer = Callable[[EvaluationQuery, SearchResult], None]
+"""Sees every search's whole result, with its trace."""
+
+_UNNAMED_POOL = "corpus"
+
+
+class RecollectSystem:
+    """A retriever factory over one new store in a temporary directory.
+
+    Use it in a `with` block: leaving it closes and deletes the store.
+    """
+
+    def __init__(
+        self,
+        *,
+        preset: str | None = None,
+        embedder: Embedder | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        """Say what is measured.
+
+        Args:
+            preset: Preset of every search; None takes the product's default.
+            embedder: Embedder of the store; None takes the bundled one.
+            observer: Is given every search's result.
+        """
+        self._preset = preset
+        self._embedder = embedder
+        self._observer = observer
+        self._resources = ExitStack()
+        self._directory: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """`recollect`, with the preset where one was named."""
+        return "recollect" if self._preset is None else f"recollect:{self._preset}"
+
+    @property
+    def configuration(self) -> Mapping[str, Setting]:
+        """Preset and embedder."""
+        embedder = None if self._embedder is None else str(self._embedder.identity)
+        return {"preset": self._preset or "default", "embedder": embedder or "bundled"}
+
+    def __enter__(self) -> RecollectSystem:
+        directory = tempfile.TemporaryDirectory(prefix="recollect-evaluation-")
+        self._directory = Path(self._resources.enter_context(directory))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._resources.close()
+
+    def retriever(self, pool: str, passages: Sequence[Passage], /) -> Retriever:
+        """Write a pool into a project scope of its own and give its retriever.
+
+        A query that does not say when it is asked is asked at the pool's newest moment, so that
+        figures do not change with the calendar.
+
+        Raises:
+            DatasetError: The store refused a passage.
+        """
+        if self._directory is None:
+            raise RuntimeError("RecollectSystem is used outside of its `with` block")
+        memory = self._resources.enter_context(
+            Memory(
+                self._directory / "store",
+                project=pool or _UNNAMED_POOL,
+                embedder=self._embedder,
+            )
+        )
+        report = memory.add_many(_records(passages))
+        if report.failed:
+            first = report.failed[0]
+            raise DatasetError(
+                f"pool {pool!r}: {len(report.failed)} passages were refused; the first is "
+                f"{first.id!r}: {first.field}: {first.message}"
+            )
+        newest = max((passage.at for passage in passages if passage.at), default=None)
+        return self._search(memory, newest)
+
+    def _search(self, memory: Memory, newest: datetime | None) -> Retriever:
+        def search(query: EvaluationQuery, k: int, /) -> list[Scored]:
+            result = memory.search(query.text, k=k, now=query.at or newest, preset=self._preset)
+            if self._observer is not None:
+                self._observer(query, result)
+            return [(hit.id, hit.score) for hit in result.hits]
+
+        return search
+
+
+def _records(passages: Sequence[Passage]) -> Iterator[dict[str, object]]:
+    for passage in passages:
+        # A text without a character cannot be a memory; such a passage is never found.
+        if passage.text.strip():
+            yield _record(passage)
+
+
+def _record(passage: Passage) -> dict[str, object]:
+    fields: dict[str, object | None] = {
+        "id": passage.id,
+        "text": passage.text,
+        "at": passage.at,
+        "producer": passage.speaker or None,
+        "session": passage.session,
+        "sequence": passage.sequence,
+    }
+    return {name: value for name, value in fields.items() if value is not None}

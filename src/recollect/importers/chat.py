@@ -1,0 +1,115 @@
+"""The part that the importers of chat exports share: messages of a conversation into records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+from recollect.errors import InvalidInput
+from recollect.importers.record import ImportedRecord, Readable, Unreadable
+from recollect.moments import to_utc
+from recollect.types import Scalar
+
+Role = Literal["user", "assistant"]
+_OTHER: dict[Role, Role] = {"user": "assistant", "assistant": "user"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One visible message of an export.
+
+    Attributes:
+        id: The product's id, unique within the conversation.
+        role: Who wrote it.
+        text: What was written, never blank.
+        at: When, in UTC; None where the export does not say.
+        metadata: Further facts, for example names of attached files.
+    """
+
+    id: str
+    role: Role
+    text: str
+    at: datetime | None
+    metadata: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatConversation:
+    """What an export says about a conversation as a whole.
+
+    Attributes:
+        id: The product's id of the conversation.
+        title: Its title, possibly empty.
+        at: When it began, in UTC, where the export says so.
+        source: The product: `chatgpt` or `claude`.
+        place: Where it was found, for people.
+    """
+
+    id: str
+    title: str
+    at: datetime | None
+    source: str
+    place: str
+
+
+def records_of(
+    conversation: ChatConversation, messages: Iterable[ChatMessage | Unreadable]
+) -> Iterator[Readable]:
+    """Turn the messages of one conversation, in order, into records.
+
+    A message without a moment takes that of the message before it, or else the conversation's.
+    """
+    latest = conversation.at
+    sequence = 0
+    for message in messages:
+        if isinstance(message, Unreadable):
+            yield message
+            continue
+        latest = message.at or latest
+        place = f"{conversation.place}, message {message.id}"
+        if latest is None:
+            reason = "neither the message nor its conversation says when it was. Add create_time."
+            yield Unreadable(place, "at", reason, message.text[:500])
+        else:
+            yield ImportedRecord(_fields(conversation, message, sequence, latest), place)
+        sequence += 1
+
+
+def _fields(
+    conversation: ChatConversation, message: ChatMessage, sequence: int, at: datetime
+) -> dict[str, object]:
+    title: dict[str, Scalar] = {"title": conversation.title} if conversation.title else {}
+    return {
+        "id": f"{conversation.id}/{message.id}",
+        "text": message.text,
+        "at": at,
+        "producer": message.role,
+        "produced_for": _OTHER[message.role],
+        "role": message.role,
+        "session": conversation.id,
+        "sequence": sequence,
+        "source": conversation.source,
+        "metadata": {**title, **message.metadata},
+    }
+
+
+def read_moment(value: object) -> datetime | None:
+    """Read a Unix time in seconds or an ISO 8601 text; None where it is missing or impossible."""
+    try:
+        if isinstance(value, str):
+            return to_utc(value, field="at")
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value, tz=UTC)
+    except (InvalidInput, ValueError, OverflowError, OSError):
+        return None
+    return None
+
+
+def file_names(files: object, key: str) -> str:
+    """Join the names of attached files, kept under `key`, into one text."""
+    if not isinstance(files, list):
+        return ""
+    names = [file.get(key) for file in files if isinstance(file, dict)]
+    return ", ".join(name for name in names if isinstance(name, str) and name)

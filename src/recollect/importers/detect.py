@@ -1,0 +1,141 @@
+"""Which format a file has: by its name, and by what is in it."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Literal, get_args
+
+from recollect.errors import InvalidInput
+from recollect.importers.json_stream import starts_as_json, top_level_keys
+from recollect.importers.source import conversation_files, numbered_lines, open_exports
+from recollect.importers.text import TEXT_SUFFIXES, text_files
+
+Format = Literal["locomo", "jsonl", "text", "chatgpt", "claude"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+Look = Format | Literal["other JSON", "binary data"]
+
+_BY_SUFFIX: dict[str, Format] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    **dict.fromkeys(TEXT_SUFFIXES, "text"),
+}
+_TELLING_KEYS: dict[str, Format] = {
+    "mapping": "chatgpt",
+    "chat_messages": "claude",
+    "conversation": "locomo",
+    "sample_id": "locomo",
+}
+_PROBED_LINES = 20
+
+
+def choose_format(path: Path, wanted: str | None) -> Format:
+    """Give the format to read a path in, having checked that it looks like it.
+
+    Args:
+        path: What the user wants to import.
+        wanted: The format that the user named; None finds it out.
+
+    Raises:
+        InvalidInput: The path is missing or empty, the format is unknown, cannot be found out, or
+            is not what the path looks like.
+    """
+    if wanted is not None and wanted not in FORMATS:
+        raise InvalidInput("format", wanted, "unknown format", f"Use one of {', '.join(FORMATS)}.")
+    _check_content(path)
+    look = look_of(path)
+    chosen = next((name for name in FORMATS if name == wanted), None) or _by_name(path, look)
+    if chosen is None:
+        raise InvalidInput(
+            "path",
+            str(path),
+            f"its format cannot be told; it looks like {look}",
+            _array_hint(look) or f"Name it with --format {'|'.join(FORMATS)}.",
+        )
+    _check_look(path, chosen, look)
+    return chosen
+
+
+def look_of(path: Path) -> Look:
+    """Say what a path looks like from its content alone."""
+    if path.is_dir() and not conversation_files(path):
+        return "text"
+    for _name, stream in open_exports(path):
+        return _look_of_stream(stream)
+    return "other JSON"
+
+
+def _check_content(path: Path) -> None:
+    if not path.exists():
+        raise InvalidInput("path", str(path), "no such file or folder", "Check the path.")
+    if path.is_dir() and not conversation_files(path) and not text_files(path):
+        suffixes = ", ".join(TEXT_SUFFIXES)
+        raise InvalidInput(
+            "path",
+            str(path),
+            f"the folder holds no {suffixes} file and no conversations.json",
+            "Give a folder of texts, an unpacked export, or a file.",
+        )
+    if path.is_file() and path.stat().st_size == 0:
+        raise InvalidInput("path", str(path), "the file is empty", "Give a file with content.")
+
+
+def _by_name(path: Path, look: Look) -> Format | None:
+    named = None if path.is_dir() else _BY_SUFFIX.get(path.suffix.lower())
+    return named or next((name for name in FORMATS if name == look), None)
+
+
+def _look_of_stream(stream: io.BufferedReader) -> Look:
+    if b"\0" in stream.peek(4096)[:4096]:
+        return "binary data"
+    if not (opening := starts_as_json(stream)):
+        return "text"
+    keys: set[str] = set()
+    for key in top_level_keys(stream):
+        if key in _TELLING_KEYS:
+            return _TELLING_KEYS[key]
+        keys.add(key)
+    return "jsonl" if opening == "{" and "text" in keys else "other JSON"
+
+
+def _check_look(path: Path, chosen: Format, look: Look) -> None:
+    if look == chosen:
+        return
+    exports = set(_TELLING_KEYS.values())
+    agrees = look not in exports and (
+        (chosen == "text" and look != "binary data") or (chosen == "jsonl" and _has_json_line(path))
+    )
+    if not agrees:
+        raise InvalidInput(
+            "path",
+            str(path),
+            f"not in the format {chosen}: it looks like {look}",
+            f"Use --format {look}." if look in FORMATS else _array_hint(look) or "Check the file.",
+        )
+
+
+def _array_hint(look: Look) -> str:
+    if look != "other JSON":
+        return ""
+    return "Records of your own go one JSON object per line (--format jsonl)."
+
+
+def _has_json_line(path: Path) -> bool:
+    probed = 0
+    for _number, line in numbered_lines(path) if path.is_file() else ():
+        if line is None or not line.strip():
+            continue
+        if _is_json_object(line):
+            return True
+        probed += 1
+        if probed == _PROBED_LINES:
+            return False
+    return False
+
+
+def _is_json_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,199 @@
+"""Writing memories: check, skip what is there, embed, append durably, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from recollect.engine import Engine
+from recollect.errors import InvalidInput
+from recollect.models.embedder import FloatMatrix
+from recollect.moments import now_utc, to_microseconds
+from recollect.records import Draft, draft
+from recollect.retrieval.terms import passage_terms
+from recollect.scope import Scope
+from recollect.store.scopes import owner_of
+from recollect.store.store import StoredMemory
+from recollect.types import Failure, WriteReport
+
+BATCH = 256
+# Checking beforehand saves embedding what is there; for a few records embedding is cheaper.
+_WORTH_CHECKING = 8
+
+Progress = Callable[[WriteReport], None]
+Identity = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    draft: Draft
+    terms: np.ndarray[Any, np.dtype[np.uint32]]
+    vectors: FloatMatrix
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one commit did.
+
+    Attributes:
+        added: How many memories were new.
+        ids: Id of each memory in order, that of the one already there where it was not new.
+    """
+
+    added: int
+    ids: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Counts while a batch job runs."""
+
+    added: int = 0
+    skipped: int = 0
+    failed: list[Failure] = field(default_factory=list)
+
+    def report(self) -> WriteReport:
+        return WriteReport(self.added, self.skipped, list(self.failed))
+
+
+def add_all(
+    engine: Engine,
+    scope: Scope,
+    records: Iterable[Mapping[str, Any]],
+    *,
+    on_progress: Progress | None = None,
+) -> WriteReport:
+    """Write records in batches; while one is appended, the next is embedded.
+
+    At most two batches are in memory at a time.
+    """
+    tally = _Tally()
+    pending: Future[Outcome] | None = None
+    pending_size = 0
+    for batch in _batches(_drafts(records, scope, tally)):
+        fresh = _without_present(engine, scope, batch) if len(batch) > _WORTH_CHECKING else batch
+        tally.skipped += len(batch) - len(fresh)
+        prepared = prepare(engine, fresh)
+        _settle(tally, pending, pending_size)
+        pending, pending_size = submit(engine, scope, prepared), len(prepared)
+        if on_progress is not None:
+            on_progress(tally.report())
+    _settle(tally, pending, pending_size)
+    if on_progress is not None:
+        on_progress(tally.report())
+    return tally.report()
+
+
+def add_drafts(engine: Engine, scope: Scope, drafts: list[Draft]) -> WriteReport:
+    """Write drafts in one commit; the report's ids are theirs, in order."""
+    prepared = prepare(engine, drafts)
+    outcome = submit(engine, scope, prepared).result()
+    return WriteReport(outcome.added, len(drafts) - outcome.added, [], outcome.ids)
+
+
+def prepare(engine: Engine, drafts: list[Draft]) -> list[Prepared]:
+    """Embed and split into terms."""
+    windows = [_windows(engine, entry) for entry in drafts]
+    vectors = engine.embedder.encode([text for texts in windows for text in texts])
+    ends = np.cumsum([len(texts) for texts in windows])
+    parts = np.split(vectors, ends[:-1]) if drafts else []
+    return [
+        Prepared(entry, passage_terms(entry.record.indexed_text), part)
+        for entry, part in zip(drafts, parts, strict=True)
+    ]
+
+
+def submit(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Future[Outcome]:
+    """Queue one commit; its result says how many of the memories were new."""
+    return engine.writer.submit(lambda: _append(engine, scope, prepared))
+
+
+def stored(prepared: Prepared, key: int) -> StoredMemory:
+    """A prepared memory as the row with that key."""
+    entry = prepared.draft
+    return StoredMemory(
+        key, entry.record, entry.thread, prepared.terms, prepared.vectors, entry.fingerprint
+    )
+
+
+def _append(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Outcome:
+    engine.store.version()
+    present = _present_ids(engine, scope, [entry.draft for entry in prepared])
+    new: list[Prepared] = []
+    ids: list[str] = []
+    for entry in prepared:
+        identity = _identity(entry.draft)
+        if identity not in present:
+            present[identity] = entry.draft.record.id
+            new.append(entry)
+        ids.append(present[identity])
+    if new:
+        first = engine.writer.next_key()
+        rows = [stored(entry, first + place) for place, entry in enumerate(new)]
+        engine.store.append(rows)
+        engine.writer.note_keys(rows[-1].key)
+    return Outcome(len(new), tuple(ids))
+
+
+def _without_present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Draft]:
+    """The drafts that are not stored yet, each once."""
+    seen = set(_present_ids(engine, scope, drafts))
+    fresh: list[Draft] = []
+    for entry in drafts:
+        if _identity(entry) not in seen:
+            seen.add(_identity(entry))
+            fresh.append(entry)
+    return fresh
+
+
+def _present_ids(engine: Engine, scope: Scope, drafts: list[Draft]) -> dict[Identity, str]:
+    """Identities of the drafts that are stored, with their ids; expired ones do not count."""
+    ids = [entry.record.id for entry in drafts if entry.fingerprint is None]
+    fingerprints = [entry.fingerprint for entry in drafts if entry.fingerprint is not None]
+    found = engine.store.present(scope.own_predicate(), ids, fingerprints) if drafts else []
+    now = to_microseconds(now_utc())
+    return {
+        (*entry.owner, name): entry.id
+        for entry in found
+        if entry.expires_at > now
+        for name in (entry.id, entry.fingerprint)
+    }
+
+
+def _identity(entry: Draft) -> Identity:
+    return (*owner_of(entry.record), entry.fingerprint or entry.record.id)
+
+
+def _drafts(
+    records: Iterable[Mapping[str, Any]], scope: Scope, tally: _Tally
+) -> Iterator[Draft]:
+    for index, given in enumerate(records):
+        try:
+            yield draft(given, scope=scope, now=now_utc())
+        except InvalidInput as error:
+            name = given.get("id") if isinstance(given, Mapping) else None
+            shown = name if isinstance(name, str) else None
+            tally.failed.append(Failure(index, shown, error.field, str(error)))
+
+
+def _batches(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
+    while batch := list(islice(drafts, BATCH)):
+        yield batch
+
+
+def _settle(tally: _Tally, pending: Future[Outcome] | None, size: int) -> None:
+    if pending is not None:
+        outcome = pending.result()
+        tally.added += outcome.added
+        tally.skipped += size - outcome.added
+
+
+def _windows(engine: Engine, entry: Draft) -> list[str]:
+    record = entry.record
+    prefix = f"{record.producer}: " if record.producer else ""
+    return engine.embedder.windows(record.text, prefix=prefix)

@@ -1,0 +1,269 @@
+"""`Memory`: what a user holds. A store, bound to a scope, with one verb per idea."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from recollect import engine, forgetting, ingest, reading, revision, searching
+from recollect.conversation import message_drafts
+from recollect.errors import InvalidInput, StoreClosed
+from recollect.filters.tree import Filter
+from recollect.models.embedder import Embedder
+from recollect.models.loading import load_embedder
+from recollect.moments import now_utc, to_utc
+from recollect.records import draft
+from recollect.scope import Scope
+from recollect.store.store import Order, StoreHealth
+from recollect.types import MemoryRecord, MemoryType, Scalar, SearchResult, WriteReport
+
+
+class Memory:
+    """The memories of one scope, in an embedded store.
+
+    Any number of handles, of any scope, may have one path open, in any number of threads; they
+    share one writer. Other processes may read and write the same directory. Close a handle, or
+    use it in a `with` block, to end its background work.
+
+    Args:
+        path: A directory, or any Lance URI (`s3://`, `gs://`, `az://`).
+        org, project, agent, user, session: The scope: a bound field is filled into what is
+            written and required of what is read; an unbound one is no restriction.
+        embedder: An `Embedder`, or what `load_embedder` takes; None for the bundled model.
+
+    Raises:
+        InvalidInput: The path or a scope field cannot be used.
+        EmbedderMismatch: The store was written with another embedder.
+        StoreError: The store cannot be opened or made.
+    """
+
+    def __init__(  # noqa: PLR0913  the scope has five fields
+        self,
+        path: str | Path,
+        *,
+        org: str | None = None,
+        project: str | None = None,
+        agent: str | None = None,
+        user: str | None = None,
+        session: str | None = None,
+        embedder: Embedder | str | None = None,
+    ) -> None:
+        self.scope = Scope(org=org, project=project, agent=agent, user=user, session=session)
+        chosen = load_embedder(embedder) if embedder is None or isinstance(embedder, str) else embedder
+        self._shared: engine.Engine | None = engine.acquire(path, chosen)
+
+    def add(  # noqa: PLR0913  a memory's fields
+        self,
+        text: str,
+        *,
+        id: str | None = None,  # noqa: A002  the field's name everywhere else
+        at: str | datetime | None = None,
+        producer: str | None = None,
+        produced_for: str | None = None,
+        role: str | None = None,
+        session: str | None = None,
+        sequence: int | None = None,
+        pool: str | None = None,
+        type: MemoryType | None = None,  # noqa: A002  likewise
+        importance: float | None = None,
+        expires_at: str | datetime | None = None,
+        source: str | None = None,
+        metadata: Mapping[str, Scalar] | None = None,
+    ) -> WriteReport:
+        """Remember one text; on return it is durable.
+
+        With an `id` the id alone decides whether it is there already; without one its scope,
+        producer, text, `at`, session and sequence, as given.
+
+        Returns:
+            A report with `added` 1 or `skipped` 1, and the memory's id in `ids`.
+
+        Raises:
+            InvalidInput: A field cannot be stored; nothing was written.
+        """
+        given = {name: value for name, value in locals().items() if name not in ("self",)}
+        entry = draft(given, scope=self.scope, now=now_utc())
+        return ingest.add_drafts(self._engine, self.scope, [entry])
+
+    def add_messages(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        session: str | None = None,
+        pool: str | None = None,
+    ) -> WriteReport:
+        """Remember chat messages, `[{"role": …, "content": …, …}]`, in order and in one commit.
+
+        `content` is the text, `role` also the producer where none is given, and every other key a
+        field of a memory. Repeating the same call adds nothing.
+
+        Raises:
+            InvalidInput: A message cannot be stored; nothing was written.
+        """
+        drafts = message_drafts(messages, scope=self.scope, session=session, pool=pool)
+        return ingest.add_drafts(self._engine, self.scope, drafts)
+
+    def add_many(
+        self,
+        records: Iterable[Mapping[str, Any]],
+        *,
+        on_progress: ingest.Progress | None = None,
+    ) -> WriteReport:
+        """Remember any number of records, streaming, in bounded memory.
+
+        Args:
+            records: Dicts with the field names of `MemoryRecord`.
+            on_progress: Called with the report so far after every batch.
+
+        Returns:
+            How many were added and skipped, and each that failed with its reason. What is
+            counted as added is durable, also when a later batch raises.
+        """
+        return ingest.add_all(self._engine, self.scope, records, on_progress=on_progress)
+
+    def search(  # noqa: PLR0913  a search's settings
+        self,
+        query: str,
+        *,
+        k: int = 10,
+        now: str | datetime | None = None,
+        pools: Sequence[str] | None = None,
+        filter: str | Filter | None = None,  # noqa: A002  the field's standard term
+        min_score: float | None = None,
+        preset: str | None = None,
+    ) -> SearchResult:
+        """Find the memories that answer a query; the empty query lists the newest.
+
+        Args:
+            query: A question or some words.
+            k: How many hits, 1 to 1,000; so many come whenever the scope holds them and there
+                is no `min_score`.
+            now: The moment it is asked; None for the current one.
+            pools: Only these pools; None for all that the scope sees.
+            filter: A condition in the filter grammar, or a tree from `recollect.filters.tree`.
+            min_score: Only hits of at least this probability; with none, the result is empty
+                and `abstained`.
+            preset: Name of a pipeline; None for the default.
+
+        Raises:
+            InvalidInput: An argument cannot be used.
+        """
+        asked = searching.Question(
+            query=query,
+            k=k,
+            now=now_utc() if now is None else to_utc(now, field="now"),
+            pools=pools,
+            filter=reading.condition(filter),
+            min_score=min_score,
+            preset=preset,
+        )
+        return searching.search(self._engine, self.scope, asked)
+
+    def get(self, id: str) -> MemoryRecord:  # noqa: A002  the field's name everywhere else
+        """Read one memory by its id.
+
+        Raises:
+            MemoryNotFound: There is none in this scope.
+            InvalidInput: Several wider scopes within this one use that id.
+        """
+        return reading.get(self._engine, self.scope, id)
+
+    def list(
+        self,
+        *,
+        filter: str | Filter | None = None,  # noqa: A002  the field's standard term
+        limit: int = 100,
+        offset: int = 0,
+        order: Order = "newest",
+    ) -> list[MemoryRecord]:
+        """Read memories in order, `limit` of them after the first `offset`."""
+        page = reading.Page(limit=limit, offset=offset, order=order)
+        return reading.list_memories(self._engine, self.scope, reading.condition(filter), page)
+
+    def count(self, *, filter: str | Filter | None = None) -> int:  # noqa: A002  likewise
+        """How many memories the scope holds."""
+        return reading.count(self._engine, self.scope, reading.condition(filter))
+
+    def history(self, id: str) -> list[MemoryRecord]:  # noqa: A002  likewise
+        """The memory and the versions it replaced, newest first."""
+        return reading.history(self._engine, self.scope, id)
+
+    def update(  # noqa: PLR0913  a memory's fields
+        self,
+        id: str,  # noqa: A002  the field's name everywhere else
+        *,
+        text: str | None = None,
+        at: str | datetime | None = None,
+        type: MemoryType | None = None,  # noqa: A002  likewise
+        importance: float | None = None,
+        expires_at: str | datetime | None = None,
+        metadata: Mapping[str, Scalar] | None = None,
+    ) -> MemoryRecord:
+        """Replace fields of a memory; the earlier version is kept as history.
+
+        The memory keeps its id; the earlier version gets one of its own, named by `supersedes`.
+
+        Raises:
+            MemoryNotFound: There is none with that id in this scope.
+            InvalidInput: Nothing to change, or a value that cannot be stored.
+        """
+        given = {name: value for name, value in locals().items() if name not in ("self", "id")}
+        changes = {name: value for name, value in given.items() if value is not None}
+        return revision.update(self._engine, self.scope, id, changes)
+
+    def forget(
+        self,
+        id: str | None = None,  # noqa: A002  the field's name everywhere else
+        *,
+        filter: str | Filter | None = None,  # noqa: A002  likewise
+        purge: bool = False,
+    ) -> int:
+        """Forget one memory by its id, or all that match a filter; returns how many.
+
+        They are hidden at once, with their history. With `purge` the data files are rewritten
+        so that no byte of them is left on disk, which takes seconds for each gigabyte.
+
+        Raises:
+            MemoryNotFound: There is none with that id in this scope.
+            InvalidInput: Neither an id nor a filter was given, or both.
+        """
+        if (id is None) == (filter is None):
+            raise InvalidInput("id", id, "give an id or a filter, not both", "Name what to forget")
+        forget = forgetting.purge if purge else forgetting.hide
+        if id is not None:
+            return forget(self._engine, self.scope, forgetting.by_id(self._engine, self.scope, id))
+        return forget(self._engine, self.scope, reading.condition(filter))
+
+    def health(self) -> StoreHealth:
+        """The state of the whole store, all scopes together, as `recollect doctor` reports it."""
+        return self._engine.store.health()
+
+    def repair(self) -> None:
+        """Merge files, drop old versions and rebuild indexes now."""
+        self._engine.writer.submit(self._engine.store.repair).result()
+
+    def close(self) -> None:
+        """End the handle; the last one on a store ends its background work."""
+        if self._shared is not None:
+            shared, self._shared = self._shared, None
+            engine.release(shared)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def _engine(self) -> engine.Engine:
+        if self._shared is None:
+            raise StoreClosed("This handle was closed. Open the store again.")
+        return self._shared

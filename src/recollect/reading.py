@@ -1,0 +1,113 @@
+"""Reading without ranking: get, list, count, history, always within the scope."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+from recollect.engine import Engine
+from recollect.errors import FilterError, InvalidInput, MemoryNotFound
+from recollect.filters.check import check_filter
+from recollect.filters.grammar import parse_filter
+from recollect.filters.tree import And, Comparison, Field, Filter, IsNull, Or
+from recollect.moments import now_utc
+from recollect.scope import Scope
+from recollect.store.store import CURRENT, Order
+from recollect.types import MemoryRecord
+
+EVERYTHING: Filter = And(())
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which part of a list: `limit` memories after the first `offset`, in this order."""
+
+    limit: int
+    offset: int
+    order: Order
+
+    def __post_init__(self) -> None:
+        for name, least in (("limit", 1), ("offset", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InvalidInput(name, value, "is out of range", f"Give at least {least}")
+        if self.order not in get_args(Order):
+            choices = ", ".join(get_args(Order))
+            raise InvalidInput("order", self.order, "no such order", f"Choose one of {choices}")
+
+
+def condition(given: str | Filter | None) -> Filter:
+    """A caller's filter, parsed or checked; None lets everything through.
+
+    Raises:
+        FilterError: It cannot be read.
+    """
+    if given is None:
+        return EVERYTHING
+    if isinstance(given, str):
+        return parse_filter(given)
+    if not isinstance(given, Filter):
+        raise FilterError("filter", given, "is no filter", "Give text or a tree of filters.tree")
+    return check_filter(given)
+
+
+def in_view(scope: Scope, narrower: Filter) -> Filter:
+    """The scope's current, unexpired memories that match `narrower`."""
+    return And((scope.predicate(), CURRENT, _unexpired(), narrower))
+
+
+def get(engine: Engine, scope: Scope, memory_id: str) -> MemoryRecord:
+    """Read one memory by its id; history can be read by the ids of its versions."""
+    found = _with_id(engine, scope, memory_id)
+    if not found:
+        raise MemoryNotFound(memory_id)
+    if len(found) > 1:
+        raise InvalidInput(
+            "id",
+            memory_id,
+            f"{len(found)} narrower scopes within this one use it",
+            "Bind the agent, user or session that is meant",
+        )
+    return found[0]
+
+
+def list_memories(
+    engine: Engine, scope: Scope, narrower: Filter, page: Page
+) -> list[MemoryRecord]:
+    """Read one page of the scope's memories."""
+    engine.store.version()
+    return engine.store.select(
+        in_view(scope, narrower), order=page.order, limit=page.limit, offset=page.offset
+    )
+
+
+def count(engine: Engine, scope: Scope, narrower: Filter) -> int:
+    """How many memories there are to find."""
+    engine.store.version()
+    return engine.store.count(in_view(scope, narrower))
+
+
+def history(engine: Engine, scope: Scope, memory_id: str) -> list[MemoryRecord]:
+    """The memory and its earlier versions, newest first."""
+    versions = [get(engine, scope, memory_id)]
+    while (earlier := versions[-1].supersedes) is not None:
+        found = _with_id(engine, scope, earlier)
+        if not found:
+            break
+        versions.append(found[0])
+    return versions
+
+
+def _with_id(engine: Engine, scope: Scope, memory_id: str) -> list[MemoryRecord]:
+    if not isinstance(memory_id, str) or not memory_id:
+        raise InvalidInput("id", memory_id, "an id is non-empty text", "Give the memory's id")
+    engine.store.version()
+    named = Comparison(Field("id"), "eq", memory_id)
+    check_filter(named)
+    where = And((scope.predicate(), _unexpired(), named))
+    return engine.store.select(where, order="newest")
+
+
+def _unexpired() -> Filter:
+    expiry = Field("expires_at")
+    return Or((IsNull(expiry), Comparison(expiry, "gt", now_utc())))

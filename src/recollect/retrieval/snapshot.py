@@ -1,0 +1,62 @@
+"""What ranking needs of one scope, held in memory: immutable, made anew when the store moves on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.retrieval.dense import DenseArm
+from recollect.retrieval.lexical import LexicalIndex
+from recollect.retrieval.neighbours import Neighbours
+from recollect.store.store import ScopeColumns
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeSnapshot:
+    """The current memories of one scope at one version of the store.
+
+    Rows are numbered 0 … len-1 in the order of their keys.
+
+    Attributes:
+        version: The store's version that this was read at.
+        columns: The ranking columns, by row.
+        lexical: BM25 over these rows alone.
+        neighbours: Previous and next row in the same session.
+        dense: Vectors of these rows.
+    """
+
+    version: int
+    columns: ScopeColumns
+    lexical: LexicalIndex
+    neighbours: Neighbours
+    dense: DenseArm
+
+    def __len__(self) -> int:
+        return len(self.columns.key)
+
+    def alive(self, now: int) -> NDArray[np.bool_]:
+        """Which rows have not expired at `now` (microseconds since 1970)."""
+        return np.asarray(self.columns.expires_at > now)
+
+
+def joined(earlier: ScopeColumns, later: ScopeColumns) -> ScopeColumns:
+    """The rows of both, in order."""
+    return ScopeColumns(
+        **{
+            name: np.concatenate([getattr(earlier, name), getattr(later, name)])
+            for name in ScopeColumns.__slots__
+        }
+    )
+
+
+def kept(columns: ScopeColumns, rows: NDArray[np.bool_]) -> ScopeColumns:
+    """Only the marked rows."""
+    terms = columns.terms[np.repeat(rows, columns.term_counts)]
+    chosen = {
+        name: getattr(columns, name)[rows] for name in ScopeColumns.__slots__ if name != "terms"
+    }
+    return ScopeColumns(terms=terms, **chosen)

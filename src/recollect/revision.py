@@ -1,0 +1,81 @@
+"""Changing a memory: a new version takes its place and its id, the earlier one becomes history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from recollect.engine import Engine
+from recollect.errors import InvalidInput
+from recollect.filters.tree import And, Comparison, Field
+from recollect.ingest import prepare, stored
+from recollect.moments import now_utc
+from recollect.reading import get
+from recollect.records import draft
+from recollect.scope import SCOPE_FIELDS, Scope
+from recollect.store.store import CURRENT
+from recollect.types import MemoryRecord
+
+_KEPT = (
+    *SCOPE_FIELDS,
+    *"id text at expires_at pool type importance producer produced_for role sequence".split(),
+    *"parent_id path heading lines source metadata".split(),
+)
+
+
+def update(
+    engine: Engine, scope: Scope, memory_id: str, changes: Mapping[str, Any]
+) -> MemoryRecord:
+    """Write a new version with some fields changed, in one commit with refiling the old one."""
+    if not changes:
+        raise InvalidInput("changes", changes, "nothing to change", "Give at least one field")
+    before = get(engine, scope, memory_id)
+    if before.superseded_by is not None:
+        raise InvalidInput(
+            "id", memory_id, "is an earlier version", f"Update {before.superseded_by!r} instead"
+        )
+    # Checked and embedded before the lock is taken, written within it.
+    entry = draft({**_fields(before), **changes}, scope=Scope(), now=now_utc())
+    prepared = prepare(engine, [entry])[0]
+
+    def write() -> MemoryRecord:
+        owner = Scope(**{name: getattr(before, name) for name in SCOPE_FIELDS})
+        where = And(
+            (owner.own_predicate(), CURRENT, Comparison(Field("id"), "eq", memory_id))
+        )
+        engine.store.version()
+        keys = engine.store.keys(where)
+        if len(keys) == 0:
+            get(engine, scope, memory_id)
+        current = engine.store.fetch([int(keys[0])])[int(keys[0])]
+        version_id = _free_version_id(engine, owner, current)
+        history = replace(current, id=version_id, superseded_by=memory_id)
+        key = engine.writer.next_key()
+        successor = stored(prepared, key)
+        record = replace(successor.record, supersedes=version_id)
+        engine.store.supersede(int(keys[0]), history, replace(successor, record=record))
+        engine.writer.note_keys(key)
+        return record
+
+    return engine.writer.submit(write).result()
+
+
+def _fields(record: MemoryRecord) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in _KEPT}
+
+
+def _free_version_id(engine: Engine, owner: Scope, current: MemoryRecord) -> str:
+    """`id~1`, `id~2`, …: the first that no memory of the scope has."""
+    number = 1 if current.supersedes is None else _number(current.supersedes) + 1
+    while True:
+        name = f"{current.id}~{number}"
+        named = Comparison(Field("id"), "eq", name)
+        if engine.store.count(And((owner.own_predicate(), named))) == 0:
+            return name
+        number += 1
+
+
+def _number(version_id: str) -> int:
+    tail = version_id.rpartition("~")[2]
+    return int(tail) if tail.isdigit() else 0

@@ -1,0 +1,204 @@
+"""The reference store: everything in a dict, nothing on disk. It defines what the others mean."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.filters.evaluate import matches
+from recollect.filters.tree import And, Filter
+from recollect.moments import to_microseconds
+from recollect.store.scopes import orphaned_scopes, owner_of
+from recollect.store.store import (
+    CURRENT,
+    NEVER,
+    IntArray,
+    KeyedScores,
+    KeyedVectors,
+    Order,
+    Presence,
+    ScopeColumns,
+    StoredMemory,
+    StoreHealth,
+    StoreIdentity,
+)
+from recollect.types import MemoryRecord
+
+
+class InMemoryStore:
+    """Keeps rows in a dict by key; the semantics that `StoreContract` holds every store to."""
+
+    def __init__(self, identity: StoreIdentity) -> None:
+        self._identity = identity
+        self._rows: dict[int, StoredMemory] = {}
+        self._version = 1
+        self._highest_key = 0
+        self._lock = threading.RLock()
+
+    @property
+    def identity(self) -> StoreIdentity:
+        """What the store was made with."""
+        return self._identity
+
+    def version(self) -> int:
+        """Number of commits so far."""
+        return self._version
+
+    def highest_key(self) -> int:
+        """The largest key written so far."""
+        return self._highest_key
+
+    def append(self, memories: Sequence[StoredMemory]) -> None:
+        """Write new rows."""
+        with self._lock:
+            self._rows.update({memory.key: memory for memory in memories})
+            self._highest_key = max([self._highest_key, *(memory.key for memory in memories)])
+            self._version += 1
+
+    def supersede(self, key: int, history: MemoryRecord, successor: StoredMemory) -> None:
+        """Refile one row as history and write its successor."""
+        with self._lock:
+            self._rows[key] = replace(self._rows[key], record=history)
+            self.append([successor])
+
+    def delete(self, keys: Sequence[int]) -> None:
+        """Drop these rows."""
+        with self._lock:
+            for key in keys:
+                self._rows.pop(key, None)
+            self._version += 1
+
+    def purge(self) -> None:
+        """Nothing is left behind by a deletion in memory."""
+
+    def select(
+        self, where: Filter, *, order: Order, limit: int | None = None, offset: int = 0
+    ) -> list[MemoryRecord]:
+        """Read whole memories."""
+        rows = self._matching(where)
+        if order == "newest":
+            rows.sort(key=lambda memory: (memory.record.at, memory.key), reverse=True)
+        elif order == "oldest":
+            rows.sort(key=lambda memory: (memory.record.at, memory.key))
+        end = None if limit is None else offset + limit
+        return [memory.record for memory in rows[offset:end]]
+
+    def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
+        """Read whole memories by key."""
+        with self._lock:
+            return {key: self._rows[key].record for key in keys if key in self._rows}
+
+    def present(
+        self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
+    ) -> list[Presence]:
+        """Which of these are stored among the matching memories."""
+        return [
+            Presence(
+                memory.key,
+                memory.record.id,
+                memory.fingerprint,
+                owner_of(memory.record),
+                to_microseconds(memory.record.expires_at) if memory.record.expires_at else NEVER,
+            )
+            for memory in self._matching(where)
+            if memory.record.id in ids
+            or (memory.fingerprint is not None and memory.fingerprint in fingerprints)
+        ]
+
+    def keys(self, where: Filter) -> IntArray:
+        """Keys of the matching memories."""
+        return np.array([memory.key for memory in self._matching(where)], np.int64)
+
+    def count(self, where: Filter) -> int:
+        """How many memories match."""
+        return len(self._matching(where))
+
+    def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
+        """Read the ranking columns."""
+        rows = self._current(where, after_key)
+        records = [memory.record for memory in rows]
+        terms = [memory.terms for memory in rows]
+        return ScopeColumns(
+            key=np.array([memory.key for memory in rows], np.int64),
+            thread=np.array([memory.thread for memory in rows], np.int64),
+            sequence=np.array([record.sequence or 0 for record in records], np.int64),
+            at=np.array([to_microseconds(record.at) for record in records], np.int64),
+            expires_at=np.array(
+                [to_microseconds(r.expires_at) if r.expires_at else NEVER for r in records],
+                np.int64,
+            ),
+            importance=np.array([record.importance for record in records], np.float32),
+            pool=np.array([record.pool for record in records], np.str_),
+            type=np.array([record.type for record in records], np.str_),
+            terms=np.concatenate([np.empty(0, np.uint32), *terms]),
+            term_counts=np.array([len(row) for row in terms], np.int32),
+        )
+
+    def scan_vectors(self, where: Filter, *, after_key: int = 0) -> KeyedVectors:
+        """Read the vectors of the current matching memories."""
+        return self._vectors(self._current(where, after_key))
+
+    def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
+        """Read the vectors of some memories."""
+        with self._lock:
+            return self._vectors([self._rows[key] for key in keys if key in self._rows])
+
+    def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> KeyedScores:
+        """Find the rows with the largest dot product, exactly."""
+        found = self._vectors(self._matching(where))
+        scores = np.asarray(found.vectors @ vector, np.float32)
+        order = np.argsort(-scores, kind="stable")[:limit]
+        return KeyedScores(found.keys[order], scores[order])
+
+    def maintain(self) -> None:
+        """Nothing to merge."""
+
+    def index_is_due(self) -> bool:
+        """Never: search is exact."""
+        return False
+
+    def build_index(self) -> None:
+        """Nothing to index."""
+
+    def repair(self) -> None:
+        """Nothing to mend."""
+
+    def health(self) -> StoreHealth:
+        """Count what there is."""
+        rows = self._matching(And(()))
+        current = [memory for memory in rows if memory.record.superseded_by is None]
+        return StoreHealth(
+            memories=len(current),
+            history=len(rows) - len(current),
+            vectors=sum(len(memory.vectors) for memory in rows),
+            fragments=1,
+            small_fragments=0,
+            versions=1,
+            bytes=None,
+            vector_index_rows=None,
+            orphaned_scopes=orphaned_scopes([memory.record for memory in rows]),
+        )
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._rows.clear()
+
+    def _matching(self, where: Filter) -> list[StoredMemory]:
+        with self._lock:
+            rows = sorted(self._rows.values(), key=lambda memory: memory.key)
+            return [memory for memory in rows if matches(where, memory.record)]
+
+    def _current(self, where: Filter, after_key: int) -> list[StoredMemory]:
+        return [m for m in self._matching(And((where, CURRENT))) if m.key > after_key]
+
+    def _vectors(self, rows: list[StoredMemory]) -> KeyedVectors:
+        dimension = self._identity.embedder.dimension
+        empty = np.empty((0, dimension), np.float32)
+        keys = [key for memory in rows for key in [memory.key] * len(memory.vectors)]
+        vectors = np.concatenate([empty, *(memory.vectors for memory in rows)])
+        return KeyedVectors(np.array(keys, np.int64), vectors)
+

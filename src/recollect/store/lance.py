@@ -1,0 +1,309 @@
+"""The store on LanceDB: rows in one Lance table, in a directory or on object storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import lancedb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from recollect.errors import InvalidInput, StoreError
+from recollect.filters.lance_sql import to_lance_sql
+from recollect.filters.tree import And, Field, Filter, In
+from recollect.store import lance_schema
+from recollect.store.lance_index import VectorIndex
+from recollect.store.lance_upkeep import Upkeep
+from recollect.store.scopes import OWNER_FIELDS
+from recollect.store.store import (
+    CURRENT,
+    NEVER,
+    IntArray,
+    KeyedScores,
+    KeyedVectors,
+    Order,
+    Presence,
+    ScopeColumns,
+    StoredMemory,
+    StoreHealth,
+    StoreIdentity,
+)
+from recollect.types import MemoryRecord
+
+TABLE = "memories"
+_FIRST_WINDOW = "passage = 0"
+_SCAN_COLUMNS = [
+    "key",
+    "thread",
+    "sequence",
+    "at",
+    "expires_at",
+    "importance",
+    "pool",
+    "type",
+    "terms",
+]
+_ALL_ROWS = 2**31 - 1
+
+
+class LanceStore:
+    """Keeps memories in a Lance table; safe for several threads, and for readers elsewhere."""
+
+    def __init__(self, uri: str, table: lancedb.table.LanceTable, identity: StoreIdentity) -> None:
+        self._uri = uri
+        self._table = table
+        self._identity = identity
+        self._vector_index = VectorIndex(table)
+        self._upkeep = Upkeep(uri, table, self._vector_index)
+
+    @classmethod
+    def open(cls, uri: str, identity: StoreIdentity) -> LanceStore:
+        """Open the store at a Lance URI, or make it there with this identity.
+
+        Raises:
+            InvalidInput: The path is a file.
+            StoreError: It cannot be opened or made, or was not written by recollect.
+        """
+        if _is_local(uri) and Path(uri).is_file():
+            raise InvalidInput("path", uri, "is a file", "Give a directory, new or of recollect")
+        with _told("open", uri):
+            connection = lancedb.connect(uri)
+            schema = lance_schema.table_schema(identity)
+            # exist_ok opens what another process made in between.
+            table = connection.create_table(TABLE, schema=schema, exist_ok=True)
+        return cls(uri, table, lance_schema.read_identity(table.schema, where=uri))
+
+    @property
+    def identity(self) -> StoreIdentity:
+        """What the store was made with."""
+        return self._identity
+
+    def version(self) -> int:
+        """Number of the newest Lance version, of whichever process."""
+        with _told("read", self._uri):
+            self._table.checkout_latest()
+            return int(self._table.version)
+
+    def highest_key(self) -> int:
+        """The largest key in the table, 0 for an empty one."""
+        self.version()
+        keys = self._rows(None, ["key"])["key"]
+        return int(pa.compute.max(keys).as_py() or 0)
+
+    def append(self, memories: Sequence[StoredMemory]) -> None:
+        """Write new rows in one Lance commit."""
+        with _told("write", self._uri):
+            self._table.add(lance_schema.to_table(memories, self._schema()))
+        self._upkeep.note_commit(len(memories))
+
+    def supersede(self, key: int, history: MemoryRecord, successor: StoredMemory) -> None:
+        """Refile one row as history and write its successor, in one Lance commit."""
+        stored = self._rows(f"key = {key}", None)
+        ordered = stored.sort_by("passage")
+        past = StoredMemory(
+            key,
+            history,
+            int(ordered["thread"][0].as_py() or 0),
+            np.array(ordered["terms"][0].as_py(), np.uint32),
+            lance_schema.vectors(ordered["vector"], dimension=self._dimension),
+        )
+        rows = lance_schema.to_table([past, successor], self._schema())
+        with _told("write", self._uri):
+            merge = self._table.merge_insert(["key", "passage"])
+            merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
+        self._upkeep.note_commit(2)
+
+    def delete(self, keys: Sequence[int]) -> None:
+        """Hide these memories."""
+        for chunk in _chunks(list(keys)):
+            with _told("write", self._uri):
+                self._table.delete(f"key IN ({_listed(chunk)})")
+            self._upkeep.note_commit(0)
+
+    def purge(self) -> None:
+        """Rewrite the whole table without its deleted rows, and drop all older versions."""
+        with _told("purge", self._uri):
+            self._upkeep.rewrite(self._schema(), TABLE)
+
+    def select(
+        self, where: Filter, *, order: Order, limit: int | None = None, offset: int = 0
+    ) -> list[MemoryRecord]:
+        """Read whole memories."""
+        found = self._rows(self._condition(where), ["key", "at"])
+        direction = "descending" if order == "newest" else "ascending"
+        sort_keys = [("key", "ascending")]
+        if order != "written":
+            sort_keys = [("at", direction), ("key", direction)]
+        end = None if limit is None else offset + limit
+        keys = found.sort_by(sort_keys)["key"].to_pylist()[offset:end]
+        by_key = self.fetch(keys)
+        return [by_key[key] for key in keys if key in by_key]
+
+    def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
+        """Read whole memories by key."""
+        found: dict[int, MemoryRecord] = {}
+        for chunk in _chunks(list(keys)):
+            columns = ["key", *lance_schema.RECORD_COLUMNS]
+            table = self._rows(f"{_FIRST_WINDOW} AND key IN ({_listed(chunk)})", columns)
+            found |= zip(table["key"].to_pylist(), lance_schema.to_records(table), strict=True)
+        return found
+
+    def present(
+        self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
+    ) -> list[Presence]:
+        """Which of these are stored among the matching memories."""
+        identified = to_lance_sql(In(Field("id"), tuple(ids)))
+        if fingerprints:
+            # Digests of ours, hexadecimal, so they need no escaping.
+            listed = ", ".join(f"'{fingerprint}'" for fingerprint in fingerprints)
+            identified = f"{identified} OR fingerprint IN ({listed})"
+        condition = f"{self._condition(where)} AND ({identified})"
+        table = self._rows(condition, ["key", "id", "fingerprint", "expires_at", *OWNER_FIELDS])
+        return [
+            Presence(key, memory_id, fingerprint, owner, int(expires_at))
+            for key, memory_id, fingerprint, owner, expires_at in zip(
+                table["key"].to_pylist(),
+                table["id"].to_pylist(),
+                table["fingerprint"].to_pylist(),
+                zip(*(table[name].to_pylist() for name in OWNER_FIELDS), strict=True),
+                lance_schema.microseconds(table["expires_at"], missing=NEVER),
+                strict=True,
+            )
+        ]
+
+    def keys(self, where: Filter) -> IntArray:
+        """Keys of the matching memories."""
+        table = self._rows(self._condition(where), ["key"])
+        return np.sort(lance_schema.integers(table["key"], missing=0))
+
+    def count(self, where: Filter) -> int:
+        """How many memories match."""
+        with _told("read", self._uri):
+            return int(self._table.count_rows(self._condition(where)))
+
+    def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
+        """Read the ranking columns."""
+        condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
+        table = self._rows(condition, _SCAN_COLUMNS).sort_by("key")
+        terms = table["terms"].combine_chunks()
+        return ScopeColumns(
+            key=lance_schema.integers(table["key"], missing=0),
+            thread=lance_schema.integers(table["thread"], missing=0),
+            sequence=lance_schema.integers(table["sequence"], missing=0),
+            at=lance_schema.microseconds(table["at"], missing=0),
+            expires_at=lance_schema.microseconds(table["expires_at"], missing=NEVER),
+            importance=np.asarray(table["importance"].to_numpy(), np.float32),
+            pool=np.array(table["pool"].to_pylist(), np.str_),
+            type=np.array(table["type"].to_pylist(), np.str_),
+            terms=np.asarray(terms.flatten().to_numpy(zero_copy_only=False), np.uint32),
+            term_counts=np.asarray(pa.compute.list_value_length(terms), np.int32),
+        )
+
+    def scan_vectors(self, where: Filter, *, after_key: int = 0) -> KeyedVectors:
+        """Read the vectors of the current matching memories."""
+        # A window's row repeats the scope and history columns, so the same condition finds it.
+        condition = f"{to_lance_sql(And((where, CURRENT)))} AND key > {after_key}"
+        return self._keyed_vectors(self._rows(condition, ["key", "vector"]).sort_by("key"))
+
+    def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
+        """Read the vectors of some memories."""
+        parts = [
+            self._keyed_vectors(self._rows(f"key IN ({_listed(chunk)})", ["key", "vector"]))
+            for chunk in _chunks(list(keys))
+        ]
+        empty = np.empty((0, self._dimension), np.float32)
+        return KeyedVectors(
+            np.concatenate([np.empty(0, np.int64), *(part.keys for part in parts)]),
+            np.concatenate([empty, *(part.vectors for part in parts)]),
+        )
+
+    def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> KeyedScores:
+        """Find the rows with the largest dot product, by index or by a scan."""
+        condition = None if where == And(()) else to_lance_sql(where)
+        with _told("read", self._uri):
+            table = self._vector_index.nearest(vector, condition, limit=limit)
+        distances = np.asarray(table["_distance"].to_numpy(), np.float32)
+        return KeyedScores(lance_schema.integers(table["key"], missing=0), 1 - distances)
+
+    def maintain(self) -> None:
+        """Do what upkeep is due."""
+        with _told("maintain", self._uri):
+            self._upkeep.run_if_due()
+
+    def index_is_due(self) -> bool:
+        """Whether a large scope has outgrown its index."""
+        return self._vector_index.wanted
+
+    def build_index(self) -> None:
+        """Build the vector index, if a large scope was searched without one."""
+        with _told("index", self._uri):
+            self._upkeep.build_index_if_due()
+
+    def repair(self) -> None:
+        """Do all upkeep now."""
+        with _told("repair", self._uri):
+            self._upkeep.run_all()
+
+    def health(self) -> StoreHealth:
+        """Measure the state of the store."""
+        with _told("read", self._uri):
+            return self._upkeep.health()
+
+    def close(self) -> None:
+        """Nothing to release: Lance holds no lock and no open transaction."""
+
+    @property
+    def _dimension(self) -> int:
+        return self._identity.embedder.dimension
+
+    def _schema(self) -> pa.Schema:
+        return lance_schema.table_schema(self._identity)
+
+    def _condition(self, where: Filter) -> str:
+        return f"{_FIRST_WINDOW} AND ({to_lance_sql(where)})"
+
+    def _rows(self, condition: str | None, columns: list[str] | None) -> pa.Table:
+        query = self._table.search().limit(_ALL_ROWS)
+        if condition is not None:
+            query = query.where(condition, prefilter=True)
+        if columns is not None:
+            query = query.select(columns)
+        with _told("read", self._uri):
+            return query.to_arrow()
+
+    def _keyed_vectors(self, table: pa.Table) -> KeyedVectors:
+        return KeyedVectors(
+            lance_schema.integers(table["key"], missing=0),
+            lance_schema.vectors(table["vector"], dimension=self._dimension),
+        )
+
+
+def _is_local(uri: str) -> bool:
+    return "://" not in uri
+
+
+def _listed(keys: Sequence[int]) -> str:
+    return ", ".join(str(int(key)) for key in keys)
+
+
+def _chunks(keys: list[int], size: int = 2000) -> Iterator[list[int]]:
+    for start in range(0, len(keys), size):
+        yield keys[start : start + size]
+
+
+@contextmanager
+def _told(verb: str, uri: str) -> Iterator[None]:
+    """Turn what LanceDB raises into an error that says what was being done, and where."""
+    try:
+        yield
+    except (OSError, RuntimeError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise StoreError(f"{uri}: cannot {verb} the store: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,137 @@
+"""The Lance table's columns, and rows to and from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from datetime import UTC
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from recollect.errors import SchemaTooNew, StoreError
+from recollect.filters.metadata_encoding import decode_metadata, encode_metadata
+from recollect.models.embedder import EmbedderIdentity
+from recollect.store.store import SCHEMA_VERSION, StoredMemory, StoreIdentity
+from recollect.types import MemoryRecord
+
+RECORD_COLUMNS = tuple(entry.name for entry in fields(MemoryRecord))
+_MOMENTS = ("at", "created_at", "expires_at")
+_PREFIX = "recollect."
+# A window after the first repeats only what conditions on scope and history read.
+_WINDOW_COLUMNS = ("org", "project", "agent", "user", "session", "pool", "superseded_by")
+
+
+def table_schema(identity: StoreIdentity) -> pa.Schema:
+    """Columns of the table, with the store's identity in the schema's metadata."""
+    kinds: dict[str, pa.DataType] = dict.fromkeys(RECORD_COLUMNS, pa.string())
+    kinds |= dict.fromkeys(_MOMENTS, pa.timestamp("us", tz="UTC"))
+    kinds |= {"importance": pa.float64(), "sequence": pa.int64(), "metadata": pa.json_()}
+    derived = {
+        "key": pa.int64(),
+        "passage": pa.int32(),
+        "thread": pa.int64(),
+        "fingerprint": pa.string(),
+        "terms": pa.list_(pa.uint32()),
+        "vector": pa.list_(pa.float32(), identity.embedder.dimension),
+    }
+    return pa.schema(list((kinds | derived).items()), metadata=_identity_metadata(identity))
+
+
+def _identity_metadata(identity: StoreIdentity) -> dict[str, str]:
+    embedder = identity.embedder
+    return {
+        f"{_PREFIX}schema_version": str(identity.schema_version),
+        f"{_PREFIX}terms_version": identity.terms_version,
+        f"{_PREFIX}embedder.name": embedder.name,
+        f"{_PREFIX}embedder.revision": embedder.revision,
+        f"{_PREFIX}embedder.dimension": str(embedder.dimension),
+    }
+
+
+def read_identity(schema: pa.Schema, *, where: str) -> StoreIdentity:
+    """Read the identity that the table was made with.
+
+    Raises:
+        StoreError: The table was not written by recollect.
+        SchemaTooNew: It was written by a newer recollect.
+    """
+    entries = {key.decode(): value.decode() for key, value in (schema.metadata or {}).items()}
+    try:
+        version = int(entries[f"{_PREFIX}schema_version"])
+        if version > SCHEMA_VERSION:
+            raise SchemaTooNew(
+                f"{where}: written with schema version {version}, this recollect reads up to "
+                f"{SCHEMA_VERSION}. Upgrade it with: pip install --upgrade recollect"
+            )
+        embedder = EmbedderIdentity(
+            entries[f"{_PREFIX}embedder.name"],
+            entries[f"{_PREFIX}embedder.revision"],
+            int(entries[f"{_PREFIX}embedder.dimension"]),
+        )
+        return StoreIdentity(version, entries[f"{_PREFIX}terms_version"], embedder)
+    except (KeyError, ValueError) as error:
+        raise StoreError(
+            f"{where}: the table there was not made by recollect. Choose another directory."
+        ) from error
+
+
+def to_table(memories: Sequence[StoredMemory], schema: pa.Schema) -> pa.Table:
+    """Lay memories out as rows: one for each window of the text, the first with all fields."""
+    rows = [row for memory in memories for row in _rows(memory)]
+    columns: list[pa.Array] = []
+    for field in schema:
+        if field.name == "vector":
+            vectors = np.concatenate([memory.vectors for memory in memories])
+            flat = pa.array(np.ascontiguousarray(vectors, np.float32).ravel(), pa.float32())
+            columns.append(pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1]))
+        else:
+            columns.append(pa.array([row.get(field.name) for row in rows], field.type))
+    return pa.table(columns, schema=schema)
+
+
+def _rows(memory: StoredMemory) -> Iterator[dict[str, Any]]:
+    record = memory.record
+    values = {name: getattr(record, name) for name in RECORD_COLUMNS}
+    values["metadata"] = encode_metadata(record.metadata)
+    values |= {"key": memory.key, "passage": 0, "thread": memory.thread, "terms": memory.terms}
+    yield values | {"fingerprint": memory.fingerprint}
+    for window in range(1, len(memory.vectors)):
+        shared = {name: values[name] for name in _WINDOW_COLUMNS}
+        yield shared | {"key": memory.key, "passage": window}
+
+
+def to_records(table: pa.Table) -> list[MemoryRecord]:
+    """Read rows back as memories."""
+    columns = {name: table[name].to_pylist() for name in RECORD_COLUMNS if name != "metadata"}
+    for name in _MOMENTS:
+        # Arrow gives zoneinfo's UTC, which is the same moment but another object.
+        columns[name] = [moment and moment.astimezone(UTC) for moment in columns[name]]
+    columns["metadata"] = [_metadata(value) for value in table["metadata"].to_pylist()]
+    return [
+        MemoryRecord(**{name: values[row] for name, values in columns.items()})
+        for row in range(table.num_rows)
+    ]
+
+
+def _metadata(value: str | bytes | None) -> dict[str, Any]:
+    if not value:
+        return {}
+    return dict(decode_metadata(value if isinstance(value, str) else value.decode()))
+
+
+def microseconds(column: pa.ChunkedArray, *, missing: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """A column of moments as microseconds since 1970."""
+    return integers(column.cast(pa.timestamp("us")).cast(pa.int64()), missing=missing)
+
+
+def integers(column: pa.ChunkedArray, *, missing: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """A column of integers, with a value for those that are missing."""
+    return np.asarray(column.fill_null(missing).to_numpy(), np.int64)
+
+
+def vectors(column: pa.ChunkedArray, *, dimension: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """A column of vectors as a matrix, shape (rows, dimension)."""
+    flat = column.combine_chunks().flatten()
+    return np.asarray(flat.to_numpy(zero_copy_only=False), np.float32).reshape(-1, dimension)

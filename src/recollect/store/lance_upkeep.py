@@ -1,0 +1,128 @@
+"""Upkeep of a Lance table: merging files, dropping versions, extending indexes, by policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import lancedb
+import pyarrow as pa
+
+from recollect.store.lance_index import FEWEST_ROWS, VectorIndex
+from recollect.store.scopes import OWNER_FIELDS, owner_name
+from recollect.store.store import StoreHealth
+
+_COMMITS_BEFORE_MERGE = 64
+_COMMITS_BEFORE_FORCED_MERGE = 1024
+_GROWTH_BEFORE_MERGE = 0.25
+_UNCOVERED_SHARE = 0.3
+# Another process may still read an older version; this long it stays readable.
+_VERSIONS_KEPT = timedelta(minutes=10)
+_READ_ROWS = 8192
+
+
+class Upkeep:
+    """Counts what was written since the last upkeep, and does what is due."""
+
+    def __init__(self, uri: str, table: lancedb.table.LanceTable, index: VectorIndex) -> None:
+        self._uri = uri
+        self._table = table
+        self._index = index
+        self._commits = 0
+        self._rows = 0
+
+    def note_commit(self, rows: int) -> None:
+        """Count one commit of so many rows."""
+        self._commits += 1
+        self._rows += rows
+
+    def run_if_due(self) -> None:
+        """Merge small files when enough have gathered."""
+        if self._merge_is_due():
+            self._table.optimize(cleanup_older_than=_VERSIONS_KEPT)
+            self._commits = self._rows = 0
+            self._index.wanted |= self._index_is_outgrown()
+
+    def build_index_if_due(self) -> None:
+        """Build the index when a large scope was searched with too little of it covered."""
+        if self._index.wanted:
+            self._index.build()
+
+    def run_all(self) -> None:
+        """Merge files, drop versions and rebuild the index now."""
+        self._table.optimize(cleanup_older_than=timedelta(0))
+        self._commits = self._rows = 0
+        if self._table.count_rows() >= FEWEST_ROWS:
+            self._index.build()
+
+    def rewrite(self, schema: pa.Schema, name: str) -> None:
+        """Write the living rows to new files and remove all others.
+
+        Merging files would not do: Lance merges only where a good share of a file is deleted.
+        """
+        indexed = self._index.covered_rows() is not None
+        reader = self._table.search().limit(2**31 - 1).to_batches(_READ_ROWS)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield from reader
+
+        living = pa.RecordBatchReader.from_batches(
+            reader.schema.with_metadata(schema.metadata), batches()
+        )
+        lancedb.connect(self._uri).create_table(name, data=living, mode="overwrite")
+        self._table.checkout_latest()
+        self._table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+        if indexed:
+            self._index.build()
+
+    def health(self) -> StoreHealth:
+        """Measure fragments, versions, bytes, coverage and scopes."""
+        self._table.checkout_latest()
+        fragments = self._table.stats()["fragment_stats"]
+        return StoreHealth(
+            memories=self._table.count_rows("passage = 0 AND superseded_by IS NULL"),
+            history=self._table.count_rows("passage = 0 AND superseded_by IS NOT NULL"),
+            vectors=self._table.count_rows(),
+            fragments=fragments["num_fragments"],
+            small_fragments=fragments["num_small_fragments"],
+            versions=len(self._table.list_versions()),
+            bytes=_bytes_on_disk(self._uri),
+            vector_index_rows=self._index.covered_rows(),
+            orphaned_scopes=self._orphaned_scopes(),
+        )
+
+    def _orphaned_scopes(self) -> tuple[str, ...]:
+        alive = "superseded_by IS NULL AND (expires_at IS NULL OR expires_at > current_timestamp)"
+        return tuple(sorted(self._owners("TRUE") - self._owners(alive)))
+
+    def _owners(self, condition: str) -> set[str]:
+        query = self._table.search().limit(2**31 - 1).select(list(OWNER_FIELDS)).where(condition)
+        rows = query.to_arrow().group_by(list(OWNER_FIELDS)).aggregate([]).to_pylist()
+        return {owner_name(row[name] for name in OWNER_FIELDS) for row in rows}
+
+    def _index_is_outgrown(self) -> bool:
+        rows = self._table.count_rows()
+        if rows < FEWEST_ROWS:
+            return False
+        uncovered = rows - (self._index.covered_rows() or 0)
+        return uncovered > _UNCOVERED_SHARE * rows and self._largest_owner() > FEWEST_ROWS
+
+    def _largest_owner(self) -> int:
+        query = self._table.search().limit(2**31 - 1).select([*OWNER_FIELDS, "key"])
+        groups = query.to_arrow().group_by(list(OWNER_FIELDS)).aggregate([("key", "count")])
+        return max(groups["key_count"].to_pylist(), default=0)
+
+    def _merge_is_due(self) -> bool:
+        if self._commits >= _COMMITS_BEFORE_FORCED_MERGE:
+            return True
+        if self._commits < _COMMITS_BEFORE_MERGE:
+            return False
+        # Merging rewrites the file it merges into, so it waits until that is worth it.
+        return self._rows >= _GROWTH_BEFORE_MERGE * self._table.count_rows()
+
+
+def _bytes_on_disk(uri: str) -> int | None:
+    if "://" in uri:
+        return None
+    return sum(entry.stat().st_size for entry in Path(uri).rglob("*") if entry.is_file())

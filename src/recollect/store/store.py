@@ -1,0 +1,245 @@
+"""What a store is: the protocol that every backend follows, and the rows it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.filters.tree import Field, Filter, IsNull
+from recollect.models.embedder import EmbedderIdentity, FloatMatrix
+from recollect.types import MemoryRecord
+
+SCHEMA_VERSION = 1
+NEVER = np.iinfo(np.int64).max
+"""`expires_at` in microseconds of a memory that is kept for good."""
+
+CURRENT: Filter = IsNull(Field("superseded_by"))
+"""Holds for memories that no later version supersedes."""
+
+IntArray = NDArray[np.int64]
+Order = Literal["newest", "oldest", "written"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreIdentity:
+    """What is bound to a store when it is made, and checked whenever it is opened."""
+
+    schema_version: int
+    terms_version: str
+    embedder: EmbedderIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMemory:
+    """One memory with all that is derived from it, ready to be written.
+
+    Attributes:
+        key: Number of the row in this store, growing with every write.
+        record: The memory.
+        thread: Number of its session within its scope; neighbours share it, 0 has none.
+        terms: Hashed terms of the indexed text.
+        vectors: One row for each window of the indexed text, shape (windows, dimension).
+        fingerprint: Digest that identifies a memory whose id is ours; None for a caller's id.
+    """
+
+    key: int
+    record: MemoryRecord
+    thread: int
+    terms: NDArray[np.uint32]
+    vectors: FloatMatrix
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """What tells whether a record is stored already.
+
+    Attributes:
+        id, fingerprint: Either may be what identifies the record.
+        owner: Its org, project, agent and user.
+        expires_at: Microseconds since 1970, `NEVER` where it does not expire.
+    """
+
+    key: int
+    id: str
+    fingerprint: str | None
+    owner: tuple[str | None, ...]
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeColumns:
+    """What ranking needs of the current memories of a scope, by row, in the order of keys.
+
+    Attributes:
+        key, thread, sequence: As in `StoredMemory` and `MemoryRecord`.
+        at, expires_at: Microseconds since 1970; `NEVER` where it does not expire.
+        importance: In [0, 1].
+        pool, type: Names.
+        terms: The terms of all rows, one row after another.
+        term_counts: Number of terms of each row.
+    """
+
+    key: IntArray
+    thread: IntArray
+    sequence: IntArray
+    at: IntArray
+    expires_at: IntArray
+    importance: NDArray[np.float32]
+    pool: NDArray[np.str_]
+    type: NDArray[np.str_]
+    terms: NDArray[np.uint32]
+    term_counts: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedVectors:
+    """Vectors with the key of the memory that each belongs to; several may share a key."""
+
+    keys: IntArray
+    vectors: FloatMatrix
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedScores:
+    """Dot products with the key of the memory that each belongs to, best first."""
+
+    keys: IntArray
+    scores: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreHealth:
+    """What `recollect doctor` reports of a store.
+
+    Attributes:
+        memories: Current memories in all scopes.
+        history: Superseded versions.
+        vectors: Rows with a vector (a long memory has several).
+        fragments, small_fragments: Data files, and those worth merging.
+        versions: Versions kept on disk.
+        bytes: Size on disk; None where the store is not a local directory.
+        vector_index_rows: Rows covered by the vector index; None without one.
+        orphaned_scopes: Scopes that hold nothing but history or expired memories.
+    """
+
+    memories: int
+    history: int
+    vectors: int
+    fragments: int
+    small_fragments: int
+    versions: int
+    bytes: int | None
+    vector_index_rows: int | None
+    orphaned_scopes: tuple[str, ...]
+
+
+class Store(Protocol):
+    """Keeps memories durably. Reads may come from several threads, writes from one.
+
+    Every read takes a condition; the callers combine it with their scope's predicate.
+    `current` memories are those that no later version supersedes.
+    """
+
+    @property
+    def identity(self) -> StoreIdentity:
+        """What the store was made with."""
+        ...
+
+    def version(self) -> int:
+        """Number of the newest durable state; it changes with every write by any process."""
+        ...
+
+    def highest_key(self) -> int:
+        """The largest key ever handed out that is still stored, 0 for an empty store."""
+        ...
+
+    def append(self, memories: Sequence[StoredMemory]) -> None:
+        """Write new rows in one atomic commit; on return they are durable."""
+        ...
+
+    def supersede(self, key: int, history: MemoryRecord, successor: StoredMemory) -> None:
+        """Refile the row `key` as `history` and write its successor, in one atomic commit."""
+        ...
+
+    def delete(self, keys: Sequence[int]) -> None:
+        """Hide these memories at once; a key that is gone is passed over."""
+        ...
+
+    def purge(self) -> None:
+        """Rewrite the data, so that no byte of a deleted memory is left on disk."""
+        ...
+
+    def select(
+        self, where: Filter, *, order: Order, limit: int | None = None, offset: int = 0
+    ) -> list[MemoryRecord]:
+        """Read whole memories, history included."""
+        ...
+
+    def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
+        """Read whole memories by key; a key that is gone is left out."""
+        ...
+
+    def present(
+        self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
+    ) -> list[Presence]:
+        """Which of these ids and fingerprints are stored among the matching memories."""
+        ...
+
+    def keys(self, where: Filter) -> IntArray:
+        """Keys of the matching memories, history included, ascending."""
+        ...
+
+    def count(self, where: Filter) -> int:
+        """How many memories match, history included."""
+        ...
+
+    def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
+        """Read the ranking columns of the current matching memories with larger keys."""
+        ...
+
+    def scan_vectors(self, where: Filter, *, after_key: int = 0) -> KeyedVectors:
+        """Read the vectors of the current matching memories with larger keys, key ascending."""
+        ...
+
+    def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
+        """Read the vectors of some memories."""
+        ...
+
+    def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> KeyedScores:
+        """Find the rows with the largest dot product among those that match, history included.
+
+        Approximate where an index serves it.
+        """
+        ...
+
+    def maintain(self) -> None:
+        """Merge small files and drop old versions, where policy asks for it; takes seconds."""
+        ...
+
+    def index_is_due(self) -> bool:
+        """Whether policy asks for a new vector index."""
+        ...
+
+    def build_index(self) -> None:
+        """Build the vector index, if it is due; takes up to minutes.
+
+        The only write that may run beside others, by this process or another.
+        """
+        ...
+
+    def repair(self) -> None:
+        """Do all maintenance now, whatever the policy says."""
+        ...
+
+    def health(self) -> StoreHealth:
+        """Measure the state of the store."""
+        ...
+
+    def close(self) -> None:
+        """Release what the store holds; further calls are undefined."""
+        ...

@@ -1,0 +1,145 @@
+"""The values that travel between the modules: frozen, without behaviour beyond reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from recollect.trace import Trace
+
+MemoryType = Literal["episodic", "semantic", "procedural", "unknown"]
+Scalar = str | int | float | bool
+"""What a metadata value may be."""
+
+MEMORY_TYPES: tuple[MemoryType, ...] = ("episodic", "semantic", "procedural", "unknown")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRecord:
+    """One memory as the store keeps it.
+
+    Attributes:
+        id: The caller's id, verbatim, or a sortable one of ours; unique within a scope.
+        text: What was said, and what is shown.
+        at: When it happened; timezone-aware UTC, microseconds.
+        created_at: When it was written; timezone-aware UTC.
+        expires_at: From this moment on the memory is hidden; None keeps it.
+        org, project, agent, user, session: The scope; None where the writer bound and gave none.
+        pool: Named compartment of the scope, with a weight of its own.
+        type: Kind of memory.
+        importance: In [0, 1].
+        producer, produced_for, role: Who said it, to whom, in which chat role.
+        sequence: Position within the session.
+        parent_id, path, heading, lines, source: Where the text came from.
+        supersedes: Id of the earlier version that this one replaced.
+        superseded_by: Id of the later version; set on history only.
+        metadata: The caller's own scalars; filterable, never part of the identity.
+    """
+
+    id: str
+    text: str
+    at: datetime
+    created_at: datetime
+    expires_at: datetime | None = None
+    org: str | None = None
+    project: str | None = None
+    agent: str | None = None
+    user: str | None = None
+    session: str | None = None
+    pool: str = "agent_memory"
+    type: MemoryType = "unknown"
+    importance: float = 0.5
+    producer: str = ""
+    produced_for: str = ""
+    role: str = ""
+    sequence: int | None = None
+    parent_id: str | None = None
+    path: str | None = None
+    heading: str | None = None
+    lines: str | None = None
+    source: str | None = None
+    supersedes: str | None = None
+    superseded_by: str | None = None
+    metadata: Mapping[str, Scalar] = field(default_factory=dict)
+
+    @property
+    def indexed_text(self) -> str:
+        """What is embedded, indexed and reranked: `producer: text`."""
+        return f"{self.producer}: {self.text}" if self.producer else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One memory found by a search.
+
+    Attributes:
+        id: The memory's id.
+        text: The memory's text.
+        score: Calibrated probability in [0, 1] that this memory answers the query.
+        scores: Raw scores by the name of what gave them (for example `cosine`, `bm25`, `fused`).
+        memory: The whole record.
+    """
+
+    id: str
+    text: str
+    score: float
+    scores: Mapping[str, float]
+    memory: MemoryRecord
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What one search gave.
+
+    Attributes:
+        hits: Best first.
+        trace: What every stage did.
+        abstained: True when memories were found but none reached `min_score`.
+    """
+
+    hits: tuple[Hit, ...]
+    trace: Trace
+    abstained: bool = False
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One record that was not written.
+
+    Attributes:
+        index: Zero-based position in the input.
+        id: The record's id where it has a usable one.
+        field: The field at fault.
+        message: What is wrong, with the value and the remedy.
+    """
+
+    index: int
+    id: str | None
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteReport:
+    """What became of a batch: every record is in exactly one of the three.
+
+    Attributes:
+        added: Number of memories written and durable.
+        skipped: Number of records that were already there.
+        failed: The records that were refused, each with its reason.
+        ids: Ids of the added memories, in input order.
+    """
+
+    added: int
+    skipped: int
+    failed: list[Failure]
+    ids: tuple[str, ...] = ()

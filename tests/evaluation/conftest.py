@@ -1,0 +1,90 @@
+"""Small sets and a word-counting embedder for the tests of the evaluation."""
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recollect.models.embedder import EmbedderIdentity
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+
+
+class WordCountEmbedder:
+    """Counts words in 64 buckets; texts with the same words have cosine 1."""
+
+    identity = EmbedderIdentity("word-count", "1", 64)
+
+    def encode(self, texts):
+        vectors = np.zeros((len(texts), 64), np.float32)
+        for row, text in enumerate(texts):
+            for word in text.lower().split():
+                vectors[row, zlib.crc32(word.encode()) % 64] += 1
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors / np.where(lengths > 0, lengths, 1)
+
+    def encode_query(self, texts):
+        return self.encode(texts)
+
+    def windows(self, text, *, prefix=""):
+        return [prefix + text]
+
+
+@pytest.fixture
+def embedder():
+    return WordCountEmbedder()
+
+
+@pytest.fixture
+def shared_data():
+    """The folder of benchmark data beside the repository; skips where it is missing."""
+    if not SHARED.is_dir():
+        pytest.skip("benchmark data is not beside the repository (../shared/data)")
+    return SHARED
+
+
+@pytest.fixture
+def conversation_folder(tmp_path):
+    """Two conversations in the conversation form, with an adversarial question."""
+    folder = tmp_path / "chats"
+    folder.mkdir()
+    corpus = [
+        ("a", "D1:1", "Ann", "I adopted a grey cat"),
+        ("a", "D1:2", "Bob", "My boat sank in the harbour"),
+        ("a", "D1:3", "Ann", "The cat sleeps all day"),
+        ("b", "D1:1", "Cid", "I moved to Lisbon"),
+        ("b", "D1:2", "Dan", "The train to Lisbon was late"),
+    ]
+    rows = [
+        {
+            "pool": pool,
+            "id": turn,
+            "speaker": speaker,
+            "text": text,
+            "at": "2024-05-01T10:00:00+00:00",
+            "session": 1,
+            "sequence": position,
+        }
+        for position, (pool, turn, speaker, text) in enumerate(corpus)
+    ]
+    with gzip.open(folder / "corpus.jsonl.gz", "wt") as stream:
+        stream.writelines(json.dumps(row) + "\n" for row in rows)
+    queries = [
+        {"pool": "a", "id": "0", "text": "Who adopted a cat?", "category": 4},
+        {"pool": "a", "id": "1", "text": "What happened to the boat?", "category": 1},
+        {"pool": "a", "id": "2", "text": "Did Bob adopt a dog?", "category": 5},
+        {"pool": "b", "id": "0", "text": "Who moved to Lisbon?", "category": 4},
+    ]
+    (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in queries))
+    (folder / "qrels.tsv").write_text(
+        "pool\tquery-id\tcorpus-id\tscore\n"
+        "a\t0\tD1:1\t1\n"
+        "a\t0\tD1:3\t1\n"
+        "a\t1\tD1:2\t1\n"
+        "a\t2\tD1:1\t1\n"
+        "b\t0\tD1:1\t1\n"
+    )
+    return folder

@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+
+from recollect.evaluation.baselines import (
+    bm25_scorer,
+    bm25_system,
+    dense_system,
+    mean_system,
+    reciprocal_rank_fusion,
+    rrf_system,
+    z_scored_mean,
+)
+from recollect.evaluation.datasets import EvaluationQuery, Passage
+
+PASSAGES = (
+    Passage(id="cat", text="I adopted a grey cat", speaker="Ann"),
+    Passage(id="boat", text="The boat sank", speaker="Bob"),
+    Passage(id="cats", text="Cats sleep all day", speaker="Ann"),
+)
+
+
+def ask(text):
+    return EvaluationQuery(pool="p", id="1", text=text)
+
+
+def test_bm25_finds_by_stem_and_leaves_out_what_shares_no_term():
+    search = bm25_system().retriever("p", PASSAGES)
+    assert {passage for passage, _ in search(ask("cat"), 10)} == {"cat", "cats"}
+
+
+def test_bm25_finds_by_speaker():
+    search = bm25_system().retriever("p", PASSAGES)
+    assert [passage for passage, _ in search(ask("bob"), 10)] == ["boat"]
+
+
+@pytest.mark.parametrize("query", ["", "the", "zebra", "\ud800"])
+def test_bm25_finds_nothing_for_a_query_without_a_known_term(query):
+    assert bm25_system().retriever("p", PASSAGES)(ask(query), 10) == []
+
+
+def test_bm25_takes_texts_without_a_single_term():
+    assert np.isnan(bm25_scorer(["", "the"])("cat")).all()
+
+
+def test_dense_ranks_the_same_words_first(embedder):
+    search = dense_system(embedder).retriever("p", PASSAGES)
+    best, score = search(ask("Bob: The boat sank"), 1)[0]
+    assert (best, score) == ("boat", pytest.approx(1.0))
+
+
+def test_the_mean_standardises_each_arm_before_averaging():
+    lexical = np.array([4.0, 0.0, np.nan, np.nan])
+    dense = np.array([0.0, 0.5, 0.5, 0.0])
+    first = (np.array([4.0, 0.0, 0.0, 0.0]) - 1.0) / np.sqrt(3.0)
+    second = np.array([-1.0, 1.0, 1.0, -1.0])
+    assert z_scored_mean(lexical, dense) == pytest.approx((first + second) / 2)
+
+
+def test_an_arm_that_scores_all_the_same_adds_nothing():
+    assert z_scored_mean(np.full(2, 0.3), np.array([1.0, 3.0])) == pytest.approx([-0.5, 0.5])
+
+
+def test_rrf_adds_reciprocals_of_ranks():
+    fused = reciprocal_rank_fusion(np.array([9.0, 5.0, np.nan]), np.array([0.1, 0.2, np.nan]))
+    assert fused[:2] == pytest.approx([1 / 61 + 1 / 62, 1 / 62 + 1 / 61])
+    assert np.isnan(fused[2])
+
+
+@pytest.mark.parametrize("system", [mean_system, rrf_system])
+def test_a_hybrid_names_both_of_its_arms_in_its_configuration(system, embedder):
+    configuration = system(embedder).configuration
+    assert configuration["embedder"] == "word-count@1 (64-d)"
+    assert str(configuration["library"]).startswith("bm25s ")
+
+
+@pytest.mark.parametrize("system", [dense_system, mean_system, rrf_system])
+def test_a_system_gives_at_most_k(system, embedder):
+    assert len(system(embedder).retriever("p", PASSAGES)(ask("grey cat"), 2)) == 2

@@ -1,0 +1,84 @@
+import gzip
+
+import pytest
+
+from recollect.errors import DatasetError
+from recollect.evaluation.rows import Row, read_json_lines, read_qrels
+
+
+def test_a_broken_line_is_named_with_file_and_number(tmp_path):
+    file = tmp_path / "queries.jsonl"
+    file.write_text('{"id": "1"}\n\n{"id": \n')
+    with pytest.raises(DatasetError, match=r"queries\.jsonl:3: not JSON"):
+        list(read_json_lines(file))
+
+
+def test_a_line_that_is_no_object_is_refused(tmp_path):
+    file = tmp_path / "queries.jsonl"
+    file.write_text("[1]\n")
+    with pytest.raises(DatasetError, match=r"queries\.jsonl:1: not a JSON object"):
+        list(read_json_lines(file))
+
+
+def test_a_line_that_is_not_utf8_is_refused(tmp_path):
+    file = tmp_path / "queries.jsonl"
+    file.write_bytes(b'{"id": "\xff"}\n')
+    with pytest.raises(DatasetError, match=r"queries\.jsonl:1: not JSON"):
+        list(read_json_lines(file))
+
+
+def test_a_gzip_file_that_breaks_off_is_refused_with_the_line(tmp_path):
+    file = tmp_path / "corpus.jsonl.gz"
+    whole = gzip.compress(b'{"id": "1"}\n' * 5)
+    file.write_bytes(whole[:-6])
+    with pytest.raises(DatasetError, match=r"corpus\.jsonl\.gz:\d+: the compressed file breaks"):
+        list(read_json_lines(file))
+
+
+def test_a_file_that_is_not_gzip_is_refused(tmp_path):
+    file = tmp_path / "corpus.jsonl.gz"
+    file.write_text('{"id": "1"}\n')
+    with pytest.raises(DatasetError, match=r"corpus\.jsonl\.gz:1"):
+        list(read_json_lines(file))
+
+
+@pytest.mark.parametrize("value", [None, 3, ["x"]])
+def test_a_text_field_of_another_kind_is_named(value):
+    with pytest.raises(DatasetError, match=r"corpus\.jsonl:9: text=.*a text is needed"):
+        Row("corpus.jsonl:9", {"text": value}).text("text")
+
+
+def test_a_label_may_be_a_number():
+    row = Row("queries.jsonl:1", {"category": 4, "kind": "order"})
+    assert (row.label("category"), row.label("kind"), row.label("other")) == ("4", "order", "")
+
+
+def test_an_impossible_moment_is_named():
+    with pytest.raises(DatasetError, match="at='yesterday'"):
+        Row("corpus.jsonl:1", {"at": "yesterday"}).moment("at")
+
+
+def test_a_sequence_that_is_a_text_is_refused():
+    with pytest.raises(DatasetError, match="sequence='1'"):
+        Row("corpus.jsonl:1", {"sequence": "1"}).integer("sequence")
+
+
+def test_qrels_without_their_header_are_refused(tmp_path):
+    file = tmp_path / "test.tsv"
+    file.write_text("1\t2\t1\n")
+    with pytest.raises(DatasetError, match=r"test\.tsv:1: the columns are"):
+        list(read_qrels(file, columns=("query-id", "corpus-id", "score")))
+
+
+def test_a_qrels_line_cut_short_is_refused(tmp_path):
+    file = tmp_path / "test.tsv"
+    file.write_text("query-id\tcorpus-id\tscore\n1\t2\t1\n1\t3\n")
+    with pytest.raises(DatasetError, match=r"test\.tsv:3: 2 cells, not 3"):
+        list(read_qrels(file, columns=("query-id", "corpus-id", "score")))
+
+
+def test_a_gain_that_is_no_number_is_refused(tmp_path):
+    file = tmp_path / "test.tsv"
+    file.write_text("query-id\tcorpus-id\tscore\n1\t2\thigh\n")
+    with pytest.raises(DatasetError, match=r"test\.tsv:2: score='high'"):
+        list(read_qrels(file, columns=("query-id", "corpus-id", "score")))

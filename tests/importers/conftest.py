@@ -1,0 +1,54 @@
+"""A writer that obeys the contract of `Memory.add_many`, and a way to write small input files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from recollect.types import Failure, WriteReport
+
+
+class DictionaryWriter:
+    """Keeps records in a dictionary: idempotent by (project, id), refuses blank text."""
+
+    def __init__(self) -> None:
+        self.records: dict[tuple[object, object], dict[str, object]] = {}
+        self.chunk_sizes: list[int] = []
+
+    @property
+    def texts(self) -> list[object]:
+        return [record["text"] for record in self.records.values()]
+
+    def add_many(self, records: Iterable[dict[str, object]]) -> WriteReport:
+        given = list(records)
+        self.chunk_sizes.append(len(given))
+        added = skipped = 0
+        failed: list[Failure] = []
+        for index, record in enumerate(given):
+            key = (record.get("project"), record.get("id", record["text"]))
+            if not str(record["text"]).strip():
+                failed.append(Failure(index, str(record.get("id")), "text", "empty. Give text."))
+            elif key in self.records:
+                skipped += 1
+            else:
+                self.records[key] = record
+                added += 1
+        return WriteReport(added=added, skipped=skipped, failed=failed)
+
+
+@pytest.fixture
+def writer() -> DictionaryWriter:
+    return DictionaryWriter()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
+    def write(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write

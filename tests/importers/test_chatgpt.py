@@ -1,0 +1,169 @@
+import json
+import zipfile
+from datetime import UTC, datetime
+
+import pytest
+
+from recollect.errors import InvalidInput
+from recollect.importers.chatgpt import read_chatgpt
+from recollect.importers.record import Unreadable
+
+
+def node(identity, parent, role="user", text="", **message):
+    content = {"content_type": "text", "parts": [text]}
+    base = {"id": identity, "author": {"role": role}, "create_time": None, "content": content}
+    return {"id": identity, "parent": parent, "children": [], "message": {**base, **message}}
+
+
+def conversation(nodes, current, **more):
+    mapping = {"root": {"id": "root", "parent": None, "children": [], "message": None}}
+    mapping |= {entry["id"]: entry for entry in nodes}
+    return {
+        "title": "Sourdough",
+        "create_time": 1_767_225_600.0,
+        "conversation_id": "c1",
+        "mapping": mapping,
+        "current_node": current,
+        **more,
+    }
+
+
+def read(file, *conversations):
+    return list(read_chatgpt(file("conversations.json", json.dumps(conversations))))
+
+
+def test_a_message_becomes_a_record_with_stable_id_session_and_moment(file):
+    (record,) = read(
+        file, conversation([node("m1", "root", text="Hi", create_time=1_767_225_661.5)], "m1")
+    )
+    assert record.fields == {
+        "id": "c1/m1",
+        "text": "Hi",
+        "at": datetime(2026, 1, 1, 0, 1, 1, 500_000, tzinfo=UTC),
+        "producer": "user",
+        "produced_for": "assistant",
+        "role": "user",
+        "session": "c1",
+        "sequence": 0,
+        "source": "chatgpt",
+        "metadata": {"title": "Sourdough"},
+    }
+    assert record.place == "conversations.json: conversation 0 (c1), message m1"
+
+
+def test_only_the_branch_that_is_shown_is_read_from_the_root_on(file):
+    nodes = [
+        node("q", "root", text="question"),
+        node("old", "q", role="assistant", text="first answer"),
+        node("new", "q", role="assistant", text="second answer"),
+    ]
+    records = read(file, conversation(nodes, "new"))
+    assert [r.fields["text"] for r in records] == ["question", "second answer"]
+
+
+def test_system_tool_reasoning_hidden_and_empty_messages_are_left_out(file):
+    nodes = [
+        node("s", "root", role="system", text="be kind"),
+        node("h", "s", text="secret", metadata={"is_visually_hidden_from_conversation": True}),
+        node("u", "h", text="visible"),
+        node("r", "u", role="assistant", content={"content_type": "thoughts", "thoughts": []}),
+        node("c", "r", role="assistant", text="search()", recipient="browser"),
+        node("t", "c", role="tool", text="result"),
+        node("w", "t", role="assistant", text="weightless", weight=0.0),
+        node("e", "w", role="assistant", text="  "),
+        node("a", "e", role="assistant", text="answer", recipient="all"),
+    ]
+    records = read(file, conversation(nodes, "a"))
+    assert [(r.fields["text"], r.fields["sequence"]) for r in records] == [
+        ("visible", 0),
+        ("answer", 1),
+    ]
+
+
+def test_pictures_are_counted_files_are_named_and_spoken_words_are_read(file):
+    parts = [
+        {"content_type": "image_asset_pointer", "asset_pointer": "file-service://x"},
+        {"content_type": "audio_transcription", "text": "spoken words"},
+        "What is this?",
+    ]
+    content = {"content_type": "multimodal_text", "parts": parts}
+    files = {"attachments": [{"name": "plan.pdf"}, {"name": "list.txt"}]}
+    (record,) = read(file, conversation([node("m", "root", content=content, metadata=files)], "m"))
+    assert record.fields["text"] == "spoken words\nWhat is this?"
+    assert record.fields["metadata"] == {
+        "title": "Sourdough",
+        "images": 1,
+        "attachments": "plan.pdf, list.txt",
+    }
+
+
+def test_a_message_without_moment_takes_that_of_the_message_before_it(file):
+    nodes = [node("a", "root", text="x"), node("b", "a", text="y", create_time=1_767_225_700)]
+    nodes.append(node("c", "b", text="z"))
+    moments = [r.fields["at"].timestamp() for r in read(file, conversation(nodes, "c"))]
+    assert moments == [1_767_225_600, 1_767_225_700, 1_767_225_700]
+
+
+def test_a_conversation_without_any_moment_is_reported_not_dated_today(file):
+    (broken,) = read(file, conversation([node("a", "root", text="x")], "a", create_time=None))
+    assert isinstance(broken, Unreadable)
+    assert broken.field == "at"
+
+
+@pytest.mark.parametrize("current", [None, "gone"])
+def test_without_a_current_node_the_latest_leaf_is_followed(file, current):
+    nodes = [
+        node("a", "root", text="early", create_time=1_767_225_700),
+        node("b", "root", text="late", create_time=1_767_225_800),
+    ]
+    assert [r.fields["text"] for r in read(file, conversation(nodes, current))] == ["late"]
+
+
+def test_parents_in_a_circle_end(file):
+    nodes = [node("a", "b", text="x"), node("b", "a", text="y")]
+    assert [r.fields["text"] for r in read(file, conversation(nodes, "b"))] == ["x", "y"]
+
+
+def test_a_conversation_in_another_shape_is_reported_and_the_next_one_is_read(file):
+    good = conversation([node("a", "root", text="fine")], "a")
+    broken, record = read(file, {"title": "no mapping"}, good)
+    assert (broken.place, broken.field) == ("conversations.json: conversation 0", "mapping")
+    assert record.fields["text"] == "fine"
+
+
+def test_a_file_that_is_cut_off_gives_what_was_complete_and_reports_the_rest(file):
+    whole = json.dumps([conversation([node("a", "root", text="fine")], "a")] * 2)
+    record, broken = read_chatgpt(file("conversations.json", whole[: len(whole) * 3 // 4]))
+    assert record.fields["text"] == "fine"
+    assert broken.place == "conversations.json: element 1"
+    assert "broken or cut off after 1 readable elements" in broken.message
+
+
+def test_bytes_that_are_not_utf8_are_an_error_that_names_the_line(file):
+    path = file("conversations.json", b'[\n{"title": "caf\xe9"}\n]')
+    with pytest.raises(InvalidInput, match=r"conversations.json:2'?: line 2 is not UTF-8"):
+        list(read_chatgpt(path))
+
+
+def test_the_zip_archive_of_an_export_is_read_with_all_its_parts(tmp_path):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for part in ("001", "000"):
+            nodes = [node("a", "root", text=f"part {part}")]
+            content = json.dumps([conversation(nodes, "a", conversation_id=part)])
+            archive.writestr(f"data/conversations-{part}.json", content)
+        archive.writestr("user.json", "{}")
+    assert [r.fields["text"] for r in read_chatgpt(path)] == ["part 000", "part 001"]
+
+
+def test_a_zip_without_conversations_says_what_it_holds(tmp_path):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("user.json", "{}")
+    with pytest.raises(InvalidInput, match=r"no conversations.json \(it holds user.json\)"):
+        list(read_chatgpt(path))
+
+
+def test_a_broken_zip_is_a_clear_error(file):
+    with pytest.raises(InvalidInput, match="not a readable zip archive"):
+        list(read_chatgpt(file("export.zip", b"PK\x03\x04 garbage")))

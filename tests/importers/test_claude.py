@@ -1,0 +1,104 @@
+import json
+import zipfile
+from datetime import UTC, datetime
+
+from recollect.importers.claude import read_claude
+
+
+def message(identity, sender, text, **more):
+    return {
+        "uuid": identity,
+        "sender": sender,
+        "text": text,
+        "content": [{"type": "text", "text": text}],
+        "created_at": "2026-03-05T19:12:00.250000Z",
+        **more,
+    }
+
+
+def conversation(*messages, **more):
+    return {
+        "uuid": "c1",
+        "name": "Trip to Porto",
+        "created_at": "2026-03-05T19:00:00Z",
+        "chat_messages": list(messages),
+        **more,
+    }
+
+
+def read(file, *conversations):
+    return list(read_claude(file("conversations.json", json.dumps(conversations))))
+
+
+def test_a_message_becomes_a_record_with_stable_id_session_and_moment(file):
+    (record,) = read(file, conversation(message("m1", "human", "Where to eat?")))
+    assert record.fields == {
+        "id": "c1/m1",
+        "text": "Where to eat?",
+        "at": datetime(2026, 3, 5, 19, 12, 0, 250_000, tzinfo=UTC),
+        "producer": "user",
+        "produced_for": "assistant",
+        "role": "user",
+        "session": "c1",
+        "sequence": 0,
+        "source": "claude",
+        "metadata": {"title": "Trip to Porto"},
+    }
+
+
+def test_only_text_blocks_are_read_and_stand_ins_for_tools_are_not(file):
+    blocks = [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "text", "text": "Let me look."},
+        {"type": "tool_use", "name": "search", "input": {}},
+        {"type": "text", "text": "Found it."},
+    ]
+    flat = "Let me look.\n```\nThis block is not supported\n```\nFound it."
+    (record,) = read(file, conversation(message("m", "assistant", flat, content=blocks)))
+    assert record.fields["text"] == "Let me look.\n\nFound it."
+    assert record.fields["producer"] == "assistant"
+
+
+def test_an_older_export_without_blocks_is_read_from_its_flat_text(file):
+    (record,) = read(file, conversation(message("m", "human", " flat ", content=[])))
+    assert record.fields["text"] == "flat"
+
+
+def test_messages_without_text_are_left_out(file):
+    empty = message("e", "assistant", "")
+    tool = message("t", "assistant", "x", content=[{"type": "tool_use", "name": "a", "input": {}}])
+    records = read(file, conversation(empty, tool, message("m", "human", "words")))
+    assert [(r.fields["id"], r.fields["sequence"]) for r in records] == [("c1/m", 0)]
+
+
+def test_attached_files_are_named_in_the_metadata(file):
+    attachments = {"attachments": [{"file_name": "a.csv"}], "files": [{"file_name": "b.png"}]}
+    (record,) = read(file, conversation(message("m", "human", "look", **attachments)))
+    assert record.fields["metadata"] == {"title": "Trip to Porto", "attachments": "a.csv, b.png"}
+
+
+def test_an_impossible_moment_falls_back_to_the_conversation(file):
+    (record,) = read(file, conversation(message("m", "human", "x", created_at="soon")))
+    assert record.fields["at"] == datetime(2026, 3, 5, 19, 0, tzinfo=UTC)
+
+
+def test_broken_messages_are_reported_with_their_place_and_the_others_are_read(file):
+    odd = message("o", "robot", "beep")
+    wrong, unknown, kept = read(file, conversation("text", odd, message("m", "human", "ok")))
+    assert wrong.place == "conversations.json: conversation 0 (c1), message 0"
+    assert unknown.message == "unknown sender 'robot'; expected human or assistant."
+    assert kept.fields["text"] == "ok"
+
+
+def test_conversations_without_messages_or_id_are_reported(file):
+    first, second = read(file, {"uuid": "c"}, conversation(uuid=None))
+    assert (first.field, second.field) == ("chat_messages", "uuid")
+
+
+def test_the_zip_archive_and_the_unpacked_folder_give_the_same(file, tmp_path):
+    content = json.dumps([conversation(message("m", "human", "same"))])
+    folder = file("unpacked/conversations.json", content).parent
+    with zipfile.ZipFile(tmp_path / "data.zip", "w") as archive:
+        archive.writestr("conversations.json", content)
+    from_zip = [record.fields for record in read_claude(tmp_path / "data.zip")]
+    assert from_zip == [record.fields for record in read_claude(folder)]

@@ -1,0 +1,78 @@
+import json
+import zipfile
+
+import pytest
+
+from recollect.errors import InvalidInput
+from recollect.importers.detect import choose_format
+
+CHATGPT = json.dumps([{"title": "t", "mapping": {}}])
+CLAUDE = json.dumps([{"uuid": "u", "chat_messages": []}])
+LOCOMO = json.dumps([{"qa": [{"question": "q"}] * 5_000, "conversation": {}, "sample_id": "c"}])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("conversations.json", CHATGPT, "chatgpt"),
+        ("conversations.json", CLAUDE, "claude"),
+        ("one.json", CLAUDE[1:-1], "claude"),
+        ("wrapped.json", f'{{"conversations": {CHATGPT}}}', "chatgpt"),
+        ("locomo.json", LOCOMO, "locomo"),
+        ("memories.json", '{"text": "x"}\n{"text": "y"}\n', "jsonl"),
+        ("memories.jsonl", '{"broken\n{"text": "y"}\n', "jsonl"),
+        ("memories.ndjson", '{"text": "y"}\n', "jsonl"),
+        ("README.md", "# Title\n", "text"),
+        ("notes.txt", "words", "text"),
+        ("NOTES", "words", "text"),
+    ],
+)
+def test_the_format_is_found_by_name_and_content(file, name, content, expected):
+    assert choose_format(file(name, content), None) == expected
+
+
+def test_an_archive_is_looked_into(tmp_path):
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.writestr("conversations.json", CLAUDE)
+    assert choose_format(tmp_path / "export.zip", None) == "claude"
+
+
+def test_a_folder_is_an_unpacked_export_or_texts(file):
+    assert choose_format(file("export/conversations.json", CHATGPT).parent, None) == "chatgpt"
+    assert choose_format(file("notes/a.md", "x").parent, None) == "text"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "wanted", "message"),
+    [
+        ("c.json", CLAUDE, "chatgpt", "not in the format chatgpt: it looks like claude"),
+        ("c.jsonl", CHATGPT, None, "not in the format jsonl: it looks like chatgpt"),
+        ("c.json", CHATGPT, "text", "Use --format chatgpt"),
+        ("c.md", "just words\n", "jsonl", "looks like text. Use --format text"),
+        ("c.json", "[1, 2]", "claude", "looks like other JSON"),
+        ("c.json", '[{"text": "x"}]', None, "one JSON object per line"),
+        ("c.txt", b"\x00\x01\x02", "text", "it looks like binary data"),
+        ("c.bin", b"\x00\x01\x02", None, "its format cannot be told"),
+        ("c.txt", "words", "xml", "Use one of locomo, jsonl, text, chatgpt, claude"),
+        ("c.txt", b"", None, "the file is empty"),
+    ],
+)
+def test_what_is_not_the_format_is_refused_by_saying_what_it_looks_like(
+    file, name, content, wanted, message
+):
+    with pytest.raises(InvalidInput, match=message):
+        choose_format(file(name, content), wanted)
+
+
+def test_a_missing_path_is_refused(tmp_path):
+    with pytest.raises(InvalidInput, match="no such file or folder"):
+        choose_format(tmp_path / "gone.jsonl", None)
+
+
+def test_a_folder_without_texts_is_refused(tmp_path):
+    with pytest.raises(InvalidInput, match=r"holds no \.md, \.markdown, \.txt file"):
+        choose_format(tmp_path, None)
+
+
+def test_plain_json_may_be_imported_as_text_on_request(file):
+    assert choose_format(file("a.json", '{"a": 1}'), "text") == "text"

@@ -1,10 +1,10 @@
 """recollect: the memory-retrieval engine for AI agents.
 
-    from recollect import Memory
+from recollect import Memory
 
-    memory = Memory("./memories")
-    memory.add("I prefer Python over JavaScript", producer="user", type="semantic")
-    result = memory.search("what language does the user like?", k=5)
+memory = Memory("./memories")
+memory.add("I prefer Python over JavaScript", producer="user", type="semantic")
+result = memory.search("what language does the user like?", k=5)
 """
 
 from __future__ import annotations

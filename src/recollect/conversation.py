@@ -44,7 +44,7 @@ def message_drafts(
 
 
 def _in_order(entry: Draft, position: int) -> Draft:
-    """A message outside any session gets a sequence, which makes neighbours of its neighbours."""
+    """Give a message outside any session a sequence, by which it has neighbours."""
     if entry.record.session is not None or entry.record.sequence is not None:
         return entry
     record = replace(entry.record, sequence=position)

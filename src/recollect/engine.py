@@ -11,6 +11,7 @@ from recollect.models.embedder import Embedder
 from recollect.retrieval.snapshots import Snapshots
 from recollect.retrieval.terms import TERMS_VERSION
 from recollect.store.lance import LanceStore
+from recollect.store.record_cache import RecordCache
 from recollect.store.store import SCHEMA_VERSION, Store, StoreIdentity
 from recollect.store.writer import Writer
 
@@ -21,11 +22,12 @@ class Engine:
 
     Attributes:
         uri: Directory or Lance URI.
-        store, writer, snapshots, embedder: Its parts.
+        store, records, writer, snapshots, embedder: Its parts.
     """
 
     uri: str
     store: Store
+    records: RecordCache
     writer: Writer
     snapshots: Snapshots
     embedder: Embedder
@@ -77,7 +79,9 @@ def _opened(uri: str, embedder: Embedder) -> Engine:
     store = LanceStore.open(uri, identity)
     _check_embedder(uri, store, embedder)
     directory = None if "://" in uri else Path(uri)
-    return Engine(uri, store, Writer(store, directory), Snapshots(store), embedder)
+    return Engine(
+        uri, store, RecordCache(store), Writer(store, directory), Snapshots(store), embedder
+    )
 
 
 def _check_embedder(uri: str, store: Store, embedder: Embedder) -> None:

@@ -9,7 +9,7 @@ from recollect.scope import Scope
 
 
 def by_id(engine: Engine, scope: Scope, memory_id: str) -> Filter:
-    """The condition for one memory; checks that it is there.
+    """Give the condition for one memory; checks that it is there.
 
     Raises:
         MemoryNotFound: There is none with that id in the scope.
@@ -43,4 +43,3 @@ def purge(engine: Engine, scope: Scope, which: Filter) -> int:
     gone = hide(engine, scope, which)
     engine.writer.submit(engine.store.purge).result()
     return gone
-

@@ -31,6 +31,8 @@ Identity = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
+    """A draft with its terms and vectors."""
+
     draft: Draft
     terms: np.ndarray[Any, np.dtype[np.uint32]]
     vectors: FloatMatrix
@@ -114,7 +116,7 @@ def submit(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Future[Out
 
 
 def stored(prepared: Prepared, key: int) -> StoredMemory:
-    """A prepared memory as the row with that key."""
+    """Give a prepared memory as the row with that key."""
     entry = prepared.draft
     return StoredMemory(
         key, entry.record, entry.thread, prepared.terms, prepared.vectors, entry.fingerprint
@@ -141,7 +143,7 @@ def _append(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Outcome:
 
 
 def _without_present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Draft]:
-    """The drafts that are not stored yet, each once."""
+    """Give the drafts that are not stored yet, each once."""
     seen = set(_present_ids(engine, scope, drafts))
     fresh: list[Draft] = []
     for entry in drafts:
@@ -169,9 +171,7 @@ def _identity(entry: Draft) -> Identity:
     return (*owner_of(entry.record), entry.fingerprint or entry.record.id)
 
 
-def _drafts(
-    records: Iterable[Mapping[str, Any]], scope: Scope, tally: _Tally
-) -> Iterator[Draft]:
+def _drafts(records: Iterable[Mapping[str, Any]], scope: Scope, tally: _Tally) -> Iterator[Draft]:
     for index, given in enumerate(records):
         try:
             yield draft(given, scope=scope, now=now_utc())

@@ -20,6 +20,8 @@ from recollect.scope import Scope
 from recollect.store.store import Order, StoreHealth
 from recollect.types import MemoryRecord, MemoryType, Scalar, SearchResult, WriteReport
 
+Records = list[MemoryRecord]
+
 
 class Memory:
     """The memories of one scope, in an embedded store.
@@ -52,7 +54,9 @@ class Memory:
         embedder: Embedder | str | None = None,
     ) -> None:
         self.scope = Scope(org=org, project=project, agent=agent, user=user, session=session)
-        chosen = load_embedder(embedder) if embedder is None or isinstance(embedder, str) else embedder
+        chosen = (
+            load_embedder(embedder) if embedder is None or isinstance(embedder, str) else embedder
+        )
         self._shared: engine.Engine | None = engine.acquire(path, chosen)
 
     def add(  # noqa: PLR0913  a memory's fields
@@ -178,7 +182,7 @@ class Memory:
         limit: int = 100,
         offset: int = 0,
         order: Order = "newest",
-    ) -> list[MemoryRecord]:
+    ) -> Records:
         """Read memories in order, `limit` of them after the first `offset`."""
         page = reading.Page(limit=limit, offset=offset, order=order)
         return reading.list_memories(self._engine, self.scope, reading.condition(filter), page)
@@ -187,8 +191,8 @@ class Memory:
         """How many memories the scope holds."""
         return reading.count(self._engine, self.scope, reading.condition(filter))
 
-    def history(self, id: str) -> list[MemoryRecord]:  # noqa: A002  likewise
-        """The memory and the versions it replaced, newest first."""
+    def history(self, id: str) -> Records:  # noqa: A002  likewise
+        """Give the memory and the versions it replaced, newest first."""
         return reading.history(self._engine, self.scope, id)
 
     def update(  # noqa: PLR0913  a memory's fields
@@ -238,7 +242,7 @@ class Memory:
         return forget(self._engine, self.scope, reading.condition(filter))
 
     def health(self) -> StoreHealth:
-        """The state of the whole store, all scopes together, as `recollect doctor` reports it."""
+        """Measure the whole store, all scopes together, as `recollect doctor` reports it."""
         return self._engine.store.health()
 
     def repair(self) -> None:

@@ -47,5 +47,5 @@ def to_microseconds(moment: datetime) -> int:
 
 
 def now_utc() -> datetime:
-    """The current moment."""
+    """Give the current moment."""
     return datetime.now(UTC)

@@ -37,7 +37,7 @@ class Page:
 
 
 def condition(given: str | Filter | None) -> Filter:
-    """A caller's filter, parsed or checked; None lets everything through.
+    """Give a caller's filter, parsed or checked; None lets everything through.
 
     Raises:
         FilterError: It cannot be read.
@@ -52,7 +52,7 @@ def condition(given: str | Filter | None) -> Filter:
 
 
 def in_view(scope: Scope, narrower: Filter) -> Filter:
-    """The scope's current, unexpired memories that match `narrower`."""
+    """Give the scope's current, unexpired memories that match `narrower`."""
     return And((scope.predicate(), CURRENT, _unexpired(), narrower))
 
 
@@ -71,9 +71,7 @@ def get(engine: Engine, scope: Scope, memory_id: str) -> MemoryRecord:
     return found[0]
 
 
-def list_memories(
-    engine: Engine, scope: Scope, narrower: Filter, page: Page
-) -> list[MemoryRecord]:
+def list_memories(engine: Engine, scope: Scope, narrower: Filter, page: Page) -> list[MemoryRecord]:
     """Read one page of the scope's memories."""
     engine.store.version()
     return engine.store.select(
@@ -88,7 +86,7 @@ def count(engine: Engine, scope: Scope, narrower: Filter) -> int:
 
 
 def history(engine: Engine, scope: Scope, memory_id: str) -> list[MemoryRecord]:
-    """The memory and its earlier versions, newest first."""
+    """Give the memory and its earlier versions, newest first."""
     versions = [get(engine, scope, memory_id)]
     while (earlier := versions[-1].supersedes) is not None:
         found = _with_id(engine, scope, earlier)

@@ -98,7 +98,7 @@ def _refuse_unknown(values: Mapping[str, Any]) -> None:
             )
 
 
-def _storable(name: str, value: Any) -> str:
+def _storable(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidInput(name, value, f"a {type(value).__name__} is no text", "Give a str")
     if not is_storable(value):
@@ -111,7 +111,7 @@ def _storable(name: str, value: Any) -> str:
     return value
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     text = _storable("text", "" if value is None else value)
     if not text.strip():
         raise InvalidInput("text", text, "is empty", "Give the text to remember")
@@ -125,7 +125,7 @@ def _text(value: Any) -> str:
     return text
 
 
-def _id(value: Any) -> str:
+def _id(value: object) -> str:
     memory_id = _storable("id", value)
     if not memory_id or len(memory_id) > _LONGEST_NAME:
         raise InvalidInput(
@@ -147,7 +147,7 @@ def _optional(values: Mapping[str, Any], name: str, missing: str | None) -> str 
     return _storable(name, values[name]) if name in values else missing
 
 
-def _sequence(value: Any) -> int | None:
+def _sequence(value: object) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 2**62:
@@ -155,7 +155,7 @@ def _sequence(value: Any) -> int | None:
     return value
 
 
-def _pool(value: Any) -> str:
+def _pool(value: object) -> str:
     name = _storable("pool", value)
     if not _POOL_NAME.fullmatch(name):
         raise InvalidInput(
@@ -164,19 +164,19 @@ def _pool(value: Any) -> str:
     return name
 
 
-def _type(value: Any) -> str:
+def _type(value: object) -> str:
     if value not in MEMORY_TYPES:
         raise InvalidInput("type", value, "no such type", f"Use one of {', '.join(MEMORY_TYPES)}")
     return str(value)
 
 
-def _importance(value: Any) -> float:
+def _importance(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InvalidInput("importance", value, "lies outside [0, 1]", "Give a number from 0 to 1")
     return float(value)
 
 
-def _metadata(value: Any) -> Mapping[str, Scalar]:
+def _metadata(value: object) -> Mapping[str, Scalar]:
     if not isinstance(value, Mapping):
         raise InvalidInput("metadata", value, "is no dict", "Give names with scalar values")
     for key, entry in value.items():
@@ -215,13 +215,13 @@ def _fingerprint(identity: tuple[object, ...]) -> str:
 
 
 def _own_id(at: datetime, fingerprint: str) -> str:
-    """An id that sorts by the moment it is about."""
+    """Give an id that sorts by the moment it is about."""
     milliseconds = to_microseconds(at) // 1000 + _BEFORE_1970
     return f"{milliseconds:013x}-{fingerprint[:16]}"
 
 
 def thread_of(record: MemoryRecord) -> int:
-    """The session's number: neighbours are looked for among memories that share it."""
+    """Give the session's number: neighbours are looked for among memories that share it."""
     if record.session is None and record.sequence is None:
         return 0
     owner = [getattr(record, name) for name in SCOPE_FIELDS]

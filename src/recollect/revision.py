@@ -41,9 +41,7 @@ def update(
 
     def write() -> MemoryRecord:
         owner = Scope(**{name: getattr(before, name) for name in SCOPE_FIELDS})
-        where = And(
-            (owner.own_predicate(), CURRENT, Comparison(Field("id"), "eq", memory_id))
-        )
+        where = And((owner.own_predicate(), CURRENT, Comparison(Field("id"), "eq", memory_id)))
         engine.store.version()
         keys = engine.store.keys(where)
         if len(keys) == 0:

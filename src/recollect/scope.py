@@ -38,7 +38,7 @@ class Scope:
                 )
 
     def predicate(self) -> Filter:
-        """The condition that every read, on every arm, is combined with."""
+        """Give the condition that every read, on every arm, is combined with."""
         project = self._equalities(_PROJECT_FIELDS)
         owner = self._equalities(_OWNER_FIELDS)
         if not owner:
@@ -47,11 +47,11 @@ class Scope:
         return And((*project, Or((shared, And(tuple(owner))))))
 
     def own_predicate(self) -> Filter:
-        """The condition for what this scope itself wrote: all bound fields, in every pool."""
+        """Give the condition for what this scope itself wrote: all bound fields, in every pool."""
         return And(tuple(self._equalities(SCOPE_FIELDS)))
 
     def fill(self, name: str, given: str | None) -> str | None:
-        """The record's value of one scope field: the bound one, or what the record gives.
+        """Give the record's value of one scope field: the bound one, or what the record gives.
 
         Raises:
             ScopeError: The record tries to change a bound field.

@@ -68,9 +68,7 @@ def search(engine: Engine, scope: Scope, question: Question) -> SearchResult:
     )
     opened = _opening(len(snapshot), int(request.visible.sum()), started)
     if question.query.strip():
-        state, trace = pipeline.run(
-            SearchState(request, snapshot, engine.embedder, question.query)
-        )
+        state, trace = pipeline.run(SearchState(request, snapshot, engine.embedder, question.query))
         candidates, found = state.candidates, int(request.visible.any())
         trace = Trace(trace.preset, (opened, *trace.stages))
     else:
@@ -100,7 +98,10 @@ def _check_pools(pools: Sequence[str], snapshot: ScopeSnapshot) -> None:
     for pool in pools:
         if pool not in known:
             raise InvalidInput(
-                "pools", pool, "no such pool in this scope", f"Choose from {', '.join(sorted(known))}"
+                "pools",
+                pool,
+                "no such pool in this scope",
+                f"Choose from {', '.join(sorted(known))}",
             )
 
 
@@ -115,7 +116,7 @@ def _newest(snapshot: ScopeSnapshot, request: SearchRequest) -> Candidates:
 
 def _hits(engine: Engine, snapshot: ScopeSnapshot, candidates: Candidates) -> tuple[Hit, ...]:
     keys = snapshot.columns.key[candidates.rows].tolist()
-    records = engine.store.fetch(keys) if keys else {}
+    records = engine.records.fetch(keys)
     hits: list[Hit] = []
     for place, key in enumerate(keys):
         record = records.get(key)

@@ -51,5 +51,5 @@ class Trace:
         return any(stage.status == "degraded" for stage in self.stages)
 
     def to_dict(self) -> dict[str, Any]:
-        """The trace as plain data, for JSON."""
+        """Give the trace as plain data, for JSON."""
         return asdict(self) | {"milliseconds": self.milliseconds}

@@ -1,41 +1,19 @@
-"""Small sets and a word-counting embedder for the tests of the evaluation."""
+"""A small set and an embedder for the tests of the evaluation."""
 
 import gzip
 import json
-import zlib
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from recollect.models.embedder import EmbedderIdentity
+from recollect.testing import HashEmbedder
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 
 
-class WordCountEmbedder:
-    """Counts words in 64 buckets; texts with the same words have cosine 1."""
-
-    identity = EmbedderIdentity("word-count", "1", 64)
-
-    def encode(self, texts):
-        vectors = np.zeros((len(texts), 64), np.float32)
-        for row, text in enumerate(texts):
-            for word in text.lower().split():
-                vectors[row, zlib.crc32(word.encode()) % 64] += 1
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors / np.where(lengths > 0, lengths, 1)
-
-    def encode_query(self, texts):
-        return self.encode(texts)
-
-    def windows(self, text, *, prefix=""):
-        return [prefix + text]
-
-
 @pytest.fixture
 def embedder():
-    return WordCountEmbedder()
+    return HashEmbedder(dimension=64)
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def test_rrf_adds_reciprocals_of_ranks():
 @pytest.mark.parametrize("system", [mean_system, rrf_system])
 def test_a_hybrid_names_both_of_its_arms_in_its_configuration(system, embedder):
     configuration = system(embedder).configuration
-    assert configuration["embedder"] == "word-count@1 (64-d)"
+    assert configuration["embedder"] == "hash-embedder@1 (64-d)"
     assert str(configuration["library"]).startswith("bm25s ")
 
 

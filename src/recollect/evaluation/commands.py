@@ -156,16 +156,17 @@ def _open_system(name: str, options: RunOptions) -> Iterator[RetrieverFactory]:
     if name == "bm25":
         yield bm25_system()
         return
+    embedder = options.embedder or _bundled_embedder()
     if name in BASELINES:
         build = {"dense": dense_system, "mean": mean_system, "rrf": rrf_system}[name]
-        yield build(options.embedder or _bundled_embedder())
+        yield build(embedder)
         return
     from recollect.evaluation.product import RecollectSystem
 
     preset = name.partition(":")[2] or None
     with (
         _trace_writer(options.trace_file, system=name) as observer,
-        RecollectSystem(preset=preset, embedder=options.embedder, observer=observer) as product,
+        RecollectSystem(preset=preset, embedder=embedder, observer=observer) as product,
     ):
         yield product
 
@@ -198,7 +199,6 @@ def _check_systems(systems: tuple[str, ...]) -> None:
 
 
 def _bundled_embedder() -> Embedder:
-    from recollect.models.onnx_embedder import load_bundled
+    from recollect.models.loading import load_embedder
 
-    embedder: Embedder = load_bundled()
-    return embedder
+    return load_embedder(None)

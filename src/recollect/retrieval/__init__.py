@@ -1,0 +1,1 @@
+"""Finding memories: terms, both arms, fusion, stages and pipelines."""

@@ -97,10 +97,8 @@ class IndexedVectors:
         return np.where(self.keys[places] == keys, places, -1)
 
 
-def best_by_owner(
-    scores: ScoreArray, owners: NDArray[np.integer], rows: int
-) -> ScoreArray:
-    """The largest score of each owner, shape (rows,); -inf for one that has none."""
+def best_by_owner(scores: ScoreArray, owners: NDArray[np.integer], rows: int) -> ScoreArray:
+    """Give the largest score of each owner, shape (rows,); -inf for one that has none."""
     best = np.full(rows, _UNSCORED, np.float32)
     np.maximum.at(best, owners, scores)
     return best

@@ -27,7 +27,7 @@ DEFAULT_PRESET = "balanced"
 
 
 def preset(name: str | None) -> Pipeline:
-    """The pipeline of that name; None gives the default one.
+    """Give the pipeline of that name; None gives the default one.
 
     Raises:
         InvalidInput: There is no such preset.

@@ -44,7 +44,7 @@ class ScopeSnapshot:
 
 
 def joined(earlier: ScopeColumns, later: ScopeColumns) -> ScopeColumns:
-    """The rows of both, in order."""
+    """Give the rows of both, in order."""
     return ScopeColumns(
         **{
             name: np.concatenate([getattr(earlier, name), getattr(later, name)])

@@ -33,7 +33,7 @@ class Snapshots:
         self._guard = threading.Lock()
 
     def of(self, scope: Filter) -> ScopeSnapshot:
-        """The snapshot of the memories that `scope` lets through, up to date."""
+        """Give the snapshot of the memories that `scope` lets through, up to date."""
         with self._guard:
             lock = self._locks.setdefault(scope, threading.Lock())
         with lock:
@@ -118,7 +118,7 @@ def _resident(
 
 
 def _bytes(snapshot: ScopeSnapshot) -> int:
-    columns = sum(getattr(snapshot.columns, name).nbytes for name in ScopeColumns.__slots__)
+    columns: int = sum(getattr(snapshot.columns, name).nbytes for name in ScopeColumns.__slots__)
     dense = snapshot.dense
     vectors = dense.vectors.nbytes if isinstance(dense, ResidentVectors) else 0
     return columns * 2 + vectors

@@ -52,19 +52,19 @@ class Candidates:
         return len(self.rows)
 
     def scored(self, name: str, values: ScoreArray) -> Candidates:
-        """The same candidates with one more named score, ordered by it."""
+        """Give the same candidates with one more named score, ordered by it."""
         return Candidates(self.rows, values, {**self.scores, name: values}).sorted()
 
     def ranked(self, ranking: ScoreArray) -> Candidates:
-        """The same candidates, ordered by other values."""
+        """Give the same candidates, ordered by other values."""
         return replace(self, ranking=ranking).sorted()
 
     def sorted(self) -> Candidates:
         """Best first; equal ones in the order in which they were written."""
         return self.take(np.lexsort((self.rows, -self.ranking)))
 
-    def take(self, places: NDArray[np.integer] | slice) -> Candidates:
-        """The candidates at these places."""
+    def take(self, places: NDArray[np.integer] | NDArray[np.bool_] | slice) -> Candidates:
+        """Give the candidates at these places, or those that are marked."""
         scores = {name: values[places] for name, values in self.scores.items()}
         return Candidates(self.rows[places], self.ranking[places], scores)
 

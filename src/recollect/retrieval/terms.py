@@ -61,7 +61,8 @@ def _tokens(text: str, stop_words: frozenset[str]) -> list[str]:
             pairs.extend(_pairs(token))
         elif token not in stop_words:
             words.append(token)
-    return _stemmer().stemWords(words) + pairs
+    stems: list[str] = _stemmer().stemWords(words)
+    return stems + pairs
 
 
 def _folded(text: str) -> str:

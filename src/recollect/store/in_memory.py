@@ -45,11 +45,11 @@ class InMemoryStore:
         return self._identity
 
     def version(self) -> int:
-        """Number of commits so far."""
+        """Give number of commits so far."""
         return self._version
 
     def highest_key(self) -> int:
-        """The largest key written so far."""
+        """Give the largest key written so far."""
         return self._highest_key
 
     def append(self, memories: Sequence[StoredMemory]) -> None:
@@ -201,4 +201,3 @@ class InMemoryStore:
         keys = [key for memory in rows for key in [memory.key] * len(memory.vectors)]
         vectors = np.concatenate([empty, *(memory.vectors for memory in rows)])
         return KeyedVectors(np.array(keys, np.int64), vectors)
-

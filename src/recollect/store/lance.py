@@ -52,7 +52,7 @@ _ALL_ROWS = 2**31 - 1
 class LanceStore:
     """Keeps memories in a Lance table; safe for several threads, and for readers elsewhere."""
 
-    def __init__(self, uri: str, table: lancedb.table.LanceTable, identity: StoreIdentity) -> None:
+    def __init__(self, uri: str, table: lancedb.table.Table, identity: StoreIdentity) -> None:
         self._uri = uri
         self._table = table
         self._identity = identity
@@ -70,10 +70,7 @@ class LanceStore:
         if _is_local(uri) and Path(uri).is_file():
             raise InvalidInput("path", uri, "is a file", "Give a directory, new or of recollect")
         with _told("open", uri):
-            connection = lancedb.connect(uri)
-            schema = lance_schema.table_schema(identity)
-            # exist_ok opens what another process made in between.
-            table = connection.create_table(TABLE, schema=schema, exist_ok=True)
+            table = _table_at(lancedb.connect(uri), lance_schema.table_schema(identity))
         return cls(uri, table, lance_schema.read_identity(table.schema, where=uri))
 
     @property
@@ -82,13 +79,13 @@ class LanceStore:
         return self._identity
 
     def version(self) -> int:
-        """Number of the newest Lance version, of whichever process."""
+        """Give number of the newest Lance version, of whichever process."""
         with _told("read", self._uri):
             self._table.checkout_latest()
             return int(self._table.version)
 
     def highest_key(self) -> int:
-        """The largest key in the table, 0 for an empty one."""
+        """Give the largest key in the table, 0 for an empty one."""
         self.version()
         keys = self._rows(None, ["key"])["key"]
         return int(pa.compute.max(keys).as_py() or 0)
@@ -279,6 +276,16 @@ class LanceStore:
             lance_schema.integers(table["key"], missing=0),
             lance_schema.vectors(table["vector"], dimension=self._dimension),
         )
+
+
+def _table_at(connection: lancedb.DBConnection, schema: pa.Schema) -> lancedb.table.Table:
+    if TABLE in connection.list_tables().tables:
+        return connection.open_table(TABLE)
+    try:
+        return connection.create_table(TABLE, schema=schema)
+    except ValueError:
+        # Another process made it in between.
+        return connection.open_table(TABLE)
 
 
 def _is_local(uri: str) -> bool:

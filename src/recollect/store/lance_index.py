@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import lancedb
 import numpy as np
 import pyarrow as pa
-from lancedb.index import BTree, Bitmap, IvfRq
+from lancedb.index import Bitmap, BTree, IvfRq
 from numpy.typing import NDArray
 
 FEWEST_ROWS = 20_000
@@ -16,7 +17,7 @@ FEWEST_ROWS = 20_000
 _ROWS_PER_PARTITION = 800
 _PROBED_SHARE = 0.5
 _FEWEST_PROBES = 64
-_SCALAR_INDEXES = {
+_SCALAR_INDEXES: Mapping[str, type[BTree | Bitmap]] = {
     "key": BTree,
     "id": BTree,
     "org": Bitmap,
@@ -31,7 +32,7 @@ _SCALAR_INDEXES = {
 class VectorIndex:
     """Wraps one table's approximate index, and the scalar ones that make conditions cheap."""
 
-    def __init__(self, table: lancedb.table.LanceTable) -> None:
+    def __init__(self, table: lancedb.table.Table) -> None:
         self._table = table
         self.wanted = False
         """Whether a search missed an index that would have served it."""

@@ -122,16 +122,16 @@ def _metadata(value: str | bytes | None) -> dict[str, Any]:
 
 
 def microseconds(column: pa.ChunkedArray, *, missing: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """A column of moments as microseconds since 1970."""
+    """Give a column of moments as microseconds since 1970."""
     return integers(column.cast(pa.timestamp("us")).cast(pa.int64()), missing=missing)
 
 
 def integers(column: pa.ChunkedArray, *, missing: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """A column of integers, with a value for those that are missing."""
+    """Give a column of integers, with a value for those that are missing."""
     return np.asarray(column.fill_null(missing).to_numpy(), np.int64)
 
 
 def vectors(column: pa.ChunkedArray, *, dimension: int) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """A column of vectors as a matrix, shape (rows, dimension)."""
+    """Give a column of vectors as a matrix, shape (rows, dimension)."""
     flat = column.combine_chunks().flatten()
     return np.asarray(flat.to_numpy(zero_copy_only=False), np.float32).reshape(-1, dimension)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import lancedb
 import pyarrow as pa
@@ -13,8 +14,10 @@ from recollect.store.lance_index import FEWEST_ROWS, VectorIndex
 from recollect.store.scopes import OWNER_FIELDS, owner_name
 from recollect.store.store import StoreHealth
 
-_COMMITS_BEFORE_MERGE = 64
-_COMMITS_BEFORE_FORCED_MERGE = 1024
+_COMMITS_BEFORE_MERGE = 32
+_COMMITS_BEFORE_FORCED_MERGE = 256
+# Up to this size a merge takes a few hundredths of a second.
+_SMALL_TABLE = 20_000
 _GROWTH_BEFORE_MERGE = 0.25
 _UNCOVERED_SHARE = 0.3
 # Another process may still read an older version; this long it stays readable.
@@ -25,7 +28,7 @@ _READ_ROWS = 8192
 class Upkeep:
     """Counts what was written since the last upkeep, and does what is due."""
 
-    def __init__(self, uri: str, table: lancedb.table.LanceTable, index: VectorIndex) -> None:
+    def __init__(self, uri: str, table: lancedb.table.Table, index: VectorIndex) -> None:
         self._uri = uri
         self._table = table
         self._index = index
@@ -79,7 +82,8 @@ class Upkeep:
     def health(self) -> StoreHealth:
         """Measure fragments, versions, bytes, coverage and scopes."""
         self._table.checkout_latest()
-        fragments = self._table.stats()["fragment_stats"]
+        statistics: Any = self._table.stats()
+        fragments = statistics["fragment_stats"]
         return StoreHealth(
             memories=self._table.count_rows("passage = 0 AND superseded_by IS NULL"),
             history=self._table.count_rows("passage = 0 AND superseded_by IS NOT NULL"),
@@ -119,7 +123,8 @@ class Upkeep:
         if self._commits < _COMMITS_BEFORE_MERGE:
             return False
         # Merging rewrites the file it merges into, so it waits until that is worth it.
-        return self._rows >= _GROWTH_BEFORE_MERGE * self._table.count_rows()
+        rows = self._table.count_rows()
+        return rows <= _SMALL_TABLE or self._rows >= _GROWTH_BEFORE_MERGE * rows
 
 
 def _bytes_on_disk(uri: str) -> int | None:

@@ -11,12 +11,12 @@ OWNER_FIELDS = ("org", "project", "agent", "user")
 
 
 def owner_of(record: MemoryRecord) -> tuple[str | None, ...]:
-    """The record's org, project, agent and user."""
+    """Give the record's org, project, agent and user."""
     return tuple(getattr(record, name) for name in OWNER_FIELDS)
 
 
 def owner_name(owner: Iterable[str | None]) -> str:
-    """An owner as one line for people."""
+    """Give an owner as one line for people."""
     named = zip(OWNER_FIELDS, owner, strict=True)
     return " ".join(f"{name}={value}" for name, value in named if value)
 

@@ -151,11 +151,11 @@ class Store(Protocol):
         ...
 
     def version(self) -> int:
-        """Number of the newest durable state; it changes with every write by any process."""
+        """Give number of the newest durable state; it changes with every write by any process."""
         ...
 
     def highest_key(self) -> int:
-        """The largest key ever handed out that is still stored, 0 for an empty store."""
+        """Give the largest key ever handed out that is still stored, 0 for an empty store."""
         ...
 
     def append(self, memories: Sequence[StoredMemory]) -> None:

@@ -70,7 +70,7 @@ class Writer:
         return future
 
     def next_key(self) -> int:
-        """The key for the next row; to be called within a write."""
+        """Give the key for the next row; to be called within a write."""
         version = self._store.version()
         if self._highest is None or self._highest[0] != version:
             self._highest = (version, self._store.highest_key())

@@ -21,6 +21,7 @@ class CleanQuery:
     def skip_reason(self, state: SearchState) -> str | None:
         """There is always a query."""
         del state
+        return None
 
     def run(self, state: SearchState) -> SearchState:
         """Clean the query's text."""

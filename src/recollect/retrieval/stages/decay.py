@@ -16,7 +16,7 @@ _FADING_TYPES = ("episodic", "unknown")
 def decay_factors(
     age_days: NDArray[np.float64], *, floor: float = 0.8, rate: float = 0.03
 ) -> NDArray[np.float32]:
-    """floor + (1 - floor)·exp(-rate·age), 1 for what lies ahead.
+    """Compute floor + (1 - floor)·exp(-rate·age); 1 for what lies ahead.
 
     Source: Memory-Spark's `applyTemporalDecay`, floor .8 and rate .03 a day.
     """

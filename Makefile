@@ -1,0 +1,57 @@
+# Needs Python 3.11 to 3.13, git and make. Everything else goes into .venv, through pip.
+
+# The interpreter that .venv is made with; empty takes the first suitable one on PATH.
+PYTHON ?=
+# What `make test-all` installs as torch, and where its CPU build comes from. Where that index
+# cannot be reached, pip's own index is used.
+TORCH ?= torch==2.13.0
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
+export PYTHON
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+EXTRAS := dev,eval,export
+BIN := .venv/bin
+# A stamp holds the directory it was made for: an environment that was moved is made anew.
+INSTALLED := .venv/installed
+WITH_TORCH := .venv/installed-with-torch
+ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))
+$(INSTALLED): moved
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-all check lint clean moved
+
+help:  ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+install: $(INSTALLED)  ## Make .venv with recollect and all that the tests use
+
+demo: $(INSTALLED)  ## Remember a small conversation and ask it questions
+	@$(BIN)/recollect demo
+
+test: $(INSTALLED)  ## Run the fast tests
+	$(BIN)/python -m pytest
+
+test-all: $(WITH_TORCH)  ## Install torch (CPU), run every test, the slow ones too
+	$(BIN)/python -m pytest -m ''
+
+check: lint test  ## What CI runs: style, types, direction of imports, fast tests
+
+lint: $(INSTALLED)  ## The same without the tests
+	$(BIN)/python -m ruff check src tests scripts
+	$(BIN)/python -m ruff format --check src tests scripts
+	$(BIN)/python -m mypy
+	$(BIN)/lint-imports
+
+clean:  ## Remove .venv and all caches
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(INSTALLED): pyproject.toml scripts/make_environment.sh
+	@EXTRAS=$(EXTRAS) sh scripts/make_environment.sh
+	@echo '$(CURDIR)' > $@
+
+$(WITH_TORCH): $(INSTALLED)
+	@EXTRAS=$(EXTRAS),torch sh scripts/make_environment.sh \
+	  --retries 1 --extra-index-url '$(TORCH_INDEX)' '$(TORCH)'
+	@touch $@

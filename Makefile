@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 EXTRAS := dev,eval,export
 BIN := .venv/bin
-# A stamp holds the directory it was made for: an environment that was moved is made anew.
+# Holds the directory that .venv was made for; scripts/make_environment.sh reads it too.
 INSTALLED := .venv/installed
 WITH_TORCH := .venv/installed-with-torch
 ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))
@@ -53,5 +53,5 @@ $(INSTALLED): pyproject.toml scripts/make_environment.sh
 
 $(WITH_TORCH): $(INSTALLED)
 	@EXTRAS=$(EXTRAS),torch sh scripts/make_environment.sh \
-	  --retries 1 --extra-index-url '$(TORCH_INDEX)' '$(TORCH)'
+	  --retries 2 --extra-index-url '$(TORCH_INDEX)' '$(TORCH)'
 	@touch $@

@@ -21,7 +21,12 @@ first_suitable_python() {
     exit 1
 }
 
-if ! .venv/bin/python -c "$suitable" >/dev/null 2>&1; then
+# An environment that was moved would import the checkout it came from.
+was_moved() {
+    [ -f .venv/installed ] && [ "$(cat .venv/installed)" != "$PWD" ]
+}
+
+if was_moved || ! .venv/bin/python -c "$suitable" >/dev/null 2>&1; then
     python=$(first_suitable_python)
     echo "Making .venv with $("$python" --version)"
     "$python" -m venv --clear .venv

@@ -6,11 +6,13 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from recollect.errors import EmbedderMismatch, InvalidInput
+from recollect.errors import EmbedderMismatch, InvalidInput, StoreError
+from recollect.filters.storable_text import is_storable
 from recollect.models.embedder import Embedder
 from recollect.retrieval.snapshots import Snapshots
 from recollect.retrieval.terms import TERMS_VERSION
 from recollect.store.lance import LanceStore
+from recollect.store.lock import lock_for
 from recollect.store.record_cache import RecordCache
 from recollect.store.store import SCHEMA_VERSION, Store, StoreIdentity
 from recollect.store.writer import Writer
@@ -57,7 +59,7 @@ def acquire(path: str | Path, embedder: Embedder) -> Engine:
             shared = _Shared(_opened(uri, embedder), 0)
             _open[uri] = shared
         else:
-            _check_embedder(uri, shared.engine.store, embedder)
+            _check_identity(uri, shared.engine.store, embedder)
         shared.handles += 1
         return shared.engine
 
@@ -77,14 +79,18 @@ def release(engine: Engine) -> None:
 def _opened(uri: str, embedder: Embedder) -> Engine:
     identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, embedder.identity)
     store = LanceStore.open(uri, identity)
-    _check_embedder(uri, store, embedder)
-    directory = None if "://" in uri else Path(uri)
+    _check_identity(uri, store, embedder)
     return Engine(
-        uri, store, RecordCache(store), Writer(store, directory), Snapshots(store), embedder
+        uri, store, RecordCache(store), Writer(store, lock_for(uri)), Snapshots(store), embedder
     )
 
 
-def _check_embedder(uri: str, store: Store, embedder: Embedder) -> None:
+def _check_identity(uri: str, store: Store, embedder: Embedder) -> None:
+    if store.identity.terms_version != TERMS_VERSION:
+        raise StoreError(
+            f"{uri}: its terms were made by version {store.identity.terms_version} of the "
+            f"tokenizer, this recollect has {TERMS_VERSION}. Import the memories into a new store."
+        )
     stored, given = store.identity.embedder, embedder.identity
     if stored != given:
         raise EmbedderMismatch(
@@ -96,5 +102,7 @@ def _check_embedder(uri: str, store: Store, embedder: Embedder) -> None:
 def _resolved(path: str | Path) -> str:
     if not isinstance(path, str | Path) or not str(path).strip():
         raise InvalidInput("path", path, "names no store", "Give a directory or a Lance URI")
-    text = str(path)
+    text = str(path).removeprefix("file://")
+    if not is_storable(text):
+        raise InvalidInput("path", path, "holds NUL, which no file name can", "Remove it")
     return text if "://" in text else str(Path(text).expanduser().resolve())

@@ -3,43 +3,51 @@
 from __future__ import annotations
 
 from recollect.engine import Engine
-from recollect.filters.tree import And, Comparison, Field, Filter, In
+from recollect.filters.tree import And, Comparison, Field, Filter
 from recollect.reading import get
 from recollect.scope import Scope
-
-
-def by_id(engine: Engine, scope: Scope, memory_id: str) -> Filter:
-    """Give the condition for one memory; checks that it is there.
-
-    Raises:
-        MemoryNotFound: There is none with that id in the scope.
-    """
-    get(engine, scope, memory_id)
-    return Comparison(Field("id"), "eq", memory_id)
+from recollect.store.owner import owned_like
+from recollect.store.store import CURRENT
 
 
 def hide(engine: Engine, scope: Scope, which: Filter) -> int:
-    """Delete the matching memories with their history; returns how many memories there were."""
+    """Delete the matching current memories with their history; returns how many memories."""
 
     def write() -> int:
         engine.store.version()
-        matching = And((scope.predicate(), which))
+        matching = And((scope.predicate(), CURRENT, which))
         records = engine.store.select(matching, order="written")
-        current = [record.id for record in records if record.superseded_by is None]
-        keys = set(engine.store.keys(matching).tolist())
-        if current:
-            # The versions of one memory all name it, however often it was updated.
-            names = tuple(current)
-            history = In(Field("superseded_by"), names)
-            keys |= set(engine.store.keys(And((scope.predicate(), history))).tolist())
-        engine.store.delete(sorted(keys))
+        keys = engine.store.keys(matching).tolist()
+        for record in records:
+            if record.supersedes is not None:
+                versions = Comparison(Field("superseded_by"), "eq", record.id)
+                keys += engine.store.keys(And((owned_like(record), versions))).tolist()
+        engine.store.delete(keys)
         return len(records)
 
     return engine.writer.submit(write).result()
 
 
-def purge(engine: Engine, scope: Scope, which: Filter) -> int:
-    """Delete as `hide` does, then rewrite the data files without the deleted memories."""
-    gone = hide(engine, scope, which)
+def hide_one(engine: Engine, scope: Scope, memory_id: str) -> int:
+    """Delete one memory with its history, or one version of its history alone.
+
+    Raises:
+        MemoryNotFound: There is none with that id in the scope.
+    """
+    record = get(engine, scope, memory_id)
+    named = And((owned_like(record), Comparison(Field("id"), "eq", memory_id)))
+    if record.superseded_by is None:
+        return hide(engine, scope, named)
+
+    def write() -> int:
+        engine.store.version()
+        keys = engine.store.keys(And((scope.predicate(), named))).tolist()
+        engine.store.delete(keys)
+        return len(keys)
+
+    return engine.writer.submit(write).result()
+
+
+def purge(engine: Engine) -> None:
+    """Rewrite the data files without what was deleted."""
     engine.writer.submit(engine.store.purge).result()
-    return gone

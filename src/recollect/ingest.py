@@ -17,8 +17,8 @@ from recollect.moments import now_utc, to_microseconds
 from recollect.records import Draft, draft
 from recollect.retrieval.terms import passage_terms
 from recollect.scope import Scope
-from recollect.store.scopes import owner_of
-from recollect.store.store import StoredMemory
+from recollect.store.owner import owner_of
+from recollect.store.store import Presence, StoredMemory
 from recollect.types import Failure, WriteReport
 
 BATCH = 256
@@ -125,7 +125,8 @@ def stored(prepared: Prepared, key: int) -> StoredMemory:
 
 def _append(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Outcome:
     engine.store.version()
-    present = _present_ids(engine, scope, [entry.draft for entry in prepared])
+    found = _present(engine, scope, [entry.draft for entry in prepared])
+    present = _alive_ids(found)
     new: list[Prepared] = []
     ids: list[str] = []
     for entry in prepared:
@@ -135,16 +136,15 @@ def _append(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Outcome:
             new.append(entry)
         ids.append(present[identity])
     if new:
-        first = engine.writer.next_key()
-        rows = [stored(entry, first + place) for place, entry in enumerate(new)]
-        engine.store.append(rows)
-        engine.writer.note_keys(rows[-1].key)
+        _make_way(engine, found, new)
+        first = engine.store.next_key()
+        engine.store.append([stored(entry, first + place) for place, entry in enumerate(new)])
     return Outcome(len(new), tuple(ids))
 
 
 def _without_present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Draft]:
     """Give the drafts that are not stored yet, each once."""
-    seen = set(_present_ids(engine, scope, drafts))
+    seen = set(_alive_ids(_present(engine, scope, drafts)))
     fresh: list[Draft] = []
     for entry in drafts:
         if _identity(entry) not in seen:
@@ -153,11 +153,8 @@ def _without_present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[
     return fresh
 
 
-def _present_ids(engine: Engine, scope: Scope, drafts: list[Draft]) -> dict[Identity, str]:
-    """Identities of the drafts that are stored, with their ids; expired ones do not count."""
-    ids = [entry.record.id for entry in drafts if entry.fingerprint is None]
-    fingerprints = [entry.fingerprint for entry in drafts if entry.fingerprint is not None]
-    found = engine.store.present(scope.own_predicate(), ids, fingerprints) if drafts else []
+def _alive_ids(found: list[Presence]) -> dict[Identity, str]:
+    """Identities of what is stored, with the ids; what has expired does not count."""
     now = to_microseconds(now_utc())
     return {
         (*entry.owner, name): entry.id
@@ -165,6 +162,26 @@ def _present_ids(engine: Engine, scope: Scope, drafts: list[Draft]) -> dict[Iden
         if entry.expires_at > now
         for name in (entry.id, entry.fingerprint)
     }
+
+
+def _make_way(engine: Engine, found: list[Presence], new: list[Prepared]) -> None:
+    """Delete expired memories whose id or content is being written anew."""
+    now = to_microseconds(now_utc())
+    wanted = {_identity(entry.draft) for entry in new}
+    expired = [
+        entry.key
+        for entry in found
+        if entry.expires_at <= now
+        and wanted & {(*entry.owner, entry.id), (*entry.owner, entry.fingerprint)}
+    ]
+    if expired:
+        engine.store.delete(expired)
+
+
+def _present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Presence]:
+    ids = [entry.record.id for entry in drafts if entry.fingerprint is None]
+    fingerprints = [entry.fingerprint for entry in drafts if entry.fingerprint is not None]
+    return engine.store.present(scope.own_predicate(), ids, fingerprints) if drafts else []
 
 
 def _identity(entry: Draft) -> Identity:

@@ -160,7 +160,7 @@ class Memory:
             k=k,
             now=now_utc() if now is None else to_utc(now, field="now"),
             pools=pools,
-            filter=reading.condition(filter),
+            filter=self._condition(filter),
             min_score=min_score,
             preset=preset,
         )
@@ -185,11 +185,11 @@ class Memory:
     ) -> Records:
         """Read memories in order, `limit` of them after the first `offset`."""
         page = reading.Page(limit=limit, offset=offset, order=order)
-        return reading.list_memories(self._engine, self.scope, reading.condition(filter), page)
+        return reading.list_memories(self._engine, self.scope, self._condition(filter), page)
 
     def count(self, *, filter: str | Filter | None = None) -> int:  # noqa: A002  likewise
         """How many memories the scope holds."""
-        return reading.count(self._engine, self.scope, reading.condition(filter))
+        return reading.count(self._engine, self.scope, self._condition(filter))
 
     def history(self, id: str) -> Records:  # noqa: A002  likewise
         """Give the memory and the versions it replaced, newest first."""
@@ -236,10 +236,13 @@ class Memory:
         """
         if (id is None) == (filter is None):
             raise InvalidInput("id", id, "give an id or a filter, not both", "Name what to forget")
-        forget = forgetting.purge if purge else forgetting.hide
         if id is not None:
-            return forget(self._engine, self.scope, forgetting.by_id(self._engine, self.scope, id))
-        return forget(self._engine, self.scope, reading.condition(filter))
+            gone = forgetting.hide_one(self._engine, self.scope, id)
+        else:
+            gone = forgetting.hide(self._engine, self.scope, self._condition(filter))
+        if purge:
+            forgetting.purge(self._engine)
+        return gone
 
     def health(self) -> StoreHealth:
         """Measure the whole store, all scopes together, as `recollect doctor` reports it."""
@@ -265,6 +268,9 @@ class Memory:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _condition(self, given: str | Filter | None) -> Filter:
+        return reading.condition(given, scope=self.scope)
 
     @property
     def _engine(self) -> engine.Engine:

@@ -8,10 +8,13 @@ from typing import get_args
 from recollect.engine import Engine
 from recollect.errors import FilterError, InvalidInput, MemoryNotFound
 from recollect.filters.check import check_filter
+from recollect.filters.evaluate import matches
 from recollect.filters.grammar import parse_filter
+from recollect.filters.storable_text import is_storable
 from recollect.filters.tree import And, Comparison, Field, Filter, IsNull, Or
 from recollect.moments import now_utc
 from recollect.scope import Scope
+from recollect.store.owner import owned_like
 from recollect.store.store import CURRENT, Order
 from recollect.types import MemoryRecord
 
@@ -36,19 +39,23 @@ class Page:
             raise InvalidInput("order", self.order, "no such order", f"Choose one of {choices}")
 
 
-def condition(given: str | Filter | None) -> Filter:
+def condition(given: str | Filter | None, *, scope: Scope) -> Filter:
     """Give a caller's filter, parsed or checked; None lets everything through.
 
     Raises:
         FilterError: It cannot be read.
+        ScopeError: It asks for another org or project than the bound one.
     """
     if given is None:
         return EVERYTHING
     if isinstance(given, str):
-        return parse_filter(given)
-    if not isinstance(given, Filter):
+        tree = parse_filter(given)
+    elif isinstance(given, Filter):
+        tree = check_filter(given)
+    else:
         raise FilterError("filter", given, "is no filter", "Give text or a tree of filters.tree")
-    return check_filter(given)
+    scope.refuse_leaving(tree)
+    return tree
 
 
 def in_view(scope: Scope, narrower: Filter) -> Filter:
@@ -61,6 +68,8 @@ def get(engine: Engine, scope: Scope, memory_id: str) -> MemoryRecord:
     found = _with_id(engine, scope, memory_id)
     if not found:
         raise MemoryNotFound(memory_id)
+    if len(found) > 1:
+        found = _meant(scope, found)
     if len(found) > 1:
         raise InvalidInput(
             "id",
@@ -89,21 +98,31 @@ def history(engine: Engine, scope: Scope, memory_id: str) -> list[MemoryRecord]:
     """Give the memory and its earlier versions, newest first."""
     versions = [get(engine, scope, memory_id)]
     while (earlier := versions[-1].supersedes) is not None:
-        found = _with_id(engine, scope, earlier)
+        named = Comparison(Field("id"), "eq", earlier)
+        successor = Comparison(Field("superseded_by"), "eq", versions[0].id)
+        found = engine.store.select(
+            And((owned_like(versions[0]), successor, named)), order="newest", limit=1
+        )
         if not found:
             break
-        versions.append(found[0])
+        versions += found
     return versions
 
 
 def _with_id(engine: Engine, scope: Scope, memory_id: str) -> list[MemoryRecord]:
-    if not isinstance(memory_id, str) or not memory_id:
+    if not isinstance(memory_id, str) or not memory_id or not is_storable(memory_id):
         raise InvalidInput("id", memory_id, "an id is non-empty text", "Give the memory's id")
     engine.store.version()
     named = Comparison(Field("id"), "eq", memory_id)
-    check_filter(named)
     where = And((scope.predicate(), _unexpired(), named))
     return engine.store.select(where, order="newest")
+
+
+def _meant(scope: Scope, found: list[MemoryRecord]) -> list[MemoryRecord]:
+    """Of several with one id, prefer the current ones, and of those what the scope itself owns."""
+    current = [record for record in found if record.superseded_by is None] or found
+    own = [record for record in current if matches(scope.own_predicate(), record)]
+    return own or current
 
 
 def _unexpired() -> Filter:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from recollect.errors import InvalidInput, ScopeError
+from recollect.filters.metadata_encoding import encode_metadata
 from recollect.filters.storable_text import is_storable
 from recollect.moments import to_microseconds, to_utc
 from recollect.pools import DEFAULT_POOL
@@ -190,8 +190,10 @@ def _metadata(value: object) -> Mapping[str, Scalar]:
         _storable("metadata", key)
         if isinstance(entry, str):
             _storable(place, entry)
-        elif not isinstance(entry, int | float | bool) or not math.isfinite(entry):
+        elif not isinstance(entry, int | float | bool):
             raise InvalidInput(place, entry, "is no scalar", "Use text, a number, true or false")
+    # Refuses what cannot be stored exactly, such as whole numbers beyond 2**53.
+    encode_metadata(value)
     return dict(value)
 
 

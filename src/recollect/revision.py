@@ -14,6 +14,7 @@ from recollect.moments import now_utc
 from recollect.reading import get
 from recollect.records import draft
 from recollect.scope import SCOPE_FIELDS, Scope
+from recollect.store.owner import owned_like
 from recollect.store.store import CURRENT
 from recollect.types import MemoryRecord
 
@@ -30,30 +31,38 @@ def update(
     """Write a new version with some fields changed, in one commit with refiling the old one."""
     if not changes:
         raise InvalidInput("changes", changes, "nothing to change", "Give at least one field")
-    before = get(engine, scope, memory_id)
-    if before.superseded_by is not None:
-        raise InvalidInput(
-            "id", memory_id, "is an earlier version", f"Update {before.superseded_by!r} instead"
-        )
+    while True:
+        before = get(engine, scope, memory_id)
+        if before.superseded_by is not None:
+            raise InvalidInput(
+                "id", memory_id, "is an earlier version", f"Update {before.superseded_by!r} instead"
+            )
+        after = _replaced(engine, before, changes)
+        if after is not None:
+            return after
+        # Somebody else changed it in between: change what they made of it.
+
+
+def _replaced(
+    engine: Engine, before: MemoryRecord, changes: Mapping[str, Any]
+) -> MemoryRecord | None:
+    """Replace exactly `before`; None when that is not what is stored any more."""
     # Checked and embedded before the lock is taken, written within it.
     entry = draft({**_fields(before), **changes}, scope=Scope(), now=now_utc())
     prepared = prepare(engine, [entry])[0]
+    named = And((owned_like(before), CURRENT, Comparison(Field("id"), "eq", before.id)))
 
-    def write() -> MemoryRecord:
-        owner = Scope(**{name: getattr(before, name) for name in SCOPE_FIELDS})
-        where = And((owner.own_predicate(), CURRENT, Comparison(Field("id"), "eq", memory_id)))
+    def write() -> MemoryRecord | None:
         engine.store.version()
-        keys = engine.store.keys(where)
-        if len(keys) == 0:
-            get(engine, scope, memory_id)
-        current = engine.store.fetch([int(keys[0])])[int(keys[0])]
-        version_id = _free_version_id(engine, owner, current)
-        history = replace(current, id=version_id, superseded_by=memory_id)
-        key = engine.writer.next_key()
-        successor = stored(prepared, key)
+        stored_now = engine.store.fetch(engine.store.keys(named).tolist())
+        key = next((key for key, record in stored_now.items() if record == before), None)
+        if key is None:
+            return None
+        version_id = _free_version_id(engine, before)
+        history = replace(before, id=version_id, superseded_by=before.id)
+        successor = stored(prepared, engine.store.next_key())
         record = replace(successor.record, supersedes=version_id)
-        engine.store.supersede(int(keys[0]), history, replace(successor, record=record))
-        engine.writer.note_keys(key)
+        engine.store.supersede(key, history, replace(successor, record=record, fingerprint=None))
         return record
 
     return engine.writer.submit(write).result()
@@ -63,13 +72,13 @@ def _fields(record: MemoryRecord) -> dict[str, Any]:
     return {name: getattr(record, name) for name in _KEPT}
 
 
-def _free_version_id(engine: Engine, owner: Scope, current: MemoryRecord) -> str:
-    """`id~1`, `id~2`, …: the first that no memory of the scope has."""
+def _free_version_id(engine: Engine, current: MemoryRecord) -> str:
+    """`id~1`, `id~2`, …: the first that no memory of the same owner has."""
     number = 1 if current.supersedes is None else _number(current.supersedes) + 1
     while True:
         name = f"{current.id}~{number}"
         named = Comparison(Field("id"), "eq", name)
-        if engine.store.count(And((owner.own_predicate(), named))) == 0:
+        if engine.store.count(And((owned_like(current), named))) == 0:
             return name
         number += 1
 

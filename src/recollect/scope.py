@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 from recollect.errors import InvalidInput, ScopeError
-from recollect.filters.tree import And, Comparison, Field, Filter, In, Or
+from recollect.filters.storable_text import is_storable
+from recollect.filters.tree import And, Comparison, Field, Filter, In, Or, Value
 from recollect.pools import SHARED_POOLS
 
 SCOPE_FIELDS = ("org", "project", "agent", "user", "session")
@@ -32,9 +34,12 @@ class Scope:
     def __post_init__(self) -> None:
         for entry in fields(self):
             value = getattr(self, entry.name)
-            if value is not None and (not isinstance(value, str) or not value.strip()):
+            if value is not None and not _is_name(value):
                 raise InvalidInput(
-                    entry.name, value, "a scope field is non-empty text", "Leave it out to unbind"
+                    entry.name,
+                    value,
+                    "a scope field is non-empty text without NUL",
+                    "Leave it out to unbind",
                 )
 
     def predicate(self) -> Filter:
@@ -66,6 +71,42 @@ class Scope:
             )
         return bound if bound is not None else given
 
+    def refuse_leaving(self, tree: Filter) -> None:
+        """Check that a caller's filter does not ask for another org or project.
+
+        Other agents, users and sessions may be asked for: the shared pools hold theirs.
+
+        Raises:
+            ScopeError: It does; it would find nothing, which is not what was meant.
+        """
+        for name, values in _named_values(tree):
+            bound = getattr(self, name)
+            if name in _PROJECT_FIELDS and bound is not None and bound not in values:
+                raise ScopeError(
+                    name,
+                    values[0] if values else None,
+                    f"the filter leaves the scope, which is bound to {name}={bound!r}",
+                    "Open a handle for that scope, or leave the field out",
+                )
+
     def _equalities(self, names: tuple[str, ...]) -> list[Filter]:
         values = ((name, getattr(self, name)) for name in names)
         return [Comparison(Field(name), "eq", value) for name, value in values if value is not None]
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and is_storable(value)
+
+
+def _named_values(tree: Filter) -> Iterator[tuple[str, tuple[Value, ...]]]:
+    """Scope fields that the filter asks for by value; what stands under `Not` asks for nothing."""
+    match tree:
+        case And(children) | Or(children):
+            for child in children:
+                yield from _named_values(child)
+        case Comparison(Field(name), "eq", value) if name in SCOPE_FIELDS:
+            yield name, (value,)
+        case In(Field(name), values) if name in SCOPE_FIELDS:
+            yield name, values
+        case _:
+            return

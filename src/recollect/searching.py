@@ -50,7 +50,7 @@ class Question:
             raise InvalidInput(
                 "min_score", self.min_score, "is no probability", "Give a number from 0 to 1"
             )
-        if isinstance(self.pools, str) or self.pools == []:
+        if self.pools is not None and not _is_list_of_names(self.pools):
             raise InvalidInput("pools", self.pools, "is no list of pools", "Give ['agent_memory']")
 
 
@@ -140,3 +140,9 @@ def _opening(rows: int, visible: int, started: float) -> StageTrace:
 
 def _is_probability(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _is_list_of_names(value: object) -> bool:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return False
+    return len(value) > 0 and all(isinstance(name, str) for name in value)

@@ -108,8 +108,8 @@ def read_moment(value: str | datetime, place: str = "") -> datetime:
     try:
         moment = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
         if moment.utcoffset() is None:
-            return moment.replace(tzinfo=UTC)
-        return moment.astimezone(UTC)
+            return moment.replace(tzinfo=UTC, fold=0)
+        return moment.astimezone(UTC).replace(fold=0)
     except (ValueError, OverflowError) as error:
         remedy = "Write it as 2026-05-01 or 2026-05-01T10:00:00+02:00; without offset it is UTC."
         raise _error(value, f"not an ISO 8601 moment{place}", remedy) from error
@@ -206,7 +206,8 @@ def _check_field_value(name: str, value: Value, place: str) -> Value:
                 raise _error(value, f"beyond 2**53{place}", "Use a smaller number.")
             return number
         case _:
-            raise _error(value, f"{name} holds a {kind}{place}", _REMEDIES[kind])
+            noun = "number" if kind == "integer" else kind
+            raise _error(value, f"{name} holds a {noun}{place}", _REMEDIES[kind])
 
 
 def _check_text(text: str, place: str) -> str:
@@ -221,9 +222,9 @@ def _check_number(number: int | float, place: str) -> int | float:
     if isinstance(number, float):
         if not math.isfinite(number):
             raise _error(number, f"not a finite number{place}", "Use a finite number.")
-        return number + 0.0  # turns -0.0, which stores order below 0.0, into 0.0
+        return float(number) + 0.0  # turns -0.0, which stores order below 0.0, into 0.0
     if abs(number) > MAX_WHOLE_NUMBER:
         remedy = "Write it with a decimal point or exponent to compare approximately."
         shown = number if number.bit_length() < 256 else "a whole number of more than 256 bits"
         raise _error(shown, f"whole number beyond 2**53{place}", remedy)
-    return number
+    return int(number)

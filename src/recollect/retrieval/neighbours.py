@@ -42,11 +42,20 @@ class Neighbours:
 
     def spread(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Add to each row the shares of its neighbours' scores, two to each side."""
-        # One slot more, always zero, is what the index -1 reads.
-        padded = np.append(scores, np.float32(0))
-        before, after = padded[self.previous], padded[self.following]
-        second_before = np.append(before, np.float32(0))[self.previous]
-        second_after = np.append(after, np.float32(0))[self.following]
-        first = np.float32(FIRST_NEIGHBOUR_SHARE) * (before + after)
-        second = np.float32(SECOND_NEIGHBOUR_SHARE) * (second_before + second_after)
-        return np.asarray(scores + first + second, np.float32)
+        spread = scores.copy()
+        givers = np.flatnonzero(scores)
+        for step in (self.previous, self.following):
+            reached, given = _step(step, givers, scores[givers])
+            spread[reached] += np.float32(FIRST_NEIGHBOUR_SHARE) * given
+            further, given = _step(step, reached, given)
+            spread[further] += np.float32(SECOND_NEIGHBOUR_SHARE) * given
+        return spread
+
+
+def _step(
+    step: NDArray[np.int32], rows: NDArray[np.integer], given: NDArray[np.float32]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Where one step leads from `rows`, each place once, with what is carried there."""
+    reached = step[rows]
+    exists = reached >= 0
+    return reached[exists], given[exists]

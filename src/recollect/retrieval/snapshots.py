@@ -55,7 +55,11 @@ class Snapshots:
         added = self._store.scan(scope, after_key=last)
         if self._store.count(And((scope, CURRENT))) == len(held) + len(added.key):
             return self._extended(scope, held, added, version)
-        living = np.isin(held.columns.key, self._store.keys(And((scope, CURRENT))))
+        present = self._store.keys(And((scope, CURRENT)))
+        living = np.isin(held.columns.key, present)
+        if int(living.sum()) + len(added.key) != len(present):
+            # Another writer came between these reads, or rows came back: begin anew.
+            return self._read(scope, version)
         columns = joined(kept(held.columns, living), added)
         lexical = LexicalIndex.build(columns.terms, columns.term_counts)
         return self._assembled(scope, version, columns, lexical)

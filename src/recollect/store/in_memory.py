@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from recollect.filters.evaluate import matches
 from recollect.filters.tree import And, Filter
 from recollect.moments import to_microseconds
-from recollect.store.scopes import orphaned_scopes, owner_of
+from recollect.store.owner import orphaned_owners, owner_of
 from recollect.store.store import (
     CURRENT,
+    KEYS_A_COMMIT,
     NEVER,
     IntArray,
     KeyedScores,
@@ -36,7 +37,6 @@ class InMemoryStore:
         self._identity = identity
         self._rows: dict[int, StoredMemory] = {}
         self._version = 1
-        self._highest_key = 0
         self._lock = threading.RLock()
 
     @property
@@ -48,15 +48,14 @@ class InMemoryStore:
         """Give number of commits so far."""
         return self._version
 
-    def highest_key(self) -> int:
-        """Give the largest key written so far."""
-        return self._highest_key
+    def next_key(self) -> int:
+        """Give the first key of the next commit."""
+        return (self._version + 1) * KEYS_A_COMMIT
 
     def append(self, memories: Sequence[StoredMemory]) -> None:
         """Write new rows."""
         with self._lock:
             self._rows.update({memory.key: memory for memory in memories})
-            self._highest_key = max([self._highest_key, *(memory.key for memory in memories)])
             self._version += 1
 
     def supersede(self, key: int, history: MemoryRecord, successor: StoredMemory) -> None:
@@ -99,13 +98,13 @@ class InMemoryStore:
         return [
             Presence(
                 memory.key,
-                memory.record.id,
+                memory.record.superseded_by or memory.record.id,
                 memory.fingerprint,
                 owner_of(memory.record),
                 to_microseconds(memory.record.expires_at) if memory.record.expires_at else NEVER,
             )
             for memory in self._matching(where)
-            if memory.record.id in ids
+            if (memory.record.superseded_by is None and memory.record.id in ids)
             or (memory.fingerprint is not None and memory.fingerprint in fingerprints)
         ]
 
@@ -180,7 +179,7 @@ class InMemoryStore:
             versions=1,
             bytes=None,
             vector_index_rows=None,
-            orphaned_scopes=orphaned_scopes([memory.record for memory in rows]),
+            orphaned_scopes=orphaned_owners([memory.record for memory in rows]),
         )
 
     def close(self) -> None:

@@ -17,9 +17,10 @@ from recollect.filters.tree import And, Field, Filter, In
 from recollect.store import lance_schema
 from recollect.store.lance_index import VectorIndex
 from recollect.store.lance_upkeep import Upkeep
-from recollect.store.scopes import OWNER_FIELDS
+from recollect.store.owner import OWNER_FIELDS
 from recollect.store.store import (
     CURRENT,
+    KEYS_A_COMMIT,
     NEVER,
     IntArray,
     KeyedScores,
@@ -46,6 +47,7 @@ _SCAN_COLUMNS = [
     "type",
     "terms",
 ]
+_PRESENCE_COLUMNS = ["key", "id", "superseded_by", "fingerprint", "expires_at", *OWNER_FIELDS]
 _ALL_ROWS = 2**31 - 1
 
 
@@ -84,11 +86,9 @@ class LanceStore:
             self._table.checkout_latest()
             return int(self._table.version)
 
-    def highest_key(self) -> int:
-        """Give the largest key in the table, 0 for an empty one."""
-        self.version()
-        keys = self._rows(None, ["key"])["key"]
-        return int(pa.compute.max(keys).as_py() or 0)
+    def next_key(self) -> int:
+        """Give the first key of the next commit; Lance never gives a version number twice."""
+        return (self.version() + 1) * KEYS_A_COMMIT
 
     def append(self, memories: Sequence[StoredMemory]) -> None:
         """Write new rows in one Lance commit."""
@@ -106,6 +106,7 @@ class LanceStore:
             int(ordered["thread"][0].as_py() or 0),
             np.array(ordered["terms"][0].as_py(), np.uint32),
             lance_schema.vectors(ordered["vector"], dimension=self._dimension),
+            ordered["fingerprint"][0].as_py(),
         )
         rows = lance_schema.to_table([past, successor], self._schema())
         with _told("write", self._uri):
@@ -152,18 +153,19 @@ class LanceStore:
         self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
     ) -> list[Presence]:
         """Which of these are stored among the matching memories."""
-        identified = to_lance_sql(In(Field("id"), tuple(ids)))
+        identified = to_lance_sql(And((CURRENT, In(Field("id"), tuple(ids)))))
         if fingerprints:
             # Digests of ours, hexadecimal, so they need no escaping.
             listed = ", ".join(f"'{fingerprint}'" for fingerprint in fingerprints)
-            identified = f"{identified} OR fingerprint IN ({listed})"
+            identified = f"({identified}) OR fingerprint IN ({listed})"
         condition = f"{self._condition(where)} AND ({identified})"
-        table = self._rows(condition, ["key", "id", "fingerprint", "expires_at", *OWNER_FIELDS])
+        table = self._rows(condition, _PRESENCE_COLUMNS)
         return [
-            Presence(key, memory_id, fingerprint, owner, int(expires_at))
-            for key, memory_id, fingerprint, owner, expires_at in zip(
+            Presence(key, successor or memory_id, fingerprint, owner, int(expires_at))
+            for key, memory_id, successor, fingerprint, owner, expires_at in zip(
                 table["key"].to_pylist(),
                 table["id"].to_pylist(),
+                table["superseded_by"].to_pylist(),
                 table["fingerprint"].to_pylist(),
                 zip(*(table[name].to_pylist() for name in OWNER_FIELDS), strict=True),
                 lance_schema.microseconds(table["expires_at"], missing=NEVER),

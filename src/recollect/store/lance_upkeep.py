@@ -11,7 +11,7 @@ import lancedb
 import pyarrow as pa
 
 from recollect.store.lance_index import FEWEST_ROWS, VectorIndex
-from recollect.store.scopes import OWNER_FIELDS, owner_name
+from recollect.store.owner import OWNER_FIELDS, owner_name
 from recollect.store.store import StoreHealth
 
 _COMMITS_BEFORE_MERGE = 32
@@ -22,6 +22,8 @@ _GROWTH_BEFORE_MERGE = 0.25
 _UNCOVERED_SHARE = 0.3
 # Another process may still read an older version; this long it stays readable.
 _VERSIONS_KEPT = timedelta(minutes=10)
+# LanceDB warns of zero, and rounds what is shorter to it.
+_NO_TIME = timedelta(milliseconds=1)
 _READ_ROWS = 8192
 
 
@@ -54,7 +56,7 @@ class Upkeep:
 
     def run_all(self) -> None:
         """Merge files, drop versions and rebuild the index now."""
-        self._table.optimize(cleanup_older_than=timedelta(0))
+        self._table.optimize(cleanup_older_than=_NO_TIME)
         self._commits = self._rows = 0
         if self._table.count_rows() >= FEWEST_ROWS:
             self._index.build()
@@ -75,7 +77,7 @@ class Upkeep:
         )
         lancedb.connect(self._uri).create_table(name, data=living, mode="overwrite")
         self._table.checkout_latest()
-        self._table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+        self._table.optimize(cleanup_older_than=_NO_TIME, delete_unverified=True)
         if indexed:
             self._index.build()
 

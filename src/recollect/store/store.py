@@ -14,6 +14,8 @@ from recollect.models.embedder import EmbedderIdentity, FloatMatrix
 from recollect.types import MemoryRecord
 
 SCHEMA_VERSION = 1
+KEYS_A_COMMIT = 2**20
+"""Most rows in one commit; keys are numbered from the commit's version times this."""
 NEVER = np.iinfo(np.int64).max
 """`expires_at` in microseconds of a memory that is kept for good."""
 
@@ -59,7 +61,8 @@ class Presence:
     """What tells whether a record is stored already.
 
     Attributes:
-        id, fingerprint: Either may be what identifies the record.
+        id: The memory's id; for an earlier version, that of the memory it is a version of.
+        fingerprint: What identifies a record without an id.
         owner: Its org, project, agent and user.
         expires_at: Microseconds since 1970, `NEVER` where it does not expire.
     """
@@ -154,8 +157,11 @@ class Store(Protocol):
         """Give number of the newest durable state; it changes with every write by any process."""
         ...
 
-    def highest_key(self) -> int:
-        """Give the largest key ever handed out that is still stored, 0 for an empty store."""
+    def next_key(self) -> int:
+        """Give the first of `KEYS_A_COMMIT` keys that no row has or ever had.
+
+        To be called by the one who may write, for the next commit alone.
+        """
         ...
 
     def append(self, memories: Sequence[StoredMemory]) -> None:
@@ -187,7 +193,11 @@ class Store(Protocol):
     def present(
         self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
     ) -> list[Presence]:
-        """Which of these ids and fingerprints are stored among the matching memories."""
+        """Which of these are stored among the matching memories.
+
+        Ids are looked for among current memories, fingerprints among earlier versions as well: a
+        record that was written and then changed is not written again.
+        """
         ...
 
     def keys(self, where: Filter) -> IntArray:

@@ -5,29 +5,17 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
-import filelock
-
-from recollect.errors import StoreClosed, StoreError, StoreLocked
+from recollect.errors import StoreClosed, StoreError
+from recollect.store.lock import WriterLock
 from recollect.store.store import Store
-
-LOCK_FILE = ".recollect.lock"
-LOCK_SECONDS = 60.0
 
 Result = TypeVar("Result")
 
 _log = logging.getLogger("recollect")
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    work: Callable[[], None]
 
 
 class Writer:
@@ -37,15 +25,14 @@ class Writer:
     lock keeps waiting for over a minute fails with `StoreLocked`.
     """
 
-    def __init__(self, store: Store, directory: Path | None) -> None:
+    def __init__(self, store: Store, lock: WriterLock) -> None:
         self._store = store
-        self._directory = directory
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._lock = lock
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._indexing: threading.Thread | None = None
         self._guard = threading.Lock()
         self._closed = False
-        self._highest: tuple[int, int] | None = None
 
     def submit(self, write: Callable[[], Result]) -> Future[Result]:
         """Queue a write; the future holds its result once it is durable."""
@@ -55,7 +42,7 @@ class Writer:
             if not future.set_running_or_notify_cancel():
                 return
             try:
-                with self._locked():
+                with self._lock.held():
                     result = write()
             except BaseException as error:  # noqa: BLE001  handed to the caller, whatever it is
                 future.set_exception(error)
@@ -66,19 +53,8 @@ class Writer:
             if self._closed:
                 raise StoreClosed("The store was closed. Open it again to write.")
             self._ensure_thread()
-            self._jobs.put(_Job(work))
+            self._jobs.put(work)
         return future
-
-    def next_key(self) -> int:
-        """Give the key for the next row; to be called within a write."""
-        version = self._store.version()
-        if self._highest is None or self._highest[0] != version:
-            self._highest = (version, self._store.highest_key())
-        return self._highest[1] + 1
-
-    def note_keys(self, highest: int) -> None:
-        """Remember the largest key just written; to be called within a write."""
-        self._highest = (self._store.version(), highest)
 
     def close(self) -> None:
         """Finish what is queued and end the thread."""
@@ -89,6 +65,7 @@ class Writer:
         for thread in (self._thread, self._indexing):
             if thread is not None:
                 thread.join()
+        self._lock.give_back()
 
     def _ensure_thread(self) -> None:
         if self._thread is None:
@@ -97,8 +74,8 @@ class Writer:
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
-            job.work()
-            # The exception or result holds on to a batch; let it go before waiting again.
+            job()
+            # A finished job holds on to its batch; let it go before waiting again.
             del job
             if self._jobs.empty():
                 self._upkeep()
@@ -116,7 +93,7 @@ class Writer:
     def _upkeep(self) -> None:
         # Every write before this is acknowledged already, so a failure here only costs speed.
         try:
-            with self._locked():
+            with self._lock.held():
                 self._store.maintain()
         except StoreError as error:
             _log.warning("maintenance is put off: %s", error)
@@ -129,26 +106,3 @@ class Writer:
             self._store.build_index()
         except StoreError as error:
             _log.warning("the vector index was not built, searches scan instead: %s", error)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        if self._directory is None:
-            yield
-            return
-        lock = filelock.FileLock(self._directory / LOCK_FILE)
-        try:
-            lock.acquire(timeout=LOCK_SECONDS)
-        except filelock.Timeout as error:
-            raise StoreLocked(
-                f"{self._directory}: another process has been writing for over "
-                f"{LOCK_SECONDS:.0f} seconds. Wait for it, or end it."
-            ) from error
-        except OSError as error:
-            raise StoreError(
-                f"{self._directory}: cannot be written ({error}). "
-                "Check the disk's space and the directory's permissions."
-            ) from error
-        try:
-            yield
-        finally:
-            lock.release()

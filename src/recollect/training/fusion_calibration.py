@@ -162,4 +162,6 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             for line in lines:
                 yield json.loads(line)
     except FileNotFoundError as error:
-        raise DatasetError(f"{path}: no such file. Give the folder with the training data.") from error
+        raise DatasetError(
+            f"{path}: no such file. Give the folder with the training data."
+        ) from error

@@ -1,4 +1,4 @@
-"""Parts for tests, ours and those of people who build on recollect."""
+"""An embedder without weights."""
 
 from __future__ import annotations
 

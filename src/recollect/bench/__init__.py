@@ -1,0 +1,1 @@
+"""Measures speed, memory and size on generated memories, beside other stores."""

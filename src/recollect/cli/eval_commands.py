@@ -1,0 +1,162 @@
+"""`recollect eval`: measure retrieval on a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.cli.command import command
+from recollect.cli.consoles import message_console, result_console
+from recollect.cli.json_output import print_json
+from recollect.cli.options import FileOutputOptions
+from recollect.cli.progress import Steps, step_bar
+from recollect.config import read_settings
+
+if TYPE_CHECKING:
+    from recollect.evaluation.commands import RunOptions
+    from recollect.evaluation.report import Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureOptions:
+    """What is measured, and what is shown and written."""
+
+    system: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="recollect, recollect:PRESET, bm25, dense, mean or rrf; repeatable, and the "
+            "first is compared with the others."
+        ),
+    ] = None
+    preset: Annotated[str | None, typer.Option(help="Short for --system recollect:PRESET.")] = None
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Model directory or /v1/embeddings URL; else RECOLLECT_EMBEDDER, "
+            "else the bundled model.",
+        ),
+    ] = None
+    depth: Annotated[int, typer.Option(help="How many passages each search asks for.")] = 100
+    category: Annotated[
+        list[str] | None,
+        typer.Option(help="Only questions of this category; repeatable, else the protocol's."),
+    ] = None
+    compare: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Compare with the JSON file of an earlier run."),
+    ] = None
+    show_misses: Annotated[
+        bool, typer.Option("--show-misses", help="Show the questions that went wrong.")
+    ] = False
+    limit: Annotated[int, typer.Option(help="How many misses to show.")] = 20
+    run: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write TREC run files and qrels to this folder."),
+    ] = None
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the trace of every search, a JSON line each."),
+    ] = None
+
+
+Measurement = Callable[["RunOptions"], Sequence["Report"]]
+_Folder = Annotated[Path, typer.Option("--data", metavar="DIR", help="The benchmark's folder.")]
+
+
+@command
+def locomo(
+    data: Annotated[Path, typer.Option("--data", metavar="FILE", help="LoCoMo's own JSON file.")],
+    asked: MeasureOptions,
+    output: FileOutputOptions,
+) -> None:
+    """Measure on LoCoMo's own file: every turn a memory, its evidence turns relevant."""
+    from recollect.evaluation.commands import run_locomo
+
+    _measure(lambda options: run_locomo(data, options=options), asked, output)
+
+
+@command
+def conversation(data: _Folder, asked: MeasureOptions, output: FileOutputOptions) -> None:
+    """Measure on a folder with conversations as corpus, queries and qrels."""
+    from recollect.evaluation.commands import run_conversation
+
+    _measure(lambda options: run_conversation(data, options=options), asked, output)
+
+
+@command
+def beir(
+    data: _Folder,
+    asked: MeasureOptions,
+    output: FileOutputOptions,
+    split: Annotated[str, typer.Option(help="Which qrels: test, dev or train.")] = "test",
+) -> None:
+    """Measure on a folder in BEIR's form, such as SciFact."""
+    from recollect.evaluation.commands import run_beir
+
+    _measure(lambda options: run_beir(data, split=split, options=options), asked, output)
+
+
+@command
+def multihop(data: _Folder, asked: MeasureOptions, output: FileOutputOptions) -> None:
+    """Measure on questions that need several passages: were all of them found?"""
+    from recollect.evaluation.commands import run_multihop
+
+    _measure(lambda options: run_multihop(data, options=options), asked, output)
+
+
+def _measure(measure: Measurement, asked: MeasureOptions, output: FileOutputOptions) -> None:
+    with step_bar() as progress:
+        reports = measure(_run_options(asked, output, progress))
+    if output.json:
+        from recollect.evaluation.report import to_json
+
+        print_json({"reports": [to_json(report) for report in reports]})
+        return
+    _print_reports(reports, asked)
+    written = (path for path in (output.json_file, asked.run, asked.trace) if path is not None)
+    for path in written:
+        message_console().print(f"Written: {path}", style="dim")
+
+
+def _run_options(asked: MeasureOptions, output: FileOutputOptions, progress: Steps) -> RunOptions:
+    from recollect.evaluation.commands import PRODUCT, RunOptions
+    from recollect.models.loading import load_embedder
+
+    product = PRODUCT if asked.preset is None else f"{PRODUCT}:{asked.preset}"
+    embedder = asked.embedder or read_settings().embedder
+    return RunOptions(
+        systems=tuple(asked.system or [product]),
+        embedder=None if embedder is None else load_embedder(embedder),
+        depth=asked.depth,
+        categories=None if asked.category is None else tuple(asked.category),
+        json_file=None if output.json else output.json_file,
+        run_folder=asked.run,
+        trace_file=asked.trace,
+        progress=progress,
+    )
+
+
+def _print_reports(reports: Sequence[Report], asked: MeasureOptions) -> None:
+    from recollect.evaluation.commands import compare_reports, compare_with_file
+    from recollect.evaluation.tables import (
+        comparison_table,
+        report_table,
+        show_misses,
+        summary_table,
+    )
+
+    console = result_console()
+    console.print(summary_table(reports))
+    for report in reports:
+        console.print(report_table(report))
+    for comparison in compare_reports(reports):
+        console.print(comparison_table(comparison))
+    for comparison in compare_with_file(reports, asked.compare) if asked.compare else ():
+        console.print(comparison_table(comparison))
+    if asked.show_misses:
+        console.print(show_misses(reports[0], limit=asked.limit))

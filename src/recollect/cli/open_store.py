@@ -1,0 +1,65 @@
+"""Opening the store and scope that a command line and the environment name."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recollect.cli.options import StoreOptions
+from recollect.config import Settings, read_settings
+from recollect.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from recollect.memory import Memory
+
+
+def settings_for(options: StoreOptions) -> Settings:
+    """Give the environment's settings, overridden by the options that were given."""
+    named = {entry.name: getattr(options, entry.name) for entry in fields(options)}
+    given = {name: value for name, value in named.items() if value is not None}
+    return replace(read_settings(), **given)
+
+
+def open_for_writing(options: StoreOptions) -> Memory:
+    """Open the store, and make it where there is none."""
+    return _open(settings_for(options))
+
+
+def open_existing(options: StoreOptions) -> Memory:
+    """Open a store that must be there, so that a misspelt path is told and not created.
+
+    Raises:
+        InvalidInput: There is no store at the path.
+    """
+    settings = settings_for(options)
+    if not _may_be_a_store(settings.store):
+        raise InvalidInput(
+            "store",
+            settings.store,
+            "there is no store",
+            "Make one with `recollect add` or `recollect import`, or name another with --store",
+        )
+    return _open(settings)
+
+
+def _open(settings: Settings) -> Memory:
+    from recollect.memory import Memory
+
+    return Memory(
+        settings.store,
+        org=settings.org,
+        project=settings.project,
+        agent=settings.agent,
+        user=settings.user,
+        session=settings.session,
+        embedder=settings.embedder,
+    )
+
+
+def _may_be_a_store(path: str) -> bool:
+    """Whether opening would find a store; a file and a URI are left to the store to judge."""
+    if "://" in path:
+        return True
+    directory = Path(path).expanduser()
+    return directory.is_file() or any(directory.glob("*.lance"))

@@ -1,0 +1,86 @@
+"""The lock between writing processes: a file lock in a directory, a lease on object storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import filelock
+
+from recollect.errors import StoreError, StoreLocked
+from recollect.store.lease import WriterLease
+
+LOCK_FILE = ".recollect.lock"
+LOCK_SECONDS = 60.0
+
+
+class WriterLock(Protocol):
+    """Lets one process write at a time."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """Hold the lock for one write.
+
+        Raises:
+            StoreLocked: Another process holds it for too long.
+            StoreError: The lock cannot be taken at all.
+        """
+        ...
+
+    def give_back(self) -> None:
+        """Let go of what outlasts a single write."""
+        ...
+
+
+class DirectoryLock:
+    """A lock on a file in the store's directory, held for each write alone."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Wait for the lock, at most a minute."""
+        lock = filelock.FileLock(self._directory / LOCK_FILE)
+        try:
+            lock.acquire(timeout=LOCK_SECONDS)
+        except filelock.Timeout as error:
+            raise StoreLocked(
+                f"{self._directory}: another process has been writing for over "
+                f"{LOCK_SECONDS:.0f} seconds. Wait for it, or end it."
+            ) from error
+        except OSError as error:
+            raise StoreError(
+                f"{self._directory}: cannot be written ({error}). "
+                "Check the disk's space and the directory's permissions."
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def give_back(self) -> None:
+        """Nothing outlasts a write."""
+
+
+class LeaseLock:
+    """A lease on object storage, kept between writes."""
+
+    def __init__(self, uri: str) -> None:
+        self._lease = WriterLease(uri)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Take or renew the lease."""
+        self._lease.hold()
+        yield
+
+    def give_back(self) -> None:
+        """End the lease, so that the next process need not wait for it to run out."""
+        self._lease.give_back()
+
+
+def lock_for(uri: str) -> WriterLock:
+    """Give the kind of lock that works at this URI."""
+    return LeaseLock(uri) if "://" in uri else DirectoryLock(Path(uri))

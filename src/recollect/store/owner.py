@@ -1,0 +1,48 @@
+"""Whose a memory is: its org, project, agent and user, matched exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from recollect.filters.tree import And, Comparison, Field, Filter, IsNull
+from recollect.moments import now_utc
+from recollect.types import MemoryRecord
+
+OWNER_FIELDS = ("org", "project", "agent", "user")
+
+
+def owner_of(record: MemoryRecord) -> tuple[str | None, ...]:
+    """Give the record's org, project, agent and user."""
+    return tuple(getattr(record, name) for name in OWNER_FIELDS)
+
+
+def owned_like(record: MemoryRecord) -> Filter:
+    """Give the condition for memories of exactly the same owner and session.
+
+    A field that the record lacks must be missing, whereas a scope leaves it open.
+    """
+    return And(tuple(_same(name, getattr(record, name)) for name in (*OWNER_FIELDS, "session")))
+
+
+def owner_name(owner: Iterable[str | None]) -> str:
+    """Give an owner as one line for people."""
+    named = zip(OWNER_FIELDS, owner, strict=True)
+    return " ".join(f"{name}={value}" for name, value in named if value)
+
+
+def orphaned_owners(records: Iterable[MemoryRecord]) -> tuple[str, ...]:
+    """Name the owners that are left with nothing but history and expired memories."""
+    now = now_utc()
+    owners: set[str] = set()
+    alive: set[str] = set()
+    for record in records:
+        name = owner_name(owner_of(record))
+        owners.add(name)
+        if record.superseded_by is None and (not record.expires_at or record.expires_at > now):
+            alive.add(name)
+    return tuple(sorted(owners - alive))
+
+
+def _same(name: str, value: str | None) -> Filter:
+    field = Field(name)
+    return IsNull(field) if value is None else Comparison(field, "eq", value)

@@ -1,0 +1,1 @@
+"""Making and exporting the models that recollect ships."""

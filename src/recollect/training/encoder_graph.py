@@ -1,0 +1,219 @@
+"""The ONNX graph of a BERT-like sentence encoder, for any arithmetic of its projections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, helper
+
+from recollect.training.encoder_weights import (
+    Array,
+    EncoderWeights,
+    LayerWeights,
+    Normalisation,
+    Projection,
+)
+from recollect.training.graph_builder import MICROSOFT, GraphBuilder
+
+SiteKind = Literal["query_key_value", "attention_output", "inner", "outer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One place where activations meet weights: the input of a projection.
+
+    Attributes:
+        layer: Zero-based.
+        kind: Which projection of the layer reads it.
+    """
+
+    layer: int
+    kind: SiteKind
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """A tensor in the form in which projections read it.
+
+    Attributes:
+        tensor: Its name in the graph.
+        site: Where it is.
+        channels: Which channels of the site it holds, ascending or not; None for all.
+    """
+
+    tensor: str
+    site: Site
+    channels: NDArray[np.intp] | None = None
+
+
+class Arithmetic(Protocol):
+    """How the projections of an encoder are computed."""
+
+    def words(self, graph: GraphBuilder, table: Array) -> str:
+        """Look the `input_ids` up in the table of word vectors; returns a float tensor's name."""
+        ...
+
+    def prepare(self, graph: GraphBuilder, activation: Activation) -> str:
+        """Bring an activation into the form that `project` reads."""
+        ...
+
+    def project(
+        self, graph: GraphBuilder, activation: Activation, prepared: str, projection: Projection
+    ) -> str:
+        """Compute `activation @ weight + bias`; returns a float tensor's name."""
+        ...
+
+    def outer_groups(self, layer: int, channels: int) -> Sequence[NDArray[np.intp]]:
+        """Split the feed-forward channels into groups that are computed apart and summed."""
+        ...
+
+
+class FloatArithmetic:
+    """Everything in 32-bit float: the reference, and what activations are recorded with."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[Site, str] = {}
+
+    def words(self, graph: GraphBuilder, table: Array) -> str:
+        """Look the `input_ids` up."""
+        return graph.node("Gather", [graph.constant(table), "input_ids"])
+
+    def prepare(self, graph: GraphBuilder, activation: Activation) -> str:  # noqa: ARG002
+        """Note the tensor's name; floats need no preparation."""
+        self.tensors[activation.site] = activation.tensor
+        return activation.tensor
+
+    def project(
+        self,
+        graph: GraphBuilder,
+        activation: Activation,  # noqa: ARG002
+        prepared: str,
+        projection: Projection,
+    ) -> str:
+        """Multiply and add."""
+        product = graph.node("MatMul", [prepared, graph.constant(projection.weight)])
+        return graph.node("Add", [product, graph.constant(projection.bias)])
+
+    def outer_groups(self, layer: int, channels: int) -> Sequence[NDArray[np.intp]]:  # noqa: ARG002
+        """All channels together."""
+        return [np.arange(channels)]
+
+
+def build_encoder(weights: EncoderWeights, arithmetic: Arithmetic) -> ModelProto:
+    """Build the encoder with mean pooling.
+
+    The outputs are `embedding` (rows of length 1) and `pooled` (the mean before that), both float32
+    (batch, hidden).
+    """
+    return _EncoderWriter(weights, arithmetic).write()
+
+
+def give_out(model: ModelProto, tensors: Iterable[str]) -> None:
+    """Make inner float tensors of a model outputs too."""
+    model.graph.output.extend(
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in tensors
+    )
+
+
+class _EncoderWriter:
+    def __init__(self, weights: EncoderWeights, arithmetic: Arithmetic) -> None:
+        self.graph = GraphBuilder()
+        self.weights = weights
+        self.arithmetic = arithmetic
+        self.mask = self.graph.node(
+            "Cast", ["attention_mask"], attributes={"to": TensorProto.INT32}
+        )
+
+    def write(self) -> ModelProto:
+        hidden = self.embed()
+        for number, layer in enumerate(self.weights.layers):
+            attended = self.attend(number, layer, hidden)
+            hidden = self.add_and_normalise(attended, hidden, layer.attention_norm)
+            hidden = self.add_and_normalise(
+                self.feed_forward(number, layer, hidden), hidden, layer.outer_norm
+            )
+        pooled = self.mean(hidden)
+        self.graph.name_output(pooled, "pooled")
+        self.graph.name_output(
+            self.graph.node("LpNormalization", [pooled], attributes={"axis": 1, "p": 2}),
+            "embedding",
+        )
+        shape: list[str | int | None] = ["batch", self.weights.shape.hidden]
+        return self.graph.model(
+            [
+                helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+                for name in ("embedding", "pooled")
+            ]
+        )
+
+    def embed(self) -> str:
+        graph = self.graph
+        words = self.arithmetic.words(graph, self.weights.words)
+        tokens = graph.node("Shape", ["input_ids"], attributes={"start": 1, "end": 2})
+        zero = graph.constant(np.array([0]))
+        table = graph.constant(self.weights.positions)
+        positions = graph.node("Slice", [table, zero, tokens, zero])
+        return self.add_and_normalise(words, positions, self.weights.embedding_norm)
+
+    def attend(self, number: int, layer: LayerWeights, hidden: str) -> str:
+        width = self.weights.shape.hidden
+        joined = self.project(
+            Activation(hidden, Site(number, "query_key_value")), layer.query_key_value
+        )
+        sizes = self.graph.constant(np.array([width] * 3))
+        parts = self.graph.nodes("Split", [joined, sizes], outputs=3, attributes={"axis": 2})
+        # "" leaves out the optional bias: the projection has added it
+        heads = self.graph.node(
+            "MultiHeadAttention",
+            [*parts, "", self.mask],
+            domain=MICROSOFT,
+            attributes={"num_heads": self.weights.shape.heads},
+        )
+        return self.project(
+            Activation(heads, Site(number, "attention_output")), layer.attention_output
+        )
+
+    def feed_forward(self, number: int, layer: LayerWeights, hidden: str) -> str:
+        entry = Activation(hidden, Site(number, "inner"))
+        prepared = self.arithmetic.prepare(self.graph, entry)
+        total = ""
+        groups = self.arithmetic.outer_groups(number, layer.outer.weight.shape[0])
+        for channels in groups:
+            inner = Projection(layer.inner.weight[:, channels], layer.inner.bias[channels])
+            raised = self.arithmetic.project(self.graph, entry, prepared, inner)
+            active = self.graph.node("Gelu", [raised])
+            bias = layer.outer.bias if not total else np.zeros_like(layer.outer.bias)
+            part = self.project(
+                Activation(active, Site(number, "outer"), channels),
+                Projection(layer.outer.weight[channels], bias),
+            )
+            total = self.graph.node("Add", [total, part]) if total else part
+        return total
+
+    def project(self, activation: Activation, projection: Projection) -> str:
+        prepared = self.arithmetic.prepare(self.graph, activation)
+        return self.arithmetic.project(self.graph, activation, prepared, projection)
+
+    def add_and_normalise(self, left: str, right: str, norm: Normalisation) -> str:
+        # on CPU the fused SkipLayerNormalization is several times slower than these two
+        total = self.graph.node("Add", [left, right])
+        scale, shift = self.graph.constant(norm.scale), self.graph.constant(norm.shift)
+        return self.graph.node(
+            "LayerNormalization",
+            [total, scale, shift],
+            attributes={"axis": -1, "epsilon": self.weights.shape.epsilon},
+        )
+
+    def mean(self, hidden: str) -> str:
+        graph = self.graph
+        weights = graph.node("Cast", ["attention_mask"], attributes={"to": TensorProto.FLOAT})
+        axis = graph.constant(np.array([1]))
+        row = graph.node("Unsqueeze", [weights, axis])
+        total = graph.node("Squeeze", [graph.node("MatMul", [row, hidden]), axis])
+        return graph.node(
+            "Div", [total, graph.node("ReduceSum", [weights, axis], attributes={"keepdims": 1})]
+        )

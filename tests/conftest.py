@@ -1,0 +1,33 @@
+"""Handles on a store in a directory of the test's own."""
+
+import pytest
+
+pytest.register_assert_rewrite("recollect.testing.store_contract")
+
+from recollect import Memory  # noqa: E402  after the rewriting that it has to undergo
+from recollect.testing import HashEmbedder  # noqa: E402  likewise
+
+
+@pytest.fixture
+def store_path(tmp_path):
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def open_memory(store_path):
+    """Opens a handle of any scope on the test's store."""
+    handles = []
+
+    def open_one(**scope):
+        handles.append(Memory(store_path, embedder=HashEmbedder(), **scope))
+        return handles[-1]
+
+    yield open_one
+    for handle in handles:
+        handle.close()
+
+
+@pytest.fixture
+def memory(open_memory):
+    """A handle that is bound to nothing."""
+    return open_memory()

@@ -1,0 +1,114 @@
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from recollect.errors import FilterError
+from recollect.filters.check import check_filter
+from recollect.filters.tree import (
+    And,
+    Comparison,
+    Contains,
+    Field,
+    In,
+    IsNull,
+    MetadataField,
+    Not,
+    Or,
+)
+
+LEAF = IsNull(Field("session"))
+
+
+def test_an_alias_becomes_the_name_of_the_field():
+    aliased = Comparison(Field("producer_id"), "eq", "Anna")
+    assert check_filter(aliased) == Comparison(Field("producer"), "eq", "Anna")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2026-05-01T10:00:00Z",
+        datetime(2026, 5, 1, 10),
+        datetime(2026, 5, 1, 12, tzinfo=timezone(timedelta(hours=2))),
+    ],
+)
+def test_a_moment_becomes_utc(value):
+    checked = check_filter(Comparison(Field("at"), "ge", value))
+    expected = Comparison(Field("at"), "ge", datetime(2026, 5, 1, 10, tzinfo=UTC))
+    assert repr(checked) == repr(expected)
+
+
+@pytest.mark.parametrize("joined", [And((LEAF,)), Or((LEAF,)), And((Or((LEAF,)),))])
+def test_joining_one_filter_is_that_filter(joined):
+    assert check_filter(joined) == LEAF
+
+
+def test_lists_of_children_and_values_become_tuples():
+    tree = And([LEAF, In(MetadataField("x"), [1, 2])])
+    assert check_filter(tree) == And((LEAF, In(MetadataField("x"), (1, 2))))
+
+
+def test_the_second_reading_of_a_clock_hour_is_dropped_in_utc():
+    checked = check_filter(Comparison(Field("at"), "eq", datetime(2026, 5, 1, 10, fold=1)))
+    expected = Comparison(Field("at"), "eq", datetime(2026, 5, 1, 10, tzinfo=UTC))
+    assert repr(checked) == repr(expected)
+
+
+def test_negative_zero_becomes_zero():
+    checked = check_filter(Comparison(MetadataField("x"), "ge", -0.0))
+    assert repr(checked) == repr(Comparison(MetadataField("x"), "ge", 0.0))
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ("producer = 'a'", "not a filter"),
+        (None, "not a filter"),
+        (Not("x"), "not a filter"),
+        (And(LEAF), "not a tuple of filters"),
+        (And("ab"), "not a tuple of filters"),
+        (In(Field("id"), "abc"), "not a tuple of values"),
+        (IsNull("session"), "not a field"),
+        (IsNull(Field(3)), "not a field"),
+        (IsNull(Field("id` IS NULL OR `id")), "unknown field"),
+        (IsNull(MetadataField("")), "not a field"),
+        (IsNull(MetadataField("\ud800")), "lone surrogate"),
+        (Comparison(Field("id"), "like", "a"), "unknown operator"),
+        (Comparison(Field("id"), "eq", None), "id holds a text"),
+        (Comparison(Field("id"), "eq", b"a"), "id holds a text"),
+        (Comparison(Field("sequence"), "eq", True), "sequence holds a number"),
+        (Comparison(Field("sequence"), "eq", 1e300), "beyond 2"),
+        (Comparison(Field("importance"), "gt", float("nan")), "not a finite number"),
+        (Comparison(MetadataField("x"), "eq", None), "texts, numbers and booleans only"),
+        (Comparison(MetadataField("x"), "eq", 10**5000), "whole number beyond"),
+        (Comparison(MetadataField("x"), "eq", "a" * 10_001), "longer than 10000"),
+        (Contains(Field("sequence"), "1"), "holds no text"),
+        (Contains(Field("text"), 1), "CONTAINS needs a text"),
+    ],
+)
+def test_a_tree_built_wrongly_is_a_filter_error(tree, message):
+    with pytest.raises(FilterError, match=message):
+        check_filter(tree)
+
+
+def nested(depth):
+    tree = LEAF
+    for _ in range(depth):
+        tree = Not(tree)
+    return tree
+
+
+def test_a_tree_nested_fifty_deep_is_accepted():
+    assert check_filter(nested(50)) == nested(50)
+
+
+@pytest.mark.parametrize("depth", [51, 5_000])
+def test_a_tree_nested_deeper_is_refused(depth):
+    with pytest.raises(FilterError, match="nested deeper than 50"):
+        check_filter(nested(depth))
+
+
+@pytest.mark.parametrize("children", [1_001, 100_000])
+def test_a_tree_of_more_than_a_thousand_conditions_is_refused(children):
+    with pytest.raises(FilterError, match="more than 1000 values"):
+        check_filter(Or((LEAF,) * children))

@@ -1,0 +1,12 @@
+"""The reference store keeps the contract that it defines."""
+
+import pytest
+
+from recollect.store.in_memory import InMemoryStore
+from recollect.testing import CONTRACT_IDENTITY, StoreContract
+
+
+class TestInMemoryStore(StoreContract):
+    @pytest.fixture
+    def store(self):
+        return InMemoryStore(CONTRACT_IDENTITY)

@@ -1,0 +1,64 @@
+"""What the source imports and what pyproject.toml declares are the same."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+# Import name: distribution. Only for packages that a run without torch does not install.
+NOT_INSTALLED = {
+    "torch": "torch",
+    "sentence_transformers": "sentence-transformers",
+    "transformers": "transformers",
+}
+# Distribution: why it is declared although no module of ours imports it.
+NEVER_IMPORTED: dict[str, str] = {}
+
+
+def normalised(requirement: str) -> str:
+    name = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert name is not None
+    return re.sub(r"[-_.]+", "-", name.group()).lower()
+
+
+def declared(requirements: list[str]) -> set[str]:
+    return {normalised(requirement) for requirement in requirements}
+
+
+def extras_for_users() -> set[str]:
+    extras = PROJECT["optional-dependencies"]
+    return {name for extra in extras if extra != "dev" for name in declared(extras[extra])}
+
+
+def imported() -> set[str]:
+    names = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names.add((node.module or "").partition(".")[0])
+    return names - set(sys.stdlib_module_names) - {"recollect", "_typeshed"}
+
+
+def distributions_of(names: set[str]) -> set[str]:
+    installed = packages_distributions()
+    known = {name: installed.get(name) or [NOT_INSTALLED.get(name, name)] for name in names}
+    return {normalised(distribution) for found in known.values() for distribution in found}
+
+
+def test_every_imported_package_is_declared():
+    declared_all = declared(PROJECT["dependencies"]) | extras_for_users()
+    assert distributions_of(imported()) - declared_all == set()
+
+
+def test_every_declared_package_is_imported():
+    declared_all = declared(PROJECT["dependencies"]) | extras_for_users()
+    assert declared_all - distributions_of(imported()) == set(NEVER_IMPORTED)

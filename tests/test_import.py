@@ -1,0 +1,79 @@
+"""What `import recollect` costs and touches, seen from a fresh interpreter."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+MOST_SECONDS = 0.3
+HEAVY = {"torch", "sentence_transformers", "transformers", "lancedb", "pyarrow", "onnxruntime"}
+
+PROBE = """
+import json, logging, sys, time
+
+touched = []
+
+def watch(event, arguments):
+    if event.startswith("socket."):
+        raise AssertionError(f"opened a socket: {event} {arguments}")
+    if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
+        touched.append(str(arguments[0]))
+    if event in ("os.mkdir", "os.rename", "os.remove", "subprocess.Popen"):
+        touched.append(f"{event} {arguments[0]}")
+
+sys.addaudithook(watch)
+started = time.perf_counter()
+STATEMENT
+seconds = time.perf_counter() - started
+print(json.dumps({
+    "seconds": seconds,
+    "modules": sorted(sys.modules),
+    "touched": touched,
+    "handlers": len(logging.getLogger().handlers),
+}))
+"""
+
+
+def probe(statement: str, home: Path) -> dict[str, Any]:
+    code = PROBE.replace("STATEMENT", statement)
+    environment = os.environ | {"HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=home,
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_importing_the_package_takes_less_than_three_tenths_of_a_second(tmp_path):
+    assert min(probe("import recollect", tmp_path)["seconds"] for _ in range(5)) < MOST_SECONDS
+
+
+def test_importing_the_package_loads_nothing_heavy(tmp_path):
+    assert HEAVY.isdisjoint(probe("import recollect", tmp_path)["modules"])
+
+
+def test_importing_the_package_opens_no_socket_and_writes_no_file(tmp_path):
+    assert probe("import recollect", tmp_path)["touched"] == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_importing_the_package_leaves_the_root_logger_alone(tmp_path):
+    assert probe("import recollect", tmp_path)["handlers"] == 0
+
+
+def test_importing_memory_opens_no_socket_writes_no_file_and_loads_no_torch(tmp_path):
+    seen = probe("from recollect import AsyncMemory, Memory, load_embedder", tmp_path)
+    assert "torch" not in seen["modules"]
+    assert seen["touched"] == []
+    assert seen["handlers"] == 0
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,172 @@
+"""The budgets of CONTRIBUTING.md; the lists of exceptions may only shrink."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "recollect"
+SOURCE_FILES = sorted(SOURCE.rglob("*.py"))
+TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
+
+FILE_LINES = 400
+FUNCTION_LINES = 50
+ARGUMENTS = 6
+NESTING = 3
+
+# Function: (how many arguments it takes, why).
+MANY_ARGUMENTS: dict[str, tuple[int, str]] = {}
+# Function: (how deep it goes, why).
+DEEP_NESTING: dict[str, tuple[int, str]] = {}
+# Function: why it catches whatever comes.
+BROAD_EXCEPTS: dict[str, str] = {}
+
+BARRED_WORDS = {"util", "utils", "helper", "helpers", "manager", "managers", "common"}
+BARRED_FILES = BARRED_WORDS | {"base", "core", "misc"}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+BLOCKS = (
+    *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith),
+    *(ast.Try, ast.TryStar, ast.Match),
+)
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def place(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def functions(paths: list[Path]) -> Iterator[tuple[str, Function]]:
+    """Every function with its name, as in `store/lance.py::LanceStore.add`."""
+    for path in paths:
+        file = path.relative_to(SOURCE if SOURCE in path.parents else ROOT).as_posix()
+        yield from functions_inside(tree_of(path), f"{file}::")
+
+
+def functions_inside(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield prefix + child.name, child
+        inner = f"{prefix}{child.name}." if isinstance(child, SCOPES) else prefix
+        yield from functions_inside(child, inner)
+
+
+def lines_without_docstring(function: Function) -> int:
+    first = function.body[0]
+    documented = ast.get_docstring(function, clean=False) is not None
+    docstring = (first.end_lineno or 0) - first.lineno + 1 if documented else 0
+    return (function.end_lineno or 0) - function.lineno + 1 - docstring
+
+
+def arguments(function: Function) -> int:
+    given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    return len([argument for argument in given if argument.arg not in ("self", "cls")])
+
+
+def nesting(node: ast.AST) -> int:
+    inner = [child for child in ast.iter_child_nodes(node) if not isinstance(child, SCOPES)]
+    return max((nesting(child) + opens_a_level(node, child) for child in inner), default=0)
+
+
+def opens_a_level(parent: ast.AST, child: ast.AST) -> bool:
+    is_elif = isinstance(parent, ast.If) and parent.orelse == [child]
+    return isinstance(child, BLOCKS) and not (is_elif and isinstance(child, ast.If))
+
+
+def catches_everything(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    names = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
+    return bool(names & {"Exception", "BaseException"})
+
+
+def broad_excepts(function: Function) -> int:
+    handlers = [node for node in ast.walk(function) if isinstance(node, ast.ExceptHandler)]
+    return sum(catches_everything(handler) for handler in handlers)
+
+
+def words(name: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name)}
+
+
+def breaches(limit: int, measured: Iterator[tuple[str, int]]) -> dict[str, int]:
+    return {name: found for name, found in measured if found > limit}
+
+
+def test_no_file_is_longer_than_its_budget():
+    measured = (
+        (place(path), len(path.read_text(encoding="utf-8").splitlines()))
+        for path in [*SOURCE_FILES, *TEST_FILES]
+    )
+    assert breaches(FILE_LINES, measured) == {}
+
+
+def test_no_function_is_longer_than_its_budget():
+    found = functions([*SOURCE_FILES, *TEST_FILES])
+    measured = ((name, lines_without_docstring(function)) for name, function in found)
+    assert breaches(FUNCTION_LINES, measured) == {}
+
+
+def test_only_listed_functions_take_more_arguments_than_the_budget():
+    measured = ((name, arguments(function)) for name, function in functions(SOURCE_FILES))
+    listed = {name: most for name, (most, _) in MANY_ARGUMENTS.items()}
+    assert breaches(ARGUMENTS, measured) == listed
+
+
+def test_only_listed_functions_nest_deeper_than_the_budget():
+    measured = ((name, nesting(function)) for name, function in functions(SOURCE_FILES))
+    listed = {name: most for name, (most, _) in DEEP_NESTING.items()}
+    assert breaches(NESTING, measured) == listed
+
+
+def test_only_listed_functions_catch_whatever_comes():
+    measured = ((name, broad_excepts(function)) for name, function in functions(SOURCE_FILES))
+    assert set(breaches(0, measured)) == set(BROAD_EXCEPTS)
+
+
+def test_every_exception_to_a_budget_has_a_reason():
+    reasons = [reason for _, reason in (MANY_ARGUMENTS | DEEP_NESTING).values()]
+    assert all(len(reason.split()) > 1 for reason in [*reasons, *BROAD_EXCEPTS.values()])
+
+
+@pytest.mark.parametrize("path", SOURCE_FILES, ids=place)
+def test_a_module_says_in_its_docstring_what_it_is(path):
+    assert ast.get_docstring(tree_of(path))
+
+
+@pytest.mark.parametrize("path", SOURCE_FILES, ids=place)
+def test_no_name_is_an_empty_word(path):
+    defined = [node.name for node in ast.walk(tree_of(path)) if isinstance(node, SCOPES)]
+    assert not BARRED_FILES & words(path.stem)
+    assert [name for name in defined if BARRED_WORDS & words(name)] == []
+
+
+@pytest.mark.parametrize("path", TEST_FILES, ids=place)
+def test_no_test_uses_a_mock(path):
+    imported = [
+        f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    ]
+    assert [name for name in imported if "mock" in name.split(".")] == []
+
+
+def test_an_elif_is_no_deeper_than_its_if():
+    chain = ast.parse("if a:\n    b\nelif c:\n    d\nelse:\n    for e in f:\n        g")
+    assert nesting(chain) == 2
+
+
+def test_a_docstring_does_not_count_as_lines_of_a_function():
+    function = ast.parse('def f():\n    """One.\n\n    Two.\n    """\n    return 1').body[0]
+    assert isinstance(function, ast.FunctionDef)
+    assert lines_without_docstring(function) == 2

@@ -39,8 +39,8 @@ test-all: $(WITH_TORCH)  ## Install torch (CPU), run every test, the slow ones t
 check: lint test  ## What CI runs: style, types, direction of imports, fast tests
 
 lint: $(INSTALLED)  ## The same without the tests
-	$(BIN)/python -m ruff check src tests scripts
-	$(BIN)/python -m ruff format --check src tests scripts
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m ruff format --check
 	$(BIN)/python -m mypy
 	$(BIN)/lint-imports
 
@@ -48,10 +48,10 @@ clean:  ## Remove .venv and all caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(INSTALLED): pyproject.toml scripts/make_environment.sh
-	@EXTRAS=$(EXTRAS) sh scripts/make_environment.sh
+	@EXTRAS=$(EXTRAS) TORCH= sh scripts/make_environment.sh
 	@echo '$(CURDIR)' > $@
 
 $(WITH_TORCH): $(INSTALLED)
-	@EXTRAS=$(EXTRAS),torch sh scripts/make_environment.sh \
-	  --retries 2 --extra-index-url '$(TORCH_INDEX)' '$(TORCH)'
+	@EXTRAS=$(EXTRAS),torch TORCH='$(TORCH)' TORCH_INDEX='$(TORCH_INDEX)' \
+	  sh scripts/make_environment.sh
 	@touch $@

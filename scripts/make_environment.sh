@@ -1,8 +1,9 @@
 #!/bin/sh
-# Makes .venv with recollect (editable) and all that its tests use. `make` calls it.
-#   PYTHON  the interpreter to build on; without it the first suitable one on PATH
-#   EXTRAS  comma-separated extras of pyproject.toml
-#   The arguments are passed on to `pip install`.
+# Makes .venv with recollect (editable) and all that its tests use. `make` calls it with:
+#   EXTRAS       comma-separated extras of pyproject.toml
+#   PYTHON       the interpreter to build on; empty takes the first suitable one on PATH
+#   TORCH        what to install as torch before the rest; empty for none
+#   TORCH_INDEX  where its CPU build comes from
 set -eu
 
 suitable='import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'
@@ -26,10 +27,20 @@ was_moved() {
     [ -f .venv/installed ] && [ "$(cat .venv/installed)" != "$PWD" ]
 }
 
+install() {
+    .venv/bin/python -m pip install --quiet "$@"
+}
+
 if was_moved || ! .venv/bin/python -c "$suitable" >/dev/null 2>&1; then
     python=$(first_suitable_python)
     echo "Making .venv with $("$python" --version)"
     "$python" -m venv --clear .venv
 fi
 
-.venv/bin/python -m pip install --quiet "$@" --editable ".[$EXTRAS]"
+if [ -n "${TORCH:-}" ]; then
+    # Alone and without its dependencies, so that an index out of reach costs seconds.
+    install --no-deps --timeout 20 --retries 2 --extra-index-url "$TORCH_INDEX" "$TORCH"
+fi
+
+echo "Installing recollect and what its tests use into .venv"
+install --editable ".[$EXTRAS]"

@@ -19,7 +19,7 @@ NOT_INSTALLED = {
     "transformers": "transformers",
 }
 # Distribution: why it is declared although no module of ours imports it.
-NEVER_IMPORTED: dict[str, str] = {}
+NEVER_IMPORTED = {"torch": "what sentence-transformers runs on, named to bound its version"}
 
 
 def normalised(requirement: str) -> str:

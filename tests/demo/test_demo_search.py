@@ -1,13 +1,12 @@
 import pytest
 
 from recollect.demo import DEMO_NOW, DemoQuestion, demo_questions, demo_records
-
-memory_module = pytest.importorskip("recollect.memory", reason="the Memory class is not built yet")
+from recollect.memory import Memory
 
 
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory):
-    with memory_module.Memory(tmp_path_factory.mktemp("demo") / "store") as opened:
+    with Memory(tmp_path_factory.mktemp("demo") / "store") as opened:
         report = opened.add_many(demo_records())
         assert (report.added, report.skipped, report.failed) == (123, 0, [])
         yield opened

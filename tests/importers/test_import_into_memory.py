@@ -1,10 +1,8 @@
 import json
 
-import pytest
-
 from recollect.importers import import_path
-
-memory_module = pytest.importorskip("recollect.memory", reason="the Memory class is not built yet")
+from recollect.memory import Memory
+from recollect.testing import HashEmbedder
 
 LOCOMO = json.dumps(
     [
@@ -32,7 +30,7 @@ def test_an_imported_line_is_found_and_a_refused_one_is_listed(file, tmp_path):
         {"id": "c", "text": "Lunch was soup", "at": "2026-02-03T12:00:00+01:00"},
     ]
     path = file("m.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    with memory_module.Memory(tmp_path / "store") as memory:
+    with Memory(tmp_path / "store", embedder=HashEmbedder()) as memory:
         report = import_path(memory, path)
         assert (report.added, report.skipped, report.failed) == (2, 0, 1)
         assert (report.examples[0].place, report.examples[0].field) == ("m.jsonl:2", "importance")
@@ -42,7 +40,7 @@ def test_an_imported_line_is_found_and_a_refused_one_is_listed(file, tmp_path):
 
 def test_an_unknown_field_is_refused_with_the_nearest_name_and_its_line(file, tmp_path):
     path = file("m.jsonl", '{"text": "fine"}\n{"text": "x", "importence": 0.5}\n')
-    with memory_module.Memory(tmp_path / "store") as memory:
+    with Memory(tmp_path / "store", embedder=HashEmbedder()) as memory:
         report = import_path(memory, path)
     assert (report.added, report.examples[0].place) == (1, "m.jsonl:2")
     assert "Did you mean 'importance'?" in report.examples[0].message
@@ -50,16 +48,16 @@ def test_an_unknown_field_is_refused_with_the_nearest_name_and_its_line(file, tm
 
 def test_lines_without_id_and_moment_are_not_written_twice(file, tmp_path):
     path = file("m.jsonl", '{"text": "one"}\n{"text": "two"}\n')
-    with memory_module.Memory(tmp_path / "store") as memory:
+    with Memory(tmp_path / "store", embedder=HashEmbedder()) as memory:
         assert import_path(memory, path).added == 2
         assert import_path(memory, path).skipped == 2
 
 
 def test_equal_ids_of_two_locomo_conversations_do_not_meet(file, tmp_path):
     path = file("locomo.json", LOCOMO)
-    with memory_module.Memory(tmp_path / "store") as memory:
+    with Memory(tmp_path / "store", embedder=HashEmbedder()) as memory:
         assert import_path(memory, path).added == 4
-    with memory_module.Memory(tmp_path / "store", project="conv-2") as memory:
+    with Memory(tmp_path / "store", project="conv-2", embedder=HashEmbedder()) as memory:
         hits = memory.search("Which animals does Ann keep?", k=10).hits
         assert hits[0].text == "I keep an owl at home."
         assert len(hits) == 2
@@ -67,6 +65,6 @@ def test_equal_ids_of_two_locomo_conversations_do_not_meet(file, tmp_path):
 
 def test_a_bound_project_takes_the_conversation_that_is_selected(file, tmp_path):
     path = file("locomo.json", LOCOMO)
-    with memory_module.Memory(tmp_path / "store", project="mine") as memory:
+    with Memory(tmp_path / "store", project="mine", embedder=HashEmbedder()) as memory:
         report = import_path(memory, path, conversation="conv-1")
         assert (report.added, report.failed) == (2, 0)

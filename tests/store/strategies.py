@@ -54,11 +54,11 @@ def records(draw):
 
 @st.composite
 def rows(draw):
-    """Rows with keys from 1, of one to three windows each."""
+    """Rows with keys from 1, of one to three windows each, every window on an axis of its own."""
     found = []
-    for key, record in enumerate(draw(st.lists(records(), min_size=1, max_size=12)), start=1):
+    for key, record in enumerate(draw(st.lists(records(), min_size=1, max_size=9)), start=1):
         windows = draw(st.integers(1, 3))
-        vectors = np.eye(32, dtype=np.float32)[[(key + window) % 32 for window in range(windows)]]
+        vectors = np.eye(32, dtype=np.float32)[[3 * key + window for window in range(windows)]]
         terms = np.array(draw(st.lists(st.integers(0, 2**32 - 1), max_size=3)), np.uint32)
         fingerprint = draw(st.none() | st.sampled_from(["f1", "f2"]))
         found.append(
@@ -67,33 +67,36 @@ def rows(draw):
     return found
 
 
-TEXTS = ["id", "text", "project", "agent", "user", "session", "pool", "producer", "superseded_by"]
-conditions = (
-    st.builds(
-        Comparison,
-        st.sampled_from(TEXTS).map(Field),
-        st.sampled_from(["eq", "ne", "lt", "ge"]),
-        names,
+SCOPE_FIELDS = ["project", "agent", "user", "session", "pool", "superseded_by"]
+TEXT_FIELDS = [*SCOPE_FIELDS, "id", "text", "producer"]
+
+
+def on_texts(fields):
+    chosen = st.sampled_from(fields).map(Field)
+    operators = st.sampled_from(["eq", "ne", "lt", "ge"])
+    return (
+        st.builds(Comparison, chosen, operators, names)
+        | st.builds(In, chosen, st.lists(names, max_size=3).map(tuple))
+        | st.builds(IsNull, chosen)
     )
-    | st.builds(Comparison, st.just(Field("at")), st.sampled_from(["le", "gt", "eq"]), moments)
-    | st.builds(
-        Comparison, st.just(Field("sequence")), st.sampled_from(["ne", "gt"]), st.integers(-2, 2)
-    )
-    | st.builds(
-        Comparison,
-        st.sampled_from(["k", "it's"]).map(MetadataField),
-        st.sampled_from(["eq", "ne"]),
-        scalars,
-    )
-    | st.builds(In, st.sampled_from(TEXTS).map(Field), st.lists(names, max_size=3).map(tuple))
-    | st.builds(Contains, st.sampled_from(TEXTS).map(Field), names)
-    | st.builds(IsNull, st.sampled_from([*TEXTS, "expires_at", "sequence"]).map(Field))
+
+
+def combined(conditions):
+    def several(children):
+        few = st.lists(children, max_size=3).map(tuple)
+        return st.builds(And, few) | st.builds(Or, few) | st.builds(Not, children)
+
+    return st.recursive(conditions, several, max_leaves=6).map(check_filter)
+
+
+SEQUENCE, AT = st.just(Field("sequence")), st.just(Field("at"))
+metadata_fields = st.sampled_from(["k", "it's"]).map(MetadataField)
+scope_filters = combined(on_texts(SCOPE_FIELDS))
+filters = combined(
+    on_texts(TEXT_FIELDS)
+    | st.builds(Contains, st.sampled_from(TEXT_FIELDS).map(Field), names)
+    | st.builds(Comparison, AT, st.sampled_from(["le", "gt", "eq"]), moments)
+    | st.builds(Comparison, SEQUENCE, st.sampled_from(["ne", "gt"]), st.integers(-2, 2))
+    | st.builds(Comparison, metadata_fields, st.sampled_from(["eq", "ne"]), scalars)
+    | st.builds(IsNull, st.sampled_from(["expires_at", "sequence"]).map(Field))
 )
-
-
-def _combined(children):
-    several = st.lists(children, max_size=3).map(tuple)
-    return st.builds(And, several) | st.builds(Or, several) | st.builds(Not, children)
-
-
-filters = st.recursive(conditions, _combined, max_leaves=6).map(check_filter)

@@ -93,7 +93,7 @@ def _show_version(wanted: bool) -> None:  # noqa: FBT001  the form of a typer ca
 
 
 def _root(
-    version: Annotated[  # noqa: ARG001  its callback has done the work
+    version: Annotated[
         bool,
         typer.Option(
             "--version", is_eager=True, callback=_show_version, help="Show the version and end."
@@ -111,18 +111,23 @@ def _application() -> typer.Typer:
     application = typer.Typer(
         name="recollect",
         no_args_is_help=True,
+        rich_markup_mode="markdown",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     application.callback()(_root)
     _register(application, COMMANDS)
-    evaluations = typer.Typer(no_args_is_help=True, help="Measure retrieval on a benchmark.")
+    evaluations = _group("Measure retrieval on a benchmark.")
     _register(evaluations, EVALUATIONS)
     application.add_typer(evaluations, name="eval", rich_help_panel=_MEASURE)
-    training = typer.Typer(no_args_is_help=True, help="Make the models.")
+    training = _group("Make the models.")
     _register(training, TRAINING)
     application.add_typer(training, name="train", rich_help_panel=_MEASURE)
     return application
+
+
+def _group(summary: str) -> typer.Typer:
+    return typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help=summary)
 
 
 def _register(application: typer.Typer, entries: tuple[Entry, ...]) -> None:

@@ -103,7 +103,7 @@ def beir(
 
 @command
 def multihop(data: _Folder, asked: MeasureOptions, output: FileOutputOptions) -> None:
-    """Measure on questions that need several passages: were all of them found?"""
+    """Measure whether all passages are found that a multi-hop question needs."""
     from recollect.evaluation.commands import run_multihop
 
     _measure(lambda options: run_multihop(data, options=options), asked, output)

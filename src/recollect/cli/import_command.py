@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -18,7 +18,7 @@ from recollect.cli.options import OutputOptions, StoreOptions
 from recollect.cli.progress import running_note
 
 if TYPE_CHECKING:
-    from recollect.importers import Format, ImportReport
+    from recollect.importers import ImportReport
 
 
 @command
@@ -50,12 +50,15 @@ def import_records(
     a record was refused; all others are imported.
     """
     from recollect.importers import import_path
+    from recollect.importers.detect import choose_format
 
+    # Looked at first, so that a misspelt path makes no store.
+    chosen = choose_format(path, input_format)
     with open_for_writing(where) as memory, running_note("reading") as note:
         report = import_path(
             memory,
             path,
-            format=cast("Format | None", input_format),
+            format=chosen,
             failures_path=failures,
             on_progress=lambda so_far: note(_counts(so_far)),
             conversation=conversation,

@@ -26,16 +26,20 @@ def plain(value: object) -> object:
     """Turn dataclasses, moments and paths into what JSON has; NaN and infinity become null."""
     if is_dataclass(value) and not isinstance(value, type):
         return {entry.name: plain(getattr(value, entry.name)) for entry in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [plain(entry) for entry in value]
+    return _plain_scalar(value)
+
+
+def _plain_scalar(value: object) -> object:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return [plain(entry) for entry in value]
     return value
 
 

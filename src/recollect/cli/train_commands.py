@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from recollect.cli.command import command
+from recollect.cli.consoles import message_console, result_console
+from recollect.cli.json_output import print_json
 from recollect.cli.options import OutputOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordOptions:
+    """What the exported model's record says and its weights do not."""
+
+    name: Annotated[str | None, typer.Option(help="The model's name; else that of SOURCE.")] = None
+    query_prompt: Annotated[str, typer.Option(help="What stands before every query.")] = ""
+    passage_prompt: Annotated[str, typer.Option(help="What stands before every memory.")] = ""
+    licence: Annotated[str, typer.Option(help="SPDX identifier of the weights' licence.")] = ""
+    origin: Annotated[str, typer.Option(help="Where the weights come from.")] = ""
 
 
 @command
@@ -16,8 +30,39 @@ def export(
     source: Annotated[
         Path, typer.Option(metavar="DIR", help="Directory of a sentence-transformers model.")
     ],
-    target: Annotated[Path, typer.Option(metavar="DIR", help="Where the exported model goes.")],
+    target: Annotated[Path, typer.Option(metavar="DIR", help="Directory to write.")],
+    described: RecordOptions,
     output: OutputOptions,
+    calibration: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="JSON Lines file of neutral texts, never evaluation data; repeatable.",
+        ),
+    ] = None,
 ) -> None:
-    """Export a sentence-transformers model to a quantised ONNX model."""
-    raise NotImplementedError
+    """Export a sentence-transformers model as an ONNX embedder that needs no torch.
+
+    With calibration texts it is quantised to 8-bit integers, without them it stays in float.
+    """
+    from recollect.training.calibration import read_calibration
+    from recollect.training.export import ModelDescription, export_embedder
+
+    message_console().print("Exporting …", style="dim")
+    record = export_embedder(
+        source,
+        target,
+        description=ModelDescription(
+            name=described.name or source.resolve().name,
+            query_prompt=described.query_prompt,
+            passage_prompt=described.passage_prompt,
+            licence=described.licence,
+            source=described.origin,
+        ),
+        quantisation="int8" if calibration else "float32",
+        calibration=read_calibration(calibration or []),
+    )
+    if output.json:
+        print_json({"target": target, "record": record})
+    else:
+        result_console().print(f"{target}: {record.name}@{record.revision}", soft_wrap=True)

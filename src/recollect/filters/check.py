@@ -222,7 +222,7 @@ def _check_number(number: int | float, place: str) -> int | float:
     if isinstance(number, float):
         if not math.isfinite(number):
             raise _error(number, f"not a finite number{place}", "Use a finite number.")
-        return float(number) + 0.0  # turns -0.0, which stores order below 0.0, into 0.0
+        return float(number) + 0.0  # -0.0 becomes 0.0, so that no store can tell them apart
     if abs(number) > MAX_WHOLE_NUMBER:
         remedy = "Write it with a decimal point or exponent to compare approximately."
         shown = number if number.bit_length() < 256 else "a whole number of more than 256 bits"

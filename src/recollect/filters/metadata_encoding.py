@@ -62,7 +62,7 @@ def _check_number(key: str, number: int | float) -> int | float:
     if isinstance(number, float):
         if not math.isfinite(number):
             raise _error(key, number, "not a finite number", "Leave the key out.")
-        return number + 0.0  # turns -0.0, which Lance orders below 0.0, into 0.0
+        return number + 0.0  # -0.0 becomes 0.0, so that no store can tell them apart
     if abs(number) > MAX_WHOLE_NUMBER:
         shown = number if number.bit_length() < 256 else "a whole number of more than 256 bits"
         raise _error(key, shown, "whole number beyond 2**53", "Give it as a text.")

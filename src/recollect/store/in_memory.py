@@ -156,6 +156,9 @@ class InMemoryStore:
     def maintain(self) -> None:
         """Nothing to merge."""
 
+    def tidy(self) -> None:
+        """Nothing to merge."""
+
     def index_is_due(self) -> bool:
         """Never: search is exact."""
         return False

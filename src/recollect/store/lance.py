@@ -16,7 +16,8 @@ from recollect.filters.lance_sql import to_lance_sql
 from recollect.filters.tree import And, Field, Filter, In
 from recollect.store import lance_schema
 from recollect.store.lance_index import VectorIndex
-from recollect.store.lance_upkeep import Upkeep
+from recollect.store.lance_rows import UNKNOWN, RowIds
+from recollect.store.lance_upkeep import STABLE_ROW_IDS, Upkeep
 from recollect.store.owner import OWNER_FIELDS
 from recollect.store.store import (
     CURRENT,
@@ -48,7 +49,10 @@ _SCAN_COLUMNS = [
     "terms",
 ]
 _PRESENCE_COLUMNS = ["key", "id", "superseded_by", "fingerprint", "expires_at", *OWNER_FIELDS]
+_RECORD_COLUMNS = ["key", *lance_schema.RECORD_COLUMNS]
 _ALL_ROWS = 2**31 - 1
+# Beyond this many rows one scan is cheaper than that many takes.
+_MOST_TAKEN = 2000
 
 
 class LanceStore:
@@ -58,6 +62,7 @@ class LanceStore:
         self._uri = uri
         self._table = table
         self._identity = identity
+        self._row_ids = RowIds()
         self._vector_index = VectorIndex(table)
         self._upkeep = Upkeep(uri, table, self._vector_index)
 
@@ -125,6 +130,7 @@ class LanceStore:
         """Rewrite the whole table without its deleted rows, and drop all older versions."""
         with _told("purge", self._uri):
             self._upkeep.rewrite(self._schema(), TABLE)
+        self._row_ids.clear()
 
     def select(
         self, where: Filter, *, order: Order, limit: int | None = None, offset: int = 0
@@ -142,11 +148,11 @@ class LanceStore:
 
     def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
         """Read whole memories by key."""
-        found: dict[int, MemoryRecord] = {}
-        for chunk in _chunks(list(keys)):
-            columns = ["key", *lance_schema.RECORD_COLUMNS]
-            table = self._rows(f"{_FIRST_WINDOW} AND key IN ({_listed(chunk)})", columns)
-            found |= zip(table["key"].to_pylist(), lance_schema.to_records(table), strict=True)
+        found = self._taken(np.array(keys, np.int64)) if len(keys) <= _MOST_TAKEN else {}
+        missing = [key for key in keys if key not in found]
+        for chunk in _chunks(missing):
+            condition = f"{_FIRST_WINDOW} AND key IN ({_listed(chunk)})"
+            found |= _by_key(self._rows(condition, _RECORD_COLUMNS))
         return found
 
     def present(
@@ -187,6 +193,10 @@ class LanceStore:
         """Read the ranking columns."""
         condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
         table = self._rows(condition, _SCAN_COLUMNS).sort_by("key")
+        self._row_ids.note(
+            lance_schema.integers(table["key"], missing=0),
+            lance_schema.integers(table["_rowid"].cast(pa.int64()), missing=UNKNOWN),
+        )
         terms = table["terms"].combine_chunks()
         return ScopeColumns(
             key=lance_schema.integers(table["key"], missing=0),
@@ -232,6 +242,11 @@ class LanceStore:
         with _told("maintain", self._uri):
             self._upkeep.run_if_due()
 
+    def tidy(self) -> None:
+        """Do what upkeep pays in a quiet moment."""
+        with _told("maintain", self._uri):
+            self._upkeep.run_if_it_pays()
+
     def index_is_due(self) -> bool:
         """Whether a large scope has outgrown its index."""
         return self._vector_index.wanted
@@ -265,13 +280,24 @@ class LanceStore:
         return f"{_FIRST_WINDOW} AND ({to_lance_sql(where)})"
 
     def _rows(self, condition: str | None, columns: list[str] | None) -> pa.Table:
-        query = self._table.search().limit(_ALL_ROWS)
+        query = self._table.search().limit(_ALL_ROWS).with_row_id(columns is _SCAN_COLUMNS)
         if condition is not None:
             query = query.where(condition, prefilter=True)
         if columns is not None:
             query = query.select(columns)
         with _told("read", self._uri):
             return query.to_arrow()
+
+    def _taken(self, keys: IntArray) -> dict[int, MemoryRecord]:
+        """Read the rows whose row ids are known; some may be gone, or be others by now."""
+        rows = self._row_ids.of(keys)
+        known = rows[rows != UNKNOWN]
+        if len(known) == 0:
+            return {}
+        with _told("read", self._uri):
+            table = self._table.take_row_ids(known.tolist()).select(_RECORD_COLUMNS).to_arrow()
+        wanted = set(keys.tolist())
+        return {key: record for key, record in _by_key(table).items() if key in wanted}
 
     def _keyed_vectors(self, table: pa.Table) -> KeyedVectors:
         return KeyedVectors(
@@ -284,10 +310,14 @@ def _table_at(connection: lancedb.DBConnection, schema: pa.Schema) -> lancedb.ta
     if TABLE in connection.list_tables().tables:
         return connection.open_table(TABLE)
     try:
-        return connection.create_table(TABLE, schema=schema)
+        return connection.create_table(TABLE, schema=schema, storage_options=STABLE_ROW_IDS)
     except ValueError:
         # Another process made it in between.
         return connection.open_table(TABLE)
+
+
+def _by_key(table: pa.Table) -> dict[int, MemoryRecord]:
+    return dict(zip(table["key"].to_pylist(), lance_schema.to_records(table), strict=True))
 
 
 def _is_local(uri: str) -> bool:

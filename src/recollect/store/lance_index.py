@@ -38,15 +38,19 @@ class VectorIndex:
         """Whether a search missed an index that would have served it."""
 
     def build(self) -> None:
-        """Build the vector index (quantised to one bit, re-ranked exactly) and the scalar ones."""
-        rows = self._table.count_rows()
-        config = IvfRq(distance_type="dot", num_partitions=_partitions(rows))
+        """Build the vector index: quantised to one bit a dimension, re-ranked exactly."""
+        self.build_scalar()
+        partitions = _partitions(self._table.count_rows())
+        config = IvfRq(distance_type="dot", num_partitions=partitions)
         self._table.create_index("vector", config=config, replace=True)
+        self.wanted = False
+
+    def build_scalar(self) -> None:
+        """Build the indexes that make scope conditions and look-ups by id cheap."""
         present = {column for index in self._table.list_indices() for column in index.columns}
         for column, kind in _SCALAR_INDEXES.items():
             if column not in present:
                 self._table.create_index(column, config=kind())
-        self.wanted = False
 
     def covered_rows(self) -> int | None:
         """Rows that the vector index covers; None without one."""

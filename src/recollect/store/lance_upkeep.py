@@ -14,14 +14,19 @@ from recollect.store.lance_index import FEWEST_ROWS, VectorIndex
 from recollect.store.owner import OWNER_FIELDS, owner_name
 from recollect.store.store import StoreHealth
 
-_COMMITS_BEFORE_MERGE = 32
-_COMMITS_BEFORE_FORCED_MERGE = 256
-# Up to this size a merge takes a few hundredths of a second.
+STABLE_ROW_IDS = {"new_table_enable_stable_row_ids": "true"}
+"""Row ids survive merging, so that what was read of a row's place stays true."""
+
+# Merging rewrites the file it merges into, so in a large table it waits until that is worth it.
 _SMALL_TABLE = 20_000
-_GROWTH_BEFORE_MERGE = 0.25
+_MOST_COMMITS = 256
+_COMMITS_WHEN_BUSY = 64
+_GROWTH_WHEN_BUSY = 0.25
+_COMMITS_WHEN_QUIET = 8
+_GROWTH_WHEN_QUIET = 0.02
 _UNCOVERED_SHARE = 0.3
 # Another process may still read an older version; this long it stays readable.
-_VERSIONS_KEPT = timedelta(minutes=10)
+_VERSIONS_KEPT = timedelta(minutes=1)
 # LanceDB warns of zero, and rounds what is shorter to it.
 _NO_TIME = timedelta(milliseconds=1)
 _READ_ROWS = 8192
@@ -43,11 +48,14 @@ class Upkeep:
         self._rows += rows
 
     def run_if_due(self) -> None:
-        """Merge small files when enough have gathered."""
-        if self._merge_is_due():
-            self._table.optimize(cleanup_older_than=_VERSIONS_KEPT)
-            self._commits = self._rows = 0
-            self._index.wanted |= self._index_is_outgrown()
+        """Merge small files when many have gathered."""
+        if self._gathered(_COMMITS_WHEN_BUSY, _GROWTH_WHEN_BUSY):
+            self._merge()
+
+    def run_if_it_pays(self) -> None:
+        """Merge small files when some have gathered."""
+        if self._gathered(_COMMITS_WHEN_QUIET, _GROWTH_WHEN_QUIET):
+            self._merge()
 
     def build_index_if_due(self) -> None:
         """Build the index when a large scope was searched with too little of it covered."""
@@ -75,7 +83,9 @@ class Upkeep:
         living = pa.RecordBatchReader.from_batches(
             reader.schema.with_metadata(schema.metadata), batches()
         )
-        lancedb.connect(self._uri).create_table(name, data=living, mode="overwrite")
+        lancedb.connect(self._uri).create_table(
+            name, data=living, mode="overwrite", storage_options=STABLE_ROW_IDS
+        )
         self._table.checkout_latest()
         self._table.optimize(cleanup_older_than=_NO_TIME, delete_unverified=True)
         if indexed:
@@ -119,14 +129,18 @@ class Upkeep:
         groups = query.to_arrow().group_by(list(OWNER_FIELDS)).aggregate([("key", "count")])
         return max(groups["key_count"].to_pylist(), default=0)
 
-    def _merge_is_due(self) -> bool:
-        if self._commits >= _COMMITS_BEFORE_FORCED_MERGE:
-            return True
-        if self._commits < _COMMITS_BEFORE_MERGE:
+    def _merge(self) -> None:
+        if self._table.count_rows() >= FEWEST_ROWS:
+            self._index.build_scalar()
+        self._table.optimize(cleanup_older_than=_VERSIONS_KEPT)
+        self._commits = self._rows = 0
+        self._index.wanted |= self._index_is_outgrown()
+
+    def _gathered(self, commits: int, growth: float) -> bool:
+        if self._commits < commits:
             return False
-        # Merging rewrites the file it merges into, so it waits until that is worth it.
         rows = self._table.count_rows()
-        return rows <= _SMALL_TABLE or self._rows >= _GROWTH_BEFORE_MERGE * rows
+        return rows <= _SMALL_TABLE or self._commits >= _MOST_COMMITS or self._rows >= growth * rows
 
 
 def _bytes_on_disk(uri: str) -> int | None:

@@ -231,6 +231,10 @@ class Store(Protocol):
         """Merge small files and drop old versions, where policy asks for it; takes seconds."""
         ...
 
+    def tidy(self) -> None:
+        """Do the same for less reason, since nothing else is being written; takes seconds."""
+        ...
+
     def index_is_due(self) -> bool:
         """Whether policy asks for a new vector index."""
         ...

@@ -17,6 +17,9 @@ Result = TypeVar("Result")
 
 _log = logging.getLogger("recollect")
 
+_QUIET_SECONDS = 1.0
+"""After this long without a write, small files are merged."""
+
 
 class Writer:
     """Runs writes one after another on a thread of its own, under the store's lock.
@@ -56,6 +59,16 @@ class Writer:
             self._jobs.put(work)
         return future
 
+    def build_index_soon(self) -> None:
+        """Start building the vector index in the background, unless that is under way."""
+        with self._guard:
+            if self._closed or (self._indexing is not None and self._indexing.is_alive()):
+                return
+            self._indexing = threading.Thread(
+                target=self._build_index, name="recollect-indexer", daemon=True
+            )
+            self._indexing.start()
+
     def close(self) -> None:
         """Finish what is queued and end the thread."""
         with self._guard:
@@ -73,28 +86,28 @@ class Writer:
             self._thread.start()
 
     def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        quiet = True
+        while True:
+            try:
+                job = self._jobs.get(timeout=None if quiet else _QUIET_SECONDS)
+            except queue.Empty:
+                self._keep_up(self._store.tidy)
+                quiet = True
+                continue
+            if job is None:
+                return
             job()
             # A finished job holds on to its batch; let it go before waiting again.
             del job
+            quiet = False
             if self._jobs.empty():
-                self._upkeep()
+                self._keep_up(self._store.maintain)
 
-    def build_index_soon(self) -> None:
-        """Start building the vector index in the background, unless that is under way."""
-        with self._guard:
-            if self._closed or (self._indexing is not None and self._indexing.is_alive()):
-                return
-            self._indexing = threading.Thread(
-                target=self._build_index, name="recollect-indexer", daemon=True
-            )
-            self._indexing.start()
-
-    def _upkeep(self) -> None:
+    def _keep_up(self, upkeep: Callable[[], None]) -> None:
         # Every write before this is acknowledged already, so a failure here only costs speed.
         try:
             with self._lock.held():
-                self._store.maintain()
+                upkeep()
         except StoreError as error:
             _log.warning("maintenance is put off: %s", error)
             return

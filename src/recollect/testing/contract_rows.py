@@ -17,8 +17,8 @@ FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def contract_record(number: int) -> MemoryRecord:
-    """Give memory `m<number>`, which happened on that day of January 2026."""
-    at = FIRST_DAY + timedelta(days=number - 1)
+    """Give memory `m<number>`, of that day of January 2026 (the 29th is the 1st again)."""
+    at = FIRST_DAY + timedelta(days=(number - 1) % 28)
     return MemoryRecord(id=f"m{number}", text=f"memory {number}", at=at, created_at=at)
 
 

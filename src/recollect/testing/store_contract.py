@@ -43,7 +43,6 @@ class StoreContract:
 
     def test_a_new_store_holds_nothing(self, store: Store) -> None:
         assert store.count(_EVERYTHING) == 0
-        assert store.highest_key() == 0
         assert store.select(_EVERYTHING, order="newest") == []
         assert store.keys(_EVERYTHING).tolist() == []
         assert store.fetch([1]) == {}
@@ -128,7 +127,6 @@ class StoreContract:
         store.append([contract_row(1), contract_row(2)])
         store.append([contract_row(3)])
         assert store.keys(_EVERYTHING).tolist() == [1, 2, 3]
-        assert store.highest_key() == 3
 
     def test_fetching_leaves_out_what_is_not_there(self, store: Store) -> None:
         store.append([contract_row(1)])
@@ -253,6 +251,20 @@ class StoreContract:
         _assert_same_vectors(store.vectors_of([1]).vectors, first.vectors)
         assert [entry.key for entry in store.present(_EVERYTHING, [], ["f1"])] == [1]
 
+    def test_presence_looks_for_ids_among_current_memories_only(self, store: Store) -> None:
+        store.append([contract_row(1)])
+        store.supersede(1, history_record(1), contract_row(2, successor_record(1)))
+        found = store.present(_EVERYTHING, ["m1", "m1~1"], [])
+        assert [(entry.key, entry.id) for entry in found] == [(2, "m1")]
+
+    def test_presence_of_an_earlier_version_names_the_memory_it_belongs_to(
+        self, store: Store
+    ) -> None:
+        store.append([replace(contract_row(1), fingerprint="f1")])
+        store.supersede(1, history_record(1), contract_row(2, successor_record(1)))
+        found = store.present(_EVERYTHING, [], ["f1"])
+        assert [(entry.key, entry.id) for entry in found] == [(1, "m1")]
+
     def test_what_was_deleted_is_gone_from_every_read(self, store: Store) -> None:
         deleted = replace(contract_row(1, windows=2), fingerprint="f1")
         store.append([deleted, contract_row(2)])
@@ -278,12 +290,19 @@ class StoreContract:
         store.delete(range(1, 2501))
         assert store.keys(_EVERYTHING).tolist() == [2501]
 
+    def test_the_next_key_is_larger_than_every_key_so_far(self, store: Store) -> None:
+        first = store.next_key()
+        store.append([contract_row(first), contract_row(first + 1)])
+        assert store.next_key() > first + 1
+
     def test_a_key_is_never_given_out_twice(self, store: Store) -> None:
-        store.append([contract_row(1), contract_row(2)])
-        store.delete([2])
-        assert store.highest_key() == 2
-        store.purge()
-        assert store.highest_key() == 2
+        handed_out: list[int] = []
+        for _ in range(3):
+            handed_out.append(store.next_key())
+            store.append([contract_row(handed_out[-1])])
+            store.delete(handed_out[-1:])
+            store.purge()
+        assert store.next_key() > handed_out[2] > handed_out[1] > handed_out[0]
 
     def test_purging_keeps_what_was_not_deleted(self, store: Store) -> None:
         kept = [contract_row(1, full_record()), contract_row(3, windows=2)]
@@ -340,9 +359,10 @@ class DurableStoreContract(StoreContract):
     def test_a_key_is_never_given_out_twice_by_another_handle(
         self, store: Store, reopen: Callable[[], Store]
     ) -> None:
-        store.append([contract_row(1), contract_row(2)])
-        store.delete([1, 2])
-        assert reopen().highest_key() == 2
+        first = store.next_key()
+        store.append([contract_row(first)])
+        store.delete([first])
+        assert reopen().next_key() > first
 
 
 def _equals(name: str, value: str) -> Filter:

@@ -9,7 +9,7 @@ The bundled model is made by:
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -118,6 +118,7 @@ def _load_source(directory: Path) -> _Source:
     path = directory / TOKENIZER_FILE
     if not path.is_file():
         raise ModelError(f"{path}: no such file. Save the model with a fast tokenizer.")
+    weights = replace(weights, positions=weights.positions[:max_tokens])
     return _Source(weights, Tokenizer.from_file(str(path)), max_tokens)
 
 

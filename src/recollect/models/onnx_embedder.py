@@ -1,0 +1,205 @@
+"""Embeds on the CPU with ONNX Runtime, without torch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Encoding, Tokenizer
+
+from recollect.errors import ModelError
+from recollect.models.batching import length_batches
+from recollect.models.cores import usable_cores
+from recollect.models.embedder import EmbedderIdentity, FloatMatrix
+from recollect.models.model_record import (
+    MODEL_FILE,
+    TOKENIZER_FILE,
+    ModelRecord,
+    read_checked,
+    read_record,
+)
+from recollect.models.onnx_session import OnnxSession
+from recollect.models.vector_cache import VectorCache
+from recollect.models.windowing import Offsets, window_spans
+from recollect.models.workers import Workers
+
+BUNDLED = "recollect-small"
+QUERY_CACHE = 1024
+TOKENS_PER_RUN = 512  # 12 to 20 texts of a chat: fits the cache of one core, measured fastest
+TEXTS_PER_ROUND = 1024  # bounds the tokens in memory while a long list is embedded
+CHARACTERS_PER_TOKEN = 64  # no natural text has words so long: what is beyond is never reached
+
+
+class OnnxEmbedder:
+    """An embedding model in a directory of `model.onnx`, `tokenizer.json` and `model.json`.
+
+    Safe to call from several threads: each call runs in its caller's thread, and a call with many
+    texts on up to `threads` threads more. A single query takes one core.
+    """
+
+    def __init__(
+        self,
+        directory: Path | str,
+        *,
+        threads: int | None = None,
+        query_cache: int = QUERY_CACHE,
+    ) -> None:
+        """Load the model.
+
+        Args:
+            directory: Where the three files are.
+            threads: Most threads of one call; None takes the cores this process may use.
+            query_cache: Number of queries whose vectors are kept.
+
+        Raises:
+            ModelError: A file is missing, cut short or changed, or is not such a model.
+        """
+        self._record = read_record(Path(directory))
+        self._tokenizer = _load_tokenizer(Path(directory), self._record)
+        model = read_checked(Path(directory) / MODEL_FILE, self._record.files[MODEL_FILE])
+        self._session = OnnxSession(model, name=str(directory))
+        self._output = "embedding" if self._record.normalise else "pooled"
+        self._workers = Workers(threads or usable_cores())
+        self._queries = VectorCache(query_cache)
+        self._special_tokens = self._tokenizer.num_special_tokens_to_add(False)
+
+    def __repr__(self) -> str:
+        return f"OnnxEmbedder({self.identity})"
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        """Name, revision and dimension of the model's record."""
+        record = self._record
+        return EmbedderIdentity(record.name, record.revision, record.dimension)
+
+    @property
+    def record(self) -> ModelRecord:
+        """What `model.json` says."""
+        return self._record
+
+    def encode(self, texts: Sequence[str]) -> FloatMatrix:
+        """Embed passages; returns shape (len(texts), dimension), rows of length 1.
+
+        A vector does not depend on the texts beside it. Tokens beyond the model's window are left
+        out: split longer text with `windows`.
+
+        Raises:
+            ModelError: The model gives numbers that are not finite.
+        """
+        return self._encode(texts, self._record.passage_prompt)
+
+    def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
+        """Embed queries; the vectors of the last ones are kept and not computed again."""
+        return self._queries.encode(
+            texts, missing=lambda unknown: self._encode(unknown, self._record.query_prompt)
+        )
+
+    def windows(self, text: str, *, prefix: str = "") -> list[str]:
+        """Split `prefix + text` into overlapping pieces that fit the model.
+
+        Pieces end at sentences or words where they can. Each starts with `prefix`, of which no more
+        is kept than fits half a window. A text that fits comes back as one piece.
+        """
+        room = self._record.max_tokens - self._special_tokens
+        room -= len(self._offsets(self._record.passage_prompt))
+        prefix = self._shorten(prefix, room // 2)
+        # one token less: a prefix's last and a text's first characters may split otherwise together
+        budget = room - len(self._offsets(prefix)) - (1 if prefix else 0)
+        spans = window_spans(text, budget=budget, tokenise=self._offsets)
+        return [prefix + text[start:end] for start, end in spans]
+
+    def _shorten(self, prefix: str, most_tokens: int) -> str:
+        offsets = self._offsets(prefix)
+        return prefix if len(offsets) <= most_tokens else prefix[: offsets[most_tokens - 1][1]]
+
+    def _offsets(self, text: str) -> Offsets:
+        return self._tokenizer.encode(_encodable(text), add_special_tokens=False).offsets
+
+    def _encode(self, texts: Sequence[str], prompt: str) -> FloatMatrix:
+        vectors = np.empty((len(texts), self._record.dimension), dtype=np.float32)
+        for start in range(0, len(texts), TEXTS_PER_ROUND):
+            part = texts[start : start + TEXTS_PER_ROUND]
+            self._encode_round([prompt + text for text in part], vectors[start:][: len(part)])
+        if not np.isfinite(vectors).all():
+            raise ModelError(
+                f"{self.identity}: the model gave numbers that are not finite. "
+                "Export the model again, or take another one."
+            )
+        return vectors
+
+    def _encode_round(self, texts: Sequence[str], vectors: FloatMatrix) -> None:
+        share = -(-len(texts) // self._workers.threads)
+        parts = [texts[start : start + share] for start in range(0, len(texts), share)]
+        inputs = [each for part in self._workers.map(self._token_ids, parts) for each in part]
+
+        def run(batch: list[int]) -> None:
+            vectors[batch] = self._run([inputs[position] for position in batch])
+
+        lengths = [len(each) for each in inputs]
+        self._workers.map(run, length_batches(lengths, most_tokens=TOKENS_PER_RUN))
+
+    def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        # one by one: encode_batch starts threads of its own, as many as the machine has CPUs
+        longest = self._record.max_tokens * CHARACTERS_PER_TOKEN
+        encodings = (self._tokenizer.encode(_encodable(text[:longest])) for text in texts)
+        return [_truncated(encoding, self._record.max_tokens) for encoding in encodings]
+
+    def _run(self, inputs: Sequence[Sequence[int]]) -> FloatMatrix:
+        shape = (len(inputs), max(len(each) for each in inputs))
+        ids, mask = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        for row, each in enumerate(inputs):
+            ids[row, : len(each)] = each
+            mask[row, : len(each)] = 1
+        return self._session.run(self._output, input_ids=ids, mask=mask)
+
+
+def load_bundled() -> OnnxEmbedder:
+    """Give the model that comes with recollect; loaded once a process, then shared.
+
+    Raises:
+        ModelError: Its files are missing or broken.
+    """
+    with _BUNDLED_LOCK:
+        return _load_bundled_once()
+
+
+_BUNDLED_LOCK = threading.Lock()
+
+
+@cache
+def _load_bundled_once() -> OnnxEmbedder:
+    return OnnxEmbedder(Path(str(files("recollect.models"))) / "bundled" / BUNDLED)
+
+
+def _load_tokenizer(directory: Path, record: ModelRecord) -> Tokenizer:
+    path = directory / TOKENIZER_FILE
+    content = read_checked(path, record.files[TOKENIZER_FILE])
+    try:
+        tokenizer = Tokenizer.from_str(content.decode("utf-8"))
+    except Exception as error:  # tokenizers raises no narrower class
+        raise ModelError(
+            f"{path}: not a tokenizer that tokenizers can read ({error}). Export the model again."
+        ) from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def _truncated(encoding: Encoding, most_tokens: int) -> list[int]:
+    """Cut to the window, but keep the special tokens at the end."""
+    ids = encoding.ids
+    if len(ids) <= most_tokens:
+        return ids
+    ending = next(
+        i for i, special in enumerate(reversed(encoding.special_tokens_mask)) if not special
+    )
+    return ids[: most_tokens - ending] + ids[len(ids) - ending :]
+
+
+def _encodable(text: str) -> str:
+    """Replace lone surrogates, which have no UTF-8, by as many question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")

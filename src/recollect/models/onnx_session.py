@@ -1,0 +1,80 @@
+"""One ONNX Runtime session that many threads run at a time."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors
+
+from recollect.errors import ModelError
+from recollect.models.embedder import FloatMatrix
+
+IntegerMatrix = NDArray[np.int64]
+
+_ERRORS = (
+    runtime_errors.EPFail,
+    runtime_errors.Fail,
+    runtime_errors.InvalidArgument,
+    runtime_errors.InvalidGraph,
+    runtime_errors.InvalidProtobuf,
+    runtime_errors.NotImplemented,
+    runtime_errors.RuntimeException,
+    RuntimeError,
+    ValueError,
+)
+
+
+class OnnxSession:
+    """A loaded graph of `input_ids` and `attention_mask`.
+
+    ONNX Runtime gets no threads of its own: parallel runs in the caller's threads are as fast,
+    burn no cores by spinning between runs, and survive a fork.
+    """
+
+    def __init__(self, model: bytes, name: str) -> None:
+        """Load a graph.
+
+        Raises:
+            ModelError: ONNX Runtime refuses it.
+        """
+        self._name = name
+        onnxruntime.disable_telemetry_events()
+        try:
+            self._session = onnxruntime.InferenceSession(
+                model, _options(), providers=["CPUExecutionProvider"]
+            )
+        except _ERRORS as error:
+            raise self._failure("cannot be loaded", error) from error
+
+    def run(self, output: str, *, input_ids: IntegerMatrix, mask: IntegerMatrix) -> FloatMatrix:
+        """Compute one output for a padded batch.
+
+        Raises:
+            ModelError: The graph cannot take these inputs.
+        """
+        inputs = {"input_ids": input_ids, "attention_mask": mask}
+        try:
+            return cast(FloatMatrix, self._session.run([output], inputs)[0])
+        except _ERRORS as error:
+            raise self._failure("cannot be run", error) from error
+
+    def _failure(self, problem: str, error: Exception) -> ModelError:
+        return ModelError(
+            f"{self._name}: the model {problem} by ONNX Runtime {onnxruntime.__version__} "
+            f"({error}). Export the model again, or upgrade onnxruntime."
+        )
+
+
+def _options() -> onnxruntime.SessionOptions:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.enable_mem_pattern = False  # it keeps a plan for every shape of batch
+    options.log_severity_level = 3
+    # exact sums on processors whose 8-bit multiplication saturates (x86 without VNNI)
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    return options

@@ -1,0 +1,62 @@
+"""What a user installs: the wheel, built from the source and run outside the checkout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "recollect"
+MOST_BYTES = 40_000_000
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    build = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
+    subprocess.run([sys.executable, "-m", "pip", *build, str(folder), str(ROOT)], check=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
+    files = [path for path in PACKAGE.rglob("*") if path.is_file()]
+    expected = {path.relative_to(ROOT / "src").as_posix() for path in files}
+    names = zipfile.ZipFile(wheel).namelist()
+    held = {name for name in names if ".dist-info/" not in name}
+    assert held == {name for name in expected if "__pycache__" not in name}
+
+
+def test_the_wheel_holds_the_model_the_demo_and_the_licence(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "recollect/models/bundled/recollect-small/model.onnx" in names
+    assert "recollect/demo/conversation.jsonl" in names
+    assert "recollect/py.typed" in names
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+    assert any(name.endswith(".dist-info/licenses/NOTICE") for name in names)
+
+
+def test_the_wheel_is_no_larger_than_a_package_index_likes(wheel):
+    assert wheel.stat().st_size <= MOST_BYTES
+
+
+def test_the_demo_runs_from_the_unpacked_wheel(wheel, tmp_path):
+    unpacked = tmp_path / "unpacked"
+    zipfile.ZipFile(wheel).extractall(unpacked)
+    run = "import recollect, sys; from recollect.cli.app import main; print(recollect.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{run}; sys.argv[1:] = ['demo']; main()"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(unpacked), "HOME": str(tmp_path)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.startswith(str(unpacked))

@@ -24,7 +24,7 @@ RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 _LONGEST_WAIT = 30.0
 _PROBE = "dimension"
 _PSEUDO_TOKEN = re.compile(r"[A-Za-z0-9]{1,3}|\S")
-"""Finer than common tokenizers: three Latin letters or one other sign, so that no window is too long."""
+"""Finer than common tokenizers, so that no window is too long: three letters or one other sign."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,8 @@ def window_spans(
     """Give (start, end) of windows that cover the text, each of at most `budget` tokens.
 
     Windows end after a sentence where one ends in their second half, else between words, else
-    between tokens. Each starts inside the one before, by about an eighth of the budget, or where it
-    ended; the first starts at 0 and the last ends at `len(text)`.
+    between tokens. Each starts inside the one before, by at most an eighth of the budget, or where
+    it ended; the first starts at 0 and the last ends at `len(text)`.
 
     Args:
         text: What to split; a text that fits gives one window.
@@ -63,6 +63,8 @@ def _look_ahead(
 
 def _cut(text: str, start: int, tokens: Offsets) -> int:
     limit = tokens[-1][1]
+    blank = _WORD_END.match(text, limit)
+    limit = blank.end() if blank else limit
     middle = tokens[len(tokens) // 2][0]
     for boundary in (_SENTENCE_END, _WORD_END):
         ends = [found.end() for found in boundary.finditer(text, middle, limit)]
@@ -75,6 +77,10 @@ def _overlap_start(text: str, end: int, tokens: Offsets) -> int:
     shared = len(tokens) // OVERLAP_SHARE
     if not shared:
         return end
-    earliest = tokens[-shared][0]
-    found = _WORD_END.search(text, earliest, end)
-    return found.end() if found else end
+    earliest = tokens[-shared - 1][0]
+    starts = (found.end() for found in _SENTENCE_END.finditer(text, earliest, end))
+    sentence = next((start for start in starts if start < end), None)
+    if sentence is not None:
+        return sentence
+    word = _WORD_END.search(text, earliest, end)
+    return word.end() if word else end

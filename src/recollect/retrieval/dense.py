@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,12 +21,19 @@ _UNSCORED = np.float32(-np.inf)
 class DenseArm(Protocol):
     """Scores rows of one scope against a query vector."""
 
-    def nearest(self, vector: ScoreArray, *, limit: int) -> tuple[IntArray, ScoreArray]:
-        """Rows that score best and their scores; exact arms give all rows, in row order."""
-        ...
+    def scores(
+        self, vector: ScoreArray, *, nearest: int, also: IntArray
+    ) -> tuple[IntArray, ScoreArray]:
+        """Score the rows nearest to the vector, and some others.
 
-    def scores_of(self, vector: ScoreArray, rows: IntArray) -> ScoreArray:
-        """Exact scores of some rows, parallel to `rows`."""
+        Args:
+            vector: Of the query, shape (dimension,).
+            nearest: At least so many of the best rows, if there are so many.
+            also: Rows that are wanted whatever their score.
+
+        Returns:
+            Rows, ascending, and the exact score of each.
+        """
         ...
 
 
@@ -43,20 +51,15 @@ class ResidentVectors:
     owners: NDArray[np.int32]
     rows: int
 
-    def nearest(self, vector: ScoreArray, *, limit: int) -> tuple[IntArray, ScoreArray]:
-        """Score all rows; `limit` does not matter to an exact scan."""
-        del limit
-        return np.arange(self.rows, dtype=np.int64), self._all_scores(vector)
-
-    def scores_of(self, vector: ScoreArray, rows: IntArray) -> ScoreArray:
-        """Exact scores of some rows."""
-        return self._all_scores(vector)[rows]
-
-    def _all_scores(self, vector: ScoreArray) -> ScoreArray:
+    def scores(
+        self, vector: ScoreArray, *, nearest: int, also: IntArray
+    ) -> tuple[IntArray, ScoreArray]:
+        """Score every row, which costs less than choosing some."""
+        del nearest, also
         products = np.asarray(self.vectors @ vector, np.float32)
-        if len(products) == self.rows:
-            return products
-        return best_by_owner(products, self.owners, self.rows)
+        if len(products) != self.rows:
+            products = best_by_owner(products, self.owners, self.rows)
+        return np.arange(self.rows, dtype=np.int64), products
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +76,28 @@ class IndexedVectors:
     search: Callable[[ScoreArray, int], KeyedScores]
     read: Callable[[IntArray], KeyedVectors]
 
-    def nearest(self, vector: ScoreArray, *, limit: int) -> tuple[IntArray, ScoreArray]:
-        """Rows that the index finds, each by its best window."""
-        found = self.search(vector, limit)
-        rows = self._rows_of(found.keys)
-        known = rows >= 0
-        owners, scores = rows[known], found.scores[known]
+    def scores(
+        self, vector: ScoreArray, *, nearest: int, also: IntArray
+    ) -> tuple[IntArray, ScoreArray]:
+        """Search the index while the vectors of the other rows are read."""
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            reading = beside.submit(self._exact, vector, also)
+            found = self.search(vector, nearest)
+            exact = reading.result()
+        found_rows = self._rows_of(found.keys)
+        known = found_rows >= 0
+        owners = np.concatenate([also, found_rows[known]])
         distinct, places = np.unique(owners, return_inverse=True)
-        return distinct, best_by_owner(scores, places, len(distinct))
+        return distinct, best_by_owner(
+            np.concatenate([exact, found.scores[known]]), places, len(distinct)
+        )
 
-    def scores_of(self, vector: ScoreArray, rows: IntArray) -> ScoreArray:
-        """Exact scores of some rows, by reading their vectors."""
-        stored = self.read(self.keys[rows])
-        order = np.argsort(self.keys[rows])
-        places = order[np.searchsorted(self.keys[rows], stored.keys, sorter=order)]
-        products = np.asarray(stored.vectors @ vector, np.float32)
-        return best_by_owner(products, places, len(rows))
+    def _exact(self, vector: ScoreArray, rows: IntArray) -> ScoreArray:
+        wanted = self.keys[rows]
+        stored = self.read(wanted)
+        order = np.argsort(wanted)
+        places = order[np.searchsorted(wanted, stored.keys, sorter=order)]
+        return best_by_owner(np.asarray(stored.vectors @ vector, np.float32), places, len(rows))
 
     def _rows_of(self, keys: IntArray) -> IntArray:
         if len(self.keys) == 0:

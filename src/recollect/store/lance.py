@@ -47,6 +47,7 @@ _SCAN_COLUMNS = [
     "pool",
     "type",
     "terms",
+    "windows",
 ]
 _PRESENCE_COLUMNS = ["key", "id", "superseded_by", "fingerprint", "expires_at", *OWNER_FIELDS]
 _RECORD_COLUMNS = ["key", *lance_schema.RECORD_COLUMNS]
@@ -63,6 +64,7 @@ class LanceStore:
         self._table = table
         self._identity = identity
         self._row_ids = RowIds()
+        self._only_row_ids = RowIds()
         self._vector_index = VectorIndex(table)
         self._upkeep = Upkeep(uri, table, self._vector_index)
 
@@ -131,6 +133,7 @@ class LanceStore:
         with _told("purge", self._uri):
             self._upkeep.rewrite(self._schema(), TABLE)
         self._row_ids.clear()
+        self._only_row_ids.clear()
 
     def select(
         self, where: Filter, *, order: Order, limit: int | None = None, offset: int = 0
@@ -193,10 +196,7 @@ class LanceStore:
         """Read the ranking columns."""
         condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
         table = self._rows(condition, _SCAN_COLUMNS).sort_by("key")
-        self._row_ids.note(
-            lance_schema.integers(table["key"], missing=0),
-            lance_schema.integers(table["_rowid"].cast(pa.int64()), missing=UNKNOWN),
-        )
+        self._note_row_ids(table)
         terms = table["terms"].combine_chunks()
         return ScopeColumns(
             key=lance_schema.integers(table["key"], missing=0),
@@ -219,10 +219,11 @@ class LanceStore:
 
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
         """Read the vectors of some memories."""
-        parts = [
-            self._keyed_vectors(self._rows(f"key IN ({_listed(chunk)})", ["key", "vector"]))
-            for chunk in _chunks(list(keys))
-        ]
+        parts = [self._taken_vectors(np.array(keys, np.int64))]
+        missing = np.setdiff1d(np.array(keys, np.int64), parts[0].keys)
+        for chunk in _chunks(missing.tolist()):
+            rows = self._rows(f"key IN ({_listed(chunk)})", ["key", "vector"])
+            parts.append(self._keyed_vectors(rows))
         empty = np.empty((0, self._dimension), np.float32)
         return KeyedVectors(
             np.concatenate([np.empty(0, np.int64), *(part.keys for part in parts)]),
@@ -287,6 +288,26 @@ class LanceStore:
             query = query.select(columns)
         with _told("read", self._uri):
             return query.to_arrow()
+
+    def _note_row_ids(self, scanned: pa.Table) -> None:
+        keys = lance_schema.integers(scanned["key"], missing=0)
+        rows = lance_schema.integers(scanned["_rowid"].cast(pa.int64()), missing=UNKNOWN)
+        self._row_ids.note(keys, rows)
+        whole = lance_schema.integers(scanned["windows"], missing=0) == 1
+        self._only_row_ids.note(keys[whole], rows[whole])
+
+    def _taken_vectors(self, keys: IntArray) -> KeyedVectors:
+        """Read the vectors of memories that are known to have one."""
+        rows = self._only_row_ids.of(keys)
+        known = rows[rows != UNKNOWN]
+        if not 0 < len(known) <= _MOST_TAKEN:
+            empty = np.empty((0, self._dimension), np.float32)
+            return KeyedVectors(np.empty(0, np.int64), empty)
+        with _told("read", self._uri):
+            taken = self._table.take_row_ids(known.tolist()).select(["key", "vector"]).to_arrow()
+        found = self._keyed_vectors(taken)
+        wanted = np.isin(found.keys, keys)
+        return KeyedVectors(found.keys[wanted], found.vectors[wanted])
 
     def _taken(self, keys: IntArray) -> dict[int, MemoryRecord]:
         """Read the rows whose row ids are known; some may be gone, or be others by now."""

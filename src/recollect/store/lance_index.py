@@ -20,6 +20,7 @@ _FEWEST_PROBES = 64
 _SCALAR_INDEXES: Mapping[str, type[BTree | Bitmap]] = {
     "key": BTree,
     "id": BTree,
+    "fingerprint": BTree,
     "org": Bitmap,
     "project": Bitmap,
     "agent": Bitmap,

@@ -31,6 +31,7 @@ def table_schema(identity: StoreIdentity) -> pa.Schema:
     derived = {
         "key": pa.int64(),
         "passage": pa.int32(),
+        "windows": pa.int32(),
         "thread": pa.int64(),
         "fingerprint": pa.string(),
         "terms": pa.list_(pa.uint32()),
@@ -96,7 +97,7 @@ def _rows(memory: StoredMemory) -> Iterator[dict[str, Any]]:
     values = {name: getattr(record, name) for name in RECORD_COLUMNS}
     values["metadata"] = encode_metadata(record.metadata)
     values |= {"key": memory.key, "passage": 0, "thread": memory.thread, "terms": memory.terms}
-    yield values | {"fingerprint": memory.fingerprint}
+    yield values | {"fingerprint": memory.fingerprint, "windows": len(memory.vectors)}
     for window in range(1, len(memory.vectors)):
         shared = {name: values[name] for name in _WINDOW_COLUMNS}
         yield shared | {"key": memory.key, "passage": window}

@@ -191,5 +191,8 @@ def main(
     console.print(f"{target / RECORD_FILE}: {record.name}@{record.revision}", markup=False)
 
 
+command = typer.Typer(add_completion=False)
+command.command()(main)
+
 if __name__ == "__main__":
-    typer.run(main)
+    command()

@@ -35,21 +35,30 @@ class SearchPools:
 
     def run(self, state: SearchState) -> SearchState:
         """Search and give the union of what the arms found."""
-        snapshot, visible = state.snapshot, state.request.visible
-        depth = max(self.depth, self.depth_per_hit * state.request.k)
+        snapshot, request = state.snapshot, state.request
+        depth = max(self.depth, self.depth_per_hit * request.k)
         vector = np.asarray(state.embedder.encode_query([state.text])[0], np.float32)
         lexical, bm25 = _lexical_scores(snapshot, state.text)
-        found, cosine = snapshot.dense.nearest(vector, limit=depth)
-        dense_rows = _best_in_each_pool(snapshot, found, cosine, visible, depth)
-        holders = np.flatnonzero(lexical > 0)
-        lexical_rows = _best_in_each_pool(snapshot, holders, lexical[holders], visible, depth)
+        holders = np.flatnonzero(lexical)
+        lexical_rows = _best_in_each_pool(
+            snapshot, holders, lexical[holders], visible=request.visible, depth=depth
+        )
+        found, cosine = snapshot.dense.scores(vector, nearest=depth, also=lexical_rows)
+        dense_rows = _best_in_each_pool(
+            snapshot, found, cosine, visible=request.visible, depth=depth
+        )
         rows = np.union1d(dense_rows, lexical_rows)
-        if len(rows) < min(state.request.k, int(visible.sum())):
-            rows = np.flatnonzero(visible)[-max(depth, state.request.k) :]
-        exact = _scores_of(snapshot, vector, rows, (found, cosine))
-        scores = {"cosine": exact, "bm25": bm25[rows], "lexical": lexical[rows]}
+        if len(rows) < min(request.k, int(request.visible.sum())):
+            # An index may find too few under a narrow filter; then the newest fill up.
+            rows = np.union1d(rows, np.flatnonzero(request.visible)[-depth:])
+            found, cosine = snapshot.dense.scores(vector, nearest=depth, also=rows)
+        scores = {
+            "cosine": cosine[np.searchsorted(found, rows)],
+            "bm25": bm25[rows],
+            "lexical": lexical[rows],
+        }
         notes = {"dense_found": len(dense_rows), "lexical_found": len(lexical_rows)}
-        candidates = Candidates(rows, exact, scores).sorted()
+        candidates = Candidates(rows, scores["cosine"], scores).sorted()
         return replace(state, candidates=candidates, notes=notes)
 
 
@@ -64,6 +73,7 @@ def _best_in_each_pool(
     snapshot: ScopeSnapshot,
     rows: IntArray,
     scores: ScoreArray,
+    *,
     visible: NDArray[np.bool_],
     depth: int,
 ) -> IntArray:
@@ -80,21 +90,3 @@ def _best(rows: IntArray, scores: ScoreArray, depth: int) -> IntArray:
     if len(rows) <= depth:
         return rows
     return rows[np.argpartition(-scores, depth)[:depth]]
-
-
-def _scores_of(
-    snapshot: ScopeSnapshot,
-    vector: ScoreArray,
-    rows: IntArray,
-    found: tuple[IntArray, ScoreArray],
-) -> ScoreArray:
-    """Cosine of `rows`: what the dense arm found already, and the rest computed exactly."""
-    found_rows, found_scores = found
-    if len(found_rows) == 0:
-        return snapshot.dense.scores_of(vector, rows)
-    places = np.minimum(np.searchsorted(found_rows, rows), len(found_rows) - 1)
-    known = found_rows[places] == rows
-    scores = np.where(known, found_scores[places], np.float32(0))
-    if not known.all():
-        scores[~known] = snapshot.dense.scores_of(vector, rows[~known])
-    return np.asarray(scores, np.float32)

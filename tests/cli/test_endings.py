@@ -1,0 +1,100 @@
+import errno
+import json
+from dataclasses import dataclass
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from recollect.cli.command import command
+from recollect.cli.options import OutputOptions
+from recollect.errors import InvalidInput
+from recollect.importers import ImportInterrupted, ImportReport
+
+
+@dataclass
+class Failing:
+    """A command line with one command, which raises."""
+
+    error: BaseException
+
+    def run(self, *arguments):
+        @command
+        def fail(output: OutputOptions) -> None:
+            raise self.error
+
+        application = typer.Typer()
+        application.command()(fail)
+        return CliRunner().invoke(application, list(arguments))
+
+
+BAD_VALUE = InvalidInput("k", 0, "is out of range", "Give 1 to 1,000")
+
+
+def test_an_error_of_ours_is_one_sentence_and_exit_code_1():
+    result = Failing(BAD_VALUE).run()
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "k=0: is out of range. Give 1 to 1,000\n"
+
+
+def test_with_json_the_error_is_an_object_on_standard_output():
+    result = Failing(BAD_VALUE).run("--json")
+    assert json.loads(result.stdout) == {
+        "error": {
+            "type": "InvalidInput",
+            "message": "k=0: is out of range. Give 1 to 1,000",
+            "field": "k",
+            "value": "0",
+            "remedy": "Give 1 to 1,000",
+        }
+    }
+
+
+def test_the_traceback_is_shown_with_debug_only():
+    result = Failing(BAD_VALUE).run("--debug")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Traceback (most recent call last):")
+    assert result.stderr.endswith("\nk=0: is out of range. Give 1 to 1,000\n")
+
+
+def test_an_interruption_says_what_is_safe_and_exits_with_130():
+    result = Failing(KeyboardInterrupt()).run()
+    assert result.exit_code == 130
+    assert result.stderr == (
+        "Interrupted. What was acknowledged is stored and complete; "
+        "nothing is half written, and the command can be run again.\n"
+    )
+
+
+def test_an_interrupted_import_says_what_was_done():
+    result = Failing(ImportInterrupted(ImportReport(added=256, failed=1))).run("--json")
+    assert result.exit_code == 130
+    assert result.stderr.startswith("Import interrupted: 256 added, 0 already there, 1 failed.")
+    assert json.loads(result.stdout)["error"]["report"]["added"] == 256
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/data/x"),
+            "/data/x: No space left on device. Free some space.",
+        ),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "/data/x"),
+            "/data/x: Permission denied. Check the path and its rights.",
+        ),
+    ],
+)
+def test_an_error_of_the_system_names_path_and_remedy(error, sentence):
+    result = Failing(error).run()
+    assert (result.exit_code, result.stderr) == (1, f"{sentence}\n")
+
+
+def test_a_defect_is_called_one_and_shows_no_traceback():
+    result = Failing(ZeroDivisionError("division by zero")).run()
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "Unexpected ZeroDivisionError: division by zero. This is a defect of recollect; "
+        "run the command again with --debug and report what it shows.\n"
+    )

@@ -1,0 +1,100 @@
+import json
+
+import pytest
+
+
+@pytest.fixture
+def benchmark(tmp_path):
+    """Four passages, three questions, in BEIR's form."""
+    folder = tmp_path / "pets"
+    (folder / "qrels").mkdir(parents=True)
+    passages = [
+        ("a", "I adopted a grey cat"),
+        ("b", "My boat sank in the harbour"),
+        ("c", "The train to Lisbon was late"),
+        ("d", "Tomatoes need much water"),
+    ]
+    queries = [("1", "grey cat"), ("2", "boat in the harbour"), ("3", "vegetable gardening")]
+    (folder / "corpus.jsonl").write_text(
+        "".join(
+            json.dumps({"_id": key, "title": "", "text": text}) + "\n" for key, text in passages
+        )
+    )
+    (folder / "queries.jsonl").write_text(
+        "".join(json.dumps({"_id": key, "text": text}) + "\n" for key, text in queries)
+    )
+    (folder / "qrels" / "test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\n1\ta\t1\n2\tb\t1\n3\td\t1\n"
+    )
+    return str(folder)
+
+
+def test_a_system_is_measured_and_shown_in_tables(recollect, benchmark):
+    result = recollect.run("eval", "beir", "--data", benchmark, "--system", "bm25")
+    assert result.exit_code == 0, result.output
+    assert "pets: 3 queries, 4 passages in 1 pools" in result.stdout
+    assert "bm25 on pets" in result.stdout
+
+
+def test_the_whole_report_is_written_to_the_file(recollect, benchmark, tmp_path):
+    file = tmp_path / "report.json"
+    result = recollect.run(
+        "eval", "beir", "--data", benchmark, "--system", "bm25", "--json", str(file)
+    )
+    assert result.stderr == f"Written: {file}\n"
+    (report,) = json.loads(file.read_text())["reports"]
+    assert (report["system"], report["dataset"]["queries"]) == ("bm25", 3)
+
+
+def test_a_dash_writes_the_report_to_standard_output(recollect, benchmark):
+    result = recollect.run("eval", "beir", "--data", benchmark, "--system", "bm25", "--json", "-")
+    (report,) = json.loads(result.stdout)["reports"]
+    assert report["overall"]["scores"]["R@5"]["mean"] == pytest.approx(2 / 3)
+
+
+def test_the_product_is_measured_by_default(recollect, benchmark):
+    result = recollect.run("eval", "beir", "--data", benchmark, "--json", "-")
+    assert json.loads(result.stdout)["reports"][0]["system"] == "recollect"
+
+
+def test_a_preset_of_the_product_is_measured_and_traced(recollect, benchmark, tmp_path):
+    recollect.run(
+        "eval", "beir", "--data", benchmark, "--preset", "rrf", "--trace", str(tmp_path / "t.jsonl")
+    )
+    rows = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
+    assert [(row["system"], row["query"]) for row in rows] == [
+        ("recollect:rrf", "1"),
+        ("recollect:rrf", "2"),
+        ("recollect:rrf", "3"),
+    ]
+
+
+def test_misses_are_shown_on_request(recollect, benchmark):
+    result = recollect.run(
+        "eval", "beir", "--data", benchmark, "--system", "bm25", "--show-misses", "--limit", "1"
+    )
+    assert "1 of 3 queries miss a relevant passage in the first 10; the 1 worst:" in result.stdout
+    assert "3: vegetable gardening" in result.stdout
+
+
+def test_run_files_are_written_in_trec_form(recollect, benchmark, tmp_path):
+    folder = tmp_path / "runs"
+    recollect.run("eval", "beir", "--data", benchmark, "--system", "bm25", "--run", str(folder))
+    assert sorted(path.name for path in folder.iterdir()) == ["pets.bm25.run", "pets.qrels"]
+
+
+def test_a_run_is_compared_with_an_earlier_one(recollect, benchmark, tmp_path):
+    measure = ("eval", "beir", "--data", benchmark, "--system", "bm25")
+    recollect.run(*measure, "--json", str(tmp_path / "first.json"))
+    result = recollect.run(*measure, "--compare", str(tmp_path / "first.json"))
+    assert "bm25 minus bm25, 3 queries" in result.stdout
+
+
+def test_an_unknown_system_is_refused(recollect, benchmark):
+    sentence = recollect.failure("eval", "beir", "--data", benchmark, "--system", "bm52")
+    assert sentence.startswith("system='bm52': there is no such system")
+
+
+@pytest.mark.parametrize("form", ["locomo", "conversation", "beir", "multihop"])
+def test_missing_data_are_named(recollect, form, tmp_path):
+    assert "nowhere" in recollect.failure("eval", form, "--data", str(tmp_path / "nowhere"))

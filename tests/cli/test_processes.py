@@ -1,0 +1,129 @@
+"""What only a process of its own can show: exit codes, pipes, signals, a terminal."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+RECOLLECT = [sys.executable, "-m", "recollect.cli.app"]
+COLOUR = re.compile(rb"\x1b\[(\d+;)*3\dm")
+posix_only = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and terminals")
+
+
+def test_results_go_to_standard_output_and_nothing_else(recollect):
+    environment = recollect.process_environment()
+    for arguments in (["add", "The oven is broken", "--id", "oven"], ["get", "oven", "--json"]):
+        done = subprocess.run(
+            [*RECOLLECT, *arguments], env=environment, capture_output=True, check=True
+        )
+    assert json.loads(done.stdout)["text"] == "The oven is broken"
+    assert done.stderr == b""
+
+
+def test_an_error_exits_with_1_and_says_one_sentence(recollect):
+    done = subprocess.run(
+        [*RECOLLECT, "list"], env=recollect.process_environment(), capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_version_needs_none_of_the_heavy_modules():
+    heavy = "{'numpy', 'lancedb', 'pyarrow', 'onnxruntime', 'torch'}"
+    program = (
+        "import sys; from recollect.cli.app import app\n"
+        "try: app(['--version'])\n"
+        f"except SystemExit: print(sorted({heavy} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.splitlines()[1:] == ["[]"]
+
+
+@posix_only
+def test_a_reader_that_leaves_early_ends_it_quietly(kitchen):
+    rows = [json.dumps({"text": f"{number} " + "word " * 500}) + "\n" for number in range(60)]
+    (kitchen.store.parent / "many.jsonl").write_text("".join(rows))
+    kitchen.run("import", str(kitchen.store.parent / "many.jsonl"))
+    listing = subprocess.Popen(
+        [*RECOLLECT, "list", "--json"],
+        env=kitchen.process_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert listing.stdout.readline() == b"{\n"
+    listing.stdout.close()
+    assert listing.stderr.read() == b""
+    listing.stderr.close()
+    assert listing.wait() == 0
+
+
+@posix_only
+def test_an_interrupted_import_keeps_what_was_acknowledged(recollect, tmp_path):
+    with (tmp_path / "many.jsonl").open("w") as stream:
+        for number in range(60_000):
+            stream.write(json.dumps({"id": str(number), "text": f"note {number}"}) + "\n")
+    importing = subprocess.Popen(
+        [*RECOLLECT, "import", str(tmp_path / "many.jsonl")],
+        env=recollect.process_environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    data = recollect.store / "memories.lance" / "data"
+    while importing.poll() is None and not (data.is_dir() and any(data.iterdir())):
+        time.sleep(0.01)
+    importing.send_signal(signal.SIGINT)
+    _, said = importing.communicate()
+    assert importing.returncode == 130, said
+    assert said.startswith("Import interrupted: ")
+    assert said.endswith("what is already there is skipped.\n")
+    assert 0 < recollect.json("list", "--limit", "1")["total"] < 60_000
+
+
+@posix_only
+@pytest.mark.parametrize(("answer", "left"), [("y\n", 0), ("n\n", 3), ("\n", 3)])
+def test_on_a_terminal_forgetting_several_asks_first(kitchen, answer, left):
+    import pty
+
+    master, terminal = pty.openpty()
+    asking = subprocess.Popen(
+        [*RECOLLECT, "forget", "--filter", "TRUE"],
+        env=kitchen.process_environment(),
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    os.write(master, answer.encode())
+    _, said = asking.communicate(timeout=60)
+    os.close(master)
+    os.close(terminal)
+    assert asking.returncode == 0
+    assert b"Forget 3 memories? [y/N]" in said
+    assert kitchen.json("list")["total"] == left
+
+
+@posix_only
+def test_colours_are_used_on_a_terminal_unless_unwanted(kitchen):
+    assert not COLOUR.search(on_terminal(kitchen, NO_COLOR="1"))
+    assert COLOUR.search(on_terminal(kitchen, NO_COLOR=""))
+
+
+def on_terminal(recollect, **environment):
+    import pty
+
+    master, terminal = pty.openpty()
+    subprocess.run(
+        [*RECOLLECT, "search", "oven"],
+        env=recollect.process_environment() | {"TERM": "xterm-256color"} | environment,
+        stdout=terminal,
+        stderr=subprocess.DEVNULL,
+        check=True,
+    )
+    os.close(terminal)
+    shown = os.read(master, 100_000)
+    os.close(master)
+    return shown

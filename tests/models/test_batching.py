@@ -1,0 +1,26 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.models.batching import length_batches
+
+
+def test_inputs_of_like_length_share_a_batch_and_the_longest_come_first():
+    assert length_batches([3, 9, 4, 8], most_tokens=18) == [[1, 3], [2, 0]]
+
+
+def test_an_input_longer_than_a_batch_is_alone():
+    assert length_batches([50, 2], most_tokens=10) == [[0], [1]]
+
+
+def test_no_inputs_give_no_batches():
+    assert length_batches([], most_tokens=10) == []
+
+
+@given(st.lists(st.integers(min_value=0, max_value=300)), st.integers(min_value=1, max_value=512))
+def test_every_input_is_in_one_batch_and_no_batch_is_too_large(lengths, most_tokens):
+    batches = length_batches(lengths, most_tokens=most_tokens)
+
+    assert sorted(position for batch in batches for position in batch) == list(range(len(lengths)))
+    for batch in batches:
+        padded = len(batch) * max(lengths[position] for position in batch)
+        assert padded <= most_tokens or len(batch) == 1

@@ -1,0 +1,73 @@
+import hashlib
+import json
+
+import pytest
+
+from recollect.errors import ModelError
+from recollect.models.model_record import (
+    ModelRecord,
+    content_revision,
+    read_checked,
+    read_record,
+    write_record,
+)
+
+RECORD = ModelRecord(
+    name="small",
+    revision="abc",
+    dimension=8,
+    max_tokens=16,
+    query_prompt="query: ",
+    licence="MIT",
+    source="here",
+    made_by={"quantisation": "int8"},
+    files={"model.onnx": "00", "tokenizer.json": "11"},
+)
+
+
+def test_a_record_comes_back_as_it_was_written(tmp_path):
+    write_record(RECORD, tmp_path)
+
+    assert read_record(tmp_path) == RECORD
+
+
+def test_the_prompts_stand_together_in_the_file(tmp_path):
+    write_record(RECORD, tmp_path)
+
+    content = json.loads((tmp_path / "model.json").read_text())
+
+    assert content["prompts"] == {"query": "query: ", "passage": ""}
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "null", "{}", '{"format": 2}', '{"format": 1, "files": {}}', "\x00"],
+)
+def test_a_broken_record_is_refused_with_the_remedy(tmp_path, content):
+    (tmp_path / "model.json").write_text(content)
+
+    with pytest.raises(ModelError, match="Export the model again"):
+        read_record(tmp_path)
+
+
+def test_a_missing_record_is_refused(tmp_path):
+    with pytest.raises(ModelError, match=r"model\.json"):
+        read_record(tmp_path)
+
+
+def test_a_changed_file_is_refused(tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"cut sho")
+
+    with pytest.raises(ModelError, match="7 bytes"):
+        read_checked(path, hashlib.sha256(b"cut short").hexdigest())
+
+
+def test_another_prompt_is_another_revision():
+    hashes = {"model.onnx": "00"}
+
+    first = content_revision(hashes, prompts={"query": ""})
+    second = content_revision(hashes, prompts={"query": "query: "})
+
+    assert first != second
+    assert first == content_revision(dict(hashes), prompts={"query": ""})

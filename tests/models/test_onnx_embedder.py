@@ -1,0 +1,217 @@
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.errors import ModelError
+from recollect.models.onnx_embedder import OnnxEmbedder, load_bundled
+
+# reference_vectors.npy: all-MiniLM-L6-v2 in 32-bit float by sentence-transformers, of these
+SENTENCES = [
+    "Anna: I adopted a grey cat last week and named her Pebble.",
+    "Deployed version 2 of the billing service to staging at ten.",
+    "what language does the user like?",
+    "Remember that the meeting with the auditors moved to 14 March 2025 at 3 pm.",
+    "Ben: haha, no way!! 😂 see you tomorrow",
+    "Zürich's café prices are 20% higher than São Paulo's.",
+    "The museum keeps three hundred maps of the coast. Most of them were drawn by hand before "
+    "1850, and the oldest shows a harbour that has since silted up. Visitors may look at copies, "
+    "but the originals are shown only twice a year, for one weekend in spring and one in autumn.",
+]
+REFERENCE = np.load(Path(__file__).parent / "reference_vectors.npy")
+BUNDLED = Path(__file__).parents[2] / "src/recollect/models/bundled/recollect-small"
+
+
+@pytest.fixture
+def embedder():
+    return load_bundled()
+
+
+@pytest.fixture
+def copied_model(tmp_path):
+    return shutil.copytree(BUNDLED, tmp_path / "model")
+
+
+def test_the_bundled_model_gives_nearly_the_vectors_of_the_float_model(embedder):
+    cosines = (embedder.encode(SENTENCES) * REFERENCE).sum(axis=1)
+
+    assert cosines.mean() >= 0.998
+    assert cosines.min() >= 0.996
+
+
+def test_vectors_have_length_one_and_the_recorded_dimension(embedder):
+    vectors = embedder.encode(SENTENCES)
+
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (7, embedder.identity.dimension) == (7, 384)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(7), abs=1e-5)
+
+
+def test_a_vector_is_the_same_alone_and_in_any_batch(embedder):
+    alone = np.concatenate([embedder.encode([text]) for text in SENTENCES])
+
+    together = embedder.encode(SENTENCES * 40)
+
+    assert np.abs(together - np.tile(alone, (40, 1))).max() <= 1e-4
+
+
+def test_the_number_of_threads_does_not_change_a_vector(embedder):
+    one_thread = OnnxEmbedder(BUNDLED, threads=1)
+
+    assert np.abs(one_thread.encode(SENTENCES) - embedder.encode(SENTENCES)).max() <= 1e-4
+
+
+def test_nothing_to_embed_gives_an_empty_matrix(embedder):
+    assert embedder.encode([]).shape == (0, 384)
+    assert embedder.encode_query([]).shape == (0, 384)
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\0", "a\0b", "\ud800", "x\udfffy", "\u200b", "\U0010ffff"]
+)
+def test_odd_characters_give_a_finite_vector(embedder, text):
+    assert np.isfinite(embedder.encode([text])).all()
+    assert embedder.windows(text) == [text]
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=[]), max_size=60), max_size=5))
+@settings(max_examples=40, deadline=None)
+def test_any_texts_give_finite_vectors(texts):
+    vectors = load_bundled().encode(texts)
+
+    assert vectors.shape == (len(texts), 384)
+    assert np.isfinite(vectors).all()
+
+
+def test_a_text_of_ten_megabytes_is_embedded_by_its_beginning(embedder):
+    beginning = "The cat sleeps on the mat. " * 400
+
+    huge = embedder.encode([beginning + "x" * 10_000_000])
+
+    assert np.abs(huge - embedder.encode([beginning])).max() <= 1e-4
+
+
+def test_a_query_and_a_passage_are_alike_without_prompts(embedder):
+    assert np.array_equal(embedder.encode_query(SENTENCES), embedder.encode(SENTENCES))
+
+
+def test_prompts_of_the_record_stand_before_queries_and_passages(copied_model):
+    record = copied_model / "model.json"
+    content = record.read_text()
+    content = content.replace('"query": ""', '"query": "q: "')
+    record.write_text(content.replace('"passage": ""', '"passage": "p: "'))
+
+    prompted = OnnxEmbedder(copied_model)
+
+    plain = load_bundled().encode(["q: tea", "p: tea"])
+    assert np.array_equal(prompted.encode_query(["tea"])[0], plain[0])
+    assert np.array_equal(prompted.encode(["tea"])[0], plain[1])
+
+
+def test_a_record_without_normalisation_gives_the_plain_mean(copied_model):
+    record = copied_model / "model.json"
+    record.write_text(record.read_text().replace('"normalise": true', '"normalise": false'))
+
+    pooled = OnnxEmbedder(copied_model).encode(SENTENCES)
+
+    lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
+    assert lengths.min() > 1.5
+    assert np.abs(pooled / lengths - load_bundled().encode(SENTENCES)).max() <= 1e-5
+
+
+def test_a_long_text_is_split_into_pieces_that_fit_and_start_with_the_prefix(embedder):
+    text = "".join(f"Sentence number {number} is about a walk. " for number in range(300))
+
+    pieces = embedder.windows(text, prefix="Anna: ")
+
+    assert all(piece.startswith("Anna: Sentence number ") for piece in pieces)
+    assert all(piece.endswith("walk. ") for piece in pieces)
+    assert all(token_count(embedder, piece) <= 256 for piece in pieces)
+    assert all(any(f"number {number} is" in piece for piece in pieces) for number in range(300))
+
+
+def test_a_text_that_fits_is_one_piece(embedder):
+    assert embedder.windows("I like tea.", prefix="Anna: ") == ["Anna: I like tea."]
+
+
+def test_a_prefix_longer_than_the_window_is_cut_and_the_text_is_kept(embedder):
+    text = "one two three four five six seven. " * 30
+
+    pieces = embedder.windows(text, prefix="very " * 500)
+
+    assert all(piece.startswith("very very ") for piece in pieces)
+    assert all(token_count(embedder, piece) <= 256 for piece in pieces)
+    assert pieces[-1].endswith("six seven. ")
+
+
+@given(st.text(max_size=3000), st.text(max_size=30))
+@settings(max_examples=40, deadline=None)
+def test_every_piece_of_any_text_fits_the_model(text, prefix):
+    embedder = load_bundled()
+
+    for piece in embedder.windows(text * 3, prefix=prefix):
+        assert piece.startswith(prefix)
+        assert token_count(embedder, piece) <= 256
+
+
+def test_the_identity_names_model_revision_and_dimension(embedder):
+    assert str(embedder.identity) == f"recollect-small@{embedder.record.revision} (384-d)"
+
+
+def test_the_bundled_model_is_loaded_once(embedder):
+    assert load_bundled() is embedder
+
+
+def test_the_bundled_files_are_small_enough_for_a_wheel():
+    assert sum(path.stat().st_size for path in BUNDLED.iterdir()) <= 35_000_000
+
+
+def test_threads_that_share_the_embedder_get_the_vectors_of_their_texts(embedder):
+    expected, wrong = embedder.encode(SENTENCES), []
+
+    def ask(number):
+        for _ in range(5):
+            if np.abs(embedder.encode([SENTENCES[number]])[0] - expected[number]).max() > 1e-4:
+                wrong.append(number)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(7)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+def test_a_file_cut_short_is_refused_with_the_remedy(copied_model, name):
+    path = copied_model / name
+    path.write_bytes(path.read_bytes()[:1000])
+
+    with pytest.raises(ModelError, match=rf"{name}: 1000 bytes .* Reinstall the package"):
+        OnnxEmbedder(copied_model)
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "model.json"])
+def test_a_missing_file_is_refused(copied_model, name):
+    (copied_model / name).unlink()
+
+    with pytest.raises(ModelError, match=name):
+        OnnxEmbedder(copied_model)
+
+
+def test_importing_the_protocol_does_not_import_onnxruntime():
+    code = "import sys, recollect.models.embedder, recollect.models.loading; "
+    code += "sys.exit('onnxruntime' in sys.modules or 'tokenizers' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def token_count(embedder, text):
+    return len(embedder._tokenizer.encode(text.encode("utf-8", "replace").decode()).ids)

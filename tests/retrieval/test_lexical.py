@@ -1,0 +1,94 @@
+"""BM25 in numpy agrees with the formula written out."""
+
+from collections import Counter
+from math import log
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.retrieval.lexical import LexicalIndex
+
+K1, B = 0.9, 0.3
+
+passages = st.lists(st.lists(st.integers(0, 6), max_size=8), max_size=12)
+queries = st.sets(st.integers(0, 8), max_size=4).map(sorted)
+
+
+def columns(rows):
+    terms = np.array([term for row in rows for term in row], np.uint32)
+    return terms, np.array([len(row) for row in rows], np.int32)
+
+
+def naive_bm25(rows, query):
+    mean = max(sum(map(len, rows)) / len(rows), 1e-9) if rows else 1.0
+    scores, bound = [0.0] * len(rows), 0.0
+    for term in query:
+        holders = sum(term in row for row in rows)
+        if holders == 0:
+            continue
+        idf = log(1 + (len(rows) - holders + 0.5) / (holders + 0.5))
+        bound += idf * (K1 + 1)
+        for place, row in enumerate(rows):
+            frequency = Counter(row)[term]
+            length = 1 - B + B * len(row) / mean
+            scores[place] += idf * frequency * (K1 + 1) / (frequency + K1 * length)
+    return scores, bound
+
+
+@settings(deadline=None)
+@given(rows=passages, query=queries)
+def test_every_score_is_that_of_the_formula(rows, query):
+    scores, bound = LexicalIndex.build(*columns(rows)).scores(np.array(query, np.uint32))
+    expected, expected_bound = naive_bm25(rows, query)
+    assert scores.tolist() == pytest.approx(expected, rel=1e-5)
+    assert bound == pytest.approx(expected_bound)
+
+
+@settings(deadline=None)
+@given(rows=passages, query=queries)
+def test_no_score_exceeds_the_bound(rows, query):
+    scores, bound = LexicalIndex.build(*columns(rows)).scores(np.array(query, np.uint32))
+    assert all(score <= bound + 1e-5 for score in scores)
+
+
+@settings(deadline=None)
+@given(parts=st.lists(passages, min_size=1, max_size=5), query=queries)
+def test_an_extended_index_scores_as_one_built_at_once(parts, query):
+    index = LexicalIndex.build(*columns(parts[0]))
+    for part in parts[1:]:
+        index = index.extended(*columns(part))
+    at_once = LexicalIndex.build(*columns([row for part in parts for row in part]))
+    wanted = np.array(query, np.uint32)
+    assert index.scores(wanted)[0].tolist() == at_once.scores(wanted)[0].tolist()
+    assert index.scores(wanted)[1] == at_once.scores(wanted)[1]
+
+
+def test_extending_past_the_size_of_a_merge_changes_no_score():
+    generator = np.random.default_rng(7)
+    rows = [generator.integers(0, 50, size=5).tolist() for _ in range(1_500)]
+    index = LexicalIndex.build(*columns(rows[:100]))
+    for start in range(100, 1_500, 175):
+        index = index.extended(*columns(rows[start : start + 175]))
+    query = np.arange(10, dtype=np.uint32)
+    at_once = LexicalIndex.build(*columns(rows))
+    assert index.base_rows > 100
+    assert index.scores(query)[0].tolist() == at_once.scores(query)[0].tolist()
+
+
+def test_extending_leaves_the_earlier_index_as_it_was():
+    earlier = LexicalIndex.build(*columns([[1], [2]]))
+    before = earlier.scores(np.array([1], np.uint32))[0].tolist()
+    earlier.extended(*columns([[1], [1]]))
+    assert earlier.scores(np.array([1], np.uint32))[0].tolist() == before
+
+
+def test_an_empty_index_scores_nothing():
+    scores, bound = LexicalIndex.build(*columns([])).scores(np.array([1], np.uint32))
+    assert (scores.tolist(), bound) == ([], 0.0)
+
+
+def test_a_term_that_nobody_holds_has_no_bound():
+    scores, bound = LexicalIndex.build(*columns([[1], [2]])).scores(np.array([9], np.uint32))
+    assert (scores.tolist(), bound) == ([0.0, 0.0], 0.0)

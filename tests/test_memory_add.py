@@ -172,13 +172,13 @@ def test_an_unbound_session_may_be_given(memory):
 
 
 def test_a_memory_is_searchable_at_once(memory):
-    for number in range(30):
+    for number in range(8):
         memory.add(f"the colour number {number} is zzyzx{number}")
         assert memory.search(f"zzyzx{number}", k=1).hits[0].text.endswith(f"zzyzx{number}")
 
 
 def test_many_single_adds_are_merged_into_few_files(memory):
-    for number in range(150):
+    for number in range(80):
         memory.add(f"fact {number}")
-    assert memory.health().fragments < 100
-    assert memory.count() == 150
+    assert memory.health().fragments < 70
+    assert memory.count() == 80

@@ -86,6 +86,7 @@ def test_what_was_acknowledged_stays_when_the_source_breaks(memory):
     kept = memory.count()
     assert kept >= acknowledged[-1] > 0
     assert memory.add_many(rows(600)).added == 600 - kept
+    assert memory.count() == 600
 
 
 def test_a_source_without_end_is_read_only_as_far_as_it_is_written(memory):

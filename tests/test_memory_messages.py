@@ -97,17 +97,12 @@ def test_a_message_that_cannot_be_stored_stops_the_whole_call(memory, messages, 
 
 
 def test_an_answer_is_found_through_the_question_before_it(memory):
-    memory.add_messages(
-        [
-            {"role": "user", "content": "Which city did the wedding take place in?"},
-            {"role": "assistant", "content": "Lisbon."},
-        ]
-    )
-    memory.add_messages([{"role": "user", "content": f"Nothing about it {n}"} for n in range(20)])
-    found = memory.search("In which city was the wedding?", k=2)
-    assert [hit.text for hit in found.hits] == [
-        "Which city did the wedding take place in?",
-        "Lisbon.",
-    ]
-    assert found.hits[1].scores["bm25"] == 0.0
-    assert found.hits[1].scores["lexical"] > 0.0
+    for session, question in [("s1", "How was the food?"), ("s2", "Where was the wedding?")]:
+        memory.add_messages(
+            [{"role": "user", "content": question}, {"role": "assistant", "content": "Lisbon."}],
+            session=session,
+        )
+    answers = [hit for hit in memory.search("place of the wedding").hits if hit.text == "Lisbon."]
+    assert [hit.memory.session for hit in answers] == ["s2", "s1"]
+    assert [hit.scores["bm25"] for hit in answers] == [0.0, 0.0]
+    assert answers[0].scores["lexical"] > answers[1].scores["lexical"] == 0.0

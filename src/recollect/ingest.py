@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -22,8 +22,6 @@ from recollect.store.store import Presence, StoredMemory
 from recollect.types import Failure, WriteReport
 
 BATCH = 256
-# Checking beforehand saves embedding what is there; for a few records embedding is cheaper.
-_WORTH_CHECKING = 8
 
 Progress = Callable[[WriteReport], None]
 Identity = tuple[str | None, ...]
@@ -63,6 +61,34 @@ class _Tally:
         return WriteReport(self.added, self.skipped, list(self.failed))
 
 
+class _Appending:
+    """Appends one batch while the next is prepared; leaving it waits for the last."""
+
+    def __init__(self, engine: Engine, scope: Scope, tally: _Tally) -> None:
+        self._engine = engine
+        self._scope = scope
+        self._tally = tally
+        self._pending: tuple[Future[Outcome], int] | None = None
+
+    def next(self, prepared: list[Prepared]) -> None:
+        """Wait for the batch before, and start on this one."""
+        self._settle()
+        self._pending = submit(self._engine, self._scope, prepared), len(prepared)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._settle()
+
+    def _settle(self) -> None:
+        if self._pending is not None:
+            (future, size), self._pending = self._pending, None
+            outcome = future.result()
+            self._tally.added += outcome.added
+            self._tally.skipped += size - outcome.added
+
+
 def add_all(
     engine: Engine,
     scope: Scope,
@@ -75,17 +101,13 @@ def add_all(
     At most two batches are in memory at a time.
     """
     tally = _Tally()
-    pending: Future[Outcome] | None = None
-    pending_size = 0
-    for batch in _batches(_drafts(records, scope, tally)):
-        fresh = _without_present(engine, scope, batch) if len(batch) > _WORTH_CHECKING else batch
-        tally.skipped += len(batch) - len(fresh)
-        prepared = prepare(engine, fresh)
-        _settle(tally, pending, pending_size)
-        pending, pending_size = submit(engine, scope, prepared), len(prepared)
-        if on_progress is not None:
-            on_progress(tally.report())
-    _settle(tally, pending, pending_size)
+    with _Appending(engine, scope, tally) as appending:
+        for batch in _batches(_drafts(records, scope, tally)):
+            fresh = _without_present(engine, scope, batch)
+            tally.skipped += len(batch) - len(fresh)
+            appending.next(prepare(engine, fresh))
+            if on_progress is not None:
+                on_progress(tally.report())
     if on_progress is not None:
         on_progress(tally.report())
     return tally.report()
@@ -201,13 +223,6 @@ def _drafts(records: Iterable[Mapping[str, Any]], scope: Scope, tally: _Tally) -
 def _batches(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
     while batch := list(islice(drafts, BATCH)):
         yield batch
-
-
-def _settle(tally: _Tally, pending: Future[Outcome] | None, size: int) -> None:
-    if pending is not None:
-        outcome = pending.result()
-        tally.added += outcome.added
-        tally.skipped += size - outcome.added
 
 
 def _windows(engine: Engine, entry: Draft) -> list[str]:

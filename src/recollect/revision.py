@@ -59,7 +59,13 @@ def _replaced(
         if key is None:
             return None
         version_id = _free_version_id(engine, before)
-        history = replace(before, id=version_id, superseded_by=before.id)
+        # Hidden together with its successor, when that expires.
+        history = replace(
+            before,
+            id=version_id,
+            superseded_by=before.id,
+            expires_at=prepared.draft.record.expires_at,
+        )
         successor = stored(prepared, engine.store.next_key())
         record = replace(successor.record, supersedes=version_id)
         engine.store.supersede(key, history, replace(successor, record=record, fingerprint=None))

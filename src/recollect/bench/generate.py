@@ -21,7 +21,7 @@ TURNS = 25
 _FIRST_SESSION = datetime(2025, 1, 6, 8, 0, tzinfo=UTC)
 _BETWEEN_SESSIONS = timedelta(minutes=4)
 _BETWEEN_TURNS = timedelta(seconds=70)
-_MEDIAN_WORDS = 18.8
+_MEDIAN_WORDS = 18.9
 _SPREAD = 0.62
 _MOST_WORDS = 70
 _FOCUS = 0.7

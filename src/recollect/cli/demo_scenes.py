@@ -80,7 +80,7 @@ SCENES = (
         "at >= date('2026-06-01') AND at < date('2026-07-01')",
     ),
     Scene("by type", "How do I undo a bad release?", "type = 'procedural'"),
-    Scene("by importance", "What must I know before I cook?", "importance >= 0.8"),
+    Scene("by importance", "What must I never cook for her?", "importance >= 0.8"),
     Scene("in one pool", "What should we do better next time?", None, "agent_mistakes"),
 )
 _RENEWED = "fact-passport"

@@ -49,6 +49,7 @@ class Embedder(Protocol):
     def windows(self, text: str, *, prefix: str = "") -> list[str]:
         """Split `prefix + text` into pieces that fit the model, each starting with `prefix`.
 
-        A text that fits comes back as one piece. Nothing of the text is lost.
+        A text that fits comes back as one piece. Nothing of the text is lost; pieces may share some
+        words. Of a prefix no more is kept than leaves half of the model's window to the text.
         """
         ...

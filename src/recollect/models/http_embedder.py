@@ -142,7 +142,7 @@ class HttpEmbedder:
         return np.concatenate(parts)
 
     def _request(self, texts: list[str]) -> FloatMatrix:
-        body = {"model": self._settings.model, "input": texts, "encoding_format": "float"}
+        body = {"model": self._settings.model, "input": texts}
         response = self._post_with_retries(body)
         try:
             content = response.json()
@@ -181,14 +181,15 @@ class HttpEmbedder:
             rows = content["data"]  # type: ignore[index]
             ordered = sorted(rows, key=lambda row: int(row["index"]))
             numbers = [int(row["index"]) for row in ordered]
-            vectors = np.array([row["embedding"] for row in ordered], dtype=np.float32)
+            vectors = np.array([row["embedding"] for row in ordered], dtype=np.float64)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise self._error(f"answered no list of embeddings ({error!r})") from error
         if numbers != list(range(count)):
             raise self._error(f"was sent {count} texts and gave {len(numbers)} embeddings")
         if vectors.ndim != 2 or vectors.shape[1] == 0:
             raise self._error(f"gave embeddings of shape {vectors.shape}")
-        lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+        with np.errstate(over="ignore"):
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or (lengths == 0).any():
             raise self._error("gave an embedding that is zero or not finite")
         return np.asarray(vectors / lengths, dtype=np.float32)

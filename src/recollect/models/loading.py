@@ -7,7 +7,7 @@ from pathlib import Path
 
 from recollect.errors import InvalidInput
 from recollect.models.embedder import Embedder
-from recollect.models.model_record import MODEL_FILE, RECORD_FILE
+from recollect.models.model_record import RECORD_FILE
 
 BUNDLED_NAMES = (None, "bundled")
 API_KEY_VARIABLE = "RECOLLECT_EMBEDDER_API_KEY"
@@ -22,7 +22,7 @@ def load_embedder(
     |---|---|
     | None, `bundled` | the model that comes with recollect, shared by the whole process |
     | `http://…`, `https://…` | an OpenAI-compatible embedding service |
-    | a directory with `model.onnx` and `model.json` | that model, with ONNX Runtime |
+    | a directory with a `model.json` | that model, with ONNX Runtime |
     | another directory, or a hub id | that model, with sentence-transformers |
 
     Args:
@@ -47,7 +47,7 @@ def load_embedder(
         settings = HttpSettings(model=model, api_key=os.environ.get(API_KEY_VARIABLE))
         return HttpEmbedder(name, settings=settings)
     directory = _existing_directory(name)
-    if directory is not None and all((directory / n).is_file() for n in (MODEL_FILE, RECORD_FILE)):
+    if directory is not None and (directory / RECORD_FILE).is_file():
         from recollect.models.onnx_embedder import OnnxEmbedder
 
         return OnnxEmbedder(directory)
@@ -59,7 +59,7 @@ def load_embedder(
 def _existing_directory(name: str) -> Path | None:
     """Give the directory, or None where the name is a hub id."""
     directory = Path(name).expanduser()
-    if directory.is_dir():
+    if name and directory.is_dir():
         return directory
     looks_like_path = name.startswith((".", "/", "~", "\\")) or directory.is_absolute()
     if not name or directory.exists() or looks_like_path or name.count("/") > 1:

@@ -21,8 +21,10 @@ class Calibration:
 
     def probabilities(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Probabilities in (0, 1), parallel to `scores`."""
-        return np.asarray(1 / (1 + np.exp(-(self.slope * scores + self.intercept))), np.float32)
+        exponents = -(self.slope * scores.astype(np.float64) + self.intercept)
+        # Beyond 700 the exponential overflows, and the probability is 0 anyway.
+        return np.asarray(1 / (1 + np.exp(np.minimum(exponents, 700))), np.float32)
 
 
-FUSION_CALIBRATION = Calibration(slope=6.0, intercept=-7.0)
+FUSION_CALIBRATION = Calibration(slope=8.62, intercept=-10.53)
 """For the weighted sum of cosine and lexical share with the bundled embedder."""

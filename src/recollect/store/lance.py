@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import lancedb
 import numpy as np
@@ -36,6 +37,8 @@ from recollect.store.store import (
 from recollect.types import MemoryRecord
 
 TABLE = "memories"
+
+Name = TypeVar("Name", int, str)
 _FIRST_WINDOW = "passage = 0"
 _SCAN_COLUMNS = [
     "key",
@@ -52,6 +55,8 @@ _SCAN_COLUMNS = [
 _PRESENCE_COLUMNS = ["key", "id", "superseded_by", "fingerprint", "expires_at", *OWNER_FIELDS]
 _RECORD_COLUMNS = ["key", *lance_schema.RECORD_COLUMNS]
 _ALL_ROWS = 2**31 - 1
+_KEYS_A_QUERY = 2000
+_NAMES_A_QUERY = 500
 # Beyond this many rows one scan is cheaper than that many takes.
 _MOST_TAKEN = 2000
 
@@ -162,12 +167,21 @@ class LanceStore:
         self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
     ) -> list[Presence]:
         """Which of these are stored among the matching memories."""
-        identified = to_lance_sql(And((CURRENT, In(Field("id"), tuple(ids)))))
-        if fingerprints:
-            # Digests of ours, hexadecimal, so they need no escaping.
-            listed = ", ".join(f"'{fingerprint}'" for fingerprint in fingerprints)
-            identified = f"({identified}) OR fingerprint IN ({listed})"
-        condition = f"{self._condition(where)} AND ({identified})"
+        named = [
+            to_lance_sql(And((CURRENT, In(Field("id"), tuple(chunk)))))
+            for chunk in _chunks(list(ids), _NAMES_A_QUERY)
+        ]
+        # Digests of ours, hexadecimal, so they need no escaping.
+        named += [
+            f"fingerprint IN ({', '.join(repr(name) for name in chunk)})"
+            for chunk in _chunks(list(fingerprints), _NAMES_A_QUERY)
+        ]
+        condition = self._condition(where)
+        found = [entry for one in named for entry in self._present(f"{condition} AND ({one})")]
+        # A row may be found by its id and by its fingerprint.
+        return list({entry.key: entry for entry in found}.values())
+
+    def _present(self, condition: str) -> list[Presence]:
         table = self._rows(condition, _PRESENCE_COLUMNS)
         return [
             Presence(key, successor or memory_id, fingerprint, owner, int(expires_at))
@@ -349,9 +363,9 @@ def _listed(keys: Sequence[int]) -> str:
     return ", ".join(str(int(key)) for key in keys)
 
 
-def _chunks(keys: list[int], size: int = 2000) -> Iterator[list[int]]:
-    for start in range(0, len(keys), size):
-        yield keys[start : start + size]
+def _chunks(names: list[Name], size: int = _KEYS_A_QUERY) -> Iterator[list[Name]]:
+    for start in range(0, len(names), size):
+        yield names[start : start + size]
 
 
 @contextmanager

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, TensorProto, helper
 
 from recollect.training.encoder_weights import (
     Array,
@@ -17,7 +16,16 @@ from recollect.training.encoder_weights import (
     Normalisation,
     Projection,
 )
-from recollect.training.graph_builder import MICROSOFT, GraphBuilder
+from recollect.training.graph_builder import (
+    FLOAT,
+    INT32,
+    MICROSOFT,
+    GraphBuilder,
+    float_output,
+)
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 SiteKind = Literal["query_key_value", "attention_output", "inner", "outer"]
 
@@ -114,9 +122,7 @@ def build_encoder(weights: EncoderWeights, arithmetic: Arithmetic) -> ModelProto
 
 def give_out(model: ModelProto, tensors: Iterable[str]) -> None:
     """Make inner float tensors of a model outputs too."""
-    model.graph.output.extend(
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in tensors
-    )
+    model.graph.output.extend(float_output(name, None) for name in tensors)
 
 
 class _EncoderWriter:
@@ -124,9 +130,7 @@ class _EncoderWriter:
         self.graph = GraphBuilder()
         self.weights = weights
         self.arithmetic = arithmetic
-        self.mask = self.graph.node(
-            "Cast", ["attention_mask"], attributes={"to": TensorProto.INT32}
-        )
+        self.mask = self.graph.node("Cast", ["attention_mask"], attributes={"to": INT32})
 
     def write(self) -> ModelProto:
         hidden = self.embed()
@@ -143,12 +147,7 @@ class _EncoderWriter:
             "embedding",
         )
         shape: list[str | int | None] = ["batch", self.weights.shape.hidden]
-        return self.graph.model(
-            [
-                helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-                for name in ("embedding", "pooled")
-            ]
-        )
+        return self.graph.model([float_output(name, shape) for name in ("embedding", "pooled")])
 
     def embed(self) -> str:
         graph = self.graph
@@ -210,7 +209,7 @@ class _EncoderWriter:
 
     def mean(self, hidden: str) -> str:
         graph = self.graph
-        weights = graph.node("Cast", ["attention_mask"], attributes={"to": TensorProto.FLOAT})
+        weights = graph.node("Cast", ["attention_mask"], attributes={"to": FLOAT})
         axis = graph.constant(np.array([1]))
         row = graph.node("Unsqueeze", [weights, axis])
         total = graph.node("Squeeze", [graph.node("MatMul", [row, hidden]), axis])

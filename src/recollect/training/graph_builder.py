@@ -15,6 +15,8 @@ try:
 except ImportError as error:
     raise MissingExtra("export", "Exporting an embedder") from error
 
+FLOAT = int(TensorProto.FLOAT)
+INT32 = int(TensorProto.INT32)
 ONNX_OPSET = 20  # the first with Gelu
 IR_VERSION = 9  # what ONNX Runtime 1.20 can read
 MICROSOFT = "com.microsoft"
@@ -78,3 +80,8 @@ class GraphBuilder:
         return helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="recollect"
         )
+
+
+def float_output(name: str, shape: Sequence[str | int | None] | None) -> ValueInfoProto:
+    """Describe a float32 output of a graph; None leaves its shape open."""
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)

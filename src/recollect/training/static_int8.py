@@ -18,12 +18,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto
 
 from recollect.training.activation_ranges import ActivationRange
 from recollect.training.encoder_graph import Activation, Site
 from recollect.training.encoder_weights import Array, EncoderWeights, LayerWeights, Projection
-from recollect.training.graph_builder import MICROSOFT, GraphBuilder
+from recollect.training.graph_builder import FLOAT, MICROSOFT, GraphBuilder
 
 BALANCE_EXPONENT = 0.8
 FOLDED_EXPONENT = 1.0
@@ -58,7 +57,7 @@ class StaticInt8Arithmetic:
         scales = _nonzero(np.abs(table).max(axis=1, keepdims=True) / _LARGEST)
         rounded = np.rint(table / scales).astype(np.int8)
         rows = graph.node("Gather", [graph.constant(rounded), "input_ids"])
-        floats = graph.node("Cast", [rows], attributes={"to": TensorProto.FLOAT})
+        floats = graph.node("Cast", [rows], attributes={"to": FLOAT})
         return graph.node(
             "Mul", [floats, graph.node("Gather", [graph.constant(scales), "input_ids"])]
         )

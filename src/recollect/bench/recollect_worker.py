@@ -1,0 +1,154 @@
+"""The product, measured in a process of its own."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from recollect import engine
+from recollect.bench.peer_workers.loop import Operation, serve
+from recollect.bench.recall import short_answers, share_found
+from recollect.bench.setup import Setup, load
+from recollect.bench.vectors import PooledEmbedder, VectorPool
+from recollect.memory import Memory
+from recollect.retrieval.snapshots import RESIDENT_ROWS
+
+_POLL_SECONDS = 0.05
+_ADD_FIELDS = ("id", "at", "producer", "session", "sequence", "pool", "importance", "metadata")
+_REST = "rest"
+"""Name of the time that no stage of the trace accounts for: reading the hits."""
+
+
+class RecollectWorker:
+    """Writes and searches one store through `Memory`, as a user does."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._corpus = setup.corpus
+        self._directory = setup.directory
+        self._embedder = PooledEmbedder(
+            VectorPool(Path(setup.pool)), lambda: load(setup.embedder)
+        )
+        self._handles: dict[str | None, Memory] = {}
+        self._shared: engine.Engine | None = None
+
+    def operations(self) -> dict[str, Operation]:
+        """What the parent may ask for."""
+        return {
+            "fill": self.fill,
+            "write": self.write,
+            "add": self.add,
+            "index": self.index,
+            "load_model": self.load_model,
+            "search": self.search,
+            "recall": self.recall,
+            "close": self.close,
+        }
+
+    def fill(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Write memories whose vectors are in the pool."""
+        records = list(self._corpus.records(payload["start"], payload["stop"]))
+        self._embedder.announce(records, start=payload["start"])
+        return self._written(records)
+
+    def write(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Write memories with the model."""
+        return self._written(list(self._corpus.records(payload["start"], payload["stop"])))
+
+    def add(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Add memories one by one, each with the model."""
+        taken = []
+        for record in self._corpus.records(payload["start"], payload["stop"]):
+            handle = self._handle(str(record["project"]))
+            fields: Any = {name: record[name] for name in _ADD_FIELDS if name in record}
+            started = time.perf_counter()
+            handle.add(str(record["text"]), **fields)
+            taken.append(_milliseconds(started))
+        self._settle()
+        return {"milliseconds": taken}
+
+    def index(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Wait for the background index of a scope too large to be searched exactly."""
+        if payload["rows"] / self._corpus.scopes <= RESIDENT_ROWS:
+            return {"seconds": None, "rows": None}
+        started = time.perf_counter()
+        # The first search without a sufficient index asks for one.
+        self._handle(self._corpus.project(0)).search("anything at all")
+        self._await_index()
+        seconds = time.perf_counter() - started
+        return {"seconds": seconds, "rows": self._handle(None).health().vector_index_rows}
+
+    def load_model(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Load the model, so that the next search does not."""
+        self._embedder.encode_query([payload["text"]])
+        return {}
+
+    def search(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Search one scope; the query's embedding is counted."""
+        handle = self._handle(payload["project"])
+        started = time.perf_counter()
+        result = handle.search(payload["text"], k=payload["k"])
+        taken = _milliseconds(started)
+        stages = {stage.name: stage.milliseconds for stage in result.trace.stages}
+        stages[_REST] = taken - result.trace.milliseconds
+        return {"milliseconds": taken, "hits": len(result), "stages": stages}
+
+    def recall(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Compare the dense arm with an exact scan of the scope, for each query."""
+        found = share_found(self._engine(), self._embedder, queries=payload["queries"])
+        handles = [(self._handle(query["project"]), query["text"]) for query in payload["queries"]]
+        return {"recall": found, "short": short_answers(handles)}
+
+    def close(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """End background work."""
+        del payload
+        for handle in self._handles.values():
+            handle.close()
+        if self._shared is not None:
+            engine.release(self._shared)
+        self._handles, self._shared = {}, None
+        return {}
+
+    def _written(self, records: list[dict[str, object]]) -> dict[str, Any]:
+        handle = self._handle(None)
+        started = time.perf_counter()
+        report = handle.add_many(records)
+        written = time.perf_counter()
+        self._settle()
+        settled = time.perf_counter()
+        self._await_index()
+        return {
+            "rows": report.added,
+            "seconds": written - started,
+            "upkeep_seconds": settled - written,
+            "index_seconds": time.perf_counter() - settled,
+        }
+
+    def _settle(self) -> None:
+        # The writer does its upkeep before it takes the next job.
+        self._engine().writer.submit(lambda: None).result()
+
+    def _await_index(self) -> None:
+        while self._engine().store.index_is_due():
+            time.sleep(_POLL_SECONDS)
+
+    def _handle(self, project: str | None) -> Memory:
+        if project not in self._handles:
+            self._handles[project] = Memory(
+                self._directory, project=project, embedder=self._embedder
+            )
+        return self._handles[project]
+
+    def _engine(self) -> engine.Engine:
+        if self._shared is None:
+            self._shared = engine.acquire(self._directory, self._embedder)
+        return self._shared
+
+
+def _milliseconds(started: float) -> float:
+    return (time.perf_counter() - started) * 1000
+
+
+if __name__ == "__main__":
+    serve(RecollectWorker(Setup.from_json(sys.argv[1])).operations())

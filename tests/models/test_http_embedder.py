@@ -1,0 +1,239 @@
+import json
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.models.embedding_service import Reply, running_service
+
+from recollect.errors import InvalidInput, ServiceError
+from recollect.models.http_embedder import HttpEmbedder, HttpSettings
+
+SETTINGS = HttpSettings(model="m", timeout=5.0, retries=2, backoff=0.01, batch_size=3)
+
+
+def embeddings(*vectors):
+    rows = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]
+    return Reply(body=json.dumps({"data": rows}).encode())
+
+
+@pytest.fixture
+def service():
+    with running_service() as running:
+        yield running
+
+
+@pytest.fixture
+def opened():
+    embedders = []
+    yield embedders
+    for embedder in embedders:
+        embedder.close()
+
+
+@pytest.fixture
+def connect(service, opened):
+    def connect(settings=SETTINGS):
+        opened.append(HttpEmbedder(service.url, settings=settings))
+        service.requests.clear()
+        return opened[-1]
+
+    return connect
+
+
+def test_vectors_come_in_the_order_of_the_texts_with_length_one(connect):
+    vectors = connect().encode(["a", "four"])
+
+    assert vectors.dtype == np.float32
+    assert vectors == pytest.approx(np.array([[1, 1, 0], [4, 1, 0]]) / [[2**0.5], [17**0.5]])
+
+
+def test_the_identity_names_the_model_and_its_dimension(connect):
+    identity = connect().identity
+
+    assert (identity.name, identity.dimension) == ("m", 3)
+
+
+def test_other_prompts_are_another_identity(connect):
+    plain, prompted = connect(), connect(replace(SETTINGS, query_prompt="q: "))
+
+    assert plain.identity != prompted.identity
+
+
+def test_many_texts_are_sent_in_batches(connect, service):
+    vectors = connect().encode(["x" * length for length in range(1, 8)])
+
+    assert vectors.shape == (7, 3)
+    assert [len(request["input"]) for request in service.requests] == [3, 3, 1]
+
+
+def test_no_texts_ask_nothing(connect, service):
+    embedder = connect()
+
+    assert embedder.encode([]).shape == (0, 3)
+    assert embedder.encode_query([]).shape == (0, 3)
+    assert service.requests == []
+
+
+def test_prompts_stand_before_queries_and_passages(connect, service):
+    embedder = connect(replace(SETTINGS, query_prompt="q: ", passage_prompt="p: "))
+
+    embedder.encode_query(["tea"])
+    embedder.encode(["tea"])
+
+    assert [request["input"] for request in service.requests] == [["q: tea"], ["p: tea"]]
+
+
+def test_a_repeated_query_is_not_asked_again(connect, service):
+    embedder = connect()
+
+    embedder.encode_query(["tea"])
+    embedder.encode_query(["tea"])
+
+    assert len(service.requests) == 1
+
+
+def test_the_key_is_sent_and_never_shown(connect, service):
+    embedder = connect(replace(SETTINGS, api_key="geheim-123"))
+    service.replies = [Reply(401, b"bad key geheim-123")]
+
+    with pytest.raises(ServiceError) as caught:
+        embedder.encode(["tea"])
+
+    assert service.keys[-1] == "Bearer geheim-123"
+    shown = f"{caught.value} {caught.value!r} {embedder!r} {SETTINGS!r} {embedder._settings}"
+    assert "geheim" not in shown
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_a_service_that_is_busy_for_a_moment_is_asked_again(connect, service, status):
+    embedder = connect()
+    service.replies = [Reply(status), Reply(status)]
+
+    assert embedder.encode(["tea"]).shape == (1, 3)
+    assert len(service.requests) == 3
+
+
+def test_retry_after_is_heeded(connect, service):
+    embedder = connect()
+    service.replies = [Reply(429, headers={"Retry-After": "1"})]
+
+    start = time.monotonic()
+    embedder.encode(["tea"])
+
+    assert time.monotonic() - start >= 1
+
+
+def test_a_service_that_stays_busy_is_an_error_with_its_words(connect, service):
+    embedder = connect()
+    service.replies = [Reply(503, b"overloaded")] * 3
+
+    with pytest.raises(ServiceError, match="status 503: 'overloaded'"):
+        embedder.encode(["tea"])
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+def test_a_refusal_is_not_repeated(connect, service, status):
+    embedder = connect()
+    service.replies = [Reply(status)]
+
+    with pytest.raises(ServiceError, match=f"status {status}"):
+        embedder.encode(["tea"])
+    assert len(service.requests) == 1
+
+
+def test_a_slow_answer_is_given_up(connect, service):
+    embedder = connect(replace(SETTINGS, timeout=0.1, retries=0))
+    service.replies = [Reply(delay=0.5)]
+
+    with pytest.raises(ServiceError, match="ReadTimeout"):
+        embedder.encode(["tea"])
+
+
+def test_an_answer_cut_off_on_the_way_is_asked_again(connect, service):
+    embedder = connect()
+    service.replies = [Reply(body=b'{"data": [', missing_bytes=500)]
+
+    assert embedder.encode(["tea"]).shape == (1, 3)
+
+
+def test_an_answer_cut_off_every_time_is_an_error(connect, service):
+    embedder = connect()
+    service.replies = [Reply(body=b'{"data": [', missing_bytes=500)] * 3
+
+    with pytest.raises(ServiceError, match="could not be asked"):
+        embedder.encode(["tea"])
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (Reply(body=b"<html>"), "not JSON"),
+        (Reply(body=b"\xff\xfe"), "not JSON"),
+        (Reply(body=b"{}"), "no list of embeddings"),
+        (Reply(body=b"[1]"), "no list of embeddings"),
+        (Reply(body=b'{"data": [{"embedding": [1]}]}'), "no list of embeddings"),
+        (Reply(body=b'{"data": [{"index": 0, "embedding": "AAAA"}]}'), "no list of embeddings"),
+        (embeddings(), "gave 0 embeddings"),
+        (embeddings([1, 0, 0], [1, 0, 0]), "gave 2 embeddings"),
+        (embeddings([]), "shape"),
+        (embeddings([[1, 0, 0]]), "shape"),
+        (embeddings([1, 0]), "length"),
+        (embeddings([0, 0, 0]), "zero or not finite"),
+        (Reply(body=b'{"data": [{"index": 0, "embedding": [NaN, 1, 1]}]}'), "not finite"),
+        (Reply(body=b'{"data": [{"index": 0, "embedding": [1e300, 1, 1]}]}'), "not finite"),
+        (Reply(body=b'{"data": [{"index": 5, "embedding": [1, 1, 1]}]}'), "embeddings"),
+    ],
+)
+def test_a_wrong_answer_is_an_error_that_says_what_is_wrong(connect, service, reply, problem):
+    embedder = connect()
+    service.replies = [reply]
+
+    with pytest.raises(ServiceError, match=problem):
+        embedder.encode(["tea"])
+
+
+def test_rows_of_unequal_length_are_an_error(connect, service):
+    embedder = connect()
+    service.replies = [embeddings([1, 0, 0], [1, 0])]
+
+    with pytest.raises(ServiceError, match="no list of embeddings"):
+        embedder.encode(["tea", "milk"])
+
+
+def test_a_service_that_is_not_there_is_an_error_when_connecting():
+    with running_service() as stopped:
+        pass
+
+    with pytest.raises(ServiceError, match="could not be asked"):
+        HttpEmbedder(stopped.url, settings=replace(SETTINGS, retries=0))
+
+
+@pytest.mark.parametrize("url", ["", "localhost:80", "ftp://host/v1", "http://", "http://:80/"])
+def test_what_is_no_url_is_refused(url):
+    with pytest.raises(InvalidInput, match="url"):
+        HttpEmbedder(url)
+
+
+def test_a_password_in_the_url_is_not_shown(service):
+    url = service.url.replace("//", "//user:geheim@")
+    service.replies = [Reply(403)]
+
+    with pytest.raises(ServiceError) as caught:
+        HttpEmbedder(url, settings=SETTINGS)
+
+    assert "geheim" not in str(caught.value)
+
+
+def test_odd_characters_are_sent_as_valid_text(connect, service):
+    connect().encode(["a\0b", "\ud800"])
+
+    assert service.requests[0]["input"] == ["a\0b", "?"]
+
+
+def test_long_text_is_split_by_a_careful_count(connect):
+    pieces = connect(replace(SETTINGS, max_tokens=34)).windows("word " * 40, prefix="Ann: ")
+
+    assert len(pieces) > 1
+    assert all(piece.startswith("Ann: word") for piece in pieces)
+    assert all(len(piece.split()) <= 16 for piece in pieces)

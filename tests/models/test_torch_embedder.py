@@ -1,0 +1,114 @@
+import importlib.util
+import json
+
+import numpy as np
+import pytest
+from tests.training.tiny_encoder import pooled_reference, tiny_tokenizer, write_tiny_encoder
+
+from recollect.errors import MissingExtra, ModelError
+from recollect.models.loading import load_embedder
+from recollect.models.torch_embedder import TorchEmbedder
+
+TEXTS = ["the cat sat", "a big red house by the sea", "dog"]
+INSTALLED = importlib.util.find_spec("sentence_transformers") is not None
+
+
+@pytest.fixture
+def weights(tmp_path):
+    """Write a model as sentence-transformers does: an encoder, mean pooling, prompts."""
+    weights = write_tiny_encoder(tmp_path)
+    (tmp_path / "1_Pooling").mkdir()
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    files = {
+        "modules.json": [
+            {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for i, (path, kind) in enumerate(modules)
+        ],
+        "1_Pooling/config.json": {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True},
+        "sentence_bert_config.json": {"max_seq_length": 12, "do_lower_case": False},
+        "config_sentence_transformers.json": {"prompts": {"query": "the ", "document": ""}},
+        "tokenizer_config.json": {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "unk_token": "[UNK]",
+            "pad_token": "[PAD]",
+            "cls_token": "[CLS]",
+            "sep_token": "[SEP]",
+            "model_max_length": 24,
+        },
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    return weights
+
+
+@pytest.fixture
+def embedder(weights, tmp_path):
+    return TorchEmbedder(str(tmp_path), device="cpu")
+
+
+def reference(weights, texts):
+    rows = np.array(
+        [pooled_reference(weights, tiny_tokenizer().encode(text).ids) for text in texts]
+    )
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.mark.torch
+def test_vectors_are_those_of_the_formulas(embedder, weights):
+    assert np.abs(embedder.encode(TEXTS) - reference(weights, TEXTS)).max() <= 1e-5
+
+
+@pytest.mark.torch
+def test_the_models_own_query_prompt_is_used(embedder, weights):
+    expected = reference(weights, ["the dog"])
+
+    assert np.abs(embedder.encode_query(["dog"]) - expected).max() <= 1e-5
+
+
+@pytest.mark.torch
+def test_the_identity_follows_the_files(embedder, tmp_path):
+    (tmp_path / "config_sentence_transformers.json").write_text('{"prompts": {"query": "a "}}')
+
+    other = TorchEmbedder(str(tmp_path), device="cpu")
+
+    assert (embedder.identity.name, embedder.identity.dimension) == (tmp_path.name, 32)
+    assert other.identity.revision != embedder.identity.revision
+
+
+@pytest.mark.torch
+def test_nothing_to_embed_gives_an_empty_matrix(embedder):
+    assert embedder.encode([]).shape == (0, 32)
+    assert embedder.encode_query([]).shape == (0, 32)
+
+
+@pytest.mark.torch
+def test_odd_characters_give_finite_vectors(embedder):
+    assert np.isfinite(embedder.encode(["", "\0", "\ud800"])).all()
+
+
+@pytest.mark.torch
+def test_long_text_is_split_into_pieces_that_fit(embedder):
+    pieces = embedder.windows("the cat sat on a mat " * 4, prefix="dog ")
+
+    assert all(piece.startswith("dog ") for piece in pieces)
+    assert all(len(tiny_tokenizer().encode(piece).ids) <= 12 for piece in pieces)
+    assert pieces[-1].endswith("a mat ")
+
+
+@pytest.mark.torch
+def test_a_directory_without_an_onnx_model_is_loaded_with_torch(weights, tmp_path):
+    assert isinstance(load_embedder(tmp_path), TorchEmbedder)
+
+
+@pytest.mark.torch
+def test_a_directory_that_holds_no_model_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+
+    with pytest.raises(ModelError, match="cannot load this model"):
+        TorchEmbedder(str(tmp_path), device="cpu")
+
+
+@pytest.mark.skipif(INSTALLED, reason="the [torch] extra is installed")
+def test_without_the_extra_the_remedy_is_named(tmp_path):
+    with pytest.raises(MissingExtra, match=r"pip install 'recollect\[torch\]'"):
+        TorchEmbedder(str(tmp_path))

@@ -1,0 +1,279 @@
+"""Bad input and bad surroundings: a clear error, and everything acknowledged before is intact."""
+
+import os
+import subprocess
+import sys
+
+import lancedb
+import pytest
+
+from recollect import Memory
+from recollect.errors import (
+    EmbedderMismatch,
+    FilterError,
+    InvalidInput,
+    SchemaTooNew,
+    ScopeError,
+    StoreError,
+)
+from recollect.retrieval.terms import TERMS_VERSION
+from recollect.store.lance import LanceStore
+from recollect.store.lance_schema import table_schema
+from recollect.store.store import SCHEMA_VERSION, StoreIdentity
+from recollect.testing import HashEmbedder
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"text": ""}, "text"),
+        ({"text": " \n"}, "text"),
+        ({"text": "x" * 10_000_000}, "text"),
+        ({"text": "a\x00b"}, "text"),
+        ({"text": "half \ud83d"}, "text"),
+        ({"text": "a", "at": "2026-05-08T10:00 Mars/Olympus"}, "at"),
+        ({"text": "a", "at": "0000-01-01"}, "at"),
+        ({"text": "a", "at": "9999-12-31"}, "at"),
+        ({"text": "a", "pool": "no pool"}, "pool"),
+        ({"text": "a", "metadata": {"project": "other"}}, "metadata.project"),
+        ({"text": "a", "metadata": {"n": 10**400}}, "metadata.n"),
+    ],
+)
+def test_what_cannot_be_stored_leaves_what_is_stored_intact(open_memory, given, field):
+    memory = open_memory(project="apollo")
+    memory.add("acknowledged", id="1")
+    with pytest.raises(InvalidInput) as caught:
+        memory.add(**given)
+    assert (caught.value.field, bool(caught.value.remedy)) == (field, True)
+    assert [entry.text for entry in memory.list()] == ["acknowledged"]
+    assert memory.add("more").added == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda memory, condition: memory.search("a", filter=condition),
+        lambda memory, condition: memory.search("", filter=condition),
+        lambda memory, condition: memory.list(filter=condition),
+        lambda memory, condition: memory.count(filter=condition),
+        lambda memory, condition: memory.forget(filter=condition),
+    ],
+)
+class TestFilters:
+    @pytest.mark.parametrize("condition", ["", "text", "text = 'a", "nosuch = 1", "text = 'a\x00'"])
+    def test_a_malformed_filter_is_refused_by_every_verb(self, open_memory, call, condition):
+        memory = open_memory(project="apollo")
+        memory.add("a")
+        with pytest.raises(FilterError, match=r"^filter="):
+            call(memory, condition)
+        assert memory.count() == 1
+
+    @pytest.mark.parametrize("condition", ["project = 'gemini'", "project IN ('gemini')"])
+    def test_a_filter_that_leaves_its_scope_is_refused_by_every_verb(
+        self, open_memory, call, condition
+    ):
+        open_memory(project="gemini").add("theirs")
+        memory = open_memory(project="apollo")
+        with pytest.raises(ScopeError, match=r"^project='gemini'.*bound to project='apollo'"):
+            call(memory, condition)
+        assert open_memory(project="gemini").count() == 1
+
+
+@pytest.mark.parametrize("query", ["half \ud83d a", "nul \x00 a", "\ud800", "\x00"])
+def test_a_query_of_broken_characters_is_answered_or_refused_by_name(memory, query):
+    memory.add("a b c")
+    try:
+        assert len(memory.search(query)) == 1
+    except InvalidInput as error:
+        assert error.field == "query"
+
+
+def test_a_path_that_is_a_file_is_refused(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("mine")
+    with pytest.raises(InvalidInput, match=r"^path=.*is a file. Give a directory"):
+        Memory(path, embedder=HashEmbedder())
+    assert path.read_text() == "mine"
+
+
+def test_a_path_below_a_file_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises((InvalidInput, StoreError), match=r"notes\.txt"):
+        Memory(tmp_path / "notes.txt" / "store", embedder=HashEmbedder())
+
+
+def test_a_store_of_a_newer_schema_is_refused_with_the_remedy(store_path):
+    newer = StoreIdentity(SCHEMA_VERSION + 1, TERMS_VERSION, HashEmbedder().identity)
+    lancedb.connect(store_path).create_table("memories", schema=table_schema(newer))
+    with pytest.raises(SchemaTooNew, match=r"schema version 2.* up to 1.*pip install --upgrade"):
+        Memory(store_path, embedder=HashEmbedder())
+
+
+def test_a_store_of_another_tokenizer_is_refused_with_the_remedy(store_path):
+    other = StoreIdentity(SCHEMA_VERSION, "0", HashEmbedder().identity)
+    LanceStore.open(str(store_path), other)
+    with pytest.raises(StoreError, match=r"version 0 of the tokenizer.*Import the memories"):
+        Memory(store_path, embedder=HashEmbedder())
+
+
+def test_a_foreign_table_in_the_directory_is_refused_and_left_alone(store_path):
+    table = lancedb.connect(store_path).create_table("memories", [{"colour": "red"}])
+    with pytest.raises(StoreError, match=r"not made by recollect. Choose another directory"):
+        Memory(store_path, embedder=HashEmbedder())
+    assert table.to_arrow().to_pylist() == [{"colour": "red"}]
+
+
+def test_a_foreign_table_of_another_name_stays_beside_the_store(store_path):
+    lancedb.connect(store_path).create_table("paintings", [{"colour": "red"}])
+    with Memory(store_path, embedder=HashEmbedder()) as memory:
+        memory.add("hello")
+        memory.repair()
+    found = lancedb.connect(store_path).open_table("paintings").to_arrow().to_pylist()
+    assert found == [{"colour": "red"}]
+
+
+def test_other_files_in_the_directory_are_left_alone(store_path):
+    store_path.mkdir()
+    (store_path / "notes.txt").write_text("mine")
+    with Memory(store_path, embedder=HashEmbedder()) as memory:
+        memory.add("hello", id="1")
+        memory.forget("1", purge=True)
+    assert (store_path / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("closed_before", [True, False])
+def test_another_embedder_is_refused_by_both_names_with_the_remedy(store_path, closed_before):
+    memory = Memory(store_path, embedder=HashEmbedder())
+    memory.add("hello", id="1")
+    if closed_before:
+        memory.close()
+    with pytest.raises(EmbedderMismatch) as caught:
+        Memory(store_path, embedder=HashEmbedder(dimension=64))
+    message = str(caught.value)
+    assert "hash-embedder@1 (32-d)" in message
+    assert "hash-embedder@1 (64-d)" in message
+    assert "Open it with the embedder 'hash-embedder'" in message
+    memory.close()
+    with Memory(store_path, embedder=HashEmbedder()) as again:
+        assert again.get("1").text == "hello"
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    """Mounts a small file system of the test's own; skips where that is not allowed."""
+    targets = []
+
+    def mount(*options):
+        target = tmp_path / f"mounted{len(targets)}"
+        target.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", str(target)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"cannot mount a file system here: {done.stderr.strip()}")
+        targets.append(target)
+        return target
+
+    yield mount
+    for target in targets:
+        subprocess.run(["umount", "-l", str(target)], check=True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts as Linux does")
+class TestReadOnly:
+    @pytest.fixture
+    def frozen(self, mounted):
+        """A store of one memory that can be read and not written."""
+        target = mounted("size=20m")
+        with Memory(target / "store", embedder=HashEmbedder()) as memory:
+            memory.add("acknowledged", id="1")
+        subprocess.run(["mount", "-o", "remount,ro", str(target)], check=True)
+        return target
+
+    def test_a_read_only_store_can_be_read(self, frozen):
+        with Memory(frozen / "store", embedder=HashEmbedder()) as memory:
+            assert memory.get("1").text == "acknowledged"
+            assert [hit.id for hit in memory.search("acknowledged").hits] == ["1"]
+
+    @pytest.mark.parametrize(
+        "write",
+        [
+            lambda memory: memory.add("more"),
+            lambda memory: memory.add_many([{"text": "more"}]),
+            lambda memory: memory.update("1", text="more"),
+            lambda memory: memory.forget("1"),
+            lambda memory: memory.forget("1", purge=True),
+            lambda memory: memory.repair(),
+        ],
+    )
+    def test_writing_to_it_is_a_clear_error(self, frozen, write):
+        with Memory(frozen / "store", embedder=HashEmbedder()) as memory:
+            with pytest.raises(StoreError, match=r"store: cannot .*[Rr]ead-only"):
+                write(memory)
+            assert memory.get("1").text == "acknowledged"
+
+    def test_a_store_cannot_be_made_there(self, frozen):
+        with pytest.raises(StoreError, match=r"new: cannot open .*[Rr]ead-only"):
+            Memory(frozen / "new", embedder=HashEmbedder())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts as Linux does")
+class TestFullDisk:
+    def test_what_was_acknowledged_before_the_disk_was_full_is_intact(self, mounted):
+        target = mounted("size=3m")
+        acknowledged = 0
+        with Memory(target / "store", embedder=HashEmbedder()) as memory:
+            with pytest.raises(StoreError, match=r"store: .*(No space left|os error 28)"):
+                for number in range(1_000):
+                    memory.add_many(rows(number, 100))
+                    acknowledged += 100
+            assert acknowledged > 0
+            assert memory.count() >= acknowledged
+        with Memory(target / "store", embedder=HashEmbedder()) as memory:
+            assert memory.count() >= acknowledged
+            assert len(memory.search("row", k=10)) == 10
+
+    def test_writing_goes_on_once_there_is_space(self, mounted):
+        target = mounted("size=3m")
+        (target / "ballast").write_bytes(bytes(2_000_000))
+        with Memory(target / "store", embedder=HashEmbedder()) as memory:
+            with pytest.raises(StoreError):
+                for number in range(1_000):
+                    memory.add_many(rows(number, 100))
+            before = memory.count()
+            (target / "ballast").unlink()
+            assert memory.add("there is space again").added == 1
+            assert memory.count() == before + 1
+
+
+def rows(batch, count):
+    return [{"text": f"row {batch} {n}", "id": f"{batch}-{n}"} for n in range(count)]
+
+
+WITH_A_LIMIT_ON_FILES = """
+import resource, sys
+from recollect import Memory
+from recollect.errors import StoreError
+from recollect.testing import HashEmbedder
+
+with Memory(sys.argv[1], embedder=HashEmbedder()) as memory:
+    memory.add("acknowledged", id="1")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+    try:
+        memory.add_many({"text": f"row {n}", "id": f"r{n}"} for n in range(2_000))
+        print("written")
+    except StoreError as error:
+        print("StoreError", error)
+    print(memory.count())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of files")
+def test_a_write_that_the_system_cuts_off_is_a_clear_error(store_path):
+    command = [sys.executable, "-c", WITH_A_LIMIT_ON_FILES, str(store_path)]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)
+    told, count = child.stdout.splitlines()
+    assert told.startswith(f"StoreError {store_path}: cannot write")
+    with Memory(store_path, embedder=HashEmbedder()) as memory:
+        assert memory.get("1").text == "acknowledged"
+        assert memory.count() == int(count) < 2_000
+        assert memory.add("more").added == 1

@@ -207,12 +207,12 @@ class TestReadOnly:
     )
     def test_writing_to_it_is_a_clear_error(self, frozen, write):
         with Memory(frozen / "store", embedder=HashEmbedder()) as memory:
-            with pytest.raises(StoreError, match=r"store: cannot .*[Rr]ead-only"):
+            with pytest.raises(StoreError, match=r"store: cannot .*[Rr]ead-only.*(Check|Free)"):
                 write(memory)
             assert memory.get("1").text == "acknowledged"
 
     def test_a_store_cannot_be_made_there(self, frozen):
-        with pytest.raises(StoreError, match=r"new: cannot open .*[Rr]ead-only"):
+        with pytest.raises(StoreError, match=r"new: cannot .*[Rr]ead-only.*(Check|Free)"):
             Memory(frozen / "new", embedder=HashEmbedder())
 
 
@@ -222,12 +222,12 @@ class TestFullDisk:
         target = mounted("size=3m")
         acknowledged = 0
         with Memory(target / "store", embedder=HashEmbedder()) as memory:
-            with pytest.raises(StoreError, match=r"store: .*(No space left|os error 28)"):
+            with pytest.raises(StoreError, match=r"No space left.*(Check|Free)") as caught:
                 for number in range(1_000):
                     memory.add_many(rows(number, 100))
                     acknowledged += 100
-            assert acknowledged > 0
-            assert memory.count() >= acknowledged
+            assert ".rs:" not in str(caught.value)
+            assert memory.count() >= acknowledged > 0
         with Memory(target / "store", embedder=HashEmbedder()) as memory:
             assert memory.count() >= acknowledged
             assert len(memory.search("row", k=10)) == 10

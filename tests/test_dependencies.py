@@ -11,6 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+# Runs in environments of its own, made for the competitors that it measures.
+PEERS = ROOT / "src" / "recollect" / "bench" / "peer_workers"
 
 # Import name: distribution. Only for packages that a run without torch does not install.
 NOT_INSTALLED = {
@@ -39,7 +41,7 @@ def extras_for_users() -> set[str]:
 
 def imported() -> set[str]:
     names = set()
-    for path in (ROOT / "src").rglob("*.py"):
+    for path in set((ROOT / "src").rglob("*.py")) - set(PEERS.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 names |= {alias.name.partition(".")[0] for alias in node.names}

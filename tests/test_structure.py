@@ -32,6 +32,7 @@ DEEP_NESTING: dict[str, tuple[int, str]] = {}
 # Function: why it catches whatever comes.
 BROAD_EXCEPTS: dict[str, str] = {
     "store/writer.py::Writer.submit.work": "handed through the future to whoever asked",
+    "bench/peer_workers/loop.py::answer": "what an operation raised is the answer to its caller",
     "cli/endings.py::ended_in_words": "outermost boundary of the command line",
     "models/onnx_embedder.py::_load_tokenizer": "the tokenizers library raises a bare Exception",
 }

@@ -118,7 +118,11 @@ def in_process(name: str, setup: Setup) -> Worker:
     from recollect.bench.model_worker import ModelWorker
     from recollect.bench.recollect_worker import RecollectWorker
 
-    made = {"recollect": RecollectWorker, "lancedb": LanceDbWorker, "model": ModelWorker}
+    made: Mapping[str, Callable[[Setup], Any]] = {
+        "recollect": RecollectWorker,
+        "lancedb": LanceDbWorker,
+        "model": ModelWorker,
+    }
     return LocalWorker(made[name](setup).operations())
 
 

@@ -43,7 +43,7 @@ class LanceDbWorker:
         self._table = connection.create_table("memories", schema=self._schema, exist_ok=True)
 
     def operations(self) -> dict[str, Operation]:
-        """What the parent may ask for."""
+        """Name what the parent may ask for."""
         return {
             "fill": self.fill,
             "write": self.write,
@@ -99,7 +99,7 @@ class LanceDbWorker:
         started = time.perf_counter()
         vector = self._embedder.encode_query([payload["text"]])[0]
         near = self._nearest(vector, condition).limit(k).select(["id", "text"]).to_list()
-        words = self._table.search(MatchQuery(payload["text"], "text"), query_type="fts")
+        words = self._table.search(_match(payload["text"]), query_type="fts")
         sharing = words.where(condition, prefilter=True).limit(k).select(["id", "text"]).to_list()
         taken = _milliseconds(started)
         return {"milliseconds": taken, "hits": max(len(near), len(sharing)), "stages": {}}
@@ -145,8 +145,13 @@ class LanceDbWorker:
         self._table.add(pa.Table.from_arrays(columns, schema=self._schema))
 
     def _nearest(self, vector: FloatMatrix, condition: str) -> Any:  # noqa: ANN401  LanceDB's
-        query = self._table.search(vector, vector_column_name="vector").distance_type("cosine")
-        return query.where(condition, prefilter=True).refine_factor(_REFINE)
+        query: Any = self._table.search(vector, vector_column_name="vector")
+        return query.distance_type("cosine").where(condition, prefilter=True).refine_factor(_REFINE)
+
+
+def _match(text: str) -> Any:  # noqa: ANN401  LanceDB's
+    make: Any = MatchQuery
+    return make(text, "text")
 
 
 def _vector_column(vectors: FloatMatrix) -> pa.Array:

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
-
-from tokenizers import Tokenizer
 
 from recollect.bench.peer_workers.loop import Operation, serve
 from recollect.bench.setup import Setup, load
 from recollect.bench.vectors import BATCH, VectorPool, passage
-from recollect.models.loading import BUNDLED_NAMES
-from recollect.models.model_record import TOKENIZER_FILE
-from recollect.models.onnx_embedder import BUNDLED
 
 
 class ModelWorker:
@@ -24,12 +17,11 @@ class ModelWorker:
 
     def __init__(self, setup: Setup) -> None:
         self._corpus = setup.corpus
-        self._embedder = setup.embedder
         self._model = load(setup.embedder)
         self._cache = Path(setup.pool)
 
     def operations(self) -> dict[str, Operation]:
-        """What the parent may ask for."""
+        """Name what the parent may ask for."""
         return {"measure": self.measure, "pool": self.pool, "queries": self.queries}
 
     def measure(self, payload: dict[str, Any]) -> dict[str, Any]:
@@ -42,7 +34,6 @@ class ModelWorker:
         seconds = time.perf_counter() - started
         return {
             "texts_per_second": len(texts) / seconds,
-            "tokens": _average_tokens(self._embedder, texts),
             "embedder": str(self._model.identity),
         }
 
@@ -58,7 +49,7 @@ class ModelWorker:
         return {"milliseconds": taken, "vectors": vectors}
 
     def pool(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Extend the pool by one stretch, up to `size` memories; tells where and how large it is."""
+        """Extend the pool by one stretch, up to `size` memories; tell where it is and its size."""
         pool = VectorPool.at(self._cache, embedder=self._model, corpus=self._corpus)
         stop = min(payload["size"], len(pool) + payload["stretch"])
         if stop > len(pool):
@@ -68,14 +59,6 @@ class ModelWorker:
 
     def _texts(self, start: int, stop: int) -> list[str]:
         return [passage(record) for record in self._corpus.records(start, stop)]
-
-
-def _average_tokens(embedder: str, texts: Sequence[str]) -> float | None:
-    if embedder not in BUNDLED_NAMES:
-        return None
-    path = files("recollect.models").joinpath("bundled", BUNDLED, TOKENIZER_FILE)
-    tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
-    return sum(len(each.ids) for each in tokenizer.encode_batch(texts)) / len(texts)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ from recollect.errors import InvalidInput
 
 PeerName = Literal["txtai", "chromadb", "mem0"]
 PEERS: tuple[PeerName, ...] = ("txtai", "chromadb", "mem0")
-HASH_EMBEDDER = "hash"
-"""Names the embedder of `recollect.testing`, which needs no weights."""
 _STEPS = (1_000, 10_000, 100_000, 1_000_000)
 _FEWEST_ROWS = 100
 
@@ -26,7 +24,8 @@ class BenchOptions:
         queries: Warm searches measured for each store.
         k: Hits asked for.
         seed: Decides every memory and every question.
-        embedder: `hash`, or what `recollect.models.loading.load_embedder` takes.
+        embedder: What `recollect.models.loading.load_embedder` takes, or `package.module:name` of
+            something that makes an `Embedder`.
         embedded: Memories that are really embedded; beyond, their vectors are reused with noise.
         batches: Batches of 256 written with the model, into each store.
         single_adds: Memories added one by one, into each store.

@@ -70,7 +70,7 @@ def _shares(
         wanted = min(cutoff, len(keys))
         threshold = np.partition(exact, -wanted)[-wanted] - _TIE
         depth = max(arm.depth, arm.depth_per_hit * cutoff)
-        rows, scores = snapshot.dense.nearest(vector, limit=depth)
+        rows, scores = snapshot.dense.scores(vector, nearest=depth, also=np.empty(0, np.int64))
         best = snapshot.columns.key[rows[np.argsort(-scores)[:wanted]]]
         reached = exact[np.searchsorted(keys, best)] >= threshold
         found[cutoff] = float(reached.sum()) / wanted

@@ -9,7 +9,7 @@ from typing import Any
 
 from recollect import engine
 from recollect.bench.peer_workers.loop import Operation, serve
-from recollect.bench.recall import short_answers, share_found
+from recollect.bench.recall import share_found, short_answers
 from recollect.bench.setup import Setup, load
 from recollect.bench.vectors import PooledEmbedder, VectorPool
 from recollect.memory import Memory
@@ -27,14 +27,12 @@ class RecollectWorker:
     def __init__(self, setup: Setup) -> None:
         self._corpus = setup.corpus
         self._directory = setup.directory
-        self._embedder = PooledEmbedder(
-            VectorPool(Path(setup.pool)), lambda: load(setup.embedder)
-        )
+        self._embedder = PooledEmbedder(VectorPool(Path(setup.pool)), lambda: load(setup.embedder))
         self._handles: dict[str | None, Memory] = {}
         self._shared: engine.Engine | None = None
 
     def operations(self) -> dict[str, Operation]:
-        """What the parent may ask for."""
+        """Name what the parent may ask for."""
         return {
             "fill": self.fill,
             "write": self.write,

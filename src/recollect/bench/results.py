@@ -102,14 +102,12 @@ class EmbeddingSpeed:
     Attributes:
         embedder: Its identity.
         texts_per_second: Passages in batches of 256.
-        tokens: Average length of a passage in tokens; None where the model has no tokenizer.
         query: One query.
         peak_bytes: Most memory of a process that only embeds.
     """
 
     embedder: str
     texts_per_second: float
-    tokens: float | None
     query: Latency
     peak_bytes: int | None
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, replace
+from importlib import import_module
 
 from recollect.bench.generate import Corpus
-from recollect.bench.options import HASH_EMBEDDER
+from recollect.errors import InvalidInput
 from recollect.models.embedder import Embedder
 from recollect.models.loading import load_embedder
-from recollect.testing import HashEmbedder
 
-HASH_DIMENSION = 384
+_OBJECT = re.compile(r"[A-Za-z_]\w+(\.\w+)*:[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,18 @@ class Setup:
 
 
 def load(name: str) -> Embedder:
-    """Load the embedder that an option names."""
-    if name == HASH_EMBEDDER:
-        return HashEmbedder(dimension=HASH_DIMENSION)
-    return load_embedder(name)
+    """Load the embedder that an option names.
+
+    Raises:
+        InvalidInput: There is none of that name.
+    """
+    if not _OBJECT.fullmatch(name):
+        return load_embedder(name)
+    module, attribute = name.split(":")
+    try:
+        made: Embedder = getattr(import_module(module), attribute)()
+    except (ImportError, AttributeError) as error:
+        raise InvalidInput(
+            "embedder", name, f"cannot be loaded ({error})", "Give package.module:name"
+        ) from error
+    return made

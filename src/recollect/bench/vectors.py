@@ -1,4 +1,4 @@
-"""Vectors of generated memories: embedded once, kept on disk, served again in place of the model."""
+"""Vectors of generated memories: embedded once, kept on disk, served in place of the model."""
 
 from __future__ import annotations
 

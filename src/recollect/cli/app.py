@@ -9,6 +9,7 @@ import typer
 
 from recollect import __version__
 from recollect.cli.add_command import add
+from recollect.cli.bench_command import bench
 from recollect.cli.change_commands import forget, update
 from recollect.cli.consoles import make_unprintable_harmless, result_console
 from recollect.cli.demo_command import demo
@@ -67,6 +68,7 @@ COMMANDS = (
     Entry("get", get, _FIND, "recollect get note-7 --json"),
     Entry("history", history, _FIND, "recollect history note-7"),
     Entry("doctor", doctor, _CARE, "recollect doctor --repair"),
+    Entry("bench", bench, _MEASURE, "recollect bench --n 10000 --scopes 50 --json bench.json"),
 )
 
 EVALUATIONS = (

@@ -22,6 +22,12 @@ def print_json(value: object) -> None:
     sys.stdout.flush()
 
 
+def write_json(value: object, file: Path) -> None:
+    """Write one JSON document to a file, whose folder is made if need be."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(plain(value), indent=2) + "\n", encoding="utf-8")
+
+
 def plain(value: object) -> object:
     """Turn dataclasses, moments and paths into what JSON has; NaN and infinity become null."""
     if is_dataclass(value) and not isinstance(value, type):

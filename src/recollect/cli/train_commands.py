@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from recollect.cli.command import command
-from recollect.cli.consoles import message_console, result_console
+from recollect.cli.consoles import result_console
 from recollect.cli.json_output import print_json
 from recollect.cli.options import OutputOptions
+from recollect.cli.progress import running_note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,20 +49,21 @@ def export(
     from recollect.training.calibration import read_calibration
     from recollect.training.export import ModelDescription, export_embedder
 
-    message_console().print("Exporting …", style="dim")
-    record = export_embedder(
-        source,
-        target,
-        description=ModelDescription(
-            name=described.name or source.resolve().name,
-            query_prompt=described.query_prompt,
-            passage_prompt=described.passage_prompt,
-            licence=described.licence,
-            source=described.origin,
-        ),
-        quantisation="int8" if calibration else "float32",
-        calibration=read_calibration(calibration or []),
+    description = ModelDescription(
+        name=described.name or source.resolve().name,
+        query_prompt=described.query_prompt,
+        passage_prompt=described.passage_prompt,
+        licence=described.licence,
+        source=described.origin,
     )
+    with running_note("exporting"):
+        record = export_embedder(
+            source,
+            target,
+            description=description,
+            quantisation="int8" if calibration else "float32",
+            calibration=read_calibration(calibration or []),
+        )
     if output.json:
         print_json({"target": target, "record": record})
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import importlib
 import json
 import os
 import sys
@@ -50,3 +52,14 @@ def peak_bytes() -> int | None:
 
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return used if sys.platform == "darwin" else used * 1024
+
+
+def encoded(vectors: Any) -> str:  # noqa: ANN401  numpy may be missing here
+    """Write a matrix of 32-bit floats as text."""
+    return base64.b64encode(vectors.tobytes()).decode("ascii")
+
+
+def decoded(text: str, dimension: int) -> Any:  # noqa: ANN401  likewise
+    """Read what `encoded` wrote; shape (rows, dimension)."""
+    numpy: Any = importlib.import_module("numpy")
+    return numpy.frombuffer(base64.b64decode(text), "float32").reshape(-1, dimension)

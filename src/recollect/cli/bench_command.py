@@ -1,0 +1,102 @@
+"""`recollect bench`: measure speed, size and memory on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.cli.command import command
+from recollect.cli.consoles import message_console, result_console
+from recollect.cli.json_output import print_json, write_json
+from recollect.cli.options import FileOutputOptions
+from recollect.cli.progress import running_note
+from recollect.config import read_settings
+
+if TYPE_CHECKING:
+    from recollect.bench.options import BenchOptions, PeerName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchSettings:
+    """How much is measured, with what, and where it is written."""
+
+    n: Annotated[int, typer.Option("--n", help="Memories in the largest store.")] = 100_000
+    scopes: Annotated[
+        list[int] | None,
+        typer.Option(help="Projects they are spread over; repeatable, 50 and 1 by default."),
+    ] = None
+    queries: Annotated[int, typer.Option(help="Warm searches of each store.")] = 200
+    k: Annotated[int, typer.Option("--k", "-k", help="Hits asked for.")] = 10
+    seed: Annotated[int, typer.Option(help="Decides every memory and question.")] = 7
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Model directory or /v1/embeddings URL; else RECOLLECT_EMBEDDER, "
+            "else the bundled model.",
+        ),
+    ] = None
+    embedded: Annotated[
+        int, typer.Option(help="Really embedded memories; more reuse their vectors with noise.")
+    ] = 100_000
+    peer_n: Annotated[int, typer.Option(help="Memories that each other product gets.")] = 10_000
+    cache: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where vectors and environments are kept between runs."),
+    ] = None
+    keep: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the stores in this directory.")
+    ] = None
+
+
+@command
+def bench(
+    asked: BenchSettings,
+    output: FileOutputOptions,
+    peers: Annotated[
+        bool,
+        typer.Option(
+            "--peers", help="Measure txtai, chromadb and mem0 too, in environments of their own."
+        ),
+    ] = False,
+) -> None:
+    """Measure writing, searching, size and memory beside a plain LanceDB loop.
+
+    The memories are generated; the same seed gives the same ones. A run with 100,000 takes
+    minutes to an hour, most of it embedding; later runs find their vectors in the cache.
+    """
+    from recollect.bench.options import PEERS
+    from recollect.bench.report import report_view
+    from recollect.bench.run import run_bench
+
+    options = _options(asked, peers=PEERS if peers else ())
+    with running_note("starting") as note:
+        report = run_bench(options, on_progress=note)
+    if output.json:
+        print_json(report)
+        return
+    result_console().print(report_view(report))
+    if output.json_file is not None:
+        write_json(report, output.json_file)
+        message_console().print(f"Written: {output.json_file}", style="dim")
+
+
+def _options(asked: BenchSettings, *, peers: tuple[PeerName, ...]) -> BenchOptions:
+    from recollect.bench.options import BenchOptions
+
+    return BenchOptions(
+        n=asked.n,
+        scopes=tuple(asked.scopes or (50, 1)),
+        queries=asked.queries,
+        k=asked.k,
+        seed=asked.seed,
+        embedder=asked.embedder or read_settings().embedder or "bundled",
+        embedded=asked.embedded,
+        peers=peers,
+        peer_n=asked.peer_n,
+        cache=asked.cache,
+        keep=asked.keep,
+    )

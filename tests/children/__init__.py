@@ -1,0 +1,1 @@
+"""Processes that tests start, and kill."""

@@ -1,0 +1,24 @@
+"""Forgets and purges, or repairs, one time after another, and reports when it is done."""
+
+import sys
+
+from process import report, wait_for_go
+
+from recollect import Memory
+from recollect.testing import HashEmbedder
+
+
+def main():
+    path, verb = sys.argv[1:]
+    with Memory(path, embedder=HashEmbedder()) as memory:
+        wait_for_go()
+        for number in range(15):
+            if verb == "purge":
+                memory.forget(f"{number}", purge=True)
+            else:
+                memory.forget(f"{number}")
+                memory.repair()
+    report(done=True)
+
+
+main()

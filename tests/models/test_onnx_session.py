@@ -1,0 +1,31 @@
+import pytest
+
+from recollect.errors import ModelError
+from recollect.models.onnx_session import OnnxSession, knows_vnni
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("processor : 0\nflags\t\t: fpu avx2 avx512_vnni\n", True),
+        ("processor : 0\nflags\t\t: fpu avx2 avx_vnni lm\n", True),
+        ("processor : 0\nflags\t\t: fpu avx2 avx512f\n", False),
+        ("processor : 0\nFeatures : fp asimd\n", False),
+        ("", False),
+    ],
+)
+def test_only_a_processor_that_names_vnni_is_known_to_have_it(tmp_path, content, expected):
+    path = tmp_path / "cpuinfo"
+    path.write_text(content)
+
+    assert knows_vnni(processors=path) is expected
+
+
+def test_a_system_that_does_not_describe_its_processor_is_not_known_to_have_it(tmp_path):
+    assert not knows_vnni(processors=tmp_path / "none")
+
+
+@pytest.mark.parametrize("model", [b"", b"not a graph", b"\x08\x09"])
+def test_bytes_that_are_no_graph_are_refused_with_the_remedy(model):
+    with pytest.raises(ModelError, match="upgrade onnxruntime"):
+        OnnxSession(model, name="broken")

@@ -1,0 +1,49 @@
+"""Records by key are read once and kept for a while."""
+
+import pytest
+
+from recollect.store.in_memory import InMemoryStore
+from recollect.store.record_cache import RecordCache
+from recollect.testing import CONTRACT_IDENTITY
+from recollect.testing.contract_rows import contract_record, contract_row
+
+
+class CountingStore(InMemoryStore):
+    """Notes which keys were read."""
+
+    def fetch(self, keys):
+        self.read.append(list(keys))
+        return super().fetch(keys)
+
+
+@pytest.fixture
+def store():
+    store = CountingStore(CONTRACT_IDENTITY)
+    store.read = []
+    store.append([contract_row(key) for key in (1, 2, 3)])
+    return store
+
+
+def test_a_record_is_read_from_the_store_once(store):
+    cache = RecordCache(store)
+    assert cache.fetch([1, 2]) == {1: contract_record(1), 2: contract_record(2)}
+    assert cache.fetch([2, 3]) == {2: contract_record(2), 3: contract_record(3)}
+    assert store.read == [[1, 2], [3]]
+
+
+def test_what_is_not_there_is_left_out_and_looked_for_again(store):
+    cache = RecordCache(store)
+    assert cache.fetch([9]) == {}
+    store.append([contract_row(9)])
+    assert list(cache.fetch([9])) == [9]
+
+
+def test_a_full_cache_lets_the_least_recently_used_go(store):
+    cache = RecordCache(store, size=2)
+    for key in (1, 2, 1, 3, 1, 2):
+        cache.fetch([key])
+    assert store.read == [[1], [2], [3], [2]]
+
+
+def test_more_records_than_the_cache_holds_come_all_the_same(store):
+    assert sorted(RecordCache(store, size=1).fetch([1, 2, 3])) == [1, 2, 3]

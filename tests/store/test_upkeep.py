@@ -1,0 +1,125 @@
+"""Upkeep of the Lance table: files merged, versions dropped, the index built; no row changed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recollect.filters.tree import And, Comparison, Field
+from recollect.store.lance import LanceStore
+from recollect.testing import CONTRACT_IDENTITY
+from recollect.testing.contract_rows import contract_record, contract_row
+
+EVERYTHING = And(())
+
+
+@pytest.fixture
+def store(tmp_path):
+    return LanceStore.open(str(tmp_path), CONTRACT_IDENTITY)
+
+
+def write_one_by_one(store, count):
+    for key in range(1, count + 1):
+        store.append([contract_row(key)])
+
+
+def test_without_upkeep_every_commit_is_a_file(store):
+    write_one_by_one(store, 5)
+    assert (store.health().fragments, store.health().small_fragments) == (5, 5)
+
+
+def test_repairing_merges_the_files_and_drops_the_versions(store):
+    write_one_by_one(store, 20)
+    store.delete([3])
+    store.repair()
+    health = store.health()
+    assert (health.fragments, health.memories) == (1, 19)
+    assert health.versions <= 2
+
+
+def test_a_few_commits_are_left_alone(store):
+    write_one_by_one(store, 3)
+    store.maintain()
+    assert store.health().fragments == 3
+
+
+def test_many_commits_are_merged(store):
+    write_one_by_one(store, 70)
+    store.maintain()
+    assert store.health().fragments < 10
+
+
+def test_the_size_on_disk_is_that_of_the_files(store, tmp_path):
+    write_one_by_one(store, 3)
+    assert store.health().bytes == sum(
+        path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()
+    )
+
+
+@pytest.fixture
+def indexed(store):
+    """1,500 vectors in two scopes, of which the first 1,200 are in the index."""
+    generator = np.random.default_rng(5)
+    vectors = generator.standard_normal((1_500, 32)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    rows = [_row(key, vectors[key - 1]) for key in range(1, 1_501)]
+    store.append(rows[:1_200])
+    store.nearest(EVERYTHING, vectors[0], limit=1)
+    assert store.index_is_due()
+    store.build_index()
+    store.append(rows[1_200:])
+    return store, vectors
+
+
+def _row(key, vector):
+    record = replace(contract_record(key), id=f"r{key}", user="even" if key % 2 == 0 else "odd")
+    return replace(contract_row(key, record), vectors=vector[None, :])
+
+
+def recall(store, vectors, where, keys):
+    """Share of the ten exactly nearest among the 300 that the index gives, over twenty queries."""
+    hits = 0
+    for query in vectors[::75]:
+        exact = keys[np.argsort(-(vectors[keys - 1] @ query))[:10]]
+        found = store.nearest(where, query, limit=300).keys
+        assert len(found) == 300
+        hits += len(np.intersect1d(found, exact))
+    return hits / 200
+
+
+def test_an_index_is_built_once_a_search_has_missed_it(indexed):
+    store, _ = indexed
+    assert store.health().vector_index_rows == 1_200
+    assert not store.index_is_due()
+
+
+def test_the_index_finds_nearly_all_of_the_nearest(indexed):
+    store, vectors = indexed
+    assert recall(store, vectors, EVERYTHING, np.arange(1, 1_501)) >= 0.95
+
+
+def test_the_index_finds_nearly_all_of_the_nearest_of_one_scope(indexed):
+    store, vectors = indexed
+    even = Comparison(Field("user"), "eq", "even")
+    assert recall(store, vectors, even, np.arange(2, 1_501, 2)) >= 0.95
+
+
+def test_what_was_appended_after_the_index_is_found_at_once(indexed):
+    store, vectors = indexed
+    assert store.nearest(EVERYTHING, vectors[1_400], limit=1).keys.tolist() == [1_401]
+
+
+def test_the_index_gives_the_exact_dot_product(indexed):
+    store, vectors = indexed
+    found = store.nearest(EVERYTHING, vectors[7], limit=5)
+    assert found.scores.tolist() == pytest.approx(
+        (vectors[found.keys - 1] @ vectors[7]).tolist(), abs=1e-5
+    )
+
+
+def test_a_purge_keeps_the_index(indexed):
+    store, vectors = indexed
+    store.delete([8])
+    store.purge()
+    assert store.health().vector_index_rows == 1_499
+    assert 8 not in store.nearest(EVERYTHING, vectors[7], limit=5).keys.tolist()

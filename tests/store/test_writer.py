@@ -1,0 +1,89 @@
+"""Writes run one after another, on one thread, and report back."""
+
+import threading
+
+import filelock
+import pytest
+
+from recollect.errors import StoreClosed, StoreError, StoreLocked
+from recollect.store import lock
+from recollect.store.in_memory import InMemoryStore
+from recollect.store.lock import LOCK_FILE, DirectoryLock
+from recollect.store.writer import Writer
+from recollect.testing import CONTRACT_IDENTITY
+
+
+@pytest.fixture
+def writer(tmp_path):
+    writer = Writer(InMemoryStore(CONTRACT_IDENTITY), DirectoryLock(tmp_path))
+    yield writer
+    writer.close()
+
+
+def test_a_write_gives_back_its_result(writer):
+    assert writer.submit(lambda: 7).result() == 7
+
+
+def test_writes_run_in_the_order_of_submission_on_one_thread(writer):
+    ran = []
+    futures = [
+        writer.submit(lambda number=number: ran.append((number, threading.get_ident())))
+        for number in range(50)
+    ]
+    for future in futures:
+        future.result()
+    assert [number for number, _ in ran] == list(range(50))
+    assert len({thread for _, thread in ran}) == 1
+
+
+def test_an_error_reaches_the_one_who_asked_and_stops_nobody_else(writer):
+    failed = writer.submit(lambda: [][0])
+    succeeded = writer.submit(lambda: "written")
+    with pytest.raises(IndexError):
+        failed.result()
+    assert succeeded.result() == "written"
+
+
+def test_closing_finishes_what_is_queued(tmp_path):
+    writer = Writer(InMemoryStore(CONTRACT_IDENTITY), DirectoryLock(tmp_path))
+    futures = [writer.submit(lambda: "written") for _ in range(20)]
+    writer.close()
+    assert [future.result(timeout=0) for future in futures] == ["written"] * 20
+
+
+def test_a_closed_writer_says_so(writer):
+    writer.close()
+    with pytest.raises(StoreClosed, match="Open it again"):
+        writer.submit(lambda: 7)
+
+
+def test_a_write_holds_the_lock_of_the_directory(writer, tmp_path):
+    def is_locked():
+        with pytest.raises(filelock.Timeout):
+            filelock.FileLock(tmp_path / LOCK_FILE).acquire(timeout=0)
+        return True
+
+    assert writer.submit(is_locked).result()
+
+
+def test_no_lock_is_held_between_writes(writer, tmp_path):
+    writer.submit(lambda: 7).result()
+    with filelock.FileLock(tmp_path / LOCK_FILE).acquire(timeout=10):
+        pass
+
+
+def test_a_lock_that_another_process_keeps_is_a_clear_error(writer, tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "LOCK_SECONDS", 0.1)
+    with (
+        filelock.FileLock(tmp_path / LOCK_FILE),
+        pytest.raises(StoreLocked, match=r"another process has been writing.*Wait for it"),
+    ):
+        writer.submit(lambda: 7).result()
+    assert writer.submit(lambda: 7).result() == 7
+
+
+def test_a_directory_that_is_gone_is_a_clear_error(tmp_path):
+    writer = Writer(InMemoryStore(CONTRACT_IDENTITY), DirectoryLock(tmp_path / "gone"))
+    with pytest.raises(StoreError, match=r"gone: cannot be written.*Check"):
+        writer.submit(lambda: 7).result()
+    writer.close()

@@ -1,0 +1,62 @@
+"""Two writing and four reading processes share one directory."""
+
+from collections import Counter
+
+import pytest
+
+from children.process import Child
+from recollect import Memory
+from recollect.testing import HashEmbedder
+
+
+def share_a_directory(path, seconds):
+    """Let two writers and four readers begin at once on a store that is not there yet."""
+    writers = [Child("writer.py", path, name, seconds) for name in ("w0", "w1")]
+    readers = [Child("reader.py", path, seconds) for _ in range(4)]
+    for child in (*writers, *readers):
+        child.go()
+    patience = seconds + 60
+    return [[child.finished(patience)[-1] for child in children] for children in (writers, readers)]
+
+
+def assert_nothing_lost_or_doubled(path, wrote):
+    rounds = [report["rounds"] for report in wrote]
+    with Memory(path, embedder=HashEmbedder()) as memory:
+        ids = Counter(entry.id for entry in memory.list(limit=10**6))
+        assert set(ids.values()) == {1}
+        assert [report["own"] for report in wrote] == [16 * number for number in rounds]
+        assert [report["single"] for report in wrote] == rounds
+        assert sum(report["shared"] for report in wrote) == 16 * max(rounds)
+        assert memory.count() == 16 * (sum(rounds) + max(rounds)) + sum(rounds)
+        assert len(memory.search("turn 3", k=1_000)) == min(1_000, memory.count())
+
+
+def check(path, seconds):
+    wrote, read = share_a_directory(path, seconds)
+    assert_nothing_lost_or_doubled(path, wrote)
+    assert all(report["rounds"] > 0 for report in read)
+
+
+def test_two_writers_and_four_readers_for_five_seconds(store_path):
+    check(store_path, 5)
+
+
+@pytest.mark.parametrize("verb", ["purge", "repair"])
+def test_readers_see_no_error_while_another_process_does_it(store_path, verb):
+    with Memory(store_path, embedder=HashEmbedder()) as memory:
+        memory.add_many({"text": f"row {number}", "id": f"{number}"} for number in range(1_000))
+        child = Child("purger.py", store_path, verb)
+        child.go()
+        while child.process.poll() is None:
+            assert len(memory.search("row", k=50)) == 50
+            assert len(memory.list(limit=500)) == 500
+            assert memory.count() >= 985
+            assert memory.get("999").text == "row 999"
+        assert child.finished(10) == [{"done": True}]
+        assert memory.count() == 985
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_two_writers_and_four_readers_for_a_minute(store_path):
+    check(store_path, 60)

@@ -4,7 +4,8 @@ import pytest
 
 pytest.register_assert_rewrite("recollect.testing.store_contract")
 
-from recollect import Memory  # noqa: E402  after the rewriting that it has to undergo
+from children.process import Child  # noqa: E402  after the rewriting
+from recollect import Memory  # noqa: E402  likewise
 from recollect.testing import HashEmbedder  # noqa: E402  likewise
 
 
@@ -31,3 +32,17 @@ def open_memory(store_path):
 def memory(open_memory):
     """A handle that is bound to nothing."""
     return open_memory()
+
+
+@pytest.fixture
+def start_child():
+    """Starts a script of `children/` in a process of its own, which does not outlive the test."""
+    children = []
+
+    def start(script, *arguments):
+        children.append(Child(script, *arguments))
+        return children[-1]
+
+    yield start
+    for child in children:
+        child.end()

@@ -4,15 +4,14 @@ from collections import Counter
 
 import pytest
 
-from children.process import Child
 from recollect import Memory
 from recollect.testing import HashEmbedder
 
 
-def share_a_directory(path, seconds):
+def share_a_directory(path, seconds, start_child):
     """Let two writers and four readers begin at once on a store that is not there yet."""
-    writers = [Child("writer.py", path, name, seconds) for name in ("w0", "w1")]
-    readers = [Child("reader.py", path, seconds) for _ in range(4)]
+    writers = [start_child("writer.py", path, name, seconds) for name in ("w0", "w1")]
+    readers = [start_child("reader.py", path, seconds) for _ in range(4)]
     for child in (*writers, *readers):
         child.go()
     patience = seconds + 60
@@ -31,21 +30,21 @@ def assert_nothing_lost_or_doubled(path, wrote):
         assert len(memory.search("turn 3", k=1_000)) == min(1_000, memory.count())
 
 
-def check(path, seconds):
-    wrote, read = share_a_directory(path, seconds)
+def check(path, seconds, start_child):
+    wrote, read = share_a_directory(path, seconds, start_child)
     assert_nothing_lost_or_doubled(path, wrote)
     assert all(report["rounds"] > 0 for report in read)
 
 
-def test_two_writers_and_four_readers_for_five_seconds(store_path):
-    check(store_path, 5)
+def test_two_writers_and_four_readers_for_five_seconds(start_child, store_path):
+    check(store_path, 5, start_child)
 
 
 @pytest.mark.parametrize("verb", ["purge", "repair"])
-def test_readers_see_no_error_while_another_process_does_it(store_path, verb):
+def test_readers_see_no_error_while_another_process_does_it(start_child, store_path, verb):
     with Memory(store_path, embedder=HashEmbedder()) as memory:
         memory.add_many({"text": f"row {number}", "id": f"{number}"} for number in range(1_000))
-        child = Child("purger.py", store_path, verb)
+        child = start_child("purger.py", store_path, verb)
         child.go()
         while child.process.poll() is None:
             assert len(memory.search("row", k=50)) == 50
@@ -58,5 +57,5 @@ def test_readers_see_no_error_while_another_process_does_it(store_path, verb):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_two_writers_and_four_readers_for_a_minute(store_path):
-    check(store_path, 60)
+def test_two_writers_and_four_readers_for_a_minute(start_child, store_path):
+    check(store_path, 60, start_child)

@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 
-from children.process import Child
 from recollect import Memory
 from recollect.testing import HashEmbedder
 
@@ -15,26 +14,24 @@ def ids_of(memory, session):
     return [entry.id for entry in memory.list(filter=f"session = '{session}'", limit=10**6)]
 
 
-def kill_an_import(path, child, chance):
-    """Let an import acknowledge something, kill it at a random moment, give what it reported."""
+def kill_an_import(child, chance):
+    """Kill an import, perhaps before it has acknowledged anything, and give what it reported."""
     child.go()
-    acknowledged = child.next_report()["added"]
-    for _ in range(chance.randrange(4)):
-        acknowledged = child.next_report()["added"]
+    reports = [child.next_report() for _ in range(chance.randrange(5))]
     time.sleep(chance.random() * 0.15)
-    return max([acknowledged, *(told["added"] for told in child.kill())])
+    return max([0, *(told["added"] for told in reports + child.kill())])
 
 
-def import_kills(path, kills, chance):
+def import_kills(path, kills, *, chance, start_child):
     acknowledged = {}
     # Started ahead, since starting Python takes longer than the import.
     waiting = []
     for number in range(kills):
         while len(waiting) < min(3, kills - number):
             session = f"s{number + len(waiting)}"
-            waiting.append((session, Child("importer.py", path, session)))
+            waiting.append((session, start_child("importer.py", path, session)))
         session, child = waiting.pop(0)
-        acknowledged[session] = kill_an_import(path, child, chance)
+        acknowledged[session] = kill_an_import(child, chance)
     return acknowledged
 
 
@@ -61,20 +58,21 @@ def assert_resuming_adds_nothing_twice(path, acknowledged):
             assert present >= added
 
 
-def check_kills(path, kills, seed):
-    acknowledged = import_kills(path, kills, random.Random(seed))
+def check_kills(path, kills, *, seed, start_child):
+    chance = random.Random(seed)
+    acknowledged = import_kills(path, kills, chance=chance, start_child=start_child)
     assert_acknowledged_once(path, acknowledged)
     assert_resuming_adds_nothing_twice(path, acknowledged)
 
 
-def test_an_import_killed_at_five_moments_loses_and_doubles_nothing(store_path):
-    check_kills(store_path, 5, seed=1)
+def test_an_import_killed_at_five_moments_loses_and_doubles_nothing(store_path, start_child):
+    check_kills(store_path, 5, seed=1, start_child=start_child)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_an_import_killed_at_fifty_moments_loses_and_doubles_nothing(store_path):
-    check_kills(store_path, 50, seed=2)
+def test_an_import_killed_at_fifty_moments_loses_and_doubles_nothing(store_path, start_child):
+    check_kills(store_path, 50, seed=2, start_child=start_child)
 
 
 POSSIBLE = {
@@ -99,9 +97,9 @@ def assert_every_change_is_whole(path, kill, reports):
         assert len(memory.search("afterwards", k=1_000)) == min(1_000, len(texts) + 1)
 
 
-def check_killed_changes(path, kills, seed):
+def check_killed_changes(path, kills, *, seed, start_child):
     chance = random.Random(seed)
-    children = [Child("changer.py", path, f"c{number}") for number in range(kills)]
+    children = [start_child("changer.py", path, f"c{number}") for number in range(kills)]
     for number, child in enumerate(children):
         child.go()
         reports = [child.next_report() for _ in range(chance.randrange(1, 30))]
@@ -109,18 +107,18 @@ def check_killed_changes(path, kills, seed):
         assert_every_change_is_whole(path, number, reports + child.kill())
 
 
-def test_changes_killed_in_the_middle_are_made_wholly_or_not_at_all(store_path):
-    check_killed_changes(store_path, 2, seed=3)
+def test_changes_killed_in_the_middle_are_made_wholly_or_not_at_all(store_path, start_child):
+    check_killed_changes(store_path, 2, seed=3, start_child=start_child)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_changes_killed_at_twenty_moments_are_made_wholly_or_not_at_all(store_path):
-    check_killed_changes(store_path, 20, seed=4)
+def test_changes_killed_at_twenty_moments_are_made_wholly_or_not_at_all(store_path, start_child):
+    check_killed_changes(store_path, 20, seed=4, start_child=start_child)
 
 
-def test_a_killed_writer_leaves_no_lock_behind(store_path):
-    child = Child("importer.py", store_path, "s")
+def test_a_killed_writer_leaves_no_lock_behind(store_path, start_child):
+    child = start_child("importer.py", store_path, "s")
     child.go()
     child.next_report()
     child.kill()

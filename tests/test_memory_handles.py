@@ -14,8 +14,16 @@ from recollect.errors import InvalidInput, StoreClosed, StoreError
 from recollect.testing import HashEmbedder
 
 
+@pytest.fixture
 def background_threads():
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("recollect")]
+    """Names of recollect's threads that were started since the test began."""
+    before = set(threading.enumerate())
+
+    def names():
+        started = (thread for thread in threading.enumerate() if thread not in before)
+        return [thread.name for thread in started if thread.name.startswith("recollect")]
+
+    return names
 
 
 def test_what_one_handle_writes_another_sees_at_once(open_memory):
@@ -25,7 +33,7 @@ def test_what_one_handle_writes_another_sees_at_once(open_memory):
     assert [hit.id for hit in second.search("kangaroo").hits] == ["1"]
 
 
-def test_many_handles_share_one_writer(open_memory):
+def test_many_handles_share_one_writer(open_memory, background_threads):
     handles = [open_memory(user=f"u{number}") for number in range(30)]
     for handle in handles:
         handle.add("hello")
@@ -33,7 +41,7 @@ def test_many_handles_share_one_writer(open_memory):
     assert [handle.count() for handle in handles] == [1] * 30
 
 
-def test_the_last_handle_that_closes_ends_the_background_work(open_memory):
+def test_the_last_handle_that_closes_ends_the_background_work(open_memory, background_threads):
     first, second = open_memory(), open_memory()
     first.add("hello")
     first.close()
@@ -42,12 +50,12 @@ def test_the_last_handle_that_closes_ends_the_background_work(open_memory):
     assert background_threads() == []
 
 
-def test_a_handle_that_only_reads_starts_no_background_work(memory):
+def test_a_handle_that_only_reads_starts_no_background_work(memory, background_threads):
     memory.search("hello")
     assert background_threads() == []
 
 
-def test_a_with_block_closes_its_handle(store_path):
+def test_a_with_block_closes_its_handle(store_path, background_threads):
     with Memory(store_path, embedder=HashEmbedder()) as memory:
         memory.add("hello")
     assert background_threads() == []
@@ -149,7 +157,9 @@ def test_missing_directories_are_made(tmp_path):
         assert memory.add("hello").added == 1
 
 
-def test_deleting_the_directory_of_an_idle_store_raises_nothing(open_memory, store_path):
+def test_deleting_the_directory_of_an_idle_store_raises_nothing(
+    open_memory, store_path, background_threads
+):
     memory = open_memory()
     memory.add("hello")
     memory.search("hello")

@@ -53,3 +53,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  any public name
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -38,6 +38,13 @@ class Child:
         assert (self.process.returncode, err.decode()) == (0, "")
         return [json.loads(line) for line in out.splitlines()]
 
+    def end(self):
+        """End it, whatever it is doing, and let go of its pipes."""
+        self.process.kill()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            pipe.close()
+        self.process.wait()
+
     def _rest(self):
         out, _ = self.process.communicate()
         return [json.loads(line) for line in out.splitlines() if line.endswith(b"}")]

@@ -25,6 +25,9 @@ def machine() -> dict[str, str | int | float]:
     memory = _field(Path("/proc/meminfo"), "MemTotal")
     if memory is not None:
         described["memory_gib"] = round(int(memory.split()[0]) / 2**20, 1)
+    if hasattr(os, "getloadavg"):
+        # What else ran when the measuring began; above zero, compare ratios rather than figures.
+        described["load"] = round(os.getloadavg()[0], 2)
     return described
 
 

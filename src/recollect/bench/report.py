@@ -1,12 +1,9 @@
-"""The report for people: tables of what was measured, and the conditions."""
+"""The report for people, as text in tables: what was measured, and the conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
+from dataclasses import dataclass, replace
 
 from recollect.bench.results import BenchReport, Latency, SizeReport, SystemReport, WriteSpeed
 
@@ -36,64 +33,75 @@ _ROWS: tuple[tuple[str, Callable[[SystemReport], str]], ...] = (
 )
 
 
-def report_view(report: BenchReport) -> Group:
-    """Show the conditions, the model, every size with its stages, the peers, what is missing."""
-    parts: list[Table | Text] = [_conditions(report)]
-    for size in report.sizes:
-        parts += [size_table(size), stage_table(size)]
+@dataclass(frozen=True, slots=True)
+class ReportTable:
+    """A table as text: the command line decides how it looks.
+
+    Attributes:
+        title: What was measured.
+        header: Of the columns; the first names the rows.
+        rows: As many cells each.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def report_tables(report: BenchReport) -> list[ReportTable]:
+    """Show every size with its stages, and the peers."""
+    tables = [table for size in report.sizes for table in (size_table(size), stage_table(size))]
     if report.peers is not None:
-        parts.append(size_table(report.peers))
-        parts.append(
-            Text("Peers get the vectors; writes with the model add the model's time to each.")
-        )
-    parts += [Text(f"{name} was left out: {why}") for name, why in report.skipped.items()]
-    return Group(*parts)
+        beside = size_table(report.peers)
+        title = f"{beside.title}; all get the vectors, and the model's time is added to each"
+        tables.append(replace(beside, title=title))
+    return tables
 
 
-def size_table(size: SizeReport) -> Table:
+def size_table(size: SizeReport) -> ReportTable:
     """Show all systems with the same memories, a column each, with the ratios to the first."""
     scopes = "one scope" if size.scopes == 1 else f"{size.scopes} scopes"
-    table = Table(title=f"{size.rows:,} memories in {scopes}", title_justify="left")
-    table.add_column("")
-    for system in size.systems:
-        table.add_column(Text(system.name), justify="right")
-    for label, shown in _ROWS:
-        cells = [shown(system) for system in size.systems]
-        if any(cell != _NOTHING for cell in cells):
-            table.add_row(label, *cells)
+    rows = [(label, *(shown(system) for system in size.systems)) for label, shown in _ROWS]
+    others = [_NOTHING] * (len(size.systems) - 1)
     for step, milliseconds in size.systems[0].start_up.items():
-        table.add_row(f"fresh process: {step}, ms", f"{milliseconds:.0f}")
-    table.add_section()
+        rows.append((f"fresh process: {step}, ms", f"{milliseconds:.0f}", *others))
     for measure in _measures(size.ratios):
         compared = [size.ratios[system.name].get(measure) for system in size.systems[1:]]
-        table.add_row(f"times better: {measure}", "1", *(_ratio(value) for value in compared))
-    return table
+        rows.append((f"times better: {measure}", "1", *(_ratio(value) for value in compared)))
+    return ReportTable(
+        title=f"{size.rows:,} memories in {scopes}",
+        header=("", *(system.name for system in size.systems)),
+        rows=tuple(row for row in rows if set(row[1:]) != {_NOTHING}),
+    )
 
 
-def stage_table(size: SizeReport) -> Table:
+def stage_table(size: SizeReport) -> ReportTable:
     """Show where the first system's warm searches spend their time."""
     first = size.systems[0]
-    table = Table(title=f"stages of {first.name}, ms", title_justify="left")
-    for header in ("stage", "p50", "p95"):
-        table.add_column(header, justify="left" if header == "stage" else "right")
-    for stage, latency in first.stages.items():
-        table.add_row(Text(stage), f"{latency.p50:.2f}", f"{latency.p95:.2f}")
-    return table
+    return ReportTable(
+        title=f"stages of {first.name}, {size.rows:,} memories",
+        header=("stage", "p50 ms", "p95 ms"),
+        rows=tuple(
+            (stage, f"{latency.p50:.2f}", f"{latency.p95:.2f}")
+            for stage, latency in first.stages.items()
+        ),
+    )
 
 
-def _conditions(report: BenchReport) -> Text:
+def conditions(report: BenchReport) -> list[str]:
+    """Say on what machine, with what versions and options, what the model alone does, in lines."""
     machine, model = report.machine, report.embedding
-    lines = [
+    return [
         f"{machine['processor']}, {machine['usable_cores']} cores usable, {machine['system']}, "
-        f"Python {machine['python']}",
+        f"Python {machine['python']}, load {machine.get('load', _NOTHING)} at the start",
         ", ".join(f"{name} {version}" for name, version in report.versions.items()),
         f"seed {report.options['seed']}, k {report.options['k']}, "
         f"{report.options['queries']} queries, {report.seconds:.0f} s",
         f"{model.embedder}: {model.texts_per_second:.0f} passages/s in batches of 256, a query "
         f"p50 {model.query.p50:.1f} ms, p95 {model.query.p95:.1f} ms, "
         f"peak memory {_mebibytes(model.peak_bytes)} MiB",
+        *(f"{name} was left out: {why}" for name, why in report.skipped.items()),
     ]
-    return Text("\n".join(lines))
 
 
 def _measures(ratios: Mapping[str, Mapping[str, float]]) -> Sequence[str]:

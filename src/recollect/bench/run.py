@@ -40,7 +40,7 @@ def run_bench(
         InvalidInput: The directory to keep is in use.
         BenchError: A measuring process failed.
     """
-    began = time.perf_counter()
+    began, described = time.perf_counter(), machine()
     with _workspace(options.keep) as workspace:
         setup = _setup(options, workspace)
         model = launch("model", setup)
@@ -50,7 +50,7 @@ def run_bench(
         model.end()
         sizes = _layouts(options, setup, launch, on_progress)
     return BenchReport(
-        machine=machine(),
+        machine=described,
         versions={**versions(), **peers.versions},
         options=_plain(options),
         embedding=embedding,

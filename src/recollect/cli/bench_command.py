@@ -78,10 +78,10 @@ def bench(
     if output.json:
         print_json(report)
         return
-    result_console().print(report_view(report))
     if output.json_file is not None:
         write_json(report, output.json_file)
         message_console().print(f"Written: {output.json_file}", style="dim")
+    result_console().print(report_view(report))
 
 
 def _options(asked: BenchSettings, *, peers: tuple[PeerName, ...]) -> BenchOptions:

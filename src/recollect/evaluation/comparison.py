@@ -66,7 +66,7 @@ def compare(first: ScoreTable, second: ScoreTable, *, seed: int = 0) -> Comparis
     keys = list(first.scores)
     tests = {
         name: paired_test(_column(first, keys, name), _column(second, keys, name), seed=seed)
-        for name in _common_measures(first, second)
+        for name in _shared_measures(first, second)
     }
     return Comparison(first.system, second.system, len(keys), tests)
 
@@ -109,7 +109,7 @@ def _score_table(report: Mapping[str, object]) -> ScoreTable:
     return ScoreTable(str(report["system"]), scores)
 
 
-def _common_measures(first: ScoreTable, second: ScoreTable) -> list[str]:
+def _shared_measures(first: ScoreTable, second: ScoreTable) -> list[str]:
     one, other = (next(iter(table.scores.values())) for table in (first, second))
     names = [name for name in one if name in other]
     if not names:

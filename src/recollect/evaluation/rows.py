@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from io import BufferedReader
@@ -126,15 +126,21 @@ def _cells(place: str, line: bytes) -> list[str]:
 
 
 def _numbered(path: Path) -> Iterator[tuple[str, bytes]]:
+    with _open(path) as stream:
+        for number, line in enumerate(_lines(stream, path.name), start=1):
+            if line.strip():
+                yield f"{path.name}:{number}", line.rstrip(b"\r\n")
+
+
+def _lines(stream: Iterable[bytes], name: str) -> Iterator[bytes]:
     number = 0
     try:
-        with _open(path) as stream:
-            for number, line in enumerate(stream, start=1):
-                if line.strip():
-                    yield f"{path.name}:{number}", line.rstrip(b"\r\n")
+        for line in stream:
+            number += 1
+            yield line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DatasetError(
-            f"{path.name}:{number + 1}: the compressed file breaks off or is damaged ({error}). "
+            f"{name}:{number + 1}: the compressed file breaks off or is damaged ({error}). "
             "Fetch the file again."
         ) from error
 

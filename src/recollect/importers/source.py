@@ -7,6 +7,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -95,12 +96,17 @@ def conversation_files(folder: Path) -> list[Path]:
 
 
 def _open_members(path: Path) -> Iterator[tuple[str, io.BufferedReader]]:
+    with _told_of_bad_archives(path), zipfile.ZipFile(path) as archive:
+        for member in _export_members(archive, path):
+            name = f"{path.name}/{member.filename}"
+            with archive.open(member) as stream:
+                yield name, io.BufferedReader(CheckedUtf8(stream, name))
+
+
+@contextmanager
+def _told_of_bad_archives(path: Path) -> Iterator[None]:
     try:
-        with zipfile.ZipFile(path) as archive:
-            for member in _export_members(archive, path):
-                name = f"{path.name}/{member.filename}"
-                with archive.open(member) as stream:
-                    yield name, io.BufferedReader(CheckedUtf8(stream, name))
+        yield
     except zipfile.BadZipFile as error:
         raise InvalidInput(
             "path", str(path), f"not a readable zip archive ({error})", "Download the export again."

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recollect.errors import InvalidInput, StoreError
+from recollect.errors import InvalidInput
 from recollect.filters.lance_sql import to_lance_sql
 from recollect.filters.tree import And, Field, Filter, In
 from recollect.store import lance_schema
+from recollect.store.allocator import bound_memory
+from recollect.store.lance_errors import read_anew, told
 from recollect.store.lance_index import VectorIndex
 from recollect.store.lance_rows import UNKNOWN, RowIds
 from recollect.store.lance_upkeep import STABLE_ROW_IDS, Upkeep
@@ -39,6 +40,7 @@ from recollect.types import MemoryRecord
 TABLE = "memories"
 
 Name = TypeVar("Name", int, str)
+Result = TypeVar("Result")
 _FIRST_WINDOW = "passage = 0"
 _SCAN_COLUMNS = [
     "key",
@@ -81,9 +83,10 @@ class LanceStore:
             InvalidInput: The path is a file.
             StoreError: It cannot be opened or made, or was not written by recollect.
         """
+        bound_memory()
         if _is_local(uri) and Path(uri).is_file():
             raise InvalidInput("path", uri, "is a file", "Give a directory, new or of recollect")
-        with _told("open", uri):
+        with told("open", uri):
             table = _table_at(lancedb.connect(uri), lance_schema.table_schema(identity))
         return cls(uri, table, lance_schema.read_identity(table.schema, where=uri))
 
@@ -94,7 +97,7 @@ class LanceStore:
 
     def version(self) -> int:
         """Give number of the newest Lance version, of whichever process."""
-        with _told("read", self._uri):
+        with told("read", self._uri):
             self._table.checkout_latest()
             return int(self._table.version)
 
@@ -104,7 +107,7 @@ class LanceStore:
 
     def append(self, memories: Sequence[StoredMemory]) -> None:
         """Write new rows in one Lance commit."""
-        with _told("write", self._uri):
+        with told("write", self._uri):
             self._table.add(lance_schema.to_table(memories, self._schema()))
         self._upkeep.note_commit(len(memories))
 
@@ -121,7 +124,7 @@ class LanceStore:
             ordered["fingerprint"][0].as_py(),
         )
         rows = lance_schema.to_table([past, successor], self._schema())
-        with _told("write", self._uri):
+        with told("write", self._uri):
             merge = self._table.merge_insert(["key", "passage"])
             merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
         self._upkeep.note_commit(2)
@@ -129,13 +132,13 @@ class LanceStore:
     def delete(self, keys: Sequence[int]) -> None:
         """Hide these memories."""
         for chunk in _chunks(list(keys)):
-            with _told("write", self._uri):
+            with told("write", self._uri):
                 self._table.delete(f"key IN ({_listed(chunk)})")
             self._upkeep.note_commit(0)
 
     def purge(self) -> None:
         """Rewrite the whole table without its deleted rows, and drop all older versions."""
-        with _told("purge", self._uri):
+        with told("purge", self._uri):
             self._upkeep.rewrite(self._schema(), TABLE)
         self._row_ids.clear()
         self._only_row_ids.clear()
@@ -203,8 +206,8 @@ class LanceStore:
 
     def count(self, where: Filter) -> int:
         """How many memories match."""
-        with _told("read", self._uri):
-            return int(self._table.count_rows(self._condition(where)))
+        condition = self._condition(where)
+        return int(self._read(lambda: self._table.count_rows(condition)))
 
     def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
         """Read the ranking columns."""
@@ -247,19 +250,18 @@ class LanceStore:
     def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> KeyedScores:
         """Find the rows with the largest dot product, by index or by a scan."""
         condition = None if where == And(()) else to_lance_sql(where)
-        with _told("read", self._uri):
-            table = self._vector_index.nearest(vector, condition, limit=limit)
+        table = self._read(lambda: self._vector_index.nearest(vector, condition, limit=limit))
         distances = np.asarray(table["_distance"].to_numpy(), np.float32)
         return KeyedScores(lance_schema.integers(table["key"], missing=0), 1 - distances)
 
     def maintain(self) -> None:
         """Do what upkeep is due."""
-        with _told("maintain", self._uri):
+        with told("maintain", self._uri):
             self._upkeep.run_if_due()
 
     def tidy(self) -> None:
         """Do what upkeep pays in a quiet moment."""
-        with _told("maintain", self._uri):
+        with told("maintain", self._uri):
             self._upkeep.run_if_it_pays()
 
     def index_is_due(self) -> bool:
@@ -268,18 +270,17 @@ class LanceStore:
 
     def build_index(self) -> None:
         """Build the vector index, if a large scope was searched without one."""
-        with _told("index", self._uri):
+        with told("index", self._uri):
             self._upkeep.build_index_if_due()
 
     def repair(self) -> None:
         """Do all upkeep now."""
-        with _told("repair", self._uri):
+        with told("repair", self._uri):
             self._upkeep.run_all()
 
     def health(self) -> StoreHealth:
         """Measure the state of the store."""
-        with _told("read", self._uri):
-            return self._upkeep.health()
+        return self._read(self._upkeep.health)
 
     def close(self) -> None:
         """Nothing to release: Lance holds no lock and no open transaction."""
@@ -300,8 +301,10 @@ class LanceStore:
             query = query.where(condition, prefilter=True)
         if columns is not None:
             query = query.select(columns)
-        with _told("read", self._uri):
-            return query.to_arrow()
+        return self._read(query.to_arrow)
+
+    def _read(self, read: Callable[[], Result]) -> Result:
+        return read_anew(self._uri, read, renew=self._table.checkout_latest)
 
     def _note_row_ids(self, scanned: pa.Table) -> None:
         keys = lance_schema.integers(scanned["key"], missing=0)
@@ -317,9 +320,8 @@ class LanceStore:
         if not 0 < len(known) <= _MOST_TAKEN:
             empty = np.empty((0, self._dimension), np.float32)
             return KeyedVectors(np.empty(0, np.int64), empty)
-        with _told("read", self._uri):
-            taken = self._table.take_row_ids(known.tolist()).select(["key", "vector"]).to_arrow()
-        found = self._keyed_vectors(taken)
+        take = self._table.take_row_ids(known.tolist()).select(["key", "vector"])
+        found = self._keyed_vectors(self._read(take.to_arrow))
         wanted = np.isin(found.keys, keys)
         return KeyedVectors(found.keys[wanted], found.vectors[wanted])
 
@@ -329,8 +331,8 @@ class LanceStore:
         known = rows[rows != UNKNOWN]
         if len(known) == 0:
             return {}
-        with _told("read", self._uri):
-            table = self._table.take_row_ids(known.tolist()).select(_RECORD_COLUMNS).to_arrow()
+        take = self._table.take_row_ids(known.tolist()).select(_RECORD_COLUMNS)
+        table = self._read(take.to_arrow)
         wanted = set(keys.tolist())
         return {key: record for key, record in _by_key(table).items() if key in wanted}
 
@@ -366,18 +368,3 @@ def _listed(keys: Sequence[int]) -> str:
 def _chunks(names: list[Name], size: int = _KEYS_A_QUERY) -> Iterator[list[Name]]:
     for start in range(0, len(names), size):
         yield names[start : start + size]
-
-
-@contextmanager
-def _told(verb: str, uri: str) -> Iterator[None]:
-    """Turn what LanceDB raises into an error that says what was being done, and where."""
-    try:
-        yield
-    except (OSError, RuntimeError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise StoreError(f"{uri}: cannot {verb} the store: {_first_line(error)}") from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -70,7 +70,11 @@ class WriterLease:
         if until and until[0] > now_utc():
             self._refuse(table)
         connection.drop_table(LEASE_TABLE)
-        connection.create_table(LEASE_TABLE, data=self._row())
+        try:
+            connection.create_table(LEASE_TABLE, data=self._row())
+        except ValueError:
+            # Another process took it over in the same moment.
+            self._refuse(connection.open_table(LEASE_TABLE))
 
     def _refuse(self, table: lancedb.table.Table) -> None:
         rows = table.to_arrow().to_pylist()

@@ -28,6 +28,8 @@ class RecordCache:
         """Give the records of these keys; one that is gone is left out."""
         with self._guard:
             found = {key: self._records[key] for key in keys if key in self._records}
+            for key in found:
+                self._records.move_to_end(key)
         missing = [key for key in keys if key not in found]
         if missing:
             read = self._store.fetch(missing)

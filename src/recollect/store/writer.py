@@ -16,6 +16,8 @@ from recollect.store.store import Store
 Result = TypeVar("Result")
 
 _log = logging.getLogger("recollect")
+# Without this, Python prints warnings of an application that configured no logging.
+_log.addHandler(logging.NullHandler())
 
 _QUIET_SECONDS = 1.0
 """After this long without a write, small files are merged."""

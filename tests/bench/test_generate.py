@@ -1,0 +1,126 @@
+from collections import Counter
+from datetime import UTC, datetime
+from importlib.resources import files
+
+import pytest
+from tokenizers import Tokenizer
+
+from recollect.bench.generate import TURNS, Corpus
+from recollect.bench.vectors import passage
+from recollect.models.model_record import TOKENIZER_FILE
+from recollect.models.onnx_embedder import BUNDLED
+
+LOCOMO_TOKENS = 38
+
+
+def texts(corpus, start, stop):
+    return [str(record["text"]) for record in corpus.records(start, stop)]
+
+
+def test_the_first_memory_of_a_seed_is_always_the_same():
+    (record,) = Corpus(seed=7, scopes=50).records(0, 1)
+    assert record == {
+        "id": "m00000000",
+        "text": (
+            "Our answer is to memorise the essay in Orstotor. Anna said the tutor is too strict "
+            "for us. It took me 4 hours to study the school."
+        ),
+        "at": datetime(2025, 1, 6, 8, 0, tzinfo=UTC),
+        "producer": "Elif",
+        "project": "project-00",
+        "session": "session-0",
+        "sequence": 0,
+        "pool": "shared_knowledge",
+        "metadata": {"channel": "meeting"},
+    }
+
+
+def test_two_generators_of_one_seed_agree():
+    assert list(Corpus(seed=3).records(0, 100)) == list(Corpus(seed=3).records(0, 100))
+
+
+def test_another_seed_gives_other_texts():
+    assert not set(texts(Corpus(seed=1), 0, 50)) & set(texts(Corpus(seed=2), 0, 50))
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 25), (24, 26), (37, 90), (99, 100)])
+def test_a_stretch_is_the_same_by_itself_as_within_the_whole(start, stop):
+    whole = list(Corpus().records(0, 100))
+    assert list(Corpus().records(start, stop)) == whole[start:stop]
+
+
+def test_the_number_of_scopes_changes_no_text():
+    assert texts(Corpus(scopes=1), 0, 200) == texts(Corpus(scopes=50), 0, 200)
+
+
+def test_sessions_are_dealt_to_the_projects_in_turn():
+    projects = [record["project"] for record in Corpus(scopes=3).records(0, 4 * TURNS)]
+    assert projects[::TURNS] == ["project-00", "project-01", "project-02", "project-00"]
+    assert len(set(projects[:TURNS])) == 1
+
+
+def test_memories_come_in_sessions_of_two_speakers_in_order_of_time():
+    session = list(Corpus().records(0, TURNS))
+    assert [record["sequence"] for record in session] == list(range(TURNS))
+    assert {record["session"] for record in session} == {"session-0"}
+    assert len({record["producer"] for record in session}) == 2
+    assert [record["at"] for record in session] == sorted(record["at"] for record in session)
+
+
+def test_several_pools_are_filled():
+    pools = Counter(record["pool"] for record in Corpus().records(0, 2_000))
+    assert set(pools) == {"agent_memory", "agent_tools", "agent_mistakes", "shared_knowledge"}
+    assert 0.75 < pools["agent_memory"] / 2_000 < 0.85
+
+
+def test_a_memory_has_as_many_tokens_as_a_turn_of_locomo_on_average():
+    path = files("recollect.models").joinpath("bundled", BUNDLED, TOKENIZER_FILE)
+    if not path.is_file():
+        pytest.skip(f"{path}: the bundled model is not there")
+    tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    passages = [passage(record) for record in Corpus().records(0, 5_000)]
+    lengths = sorted(len(each.ids) for each in tokenizer.encode_batch(passages))
+    assert abs(sum(lengths) / len(lengths) - LOCOMO_TOKENS) < 1
+    # LoCoMo's own 5th and 95th percentiles are 15 and 73.
+    assert 12 <= lengths[250] <= 18
+    assert 66 <= lengths[4_750] <= 80
+
+
+def test_almost_every_memory_is_unlike_every_other():
+    passages = [passage(record) for record in Corpus().records(0, 5_000)]
+    assert len(set(passages)) > 0.999 * len(passages)
+
+
+def test_few_words_are_frequent_and_most_are_rare():
+    words = Counter(
+        word.strip(".,?!").lower() for text in texts(Corpus(), 0, 5_000) for word in text.split()
+    )
+    counts = sorted(words.values(), reverse=True)
+    assert sum(counts[:50]) > 0.4 * sum(counts)
+    assert sum(count <= 5 for count in counts) > 0.15 * len(counts)
+
+
+def test_two_halves_of_a_session_share_more_words_than_two_sessions():
+    first, second, *others = (
+        {word.lower() for text in texts(Corpus(), start, start + 12) for word in text.split()}
+        for start in (0, 12, 25, 50, 75, 100, 125)
+    )
+    assert len(first & second) > max(len(first & other) for other in others)
+
+
+def test_questions_are_distinct_and_of_5_to_12_words():
+    queries = Corpus().queries(300, rows=1_000)
+    assert len({query.text for query in queries}) == 300
+    assert all(5 <= len(query.text.split()) <= 12 for query in queries)
+
+
+def test_questions_of_a_seed_are_always_the_same():
+    assert Corpus(seed=7).queries(50, rows=1_000) == Corpus(seed=7).queries(50, rows=1_000)
+
+
+def test_a_question_is_asked_in_a_scope_that_holds_memories():
+    projects = {record["project"] for record in Corpus(scopes=5).records(0, 3 * TURNS)}
+    asked = {query.project for query in Corpus(scopes=5).queries(100, rows=3 * TURNS)}
+    assert asked == projects == {"project-00", "project-01", "project-02"}

@@ -42,6 +42,12 @@ class DirectoryLock:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Wait for the lock, at most a minute."""
+        if not self._directory.is_dir():
+            # A lock would make the directory anew, behind the back of whoever removed it.
+            raise StoreError(
+                f"{self._directory}: cannot be written, since the directory is gone. "
+                "Check whether it was moved or deleted, and open the store anew."
+            )
         lock = filelock.FileLock(self._directory / LOCK_FILE)
         try:
             lock.acquire(timeout=LOCK_SECONDS)

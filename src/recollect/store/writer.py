@@ -111,7 +111,7 @@ class Writer:
             with self._lock.held():
                 upkeep()
         except StoreError as error:
-            _log.warning("maintenance is put off: %s", error)
+            _log.info("maintenance is put off: %s", error)
             return
         if self._store.index_is_due():
             self.build_index_soon()

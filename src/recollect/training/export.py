@@ -186,9 +186,11 @@ def main(
             calibration=read_calibration(calibration or []),
         )
     except RecollectError as error:
-        console.print(f"error: {error}", markup=False)
+        console.print(f"error: {error}", markup=False, soft_wrap=True)
         raise typer.Exit(2) from error
-    console.print(f"{target / RECORD_FILE}: {record.name}@{record.revision}", markup=False)
+    console.print(
+        f"{target / RECORD_FILE}: {record.name}@{record.revision}", markup=False, soft_wrap=True
+    )
 
 
 command = typer.Typer(add_completion=False)

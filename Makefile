@@ -2,10 +2,10 @@
 
 # The interpreter that .venv is made with; empty takes the first suitable one on PATH.
 PYTHON ?=
-# What `make test-all` installs as torch, and where its CPU build comes from. Where that index
-# cannot be reached, pip's own index is used.
+# What `make test-all` installs as torch, and the index that its CPU build comes from; empty takes
+# pip's own, which on Linux may give the CUDA build of several gigabytes.
 TORCH ?= torch==2.13.0
-TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+TORCH_INDEX ?=
 
 export PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK = 1

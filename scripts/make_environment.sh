@@ -3,7 +3,7 @@
 #   EXTRAS       comma-separated extras of pyproject.toml
 #   PYTHON       the interpreter to build on; empty takes the first suitable one on PATH
 #   TORCH        what to install as torch before the rest; empty for none
-#   TORCH_INDEX  where its CPU build comes from
+#   TORCH_INDEX  an index that has its CPU build; empty for pip's own
 set -eu
 
 suitable='import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'
@@ -39,7 +39,7 @@ fi
 
 if [ -n "${TORCH:-}" ]; then
     # Alone and without its dependencies, so that an index out of reach costs seconds.
-    install --no-deps --timeout 20 --retries 2 --extra-index-url "$TORCH_INDEX" "$TORCH"
+    install --no-deps --timeout 20 --retries 2 ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} "$TORCH"
 fi
 
 echo "Installing recollect and what its tests use into .venv"

@@ -219,7 +219,7 @@ class TestReadOnly:
 @pytest.mark.skipif(sys.platform != "linux", reason="mounts as Linux does")
 class TestFullDisk:
     def test_what_was_acknowledged_before_the_disk_was_full_is_intact(self, mounted):
-        target = mounted("size=3m")
+        target = mounted("size=2m")
         acknowledged = 0
         with Memory(target / "store", embedder=HashEmbedder()) as memory:
             with pytest.raises(StoreError, match=r"No space left.*(Check|Free)") as caught:
@@ -233,8 +233,8 @@ class TestFullDisk:
             assert len(memory.search("row", k=10)) == 10
 
     def test_writing_goes_on_once_there_is_space(self, mounted):
-        target = mounted("size=3m")
-        (target / "ballast").write_bytes(bytes(2_000_000))
+        target = mounted("size=2m")
+        (target / "ballast").write_bytes(bytes(1_200_000))
         with Memory(target / "store", embedder=HashEmbedder()) as memory:
             with pytest.raises(StoreError):
                 for number in range(1_000):

@@ -1,5 +1,6 @@
 """`add`: what is written, and when it is there already."""
 
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -157,6 +158,14 @@ def test_a_record_that_was_changed_since_is_not_added_again(memory):
     report = memory.add("hello", at="2026-05-08")
     assert (report.skipped, report.ids) == (1, (first,))
     assert [entry.text for entry in memory.list()] == ["changed"]
+
+
+def test_a_record_that_was_changed_and_then_expired_can_be_added_again(memory):
+    first = memory.add("hello", at="2026-05-08").ids[0]
+    memory.update(first, expires_at=datetime.now(UTC) + timedelta(milliseconds=150))
+    time.sleep(0.2)
+    assert memory.add("hello", at="2026-05-08").added == 1
+    assert memory.count() == 1
 
 
 def test_the_bound_scope_is_filled_in(open_memory):

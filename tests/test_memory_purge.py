@@ -3,6 +3,8 @@
 import base64
 import secrets
 import threading
+import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -98,6 +100,16 @@ def test_a_purge_reaches_files_of_before_and_after_a_merge(memory, store_path):
         memory.add(f"nothing special {number}")
     memory.repair()
     memory.forget("1", purge=True)
+    assert files_that_hold(store_path, mark) == []
+
+
+def test_what_has_expired_can_be_purged_by_its_id(memory, store_path):
+    mark = marker()
+    ends = datetime.now(UTC) + timedelta(milliseconds=150)
+    memory.add(mark, id="1", expires_at=ends)
+    time.sleep(0.2)
+    assert files_that_hold(store_path, mark) != []
+    assert memory.forget("1", purge=True) == 1
     assert files_that_hold(store_path, mark) == []
 
 

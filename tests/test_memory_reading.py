@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recollect.errors import FilterError, InvalidInput, MemoryNotFound
-from recollect.filters.tree import Comparison, Field
+from recollect.filters.tree import Comparison, Field, In, Not
 
 SOON = timedelta(milliseconds=150)
 
@@ -88,6 +88,28 @@ def test_an_empty_store_has_nothing_to_list(memory):
 def test_a_page_that_does_not_exist_is_a_clear_error(memory, arguments, field):
     with pytest.raises(InvalidInput, match=f"^{field}="):
         memory.list(**arguments)
+
+
+def test_a_filter_of_a_thousand_values_may_be_used_in_any_scope(open_memory):
+    memory = open_memory(project="p", user="alice")
+    memory.add_many({"text": f"row {n}", "id": f"{n}"} for n in range(1_010))
+    chosen = In(Field("id"), tuple(f"{n}" for n in range(1_000)))
+    assert len(memory.list(filter=chosen, limit=2_000)) == memory.count(filter=chosen) == 1_000
+    assert len(memory.search("row", filter=chosen, k=1_000)) == 1_000
+
+
+def test_a_filter_of_fifty_levels_may_be_used_in_any_scope(open_memory):
+    memory = open_memory(project="p", user="alice")
+    memory.add("fog")
+    tree = Comparison(Field("text"), "eq", "fog")
+    for _ in range(50):
+        tree = Not(tree)
+    assert memory.count(filter=tree) == len(memory.search("fog", filter=tree)) == 1
+
+
+def test_an_id_longer_than_any_that_can_be_stored_is_not_there(memory):
+    with pytest.raises((MemoryNotFound, InvalidInput), match=r"^id="):
+        memory.get("x" * 10_001)
 
 
 @pytest.mark.parametrize("condition", ["", "text", "text = ", "nosuch = 1", 5, "text = 'a' AND"])

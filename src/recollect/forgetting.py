@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recollect.engine import Engine
 from recollect.filters.tree import And, Comparison, Field, Filter
-from recollect.reading import get
+from recollect.reading import get_even_expired
 from recollect.scope import Scope
 from recollect.store.owner import owned_like
 from recollect.store.store import CURRENT
@@ -34,7 +34,7 @@ def hide_one(engine: Engine, scope: Scope, memory_id: str) -> int:
     Raises:
         MemoryNotFound: There is none with that id in the scope.
     """
-    record = get(engine, scope, memory_id)
+    record = get_even_expired(engine, scope, memory_id)
     named = And((owned_like(record), Comparison(Field("id"), "eq", memory_id)))
     if record.superseded_by is None:
         return hide(engine, scope, named)

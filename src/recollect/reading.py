@@ -65,7 +65,15 @@ def in_view(scope: Scope, narrower: Filter) -> Filter:
 
 def get(engine: Engine, scope: Scope, memory_id: str) -> MemoryRecord:
     """Read one memory by its id; history can be read by the ids of its versions."""
-    found = _with_id(engine, scope, memory_id)
+    return _only(scope, memory_id, _with_id(engine, scope, memory_id, _unexpired()))
+
+
+def get_even_expired(engine: Engine, scope: Scope, memory_id: str) -> MemoryRecord:
+    """Read one memory by its id, also when it is hidden because it has expired."""
+    return _only(scope, memory_id, _with_id(engine, scope, memory_id, EVERYTHING))
+
+
+def _only(scope: Scope, memory_id: str, found: list[MemoryRecord]) -> MemoryRecord:
     if not found:
         raise MemoryNotFound(memory_id)
     if len(found) > 1:
@@ -109,12 +117,12 @@ def history(engine: Engine, scope: Scope, memory_id: str) -> list[MemoryRecord]:
     return versions
 
 
-def _with_id(engine: Engine, scope: Scope, memory_id: str) -> list[MemoryRecord]:
+def _with_id(engine: Engine, scope: Scope, memory_id: str, narrower: Filter) -> list[MemoryRecord]:
     if not isinstance(memory_id, str) or not memory_id or not is_storable(memory_id):
         raise InvalidInput("id", memory_id, "an id is non-empty text", "Give the memory's id")
     engine.store.version()
     named = Comparison(Field("id"), "eq", memory_id)
-    where = And((scope.predicate(), _unexpired(), named))
+    where = And((scope.predicate(), named, narrower))
     return engine.store.select(where, order="newest")
 
 

@@ -16,11 +16,10 @@ from recollect.filters.metadata_encoding import encode_metadata
 from recollect.filters.storable_text import is_storable
 from recollect.moments import to_microseconds, to_utc
 from recollect.pools import DEFAULT_POOL
-from recollect.scope import SCOPE_FIELDS, Scope
+from recollect.scope import LONGEST_NAME, SCOPE_FIELDS, Scope
 from recollect.types import MEMORY_TYPES, MemoryRecord, Scalar
 
 LONGEST_TEXT = 1_000_000
-_LONGEST_NAME = 10_000
 _BEFORE_1970 = 1 << 46
 """Added to milliseconds since 1970, so that earlier moments sort first too."""
 _POOL_NAME = re.compile(r"[\w][\w.:-]{0,99}")
@@ -127,9 +126,9 @@ def _text(value: object) -> str:
 
 def _id(value: object) -> str:
     memory_id = _storable("id", value)
-    if not memory_id or len(memory_id) > _LONGEST_NAME:
+    if not memory_id or len(memory_id) > LONGEST_NAME:
         raise InvalidInput(
-            "id", memory_id, f"has {len(memory_id)} characters", f"Give 1 to {_LONGEST_NAME:,}"
+            "id", memory_id, f"has {len(memory_id)} characters", f"Give 1 to {LONGEST_NAME:,}"
         )
     return memory_id
 
@@ -138,7 +137,7 @@ def _name(values: Mapping[str, Any], name: str) -> str | None:
     if name not in values:
         return None
     value = _storable(name, values[name])
-    if not value.strip() or len(value) > _LONGEST_NAME:
+    if not value.strip() or len(value) > LONGEST_NAME:
         raise InvalidInput(name, value, "a scope field is non-empty text", "Leave it out to unbind")
     return value
 

@@ -10,6 +10,7 @@ from recollect.filters.storable_text import is_storable
 from recollect.filters.tree import And, Comparison, Field, Filter, In, Or, Value
 from recollect.pools import SHARED_POOLS
 
+LONGEST_NAME = 10_000
 SCOPE_FIELDS = ("org", "project", "agent", "user", "session")
 _PROJECT_FIELDS = ("org", "project")
 _OWNER_FIELDS = ("agent", "user", "session")
@@ -38,7 +39,7 @@ class Scope:
                 raise InvalidInput(
                     entry.name,
                     value,
-                    "a scope field is non-empty text without NUL",
+                    f"a scope field is text of 1 to {LONGEST_NAME:,} characters without NUL",
                     "Leave it out to unbind",
                 )
 
@@ -95,7 +96,12 @@ class Scope:
 
 
 def _is_name(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and is_storable(value)
+    return (
+        isinstance(value, str)
+        and bool(value.strip())
+        and len(value) <= LONGEST_NAME
+        and is_storable(value)
+    )
 
 
 def _named_values(tree: Filter) -> Iterator[tuple[str, tuple[Value, ...]]]:

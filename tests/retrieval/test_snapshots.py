@@ -55,8 +55,11 @@ def assert_same(held, fresh):
         assert getattr(held.columns, name).tolist() == getattr(fresh.columns, name).tolist()
     assert held.lexical.scores(QUERY)[0].tolist() == fresh.lexical.scores(QUERY)[0].tolist()
     assert held.neighbours.previous.tolist() == fresh.neighbours.previous.tolist()
+    nobody = np.array([], np.int64)
     direction = np.linspace(0, 1, 32).astype(np.float32)
-    found = [one.dense.nearest(direction, limit=99)[1].tolist() for one in (held, fresh)]
+    found = [
+        one.dense.scores(direction, nearest=99, also=nobody)[1].tolist() for one in (held, fresh)
+    ]
     assert found[0] == found[1]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from recollect.engine import Engine
 from recollect.memory import Memory
 from recollect.models.embedder import Embedder
-from recollect.retrieval.dense import best_by_owner
+from recollect.retrieval.dense import Wanted, best_by_owner
 from recollect.retrieval.stages.search_pools import SearchPools
 from recollect.scope import Scope
 from recollect.store.store import KeyedVectors
@@ -70,7 +70,10 @@ def _shares(
         wanted = min(cutoff, len(keys))
         threshold = np.partition(exact, -wanted)[-wanted] - _TIE
         depth = max(arm.depth, arm.depth_per_hit * cutoff)
-        rows, scores = snapshot.dense.scores(vector, nearest=depth, also=np.empty(0, np.int64))
+        nobody, everybody = np.empty(0, np.int64), np.ones(len(snapshot), np.bool_)
+        rows, scores = snapshot.dense.scores(
+            vector, Wanted(nearest=depth, also=nobody, visible=everybody)
+        )
         best = snapshot.columns.key[rows[np.argsort(-scores)[:wanted]]]
         reached = exact[np.searchsorted(keys, best)] >= threshold
         found[cutoff] = float(reached.sum()) / wanted

@@ -16,6 +16,8 @@ from recollect.memory import Memory
 from recollect.retrieval.snapshots import RESIDENT_ROWS
 
 _POLL_SECONDS = 0.05
+_QUIET_SECONDS = 1.5
+"""The writer tidies up after a second without a write; so long its beginning is waited for."""
 _ADD_FIELDS = ("id", "at", "producer", "session", "sequence", "pool", "importance", "metadata")
 _REST = "rest"
 """Name of the time that no stage of the trace accounts for: reading the hits."""
@@ -67,7 +69,9 @@ class RecollectWorker:
         return {"milliseconds": taken}
 
     def index(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Wait for the background index of a scope too large to be searched exactly."""
+        """Wait for the upkeep after the last write, and for the index of too large a scope."""
+        time.sleep(_QUIET_SECONDS)
+        self._settle()
         if payload["rows"] / self._corpus.scopes <= RESIDENT_ROWS:
             return {"seconds": None, "rows": None}
         started = time.perf_counter()

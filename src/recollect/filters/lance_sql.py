@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, cast
 
-from recollect.filters.check import check_filter
 from recollect.filters.fields import FIELD_KINDS
 from recollect.filters.metadata_encoding import BOOLEAN_PREFIX, NUMBER_PREFIX, TEXT_PREFIX
 from recollect.filters.tree import (
@@ -59,10 +58,10 @@ def to_lance_sql(tree: Filter) -> str:
         SQL that is true for exactly the memories for which `matches` is; for others it is false
         or null, so it may be joined to other conditions by AND, in parentheses, but not negated.
 
-    Raises:
-        FilterError: The filter breaks a rule of `check_filter`.
+    The tree must have passed `check_filter`, as what callers give has, or be made by us; only
+    so is every literal of a kind that its column can be compared with.
     """
-    return _holds(check_filter(tree)).text
+    return _holds(tree).text
 
 
 # Negation moves down to the conditions: Lance's reader takes few levels of NOT (…), and a
@@ -148,7 +147,7 @@ def _is_one_of(field: FieldReference, values: tuple[Value, ...]) -> _Sql:
 def _is_missing(field: FieldReference) -> _Sql:
     match field:
         case Field(name=name):
-            return _Sql(f"`{name}` IS NULL")
+            return _Sql(f"{_column(name)} IS NULL")
         case MetadataField(key=key):
             keys = [prefix + key for prefix in (TEXT_PREFIX, NUMBER_PREFIX, BOOLEAN_PREFIX)]
             return _all_of(
@@ -156,10 +155,17 @@ def _is_missing(field: FieldReference) -> _Sql:
             )
 
 
+def _column(name: str) -> str:
+    if name not in FIELD_KINDS:
+        # Trees that were not checked must not carry SQL in a name.
+        check_field(Field(name))
+    return f"`{name}`"
+
+
 def _operand(field: FieldReference, value: Value) -> str:
     match field:
         case Field(name=name):
-            return f"`{name}`"
+            return _column(name)
         case MetadataField(key=key):
             return _metadata_operand(key, value)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,24 +16,34 @@ from recollect.store.store import KeyedScores, KeyedVectors
 IntArray = NDArray[np.int64]
 ScoreArray = NDArray[np.float32]
 
+FEW_VISIBLE = 4000
+"""Up to so many rows that a filter leaves are scored exactly, by reading their vectors."""
 _UNSCORED = np.float32(-np.inf)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which rows a search wants scored.
+
+    Attributes:
+        nearest: At least so many of the best visible rows, if there are so many.
+        also: Rows that are wanted whatever their score.
+        visible: Which rows may be returned at all, shape (rows,).
+    """
+
+    nearest: int
+    also: IntArray
+    visible: NDArray[np.bool_]
 
 
 class DenseArm(Protocol):
     """Scores rows of one scope against a query vector."""
 
-    def scores(
-        self, vector: ScoreArray, *, nearest: int, also: IntArray
-    ) -> tuple[IntArray, ScoreArray]:
-        """Score the rows nearest to the vector, and some others.
-
-        Args:
-            vector: Of the query, shape (dimension,).
-            nearest: At least so many of the best rows, if there are so many.
-            also: Rows that are wanted whatever their score.
+    def scores(self, vector: ScoreArray, wanted: Wanted) -> tuple[IntArray, ScoreArray]:
+        """Score what is wanted against the query's vector of shape (dimension,).
 
         Returns:
-            Rows, ascending, and the exact score of each.
+            Rows, ascending, and the exact score of each; there may be more than was wanted.
         """
         ...
 
@@ -51,11 +62,9 @@ class ResidentVectors:
     owners: NDArray[np.int32]
     rows: int
 
-    def scores(
-        self, vector: ScoreArray, *, nearest: int, also: IntArray
-    ) -> tuple[IntArray, ScoreArray]:
+    def scores(self, vector: ScoreArray, wanted: Wanted) -> tuple[IntArray, ScoreArray]:
         """Score every row, which costs less than choosing some."""
-        del nearest, also
+        del wanted
         products = np.asarray(self.vectors @ vector, np.float32)
         if len(products) != self.rows:
             products = best_by_owner(products, self.owners, self.rows)
@@ -76,10 +85,15 @@ class IndexedVectors:
     search: Callable[[ScoreArray, int], KeyedScores]
     read: Callable[[IntArray], KeyedVectors]
 
-    def scores(
-        self, vector: ScoreArray, *, nearest: int, also: IntArray
-    ) -> tuple[IntArray, ScoreArray]:
-        """Search the index while the vectors of the other rows are read."""
+    def scores(self, vector: ScoreArray, wanted: Wanted) -> tuple[IntArray, ScoreArray]:
+        """Search the index while the vectors of the other rows are read; read a few visible."""
+        visible = np.flatnonzero(wanted.visible)
+        if len(visible) <= FEW_VISIBLE:
+            rows = np.union1d(visible, wanted.also)
+            return rows, self._exact(vector, rows)
+        # What a filter hides takes places among the nearest, so more of them are asked for.
+        nearest = math.ceil(wanted.nearest * len(self.keys) / len(visible))
+        also = wanted.also
         with ThreadPoolExecutor(max_workers=1) as beside:
             reading = beside.submit(self._exact, vector, also)
             found = self.search(vector, nearest)

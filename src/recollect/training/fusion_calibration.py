@@ -11,6 +11,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,11 @@ from numpy.typing import NDArray
 from recollect.errors import DatasetError
 from recollect.memory import Memory
 from recollect.models.embedder import Embedder
-from recollect.retrieval.calibration import Calibration
+from recollect.retrieval.calibration import LEAST_EVIDENCE, Calibration
 
 SQUAD_SENTENCES = "squad_sentences.jsonl.gz"
-QMSUM = "qmsum_train.jsonl.gz"
 _SCOPE_SENTENCES = 600
 _DEPTH = 50
-_LONGEST_SPAN = 6
 _NEWTON_STEPS = 50
 
 FloatArray = NDArray[np.float64]
@@ -47,39 +46,51 @@ class CalibrationFit:
     expected_calibration_error: float
 
 
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """Scored passages: fused score, evidence of the query, relevance (0 or 1); parallel."""
+
+    scores: FloatArray
+    evidence: FloatArray
+    relevant: FloatArray
+
+
 def fit_fusion_calibration(
     directory: Path, *, scopes: int = 8, embedder: Embedder | None = None
 ) -> CalibrationFit:
-    """Fit on SQuAD questions to sentences and QMSum questions to meeting turns.
+    """Fit on SQuAD questions to sentences.
 
     Args:
-        directory: Holds `squad_sentences.jsonl.gz` and `qmsum_train.jsonl.gz`.
-        scopes: How many scopes of each kind; every fourth is held out.
+        directory: Holds `squad_sentences.jsonl.gz`.
+        scopes: How many scopes of 600 sentences; every fourth is held out.
         embedder: None for the bundled one.
 
     Raises:
         DatasetError: A file is missing.
     """
-    sources = [_squad_scopes(directory / SQUAD_SENTENCES), _qmsum_scopes(directory / QMSUM)]
-    fitted: list[tuple[FloatArray, FloatArray]] = []
-    held_out: list[tuple[FloatArray, FloatArray]] = []
-    for source in sources:
-        for number in range(scopes):
-            passages, questions = next(source)
-            part = held_out if number % 4 == 3 else fitted
-            part.append(_observe(passages, questions, embedder))
-    scores, relevant = (np.concatenate(column) for column in zip(*fitted, strict=True))
-    calibration = fit_logistic(scores, relevant)
-    test_scores, test_relevant = (np.concatenate(column) for column in zip(*held_out, strict=True))
-    probabilities = calibration.probabilities(test_scores.astype(np.float32))
-    error = expected_calibration_error(probabilities.astype(np.float64), test_relevant)
-    return CalibrationFit(calibration, len(scores), error)
+    fitted: list[Observations] = []
+    held_out: list[Observations] = []
+    for number, (passages, questions) in enumerate(
+        islice(_squad_scopes(directory / SQUAD_SENTENCES), scopes)
+    ):
+        part = held_out if number % 4 == 3 else fitted
+        part.append(_observe(passages, questions, embedder))
+    known = _joined(fitted)
+    calibration = fit_logistic(known.scores, known.evidence, known.relevant)
+    tests = _joined(held_out)
+    probabilities = [
+        calibration.probabilities(np.array([score], np.float32), evidence=evidence)[0]
+        for score, evidence in zip(tests.scores, tests.evidence, strict=True)
+    ]
+    error = expected_calibration_error(np.array(probabilities, np.float64), tests.relevant)
+    return CalibrationFit(calibration, len(known.scores), error)
 
 
-def fit_logistic(scores: FloatArray, relevant: FloatArray) -> Calibration:
-    """Maximum likelihood of a logistic curve by Newton's method; shapes (observations,)."""
-    design = np.stack([scores, np.ones_like(scores)], axis=1)
-    weights = np.zeros(2)
+def fit_logistic(scores: FloatArray, evidence: FloatArray, relevant: FloatArray) -> Calibration:
+    """Maximum likelihood of the curve by Newton's method; shapes (observations,)."""
+    amount = np.log1p(np.maximum(evidence, LEAST_EVIDENCE))
+    design = np.stack([scores, scores * amount, amount, np.ones_like(scores)], axis=1)
+    weights = np.zeros(design.shape[1])
     for _ in range(_NEWTON_STEPS):
         probabilities = 1 / (1 + np.exp(-(design @ weights)))
         gradient = design.T @ (relevant - probabilities)
@@ -88,7 +99,8 @@ def fit_logistic(scores: FloatArray, relevant: FloatArray) -> Calibration:
         weights += step
         if float(np.abs(step).max()) < 1e-9:
             break
-    return Calibration(slope=float(weights[0]), intercept=float(weights[1]))
+    slope, steepening, weight, intercept = map(float, weights)
+    return Calibration(slope, steepening, weight, intercept)
 
 
 def expected_calibration_error(
@@ -108,18 +120,22 @@ def expected_calibration_error(
     return error
 
 
+def _joined(parts: list[Observations]) -> Observations:
+    columns = zip(*((part.scores, part.evidence, part.relevant) for part in parts), strict=True)
+    return Observations(*(np.concatenate(column) for column in columns))
+
+
 def _observe(
     passages: list[dict[str, Any]], questions: dict[str, set[str]], embedder: Embedder | None
-) -> tuple[FloatArray, FloatArray]:
-    scores: list[float] = []
-    relevant: list[float] = []
+) -> Observations:
+    rows: list[tuple[float, float, bool]] = []
     with tempfile.TemporaryDirectory() as place, Memory(place, embedder=embedder) as memory:
         memory.add_many(passages)
         for question, answers in questions.items():
             for hit in memory.search(question, k=_DEPTH):
-                scores.append(hit.scores["fused"])
-                relevant.append(float(hit.id in answers))
-    return np.array(scores), np.array(relevant)
+                scores = hit.scores
+                rows.append((scores["fused"], scores["lexical_bound"], hit.id in answers))
+    return Observations(*np.array(rows, np.float64).T)
 
 
 def _squad_scopes(path: Path) -> Iterator[tuple[list[dict[str, Any]], dict[str, set[str]]]]:
@@ -132,28 +148,6 @@ def _squad_scopes(path: Path) -> Iterator[tuple[list[dict[str, Any]], dict[str, 
         if len(sentences) == _SCOPE_SENTENCES:
             yield [{"id": name, "text": text} for text, name in sentences.items()], questions
             sentences, questions = {}, {}
-
-
-def _qmsum_scopes(path: Path) -> Iterator[tuple[list[dict[str, Any]], dict[str, set[str]]]]:
-    for row in _rows(path):
-        passages = [
-            {
-                "id": str(place),
-                "text": turn["text"],
-                "producer": turn["speaker"],
-                "session": row["id"],
-                "sequence": place,
-            }
-            for place, turn in enumerate(row["turns"])
-            if turn["text"].strip()
-        ]
-        answers = {entry["query"]: _turns(entry["spans"]) for entry in row["queries"]}
-        # A span of dozens of turns says where a topic was, not which turn answers.
-        yield passages, {q: turns for q, turns in answers.items() if len(turns) <= _LONGEST_SPAN}
-
-
-def _turns(spans: list[list[str]]) -> set[str]:
-    return {str(turn) for first, last in spans for turn in range(int(first), int(last) + 1)}
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:

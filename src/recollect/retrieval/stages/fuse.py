@@ -46,7 +46,8 @@ class Fuse:
         candidates = state.candidates
         cosine, lexical = candidates.scores["cosine"], candidates.scores["lexical"]
         total = weighted_sum(cosine, lexical, lexical_weight=self.lexical_weight)
-        probability = self.calibration.probabilities(total)
+        evidence = float(candidates.scores["lexical_bound"][0])
+        probability = self.calibration.probabilities(total, evidence=evidence)
         scores = {**candidates.scores, "fused": total, "probability": probability}
         fused = replace(candidates, scores=scores)
         if self.method == "weighted_sum":

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.retrieval.dense import Wanted
 from recollect.retrieval.snapshot import ScopeSnapshot
 from recollect.retrieval.state import Candidates, IntArray, ScoreArray, SearchState
 from recollect.retrieval.terms import query_terms
@@ -16,8 +17,8 @@ class SearchPools:
     """Runs both arms, dense and lexical, and takes the best of each from each pool.
 
     Every candidate gets both scores, whichever arm found it:
-    `cosine`, and `lexical`, its BM25 with its neighbours' share, divided by the most that the
-    query's terms could give in this scope.
+    `cosine`, and `lexical`, its `bm25` with its neighbours' share, divided by `lexical_bound`,
+    the most that the query's terms could give in this scope.
     """
 
     number = 4
@@ -38,35 +39,43 @@ class SearchPools:
         snapshot, request = state.snapshot, state.request
         depth = max(self.depth, self.depth_per_hit * request.k)
         vector = np.asarray(state.embedder.encode_query([state.text])[0], np.float32)
-        lexical, bm25 = _lexical_scores(snapshot, state.text)
-        holders = np.flatnonzero(lexical)
+        lexical = _lexical_scores(snapshot, state.text)
+        holders = np.flatnonzero(lexical.share)
         lexical_rows = _best_in_each_pool(
-            snapshot, holders, lexical[holders], visible=request.visible, depth=depth
+            snapshot, holders, lexical.share[holders], visible=request.visible, depth=depth
         )
-        found, cosine = snapshot.dense.scores(vector, nearest=depth, also=lexical_rows)
+        wanted = Wanted(nearest=depth, also=lexical_rows, visible=request.visible)
+        found, cosine = snapshot.dense.scores(vector, wanted)
         dense_rows = _best_in_each_pool(
             snapshot, found, cosine, visible=request.visible, depth=depth
         )
         rows = np.union1d(dense_rows, lexical_rows)
         if len(rows) < min(request.k, int(request.visible.sum())):
-            # An index may find too few under a narrow filter; then the newest fill up.
+            # An index may find too few; then the newest fill up.
             rows = np.union1d(rows, np.flatnonzero(request.visible)[-depth:])
-            found, cosine = snapshot.dense.scores(vector, nearest=depth, also=rows)
+            found, cosine = snapshot.dense.scores(vector, replace(wanted, also=rows))
         scores = {
             "cosine": cosine[np.searchsorted(found, rows)],
-            "bm25": bm25[rows],
-            "lexical": lexical[rows],
+            "bm25": lexical.bm25[rows],
+            "lexical": lexical.share[rows],
+            "lexical_bound": np.full(len(rows), lexical.bound, np.float32),
         }
         notes = {"dense_found": len(dense_rows), "lexical_found": len(lexical_rows)}
         candidates = Candidates(rows, scores["cosine"], scores).sorted()
         return replace(state, candidates=candidates, notes=notes)
 
 
-def _lexical_scores(snapshot: ScopeSnapshot, text: str) -> tuple[ScoreArray, ScoreArray]:
+@dataclass(frozen=True, slots=True)
+class _Lexical:
+    share: ScoreArray
+    bm25: ScoreArray
+    bound: float
+
+
+def _lexical_scores(snapshot: ScopeSnapshot, text: str) -> _Lexical:
     bm25, bound = snapshot.lexical.scores(query_terms(text))
-    if bound == 0:
-        return bm25, bm25
-    return snapshot.neighbours.spread(bm25) / np.float32(bound), bm25
+    share = snapshot.neighbours.spread(bm25) / np.float32(bound) if bound else bm25
+    return _Lexical(share, bm25, bound)
 
 
 def _best_in_each_pool(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, cast
 
+from recollect.filters.check import check_field
 from recollect.filters.fields import FIELD_KINDS
 from recollect.filters.metadata_encoding import BOOLEAN_PREFIX, NUMBER_PREFIX, TEXT_PREFIX
 from recollect.filters.tree import (

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -205,66 +206,44 @@ def test_two_stores_are_two_worlds(tmp_path):
         assert (first.count(), second.count()) == (1, 0)
 
 
+def in_threads(work, arguments):
+    """Run `work` on each argument, all at the same time, and give the results."""
+    with ThreadPoolExecutor(len(arguments)) as threads:
+        return list(threads.map(work, arguments))
+
+
 def test_threads_may_share_one_handle(memory):
     memory.add_many({"text": f"shared {n}", "id": f"s{n}"} for n in range(50))
-    failures = []
 
     def work(thread):
-        try:
-            for number in range(8):
-                name = f"{thread}-{number}"
-                assert memory.add(f"shared by {name}", id=name).added == 1
-                assert memory.get(name).text == f"shared by {name}"
-                assert len(memory.search("shared", k=20)) == 20
-                if number % 3 == 0:
-                    memory.update(name, text=f"changed {name}")
-                if number % 5 == 4:
-                    memory.forget(name)
-        except BaseException as error:  # noqa: BLE001  told to the main thread
-            failures.append(error)
+        for number in range(8):
+            name = f"{thread}-{number}"
+            assert memory.add(f"shared by {name}", id=name).added == 1
+            assert memory.get(name).text == f"shared by {name}"
+            assert len(memory.search("shared", k=20)) == 20
+            if number % 3 == 0:
+                memory.update(name, text=f"changed {name}")
+            if number % 5 == 4:
+                memory.forget(name)
 
-    threads = [threading.Thread(target=work, args=[number]) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    in_threads(work, range(4))
     assert memory.count() == 50 + 4 * 7
 
 
 def test_one_id_written_by_many_threads_is_one_memory(open_memory):
     handles = [open_memory() for _ in range(8)]
-    reports = []
-
-    def write(handle):
-        reports.append(handle.add("hello", id="1").added)
-
-    threads = [threading.Thread(target=write, args=[handle]) for handle in handles]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum(reports) == 1
+    reports = in_threads(lambda handle: handle.add("hello", id="1"), handles)
+    assert sum(report.added for report in reports) == 1
     assert handles[0].count() == 1
 
 
 def test_handles_may_be_opened_and_closed_by_threads_at_the_same_time(store_path):
-    failures = []
-
     def work(number):
-        try:
-            for turn in range(6):
-                with Memory(store_path, embedder=HashEmbedder()) as memory:
-                    memory.add("hello", id=f"{number}-{turn}")
-        except BaseException as error:  # noqa: BLE001  told to the main thread
-            failures.append(error)
+        for turn in range(6):
+            with Memory(store_path, embedder=HashEmbedder()) as memory:
+                memory.add("hello", id=f"{number}-{turn}")
 
-    threads = [threading.Thread(target=work, args=[number]) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    in_threads(work, range(4))
     with Memory(store_path, embedder=HashEmbedder()) as memory:
         assert memory.count() == 24
 

@@ -4,6 +4,7 @@ import base64
 import secrets
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -150,22 +151,17 @@ def test_another_scope_cannot_purge_it(memory, secret, open_memory, store_path):
 
 def test_searches_go_on_while_a_purge_runs(memory, open_memory):
     memory.add_many({"text": f"nothing special {n}", "id": f"{n}"} for n in range(600))
-    failures, done = [], threading.Event()
+    done = threading.Event()
 
     def search(handle):
-        try:
-            while not done.is_set():
-                assert len(handle.search("special", k=10)) == 10
-                assert len(handle.list(limit=10)) == 10
-        except BaseException as error:  # noqa: BLE001  told to the main thread
-            failures.append(error)
+        while not done.is_set():
+            assert len(handle.search("special", k=10)) == 10
+            assert len(handle.list(limit=10)) == 10
 
-    readers = [threading.Thread(target=search, args=[open_memory()]) for _ in range(2)]
-    for reader in readers:
-        reader.start()
-    for number in range(5):
-        memory.forget(f"{number}", purge=True)
-    done.set()
-    for reader in readers:
-        reader.join()
-    assert failures == []
+    with ThreadPoolExecutor(2) as readers:
+        searches = [readers.submit(search, open_memory()) for _ in range(2)]
+        for number in range(5):
+            memory.forget(f"{number}", purge=True)
+        done.set()
+        for search_of_a_reader in searches:
+            search_of_a_reader.result()

@@ -19,7 +19,7 @@ from recollect.cli.import_command import import_records
 from recollect.cli.option_groups import Function
 from recollect.cli.read_commands import get, history, list_memories
 from recollect.cli.search_command import search
-from recollect.cli.train_commands import export
+from recollect.cli.train_commands import calibration, export
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,7 @@ EVALUATIONS = (
 
 TRAINING = (
     Entry("export", export, "", "recollect train export --source all-MiniLM-L6-v2 --target model"),
+    Entry("calibration", calibration, "", "recollect train calibration --data training-data"),
 )
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich import box
+from rich.table import Table
 
 from recollect.cli.command import command
 from recollect.cli.consoles import message_console, result_console
@@ -17,6 +19,7 @@ from recollect.config import read_settings
 
 if TYPE_CHECKING:
     from recollect.bench.options import BenchOptions, PeerName
+    from recollect.bench.report import ReportTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,7 @@ def bench(
     minutes to an hour, most of it embedding; later runs find their vectors in the cache.
     """
     from recollect.bench.options import PEERS
-    from recollect.bench.report import report_view
+    from recollect.bench.report import conditions, report_tables
     from recollect.bench.run import run_bench
 
     options = _options(asked, peers=PEERS if peers else ())
@@ -81,7 +84,19 @@ def bench(
     if output.json_file is not None:
         write_json(report, output.json_file)
         message_console().print(f"Written: {output.json_file}", style="dim")
-    result_console().print(report_view(report))
+    for table in report_tables(report):
+        result_console().print(_drawn(table))
+    for line in conditions(report):
+        result_console().print(line, markup=False)
+
+
+def _drawn(content: ReportTable) -> Table:
+    table = Table(title=content.title, title_justify="left", box=box.SIMPLE_HEAD)
+    for place, name in enumerate(content.header):
+        table.add_column(name, justify="right" if place else "left")
+    for row in content.rows:
+        table.add_row(*row)
+    return table
 
 
 def _options(asked: BenchSettings, *, peers: tuple[PeerName, ...]) -> BenchOptions:

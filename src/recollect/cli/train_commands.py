@@ -27,6 +27,29 @@ class RecordOptions:
 
 
 @command
+def calibration(
+    data: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder with squad_sentences.jsonl.gz.")
+    ],
+    output: OutputOptions,
+) -> None:
+    """Fit the curve that turns a fused score into a probability, on training data."""
+    from recollect.training.fusion_calibration import fit_fusion_calibration
+
+    with running_note("searching"):
+        fit = fit_fusion_calibration(data)
+    if output.json:
+        print_json(fit)
+        return
+    console = result_console()
+    console.print(f"{fit.calibration}", markup=False, soft_wrap=True)
+    console.print(
+        f"fitted on {fit.observations:,} passages; expected calibration error on held-out "
+        f"questions {fit.expected_calibration_error:.4f}"
+    )
+
+
+@command
 def export(
     source: Annotated[
         Path, typer.Option(metavar="DIR", help="Directory of a sentence-transformers model.")

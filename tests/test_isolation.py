@@ -105,7 +105,7 @@ def found_by(memory, **arguments):
     return found[0]
 
 
-@settings(slowly, max_examples=20)
+@settings(slowly, max_examples=12)
 @given(records=worlds(), bound=st.lists(scopes, min_size=2, max_size=4), condition=filters)
 def test_no_read_returns_another_scopes_memory(directory, records, bound, condition):
     world = World(directory, records)
@@ -127,7 +127,7 @@ def test_no_read_returns_another_scopes_memory(directory, records, bound, condit
     world.everything.close()
 
 
-@settings(slowly, max_examples=15)
+@settings(slowly, max_examples=10)
 @given(records=worlds(), scope=scopes)
 def test_no_id_of_another_scope_can_be_used(directory, records, scope):
     world = World(directory, records)
@@ -174,7 +174,7 @@ def change(memory, verb, name, pool):
         pass  # not there, or used by several narrower scopes
 
 
-@settings(slowly, max_examples=20)
+@settings(slowly, max_examples=12)
 @given(records=worlds(ids=["x", "y"]), steps=changes)
 def test_no_write_touches_another_scopes_memory(directory, records, steps):
     world = World(directory, records)
@@ -188,7 +188,7 @@ def test_no_write_touches_another_scopes_memory(directory, records, steps):
     world.everything.close()
 
 
-@settings(slowly, max_examples=20)
+@settings(slowly, max_examples=12)
 @given(records=worlds(ids=["x", "y"]), steps=changes)
 def test_a_change_touches_one_memory_and_one_id_stays_one_memory(directory, records, steps):
     world = World(directory, records)
@@ -210,7 +210,7 @@ def test_a_change_touches_one_memory_and_one_id_stays_one_memory(directory, reco
     world.everything.close()
 
 
-@settings(slowly, max_examples=20)
+@settings(slowly, max_examples=12)
 @given(records=worlds(), more=worlds(), scope=scopes)
 def test_the_scores_of_a_scope_do_not_change_when_others_grow(directory, records, more, scope):
     world = World(directory, records)

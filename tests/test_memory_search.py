@@ -47,13 +47,22 @@ def test_a_hit_holds_the_whole_memory(facts):
 def test_a_hit_holds_a_probability_and_the_scores_behind_it(facts):
     hit = facts.search("dog").hits[0]
     assert 0 < hit.score == hit.scores["probability"] < 1
-    assert set(hit.scores) == {"cosine", "bm25", "lexical", "fused", "probability"}
+    assert {"cosine", "bm25", "lexical", "fused", "probability"} <= set(hit.scores)
 
 
 def test_a_result_can_be_counted_and_walked_through(facts):
     result = facts.search("dog", k=3)
     assert len(result) == 3
     assert [hit.id for hit in result] == ids(result)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_of_two_near_certain_matches_the_exact_one_comes_first(memory, preset):
+    words = [f"word{n}" for n in range(80)]
+    memory.add_many({"text": f"something else {n}", "at": "2026-05-01"} for n in range(200))
+    memory.add(" ".join([*words[:-1], "other"]), id="near", at="2026-05-01")
+    memory.add(" ".join(words), id="exact", at="2026-05-01")
+    assert ids(memory.search(" ".join(words), k=2, preset=preset)) == ["exact", "near"]
 
 
 def test_the_producer_is_part_of_what_is_searched(facts):

@@ -12,7 +12,7 @@ def main():
     path, verb = sys.argv[1:]
     with Memory(path, embedder=HashEmbedder()) as memory:
         wait_for_go()
-        for number in range(15):
+        for number in range(8):
             if verb == "purge":
                 memory.forget(f"{number}", purge=True)
             else:

@@ -1,20 +1,42 @@
-"""From a raw score to a probability."""
+"""From a fused score to a probability."""
+
+from math import exp
 
 import numpy as np
 import pytest
 
-from recollect.retrieval.calibration import Calibration
+from recollect.retrieval.calibration import FUSION_CALIBRATION, LEAST_EVIDENCE, Calibration
+
+CURVE = Calibration(slope=1.0, steepening=0.5, weight=-0.25, intercept=-1.0)
+TWO = exp(2) - 1
+"""The evidence whose logarithm counts 2: the curve is 1 / (1 + exp(-(2·s - 1.5)))."""
+
+
+def scores(*values):
+    return np.array(values, np.float32)
 
 
 def test_the_logistic_curve_is_that_of_its_formula():
-    probabilities = Calibration(slope=2.0, intercept=-1.0).probabilities(
-        np.array([0.5, 1.0, -3.0], np.float32)
-    )
-    assert probabilities.tolist() == pytest.approx([0.5, 0.731059, 0.000911], abs=1e-6)
+    probabilities = CURVE.probabilities(scores(0.75, 1.25, -2.0), evidence=TWO)
+    assert probabilities.tolist() == pytest.approx([0.5, 0.731059, 0.004070], abs=1e-6)
 
 
 def test_a_score_without_limits_gives_a_probability_without_a_warning():
-    probabilities = Calibration(slope=6.0, intercept=-7.0).probabilities(
-        np.array([-np.inf, -1e4, 1e4], np.float32)
-    )
+    probabilities = CURVE.probabilities(scores(-np.inf, -1e4, 1e4), evidence=TWO)
     assert probabilities.tolist() == [0.0, 0.0, 1.0]
+
+
+def test_a_query_that_could_tell_nothing_counts_as_one_of_the_least_evidence():
+    nothing, least = (
+        CURVE.probabilities(scores(0.5), evidence=evidence) for evidence in (0.0, LEAST_EVIDENCE)
+    )
+    assert nothing.tolist() == least.tolist()
+
+
+@pytest.mark.parametrize("evidence", [0.0, 6.0, 30.0, 1_000.0])
+def test_the_fitted_curve_grows_with_the_score(evidence):
+    probabilities = FUSION_CALIBRATION.probabilities(
+        np.linspace(-1, 2, 50, dtype=np.float32), evidence=evidence
+    )
+    assert np.all(np.diff(probabilities) >= 0)
+    assert probabilities[-1] > probabilities[0]

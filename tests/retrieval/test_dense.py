@@ -3,60 +3,78 @@
 import numpy as np
 import pytest
 
-from recollect.retrieval.dense import IndexedVectors, ResidentVectors
+from recollect.retrieval import dense
+from recollect.retrieval.dense import IndexedVectors, ResidentVectors, Wanted
 from recollect.store.store import KeyedScores, KeyedVectors
 
 WINDOWS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
 EAST = np.array([1, 0], np.float32)
 
 
-NOBODY = np.array([], np.int64)
+def wanted(*also, visible):
+    return Wanted(nearest=3, also=np.array(also, np.int64), visible=np.array(visible, bool))
 
 
 def test_resident_vectors_score_every_row():
     arm = ResidentVectors(WINDOWS, np.array([0, 1, 2], np.int32), 3)
-    rows, scores = arm.scores(EAST, nearest=1, also=NOBODY)
+    rows, scores = arm.scores(EAST, wanted(visible=[1, 0, 1]))
     assert rows.tolist() == [0, 1, 2]
     assert scores.tolist() == pytest.approx([1.0, 0.0, 0.6])
 
 
 def test_a_row_with_several_windows_counts_by_its_best():
     arm = ResidentVectors(WINDOWS, np.array([0, 1, 1], np.int32), 2)
-    assert arm.scores(EAST, nearest=9, also=NOBODY)[1].tolist() == pytest.approx([1.0, 0.6])
+    assert arm.scores(EAST, wanted(visible=[1, 1]))[1].tolist() == pytest.approx([1.0, 0.6])
 
 
-def indexed(*, keys, found):
+def indexed(*, keys, found=()):
     """An arm over a store that finds these keys, and holds the windows of keys 10, 20 and 20."""
     scores = np.array([score for _, score in found], np.float32)
     held = KeyedScores(np.array([key for key, _ in found], np.int64), scores)
     owners = np.array([10, 20, 20], np.int64)
 
-    def read(wanted):
-        present = np.isin(owners, wanted)
+    def read(keys):
+        present = np.isin(owners, keys)
         return KeyedVectors(owners[present], WINDOWS[present])
 
     return IndexedVectors(np.array(keys, np.int64), lambda *_: held, read)
 
 
-def test_indexed_vectors_give_the_rows_that_the_index_found_by_their_best_window():
-    arm = indexed(keys=[10, 20, 30], found=[(20, 0.9), (10, 0.4), (20, 0.2)])
-    rows, scores = arm.scores(EAST, nearest=3, also=NOBODY)
+def test_indexed_vectors_read_a_few_visible_rows_and_score_them_exactly():
+    arm = indexed(keys=[5, 10, 20])
+    rows, scores = arm.scores(EAST, wanted(visible=[0, 1, 1]))
+    assert rows.tolist() == [1, 2]
+    assert scores.tolist() == pytest.approx([1.0, 0.6])
+
+
+def test_what_is_wanted_besides_is_read_too():
+    arm = indexed(keys=[10, 20])
+    rows, scores = arm.scores(EAST, wanted(1, visible=[1, 0]))
     assert rows.tolist() == [0, 1]
-    assert scores.tolist() == pytest.approx([0.4, 0.9])
+    assert scores.tolist() == pytest.approx([1.0, 0.6])
 
 
-def test_indexed_vectors_leave_out_what_is_not_in_view():
-    arm = indexed(keys=[10], found=[(99, 0.9), (10, 0.4)])
-    assert arm.scores(EAST, nearest=3, also=NOBODY)[0].tolist() == [0]
+class TestManyVisibleRows:
+    @pytest.fixture(autouse=True)
+    def _none_is_few(self, monkeypatch):
+        monkeypatch.setattr(dense, "FEW_VISIBLE", 0)
 
+    def test_the_rows_that_the_index_found_come_by_their_best_window(self):
+        arm = indexed(keys=[10, 20, 30], found=[(20, 0.9), (10, 0.4), (20, 0.2)])
+        rows, scores = arm.scores(EAST, wanted(visible=[1, 1, 1]))
+        assert rows.tolist() == [0, 1]
+        assert scores.tolist() == pytest.approx([0.4, 0.9])
 
-def test_indexed_vectors_score_other_wanted_rows_exactly():
-    arm = indexed(keys=[10, 20, 30], found=[(30, 0.1)])
-    rows, scores = arm.scores(EAST, nearest=1, also=np.array([1, 0]))
-    assert rows.tolist() == [0, 1, 2]
-    assert scores.tolist() == pytest.approx([1.0, 0.6, 0.1])
+    def test_what_is_not_in_view_is_left_out(self):
+        arm = indexed(keys=[10], found=[(99, 0.9), (10, 0.4)])
+        assert arm.scores(EAST, wanted(visible=[1]))[0].tolist() == [0]
 
+    def test_other_wanted_rows_are_scored_exactly(self):
+        arm = indexed(keys=[10, 20, 30], found=[(30, 0.1)])
+        rows, scores = arm.scores(EAST, wanted(1, 0, visible=[1, 1, 1]))
+        assert rows.tolist() == [0, 1, 2]
+        assert scores.tolist() == pytest.approx([1.0, 0.6, 0.1])
 
-def test_a_row_that_is_found_and_wanted_comes_once():
-    arm = indexed(keys=[10, 20], found=[(10, 1.0)])
-    assert arm.scores(EAST, nearest=1, also=np.array([0]))[0].tolist() == [0]
+    def test_a_row_that_is_found_and_wanted_comes_once(self):
+        arm = indexed(keys=[10, 20], found=[(10, 1.0)])
+        assert arm.scores(EAST, wanted(0, visible=[1, 1]))[0].tolist() == [0]

@@ -89,7 +89,7 @@ def test_both_arms_score_every_candidate():
     state = state_of(contract_record(1), contract_record(2), query="memory 2")
     found = SearchPools().run(state).candidates
     assert sorted(found.rows.tolist()) == [0, 1]
-    assert set(found.scores) == {"cosine", "bm25", "lexical"}
+    assert {"cosine", "bm25", "lexical"} <= set(found.scores)
 
 
 def test_a_full_lexical_match_has_nearly_the_whole_share():

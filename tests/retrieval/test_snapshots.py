@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.filters.tree import And, Comparison, Field
+from recollect.retrieval.dense import Wanted
 from recollect.retrieval.snapshots import Snapshots
 from recollect.store.in_memory import InMemoryStore
 from recollect.store.store import ScopeColumns
@@ -55,11 +56,10 @@ def assert_same(held, fresh):
         assert getattr(held.columns, name).tolist() == getattr(fresh.columns, name).tolist()
     assert held.lexical.scores(QUERY)[0].tolist() == fresh.lexical.scores(QUERY)[0].tolist()
     assert held.neighbours.previous.tolist() == fresh.neighbours.previous.tolist()
-    nobody = np.array([], np.int64)
     direction = np.linspace(0, 1, 32).astype(np.float32)
-    found = [
-        one.dense.scores(direction, nearest=99, also=nobody)[1].tolist() for one in (held, fresh)
-    ]
+    every = np.ones(len(held), bool)
+    wanted = Wanted(nearest=99, also=np.array([], np.int64), visible=every)
+    found = [one.dense.scores(direction, wanted)[1].tolist() for one in (held, fresh)]
     assert found[0] == found[1]
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recollect.models.embedder import EmbedderIdentity, FloatMatrix
 
@@ -45,6 +47,11 @@ class HashEmbedder:
     def _vector(self, text: str) -> FloatMatrix:
         total = np.zeros(self._identity.dimension)
         for word in re.findall(r"\w+", text.lower()):
-            total += np.random.default_rng(crc32(word.encode())).standard_normal(len(total))
+            total += _word_vector(word, len(total))
         length = float(np.linalg.norm(total))
         return np.asarray(total / length if length else np.eye(len(total))[0], np.float32)
+
+
+@lru_cache(maxsize=50_000)
+def _word_vector(word: str, dimension: int) -> NDArray[np.float64]:
+    return np.random.default_rng(crc32(word.encode())).standard_normal(dimension)

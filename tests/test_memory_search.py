@@ -193,7 +193,8 @@ def test_a_long_text_is_found_by_its_last_window(memory):
     memory.add_many({"text": f"a note about topic {n}"} for n in range(30))
     hit = memory.search(ending, k=1).hits[0]
     assert hit.id == "long"
-    assert hit.scores["cosine"] > 0.99
+    # A window after the first counts .05 less than its cosine.
+    assert hit.scores["cosine"] > 0.94
 
 
 def test_a_memory_scores_by_its_best_window_alone(memory):

@@ -88,7 +88,8 @@ def test_every_field_is_kept(recollect):
         ),
         (
             ("x", "--project", " "),
-            "project=' ': a scope field is non-empty text without NUL. Leave it out to unbind",
+            "project=' ': a scope field is text of 1 to 10,000 characters without NUL. "
+            "Leave it out to unbind",
         ),
     ],
 )

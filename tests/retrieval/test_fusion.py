@@ -10,8 +10,8 @@ def scores(*values):
     return np.array(values, np.float32)
 
 
-def test_the_weighted_sum_adds_one_and_a_half_times_the_lexical_share():
-    fused = weighted_sum(scores(0.5, -0.25), scores(0.2, 1.0))
+def test_the_weighted_sum_adds_the_weighted_lexical_share():
+    fused = weighted_sum(scores(0.5, -0.25), scores(0.2, 1.0), lexical_weight=1.5)
     assert fused.tolist() == pytest.approx([0.8, 1.25])
 
 

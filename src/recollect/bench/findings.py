@@ -78,4 +78,6 @@ class Findings:
             bytes=self.bytes,
             peak_bytes=self.peaks,
             start_up=self.start_up,
+            fragments=self.index.get("fragments"),
+            versions=self.index.get("versions"),
         )

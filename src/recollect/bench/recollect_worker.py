@@ -16,6 +16,7 @@ from recollect.memory import Memory
 from recollect.retrieval.snapshots import RESIDENT_ROWS
 
 _POLL_SECONDS = 0.05
+_IDLE_SECONDS = 0.01
 _QUIET_SECONDS = 1.5
 """The writer tidies up after a second without a write; so long its beginning is waited for."""
 _ADD_FIELDS = ("id", "at", "producer", "session", "sequence", "pool", "importance", "metadata")
@@ -73,13 +74,14 @@ class RecollectWorker:
         time.sleep(_QUIET_SECONDS)
         self._settle()
         if payload["rows"] / self._corpus.scopes <= RESIDENT_ROWS:
-            return {"seconds": None, "rows": None}
+            return {"seconds": None, "rows": None, **self._pieces()}
         started = time.perf_counter()
         # The first search without a sufficient index asks for one.
         self._handle(self._corpus.project(0)).search("anything at all")
         self._await_index()
         seconds = time.perf_counter() - started
-        return {"seconds": seconds, "rows": self._handle(None).health().vector_index_rows}
+        covered = self._handle(None).health().vector_index_rows
+        return {"seconds": seconds, "rows": covered, **self._pieces()}
 
     def load_model(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Load the model, so that the next search does not."""
@@ -127,8 +129,13 @@ class RecollectWorker:
             "index_seconds": time.perf_counter() - settled,
         }
 
+    def _pieces(self) -> dict[str, int]:
+        health = self._handle(None).health()
+        return {"fragments": health.fragments, "versions": health.versions}
+
     def _settle(self) -> None:
-        # The writer does its upkeep before it takes the next job.
+        # An idle writer begins its upkeep at once, and takes no other job before it has ended.
+        time.sleep(_IDLE_SECONDS)
         self._engine().writer.submit(lambda: None).result()
 
     def _await_index(self) -> None:

@@ -26,6 +26,8 @@ _ROWS: tuple[tuple[str, Callable[[SystemReport], str]], ...] = (
     ("one add p95, ms", lambda system: _latency(system.add, "p95")),
     ("last index, s", lambda system: _seconds(system.index_seconds)),
     ("indexed rows", lambda system: _or_nothing(system.index_rows)),
+    ("data files", lambda system: _or_nothing(system.fragments)),
+    ("versions kept", lambda system: _or_nothing(system.versions)),
     ("on disk, MiB", lambda system: _mebibytes(system.bytes)),
     ("peak memory, fill, MiB", lambda system: _mebibytes(system.peak_bytes.get("fill"))),
     ("peak memory, search, MiB", lambda system: _mebibytes(system.peak_bytes.get("search"))),

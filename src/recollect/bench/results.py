@@ -60,6 +60,7 @@ class SystemReport:
         bytes: On disk.
         peak_bytes: Most memory of the process, by phase; empty where it cannot be read.
         start_up: Milliseconds of a fresh process, by step; the median.
+        fragments, versions: Data files and versions kept when searches begin, where known.
     """
 
     name: str
@@ -76,6 +77,8 @@ class SystemReport:
     bytes: int
     peak_bytes: Mapping[str, int]
     start_up: Mapping[str, float]
+    fragments: int | None = None
+    versions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from recollect.store.store import KeyedScores, KeyedVectors
 IntArray = NDArray[np.int64]
 ScoreArray = NDArray[np.float32]
 
+LATER_WINDOW_MARGIN = np.float32(0.05)
 FEW_VISIBLE = 4000
 """Up to so many rows that a filter leaves are scored exactly, by reading their vectors."""
 _UNSCORED = np.float32(-np.inf)
@@ -67,7 +68,7 @@ class ResidentVectors:
         del wanted
         products = np.asarray(self.vectors @ vector, np.float32)
         if len(products) != self.rows:
-            products = best_by_owner(products, self.owners, self.rows)
+            products = best_window(products, self.owners, self.rows)
         return np.arange(self.rows, dtype=np.int64), products
 
 
@@ -118,6 +119,16 @@ class IndexedVectors:
             return np.full(len(keys), -1, np.int64)
         places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[places] == keys, places, -1)
+
+
+def best_window(scores: ScoreArray, owners: NDArray[np.integer], rows: int) -> ScoreArray:
+    """Score each row by its best window, shape (rows,); `owners` ascending, windows in order.
+
+    A later window must beat the first by `LATER_WINDOW_MARGIN`: the more windows a memory has,
+    the more often one of them is near by chance.
+    """
+    later = np.append(False, owners[1:] == owners[:-1])
+    return best_by_owner(scores - LATER_WINDOW_MARGIN * later, owners, rows)
 
 
 def best_by_owner(scores: ScoreArray, owners: NDArray[np.integer], rows: int) -> ScoreArray:

@@ -7,13 +7,14 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float32]
 
-LEXICAL_WEIGHT = 1.5
-"""How much a full lexical match counts against a cosine of 1 (measured: docs/LOG.md)."""
+LEXICAL_WEIGHT = (1.5, 1.0)
+"""How much a full lexical match counts against a cosine of 1, among turns and among documents
+(measured: docs/LOG.md, experiment 8)."""
 RRF_CONSTANT = 60
 
 
 def weighted_sum(
-    cosine: FloatArray, lexical_share: FloatArray, *, lexical_weight: float = LEXICAL_WEIGHT
+    cosine: FloatArray, lexical_share: FloatArray, *, lexical_weight: float
 ) -> FloatArray:
     """Add cosine and weighted lexical share.
 

@@ -16,8 +16,14 @@ from recollect.retrieval.terms import TermArray
 
 SATURATION = 0.9
 """k1: how soon a repeated term stops counting."""
-LENGTH_NORMALISATION = 0.3
-"""b: how much a long passage is discounted; low, since turns differ in length by nature."""
+SHORT_PASSAGES = 20.0
+LONG_PASSAGES = 100.0
+"""Mean number of terms up to which a scope counts as one of turns, and from which of documents."""
+LENGTH_NORMALISATION = (0.3, 0.75)
+"""b among turns and among documents: how much a passage longer than the mean is discounted.
+
+Turns differ in length by nature; a long document is long because it is about more things.
+"""
 
 IntArray = NDArray[np.int64]
 ScoreArray = NDArray[np.float32]
@@ -85,6 +91,12 @@ class LexicalIndex:
             lengths, Postings.build(terms, rows), len(lengths), Postings.build(*nothing), nothing
         )
 
+    @property
+    def long_share(self) -> float:
+        """How far the passages are from turns (0) to documents (1), by their mean length."""
+        mean = float(self.lengths.mean()) if len(self.lengths) else 0.0
+        return min(max((mean - SHORT_PASSAGES) / (LONG_PASSAGES - SHORT_PASSAGES), 0.0), 1.0)
+
     def extended(self, terms: TermArray, lengths: NDArray[np.int32]) -> LexicalIndex:
         """Give an index that also holds further rows, numbered after the present ones."""
         first = len(self.lengths)
@@ -106,6 +118,8 @@ class LexicalIndex:
         """
         scores = np.zeros(len(self.lengths), np.float32)
         bound = 0.0
+        turns, documents = LENGTH_NORMALISATION
+        normalisation = turns + self.long_share * (documents - turns)
         mean_length = max(float(self.lengths.mean()), 1e-9) if len(self.lengths) else 1.0
         for term in query:
             parts = [self.base.of(term), self.tail.of(term)]
@@ -116,7 +130,7 @@ class LexicalIndex:
             bound += idf * (SATURATION + 1)
             for rows, counts in parts:
                 relative = self.lengths[rows] / np.float32(mean_length)
-                discount = 1 - LENGTH_NORMALISATION + LENGTH_NORMALISATION * relative
+                discount = 1 - normalisation + normalisation * relative
                 frequency = counts.astype(np.float32)
                 saturated = frequency * (SATURATION + 1) / (frequency + SATURATION * discount)
                 scores[rows] += np.float32(idf) * saturated.astype(np.float32)

@@ -232,7 +232,8 @@ class LanceStore:
         """Read the vectors of the current matching memories."""
         # A window's row repeats the scope and history columns, so the same condition finds it.
         condition = f"{to_lance_sql(And((where, CURRENT)))} AND key > {after_key}"
-        return self._keyed_vectors(self._rows(condition, ["key", "vector"]).sort_by("key"))
+        rows = self._rows(condition, ["key", "passage", "vector"])
+        return self._keyed_vectors(rows.sort_by([("key", "ascending"), ("passage", "ascending")]))
 
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
         """Read the vectors of some memories."""

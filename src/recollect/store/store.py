@@ -213,7 +213,9 @@ class Store(Protocol):
         ...
 
     def scan_vectors(self, where: Filter, *, after_key: int = 0) -> KeyedVectors:
-        """Read the vectors of the current matching memories with larger keys, key ascending.
+        """Read the vectors of the current matching memories with larger keys.
+
+        Keys ascend, and the windows of one memory stand in the order of its text.
 
         `where` may name scope fields, pool and `superseded_by` only, here and in `nearest`.
         """

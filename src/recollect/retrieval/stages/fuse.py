@@ -30,7 +30,7 @@ class Fuse:
         self,
         *,
         method: FusionMethod = "weighted_sum",
-        lexical_weight: float = LEXICAL_WEIGHT,
+        lexical_weight: tuple[float, float] = LEXICAL_WEIGHT,
         calibration: Calibration = FUSION_CALIBRATION,
     ) -> None:
         self.method = method
@@ -45,7 +45,9 @@ class Fuse:
         """Score the candidates anew and order them."""
         candidates = state.candidates
         cosine, lexical = candidates.scores["cosine"], candidates.scores["lexical"]
-        total = weighted_sum(cosine, lexical, lexical_weight=self.lexical_weight)
+        turns, documents = self.lexical_weight
+        weight = turns + state.snapshot.lexical.long_share * (documents - turns)
+        total = weighted_sum(cosine, lexical, lexical_weight=weight)
         evidence = float(candidates.scores["lexical_bound"][0])
         probability = self.calibration.probabilities(total, evidence=evidence)
         scores = {**candidates.scores, "fused": total, "probability": probability}
@@ -56,4 +58,8 @@ class Fuse:
         else:
             found = np.where(lexical > 0, lexical, np.float32(np.nan))
             ranked = fused.ranked(reciprocal_rank(cosine, found))
-        return replace(state, candidates=ranked, notes={"method": self.method})
+        return replace(
+            state,
+            candidates=ranked,
+            notes={"method": self.method, "lexical_weight": round(weight, 2)},
+        )

@@ -92,3 +92,11 @@ def test_an_empty_index_scores_nothing():
 def test_a_term_that_nobody_holds_has_no_bound():
     scores, bound = LexicalIndex.build(*columns([[1], [2]])).scores(np.array([9], np.uint32))
     assert (scores.tolist(), bound) == ([0.0, 0.0], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("length", "share"), [(5, 0.0), (20, 0.0), (60, 0.5), (100, 1.0), (400, 1.0)]
+)
+def test_a_scope_is_one_of_turns_or_of_documents_by_its_mean_length(length, share):
+    index = LexicalIndex.build(np.arange(length, dtype=np.uint32), np.array([length], np.int32))
+    assert index.long_share == pytest.approx(share)

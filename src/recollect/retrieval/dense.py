@@ -128,7 +128,8 @@ def best_window(scores: ScoreArray, owners: NDArray[np.integer], rows: int) -> S
     the more often one of them is near by chance.
     """
     later = np.append(False, owners[1:] == owners[:-1])
-    return best_by_owner(scores - LATER_WINDOW_MARGIN * later, owners, rows)
+    margin = LATER_WINDOW_MARGIN * later.astype(np.float32)
+    return best_by_owner(np.asarray(scores - margin, np.float32), owners, rows)
 
 
 def best_by_owner(scores: ScoreArray, owners: NDArray[np.integer], rows: int) -> ScoreArray:

@@ -88,7 +88,7 @@ def test_the_tables_show_systems_stages_and_ratios(report):
         assert label in labels
     assert {len(row) for row in table.rows} == {3}
     assert "300 memories in one scope" in tables
-    stages = tables["stages of recollect, 300 memories"]
+    stages = tables["stages at 300 memories"]
     assert "search pools" in [row[0] for row in stages.rows]
 
 

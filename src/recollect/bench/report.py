@@ -81,7 +81,7 @@ def stage_table(size: SizeReport) -> ReportTable:
     """Show where the first system's warm searches spend their time."""
     first = size.systems[0]
     return ReportTable(
-        title=f"stages of {first.name}, {size.rows:,} memories",
+        title=f"stages at {size.rows:,} memories",
         header=("stage", "p50 ms", "p95 ms"),
         rows=tuple(
             (stage, f"{latency.p50:.2f}", f"{latency.p95:.2f}")

@@ -94,7 +94,7 @@ def _visible(
 
 
 def _check_pools(pools: Sequence[str], snapshot: ScopeSnapshot) -> None:
-    known = {*STANDARD_POOLS, *map(str, np.unique(snapshot.columns.pool))}
+    known = {*STANDARD_POOLS, *map(str, snapshot.pool_names)}
     for pool in pools:
         if pool not in known:
             raise InvalidInput(

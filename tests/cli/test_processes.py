@@ -73,6 +73,8 @@ def test_an_interrupted_import_keeps_what_was_acknowledged(recollect, tmp_path):
         env=recollect.process_environment(),
         stderr=subprocess.PIPE,
         text=True,
+        # A test run in the background of a shell ignores interrupts, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     data = recollect.store / "memories.lance" / "data"
     while importing.poll() is None and not (data.is_dir() and any(data.iterdir())):

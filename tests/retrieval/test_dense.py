@@ -16,14 +16,14 @@ def wanted(*also, visible):
 
 
 def test_resident_vectors_score_every_row():
-    arm = ResidentVectors(WINDOWS, np.array([0, 1, 2], np.int32), 3)
+    arm = ResidentVectors((WINDOWS,), np.array([0, 1, 2], np.int32), 3)
     rows, scores = arm.scores(EAST, wanted(visible=[1, 0, 1]))
     assert rows.tolist() == [0, 1, 2]
     assert scores.tolist() == pytest.approx([1.0, 0.0, 0.6])
 
 
 def test_a_row_with_several_windows_counts_by_its_best_the_later_ones_a_little_less():
-    arm = ResidentVectors(WINDOWS, np.array([0, 1, 1], np.int32), 2)
+    arm = ResidentVectors((WINDOWS,), np.array([0, 1, 1], np.int32), 2)
     assert arm.scores(EAST, wanted(visible=[1, 1]))[1].tolist() == pytest.approx([1.0, 0.55])
 
 

@@ -13,7 +13,7 @@ from recollect.bench.recall import share_found, short_answers
 from recollect.bench.setup import Setup, load
 from recollect.bench.vectors import PooledEmbedder, VectorPool
 from recollect.memory import Memory
-from recollect.retrieval.snapshots import RESIDENT_ROWS
+from recollect.store.store import RESIDENT_ROWS
 
 _POLL_SECONDS = 0.05
 _IDLE_SECONDS = 0.01

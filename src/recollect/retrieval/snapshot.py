@@ -27,6 +27,7 @@ class ScopeSnapshot:
         lexical: BM25 over these rows alone.
         neighbours: Previous and next row in the same session.
         dense: Vectors of these rows.
+        pool_names, pool_codes: The pools of the scope, and the number of each row's among them.
     """
 
     version: int
@@ -34,6 +35,8 @@ class ScopeSnapshot:
     lexical: LexicalIndex
     neighbours: Neighbours
     dense: DenseArm
+    pool_names: NDArray[np.str_]
+    pool_codes: NDArray[np.int16]
 
     def __len__(self) -> int:
         return len(self.columns.key)

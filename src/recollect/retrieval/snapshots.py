@@ -7,16 +7,16 @@ from collections import OrderedDict
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recollect.filters.tree import And, Filter
-from recollect.retrieval.dense import IndexedVectors, ResidentVectors
+from recollect.retrieval.dense import DenseArm, IndexedVectors, ResidentVectors
 from recollect.retrieval.lexical import LexicalIndex
 from recollect.retrieval.neighbours import Neighbours
 from recollect.retrieval.snapshot import ScopeSnapshot, joined, kept
-from recollect.store.store import CURRENT, ScopeColumns, Store
+from recollect.store.store import CURRENT, RESIDENT_ROWS, KeyedVectors, ScopeColumns, Store
 
-RESIDENT_ROWS = 20_000
-"""A scope of up to this many memories is searched exactly, with its vectors in memory."""
+_MOST_BLOCKS = 32
 _SNAPSHOT_BYTES = 384 * 2**20
 
 
@@ -74,28 +74,27 @@ class Snapshots:
         if not isinstance(held.dense, ResidentVectors) or len(columns.key) > RESIDENT_ROWS:
             return self._assembled(scope, version, columns, lexical)
         last = int(held.columns.key[-1]) if len(held) else 0
-        found = self._store.scan_vectors(scope, after_key=last)
-        dense = _resident(
-            columns.key,
-            np.concatenate([held.columns.key[held.dense.owners], found.keys]),
-            np.concatenate([held.dense.vectors, found.vectors]),
+        found = _resident(columns.key, self._store.scan_vectors(scope, after_key=last))
+        dense = ResidentVectors(
+            _few((*held.dense.blocks, *found.blocks)),
+            np.concatenate([held.dense.owners, found.owners]),
+            len(columns.key),
         )
-        return ScopeSnapshot(version, columns, lexical, _neighbours(columns), dense)
+        return _snapshot(version, columns, lexical, dense)
 
     def _assembled(
         self, scope: Filter, version: int, columns: ScopeColumns, lexical: LexicalIndex
     ) -> ScopeSnapshot:
         dense: ResidentVectors | IndexedVectors
         if len(columns.key) <= RESIDENT_ROWS:
-            found = self._store.scan_vectors(scope)
-            dense = _resident(columns.key, found.keys, found.vectors)
+            dense = _resident(columns.key, self._store.scan_vectors(scope))
         else:
             dense = IndexedVectors(
                 columns.key,
                 lambda vector, limit: self._store.nearest(scope, vector, limit=limit),
                 lambda keys: self._store.vectors_of(keys.tolist()),
             )
-        return ScopeSnapshot(version, columns, lexical, _neighbours(columns), dense)
+        return _snapshot(version, columns, lexical, dense)
 
     def _keep(self, scope: Filter, snapshot: ScopeSnapshot) -> None:
         with self._guard:
@@ -106,23 +105,35 @@ class Snapshots:
                 self._locks.pop(dropped, None)
 
 
-def _neighbours(columns: ScopeColumns) -> Neighbours:
-    return Neighbours.build(columns.thread, columns.sequence, columns.at, columns.key)
+def _snapshot(
+    version: int, columns: ScopeColumns, lexical: LexicalIndex, dense: DenseArm
+) -> ScopeSnapshot:
+    neighbours = Neighbours.build(columns.thread, columns.sequence, columns.at, columns.key)
+    pool_names, pool_codes = np.unique(columns.pool, return_inverse=True)
+    codes = pool_codes.astype(np.int16)
+    return ScopeSnapshot(version, columns, lexical, neighbours, dense, pool_names, codes)
 
 
-def _resident(
-    row_keys: np.ndarray, vector_keys: np.ndarray, vectors: np.ndarray
-) -> ResidentVectors:
+def _resident(row_keys: NDArray[np.int64], found: KeyedVectors) -> ResidentVectors:
+    if len(row_keys) == 0:
+        return ResidentVectors((found.vectors[:0],), np.empty(0, np.int32), 0)
+    places = np.minimum(np.searchsorted(row_keys, found.keys), len(row_keys) - 1)
+    known = row_keys[places] == found.keys
     # A writer may have come between the two reads; its rows are left for the next version.
-    places = np.minimum(np.searchsorted(row_keys, vector_keys), max(len(row_keys) - 1, 0))
-    known = row_keys[places] == vector_keys if len(row_keys) else np.zeros(len(vector_keys), bool)
-    return ResidentVectors(
-        np.ascontiguousarray(vectors[known]), places[known].astype(np.int32), len(row_keys)
-    )
+    vectors = found.vectors if known.all() else found.vectors[known]
+    return ResidentVectors((vectors,), places[known].astype(np.int32), len(row_keys))
+
+
+def _few(blocks: tuple[NDArray[np.float32], ...]) -> tuple[NDArray[np.float32], ...]:
+    """Join the blocks after the first when there are many."""
+    if len(blocks) <= _MOST_BLOCKS:
+        return blocks
+    return blocks[0], np.concatenate(blocks[1:])
 
 
 def _bytes(snapshot: ScopeSnapshot) -> int:
     columns: int = sum(getattr(snapshot.columns, name).nbytes for name in ScopeColumns.__slots__)
     dense = snapshot.dense
-    vectors = dense.vectors.nbytes if isinstance(dense, ResidentVectors) else 0
+    resident = dense.blocks if isinstance(dense, ResidentVectors) else ()
+    vectors = sum(block.nbytes for block in resident)
     return columns * 2 + vectors

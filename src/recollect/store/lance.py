@@ -57,6 +57,7 @@ _SCAN_COLUMNS = [
 _PRESENCE_COLUMNS = ["key", "id", "superseded_by", "fingerprint", "expires_at", *OWNER_FIELDS]
 _RECORD_COLUMNS = ["key", *lance_schema.RECORD_COLUMNS]
 _ALL_ROWS = 2**31 - 1
+_ROWS_READ = 1024
 _KEYS_A_QUERY = 2000
 _NAMES_A_QUERY = 500
 # Beyond this many rows one scan is cheaper than that many takes.
@@ -232,8 +233,7 @@ class LanceStore:
         """Read the vectors of the current matching memories."""
         # A window's row repeats the scope and history columns, so the same condition finds it.
         condition = f"{to_lance_sql(And((where, CURRENT)))} AND key > {after_key}"
-        rows = self._rows(condition, ["key", "passage", "vector"])
-        return self._keyed_vectors(rows.sort_by([("key", "ascending"), ("passage", "ascending")]))
+        return self._read(lambda: self._streamed_vectors(condition))
 
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
         """Read the vectors of some memories."""
@@ -336,6 +336,26 @@ class LanceStore:
         table = self._read(take.to_arrow)
         wanted = set(keys.tolist())
         return {key: record for key, record in _by_key(table).items() if key in wanted}
+
+    def _streamed_vectors(self, condition: str) -> KeyedVectors:
+        """Read vectors batch by batch into their final place, so that memory holds them once."""
+        total = self._table.count_rows(condition)
+        order = np.empty((total, 2), np.int64)
+        vectors = np.empty((total, self._dimension), np.float32)
+        query = self._table.search().where(condition, prefilter=True).limit(_ALL_ROWS)
+        filled = 0
+        for batch in query.select(["key", "passage", "vector"]).to_batches(_ROWS_READ):
+            rows = pa.Table.from_batches([batch])
+            end = min(filled + batch.num_rows, total)
+            order[filled:end, 0] = lance_schema.integers(rows["key"], missing=0)[: end - filled]
+            order[filled:end, 1] = lance_schema.integers(rows["passage"], missing=0)[: end - filled]
+            read = lance_schema.vectors(rows["vector"], dimension=self._dimension)
+            vectors[filled:end] = read[: end - filled]
+            filled = end
+        ranks = np.lexsort((order[:filled, 1], order[:filled, 0]))
+        if np.array_equal(ranks, np.arange(total)):
+            return KeyedVectors(order[:, 0], vectors)
+        return KeyedVectors(order[ranks, 0], vectors[ranks])
 
     def _keyed_vectors(self, table: pa.Table) -> KeyedVectors:
         return KeyedVectors(

@@ -13,7 +13,7 @@ from lancedb.index import Bitmap, BTree, IvfRq
 from numpy.typing import NDArray
 
 FEWEST_ROWS = 20_000
-"""Below this many rows no index is built: a scan is as fast."""
+"""Below this many rows no scalar index is built: a scan is as fast."""
 _ROWS_PER_PARTITION = 800
 _PROBED_SHARE = 0.5
 _FEWEST_PROBES = 64

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from recollect.store.lance_index import FEWEST_ROWS, VectorIndex
 from recollect.store.owner import OWNER_FIELDS, owner_name
-from recollect.store.store import StoreHealth
+from recollect.store.store import RESIDENT_ROWS, StoreHealth
 
 STABLE_ROW_IDS = {"new_table_enable_stable_row_ids": "true"}
 """Row ids survive merging, so that what was read of a row's place stays true."""
@@ -66,7 +66,7 @@ class Upkeep:
         """Merge files, drop versions and rebuild the index now."""
         self._table.optimize(cleanup_older_than=_NO_TIME)
         self._commits = self._rows = 0
-        if self._table.count_rows() >= FEWEST_ROWS:
+        if self._largest_owner() > RESIDENT_ROWS:
             self._index.build()
 
     def rewrite(self, schema: pa.Schema, name: str) -> None:
@@ -119,10 +119,10 @@ class Upkeep:
 
     def _index_is_outgrown(self) -> bool:
         rows = self._table.count_rows()
-        if rows < FEWEST_ROWS:
+        if rows <= RESIDENT_ROWS:
             return False
         uncovered = rows - (self._index.covered_rows() or 0)
-        return uncovered > _UNCOVERED_SHARE * rows and self._largest_owner() > FEWEST_ROWS
+        return uncovered > _UNCOVERED_SHARE * rows and self._largest_owner() > RESIDENT_ROWS
 
     def _largest_owner(self) -> int:
         query = self._table.search().limit(2**31 - 1).select([*OWNER_FIELDS, "key"])

@@ -16,6 +16,9 @@ from recollect.types import MemoryRecord
 SCHEMA_VERSION = 1
 KEYS_A_COMMIT = 2**20
 """Most rows in one commit; keys are numbered from the commit's version times this."""
+RESIDENT_ROWS = 120_000
+"""A scope of up to this many memories is searched exactly, over vectors in memory; a larger one
+through the store's index."""
 NEVER = np.iinfo(np.int64).max
 """`expires_at` in microseconds of a memory that is kept for good."""
 

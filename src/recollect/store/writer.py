@@ -97,6 +97,8 @@ class Writer:
                 quiet = True
                 continue
             if job is None:
+                if not quiet:
+                    self._keep_up(self._store.tidy)
                 return
             job()
             # A finished job holds on to its batch; let it go before waiting again.

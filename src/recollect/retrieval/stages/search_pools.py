@@ -90,8 +90,9 @@ def _best_in_each_pool(
     rows, scores = rows[seen], scores[seen]
     if len(rows) <= depth:
         return rows
-    pools = snapshot.columns.pool[rows]
-    chosen = [_best(rows[pools == pool], scores[pools == pool], depth) for pool in np.unique(pools)]
+    pools = snapshot.pool_codes[rows]
+    found = range(len(snapshot.pool_names))
+    chosen = [_best(rows[pools == pool], scores[pools == pool], depth) for pool in found]
     return np.concatenate(chosen)
 
 

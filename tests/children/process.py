@@ -14,8 +14,13 @@ class Child:
 
     def __init__(self, script, *arguments):
         command = [sys.executable, "-W", "error", str(HERE / script), *map(str, arguments)]
+        # Unbuffered: what lies in a buffer is lost to `communicate`, which reads the pipe itself.
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
         )
 
     def go(self):

@@ -10,7 +10,7 @@ TORCH_INDEX ?=
 export PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-EXTRAS := dev,eval,export
+EXTRAS := dev,docs,eval,export
 BIN := .venv/bin
 # Holds the directory that .venv was made for; scripts/make_environment.sh reads it too.
 INSTALLED := .venv/installed
@@ -30,8 +30,8 @@ install: $(INSTALLED)  ## Make .venv with recollect and all that the tests use
 demo: $(INSTALLED)  ## Remember a small conversation and ask it questions
 	@$(BIN)/recollect demo
 
-test: $(INSTALLED)  ## Run the fast tests
-	$(BIN)/python -m pytest
+test: $(INSTALLED)  ## Run the fast tests, on all cores
+	$(BIN)/python -m pytest -n auto
 
 test-all: $(WITH_TORCH)  ## Install torch (CPU), run every test, the slow ones too
 	$(BIN)/python -m pytest -m ''

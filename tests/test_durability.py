@@ -65,8 +65,8 @@ def check_kills(path, kills, *, seed, start_child):
     assert_resuming_adds_nothing_twice(path, acknowledged)
 
 
-def test_an_import_killed_at_five_moments_loses_and_doubles_nothing(store_path, start_child):
-    check_kills(store_path, 5, seed=1, start_child=start_child)
+def test_an_import_killed_at_three_moments_loses_and_doubles_nothing(store_path, start_child):
+    check_kills(store_path, 3, seed=1, start_child=start_child)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from recollect.filters.tree import And, Comparison, Contains, Field, In, Metadat
 from recollect.testing import HashEmbedder
 
 EVERYTHING = And(())
-PRESETS = ["balanced", "rrf"]
+PRESETS = ["fast", "balanced", "accurate", "memory_spark", "rrf"]
 NAMES = ["a", "A", "b", "' OR TRUE --"]
 POOLS = ["agent_memory", "agent_tools", "shared_rules", "reference_code", "my_own"]
 SHARED = ["shared_rules", "reference_code"]

@@ -8,7 +8,7 @@ import pytest
 from recollect.errors import InvalidInput
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-PRESETS = [None, "balanced", "rrf"]
+PRESETS = [None, "fast", "balanced", "accurate", "rrf"]
 
 
 @pytest.fixture
@@ -218,9 +218,10 @@ def test_the_trace_tells_every_stage(facts):
     trace = facts.search("dog", k=2).trace
     assert trace.preset == "balanced"
     assert [stage.name for stage in trace.stages] == [
-        "open scope", "clean query", "search pools", "fuse", "weigh", "decay", "cut",
+        "open scope", "clean query", "classify query", "search pools", "fuse", "weigh", "decay",
+        "pin rules", "cut",
     ]  # fmt: skip
-    assert [stage.number for stage in trace.stages] == [0, 1, 4, 5, 8, 9, 15]
+    assert [stage.number for stage in trace.stages] == [0, 1, 1, 4, 5, 8, 9, 15, 15]
     assert (trace.stages[0].candidates_out, trace.stages[-1].candidates_out) == (4, 2)
     assert not trace.degraded
 

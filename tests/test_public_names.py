@@ -41,7 +41,7 @@ def test_the_public_names_are_sorted_and_few():
 
 def test_an_unknown_name_is_an_attribute_error_that_names_it():
     with pytest.raises(AttributeError, match="no_such_name"):
-        recollect.no_such_name  # noqa: B018
+        recollect.no_such_name  # noqa: B018  reading it is the test
 
 
 def test_both_classes_have_the_same_verbs():

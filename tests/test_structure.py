@@ -21,10 +21,10 @@ NESTING = 3
 
 # Function: (how many arguments it takes, why).
 MANY_ARGUMENTS: dict[str, tuple[int, str]] = {
-    "async_memory.py::AsyncMemory.__init__": (7, "those of Memory"),
-    "memory.py::Memory.__init__": (7, "a store, the five fields of a scope, an embedder"),
+    "async_memory.py::AsyncMemory.__init__": (9, "those of Memory"),
+    "memory.py::Memory.__init__": (9, "a store, the five fields of a scope, three models"),
     "memory.py::Memory.add": (14, "the fields of a memory, each by name"),
-    "memory.py::Memory.search": (7, "a search's settings, each by name"),
+    "memory.py::Memory.search": (8, "a search's settings, each by name"),
     "memory.py::Memory.update": (7, "the fields of a memory that can change, each by name"),
 }
 # Function: (how deep it goes, why).

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from recollect.errors import RecollectError
     from recollect.memory import Memory
     from recollect.models.loading import load_embedder
-    from recollect.types import Failure, Hit, MemoryRecord, SearchResult, WriteReport
+    from recollect.results import SearchResult
+    from recollect.types import Failure, Hit, MemoryRecord, WriteReport
 
 __version__ = "0.1.0"
 
@@ -27,7 +28,7 @@ _HOMES = {
     "Memory": "recollect.memory",
     "MemoryRecord": "recollect.types",
     "RecollectError": "recollect.errors",
-    "SearchResult": "recollect.types",
+    "SearchResult": "recollect.results",
     "WriteReport": "recollect.types",
     "load_embedder": "recollect.models.loading",
 }

@@ -10,7 +10,9 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from recollect.memory import Memory
+from recollect.models.chat import Chat
 from recollect.models.embedder import Embedder
+from recollect.models.reranker import Reranker
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -46,6 +48,8 @@ class AsyncMemory:
         user: str | None = None,
         session: str | None = None,
         embedder: Embedder | str | None = None,
+        reranker: Reranker | str | None = None,
+        chat: Chat | str | None = None,
     ) -> None:
         self.memory = Memory(
             path,
@@ -55,6 +59,8 @@ class AsyncMemory:
             user=user,
             session=session,
             embedder=embedder,
+            reranker=reranker,
+            chat=chat,
         )
 
     add = _awaitable(Memory.add)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 
 from platformdirs import user_data_path
 
@@ -18,11 +18,25 @@ class Settings:
     Attributes:
         store: Directory or Lance URI of the store.
         embedder: What `load_embedder` takes; None for the bundled model.
+        embedder_model, embedder_api_key: The model to ask an embedding service for, and its key.
+        reranker: What `load_reranker` takes: a URL or a path; None for none.
+        reranker_protocol, reranker_model, reranker_api_key: What a reranking service speaks, the
+            model to ask it for, and its key.
+        chat_url, chat_model, chat_api_key: The chat service, its model and its key; None for none.
         org, project, agent, user, session: The scope; None leaves a field unbound.
     """
 
     store: str
     embedder: str | None = None
+    embedder_model: str | None = None
+    embedder_api_key: str | None = field(default=None, repr=False)
+    reranker: str | None = None
+    reranker_protocol: str | None = None
+    reranker_model: str | None = None
+    reranker_api_key: str | None = field(default=None, repr=False)
+    chat_url: str | None = None
+    chat_model: str | None = None
+    chat_api_key: str | None = field(default=None, repr=False)
     org: str | None = None
     project: str | None = None
     agent: str | None = None
@@ -33,19 +47,19 @@ class Settings:
 def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """Read `RECOLLECT_STORE`, `RECOLLECT_EMBEDDER`, `RECOLLECT_PROJECT` and their like.
 
+    Every field of `Settings` has a variable of its name in capitals, after `RECOLLECT_`.
+
     Args:
-        environment: Where to read; None for that of the process. An empty value counts as none.
+        environment: Where to read; None for that of the process. Blanks around a value do not
+            count, and an empty value counts as none.
     """
     given = os.environ if environment is None else environment
-    return Settings(
-        store=given.get(PREFIX + "STORE") or default_store(),
-        embedder=given.get(PREFIX + "EMBEDDER") or None,
-        org=given.get(PREFIX + "ORG") or None,
-        project=given.get(PREFIX + "PROJECT") or None,
-        agent=given.get(PREFIX + "AGENT") or None,
-        user=given.get(PREFIX + "USER") or None,
-        session=given.get(PREFIX + "SESSION") or None,
-    )
+    values = {
+        setting.name: value
+        for setting in fields(Settings)
+        if (value := given.get(PREFIX + setting.name.upper(), "").strip())
+    }
+    return Settings(**{"store": default_store()} | values)
 
 
 def default_store() -> str:

@@ -9,11 +9,11 @@ from pathlib import Path
 from recollect.errors import EmbedderMismatch, InvalidInput, StoreError
 from recollect.filters.storable_text import is_storable
 from recollect.models.embedder import Embedder
+from recollect.retrieval.pinned import PinnedRules
 from recollect.retrieval.snapshots import Snapshots
 from recollect.retrieval.terms import TERMS_VERSION
 from recollect.store.lance import LanceStore
 from recollect.store.lock import lock_for
-from recollect.store.record_cache import RecordCache
 from recollect.store.store import SCHEMA_VERSION, Store, StoreIdentity
 from recollect.store.writer import Writer
 
@@ -24,15 +24,16 @@ class Engine:
 
     Attributes:
         uri: Directory or Lance URI.
-        store, records, writer, snapshots, embedder: Its parts.
+        store, writer, snapshots, embedder: Its parts.
+        pinned: Which rules every search finds.
     """
 
     uri: str
     store: Store
-    records: RecordCache
     writer: Writer
     snapshots: Snapshots
     embedder: Embedder
+    pinned: PinnedRules
 
 
 @dataclass(slots=True)
@@ -81,7 +82,12 @@ def _opened(uri: str, embedder: Embedder) -> Engine:
     store = LanceStore.open(uri, identity)
     _check_identity(uri, store, embedder)
     return Engine(
-        uri, store, RecordCache(store), Writer(store, lock_for(uri)), Snapshots(store), embedder
+        uri,
+        store,
+        Writer(store, lock_for(uri)),
+        Snapshots(store),
+        embedder,
+        PinnedRules(store.fetch),
     )
 
 

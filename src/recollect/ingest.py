@@ -114,8 +114,11 @@ def add_all(
 
 
 def add_drafts(engine: Engine, scope: Scope, drafts: list[Draft]) -> WriteReport:
-    """Write drafts in one commit; the report's ids are theirs, in order."""
-    prepared = prepare(engine, drafts)
+    """Write drafts in one commit; the report's ids are theirs, in order.
+
+    Those that hold only recalled memories are skipped, and have no id.
+    """
+    prepared = prepare(engine, [entry for entry in drafts if not entry.is_only_recalled])
     outcome = submit(engine, scope, prepared).result()
     return WriteReport(outcome.added, len(drafts) - outcome.added, [], outcome.ids)
 
@@ -213,11 +216,16 @@ def _identity(entry: Draft) -> Identity:
 def _drafts(records: Iterable[Mapping[str, Any]], scope: Scope, tally: _Tally) -> Iterator[Draft]:
     for index, given in enumerate(records):
         try:
-            yield draft(given, scope=scope, now=now_utc())
+            entry = draft(given, scope=scope, now=now_utc())
         except InvalidInput as error:
             name = given.get("id") if isinstance(given, Mapping) else None
             shown = name if isinstance(name, str) else None
             tally.failed.append(Failure(index, shown, error.field, str(error)))
+        else:
+            if entry.is_only_recalled:
+                tally.skipped += 1
+            else:
+                yield entry
 
 
 def _batches(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:

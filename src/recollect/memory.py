@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from recollect import engine, forgetting, ingest, reading, revision, searching
+from recollect.config import read_settings
 from recollect.conversation import message_drafts
 from recollect.errors import InvalidInput, StoreClosed
 from recollect.filters.tree import Filter
+from recollect.models.chat import Chat
 from recollect.models.embedder import Embedder
 from recollect.models.loading import load_embedder
+from recollect.models.reranker import Reranker
 from recollect.moments import now_utc, to_utc
 from recollect.records import draft
+from recollect.results import SearchResult
+from recollect.retrieval.pipeline import Pipeline
+from recollect.retrieval.resources import OptionalModels
 from recollect.scope import Scope
 from recollect.store.store import Order, StoreHealth
-from recollect.types import MemoryRecord, MemoryType, Scalar, SearchResult, WriteReport
+from recollect.types import MemoryRecord, MemoryType, Scalar, WriteReport
 
 Records = list[MemoryRecord]
 
@@ -35,6 +42,10 @@ class Memory:
         org, project, agent, user, session: The scope: a bound field is filled into what is
             written and required of what is read; an unbound one is no restriction.
         embedder: An `Embedder`, or what `load_embedder` takes; None for the bundled model.
+        reranker: A `Reranker`, or the URL of a service that `load_reranker` takes, which is used by
+            the presets that rerank; None for none.
+        chat: A `Chat`, or the URL of a service that `load_chat` takes, which is used by the presets
+            that ask a language model; None for none.
 
     Raises:
         InvalidInput: The path or a scope field cannot be used.
@@ -52,11 +63,12 @@ class Memory:
         user: str | None = None,
         session: str | None = None,
         embedder: Embedder | str | None = None,
+        reranker: Reranker | str | None = None,
+        chat: Chat | str | None = None,
     ) -> None:
         self.scope = Scope(org=org, project=project, agent=agent, user=user, session=session)
-        chosen = (
-            load_embedder(embedder) if embedder is None or isinstance(embedder, str) else embedder
-        )
+        chosen = _loaded(embedder) if embedder is None or isinstance(embedder, str) else embedder
+        self._models = _optional_models(reranker, chat)
         self._shared: engine.Engine | None = engine.acquire(path, chosen)
 
     def add(  # noqa: PLR0913  a memory's fields
@@ -137,7 +149,8 @@ class Memory:
         pools: Sequence[str] | None = None,
         filter: str | Filter | None = None,  # noqa: A002  the field's standard term
         min_score: float | None = None,
-        preset: str | None = None,
+        preset: str | Pipeline | None = None,
+        context: Sequence[str] = (),
     ) -> SearchResult:
         """Find the memories that answer a query; the empty query lists the newest.
 
@@ -150,7 +163,9 @@ class Memory:
             filter: A condition in the filter grammar, or a tree from `recollect.filters.tree`.
             min_score: Only hits of at least this probability; with none, the result is empty
                 and `abstained`.
-            preset: Name of a pipeline; None for the default.
+            preset: Name of a pipeline, or one of your own; None for the default.
+            context: Texts that the reader has before it already, such as the last messages; a
+                preset with context dedup leaves out what they hold.
 
         Raises:
             InvalidInput: An argument cannot be used.
@@ -163,8 +178,9 @@ class Memory:
             filter=self._condition(filter),
             min_score=min_score,
             preset=preset,
+            context=context,
         )
-        return searching.search(self._engine, self.scope, asked)
+        return searching.search(self._engine, self.scope, asked, models=self._models)
 
     def get(self, id: str) -> MemoryRecord:  # noqa: A002  the field's name everywhere else
         """Read one memory by its id.
@@ -277,3 +293,22 @@ class Memory:
         if self._shared is None:
             raise StoreClosed("This handle was closed. Open the store again.")
         return self._shared
+
+
+def _loaded(embedder: str | None) -> Embedder:
+    settings = read_settings()
+    return load_embedder(embedder, model=settings.embedder_model, api_key=settings.embedder_api_key)
+
+
+def _optional_models(reranker: Reranker | str | None, chat: Chat | str | None) -> OptionalModels:
+    if not isinstance(reranker, str) and not isinstance(chat, str):
+        return OptionalModels(reranker=reranker, chat=chat)
+    # Slow to load, and needed only where a service is named.
+    from recollect.models.configured import configured_chat, configured_reranker
+
+    settings = read_settings()
+    if isinstance(reranker, str):
+        reranker = configured_reranker(replace(settings, reranker=reranker))
+    if isinstance(chat, str):
+        chat = configured_chat(replace(settings, chat_url=chat))
+    return OptionalModels(reranker=reranker, chat=chat)

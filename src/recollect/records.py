@@ -16,6 +16,7 @@ from recollect.filters.metadata_encoding import encode_metadata
 from recollect.filters.storable_text import is_storable
 from recollect.moments import to_microseconds, to_utc
 from recollect.pools import DEFAULT_POOL
+from recollect.recalled import without_recalled
 from recollect.scope import LONGEST_NAME, SCOPE_FIELDS, Scope
 from recollect.types import MEMORY_TYPES, MemoryRecord, Scalar
 
@@ -46,9 +47,14 @@ class Draft:
     thread: int
     fingerprint: str | None
 
+    @property
+    def is_only_recalled(self) -> bool:
+        """Whether the text held nothing but recalled memories, so that nothing is to be stored."""
+        return not self.record.text.strip()
+
 
 def draft(given: Mapping[str, Any], *, scope: Scope, now: datetime, occurrence: int = 0) -> Draft:
-    """Check one record.
+    """Check one record, and take recalled memories out of its text.
 
     Args:
         given: Field names of `MemoryRecord` and their values; only `text` is required.
@@ -64,7 +70,7 @@ def draft(given: Mapping[str, Any], *, scope: Scope, now: datetime, occurrence: 
         raise InvalidInput("record", given, "a record is a dict", 'Give {"text": "…"}')
     values = {name: value for name, value in given.items() if value is not None}
     _refuse_unknown(values)
-    text = _text(values.get("text"))
+    text = without_recalled(_text(values.get("text")))
     owner = {name: scope.fill(name, _name(values, name)) for name in SCOPE_FIELDS}
     at = to_utc(values["at"], field="at") if "at" in values else None
     sequence = _sequence(values.get("sequence"))

@@ -49,6 +49,13 @@ def _replaced(
     """Replace exactly `before`; None when that is not what is stored any more."""
     # Checked and embedded before the lock is taken, written within it.
     entry = draft({**_fields(before), **changes}, scope=Scope(), now=now_utc())
+    if entry.is_only_recalled:
+        raise InvalidInput(
+            "text",
+            changes.get("text"),
+            "holds nothing but recalled memories",
+            "Give the new text itself",
+        )
     prepared = prepare(engine, [entry])[0]
     named = And((owned_like(before), CURRENT, Comparison(Field("id"), "eq", before.id)))
 

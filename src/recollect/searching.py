@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -12,17 +13,27 @@ from numpy.typing import NDArray
 
 from recollect.engine import Engine
 from recollect.errors import InvalidInput
-from recollect.filters.tree import And, Filter
+from recollect.filters.tree import And, Field, Filter, In
 from recollect.moments import to_microseconds
 from recollect.pools import STANDARD_POOLS
 from recollect.reading import EVERYTHING
+from recollect.results import SearchResult
+from recollect.retrieval.candidate_records import read_candidates
+from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.presets import preset
+from recollect.retrieval.resources import (
+    NO_OPTIONAL_MODELS,
+    OptionalModels,
+    RecordReader,
+    RememberedRecords,
+    Resources,
+)
 from recollect.retrieval.snapshot import ScopeSnapshot
 from recollect.retrieval.state import Candidates, SearchRequest, SearchState
 from recollect.scope import Scope
 from recollect.store.store import CURRENT
 from recollect.trace import StageTrace, Trace
-from recollect.types import Hit, SearchResult
+from recollect.types import Hit, MemoryRecord
 
 MOST_HITS = 1000
 NEWEST = "newest"
@@ -39,7 +50,8 @@ class Question:
     pools: Sequence[str] | None
     filter: Filter
     min_score: float | None
-    preset: str | None
+    preset: str | Pipeline | None
+    context: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.query, str):
@@ -50,34 +62,49 @@ class Question:
             raise InvalidInput(
                 "min_score", self.min_score, "is no probability", "Give a number from 0 to 1"
             )
-        if self.pools is not None and not _is_list_of_names(self.pools):
+        if self.pools is not None and not (self.pools and _is_list_of_texts(self.pools)):
             raise InvalidInput("pools", self.pools, "is no list of pools", "Give ['agent_memory']")
+        if not _is_list_of_texts(self.context):
+            raise InvalidInput("context", self.context, "is no list of texts", "Give ['a message']")
 
 
-def search(engine: Engine, scope: Scope, question: Question) -> SearchResult:
+def search(
+    engine: Engine,
+    scope: Scope,
+    question: Question,
+    *,
+    models: OptionalModels = NO_OPTIONAL_MODELS,
+) -> SearchResult:
     """Answer a question from the scope's memories."""
     pipeline = preset(question.preset)
     started = time.perf_counter()
     snapshot = engine.snapshots.of(scope.predicate())
+    visible = _visible(engine, scope, snapshot, question)
     request = SearchRequest(
         query=question.query,
         k=question.k,
         now=to_microseconds(question.now),
         min_score=question.min_score,
-        visible=_visible(engine, scope, snapshot, question),
+        visible=visible,
+        context=tuple(question.context),
+        pinned=engine.pinned.rows(snapshot, visible),
     )
-    opened = _opening(len(snapshot), int(request.visible.sum()), started)
+    resources = _resources(
+        engine, scope, question, models, RememberedRecords(snapshot.records.fetch)
+    )
+    state = SearchState(request, snapshot, resources, question.query)
+    opened = _opening(len(snapshot), int(visible.sum()), started)
     if question.query.strip():
-        state, trace = pipeline.run(SearchState(request, snapshot, engine.embedder, question.query))
-        candidates, found = state.candidates, int(request.visible.any())
+        state, trace = pipeline.run(state)
         trace = Trace(trace.preset, (opened, *trace.stages))
     else:
-        candidates, found, trace = _newest(snapshot, request), 1, Trace(NEWEST, (opened,))
+        listed = _newest(snapshot, request)
+        state, trace = replace(state, candidates=listed), Trace(NEWEST, (opened,))
     if engine.store.index_is_due():
         engine.writer.build_index_soon()
-    hits = _hits(engine, snapshot, candidates)
-    abstained = question.min_score is not None and not hits and bool(found)
-    return SearchResult(hits, trace, abstained and bool(request.visible.any()))
+    hits = _hits(state)
+    abstained = question.min_score is not None and not hits and bool(visible.any())
+    return SearchResult(hits, trace, abstained)
 
 
 def _visible(
@@ -91,6 +118,32 @@ def _visible(
         where = And((scope.predicate(), CURRENT, question.filter))
         visible &= np.isin(snapshot.columns.key, engine.store.keys(where))
     return visible
+
+
+def _resources(
+    engine: Engine,
+    scope: Scope,
+    question: Question,
+    models: OptionalModels,
+    records: RecordReader,
+) -> Resources:
+    in_view: tuple[Filter, ...] = (scope.predicate(), CURRENT, question.filter)
+    if question.pools is not None:
+        in_view += (In(Field("pool"), tuple(question.pools)),)
+
+    def children(parents: Sequence[str]) -> list[MemoryRecord]:
+        where = And((*in_view, In(Field("parent_id"), tuple(parents))))
+        found = engine.store.select(where, order="written")
+        now = question.now
+        return [each for each in found if each.expires_at is None or each.expires_at > now]
+
+    return Resources(
+        embedder=engine.embedder,
+        records=records,
+        children=children,
+        reranker=models.reranker,
+        chat=models.chat,
+    )
 
 
 def _check_pools(pools: Sequence[str], snapshot: ScopeSnapshot) -> None:
@@ -114,15 +167,15 @@ def _newest(snapshot: ScopeSnapshot, request: SearchRequest) -> Candidates:
     return listed if request.min_score is None else listed.take(nothing >= request.min_score)
 
 
-def _hits(engine: Engine, snapshot: ScopeSnapshot, candidates: Candidates) -> tuple[Hit, ...]:
-    keys = snapshot.columns.key[candidates.rows].tolist()
-    records = engine.records.fetch(keys)
+def _hits(state: SearchState) -> tuple[Hit, ...]:
+    candidates, records = read_candidates(state)
     hits: list[Hit] = []
-    for place, key in enumerate(keys):
-        record = records.get(key)
-        if record is not None:
-            scores = {name: float(values[place]) for name, values in candidates.scores.items()}
-            hits.append(Hit(record.id, record.text, scores["probability"], scores, record))
+    for place, record in enumerate(records):
+        named = ((name, float(values[place])) for name, values in candidates.scores.items())
+        # A stage that scored only some candidates left the others without a number.
+        scores = {name: score for name, score in named if not math.isnan(score)}
+        text = state.texts.get(int(candidates.rows[place]), record.text)
+        hits.append(Hit(record.id, text, scores["probability"], scores, record))
     return tuple(hits)
 
 
@@ -142,7 +195,7 @@ def _is_probability(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-def _is_list_of_names(value: object) -> bool:
+def _is_list_of_texts(value: object) -> bool:
     if isinstance(value, str) or not isinstance(value, Sequence):
         return False
-    return len(value) > 0 and all(isinstance(name, str) for name in value)
+    return all(isinstance(text, str) for text in value)

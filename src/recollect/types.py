@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from recollect.trace import Trace
+from typing import Literal
 
 MemoryType = Literal["episodic", "semantic", "procedural", "unknown"]
 Scalar = str | int | float | bool
@@ -91,27 +88,6 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResult:
-    """What one search gave.
-
-    Attributes:
-        hits: Best first.
-        trace: What every stage did.
-        abstained: True when memories were found but none reached `min_score`.
-    """
-
-    hits: tuple[Hit, ...]
-    trace: Trace
-    abstained: bool = False
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-
-@dataclass(frozen=True, slots=True)
 class Failure:
     """One record that was not written.
 
@@ -134,7 +110,7 @@ class WriteReport:
 
     Attributes:
         added: Number of memories written and durable.
-        skipped: Number of records that were already there.
+        skipped: Number of records that were already there, or held nothing but recalled memories.
         failed: The records that were refused, each with its reason.
         ids: Ids of the added memories, in input order.
     """

@@ -75,8 +75,6 @@ def test_several_pools_are_filled():
 
 def test_a_memory_has_as_many_tokens_as_a_turn_of_locomo_on_average():
     path = files("recollect.models").joinpath("bundled", BUNDLED, TOKENIZER_FILE)
-    if not path.is_file():
-        pytest.skip(f"{path}: the bundled model is not there")
     tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
     tokenizer.no_truncation()
     tokenizer.no_padding()

@@ -21,8 +21,13 @@ OPTIONS = {
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory):
-    options = BenchOptions(**OPTIONS, cache=tmp_path_factory.mktemp("cache"))
+def kept(tmp_path_factory):
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture(scope="module")
+def report(kept, tmp_path_factory):
+    options = BenchOptions(**OPTIONS, cache=tmp_path_factory.mktemp("cache"), keep=kept)
     return run_bench(options, on_progress=lambda _: None, launch=in_process)
 
 
@@ -110,14 +115,9 @@ def test_a_directory_in_use_is_not_written_to(tmp_path):
         run_bench(options, on_progress=lambda _: None, launch=in_process)
 
 
-def test_a_kept_directory_holds_the_stores_afterwards(tmp_path):
-    options = BenchOptions(
-        **{**OPTIONS, "n": 100, "scopes": (1,)}, cache=tmp_path / "cache", keep=tmp_path / "kept"
-    )
-    run_bench(options, on_progress=lambda _: None, launch=in_process)
-    assert {"1-scopes-recollect", "1-scopes-lancedb"} <= {
-        entry.name for entry in (tmp_path / "kept").iterdir()
-    }
+@pytest.mark.usefixtures("report")
+def test_a_kept_directory_holds_the_stores_afterwards(kept):
+    assert {"1-scopes-recollect", "1-scopes-lancedb"} <= {entry.name for entry in kept.iterdir()}
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,8 @@ class Child:
     def finished(self, seconds):
         """Wait for its end, which must be a good one, and give what it reported."""
         out, err = self.process.communicate(timeout=seconds)
-        assert (self.process.returncode, err.decode()) == (0, "")
+        ending = (self.process.returncode, err.decode())
+        assert ending == (0, ""), ending
         return [json.loads(line) for line in out.splitlines()]
 
     def end(self):

@@ -9,7 +9,13 @@ from typer.testing import CliRunner
 from recollect.cli.app import app
 
 UNSET = dict.fromkeys(
-    f"RECOLLECT_{name}" for name in ("EMBEDDER", "ORG", "PROJECT", "AGENT", "USER", "SESSION")
+    f"RECOLLECT_{name}"
+    for name in (
+        *("EMBEDDER", "EMBEDDER_MODEL", "EMBEDDER_API_KEY"),
+        *("RERANKER", "RERANKER_PROTOCOL", "RERANKER_MODEL", "RERANKER_API_KEY"),
+        *("CHAT_URL", "CHAT_MODEL", "CHAT_API_KEY"),
+        *("ORG", "PROJECT", "AGENT", "USER", "SESSION"),
+    )
 )
 
 

@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from recollect.config import Settings, default_store, read_settings
 
 
@@ -22,6 +24,39 @@ def test_the_environment_names_the_store_the_scope_and_the_embedder():
         user="anna",
         session="monday",
     )
+
+
+def test_the_environment_names_the_model_services():
+    environment = {
+        "RECOLLECT_EMBEDDER_MODEL": "large",
+        "RECOLLECT_EMBEDDER_API_KEY": "k1",
+        "RECOLLECT_RERANKER": "https://rerank.example/v2",
+        "RECOLLECT_RERANKER_PROTOCOL": "cohere",
+        "RECOLLECT_RERANKER_MODEL": "rerank-v3.5",
+        "RECOLLECT_RERANKER_API_KEY": "k2",
+        "RECOLLECT_CHAT_URL": "http://127.0.0.1:8080/v1",
+        "RECOLLECT_CHAT_MODEL": "small",
+        "RECOLLECT_CHAT_API_KEY": "k3\n",
+    }
+    assert read_settings(environment) == Settings(
+        store=default_store(),
+        embedder_model="large",
+        embedder_api_key="k1",
+        reranker="https://rerank.example/v2",
+        reranker_protocol="cohere",
+        reranker_model="rerank-v3.5",
+        reranker_api_key="k2",
+        chat_url="http://127.0.0.1:8080/v1",
+        chat_model="small",
+        chat_api_key="k3",
+    )
+
+
+@pytest.mark.parametrize("service", ["EMBEDDER", "RERANKER", "CHAT"])
+def test_a_key_is_not_in_the_repr(service):
+    settings = read_settings({f"RECOLLECT_{service}_API_KEY": "geheim"})
+
+    assert "geheim" not in repr(settings)
 
 
 def test_an_empty_variable_counts_as_none():

@@ -98,3 +98,22 @@ def test_an_unknown_system_is_refused(recollect, benchmark):
 @pytest.mark.parametrize("form", ["locomo", "conversation", "beir", "multihop"])
 def test_missing_data_are_named(recollect, form, tmp_path):
     assert "nowhere" in recollect.failure("eval", form, "--data", str(tmp_path / "nowhere"))
+
+
+def test_configurations_are_shown_beside_vector_only_search(recollect, benchmark):
+    result = recollect.run("eval", "beir", "--data", benchmark, "--configs", "B,GATE-A")
+    assert result.exit_code == 0, result.output
+    assert "Memory-Spark's configurations on pets" in result.stdout
+    assert "Vector-Only" in result.stdout
+    assert "needs a reranker" in " ".join(result.stdout.split())
+
+
+def test_configurations_are_given_as_json(recollect, benchmark):
+    result = recollect.run(
+        "eval", "beir", "--data", benchmark, "--configs", "b,gate-a", "--json", "-"
+    )
+    assert [each["system"] for each in json.loads(result.stdout)["reports"]] == ["A", "B"]
+
+
+def test_an_unknown_configuration_is_told(recollect, benchmark):
+    assert "configs='Z'" in recollect.failure("eval", "beir", "--data", benchmark, "--configs", "Z")

@@ -3,16 +3,17 @@ import shlex
 import pytest
 
 from recollect import __version__
-from recollect.cli.app import COMMANDS, EVALUATIONS, TRAINING
+from recollect.cli.app import COMMANDS, EVALUATIONS, PIPELINES, TRAINING
 
 WORDS = (
     [(entry.name,) for entry in COMMANDS]
+    + [("pipeline", entry.name) for entry in PIPELINES]
     + [("eval", entry.name) for entry in EVALUATIONS]
     + [("train", entry.name) for entry in TRAINING]
 )
 EXAMPLES = {
     words: entry.example
-    for words, entry in zip(WORDS, (*COMMANDS, *EVALUATIONS, *TRAINING), strict=True)
+    for words, entry in zip(WORDS, (*COMMANDS, *PIPELINES, *EVALUATIONS, *TRAINING), strict=True)
 }
 
 
@@ -36,6 +37,7 @@ def test_every_example_is_a_command_line_that_can_be_read(recollect, words):
 def test_the_help_lists_every_command(recollect):
     shown = recollect.run("--help").stdout
     assert all(f" {entry.name} " in shown for entry in COMMANDS)
+    assert " pipeline " in shown
     assert " eval " in shown
     assert " train " in shown
 

@@ -64,6 +64,7 @@ def test_explain_draws_the_stages_and_the_raw_scores(kitchen):
         "lexical_bound",
         "fused",
         "probability",
+        "boost",
         "id",
     ]
 
@@ -107,7 +108,10 @@ def test_a_stored_text_cannot_steer_the_terminal(recollect):
         (("--k", "0"), "k=0: is out of range. Give 1 to 1,000"),
         (("--k", "1001"), "k=1001: is out of range. Give 1 to 1,000"),
         (("--min-score", "2"), "min_score=2.0: is no probability. Give a number from 0 to 1"),
-        (("--preset", "nosuch"), "preset='nosuch': no such preset. Choose one of balanced, rrf"),
+        (
+            ("--preset", "nosuch"),
+            "preset='nosuch': no such preset. Choose one of accurate, balanced, fast, memory_spark, rrf",
+        ),
         (
             ("--pool", "attic"),
             "pools='attic': no such pool in this scope. Choose from agent_memory, "

@@ -1,3 +1,25 @@
+import json
+
+from tests.training.tiny_encoder import TEXTS, write_tiny_encoder
+
+from recollect.models.onnx_embedder import OnnxEmbedder
+
+
+def test_the_exported_model_loads(recollect, tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    write_tiny_encoder(source)
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    result = recollect.run(
+        "train", "export", "--source", str(source), "--target", str(target), "--name", "tiny",
+        "--calibration", str(texts),
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(f"{target}: tiny@")
+    assert OnnxEmbedder(target).encode(["the cat"]).shape == (1, 32)
+
+
 def test_a_missing_model_is_named(recollect, tmp_path):
     sentence = recollect.failure(
         "train", "export", "--source", str(tmp_path / "nowhere"), "--target", str(tmp_path / "out")

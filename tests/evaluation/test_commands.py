@@ -46,6 +46,24 @@ def test_no_system_at_all_is_refused(tmp_path):
         run_beir(tmp_path / "missing", options=RunOptions(systems=()))
 
 
+def test_a_conversation_is_measured_in_all_phrasings_and_without_wrong_labels(
+    conversation_folder, tmp_path
+):
+    queries = conversation_folder / "queries.jsonl"
+    boat = '"What happened to the boat?"'
+    queries.write_text(queries.read_text().replace(boat, f'{boat}, "phrasings": ["The boat?"]'))
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text(f'[{{"question_id": "locomo_0_qa1", "question": {boat}}}]')
+    (report,) = run_conversation(
+        conversation_folder,
+        label_errors=wrong,
+        phrasings="all",
+        options=RunOptions(systems=("bm25",)),
+    )
+    assert report.overall.queries == 4
+    assert report.without_label_errors.queries == 2
+
+
 def test_the_first_system_is_compared_with_the_others(conversation_folder, embedder):
     options = RunOptions(systems=("mean", "bm25", "dense"), embedder=embedder)
     reports = run_conversation(conversation_folder, options=options)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from rich.console import Console
@@ -41,6 +43,13 @@ def test_the_table_names_categories_and_gives_intervals(report):
     assert any("4 single-hop" in line for line in lines)
     assert any("overall" in line for line in lines)
     assert any("95 %" in line and "-1.000" in line for line in lines)
+
+
+def test_the_figures_without_wrong_labels_stand_below_the_interval(dataset):
+    doubtful = replace(dataset, label_errors=frozenset({("a", "0")}))
+    lines = shown(report_table(evaluate(doubtful, bm25_system()))).splitlines()
+    assert lines[-2].split()[:4] == ["│", "without", "label", "errors"]
+    assert "│       3 │" in lines[-2]
 
 
 def test_the_summary_says_that_the_files_are_unverified(report, dataset, embedder):

@@ -28,7 +28,7 @@ ARROW_TYPES = {
 INDEXED = ["producer", "user", "at", "sequence", "importance"]
 thorough = settings(
     deadline=None,
-    max_examples=30,
+    max_examples=20,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 table_numbers = count()

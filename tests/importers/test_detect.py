@@ -22,8 +22,13 @@ LOCOMO = json.dumps([{"qa": [{"question": "q"}] * 5_000, "conversation": {}, "sa
         ("memories.json", '{"text": "x"}\n{"text": "y"}\n', "jsonl"),
         ("memories.jsonl", '{"broken\n{"text": "y"}\n', "jsonl"),
         ("memories.ndjson", '{"text": "y"}\n', "jsonl"),
-        ("README.md", "# Title\n", "text"),
-        ("notes.txt", "words", "text"),
+        ("README.md", "# Title\n", "documents"),
+        ("notes.txt", "words", "documents"),
+        ("latin.txt", b"caf\xe9", "documents"),
+        ("list.md", "[link](x.md)", "documents"),
+        ("lease.PDF", b"%PDF-1.7\0", "documents"),
+        ("lease.docx", b"PK\x03\x04", "documents"),
+        ("page.htm", "<p>words", "documents"),
         ("NOTES", "words", "text"),
     ],
 )
@@ -37,9 +42,17 @@ def test_an_archive_is_looked_into(tmp_path):
     assert choose_format(tmp_path / "export.zip", None) == "claude"
 
 
-def test_a_folder_is_an_unpacked_export_or_texts(file):
+def test_a_folder_is_an_unpacked_export_or_documents(file):
     assert choose_format(file("export/conversations.json", CHATGPT).parent, None) == "chatgpt"
-    assert choose_format(file("notes/a.md", "x").parent, None) == "text"
+    assert choose_format(file("notes/a.md", "x").parent, None) == "documents"
+    assert choose_format(file("scans/a.pdf", "x").parent, None) == "documents"
+
+
+def test_documents_beside_an_export_can_be_asked_for(file):
+    folder = file("export/conversations.json", CHATGPT).parent
+    file("export/notes.md", "x")
+    assert choose_format(folder, None) == "chatgpt"
+    assert choose_format(folder, "documents") == "documents"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +66,10 @@ def test_a_folder_is_an_unpacked_export_or_texts(file):
         ("c.json", '[{"text": "x"}]', None, "one JSON object per line"),
         ("c.txt", b"\x00\x01\x02", "text", "it looks like binary data"),
         ("c.bin", b"\x00\x01\x02", None, "its format cannot be told"),
-        ("c.txt", "words", "xml", "Use one of locomo, jsonl, text, chatgpt, claude"),
+        ("c.txt", "words", "xml", "Use one of locomo, jsonl, documents, text, chatgpt, claude"),
+        ("c.md", CHATGPT, None, "not in the format documents: it looks like chatgpt"),
+        ("c.pdf", b"%PDF-1.7", "text", "not in the format text: it looks like documents"),
+        ("c.py", "x = 1", "documents", "not a document. Give a folder, or a .md, .markdown"),
         ("c.txt", b"", None, "the file is empty"),
     ],
 )
@@ -69,9 +85,10 @@ def test_a_missing_path_is_refused(tmp_path):
         choose_format(tmp_path / "gone.jsonl", None)
 
 
-def test_a_folder_without_texts_is_refused(tmp_path):
-    with pytest.raises(InvalidInput, match=r"holds no \.md, \.markdown, \.txt file"):
-        choose_format(tmp_path, None)
+def test_a_folder_without_documents_is_refused(file):
+    folder = file("pictures/.hidden.md", "x").parent
+    with pytest.raises(InvalidInput, match="the folder holds no document and no conversations"):
+        choose_format(folder, None)
 
 
 def test_plain_json_may_be_imported_as_text_on_request(file):

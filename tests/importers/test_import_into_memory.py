@@ -1,5 +1,8 @@
 import json
 
+import pytest
+
+from recollect.errors import ScopeError
 from recollect.importers import import_path
 from recollect.memory import Memory
 from recollect.testing import HashEmbedder
@@ -68,3 +71,37 @@ def test_a_bound_project_takes_the_conversation_that_is_selected(file, tmp_path)
     with Memory(tmp_path / "store", project="mine", embedder=HashEmbedder()) as memory:
         report = import_path(memory, path, conversation="conv-1")
         assert (report.added, report.failed) == (2, 0)
+
+
+def sessions(*names):
+    return "".join(
+        json.dumps({"text": f"note {n}", "session": s}) + "\n" for n, s in enumerate(names)
+    )
+
+
+def test_records_that_all_lie_outside_the_bound_session_stop_the_import(file, tmp_path):
+    path = file("m.jsonl", sessions(*["monday"] * 600))
+    with Memory(tmp_path / "store", session="mine", embedder=HashEmbedder()) as memory:
+        with pytest.raises(
+            ScopeError, match=r"session='monday': no record fits the bound session='mine' \(256"
+        ):
+            import_path(memory, path)
+        assert memory.count() == 0
+    assert not path.with_name("m.jsonl.failed.jsonl").exists()
+
+
+def test_records_of_which_some_fit_the_bound_session_are_imported_and_the_others_listed(
+    file, tmp_path
+):
+    path = file("m.jsonl", sessions("monday", "mine", "tuesday"))
+    with Memory(tmp_path / "store", session="mine", embedder=HashEmbedder()) as memory:
+        report = import_path(memory, path)
+    assert (report.added, report.failed) == (1, 2)
+    assert {example.field for example in report.examples} == {"session"}
+
+
+def test_records_that_are_all_wrong_in_themselves_are_listed(file, tmp_path):
+    path = file("m.jsonl", '{"text": "a", "importance": 7}\n{"text": "b", "importance": 8}\n')
+    with Memory(tmp_path / "store", session="mine", embedder=HashEmbedder()) as memory:
+        report = import_path(memory, path)
+    assert (report.added, report.failed) == (0, 2)

@@ -114,7 +114,12 @@ def test_a_selected_conversation_is_refused_where_the_format_has_none(file, writ
 
 def test_a_text_folder_is_imported_and_only_what_changed_is_added_later(file, writer):
     folder = file("notes/a.md", "one\n\ntwo\n").parent
-    assert import_path(writer, folder).added == 2
+    assert import_path(writer, folder, format="text").added == 2
     file("notes/a.md", "one\n\nthree\n")
-    report = import_path(writer, folder)
+    report = import_path(writer, folder, format="text")
     assert (report.added, report.skipped) == (1, 1)
+
+
+def test_documents_need_a_memory_that_can_forget(file, writer):
+    with pytest.raises(InvalidInput, match=r"Give a recollect\.Memory"):
+        import_path(writer, file("a.md", "words"))

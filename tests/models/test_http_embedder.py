@@ -4,12 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.models.embedding_service import Reply, running_service
+from tests.models.embedding_service import running_embeddings
+from tests.services.wire import Reply
 
 from recollect.errors import InvalidInput, ServiceError
 from recollect.models.http_embedder import HttpEmbedder, HttpSettings
+from recollect.services.settings import ServiceSettings
 
-SETTINGS = HttpSettings(model="m", timeout=5.0, retries=2, backoff=0.01, batch_size=3)
+SERVICE = ServiceSettings(timeout=5.0, retries=2, backoff=0.01)
+SETTINGS = HttpSettings(model="m", batch_size=3, service=SERVICE)
 
 
 def embeddings(*vectors):
@@ -19,7 +22,7 @@ def embeddings(*vectors):
 
 @pytest.fixture
 def service():
-    with running_service() as running:
+    with running_embeddings() as running:
         yield running
 
 
@@ -34,8 +37,8 @@ def opened():
 @pytest.fixture
 def connect(service, opened):
     def connect(settings=SETTINGS):
-        opened.append(HttpEmbedder(service.url, settings=settings))
-        service.requests.clear()
+        opened.append(HttpEmbedder(f"{service.host}/v1", settings=settings))
+        service.asked.clear()
         return opened[-1]
 
     return connect
@@ -64,7 +67,7 @@ def test_many_texts_are_sent_in_batches(connect, service):
     vectors = connect().encode(["x" * length for length in range(1, 8)])
 
     assert vectors.shape == (7, 3)
-    assert [len(request["input"]) for request in service.requests] == [3, 3, 1]
+    assert [len(request["input"]) for request in service.bodies] == [3, 3, 1]
 
 
 def test_no_texts_ask_nothing(connect, service):
@@ -72,7 +75,7 @@ def test_no_texts_ask_nothing(connect, service):
 
     assert embedder.encode([]).shape == (0, 3)
     assert embedder.encode_query([]).shape == (0, 3)
-    assert service.requests == []
+    assert service.bodies == []
 
 
 def test_prompts_stand_before_queries_and_passages(connect, service):
@@ -81,7 +84,7 @@ def test_prompts_stand_before_queries_and_passages(connect, service):
     embedder.encode_query(["tea"])
     embedder.encode(["tea"])
 
-    assert [request["input"] for request in service.requests] == [["q: tea"], ["p: tea"]]
+    assert [request["input"] for request in service.bodies] == [["q: tea"], ["p: tea"]]
 
 
 def test_a_repeated_query_is_not_asked_again(connect, service):
@@ -90,7 +93,7 @@ def test_a_repeated_query_is_not_asked_again(connect, service):
     embedder.encode_query(["tea"])
     embedder.encode_query(["tea"])
 
-    assert len(service.requests) == 1
+    assert len(service.bodies) == 1
 
 
 def test_the_key_is_sent_and_never_shown(connect, service):
@@ -100,7 +103,7 @@ def test_the_key_is_sent_and_never_shown(connect, service):
     with pytest.raises(ServiceError) as caught:
         embedder.encode(["tea"])
 
-    assert service.keys[-1] == "Bearer geheim-123"
+    assert service.asked[-1].headers["Authorization"] == "Bearer geheim-123"
     shown = f"{caught.value} {caught.value!r} {embedder!r} {SETTINGS!r} {embedder._settings}"
     assert "geheim" not in shown
 
@@ -111,7 +114,7 @@ def test_a_service_that_is_busy_for_a_moment_is_asked_again(connect, service, st
     service.replies = [Reply(status), Reply(status)]
 
     assert embedder.encode(["tea"]).shape == (1, 3)
-    assert len(service.requests) == 3
+    assert len(service.bodies) == 3
 
 
 def test_retry_after_is_heeded(connect, service):
@@ -139,11 +142,11 @@ def test_a_refusal_is_not_repeated(connect, service, status):
 
     with pytest.raises(ServiceError, match=f"status {status}"):
         embedder.encode(["tea"])
-    assert len(service.requests) == 1
+    assert len(service.bodies) == 1
 
 
 def test_a_slow_answer_is_given_up(connect, service):
-    embedder = connect(replace(SETTINGS, timeout=0.1, retries=0))
+    embedder = connect(replace(SETTINGS, service=replace(SERVICE, timeout=0.1, retries=0)))
     service.replies = [Reply(delay=0.5)]
 
     with pytest.raises(ServiceError, match="ReadTimeout"):
@@ -202,11 +205,11 @@ def test_rows_of_unequal_length_are_an_error(connect, service):
 
 
 def test_a_service_that_is_not_there_is_an_error_when_connecting():
-    with running_service() as stopped:
+    with running_embeddings() as stopped:
         pass
 
     with pytest.raises(ServiceError, match="could not be asked"):
-        HttpEmbedder(stopped.url, settings=replace(SETTINGS, retries=0))
+        HttpEmbedder(stopped.host, settings=replace(SETTINGS, service=replace(SERVICE, retries=0)))
 
 
 @pytest.mark.parametrize("url", ["", "localhost:80", "ftp://host/v1", "http://", "http://:80/"])
@@ -216,7 +219,7 @@ def test_what_is_no_url_is_refused(url):
 
 
 def test_a_password_in_the_url_is_not_shown(service):
-    url = service.url.replace("//", "//user:geheim@")
+    url = service.host.replace("//", "//user:geheim@")
     service.replies = [Reply(403)]
 
     with pytest.raises(ServiceError) as caught:
@@ -228,7 +231,7 @@ def test_a_password_in_the_url_is_not_shown(service):
 def test_odd_characters_are_sent_as_valid_text(connect, service):
     connect().encode(["a\0b", "\ud800"])
 
-    assert service.requests[0]["input"] == ["a\0b", "?"]
+    assert service.bodies[0]["input"] == ["a\0b", "?"]
 
 
 def test_long_text_is_split_by_a_careful_count(connect):

@@ -2,8 +2,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.models.embedding_service import running_service
+from tests.models.embedding_service import running_embeddings
 
+from recollect import Memory
 from recollect.errors import InvalidInput, RecollectError
 from recollect.models.http_embedder import HttpEmbedder
 from recollect.models.loading import load_embedder
@@ -26,15 +27,33 @@ def test_a_directory_with_an_onnx_model_is_loaded(tmp_path):
     assert embedder.identity == load_bundled().identity
 
 
-def test_a_url_is_a_service_and_its_key_comes_from_the_environment(monkeypatch):
-    monkeypatch.setenv("RECOLLECT_EMBEDDER_API_KEY", "k")
-    with running_service() as service:
-        embedder = load_embedder(service.url, model="large")
+def test_a_url_is_a_service_that_is_sent_the_model_and_the_key():
+    with running_embeddings() as service:
+        embedder = load_embedder(service.host, model="large", api_key="k")
         embedder.close()
 
     assert isinstance(embedder, HttpEmbedder)
     assert embedder.identity.name == "large"
-    assert service.keys == ["Bearer k"]
+    assert service.bodies[0]["model"] == "large"
+    assert service.asked[0].headers["Authorization"] == "Bearer k"
+
+
+def test_the_environment_is_not_read_here(monkeypatch):
+    monkeypatch.setenv("RECOLLECT_EMBEDDER_API_KEY", "k")
+    with running_embeddings() as service:
+        load_embedder(service.host).close()
+
+    assert "Authorization" not in service.asked[0].headers
+
+
+def test_a_memory_sends_the_model_and_the_key_of_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("RECOLLECT_EMBEDDER_API_KEY", "k")
+    monkeypatch.setenv("RECOLLECT_EMBEDDER_MODEL", "large")
+    with running_embeddings() as service, Memory(tmp_path, embedder=service.host) as memory:
+        memory.add("tea")
+
+    assert {request.headers["Authorization"] for request in service.asked} == {"Bearer k"}
+    assert {body["model"] for body in service.bodies} == {"large"}
 
 
 @pytest.mark.parametrize(

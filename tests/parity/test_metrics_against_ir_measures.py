@@ -1,12 +1,11 @@
 """The measures equal those of ir_measures (which runs trec_eval) on random rankings."""
 
+import ir_measures
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.evaluation.metrics import measures
-
-ir_measures = pytest.importorskip("ir_measures")
 
 THEIRS = {
     "MAP": "AP@100",

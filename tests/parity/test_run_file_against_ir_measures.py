@@ -1,5 +1,6 @@
 """A run file that another tool scores gives the figures of the report."""
 
+import ir_measures
 import numpy as np
 import pytest
 
@@ -8,8 +9,6 @@ from recollect.evaluation.datasets import Dataset, EvaluationQuery, Passage
 from recollect.evaluation.provenance import UNKNOWN
 from recollect.evaluation.runner import evaluate
 from recollect.evaluation.trec import write_qrels, write_run
-
-ir_measures = pytest.importorskip("ir_measures")
 
 
 def test_figures_from_the_run_file_equal_those_of_the_report_although_scores_tie(tmp_path):

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from recollect.evaluation.stats import bootstrap_intervals, paired_test
-
-stats = pytest.importorskip("scipy.stats")
 
 
 def test_the_bootstrap_interval_is_that_of_scipy():

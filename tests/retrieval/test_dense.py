@@ -78,3 +78,14 @@ class TestManyVisibleRows:
     def test_a_row_that_is_found_and_wanted_comes_once(self):
         arm = indexed(keys=[10, 20], found=[(10, 1.0)])
         assert arm.scores(EAST, wanted(0, visible=[1, 1]))[0].tolist() == [0]
+
+
+def test_the_first_window_of_a_row_is_found_in_whichever_block_it_lies():
+    arm = ResidentVectors((WINDOWS[:1], WINDOWS[1:]), np.array([0, 0, 1], np.int32), 2)
+    assert arm.first_vectors(np.array([1, 0])).tolist() == [WINDOWS[2].tolist(), [1.0, 0.0]]
+    assert arm.first_vectors(np.array([], np.int64)).shape == (0, 2)
+
+
+def test_the_first_window_of_a_row_is_read_from_the_store():
+    arm = indexed(keys=[10, 20])
+    assert arm.first_vectors(np.array([1, 0])).tolist() == [[0.0, 1.0], [1.0, 0.0]]

@@ -2,8 +2,16 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from recollect.retrieval.fusion import reciprocal_rank, weighted_sum
+from recollect.retrieval.fusion import (
+    adaptive_weights,
+    first_found,
+    reciprocal_rank,
+    weighted_sum,
+)
 
 
 def scores(*values):
@@ -38,3 +46,53 @@ def test_equal_scores_are_ranked_in_the_given_order():
 
 def test_the_constant_of_the_ranks_can_be_chosen():
     assert reciprocal_rank(scores(4), constant=0).tolist() == pytest.approx([1.0])
+
+
+def test_an_arm_can_be_weighted():
+    fused = reciprocal_rank(scores(2, 1), scores(1, 2), weights=(2.0, 0.3))
+    assert fused.tolist() == pytest.approx([2 / 61 + 0.3 / 62, 2 / 62 + 0.3 / 61])
+
+
+@pytest.mark.parametrize(
+    ("found_by_words", "weights"),
+    [(7, (1.0, 1.0)), (6, (1.5, 0.5)), (4, (1.5, 0.5)), (3, (2.0, 0.3)), (0, (2.0, 0.3))],
+)
+def test_the_fewer_of_the_nearest_ten_words_find_the_less_they_count(found_by_words, weights):
+    dense = scores(*range(20, 0, -1))
+    lexical = scores(*[1.0] * found_by_words, *[np.nan] * (20 - found_by_words))
+    assert adaptive_weights(dense, lexical) == weights
+
+
+def test_without_a_dense_finding_the_dense_arm_is_trusted():
+    assert adaptive_weights(scores(np.nan), scores(1)) == (2.0, 0.3)
+
+
+def test_an_arms_list_can_end_early():
+    assert first_found(scores(0.1, 0.9, 0.5), 2).tolist() == pytest.approx(
+        [np.nan, 0.9, 0.5], nan_ok=True
+    )
+    assert first_found(scores(0.1), None).tolist() == pytest.approx([0.1])
+
+
+columns = arrays(
+    np.float32, 12, elements=st.floats(0, 1, width=32, allow_subnormal=False), unique=True
+)
+
+
+@given(columns, columns, st.permutations(range(12)))
+def test_fusion_does_not_depend_on_the_order_of_the_rows(dense, lexical, places):
+    shuffled = reciprocal_rank(dense[places], lexical[places])
+    assert shuffled.tolist() == reciprocal_rank(dense, lexical)[places].tolist()
+
+
+@given(columns, columns)
+def test_a_row_that_both_arms_rank_higher_is_fused_higher(dense, lexical):
+    fused = reciprocal_rank(dense, lexical)
+    above = (dense[:, None] > dense) & (lexical[:, None] > lexical)
+    assert (fused[:, None] > fused)[above].all()
+
+
+@given(columns, st.sampled_from([0.25, 2.0, 1024.0]))
+def test_ranks_do_not_depend_on_an_arms_scale(dense, factor):
+    scaled = dense * np.float32(factor)
+    assert reciprocal_rank(dense).tolist() == reciprocal_rank(scaled).tolist()

@@ -87,3 +87,59 @@ def test_a_directory_that_is_gone_is_a_clear_error(tmp_path):
     with pytest.raises(StoreError, match=r"gone: cannot be written.*Check"):
         writer.submit(lambda: 7).result()
     writer.close()
+
+
+class StubbornStore(InMemoryStore):
+    """Fails to build its index so many times, and notes what was running beside."""
+
+    def __init__(self, failures):
+        super().__init__(CONTRACT_IDENTITY)
+        self.failures, self.attempts, self.due = failures, 0, True
+        self.building, self.merged_while_building = threading.Event(), False
+        self.finish = threading.Event()
+
+    def index_is_due(self):
+        return self.due
+
+    def build_index(self):
+        self.attempts += 1
+        if self.attempts <= self.failures:
+            raise StoreError("another process merged files")
+        self.building.set()
+        self.finish.wait(5)
+        self.due = False
+
+    def maintain(self):
+        self.merged_while_building |= self.building.is_set() and self.due
+
+
+def test_an_index_that_was_voided_is_built_again(tmp_path):
+    store = StubbornStore(failures=2)
+    store.finish.set()
+    writer = Writer(store, DirectoryLock(tmp_path), index_pause=0.01)
+    writer.build_index_soon()
+    assert store.building.wait(5)
+    writer.close()
+    assert (store.attempts, store.due) == (3, False)
+
+
+def test_an_index_that_cannot_be_built_is_given_up(tmp_path):
+    store = StubbornStore(failures=100)
+    writer = Writer(store, DirectoryLock(tmp_path), index_pause=0.001)
+    writer.build_index_soon()
+    while writer.is_indexing:
+        threading.Event().wait(0.005)
+    writer.close()
+    assert store.attempts == 5
+
+
+def test_no_files_are_merged_while_the_index_is_built(tmp_path):
+    store = StubbornStore(failures=0)
+    writer = Writer(store, DirectoryLock(tmp_path))
+    writer.build_index_soon()
+    assert store.building.wait(5)
+    for _ in range(5):
+        writer.submit(lambda: None).result()
+    store.finish.set()
+    writer.close()
+    assert not store.merged_while_building

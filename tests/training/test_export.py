@@ -3,12 +3,11 @@ import json
 import numpy as np
 import pytest
 from tests.training.tiny_encoder import TEXTS, pooled_reference, tiny_tokenizer, write_tiny_encoder
-from typer.testing import CliRunner
 
 from recollect.errors import InvalidInput, ModelError
 from recollect.models.onnx_embedder import OnnxEmbedder
 from recollect.training.calibration import CalibrationSource
-from recollect.training.export import ModelDescription, command, export_embedder
+from recollect.training.export import ModelDescription, export_embedder
 
 CALIBRATION = CalibrationSource(tuple(TEXTS), {"texts.jsonl": "0" * 64})
 DESCRIPTION = ModelDescription(name="tiny", licence="MIT", source="made here")
@@ -128,22 +127,3 @@ def test_a_missing_file_of_the_source_is_named(source, weights, target, name):
 
     with pytest.raises(ModelError, match=name):
         export_embedder(source, target, description=DESCRIPTION, quantisation="float32")
-
-
-def test_the_command_writes_a_model_that_loads(source, weights, target, tmp_path):
-    texts = tmp_path / "texts.jsonl"
-    texts.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
-
-    result = CliRunner().invoke(
-        command, [str(source), str(target), "--name", "tiny", "--calibration", str(texts)]
-    )
-
-    assert result.exit_code == 0, result.output
-    assert OnnxEmbedder(target).encode(["the cat"]).shape == (1, 32)
-
-
-def test_the_command_names_what_is_missing(source, target):
-    result = CliRunner().invoke(command, [str(source), str(target)])
-
-    assert result.exit_code == 2
-    assert "config.json" in result.output

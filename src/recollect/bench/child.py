@@ -114,16 +114,15 @@ def in_child(name: str, setup: Setup) -> Worker:
 
 def in_process(name: str, setup: Setup) -> Worker:
     """Make a worker in this process."""
-    from recollect.bench.lancedb_worker import LanceDbWorker
+    from recollect.bench.lancedb_worker import LanceDbStore
     from recollect.bench.model_worker import ModelWorker
-    from recollect.bench.recollect_worker import RecollectWorker
+    from recollect.bench.recollect_worker import RecollectStore
+    from recollect.bench.store_worker import OpenStore, StoreWorker
 
-    made: Mapping[str, Callable[[Setup], Any]] = {
-        "recollect": RecollectWorker,
-        "lancedb": LanceDbWorker,
-        "model": ModelWorker,
-    }
-    return LocalWorker(made[name](setup).operations())
+    if name == "model":
+        return LocalWorker(ModelWorker(setup).operations())
+    stores: Mapping[str, OpenStore] = {"recollect": RecollectStore, "lancedb": LanceDbStore}
+    return LocalWorker(StoreWorker(setup, stores[name]).operations())
 
 
 def _checked(operation: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import lancedb
@@ -14,9 +14,10 @@ import pyarrow as pa
 from lancedb.index import FTS, Bitmap, IvfPq
 from lancedb.query import MatchQuery
 
-from recollect.bench.peer_workers.loop import Operation, serve
-from recollect.bench.setup import Setup, load
-from recollect.bench.vectors import BATCH, PooledEmbedder, VectorPool, passage
+from recollect.bench.peer_workers.loop import serve
+from recollect.bench.setup import Setup
+from recollect.bench.store_worker import Record, StoreWorker, milliseconds_since
+from recollect.bench.vectors import BATCH, PooledEmbedder, passage
 from recollect.models.embedder import FloatMatrix
 
 INDEXED_SCOPE = 20_000
@@ -26,53 +27,39 @@ _CUTOFFS = (10, 100)
 _COLUMNS = ("id", "text", "project")
 
 
-class LanceDbWorker:
+class LanceDbStore:
     """A table with a vector, a text index and a filter: no product code, the same model."""
 
-    def __init__(self, setup: Setup) -> None:
-        self._corpus = setup.corpus
-        self._pool = VectorPool(Path(setup.pool))
-        self._embedder = PooledEmbedder(self._pool, lambda: load(setup.embedder))
+    def __init__(self, setup: Setup, embedder: PooledEmbedder) -> None:
+        self._scopes = setup.scopes
+        self._embedder = embedder
         self._schema = pa.schema(
             [
                 *(pa.field(name, pa.string()) for name in _COLUMNS),
-                pa.field("vector", pa.list_(pa.float32(), self._pool.identity.dimension)),
+                pa.field("vector", pa.list_(pa.float32(), embedder.identity.dimension)),
             ]
         )
         connection = lancedb.connect(setup.directory)
         self._table = connection.create_table("memories", schema=self._schema, exist_ok=True)
 
-    def operations(self) -> dict[str, Operation]:
-        """Name what the parent may ask for."""
+    def write(self, records: Sequence[Record]) -> dict[str, Any]:
+        """Write memories in batches of 256."""
+        started = time.perf_counter()
+        for first in range(0, len(records), BATCH):
+            self._append(records[first : first + BATCH])
         return {
-            "fill": self.fill,
-            "write": self.write,
-            "add": self.add,
-            "index": self.index,
-            "load_model": self.load_model,
-            "search": self.search,
-            "recall": self.recall,
-            "close": self.close,
+            "rows": len(records),
+            "seconds": time.perf_counter() - started,
+            "upkeep_seconds": 0.0,
+            "index_seconds": 0.0,
         }
 
-    def fill(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Write memories whose vectors are in the pool."""
-        records = list(self._corpus.records(payload["start"], payload["stop"]))
-        self._embedder.announce(records, start=payload["start"])
-        return self._written(records)
+    def adding(self, record: Record) -> Callable[[], object]:
+        """Give the call that appends one memory."""
+        return partial(self._append, [record])
 
-    def write(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Write memories with the model."""
-        return self._written(list(self._corpus.records(payload["start"], payload["stop"])))
-
-    def add(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Add memories one by one, each with the model."""
-        taken = []
-        for record in self._corpus.records(payload["start"], payload["stop"]):
-            started = time.perf_counter()
-            self._append([record])
-            taken.append(_milliseconds(started))
-        return {"milliseconds": taken}
+    def settle(self) -> None:
+        """Nothing runs in the background."""
 
     def index(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Bring the text index up to date, and the vector index where the scopes are large."""
@@ -81,17 +68,12 @@ class LanceDbWorker:
         if "text" not in present:
             self._table.create_index("text", config=FTS())
             self._table.create_index("project", config=Bitmap())
-        large = payload["rows"] / self._corpus.scopes > INDEXED_SCOPE
+        large = payload["rows"] / self._scopes > INDEXED_SCOPE
         if large:
             self._table.create_index("vector", config=IvfPq(distance_type="cosine"), replace=True)
         self._table.optimize()
         seconds = time.perf_counter() - started
         return {"seconds": seconds, "rows": self._table.count_rows() if large else None}
-
-    def load_model(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Load the model, so that the next search does not."""
-        self._embedder.encode_query([payload["text"]])
-        return {}
 
     def search(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Search one scope by vector and by text; the query's embedding is counted."""
@@ -101,7 +83,7 @@ class LanceDbWorker:
         near = self._nearest(vector, condition).limit(k).select(["id", "text"]).to_list()
         words = self._table.search(_match(payload["text"]), query_type="fts")
         sharing = words.where(condition, prefilter=True).limit(k).select(["id", "text"]).to_list()
-        taken = _milliseconds(started)
+        taken = milliseconds_since(started)
         return {"milliseconds": taken, "hits": max(len(near), len(sharing)), "stages": {}}
 
     def recall(self, payload: dict[str, Any]) -> dict[str, Any]:
@@ -117,23 +99,10 @@ class LanceDbWorker:
         means = {str(cutoff): round(float(np.mean(each)), 4) for cutoff, each in shares.items()}
         return {"recall": means, "short": None}
 
-    def close(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Nothing runs in the background."""
-        del payload
-        return {}
+    def close(self) -> None:
+        """Nothing to end."""
 
-    def _written(self, records: list[dict[str, object]]) -> dict[str, Any]:
-        started = time.perf_counter()
-        for first in range(0, len(records), BATCH):
-            self._append(records[first : first + BATCH])
-        return {
-            "rows": len(records),
-            "seconds": time.perf_counter() - started,
-            "upkeep_seconds": 0.0,
-            "index_seconds": 0.0,
-        }
-
-    def _append(self, records: Sequence[dict[str, object]]) -> None:
+    def _append(self, records: Sequence[Record]) -> None:
         texts = [passage(record) for record in records]
         vectors = self._embedder.encode(texts)
         columns = [
@@ -166,9 +135,5 @@ def _ids(search: Any, limit: int) -> set[str]:  # noqa: ANN401  LanceDB's query
     return {row["id"] for row in search.limit(limit).select(["id"]).to_list()}
 
 
-def _milliseconds(started: float) -> float:
-    return (time.perf_counter() - started) * 1000
-
-
 if __name__ == "__main__":
-    serve(LanceDbWorker(Setup.from_json(sys.argv[1])).operations())
+    serve(StoreWorker(Setup.from_json(sys.argv[1]), LanceDbStore).operations())

@@ -116,7 +116,9 @@ def measure_peers(
     for peer in options.peers:
         on_progress(f"preparing {peer}")
         try:
-            pythons[peer], versions[peer] = python_of(peer, cache=cache)
+            pythons[peer], versions[peer] = python_of(
+                peer, cache=cache, torch_index=options.torch_index
+            )
             _try_out(start(peer, replace(setup, directory=f"{setup.directory}-trial-{peer}")))
         except BenchError as error:
             pythons.pop(peer, None)

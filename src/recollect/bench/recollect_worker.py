@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from recollect import engine
-from recollect.bench.peer_workers.loop import Operation, serve
+from recollect.bench.peer_workers.loop import serve
 from recollect.bench.recall import share_found, short_answers
-from recollect.bench.setup import Setup, load
-from recollect.bench.vectors import PooledEmbedder, VectorPool
+from recollect.bench.setup import Setup
+from recollect.bench.store_worker import Record, StoreWorker, milliseconds_since
+from recollect.bench.vectors import PooledEmbedder
 from recollect.memory import Memory
 from recollect.store.store import RESIDENT_ROWS
 
@@ -24,55 +26,47 @@ _REST = "rest"
 """Name of the time that no stage of the trace accounts for: reading the hits."""
 
 
-class RecollectWorker:
+class RecollectStore:
     """Writes and searches one store through `Memory`, as a user does."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, embedder: PooledEmbedder) -> None:
         self._corpus = setup.corpus
         self._directory = setup.directory
-        self._embedder = PooledEmbedder(VectorPool(Path(setup.pool)), lambda: load(setup.embedder))
+        self._embedder = embedder
         self._handles: dict[str | None, Memory] = {}
         self._shared: engine.Engine | None = None
 
-    def operations(self) -> dict[str, Operation]:
-        """Name what the parent may ask for."""
+    def write(self, records: Sequence[Record]) -> dict[str, Any]:
+        """Write memories in bulk, and wait for upkeep and indexes apart from that."""
+        handle = self._handle(None)
+        started = time.perf_counter()
+        report = handle.add_many(records)
+        written = time.perf_counter()
+        self.settle()
+        settled = time.perf_counter()
+        self._await_index()
         return {
-            "fill": self.fill,
-            "write": self.write,
-            "add": self.add,
-            "index": self.index,
-            "load_model": self.load_model,
-            "search": self.search,
-            "recall": self.recall,
-            "close": self.close,
+            "rows": report.added,
+            "seconds": written - started,
+            "upkeep_seconds": settled - written,
+            "index_seconds": time.perf_counter() - settled,
         }
 
-    def fill(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Write memories whose vectors are in the pool."""
-        records = list(self._corpus.records(payload["start"], payload["stop"]))
-        self._embedder.announce(records, start=payload["start"])
-        return self._written(records)
+    def adding(self, record: Record) -> Callable[[], object]:
+        """Give the call that adds one memory through the handle of its project."""
+        fields: Any = {name: record[name] for name in _ADD_FIELDS if name in record}
+        return partial(self._handle(str(record["project"])).add, str(record["text"]), **fields)
 
-    def write(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Write memories with the model."""
-        return self._written(list(self._corpus.records(payload["start"], payload["stop"])))
-
-    def add(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Add memories one by one, each with the model."""
-        taken = []
-        for record in self._corpus.records(payload["start"], payload["stop"]):
-            handle = self._handle(str(record["project"]))
-            fields: Any = {name: record[name] for name in _ADD_FIELDS if name in record}
-            started = time.perf_counter()
-            handle.add(str(record["text"]), **fields)
-            taken.append(_milliseconds(started))
-        self._settle()
-        return {"milliseconds": taken}
+    def settle(self) -> None:
+        """Wait for the upkeep after the last write."""
+        # An idle writer begins its upkeep at once, and takes no other job before it has ended.
+        time.sleep(_IDLE_SECONDS)
+        self._engine().writer.submit(lambda: None).result()
 
     def index(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Wait for the upkeep after the last write, and for the index of too large a scope."""
         time.sleep(_QUIET_SECONDS)
-        self._settle()
+        self.settle()
         if payload["rows"] / self._corpus.scopes <= RESIDENT_ROWS:
             return {"seconds": None, "rows": None, **self._pieces()}
         started = time.perf_counter()
@@ -83,17 +77,12 @@ class RecollectWorker:
         covered = self._handle(None).health().vector_index_rows
         return {"seconds": seconds, "rows": covered, **self._pieces()}
 
-    def load_model(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Load the model, so that the next search does not."""
-        self._embedder.encode_query([payload["text"]])
-        return {}
-
     def search(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Search one scope; the query's embedding is counted."""
         handle = self._handle(payload["project"])
         started = time.perf_counter()
         result = handle.search(payload["text"], k=payload["k"])
-        taken = _milliseconds(started)
+        taken = milliseconds_since(started)
         stages = {stage.name: stage.milliseconds for stage in result.trace.stages}
         stages[_REST] = taken - result.trace.milliseconds
         return {"milliseconds": taken, "hits": len(result), "stages": stages}
@@ -104,42 +93,20 @@ class RecollectWorker:
         handles = [(self._handle(query["project"]), query["text"]) for query in payload["queries"]]
         return {"recall": found, "short": short_answers(handles)}
 
-    def close(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """End background work."""
-        del payload
+    def close(self) -> None:
+        """Close all handles, and with the last one the store."""
         for handle in self._handles.values():
             handle.close()
         if self._shared is not None:
             engine.release(self._shared)
         self._handles, self._shared = {}, None
-        return {}
-
-    def _written(self, records: list[dict[str, object]]) -> dict[str, Any]:
-        handle = self._handle(None)
-        started = time.perf_counter()
-        report = handle.add_many(records)
-        written = time.perf_counter()
-        self._settle()
-        settled = time.perf_counter()
-        self._await_index()
-        return {
-            "rows": report.added,
-            "seconds": written - started,
-            "upkeep_seconds": settled - written,
-            "index_seconds": time.perf_counter() - settled,
-        }
 
     def _pieces(self) -> dict[str, int]:
         health = self._handle(None).health()
         return {"fragments": health.fragments, "versions": health.versions}
 
-    def _settle(self) -> None:
-        # An idle writer begins its upkeep at once, and takes no other job before it has ended.
-        time.sleep(_IDLE_SECONDS)
-        self._engine().writer.submit(lambda: None).result()
-
     def _await_index(self) -> None:
-        while self._engine().store.index_is_due():
+        while self._engine().writer.is_indexing:
             time.sleep(_POLL_SECONDS)
 
     def _handle(self, project: str | None) -> Memory:
@@ -155,9 +122,5 @@ class RecollectWorker:
         return self._shared
 
 
-def _milliseconds(started: float) -> float:
-    return (time.perf_counter() - started) * 1000
-
-
 if __name__ == "__main__":
-    serve(RecollectWorker(Setup.from_json(sys.argv[1])).operations())
+    serve(StoreWorker(Setup.from_json(sys.argv[1]), RecollectStore).operations())

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 
 from recollect.bench.generate import Corpus
+from recollect.config import read_settings
 from recollect.errors import InvalidInput
 from recollect.models.embedder import Embedder
 from recollect.models.loading import load_embedder
@@ -58,7 +59,8 @@ def load(name: str) -> Embedder:
         InvalidInput: There is none of that name.
     """
     if not _OBJECT.fullmatch(name):
-        return load_embedder(name)
+        settings = read_settings()
+        return load_embedder(name, model=settings.embedder_model, api_key=settings.embedder_api_key)
     module, attribute = name.split(":")
     try:
         made: Embedder = getattr(import_module(module), attribute)()

@@ -105,7 +105,8 @@ def add(
         print_json(report)
     else:
         state = "Added" if report.added else "Already there:"
-        result_console().print(f"{state} {report.ids[0]}", soft_wrap=True)
+        said = f"{state} {report.ids[0]}" if report.ids else "Nothing new: only recalled memories"
+        result_console().print(said, soft_wrap=True)
 
 
 def _piped_text() -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from recollect import __version__
+from recollect.cli.ablation_command import ablation
 from recollect.cli.add_command import add
 from recollect.cli.bench_command import bench
 from recollect.cli.change_commands import forget, update
@@ -16,7 +17,10 @@ from recollect.cli.demo_command import demo
 from recollect.cli.doctor_command import doctor
 from recollect.cli.eval_commands import beir, conversation, locomo, multihop
 from recollect.cli.import_command import import_records
+from recollect.cli.injection_command import injection
 from recollect.cli.option_groups import Function
+from recollect.cli.pipeline_command import list_presets
+from recollect.cli.pipeline_command import show as show_pipeline
 from recollect.cli.read_commands import get, history, list_memories
 from recollect.cli.search_command import search
 from recollect.cli.train_commands import calibration, export
@@ -71,6 +75,11 @@ COMMANDS = (
     Entry("bench", bench, _MEASURE, "recollect bench --n 10000 --scopes 50 --json bench.json"),
 )
 
+PIPELINES = (
+    Entry("list", list_presets, "", "recollect pipeline list"),
+    Entry("show", show_pipeline, "", "recollect pipeline show memory_spark"),
+)
+
 EVALUATIONS = (
     Entry("locomo", locomo, "", "recollect eval locomo --data locomo10.json --system recollect"),
     Entry(
@@ -79,7 +88,14 @@ EVALUATIONS = (
         "",
         "recollect eval conversation --data realtalk --show-misses --limit 5",
     ),
-    Entry("beir", beir, "", "recollect eval beir --data scifact --system recollect --system bm25"),
+    Entry("beir", beir, "", "recollect eval beir --data scifact --configs A,C,GATE-A"),
+    Entry("ablation", ablation, "", "recollect eval ablation --data locomo10.json --data scifact"),
+    Entry(
+        "injection",
+        injection,
+        "",
+        "recollect eval injection --data tests/prompting/injection_lines.jsonl --part held_out",
+    ),
     Entry("multihop", multihop, "", "recollect eval multihop --data musique --json report.json"),
 )
 
@@ -120,6 +136,9 @@ def _application() -> typer.Typer:
     )
     application.callback()(_root)
     _register(application, COMMANDS)
+    pipelines = _group("Look at the stages of retrieval.")
+    _register(pipelines, PIPELINES)
+    application.add_typer(pipelines, name="pipeline", rich_help_panel=_FIND)
     evaluations = _group("Measure retrieval on a benchmark.")
     _register(evaluations, EVALUATIONS)
     application.add_typer(evaluations, name="eval", rich_help_panel=_MEASURE)

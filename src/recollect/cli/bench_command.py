@@ -13,7 +13,7 @@ from rich.table import Table
 from recollect.cli.command import command
 from recollect.cli.consoles import message_console, result_console
 from recollect.cli.json_output import print_json, write_json
-from recollect.cli.options import FileOutputOptions
+from recollect.cli.options import EmbedderOption, FileOutputOptions
 from recollect.cli.progress import running_note
 from recollect.config import read_settings
 
@@ -34,18 +34,19 @@ class BenchSettings:
     queries: Annotated[int, typer.Option(help="Warm searches of each store.")] = 200
     k: Annotated[int, typer.Option("--k", "-k", help="Hits asked for.")] = 10
     seed: Annotated[int, typer.Option(help="Decides every memory and question.")] = 7
-    embedder: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Model directory or /v1/embeddings URL; else RECOLLECT_EMBEDDER, "
-            "else the bundled model.",
-        ),
-    ] = None
+    embedder: EmbedderOption = None
     embedded: Annotated[
         int, typer.Option(help="Really embedded memories; more reuse their vectors with noise.")
     ] = 100_000
     peer_n: Annotated[int, typer.Option(help="Memories that each other product gets.")] = 10_000
+    torch_index: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Index of torch's CPU build, for the products that need torch; else pip's own, "
+            "which on Linux may give the CUDA build of several gigabytes.",
+        ),
+    ] = None
     cache: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where vectors and environments are kept between runs."),
@@ -112,6 +113,7 @@ def _options(asked: BenchSettings, *, peers: tuple[PeerName, ...]) -> BenchOptio
         embedded=asked.embedded,
         peers=peers,
         peer_n=asked.peer_n,
+        torch_index=asked.torch_index,
         cache=asked.cache,
         keep=asked.keep,
     )

@@ -27,5 +27,5 @@ def command(function: Function) -> Function:
         with ended_in_words(output):
             function(**arguments)
 
-    run.__signature__ = spread(function)  # type: ignore[attr-defined]
+    run.__signature__ = spread(function)  # type: ignore[attr-defined]  # typer reads it
     return run

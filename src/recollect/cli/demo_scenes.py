@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.demo import DEMO_NOW, DemoQuestion, demo_questions, demo_records
-from recollect.types import Hit, MemoryRecord, SearchResult
+from recollect.results import SearchResult
+from recollect.types import Hit, MemoryRecord
 
 if TYPE_CHECKING:
     from recollect.memory import Memory

@@ -12,7 +12,7 @@ import typer
 from recollect.cli.command import command
 from recollect.cli.consoles import message_console, result_console
 from recollect.cli.json_output import print_json
-from recollect.cli.options import FileOutputOptions
+from recollect.cli.options import EmbedderOption, FileOutputOptions
 from recollect.cli.progress import Steps, step_bar
 from recollect.config import read_settings
 
@@ -33,14 +33,7 @@ class MeasureOptions:
         ),
     ] = None
     preset: Annotated[str | None, typer.Option(help="Short for --system recollect:PRESET.")] = None
-    embedder: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Model directory or /v1/embeddings URL; else RECOLLECT_EMBEDDER, "
-            "else the bundled model.",
-        ),
-    ] = None
+    embedder: EmbedderOption = None
     depth: Annotated[int, typer.Option(help="How many passages each search asks for.")] = 100
     category: Annotated[
         list[str] | None,
@@ -66,6 +59,13 @@ class MeasureOptions:
 
 Measurement = Callable[["RunOptions"], Sequence["Report"]]
 _Folder = Annotated[Path, typer.Option("--data", metavar="DIR", help="The benchmark's folder.")]
+_LabelErrors = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="JSON list of questions with wrong labels; the figures are also given without them.",
+    ),
+]
 
 
 @command
@@ -73,19 +73,39 @@ def locomo(
     data: Annotated[Path, typer.Option("--data", metavar="FILE", help="LoCoMo's own JSON file.")],
     asked: MeasureOptions,
     output: FileOutputOptions,
+    label_errors: _LabelErrors = None,
 ) -> None:
     """Measure on LoCoMo's own file: every turn a memory, its evidence turns relevant."""
     from recollect.evaluation.commands import run_locomo
 
-    _measure(lambda options: run_locomo(data, options=options), asked, output)
+    _measure(
+        lambda options: run_locomo(data, label_errors=label_errors, options=options), asked, output
+    )
 
 
 @command
-def conversation(data: _Folder, asked: MeasureOptions, output: FileOutputOptions) -> None:
+def conversation(
+    data: _Folder,
+    asked: MeasureOptions,
+    output: FileOutputOptions,
+    label_errors: _LabelErrors = None,
+    phrasings: Annotated[
+        str,
+        typer.Option(
+            help="first: ask each question once; all: also in its other phrasings, each a query."
+        ),
+    ] = "first",
+) -> None:
     """Measure on a folder with conversations as corpus, queries and qrels."""
     from recollect.evaluation.commands import run_conversation
 
-    _measure(lambda options: run_conversation(data, options=options), asked, output)
+    _measure(
+        lambda options: run_conversation(
+            data, label_errors=label_errors, phrasings=phrasings, options=options
+        ),
+        asked,
+        output,
+    )
 
 
 @command
@@ -94,10 +114,21 @@ def beir(
     asked: MeasureOptions,
     output: FileOutputOptions,
     split: Annotated[str, typer.Option(help="Which qrels: test, dev or train.")] = "test",
+    configs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="IDS",
+            help="Memory-Spark's configurations, such as A,C,GATE-A, or all: ten hits each, "
+            "beside vector-only A; takes RECOLLECT_RERANKER and RECOLLECT_CHAT_URL.",
+        ),
+    ] = None,
 ) -> None:
     """Measure on a folder in BEIR's form, such as SciFact."""
     from recollect.evaluation.commands import run_beir
 
+    if configs is not None:
+        _measure_configurations(data, split, configs.split(","), asked, output)
+        return
     _measure(lambda options: run_beir(data, split=split, options=options), asked, output)
 
 
@@ -123,15 +154,52 @@ def _measure(measure: Measurement, asked: MeasureOptions, output: FileOutputOpti
         message_console().print(f"Written: {path}", style="dim")
 
 
+def _measure_configurations(
+    data: Path, split: str, names: list[str], asked: MeasureOptions, output: FileOutputOptions
+) -> None:
+    from recollect.evaluation.configuration_runs import ConfigurationOptions, run_configurations
+    from recollect.evaluation.configuration_table import configuration_table
+    from recollect.evaluation.configurations import configurations
+    from recollect.evaluation.report import to_json
+
+    chosen = configurations(names)
+    with step_bar() as progress:
+        common = _run_options(asked, output, progress)
+        options = ConfigurationOptions(
+            embedder=common.embedder,
+            models=common.models,
+            json_file=common.json_file,
+            progress=progress,
+        )
+        runs = run_configurations(data, chosen, split=split, options=options)
+    if output.json:
+        reports = [run.report for run in runs if run.report is not None]
+        print_json({"reports": [to_json(report) for report in reports]})
+        return
+    result_console().print(configuration_table(runs))
+    if output.json_file is not None:
+        message_console().print(f"Written: {output.json_file}", style="dim")
+
+
 def _run_options(asked: MeasureOptions, output: FileOutputOptions, progress: Steps) -> RunOptions:
     from recollect.evaluation.commands import PRODUCT, RunOptions
+    from recollect.models.configured import configured_chat, configured_reranker
     from recollect.models.loading import load_embedder
+    from recollect.retrieval.resources import OptionalModels
 
     product = PRODUCT if asked.preset is None else f"{PRODUCT}:{asked.preset}"
-    embedder = asked.embedder or read_settings().embedder
+    settings = read_settings()
+    embedder = asked.embedder or settings.embedder
     return RunOptions(
         systems=tuple(asked.system or [product]),
-        embedder=None if embedder is None else load_embedder(embedder),
+        embedder=None
+        if embedder is None
+        else load_embedder(
+            embedder, model=settings.embedder_model, api_key=settings.embedder_api_key
+        ),
+        models=OptionalModels(
+            reranker=configured_reranker(settings), chat=configured_chat(settings)
+        ),
         depth=asked.depth,
         categories=None if asked.category is None else tuple(asked.category),
         json_file=None if output.json else output.json_file,
@@ -144,6 +212,7 @@ def _run_options(asked: MeasureOptions, output: FileOutputOptions, progress: Ste
 def _print_reports(reports: Sequence[Report], asked: MeasureOptions) -> None:
     from recollect.evaluation.commands import compare_reports, compare_with_file
     from recollect.evaluation.tables import (
+        calibration_line,
         comparison_table,
         report_table,
         show_misses,
@@ -154,6 +223,8 @@ def _print_reports(reports: Sequence[Report], asked: MeasureOptions) -> None:
     console.print(summary_table(reports))
     for report in reports:
         console.print(report_table(report))
+        if (line := calibration_line(report)) is not None:
+            console.print(line, soft_wrap=True)
     for comparison in compare_reports(reports):
         console.print(comparison_table(comparison))
     for comparison in compare_with_file(reports, asked.compare) if asked.compare else ():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,16 +11,43 @@ import typer
 from rich.text import Text
 
 from recollect.cli.command import command
-from recollect.cli.consoles import result_console
+from recollect.cli.consoles import message_console, result_console
+from recollect.cli.document_options import DocumentFlags
 from recollect.cli.endings import FAILED
 from recollect.cli.json_output import print_json
 from recollect.cli.memory_printing import printable
-from recollect.cli.open_store import open_for_writing
+from recollect.cli.open_store import open_for_writing, settings_for
 from recollect.cli.options import OutputOptions, StoreOptions
-from recollect.cli.progress import running_note
+from recollect.cli.progress import running_note, step_bar
+from recollect.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from recollect.importers import ImportReport
+    from recollect.importers import DocumentOptions, Format, ImportReport
+    from recollect.importers.documents import DocumentProgress
+    from recollect.memory import Memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportFlags:
+    """What to read, and where to list what cannot be."""
+
+    input_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="locomo, jsonl, documents, text, chatgpt or claude; found out when left out.",
+        ),
+    ] = None
+    failures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where to list what failed; else PATH.failed.jsonl beside it."
+        ),
+    ] = None
+    conversation: Annotated[
+        str | None, typer.Option(metavar="ID", help="LoCoMo: import this conversation only.")
+    ] = None
 
 
 @command
@@ -26,63 +55,117 @@ def import_records(
     path: Annotated[Path, typer.Argument(help="File, folder or export archive.")],
     where: StoreOptions,
     output: OutputOptions,
-    input_format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="locomo, jsonl, text, chatgpt or claude; found out when left out.",
-        ),
-    ] = None,
-    failures: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Where to list what failed; else PATH.failed.jsonl beside it."
-        ),
-    ] = None,
-    conversation: Annotated[
-        str | None, typer.Option(metavar="ID", help="LoCoMo: import this conversation only.")
-    ] = None,
+    documents: DocumentFlags,
+    given: ImportFlags,
 ) -> None:
     """Remember what a file, folder or export holds.
 
     Run again, after an interruption or later, it adds what is missing. The exit code is 1 when
     a record was refused; all others are imported.
+
+    Documents are Markdown, text, reStructuredText, PDF, Word and HTML. Of a document that has
+    changed the new passages replace the old ones.
     """
-    from recollect.importers import import_path
     from recollect.importers.detect import choose_format
 
     # Looked at first, so that a misspelt path makes no store.
-    chosen = choose_format(path, input_format)
-    with open_for_writing(where) as memory, running_note("reading") as note:
-        report = import_path(
-            memory,
-            path,
-            format=chosen,
-            failures_path=failures,
-            on_progress=lambda so_far: note(_counts(so_far)),
-            conversation=conversation,
-        )
-    if output.json:
-        print_json(report)
+    chosen = choose_format(path, given.input_format)
+    if chosen == "documents":
+        _refuse_conversation(given)
+        options = documents.to_options(settings_for(where))
+        with open_for_writing(where) as memory:
+            if documents.watch:
+                report = _follow(memory, path, options, given.failures)
+            else:
+                report = _import_documents(memory, path, options, given.failures)
     else:
-        _print_report(report)
+        documents.refuse_for(chosen)
+        with open_for_writing(where) as memory:
+            report = _import_records(memory, path, chosen, given)
+    _print_report(report, output)
     if report.failed:
         raise typer.Exit(FAILED)
 
 
+def _refuse_conversation(given: ImportFlags) -> None:
+    if given.conversation is not None:
+        raise InvalidInput(
+            "conversation", given.conversation, "documents have none", "Leave it out."
+        )
+
+
+def _import_records(
+    memory: Memory,
+    path: Path,
+    chosen: Format,
+    given: ImportFlags,
+) -> ImportReport:
+    from recollect.importers import import_path
+
+    with running_note("reading") as note:
+        return import_path(
+            memory,
+            path,
+            format=chosen,
+            failures_path=given.failures,
+            on_progress=lambda so_far: note(_counts(so_far)),
+            conversation=given.conversation,
+        )
+
+
+def _import_documents(
+    memory: Memory, path: Path, options: DocumentOptions, failures: Path | None
+) -> ImportReport:
+    from recollect.importers import import_documents
+
+    with step_bar() as show:
+        return import_documents(
+            memory,
+            path,
+            options=options,
+            failures_path=failures,
+            on_progress=lambda now: show("documents", now.done, now.total),
+        )
+
+
+def _follow(
+    memory: Memory, path: Path, options: DocumentOptions, failures: Path | None
+) -> ImportReport:
+    from recollect.importers import watch_documents
+
+    messages = message_console()
+
+    def tell(now: DocumentProgress) -> None:
+        if now.done == now.total:
+            messages.print(f"{_counts(now.report)}. Watching {path}; Ctrl-C ends it.")
+
+    return watch_documents(memory, path, options=options, failures_path=failures, on_progress=tell)
+
+
 def _counts(report: ImportReport) -> str:
-    return f"{report.added:,} added, {report.skipped:,} already there, {report.failed:,} failed"
+    replaced = f"{report.forgotten:,} forgotten, " if report.forgotten else ""
+    return (
+        f"{report.added:,} added, {replaced}{report.skipped:,} already there, "
+        f"{report.failed:,} failed"
+    )
 
 
-def _print_report(report: ImportReport) -> None:
+def _print_report(report: ImportReport, output: OutputOptions) -> None:
+    if output.json:
+        print_json(report)
+        return
     console = result_console()
     console.print(f"{_counts(report)}.", soft_wrap=True)
-    if report.failures_path is None:
-        return
+    if report.left_out:
+        console.print(f"Left out: {_reasons(report.left_out)}.", soft_wrap=True)
     for failure in report.examples:
         console.print(
             Text(f"  {printable(failure.place)}: {printable(failure.message)}", style="yellow"),
             soft_wrap=True,
         )
-    console.print(f"All failures are listed in {report.failures_path}", soft_wrap=True)
+    if report.failures_path is not None:
+        console.print(f"All failures are listed in {report.failures_path}", soft_wrap=True)
+
+
+def _reasons(left_out: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} × {reason}" for reason, count in left_out.items())

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from recollect.errors import InvalidInput, RecollectError
-from recollect.types import SearchResult
+from recollect.results import SearchResult
 
 
 def print_json(value: object) -> None:

@@ -54,6 +54,8 @@ def _open(settings: Settings) -> Memory:
         user=settings.user,
         session=settings.session,
         embedder=settings.embedder,
+        reranker=settings.reranker,
+        chat=settings.chat_url,
     )
 
 

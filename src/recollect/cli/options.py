@@ -11,6 +11,12 @@ import typer
 STANDARD_OUTPUT = Path("-")
 _SCOPE = "Scope"
 _OUTPUT = "Output"
+_EMBEDDER_HELP = (
+    "Model directory or /v1/embeddings URL; else RECOLLECT_EMBEDDER, else the bundled model."
+)
+
+EmbedderOption = Annotated[str | None, typer.Option(metavar="MODEL", help=_EMBEDDER_HELP)]
+"""Which embedder a measurement uses."""
 
 
 class Output(Protocol):
@@ -100,10 +106,5 @@ class StoreOptions:
     ] = None
     embedder: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Model directory or /v1/embeddings URL; else RECOLLECT_EMBEDDER, "
-            "else the bundled model.",
-            rich_help_panel=_SCOPE,
-        ),
+        typer.Option(metavar="MODEL", help=_EMBEDDER_HELP, rich_help_panel=_SCOPE),
     ] = None

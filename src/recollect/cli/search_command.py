@@ -14,7 +14,7 @@ from recollect.cli.memory_printing import hit_table
 from recollect.cli.open_store import open_existing
 from recollect.cli.options import OutputOptions, StoreOptions
 from recollect.cli.trace_printing import score_table, stage_table
-from recollect.types import SearchResult
+from recollect.results import SearchResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

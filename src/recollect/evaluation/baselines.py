@@ -40,7 +40,7 @@ class ScoringSystem:
     configuration: Mapping[str, Setting]
     index: Callable[[Sequence[str]], Scorer]
 
-    def retriever(self, pool: str, passages: Sequence[Passage], /) -> Retriever:  # noqa: ARG002
+    def retriever(self, _pool: str, passages: Sequence[Passage], /) -> Retriever:
         """Index a pool and give its retriever."""
         ids = [passage.id for passage in passages]
         scorer = self.index([passage.indexed_text for passage in passages])

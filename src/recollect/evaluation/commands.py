@@ -20,7 +20,8 @@ from recollect.evaluation.comparison import (
     write_reports,
 )
 from recollect.evaluation.conversation import load_conversation, load_multihop
-from recollect.evaluation.datasets import Dataset, EvaluationQuery
+from recollect.evaluation.datasets import Dataset, EvaluationQuery, ask_phrasings
+from recollect.evaluation.label_errors import mark_label_errors
 from recollect.evaluation.locomo import load_locomo
 from recollect.evaluation.metrics import CONVERSATION_MEASURES, MULTIHOP_MEASURES, Measure
 from recollect.evaluation.report import Report
@@ -28,7 +29,8 @@ from recollect.evaluation.retriever import RetrieverFactory
 from recollect.evaluation.runner import DEPTH, Progress, evaluate, silent
 from recollect.evaluation.trec import write_qrels, write_run
 from recollect.models.embedder import Embedder
-from recollect.types import SearchResult
+from recollect.results import SearchResult
+from recollect.retrieval.resources import NO_OPTIONAL_MODELS, OptionalModels
 
 if TYPE_CHECKING:
     from recollect.evaluation.product import Observer
@@ -45,6 +47,7 @@ class RunOptions:
         systems: What to measure, in this order: `recollect`, `recollect:<preset>`, `bm25`,
             `dense`, `mean` (z-scored mean of the last two) or `rrf`.
         embedder: Embedder of all systems that need one; None takes the bundled one.
+        models: Reranker and language model of the product, where there are any.
         depth: How many passages each search asks for.
         categories: Keep only questions of these categories; None keeps the protocol's.
         json_file: Where the whole reports go; None writes none.
@@ -55,6 +58,7 @@ class RunOptions:
 
     systems: tuple[str, ...] = (PRODUCT,)
     embedder: Embedder | None = None
+    models: OptionalModels = NO_OPTIONAL_MODELS
     depth: int = DEPTH
     categories: tuple[str, ...] | None = None
     json_file: Path | None = None
@@ -66,18 +70,36 @@ class RunOptions:
 _DEFAULTS = RunOptions()
 
 
-def run_locomo(file: Path, *, options: RunOptions = _DEFAULTS) -> tuple[Report, ...]:
-    """Measure on LoCoMo's own file; one report per system."""
+def run_locomo(
+    file: Path, *, label_errors: Path | None = None, options: RunOptions = _DEFAULTS
+) -> tuple[Report, ...]:
+    """Measure on LoCoMo's own file; one report per system.
+
+    With a file of `label_errors` the figures are also given without the questions that it lists.
+    """
     _check_systems(options.systems)
     dataset = load_locomo(file, categories=options.categories)
+    if label_errors is not None:
+        dataset = mark_label_errors(dataset, label_errors)
     return _run(dataset, CONVERSATION_MEASURES, options)
 
 
-def run_conversation(folder: Path, *, options: RunOptions = _DEFAULTS) -> tuple[Report, ...]:
-    """Measure on a folder of the conversation form; one report per system."""
+def run_conversation(
+    folder: Path,
+    *,
+    label_errors: Path | None = None,
+    phrasings: str = "first",
+    options: RunOptions = _DEFAULTS,
+) -> tuple[Report, ...]:
+    """Measure on a folder of the conversation form; one report per system.
+
+    `label_errors` is as for `run_locomo`, `phrasings` as for `ask_phrasings`.
+    """
     _check_systems(options.systems)
     dataset = load_conversation(folder, categories=options.categories)
-    return _run(dataset, CONVERSATION_MEASURES, options)
+    if label_errors is not None:
+        dataset = mark_label_errors(dataset, label_errors)
+    return _run(ask_phrasings(dataset, phrasings), CONVERSATION_MEASURES, options)
 
 
 def run_beir(
@@ -166,7 +188,9 @@ def _open_system(name: str, options: RunOptions) -> Iterator[RetrieverFactory]:
     preset = name.partition(":")[2] or None
     with (
         _trace_writer(options.trace_file, system=name) as observer,
-        RecollectSystem(preset=preset, embedder=embedder, observer=observer) as product,
+        RecollectSystem(
+            preset=preset, embedder=embedder, models=options.models, observer=observer
+        ) as product,
     ):
         yield product
 

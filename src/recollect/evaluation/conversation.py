@@ -2,7 +2,8 @@
 
 Both are a folder of three files: `corpus.jsonl.gz` (or `corpus.jsonl`) with `pool`, `id`, `text`
 and, for conversations, `speaker`, `at`, `session`, `sequence`; `queries.jsonl` with `pool`, `id`,
-`text`, `category` and perhaps `at`; `qrels.tsv` with `pool`, `query-id`, `corpus-id`, `score`.
+`text`, `category` and perhaps `at` and `phrasings`; `qrels.tsv` with `pool`, `query-id`,
+`corpus-id`, `score`.
 """
 
 from __future__ import annotations
@@ -88,4 +89,5 @@ def _query(row: Row) -> EvaluationQuery:
         text=row.text("text"),
         category=row.label("category"),
         at=row.moment("at"),
+        phrasings=row.texts("phrasings"),
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from recollect.errors import DatasetError
+from recollect.errors import DatasetError, InvalidInput
 from recollect.evaluation.provenance import BenchmarkFile, Source
 
 LOCOMO_CATEGORIES: Mapping[str, str] = {
@@ -20,6 +20,7 @@ LOCOMO_CATEGORIES: Mapping[str, str] = {
 """LoCoMo's numbers and names; REALTALK uses the first three."""
 
 ADVERSARIAL = "5"
+PHRASINGS = ("first", "all")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,7 @@ class EvaluationQuery:
         text: The question.
         category: Kind of question; empty where the set has no kinds.
         at: When it is asked, in UTC; None where the set does not say.
+        phrasings: Other ways to put the same question.
     """
 
     pool: str
@@ -65,6 +67,7 @@ class EvaluationQuery:
     text: str
     category: str = ""
     at: datetime | None = None
+    phrasings: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -83,6 +86,7 @@ class Dataset:
         qrels: Gain by passage id, by query key.
         source: Where it comes from, under what licence.
         files: The files that were read, with their hashes.
+        label_errors: Keys of the queries whose labels are known to be wrong.
     """
 
     name: str
@@ -91,6 +95,7 @@ class Dataset:
     qrels: Mapping[tuple[str, str], Mapping[str, int]]
     source: Source
     files: tuple[BenchmarkFile, ...]
+    label_errors: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def verified(self) -> bool:
@@ -133,3 +138,45 @@ def only_categories(dataset: Dataset, categories: set[str]) -> Dataset:
         )
     qrels = {query.key: dataset.qrels[query.key] for query in queries}
     return replace(dataset, queries=queries, qrels=qrels)
+
+
+def ask_phrasings(dataset: Dataset, which: str) -> Dataset:
+    """Choose how often a question is asked that can be put in several ways.
+
+    Args:
+        dataset: The set.
+        which: `first` asks each question once; `all` makes every other phrasing a query of its
+            own, with the same qrels, and the id `<id>#2`, `<id>#3`, …. The intervals of a report
+            take the phrasings of a question for independent, and so are too narrow then.
+
+    Raises:
+        InvalidInput: `which` is neither.
+        DatasetError: `all` of a set that has no other phrasings.
+    """
+    if which not in PHRASINGS:
+        raise InvalidInput("phrasings", which, "unknown", f"Use {' or '.join(PHRASINGS)}.")
+    if which == "first":
+        return dataset
+    origins = {
+        asked: query for query in dataset.queries for asked in (query, *_other_phrasings(query))
+    }
+    if len(origins) == len(dataset.queries):
+        raise DatasetError(
+            f"{dataset.name}: no query has other phrasings. Ask the first ones alone."
+        )
+    return replace(
+        dataset,
+        queries=tuple(origins),
+        qrels={asked.key: dataset.qrels[origin.key] for asked, origin in origins.items()},
+        label_errors=frozenset(
+            asked.key for asked, origin in origins.items() if origin.key in dataset.label_errors
+        ),
+    )
+
+
+def _other_phrasings(query: EvaluationQuery) -> list[EvaluationQuery]:
+    others = [text for text in dict.fromkeys(query.phrasings) if text != query.text]
+    return [
+        replace(query, id=f"{query.id}#{number}", text=text, phrasings=())
+        for number, text in enumerate(others, start=2)
+    ]

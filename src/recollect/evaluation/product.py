@@ -5,16 +5,19 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from datetime import datetime
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from recollect.errors import DatasetError
+from recollect.evaluation.calibration import PROBABILITIES
 from recollect.evaluation.datasets import EvaluationQuery, Passage
 from recollect.evaluation.retriever import Retriever, Scored, Setting
 from recollect.memory import Memory
 from recollect.models.embedder import Embedder
-from recollect.types import SearchResult
+from recollect.results import SearchResult
+from recollect.retrieval.pipeline import Pipeline
+from recollect.retrieval.resources import NO_OPTIONAL_MODELS, OptionalModels
 
 Observer = Callable[[EvaluationQuery, SearchResult], None]
 """Sees every search's whole result, with its trace."""
@@ -33,6 +36,7 @@ class RecollectSystem:
         *,
         preset: str | None = None,
         embedder: Embedder | None = None,
+        models: OptionalModels = NO_OPTIONAL_MODELS,
         observer: Observer | None = None,
     ) -> None:
         """Say what is measured.
@@ -40,11 +44,14 @@ class RecollectSystem:
         Args:
             preset: Preset of every search; None takes the product's default.
             embedder: Embedder of the store; None takes the bundled one.
+            models: Reranker and language model, where there are any.
             observer: Is given every search's result.
         """
         self._preset = preset
         self._embedder = embedder
+        self._models = models
         self._observer = observer
+        self._indexed: dict[str, Memory] = {}
         self._resources = ExitStack()
         self._directory: Path | None = None
 
@@ -55,9 +62,16 @@ class RecollectSystem:
 
     @property
     def configuration(self) -> Mapping[str, Setting]:
-        """Preset and embedder."""
+        """Preset and models."""
         embedder = None if self._embedder is None else str(self._embedder.identity)
-        return {"preset": self._preset or "default", "embedder": embedder or "bundled"}
+        reranker, chat = self._models.reranker, self._models.chat
+        return {
+            "preset": self._preset or "default",
+            "embedder": embedder or "bundled",
+            "reranker": None if reranker is None else reranker.name,
+            "chat": None if chat is None else chat.name,
+            "scores": PROBABILITIES,
+        }
 
     def __enter__(self) -> RecollectSystem:
         directory = tempfile.TemporaryDirectory(prefix="recollect-evaluation-")
@@ -81,6 +95,26 @@ class RecollectSystem:
         Raises:
             DatasetError: The store refused a passage.
         """
+        return self.searched(pool, passages, self._preset)
+
+    def searched(
+        self, pool: str, passages: Sequence[Passage], preset: str | Pipeline | None
+    ) -> Retriever:
+        """Do as `retriever` with another preset; a pool is written once, whatever searches it."""
+        memory = self._indexed.get(pool)
+        if memory is None:
+            memory = self._indexed[pool] = self._written(pool, passages)
+        newest = max((passage.at for passage in passages if passage.at), default=None)
+
+        def search(query: EvaluationQuery, k: int, /) -> list[Scored]:
+            result = memory.search(query.text, k=k, now=query.at or newest, preset=preset)
+            if self._observer is not None:
+                self._observer(query, result)
+            return [(hit.id, hit.score) for hit in result.hits]
+
+        return search
+
+    def _written(self, pool: str, passages: Sequence[Passage]) -> Memory:
         if self._directory is None:
             raise RuntimeError("RecollectSystem is used outside of its `with` block")
         memory = self._resources.enter_context(
@@ -88,6 +122,8 @@ class RecollectSystem:
                 self._directory / "store",
                 project=pool or _UNNAMED_POOL,
                 embedder=self._embedder,
+                reranker=self._models.reranker,
+                chat=self._models.chat,
             )
         )
         report = memory.add_many(_records(passages))
@@ -97,17 +133,30 @@ class RecollectSystem:
                 f"pool {pool!r}: {len(report.failed)} passages were refused; the first is "
                 f"{first.id!r}: {first.field}: {first.message}"
             )
-        newest = max((passage.at for passage in passages if passage.at), default=None)
-        return self._search(memory, newest)
+        return memory
 
-    def _search(self, memory: Memory, newest: datetime | None) -> Retriever:
-        def search(query: EvaluationQuery, k: int, /) -> list[Scored]:
-            result = memory.search(query.text, k=k, now=query.at or newest, preset=self._preset)
-            if self._observer is not None:
-                self._observer(query, result)
-            return [(hit.id, hit.score) for hit in result.hits]
 
-        return search
+@dataclass(frozen=True, slots=True)
+class OtherPipeline:
+    """The store of a system searched with a pipeline; what was indexed is not indexed again."""
+
+    system: RecollectSystem
+    pipeline: Pipeline
+
+    @property
+    def name(self) -> str:
+        """The pipeline's name."""
+        return self.pipeline.name
+
+    @property
+    def configuration(self) -> Mapping[str, Setting]:
+        """Pipeline and models; the scores of a pipeline need be no probabilities."""
+        given = {**self.system.configuration, "preset": self.pipeline.name}
+        return {name: value for name, value in given.items() if name != "scores"}
+
+    def retriever(self, pool: str, passages: Sequence[Passage], /) -> Retriever:
+        """Write the pool, if that was not done yet, and give its retriever."""
+        return self.system.searched(pool, passages, self.pipeline)
 
 
 def _records(passages: Sequence[Passage]) -> Iterator[dict[str, object]]:

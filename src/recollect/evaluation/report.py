@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+from recollect.evaluation.calibration import CalibrationScores
 from recollect.evaluation.datasets import Dataset, EvaluationQuery
 from recollect.evaluation.retriever import Scored, Setting
 from recollect.evaluation.stats import Estimate
@@ -75,6 +76,10 @@ class Report:
         depth: How many passages each search asked for.
         overall: Means over all queries.
         categories: Means per category, in the order of the categories' names.
+        without_label_errors: Means over the queries whose labels are not known to be wrong; None
+            where none is known to be.
+        calibration: How far the scores are from what is observed; None where they are no
+            probabilities.
         outcomes: What each query gave.
         latency: How long a search took.
         index_seconds: How long all pools took to be indexed.
@@ -87,6 +92,8 @@ class Report:
     depth: int
     overall: GroupScores
     categories: Mapping[str, GroupScores]
+    without_label_errors: GroupScores | None
+    calibration: CalibrationScores | None
     outcomes: tuple[QueryOutcome, ...]
     latency: Latency
     index_seconds: float
@@ -113,6 +120,8 @@ def to_json(report: Report) -> dict[str, object]:
         "measures": list(report.overall.estimates),
         "overall": _group_json(report.overall),
         "categories": {name: _group_json(group) for name, group in report.categories.items()},
+        "without_label_errors": _sound_json(report.without_label_errors),
+        "calibration": None if report.calibration is None else asdict(report.calibration),
         "latency_ms": {
             "p50": round(report.latency.p50, 3),
             "p95": round(report.latency.p95, 3),
@@ -130,6 +139,10 @@ def _first_found(outcome: QueryOutcome) -> float:
 
 def _group_json(group: GroupScores) -> dict[str, object]:
     return {"queries": group.queries, "scores": _estimates_json(group.estimates.items())}
+
+
+def _sound_json(group: GroupScores | None) -> dict[str, object] | None:
+    return None if group is None else _group_json(group)
 
 
 def _estimates_json(estimates: Iterable[tuple[str, Estimate]]) -> dict[str, dict[str, float]]:

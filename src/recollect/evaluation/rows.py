@@ -45,6 +45,13 @@ class Row:
         value = self.fields.get(name)
         return str(value) if _is_integer(value) else self.text_or_empty(name)
 
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Give a field that must be a list of texts; a missing one is empty."""
+        value = self.fields.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise self.error(name, "a list of texts is needed here")
+        return tuple(value)
+
     def integer(self, name: str) -> int | None:
         """Give a whole number; None where it is missing or null."""
         value = self.fields.get(name)

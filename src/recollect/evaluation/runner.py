@@ -10,6 +10,11 @@ import numpy as np
 
 from recollect import __version__
 from recollect.errors import InvalidInput
+from recollect.evaluation.calibration import (
+    PROBABILITIES,
+    CalibrationScores,
+    calibration_scores,
+)
 from recollect.evaluation.datasets import Dataset, EvaluationQuery
 from recollect.evaluation.metrics import CONVERSATION_MEASURES, Measure, Qrels
 from recollect.evaluation.report import GroupScores, Latency, QueryOutcome, Report
@@ -70,6 +75,8 @@ def evaluate(
         depth=depth,
         overall=_group(outcomes, measures),
         categories=_categories(outcomes, measures),
+        without_label_errors=_without(dataset.label_errors, outcomes, measures),
+        calibration=_calibration(system, outcomes),
         outcomes=tuple(outcomes),
         latency=_latency([outcome.milliseconds for outcome in outcomes]),
         index_seconds=index_seconds,
@@ -137,6 +144,26 @@ def _categories(
     if by_category.keys() == {""}:
         return {}
     return {name: _group(by_category[name], measures) for name in sorted(by_category)}
+
+
+def _without(
+    wrong: frozenset[tuple[str, str]], outcomes: Sequence[QueryOutcome], measures: Sequence[Measure]
+) -> GroupScores | None:
+    sound = [outcome for outcome in outcomes if outcome.query.key not in wrong]
+    return _group(sound, measures) if wrong else None
+
+
+def _calibration(
+    system: RetrieverFactory, outcomes: Sequence[QueryOutcome]
+) -> CalibrationScores | None:
+    if system.configuration.get("scores") != PROBABILITIES:
+        return None
+    return calibration_scores(
+        [
+            [(score, passage_id in outcome.relevant_ranks) for passage_id, score in outcome.ranking]
+            for outcome in outcomes
+        ]
+    )
 
 
 def _group(outcomes: Sequence[QueryOutcome], measures: Sequence[Measure]) -> GroupScores:

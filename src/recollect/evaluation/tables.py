@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from recollect.evaluation.calibration import BEST
 from recollect.evaluation.comparison import Comparison
 from recollect.evaluation.datasets import LOCOMO_CATEGORIES, Dataset
 from recollect.evaluation.report import (
@@ -63,7 +64,21 @@ def report_table(report: Report) -> Table:
     table.add_section()
     table.add_row("overall", *_cells(report.overall, names))
     table.add_row("95 %", "", *(_interval(report.overall.estimates[name]) for name in names))
+    if report.without_label_errors is not None:
+        table.add_row("without label errors", *_cells(report.without_label_errors, names))
     return table
+
+
+def calibration_line(report: Report) -> Text | None:
+    """Say how far the probabilities are from what is observed; None where they are none."""
+    found = report.calibration
+    if found is None:
+        return None
+    return Text(
+        f"calibration of {report.system}: expected error {_number(found.hits)} over the best "
+        f"{BEST} hits, {_number(found.first_hit)} over the first, which says "
+        f"{found.first_said:.2f} and is right in {found.first_right:.2f}"
+    )
 
 
 def comparison_table(comparison: Comparison) -> Table:

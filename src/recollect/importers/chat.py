@@ -1,14 +1,17 @@
-"""The part that the importers of chat exports share: messages of a conversation into records."""
+"""The part that the importers of chat exports share: conversations read, messages into records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
 from recollect.errors import InvalidInput
+from recollect.importers.json_stream import stream_elements
 from recollect.importers.record import ImportedRecord, Readable, Unreadable
+from recollect.importers.source import open_exports
 from recollect.moments import to_utc
 from recollect.types import Scalar
 
@@ -52,6 +55,26 @@ class ChatConversation:
     at: datetime | None
     source: str
     place: str
+
+
+def read_export(
+    path: Path, read_conversation: Callable[[object, str], Iterator[Readable]]
+) -> Iterator[Readable]:
+    """Read a product's export, one conversation at a time.
+
+    Args:
+        path: `conversations.json`, the export's zip archive, or the folder it was unpacked into.
+        read_conversation: Reads one conversation as the product writes it; is told its place.
+
+    Yields:
+        What was read of each conversation, or one `Unreadable` where the file breaks off.
+    """
+    for name, stream in open_exports(path):
+        for position, element in stream_elements(stream, name):
+            if isinstance(element, Unreadable):
+                yield element
+            else:
+                yield from read_conversation(element, f"{name}: conversation {position}")
 
 
 def records_of(

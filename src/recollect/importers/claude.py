@@ -10,12 +10,11 @@ from recollect.importers.chat import (
     ChatMessage,
     Role,
     file_names,
+    read_export,
     read_moment,
     records_of,
 )
-from recollect.importers.json_stream import stream_elements
 from recollect.importers.record import Readable, Unreadable
-from recollect.importers.source import open_exports
 
 _ROLES: dict[object, Role] = {"human": "user", "user": "user", "assistant": "assistant"}
 
@@ -29,15 +28,10 @@ def read_claude(path: Path) -> Iterator[Readable]:
     Args:
         path: `conversations.json`, the export's zip archive, or the folder it was unpacked into.
 
-    Yields:
+    Returns:
         One record per message, or one `Unreadable` per broken message or conversation.
     """
-    for name, stream in open_exports(path):
-        for position, element in stream_elements(stream, name):
-            if isinstance(element, Unreadable):
-                yield element
-            else:
-                yield from _read_conversation(element, f"{name}: conversation {position}")
+    return read_export(path, _read_conversation)
 
 
 def _read_conversation(element: object, place: str) -> Iterator[Readable]:

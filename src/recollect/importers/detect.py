@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Literal, get_args
 
+from recollect.documents.readers import DOCUMENT_SUFFIXES, reader_for
+from recollect.documents.tree import DocumentFile, documents_below
 from recollect.errors import InvalidInput
 from recollect.importers.json_stream import starts_as_json, top_level_keys
 from recollect.importers.source import conversation_files, numbered_lines, open_exports
-from recollect.importers.text import TEXT_SUFFIXES, text_files
+from recollect.importers.text import TEXT_SUFFIXES
 
-Format = Literal["locomo", "jsonl", "text", "chatgpt", "claude"]
+Format = Literal["locomo", "jsonl", "documents", "text", "chatgpt", "claude"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 Look = Format | Literal["other JSON", "binary data"]
 
 _BY_SUFFIX: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
-    **dict.fromkeys(TEXT_SUFFIXES, "text"),
 }
 _TELLING_KEYS: dict[str, Format] = {
     "mapping": "chatgpt",
@@ -28,6 +30,10 @@ _TELLING_KEYS: dict[str, Format] = {
     "sample_id": "locomo",
 }
 _PROBED_LINES = 20
+_JSON_OPENING = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*)?\{")
+_OPENING_BYTES = 4096
+_PACKED_SUFFIXES = (".pdf", ".docx")
+_KNOWN = f"{', '.join(DOCUMENT_SUFFIXES[:-1])} or {DOCUMENT_SUFFIXES[-1]} file"
 
 
 def choose_format(path: Path, wanted: str | None) -> Format:
@@ -44,6 +50,10 @@ def choose_format(path: Path, wanted: str | None) -> Format:
     if wanted is not None and wanted not in FORMATS:
         raise InvalidInput("format", wanted, "unknown format", f"Use one of {', '.join(FORMATS)}.")
     _check_content(path)
+    if wanted == "documents" or (wanted is None and _is_named_like_documents(path)):
+        _check_documents(path)
+        return "documents"
+    _refuse_packed(path, wanted)
     look = look_of(path)
     chosen = next((name for name in FORMATS if name == wanted), None) or _by_name(path, look)
     if chosen is None:
@@ -66,19 +76,48 @@ def look_of(path: Path) -> Look:
     return "other JSON"
 
 
+def _is_named_like_documents(path: Path) -> bool:
+    return not conversation_files(path) if path.is_dir() else reader_for(path) is not None
+
+
+def _check_documents(path: Path) -> None:
+    if path.is_dir():
+        return
+    if reader_for(path) is None:
+        raise InvalidInput("path", str(path), "not a document", f"Give a folder, or a {_KNOWN}.")
+    if path.suffix.lower() in TEXT_SUFFIXES and _opens_like_an_export(path):
+        look = look_of(path)
+        if look in _TELLING_KEYS.values():
+            raise _not_in_format(path, "documents", look)
+
+
+def _opens_like_an_export(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return _JSON_OPENING.match(stream.read(_OPENING_BYTES)) is not None
+
+
+def _refuse_packed(path: Path, wanted: str | None) -> None:
+    """Refuse to read as another format what no other format could be."""
+    if wanted is not None and path.is_file() and path.suffix.lower() in _PACKED_SUFFIXES:
+        raise _not_in_format(path, wanted, "documents")
+
+
 def _check_content(path: Path) -> None:
     if not path.exists():
         raise InvalidInput("path", str(path), "no such file or folder", "Check the path.")
-    if path.is_dir() and not conversation_files(path) and not text_files(path):
-        suffixes = ", ".join(TEXT_SUFFIXES)
+    if path.is_dir() and not conversation_files(path) and not _holds_documents(path):
         raise InvalidInput(
             "path",
             str(path),
-            f"the folder holds no {suffixes} file and no conversations.json",
-            "Give a folder of texts, an unpacked export, or a file.",
+            "the folder holds no document and no conversations.json",
+            f"Give a folder with a {_KNOWN}, an unpacked export, or a file.",
         )
     if path.is_file() and path.stat().st_size == 0:
         raise InvalidInput("path", str(path), "the file is empty", "Give a file with content.")
+
+
+def _holds_documents(path: Path) -> bool:
+    return any(isinstance(found, DocumentFile) for found in documents_below(path))
 
 
 def _by_name(path: Path, look: Look) -> Format | None:
@@ -107,12 +146,16 @@ def _check_look(path: Path, chosen: Format, look: Look) -> None:
         (chosen == "text" and look != "binary data") or (chosen == "jsonl" and _has_json_line(path))
     )
     if not agrees:
-        raise InvalidInput(
-            "path",
-            str(path),
-            f"not in the format {chosen}: it looks like {look}",
-            f"Use --format {look}." if look in FORMATS else _array_hint(look) or "Check the file.",
-        )
+        raise _not_in_format(path, chosen, look)
+
+
+def _not_in_format(path: Path, chosen: str, look: Look) -> InvalidInput:
+    return InvalidInput(
+        "path",
+        str(path),
+        f"not in the format {chosen}: it looks like {look}",
+        f"Use --format {look}." if look in FORMATS else _array_hint(look) or "Check the file.",
+    )
 
 
 def _array_hint(look: Look) -> str:

@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 
-import ijson  # type: ignore[import-untyped]
+import ijson
 
 from recollect.importers.record import Unreadable
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from recollect.errors import InvalidInput
+from recollect.errors import InvalidInput, ScopeError
 from recollect.importers.chatgpt import read_chatgpt
 from recollect.importers.claude import read_claude
 from recollect.importers.detect import Format, choose_format
-from recollect.importers.failures import FailedRecord, FailuresFile, content_of, failures_file
+from recollect.importers.document_sync import DocumentMemory
+from recollect.importers.documents import import_documents
+from recollect.importers.failures import failures_file
 from recollect.importers.jsonl import read_jsonl
 from recollect.importers.locomo import read_locomo
 from recollect.importers.record import ImportedRecord, Readable, Unreadable
+from recollect.importers.report import ImportInterrupted, ImportReport, Tally
 from recollect.importers.text import read_text
+from recollect.scope import SCOPE_FIELDS
 from recollect.types import WriteReport
 
 CHUNK_RECORDS = 256
 _CHUNK_CHARACTERS = 4_000_000
-_EXAMPLES = 5
 _READERS: dict[Format, Callable[[Path], Iterator[Readable]]] = {
     "jsonl": read_jsonl,
     "text": read_text,
@@ -35,41 +37,6 @@ class RecordWriter(Protocol):
     def add_many(self, records: Iterable[dict[str, object]]) -> WriteReport:
         """Write the records durably and report what became of each."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class ImportReport:
-    """What became of an import, or what has become of it so far.
-
-    Attributes:
-        added: Number of memories written and durable.
-        skipped: Number of records that were already there.
-        failed: Number of records and places that were refused.
-        failures_path: The file that lists the failures; None where there are none.
-        examples: The first few failures.
-    """
-
-    added: int = 0
-    skipped: int = 0
-    failed: int = 0
-    failures_path: Path | None = None
-    examples: tuple[FailedRecord, ...] = ()
-
-
-class ImportInterrupted(KeyboardInterrupt):
-    """Ctrl-C ended an import; what was acknowledged stays.
-
-    Attributes:
-        report: What was done until then.
-    """
-
-    def __init__(self, report: ImportReport) -> None:
-        self.report = report
-        super().__init__(
-            f"Import interrupted: {report.added} added, {report.skipped} already there, "
-            f"{report.failed} failed. Run the same import again to go on: "
-            "what is already there is skipped."
-        )
 
 
 def import_path(
@@ -100,6 +67,8 @@ def import_path(
 
     Raises:
         InvalidInput: The path is missing, empty, or not in the format.
+        ScopeError: The memory is bound to a scope that no record of the first chunk fits, such as
+            one session where the input has its own; nothing was written.
         ImportInterrupted: Ctrl-C was pressed.
     """
     source = Path(path)
@@ -108,82 +77,76 @@ def import_path(
         raise InvalidInput(
             "conversation", conversation, f"{chosen} has no selection", "Leave it out."
         )
+    if chosen == "documents":
+        return _import_documents(memory, source, failures_path, on_progress or _ignore)
     with failures_file(source, failures_path) as failures:
         records = (
-            read_locomo(source, conversation=conversation, project=_bound_project(memory))
+            read_locomo(source, conversation=conversation, project=_bound(memory, "project"))
             if chosen == "locomo"
             else _READERS[chosen](source)
         )
-        return _Import(memory, failures, on_progress or _ignore).run(records)
+        return _run(memory, records, Tally(failures), on_progress or _ignore)
 
 
-def _bound_project(memory: RecordWriter) -> str | None:
-    project = getattr(getattr(memory, "scope", None), "project", None)
-    return project if isinstance(project, str) else None
+def _import_documents(
+    memory: RecordWriter,
+    source: Path,
+    failures_path: Path | None,
+    on_progress: Callable[[ImportReport], None],
+) -> ImportReport:
+    if not isinstance(memory, DocumentMemory):
+        raise InvalidInput(
+            "memory", memory, "documents are read back and replaced", "Give a recollect.Memory."
+        )
+    return import_documents(
+        memory,
+        source,
+        failures_path=failures_path,
+        on_progress=lambda progress: on_progress(progress.report),
+    )
+
+
+def _bound(memory: RecordWriter, name: str) -> str | None:
+    value = getattr(getattr(memory, "scope", None), name, None)
+    return value if isinstance(value, str) else None
 
 
 def _ignore(report: ImportReport) -> None:
     del report
 
 
-class _Import:
-    """One run of an import, with its counters."""
+def _run(
+    memory: RecordWriter,
+    records: Iterator[Readable],
+    tally: Tally,
+    on_progress: Callable[[ImportReport], None],
+) -> ImportReport:
+    """Write all records and give the report."""
+    try:
+        for number, chunk in enumerate(_chunks(records, tally.fail)):
+            report = memory.add_many([record.fields for record in chunk])
+            if number == 0:
+                _refuse_misfit(memory, chunk, report)
+            tally.count(chunk, report)
+            on_progress(tally.report())
+    except KeyboardInterrupt as error:
+        raise ImportInterrupted(tally.report()) from error
+    return tally.report()
 
-    def __init__(
-        self,
-        memory: RecordWriter,
-        failures: FailuresFile,
-        on_progress: Callable[[ImportReport], None],
-    ) -> None:
-        self._memory = memory
-        self._failures = failures
-        self._on_progress = on_progress
-        self._added = 0
-        self._skipped = 0
-        self._failed = 0
-        self._examples: list[FailedRecord] = []
 
-    def run(self, records: Iterator[Readable]) -> ImportReport:
-        """Write all records and give the report."""
-        try:
-            for chunk in _chunks(records, self._fail_unreadable):
-                self._write(chunk)
-                self._on_progress(self._report())
-        except KeyboardInterrupt as error:
-            raise ImportInterrupted(self._report()) from error
-        return self._report()
-
-    def _write(self, chunk: list[ImportedRecord]) -> None:
-        report = self._memory.add_many([record.fields for record in chunk])
-        self._added += report.added
-        self._skipped += report.skipped
-        for failure in report.failed:
-            record = chunk[failure.index]
-            content = content_of(record)
-            self._fail(
-                FailedRecord(record.place, failure.id, failure.field, failure.message, content)
-            )
-
-    def _fail_unreadable(self, unreadable: Unreadable) -> None:
-        self._fail(
-            FailedRecord(
-                unreadable.place, None, unreadable.field, unreadable.message, unreadable.content
-            )
-        )
-
-    def _fail(self, failure: FailedRecord) -> None:
-        self._failures.append(failure)
-        self._failed += 1
-        if len(self._examples) < _EXAMPLES:
-            self._examples.append(failure)
-
-    def _report(self) -> ImportReport:
-        return ImportReport(
-            added=self._added,
-            skipped=self._skipped,
-            failed=self._failed,
-            failures_path=self._failures.path,
-            examples=tuple(self._examples),
+def _refuse_misfit(memory: RecordWriter, chunk: list[ImportedRecord], report: WriteReport) -> None:
+    """Stop where the bound scope shuts every record out: all that follow would fail alike."""
+    fields = {failure.field for failure in report.failed}
+    if len(report.failed) < len(chunk) or len(fields) != 1:
+        return
+    (name,) = fields
+    bound = _bound(memory, name) if name in SCOPE_FIELDS else None
+    if bound is not None:
+        raise ScopeError(
+            name,
+            chunk[0].fields.get(name),
+            f"no record fits the bound {name}={bound!r} ({len(chunk)} tried); nothing was written",
+            f"Bind no {name}, so that each record keeps its own",
         )
 
 

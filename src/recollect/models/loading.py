@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from recollect.errors import InvalidInput
@@ -10,11 +9,13 @@ from recollect.models.embedder import Embedder
 from recollect.models.model_record import RECORD_FILE
 
 BUNDLED_NAMES = (None, "bundled")
-API_KEY_VARIABLE = "RECOLLECT_EMBEDDER_API_KEY"
 
 
 def load_embedder(
-    name_or_path_or_url: str | Path | None = None, *, model: str = "default"
+    name_or_path_or_url: str | Path | None = None,
+    *,
+    model: str | None = None,
+    api_key: str | None = None,
 ) -> Embedder:
     """Load an embedder.
 
@@ -27,8 +28,8 @@ def load_embedder(
 
     Args:
         name_or_path_or_url: See the table.
-        model: Name of the model to ask a service for. Its key is read from the environment variable
-            `RECOLLECT_EMBEDDER_API_KEY`.
+        model: Name of the model to ask a service for; None for `default`.
+        api_key: The service's key.
 
     Raises:
         InvalidInput: The name is empty, or names a path that does not exist.
@@ -44,7 +45,7 @@ def load_embedder(
     if name.lower().startswith(("http://", "https://")):
         from recollect.models.http_embedder import HttpEmbedder, HttpSettings
 
-        settings = HttpSettings(model=model, api_key=os.environ.get(API_KEY_VARIABLE))
+        settings = HttpSettings(model=model or "default", api_key=api_key)
         return HttpEmbedder(name, settings=settings)
     directory = _existing_directory(name)
     if directory is not None and (directory / RECORD_FILE).is_file():

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from recollect.retrieval.rerank_blend import logits
 
 LEAST_EVIDENCE = 6.0
 """Below this the curve is that of a query with this much: training has too few of them."""
@@ -39,5 +42,22 @@ class Calibration:
         return np.asarray(1 / (1 + np.exp(exponents)), np.float32)
 
 
-FUSION_CALIBRATION = Calibration(slope=-5.06, steepening=3.84, weight=-2.35, intercept=-2.14)
+@dataclass(frozen=True, slots=True)
+class RerankerCalibration:
+    """A logistic curve over the logit of a reranker's score: P = σ(slope·logit(s) + intercept)."""
+
+    slope: float
+    intercept: float
+
+    def probabilities(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Probabilities in [0, 1], parallel to `scores`; NaN stays NaN."""
+        exponents = self.slope * logits(scores.astype(np.float64)) + self.intercept
+        return np.asarray(1 / (1 + np.exp(-exponents)), np.float32)
+
+
+RERANKER_CALIBRATIONS: Mapping[str, RerankerCalibration] = {}
+"""By the reranker's name. Without one a hit keeps the probability that fusion gave it, since a
+reranker's score orders the passages of one query and need not mean the same for the next."""
+
+FUSION_CALIBRATION = Calibration(slope=-3.18, steepening=3.42, weight=-2.10, intercept=-3.39)
 """For the weighted sum of cosine and lexical share with the bundled embedder."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,12 +11,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.models.embedder import FloatMatrix
 from recollect.store.store import KeyedScores, KeyedVectors
 
 IntArray = NDArray[np.int64]
 ScoreArray = NDArray[np.float32]
 
 LATER_WINDOW_MARGIN = np.float32(0.05)
+_PIECE = 16_384
+"""Rows that are multiplied at a time."""
 FEW_VISIBLE = 4000
 """Up to so many rows that a filter leaves are scored exactly, by reading their vectors."""
 _UNSCORED = np.float32(-np.inf)
@@ -48,6 +51,10 @@ class DenseArm(Protocol):
         """
         ...
 
+    def first_vectors(self, rows: IntArray) -> FloatMatrix:
+        """Give the vector of each row's first window, shape (rows, dimension)."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ResidentVectors:
@@ -67,13 +74,20 @@ class ResidentVectors:
     def scores(self, vector: ScoreArray, wanted: Wanted) -> tuple[IntArray, ScoreArray]:
         """Score every row, which costs less than choosing some."""
         del wanted
-        # Not `@`: BLAS splits so small a product over threads, and waits for a busy core.
-        products = np.concatenate(
-            [np.einsum("ij,j->i", block, vector) for block in self.blocks]
-        ).astype(np.float32, copy=False)
+        products = _products(self.blocks, vector)
         if len(products) != self.rows:
             products = best_window(products, self.owners, self.rows)
         return np.arange(self.rows, dtype=np.int64), products
+
+    def first_vectors(self, rows: IntArray) -> FloatMatrix:
+        """Copy them out of the blocks."""
+        windows = np.searchsorted(self.owners, rows)
+        starts = np.cumsum([0, *(len(block) for block in self.blocks)])
+        vectors = np.empty((len(rows), self.blocks[0].shape[1]), np.float32)
+        for block, start in zip(self.blocks, starts[:-1], strict=True):
+            inside = (windows >= start) & (windows < start + len(block))
+            vectors[inside] = block[windows[inside] - start]
+        return vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +106,44 @@ class IndexedVectors:
 
     def scores(self, vector: ScoreArray, wanted: Wanted) -> tuple[IntArray, ScoreArray]:
         """Search the index while the vectors of the other rows are read; read a few visible."""
-        visible = np.flatnonzero(wanted.visible)
-        if len(visible) <= FEW_VISIBLE:
-            rows = np.union1d(visible, wanted.also)
+        visible = int(np.count_nonzero(wanted.visible))
+        if visible <= FEW_VISIBLE:
+            rows = np.union1d(np.flatnonzero(wanted.visible), wanted.also)
             return rows, self._exact(vector, rows)
-        # What a filter hides takes places among the nearest, so more of them are asked for.
-        nearest = math.ceil(wanted.nearest * len(self.keys) / len(visible))
         also = wanted.also
         with ThreadPoolExecutor(max_workers=1) as beside:
             reading = beside.submit(self._exact, vector, also)
-            found = self.search(vector, nearest)
+            found, found_rows = self._nearest(vector, wanted, visible)
             exact = reading.result()
-        found_rows = self._rows_of(found.keys)
         known = found_rows >= 0
         owners = np.concatenate([also, found_rows[known]])
         distinct, places = np.unique(owners, return_inverse=True)
         return distinct, best_by_owner(
             np.concatenate([exact, found.scores[known]]), places, len(distinct)
         )
+
+    def first_vectors(self, rows: IntArray) -> FloatMatrix:
+        """Read them from the store."""
+        wanted = self.keys[rows]
+        stored = self.read(np.unique(wanted))
+        order = np.argsort(stored.keys, kind="stable")
+        first = order[np.searchsorted(stored.keys, wanted, sorter=order)]
+        return np.asarray(stored.vectors[first], np.float32)
+
+    def _nearest(
+        self, vector: ScoreArray, wanted: Wanted, visible: int
+    ) -> tuple[KeyedScores, IntArray]:
+        """Search until enough of what is found is visible, or everything was searched."""
+        # What a filter hides takes places among the nearest, so more of them are asked for.
+        nearest = math.ceil(wanted.nearest * len(self.keys) / visible)
+        while True:
+            found = self.search(vector, nearest)
+            rows = self._rows_of(found.keys)
+            seen = np.unique(rows[(rows >= 0) & wanted.visible[rows]])
+            enough = len(seen) >= min(wanted.nearest, visible)
+            if enough or len(found.keys) < nearest:
+                return found, rows
+            nearest *= 4
 
     def _exact(self, vector: ScoreArray, rows: IntArray) -> ScoreArray:
         wanted = self.keys[rows]
@@ -123,6 +157,25 @@ class IndexedVectors:
             return np.full(len(keys), -1, np.int64)
         places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[places] == keys, places, -1)
+
+
+def _products(blocks: Sequence[NDArray[np.float32]], vector: ScoreArray) -> ScoreArray:
+    """Multiply every row of the blocks with the vector, those of a large scope on two cores."""
+    pieces = [
+        block[start : start + _PIECE] for block in blocks for start in range(0, len(block), _PIECE)
+    ]
+    if len(pieces) < 2:
+        return np.concatenate([_product(block, vector) for block in blocks])
+    half = len(pieces) // 2
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        later = beside.submit(lambda: [_product(piece, vector) for piece in pieces[half:]])
+        first = [_product(piece, vector) for piece in pieces[:half]]
+        return np.concatenate([*first, *later.result()])
+
+
+def _product(rows: NDArray[np.float32], vector: ScoreArray) -> ScoreArray:
+    # Not `@`: BLAS splits so small a product over threads, and waits for a busy core.
+    return np.asarray(np.einsum("ij,j->i", rows, vector), np.float32)
 
 
 def best_window(scores: ScoreArray, owners: NDArray[np.integer], rows: int) -> ScoreArray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,16 +27,59 @@ def weighted_sum(
     return np.asarray(cosine + np.float32(lexical_weight) * lexical_share, np.float32)
 
 
-def reciprocal_rank(*arms: FloatArray, constant: float = RRF_CONSTANT) -> FloatArray:
-    """Reciprocal rank fusion: the sum over arms of 1 / (constant + rank), ranks from 1.
+def reciprocal_rank(
+    *arms: FloatArray,
+    constant: float = RRF_CONSTANT,
+    weights: Sequence[float] | None = None,
+) -> FloatArray:
+    """Reciprocal rank fusion: the sum over arms of weight / (constant + rank), ranks from 1.
 
     A row whose score in an arm is NaN was not found by that arm, and gets nothing from it.
     Source: Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and
     individual Rank Learning Methods", SIGIR 2009.
+
+    Args:
+        arms: Scores of the same rows in each arm, each of shape (rows,).
+        constant: Larger values let lower ranks count for more.
+        weights: One for each arm; None weighs all alike.
     """
     fused = np.zeros(len(arms[0]), np.float32)
-    for scores in arms:
-        found = np.flatnonzero(~np.isnan(scores))
-        order = found[np.argsort(-scores[found], kind="stable")]
-        fused[order] += (1.0 / (constant + np.arange(1, len(order) + 1))).astype(np.float32)
+    for scores, weight in zip(arms, weights or [1.0] * len(arms), strict=True):
+        order = _found(scores)
+        fused[order] += (weight / (constant + np.arange(1, len(order) + 1))).astype(np.float32)
     return fused
+
+
+def adaptive_weights(
+    dense: FloatArray, lexical: FloatArray, *, top: int = 10
+) -> tuple[float, float]:
+    """Weigh the dense arm the more, the fewer of its best rows the lexical arm found as well.
+
+    Source: Memory-Spark's adaptive `hybridMerge`: equal weights above an overlap of .6, 1.5 and .5
+    above .3, else 2.0 and .3.
+
+    Args:
+        dense, lexical: Scores of the same rows, NaN where an arm did not find a row.
+        top: Over how many of the dense arm's rows the overlap is taken.
+    """
+    best = _found(dense)[:top]
+    overlap = float(np.mean(~np.isnan(lexical[best]))) if len(best) else 0.0
+    if overlap > 0.6:
+        return 1.0, 1.0
+    return (1.5, 0.5) if overlap > 0.3 else (2.0, 0.3)
+
+
+def first_found(scores: FloatArray, most: int | None) -> FloatArray:
+    """Give the scores with all but the `most` best as NaN, as if an arm had ended there."""
+    if most is None or len(scores) <= most:
+        return scores
+    cut = np.full(len(scores), np.nan, np.float32)
+    kept = _found(scores)[:most]
+    cut[kept] = scores[kept]
+    return cut
+
+
+def _found(scores: FloatArray) -> NDArray[np.intp]:
+    """Give the rows that an arm found, best first, equal ones in their order."""
+    found = np.flatnonzero(~np.isnan(scores))
+    return found[np.argsort(-scores[found], kind="stable")]

@@ -43,7 +43,7 @@ class Neighbours:
     def spread(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Add to each row the shares of its neighbours' scores, two to each side."""
         spread = scores.copy()
-        givers = np.flatnonzero(scores)
+        givers = np.flatnonzero(scores != 0)  # on numbers it takes five times as long
         for step in (self.previous, self.following):
             reached, given = _step(step, givers, scores[givers])
             spread[reached] += np.float32(FIRST_NEIGHBOUR_SHARE) * given

@@ -4,34 +4,141 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from dataclasses import replace
 
 from recollect.errors import InvalidInput
 from recollect.retrieval.pipeline import Pipeline
+from recollect.retrieval.rerank_blend import Blend
+from recollect.retrieval.stages.classify_query import ClassifyQuery
 from recollect.retrieval.stages.clean_query import CleanQuery
 from recollect.retrieval.stages.cut import Cut
 from recollect.retrieval.stages.decay import Decay
+from recollect.retrieval.stages.diversify import Diversify
+from recollect.retrieval.stages.drop_known import DropKnown
+from recollect.retrieval.stages.expand_parents import ExpandParents
+from recollect.retrieval.stages.expand_query import ExpandQuery
+from recollect.retrieval.stages.filter_injection import FilterInjection
+from recollect.retrieval.stages.fit_budget import FitBudget
 from recollect.retrieval.stages.fuse import Fuse
+from recollect.retrieval.stages.gate_reranker import GateReranker
+from recollect.retrieval.stages.hyde import Hyde
+from recollect.retrieval.stages.merge_pools import MergePools
+from recollect.retrieval.stages.normalise import Normalise
+from recollect.retrieval.stages.pin_rules import PinRules
+from recollect.retrieval.stages.rerank import Rerank
 from recollect.retrieval.stages.search_pools import SearchPools
-from recollect.retrieval.stages.weigh import Weigh
+from recollect.retrieval.stages.source_dedup import SourceDedup
+from recollect.retrieval.stages.weigh import PUBLISHED_ORIGIN_WEIGHTS, Weigh
+from recollect.types import MEMORY_TYPES
+
+FAST = Pipeline(
+    "fast",
+    [
+        CleanQuery(),
+        ClassifyQuery(),
+        SearchPools(arms="lexical"),
+        Fuse(method="lexical"),
+        Weigh(),
+        Decay(),
+        Cut(),
+    ],
+    summary="By words alone, without a model.",
+)
+BALANCED = Pipeline(
+    "balanced",
+    [CleanQuery(), ClassifyQuery(), SearchPools(), Fuse(), Weigh(), Decay(), PinRules(), Cut()],
+    summary="By meaning and by words; the default.",
+)
+RRF = Pipeline(
+    "rrf",
+    [
+        CleanQuery(),
+        ClassifyQuery(),
+        SearchPools(),
+        Fuse(method="reciprocal_rank"),
+        Weigh(),
+        Decay(),
+        PinRules(),
+        Cut(),
+    ],
+    summary="As balanced, but with the arms fused by their ranks: for comparison.",
+)
+ACCURATE = Pipeline(
+    "accurate",
+    [
+        CleanQuery(),
+        ClassifyQuery(),
+        SearchPools(depth=400),
+        Fuse(),
+        Weigh(),
+        Decay(),
+        Rerank(
+            candidates=50,
+            blend=Blend(method="scores", first_stage_share=0.3),
+            least_spread=0.0,
+            seconds=2.0,
+            boosts="after",
+        ),
+        PinRules(),
+        Cut(),
+    ],
+    summary="As balanced, with the best fifty read by a reranker, where there is one.",
+)
+MEMORY_SPARK = Pipeline(
+    "memory_spark",
+    [
+        CleanQuery(),
+        ClassifyQuery(),
+        Hyde(),
+        ExpandQuery(),
+        SearchPools(
+            depth=0,
+            depth_per_hit=4,
+            pool_depth_per_hit={
+                "agent_mistakes": 1,
+                "shared_mistakes": 1,
+                "shared_knowledge": 2,
+                "shared_rules": 1,
+            },
+        ),
+        Fuse(method="reciprocal_rank", list_per_hit=4),
+        MergePools(),
+        SourceDedup(),
+        # The weight of the mistakes, which Memory-Spark takes from their path, is the pool's here.
+        Weigh(
+            origin_weights=replace(PUBLISHED_ORIGIN_WEIGHTS, path_parts={"memory/archive/": 0.4}),
+            bound=None,
+            importance=0.0,
+        ),
+        Decay(floor=0.8, rate=0.03, fading=MEMORY_TYPES),
+        Normalise(),
+        GateReranker(mode="hard"),
+        Rerank(candidates=40, query_form="question"),
+        Diversify(trade_off=0.9, among_per_hit=2),
+        ExpandParents(among_per_hit=2),
+        PinRules(),
+        DropKnown(among_per_hit=2),
+        FilterInjection(among_per_hit=2),
+        FitBudget(tokens=2000),
+        Cut(),
+    ],
+    summary="The fifteen stages of Memory-Spark with its published numbers, its defects repaired.",
+)
 
 PRESETS: Mapping[str, Pipeline] = {
-    "balanced": Pipeline(
-        "balanced", [CleanQuery(), SearchPools(), Fuse(), Weigh(), Decay(), Cut()]
-    ),
-    "rrf": Pipeline(
-        "rrf",
-        [CleanQuery(), SearchPools(), Fuse(method="reciprocal_rank"), Weigh(), Decay(), Cut()],
-    ),
+    pipeline.name: pipeline for pipeline in (FAST, BALANCED, ACCURATE, MEMORY_SPARK, RRF)
 }
-DEFAULT_PRESET = "balanced"
+DEFAULT_PRESET = BALANCED.name
 
 
-def preset(name: str | None) -> Pipeline:
-    """Give the pipeline of that name; None gives the default one.
+def preset(name: str | Pipeline | None) -> Pipeline:
+    """Give the pipeline of that name; None gives the default one, and a pipeline is given back.
 
     Raises:
         InvalidInput: There is no such preset.
     """
+    if isinstance(name, Pipeline):
+        return name
     chosen = DEFAULT_PRESET if name is None else name
     if not isinstance(chosen, str) or chosen not in PRESETS:
         near = difflib.get_close_matches(str(chosen), PRESETS, n=1)

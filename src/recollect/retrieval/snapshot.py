@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from recollect.retrieval.dense import DenseArm
 from recollect.retrieval.lexical import LexicalIndex
 from recollect.retrieval.neighbours import Neighbours
+from recollect.store.record_cache import RecordCache
+from recollect.store.scope_records import ScopeRecords
 from recollect.store.store import ScopeColumns
 
 IntArray = NDArray[np.int64]
+RecordReader = ScopeRecords | RecordCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class ScopeSnapshot:
         neighbours: Previous and next row in the same session.
         dense: Vectors of these rows.
         pool_names, pool_codes: The pools of the scope, and the number of each row's among them.
+        pool_rows: The rows of each pool, ascending.
+        records: Reads these memories whole, by key.
     """
 
     version: int
@@ -37,6 +42,8 @@ class ScopeSnapshot:
     dense: DenseArm
     pool_names: NDArray[np.str_]
     pool_codes: NDArray[np.int16]
+    pool_rows: tuple[IntArray, ...]
+    records: RecordReader
 
     def __len__(self) -> int:
         return len(self.columns.key)

@@ -13,11 +13,16 @@ from recollect.filters.tree import And, Filter
 from recollect.retrieval.dense import DenseArm, IndexedVectors, ResidentVectors
 from recollect.retrieval.lexical import LexicalIndex
 from recollect.retrieval.neighbours import Neighbours
-from recollect.retrieval.snapshot import ScopeSnapshot, joined, kept
+from recollect.retrieval.snapshot import RecordReader, ScopeSnapshot, joined, kept
+from recollect.retrieval.snapshot_budget import snapshot_budget
+from recollect.store.record_cache import RecordCache
+from recollect.store.scope_records import ScopeRecords
 from recollect.store.store import CURRENT, RESIDENT_ROWS, KeyedVectors, ScopeColumns, Store
 
 _MOST_BLOCKS = 32
-_SNAPSHOT_BYTES = 384 * 2**20
+
+_Parts = tuple[int, ScopeColumns, LexicalIndex]
+"""Version, columns and lexical index of a snapshot to be."""
 
 
 class Snapshots:
@@ -28,6 +33,9 @@ class Snapshots:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._records = RecordCache(store)
+        self._sizes: dict[Filter, int] = {}
+        self._budget = snapshot_budget()
         self._held: OrderedDict[Filter, ScopeSnapshot] = OrderedDict()
         self._locks: dict[Filter, threading.Lock] = {}
         self._guard = threading.Lock()
@@ -47,7 +55,10 @@ class Snapshots:
     def _read(self, scope: Filter, version: int) -> ScopeSnapshot:
         columns = self._store.scan(scope)
         lexical = LexicalIndex.build(columns.terms, columns.term_counts)
-        return self._assembled(scope, version, columns, lexical)
+        records: RecordReader = self._records
+        if len(columns.key) <= RESIDENT_ROWS:
+            records = ScopeRecords(self._store, scope, self._records)
+        return self._assembled(scope, records, (version, columns, lexical))
 
     def _renewed(self, scope: Filter, held: ScopeSnapshot) -> ScopeSnapshot:
         version = self._store.version()
@@ -62,7 +73,7 @@ class Snapshots:
             return self._read(scope, version)
         columns = joined(kept(held.columns, living), added)
         lexical = LexicalIndex.build(columns.terms, columns.term_counts)
-        return self._assembled(scope, version, columns, lexical)
+        return self._assembled(scope, held.records, (version, columns, lexical))
 
     def _extended(
         self, scope: Filter, held: ScopeSnapshot, added: ScopeColumns, version: int
@@ -72,7 +83,7 @@ class Snapshots:
         columns = joined(held.columns, added)
         lexical = held.lexical.extended(added.terms, added.term_counts)
         if not isinstance(held.dense, ResidentVectors) or len(columns.key) > RESIDENT_ROWS:
-            return self._assembled(scope, version, columns, lexical)
+            return self._assembled(scope, held.records, (version, columns, lexical))
         last = int(held.columns.key[-1]) if len(held) else 0
         found = _resident(columns.key, self._store.scan_vectors(scope, after_key=last))
         dense = ResidentVectors(
@@ -80,11 +91,10 @@ class Snapshots:
             np.concatenate([held.dense.owners, found.owners]),
             len(columns.key),
         )
-        return _snapshot(version, columns, lexical, dense)
+        return _snapshot((version, columns, lexical), dense, held.records)
 
-    def _assembled(
-        self, scope: Filter, version: int, columns: ScopeColumns, lexical: LexicalIndex
-    ) -> ScopeSnapshot:
+    def _assembled(self, scope: Filter, records: RecordReader, parts: _Parts) -> ScopeSnapshot:
+        columns = parts[1]
         dense: ResidentVectors | IndexedVectors
         if len(columns.key) <= RESIDENT_ROWS:
             dense = _resident(columns.key, self._store.scan_vectors(scope))
@@ -94,24 +104,28 @@ class Snapshots:
                 lambda vector, limit: self._store.nearest(scope, vector, limit=limit),
                 lambda keys: self._store.vectors_of(keys.tolist()),
             )
-        return _snapshot(version, columns, lexical, dense)
+        return _snapshot(parts, dense, records)
 
     def _keep(self, scope: Filter, snapshot: ScopeSnapshot) -> None:
         with self._guard:
             self._held[scope] = snapshot
             self._held.move_to_end(scope)
-            while len(self._held) > 1 and sum(map(_bytes, self._held.values())) > _SNAPSHOT_BYTES:
+            self._sizes[scope] = _bytes(snapshot)
+            while len(self._held) > 1 and sum(self._sizes.values()) > self._budget:
                 dropped, _ = self._held.popitem(last=False)
                 self._locks.pop(dropped, None)
+                self._sizes.pop(dropped, None)
 
 
-def _snapshot(
-    version: int, columns: ScopeColumns, lexical: LexicalIndex, dense: DenseArm
-) -> ScopeSnapshot:
+def _snapshot(parts: _Parts, dense: DenseArm, records: RecordReader) -> ScopeSnapshot:
+    version, columns, lexical = parts
     neighbours = Neighbours.build(columns.thread, columns.sequence, columns.at, columns.key)
     pool_names, pool_codes = np.unique(columns.pool, return_inverse=True)
     codes = pool_codes.astype(np.int16)
-    return ScopeSnapshot(version, columns, lexical, neighbours, dense, pool_names, codes)
+    pool_rows = tuple(np.flatnonzero(codes == pool) for pool in range(len(pool_names)))
+    return ScopeSnapshot(
+        version, columns, lexical, neighbours, dense, pool_names, codes, pool_rows, records
+    )
 
 
 def _resident(row_keys: NDArray[np.int64], found: KeyedVectors) -> ResidentVectors:
@@ -136,4 +150,5 @@ def _bytes(snapshot: ScopeSnapshot) -> int:
     dense = snapshot.dense
     resident = dense.blocks if isinstance(dense, ResidentVectors) else ()
     vectors = sum(block.nbytes for block in resident)
-    return columns * 2 + vectors
+    records = snapshot.records.nbytes if isinstance(snapshot.records, ScopeRecords) else 0
+    return columns * 2 + vectors + records

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.models.embedder import Embedder
+from recollect.retrieval.reranker_gate import GateDecision
+from recollect.retrieval.resources import Resources
 from recollect.retrieval.snapshot import ScopeSnapshot
+
+if TYPE_CHECKING:
+    from recollect.queries import QueryClass
 
 IntArray = NDArray[np.int64]
 ScoreArray = NDArray[np.float32]
+
+NO_ROWS: IntArray = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,8 @@ class SearchRequest:
         now: The moment it is asked, microseconds since 1970.
         min_score: Calibrated probability below which nothing is returned; None for no limit.
         visible: Which rows of the snapshot may be returned at all, shape (rows,).
+        context: Texts that the reader has before it already, such as the last messages.
+        pinned: Rows that are found and come first whatever they score.
     """
 
     query: str
@@ -32,6 +41,8 @@ class SearchRequest:
     now: int
     min_score: float | None
     visible: NDArray[np.bool_]
+    context: tuple[str, ...] = ()
+    pinned: IntArray = field(default_factory=lambda: NO_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,19 @@ class Candidates:
         """Give the same candidates, ordered by other values."""
         return replace(self, ranking=ranking).sorted()
 
+    def boosted(self, factors: ScoreArray) -> Candidates:
+        """Give the same candidates with their ranking multiplied, and the product remembered."""
+        boost = self.scores.get("boost")
+        product = factors if boost is None else boost * factors
+        return Candidates(
+            self.rows, self.ranking * factors, {**self.scores, "boost": product}
+        ).sorted()
+
+    def in_order(self, places: NDArray[np.integer]) -> Candidates:
+        """Give the candidates at these places, in this order, ranked by it."""
+        chosen = self.take(places)
+        return replace(chosen, ranking=np.sort(chosen.ranking)[::-1])
+
     def sorted(self) -> Candidates:
         """Best first; equal ones in the order in which they were written."""
         return self.take(np.lexsort((self.rows, -self.ranking)))
@@ -69,7 +93,24 @@ class Candidates:
         return Candidates(self.rows[places], self.ranking[places], scores)
 
 
-EMPTY = Candidates(np.empty(0, np.int64), np.empty(0, np.float32), {})
+EMPTY = Candidates(NO_ROWS, np.empty(0, np.float32), {})
+
+
+@dataclass(frozen=True, slots=True)
+class QueryVariants:
+    """What else is searched than the query's own text.
+
+    Attributes:
+        texts: Other wordings of the query; both arms search them too.
+        vector: What the dense arm searches in place of the query's own embedding, shape
+            (dimension,), of length 1; None for that embedding.
+    """
+
+    texts: tuple[str, ...] = ()
+    vector: ScoreArray | None = None
+
+
+NO_VARIANTS = QueryVariants()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +120,25 @@ class SearchState:
     Attributes:
         request: What was asked.
         snapshot: What is searched.
-        embedder: Embeds the query.
+        resources: Models and readers that stages may use.
         text: The query as cleaned so far.
+        query_class: What kind of query it is; None where no stage has said so.
+        variants: Further wordings of the query.
         candidates: What was found so far.
+        gate: Whether the reranker is worth its time; None where no stage has said so.
+        texts: By row, the text that is shown in place of the memory's own.
         notes: What the last stage has to say about itself, for the trace.
+        degraded: Why the last stage used something lesser than it should have; None if it did not.
     """
 
     request: SearchRequest
     snapshot: ScopeSnapshot
-    embedder: Embedder
+    resources: Resources
     text: str
+    query_class: QueryClass | None = None
+    variants: QueryVariants = NO_VARIANTS
     candidates: Candidates = EMPTY
+    gate: GateDecision | None = None
+    texts: Mapping[int, str] = field(default_factory=dict)
     notes: Mapping[str, object] | None = None
+    degraded: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,23 @@ from recollect.store.store import (
     StoreIdentity,
 )
 from recollect.types import MemoryRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRecords:
+    """A block of memories; see `RecordBlock`."""
+
+    keys: IntArray
+    records: tuple[MemoryRecord, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """The keys alone: the records are the store's own."""
+        return self.keys.nbytes
+
+    def at(self, places: IntArray) -> list[MemoryRecord]:
+        """Give the memories at these places, in order."""
+        return [self.records[place] for place in places]
 
 
 class InMemoryStore:
@@ -140,6 +157,12 @@ class InMemoryStore:
     def scan_vectors(self, where: Filter, *, after_key: int = 0) -> KeyedVectors:
         """Read the vectors of the current matching memories."""
         return self._vectors(self._current(where, after_key))
+
+    def scan_records(self, where: Filter, *, after_key: int = 0) -> ListedRecords:
+        """Read the current matching memories, whole."""
+        rows = self._current(where, after_key)
+        keys = np.array([memory.key for memory in rows], np.int64)
+        return ListedRecords(keys, tuple(memory.record for memory in rows))
 
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
         """Read the vectors of some memories."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,18 +14,21 @@ from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput
 from recollect.filters.lance_sql import to_lance_sql
-from recollect.filters.tree import And, Field, Filter, In
+from recollect.filters.tree import And, Filter
 from recollect.store import lance_schema
 from recollect.store.allocator import bound_memory
+from recollect.store.arrow_records import ArrowRecords
 from recollect.store.lance_errors import read_anew, told
 from recollect.store.lance_index import VectorIndex
-from recollect.store.lance_rows import UNKNOWN, RowIds
+from recollect.store.lance_presence import LancePresence
+from recollect.store.lance_scan import SCAN_COLUMNS, to_scope_columns
+from recollect.store.lance_takes import LanceTakes
 from recollect.store.lance_upkeep import STABLE_ROW_IDS, Upkeep
-from recollect.store.owner import OWNER_FIELDS
+from recollect.store.lance_vectors import gathered_vectors, keyed_vectors
+from recollect.store.lock import DirectoryLock
 from recollect.store.store import (
     CURRENT,
     KEYS_A_COMMIT,
-    NEVER,
     IntArray,
     KeyedScores,
     KeyedVectors,
@@ -39,29 +43,11 @@ from recollect.types import MemoryRecord
 
 TABLE = "memories"
 
-Name = TypeVar("Name", int, str)
 Result = TypeVar("Result")
 _FIRST_WINDOW = "passage = 0"
-_SCAN_COLUMNS = [
-    "key",
-    "thread",
-    "sequence",
-    "at",
-    "expires_at",
-    "importance",
-    "pool",
-    "type",
-    "terms",
-    "windows",
-]
-_PRESENCE_COLUMNS = ["key", "id", "superseded_by", "fingerprint", "expires_at", *OWNER_FIELDS]
-_RECORD_COLUMNS = ["key", *lance_schema.RECORD_COLUMNS]
 _ALL_ROWS = 2**31 - 1
 _ROWS_READ = 1024
 _KEYS_A_QUERY = 2000
-_NAMES_A_QUERY = 500
-# Beyond this many rows one scan is cheaper than that many takes.
-_MOST_TAKEN = 2000
 
 
 class LanceStore:
@@ -71,8 +57,9 @@ class LanceStore:
         self._uri = uri
         self._table = table
         self._identity = identity
-        self._row_ids = RowIds()
-        self._only_row_ids = RowIds()
+        self._seen_version = int(table.version)
+        self._presence = LancePresence(self._rows)
+        self._takes = LanceTakes(self._take, dimension=identity.embedder.dimension)
         self._vector_index = VectorIndex(table)
         self._upkeep = Upkeep(uri, table, self._vector_index)
 
@@ -88,7 +75,7 @@ class LanceStore:
         if _is_local(uri) and Path(uri).is_file():
             raise InvalidInput("path", uri, "is a file", "Give a directory, new or of recollect")
         with told("open", uri):
-            table = _table_at(lancedb.connect(uri), lance_schema.table_schema(identity))
+            table = _table_at(uri, lance_schema.table_schema(identity))
         return cls(uri, table, lance_schema.read_identity(table.schema, where=uri))
 
     @property
@@ -100,7 +87,8 @@ class LanceStore:
         """Give number of the newest Lance version, of whichever process."""
         with told("read", self._uri):
             self._table.checkout_latest()
-            return int(self._table.version)
+            self._seen_version = int(self._table.version)
+            return self._seen_version
 
     def next_key(self) -> int:
         """Give the first key of the next commit; Lance never gives a version number twice."""
@@ -110,6 +98,7 @@ class LanceStore:
         """Write new rows in one Lance commit."""
         with told("write", self._uri):
             self._table.add(lance_schema.to_table(memories, self._schema()))
+            self._note_written(memories)
         self._upkeep.note_commit(len(memories))
 
     def supersede(self, key: int, history: MemoryRecord, successor: StoredMemory) -> None:
@@ -128,6 +117,7 @@ class LanceStore:
         with told("write", self._uri):
             merge = self._table.merge_insert(["key", "passage"])
             merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
+            self._note_written([successor])
         self._upkeep.note_commit(2)
 
     def delete(self, keys: Sequence[int]) -> None:
@@ -141,8 +131,7 @@ class LanceStore:
         """Rewrite the whole table without its deleted rows, and drop all older versions."""
         with told("purge", self._uri):
             self._upkeep.rewrite(self._schema(), TABLE)
-        self._row_ids.clear()
-        self._only_row_ids.clear()
+        self._takes.clear()
 
     def select(
         self, where: Filter, *, order: Order, limit: int | None = None, offset: int = 0
@@ -160,45 +149,19 @@ class LanceStore:
 
     def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
         """Read whole memories by key."""
-        found = self._taken(np.array(keys, np.int64)) if len(keys) <= _MOST_TAKEN else {}
+        found = self._takes.records(np.array(keys, np.int64))
         missing = [key for key in keys if key not in found]
         for chunk in _chunks(missing):
             condition = f"{_FIRST_WINDOW} AND key IN ({_listed(chunk)})"
-            found |= _by_key(self._rows(condition, _RECORD_COLUMNS))
+            rows = self._rows(condition, lance_schema.KEYED_RECORD_COLUMNS)
+            found |= lance_schema.to_records_by_key(rows)
         return found
 
     def present(
         self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
     ) -> list[Presence]:
         """Which of these are stored among the matching memories."""
-        named = [
-            to_lance_sql(And((CURRENT, In(Field("id"), tuple(chunk)))))
-            for chunk in _chunks(list(ids), _NAMES_A_QUERY)
-        ]
-        # Digests of ours, hexadecimal, so they need no escaping.
-        named += [
-            f"fingerprint IN ({', '.join(repr(name) for name in chunk)})"
-            for chunk in _chunks(list(fingerprints), _NAMES_A_QUERY)
-        ]
-        condition = self._condition(where)
-        found = [entry for one in named for entry in self._present(f"{condition} AND ({one})")]
-        # A row may be found by its id and by its fingerprint.
-        return list({entry.key: entry for entry in found}.values())
-
-    def _present(self, condition: str) -> list[Presence]:
-        table = self._rows(condition, _PRESENCE_COLUMNS)
-        return [
-            Presence(key, successor or memory_id, fingerprint, owner, int(expires_at))
-            for key, memory_id, successor, fingerprint, owner, expires_at in zip(
-                table["key"].to_pylist(),
-                table["id"].to_pylist(),
-                table["superseded_by"].to_pylist(),
-                table["fingerprint"].to_pylist(),
-                zip(*(table[name].to_pylist() for name in OWNER_FIELDS), strict=True),
-                lance_schema.microseconds(table["expires_at"], missing=NEVER),
-                strict=True,
-            )
-        ]
+        return self._presence.find(where, (ids, fingerprints), version=self._seen_version)
 
     def keys(self, where: Filter) -> IntArray:
         """Keys of the matching memories."""
@@ -213,21 +176,9 @@ class LanceStore:
     def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
         """Read the ranking columns."""
         condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
-        table = self._rows(condition, _SCAN_COLUMNS).sort_by("key")
-        self._note_row_ids(table)
-        terms = table["terms"].combine_chunks()
-        return ScopeColumns(
-            key=lance_schema.integers(table["key"], missing=0),
-            thread=lance_schema.integers(table["thread"], missing=0),
-            sequence=lance_schema.integers(table["sequence"], missing=0),
-            at=lance_schema.microseconds(table["at"], missing=0),
-            expires_at=lance_schema.microseconds(table["expires_at"], missing=NEVER),
-            importance=np.asarray(table["importance"].to_numpy(), np.float32),
-            pool=np.array(table["pool"].to_pylist(), np.str_),
-            type=np.array(table["type"].to_pylist(), np.str_),
-            terms=np.asarray(terms.flatten().to_numpy(zero_copy_only=False), np.uint32),
-            term_counts=np.asarray(pa.compute.list_value_length(terms), np.int32),
-        )
+        table = self._rows(condition, SCAN_COLUMNS).sort_by("key")
+        self._takes.note(table)
+        return to_scope_columns(table)
 
     def scan_vectors(self, where: Filter, *, after_key: int = 0) -> KeyedVectors:
         """Read the vectors of the current matching memories."""
@@ -235,17 +186,21 @@ class LanceStore:
         condition = f"{to_lance_sql(And((where, CURRENT)))} AND key > {after_key}"
         return self._read(lambda: self._streamed_vectors(condition))
 
+    def scan_records(self, where: Filter, *, after_key: int = 0) -> ArrowRecords:
+        """Read the current matching memories, whole."""
+        condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
+        return ArrowRecords.of(self._rows(condition, lance_schema.KEYED_RECORD_COLUMNS))
+
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
         """Read the vectors of some memories."""
-        parts = [self._taken_vectors(np.array(keys, np.int64))]
+        parts = [self._takes.vectors(np.array(keys, np.int64))]
         missing = np.setdiff1d(np.array(keys, np.int64), parts[0].keys)
         for chunk in _chunks(missing.tolist()):
             rows = self._rows(f"key IN ({_listed(chunk)})", ["key", "vector"])
-            parts.append(self._keyed_vectors(rows))
-        empty = np.empty((0, self._dimension), np.float32)
+            parts.append(keyed_vectors(rows, dimension=self._dimension))
         return KeyedVectors(
-            np.concatenate([np.empty(0, np.int64), *(part.keys for part in parts)]),
-            np.concatenate([empty, *(part.vectors for part in parts)]),
+            np.concatenate([part.keys for part in parts]),
+            np.concatenate([part.vectors for part in parts]),
         )
 
     def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> KeyedScores:
@@ -297,7 +252,7 @@ class LanceStore:
         return f"{_FIRST_WINDOW} AND ({to_lance_sql(where)})"
 
     def _rows(self, condition: str | None, columns: list[str] | None) -> pa.Table:
-        query = self._table.search().limit(_ALL_ROWS).with_row_id(columns is _SCAN_COLUMNS)
+        query = self._table.search().limit(_ALL_ROWS).with_row_id(columns is SCAN_COLUMNS)
         if condition is not None:
             query = query.where(condition, prefilter=True)
         if columns is not None:
@@ -307,75 +262,41 @@ class LanceStore:
     def _read(self, read: Callable[[], Result]) -> Result:
         return read_anew(self._uri, read, renew=self._table.checkout_latest)
 
-    def _note_row_ids(self, scanned: pa.Table) -> None:
-        keys = lance_schema.integers(scanned["key"], missing=0)
-        rows = lance_schema.integers(scanned["_rowid"].cast(pa.int64()), missing=UNKNOWN)
-        self._row_ids.note(keys, rows)
-        whole = lance_schema.integers(scanned["windows"], missing=0) == 1
-        self._only_row_ids.note(keys[whole], rows[whole])
+    def _note_written(self, memories: Sequence[StoredMemory]) -> None:
+        before, self._seen_version = self._seen_version, int(self._table.version)
+        self._presence.note(memories, before=before, after=self._seen_version)
 
-    def _taken_vectors(self, keys: IntArray) -> KeyedVectors:
-        """Read the vectors of memories that are known to have one."""
-        rows = self._only_row_ids.of(keys)
-        known = rows[rows != UNKNOWN]
-        if not 0 < len(known) <= _MOST_TAKEN:
-            empty = np.empty((0, self._dimension), np.float32)
-            return KeyedVectors(np.empty(0, np.int64), empty)
-        take = self._table.take_row_ids(known.tolist()).select(["key", "vector"])
-        found = self._keyed_vectors(self._read(take.to_arrow))
-        wanted = np.isin(found.keys, keys)
-        return KeyedVectors(found.keys[wanted], found.vectors[wanted])
-
-    def _taken(self, keys: IntArray) -> dict[int, MemoryRecord]:
-        """Read the rows whose row ids are known; some may be gone, or be others by now."""
-        rows = self._row_ids.of(keys)
-        known = rows[rows != UNKNOWN]
-        if len(known) == 0:
-            return {}
-        take = self._table.take_row_ids(known.tolist()).select(_RECORD_COLUMNS)
-        table = self._read(take.to_arrow)
-        wanted = set(keys.tolist())
-        return {key: record for key, record in _by_key(table).items() if key in wanted}
+    def _take(self, rows: list[int], columns: list[str]) -> pa.Table:
+        query = self._table.take_row_ids(rows).select(columns)
+        return self._read(query.to_arrow)
 
     def _streamed_vectors(self, condition: str) -> KeyedVectors:
-        """Read vectors batch by batch into their final place, so that memory holds them once."""
         total = self._table.count_rows(condition)
-        order = np.empty((total, 2), np.int64)
-        vectors = np.empty((total, self._dimension), np.float32)
         query = self._table.search().where(condition, prefilter=True).limit(_ALL_ROWS)
-        filled = 0
-        for batch in query.select(["key", "passage", "vector"]).to_batches(_ROWS_READ):
-            rows = pa.Table.from_batches([batch])
-            end = min(filled + batch.num_rows, total)
-            order[filled:end, 0] = lance_schema.integers(rows["key"], missing=0)[: end - filled]
-            order[filled:end, 1] = lance_schema.integers(rows["passage"], missing=0)[: end - filled]
-            read = lance_schema.vectors(rows["vector"], dimension=self._dimension)
-            vectors[filled:end] = read[: end - filled]
-            filled = end
-        ranks = np.lexsort((order[:filled, 1], order[:filled, 0]))
-        if np.array_equal(ranks, np.arange(total)):
-            return KeyedVectors(order[:, 0], vectors)
-        return KeyedVectors(order[ranks, 0], vectors[ranks])
-
-    def _keyed_vectors(self, table: pa.Table) -> KeyedVectors:
-        return KeyedVectors(
-            lance_schema.integers(table["key"], missing=0),
-            lance_schema.vectors(table["vector"], dimension=self._dimension),
-        )
+        batches = query.select(["key", "passage", "vector"]).to_batches(_ROWS_READ)
+        return gathered_vectors(batches, total=total, dimension=self._dimension)
 
 
-def _table_at(connection: lancedb.DBConnection, schema: pa.Schema) -> lancedb.table.Table:
-    if TABLE in connection.list_tables().tables:
+def _table_at(uri: str, schema: pa.Schema) -> lancedb.table.Table:
+    connection = lancedb.connect(uri)
+    # Opened, not listed: a table that is being made is listed before it can be opened.
+    with suppress(ValueError):
         return connection.open_table(TABLE)
-    try:
-        return connection.create_table(TABLE, schema=schema, storage_options=STABLE_ROW_IDS)
-    except ValueError:
-        # Another process made it in between.
-        return connection.open_table(TABLE)
+    # Of two processes that make a table at once, one would replace what the other made and wrote.
+    with _made_by_one(uri):
+        try:
+            return connection.create_table(TABLE, schema=schema, storage_options=STABLE_ROW_IDS)
+        except ValueError:
+            # Another process made it in between.
+            return connection.open_table(TABLE)
 
 
-def _by_key(table: pa.Table) -> dict[int, MemoryRecord]:
-    return dict(zip(table["key"].to_pylist(), lance_schema.to_records(table), strict=True))
+def _made_by_one(uri: str) -> AbstractContextManager[None]:
+    if not _is_local(uri):
+        return nullcontext()
+    directory = Path(uri)
+    directory.mkdir(parents=True, exist_ok=True)
+    return DirectoryLock(directory).held()
 
 
 def _is_local(uri: str) -> bool:
@@ -386,6 +307,6 @@ def _listed(keys: Sequence[int]) -> str:
     return ", ".join(str(int(key)) for key in keys)
 
 
-def _chunks(names: list[Name], size: int = _KEYS_A_QUERY) -> Iterator[list[Name]]:
-    for start in range(0, len(names), size):
-        yield names[start : start + size]
+def _chunks(keys: list[int]) -> Iterator[list[int]]:
+    for start in range(0, len(keys), _KEYS_A_QUERY):
+        yield keys[start : start + _KEYS_A_QUERY]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,8 +17,13 @@ from numpy.typing import NDArray
 FEWEST_ROWS = 20_000
 """Below this many rows no scalar index is built: a scan is as fast."""
 _ROWS_PER_PARTITION = 800
-_PROBED_SHARE = 0.5
-_FEWEST_PROBES = 64
+_PROBED_SHARE = 0.04
+_FEWEST_PROBES = 128
+_OUTGROWN = 2.5
+"""Partitions this many times as large as they were meant to be are cut anew."""
+_SECONDS_BETWEEN_LOOKS = 5.0
+_NAME = re.compile(r"vector_(\d+)")
+"""The index is named after the number of its partitions, which Lance does not tell."""
 _SCALAR_INDEXES: Mapping[str, type[BTree | Bitmap]] = {
     "key": BTree,
     "id": BTree,
@@ -35,15 +42,22 @@ class VectorIndex:
 
     def __init__(self, table: lancedb.table.Table) -> None:
         self._table = table
+        self._name: str | None = None
+        self._looked_at = -math.inf
         self.wanted = False
         """Whether a search missed an index that would have served it."""
 
     def build(self) -> None:
         """Build the vector index: quantised to one bit a dimension, re-ranked exactly."""
         self.build_scalar()
+        earlier = self._look()
         partitions = _partitions(self._table.count_rows())
         config = IvfRq(distance_type="dot", num_partitions=partitions)
-        self._table.create_index("vector", config=config, replace=True)
+        name = f"vector_{partitions}"
+        self._table.create_index("vector", config=config, replace=True, name=name)
+        if earlier not in (None, name):
+            self._table.drop_index(earlier)
+        self._name = name
         self.wanted = False
 
     def build_scalar(self) -> None:
@@ -55,7 +69,7 @@ class VectorIndex:
 
     def covered_rows(self) -> int | None:
         """Rows that the vector index covers; None without one."""
-        name = self._name()
+        name = self._look()
         if name is None:
             return None
         statistics = self._table.index_stats(name)
@@ -69,19 +83,34 @@ class VectorIndex:
         query = query.distance_type("dot").limit(limit).select(["key", "_distance"])
         if condition is not None:
             query = query.where(condition, prefilter=True)
-        if self._name() is not None:
-            partitions = _partitions(self._table.count_rows())
+        partitions = self._partitions_of(self._known_name())
+        if partitions:
             probes = max(_FEWEST_PROBES, math.ceil(partitions * _PROBED_SHARE))
             query = query.nprobes(min(partitions, probes)).refine_factor(1)
         else:
             self.wanted = True
         return query.to_arrow()
 
-    def _name(self) -> str | None:
-        for index in self._table.list_indices():
-            if list(index.columns) == ["vector"]:
-                return str(index.name)
-        return None
+    def is_outgrown(self, rows: int) -> bool:
+        """Whether the table's rows are too many for the partitions of its index."""
+        partitions = self._partitions_of(self._look())
+        return rows > _OUTGROWN * _ROWS_PER_PARTITION * partitions
+
+    def _partitions_of(self, name: str | None) -> int:
+        found = None if name is None else _NAME.fullmatch(name)
+        return 0 if found is None else int(found[1])
+
+    def _known_name(self) -> str | None:
+        # Another process may build or replace the index, so what is known is looked at again.
+        if time.monotonic() - self._looked_at > _SECONDS_BETWEEN_LOOKS:
+            return self._look()
+        return self._name
+
+    def _look(self) -> str | None:
+        indexes = [each for each in self._table.list_indices() if list(each.columns) == ["vector"]]
+        self._name = str(indexes[-1].name) if indexes else None
+        self._looked_at = time.monotonic()
+        return self._name
 
 
 def _partitions(rows: int) -> int:

@@ -17,6 +17,7 @@ from recollect.store.store import SCHEMA_VERSION, StoredMemory, StoreIdentity
 from recollect.types import MemoryRecord
 
 RECORD_COLUMNS = tuple(entry.name for entry in fields(MemoryRecord))
+KEYED_RECORD_COLUMNS = ["key", *RECORD_COLUMNS]
 _MOMENTS = ("at", "created_at", "expires_at")
 _PREFIX = "recollect."
 # A window after the first repeats only what conditions on scope and history read.
@@ -114,6 +115,11 @@ def to_records(table: pa.Table) -> list[MemoryRecord]:
         MemoryRecord(**{name: values[row] for name, values in columns.items()})
         for row in range(table.num_rows)
     ]
+
+
+def to_records_by_key(table: pa.Table) -> dict[int, MemoryRecord]:
+    """Read rows back as memories, by key."""
+    return dict(zip(table["key"].to_pylist(), to_records(table), strict=True))
 
 
 def _metadata(value: str | bytes | None) -> dict[str, Any]:

@@ -122,7 +122,8 @@ class Upkeep:
         if rows <= RESIDENT_ROWS:
             return False
         uncovered = rows - (self._index.covered_rows() or 0)
-        return uncovered > _UNCOVERED_SHARE * rows and self._largest_owner() > RESIDENT_ROWS
+        wanting = uncovered > _UNCOVERED_SHARE * rows or self._index.is_outgrown(rows)
+        return wanting and self._largest_owner() > RESIDENT_ROWS
 
     def _largest_owner(self) -> int:
         query = self._table.search().limit(2**31 - 1).select([*OWNER_FIELDS, "key"])

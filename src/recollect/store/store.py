@@ -102,6 +102,25 @@ class ScopeColumns:
     term_counts: NDArray[np.int32]
 
 
+class RecordBlock(Protocol):
+    """Whole memories held as columns.
+
+    Attributes:
+        keys: Ascending.
+        nbytes: Memory that they take.
+    """
+
+    @property
+    def keys(self) -> IntArray: ...  # noqa: D102  described above
+
+    @property
+    def nbytes(self) -> int: ...  # noqa: D102  described above
+
+    def at(self, places: IntArray) -> list[MemoryRecord]:
+        """Give the memories at these places among the keys, in order."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class KeyedVectors:
     """Vectors with the key of the memory that each belongs to; several may share a key."""
@@ -222,6 +241,10 @@ class Store(Protocol):
 
         `where` may name scope fields, pool and `superseded_by` only, here and in `nearest`.
         """
+        ...
+
+    def scan_records(self, where: Filter, *, after_key: int = 0) -> RecordBlock:
+        """Read the current matching memories with larger keys, whole."""
         ...
 
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:

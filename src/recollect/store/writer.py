@@ -21,6 +21,7 @@ _log.addHandler(logging.NullHandler())
 
 _QUIET_SECONDS = 1.0
 """After this long without a write, small files are merged."""
+_INDEX_ATTEMPTS = 5
 
 
 class Writer:
@@ -30,14 +31,29 @@ class Writer:
     lock keeps waiting for over a minute fails with `StoreLocked`.
     """
 
-    def __init__(self, store: Store, lock: WriterLock) -> None:
+    def __init__(self, store: Store, lock: WriterLock, *, index_pause: float = 2.0) -> None:
+        """Take a store and its lock.
+
+        Args:
+            store: What is written to.
+            lock: Keeps other processes from writing at the same time.
+            index_pause: Seconds before building the index is tried again.
+        """
+        self._index_pause = index_pause
         self._store = store
         self._lock = lock
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._indexing: threading.Thread | None = None
         self._guard = threading.Lock()
-        self._closed = False
+        # Merging files under an index that is being built would void it.
+        self._rearranging = threading.Lock()
+        self._closing = threading.Event()
+
+    @property
+    def is_indexing(self) -> bool:
+        """Whether the vector index is being built."""
+        return self._indexing is not None and self._indexing.is_alive()
 
     def submit(self, write: Callable[[], Result]) -> Future[Result]:
         """Queue a write; the future holds its result once it is durable."""
@@ -55,7 +71,7 @@ class Writer:
                 future.set_result(result)
 
         with self._guard:
-            if self._closed:
+            if self._closing.is_set():
                 raise StoreClosed("The store was closed. Open it again to write.")
             self._ensure_thread()
             self._jobs.put(work)
@@ -64,7 +80,7 @@ class Writer:
     def build_index_soon(self) -> None:
         """Start building the vector index in the background, unless that is under way."""
         with self._guard:
-            if self._closed or (self._indexing is not None and self._indexing.is_alive()):
+            if self._closing.is_set() or self.is_indexing:
                 return
             self._indexing = threading.Thread(
                 target=self._build_index, name="recollect-indexer", daemon=True
@@ -74,7 +90,7 @@ class Writer:
     def close(self) -> None:
         """Finish what is queued and end the thread."""
         with self._guard:
-            self._closed = True
+            self._closing.set()
             if self._thread is not None:
                 self._jobs.put(None)
         for thread in (self._thread, self._indexing):
@@ -108,6 +124,8 @@ class Writer:
                 self._keep_up(self._store.maintain)
 
     def _keep_up(self, upkeep: Callable[[], None]) -> None:
+        if not self._rearranging.acquire(blocking=False):
+            return
         # Every write before this is acknowledged already, so a failure here only costs speed.
         try:
             with self._lock.held():
@@ -115,11 +133,19 @@ class Writer:
         except StoreError as error:
             _log.info("maintenance is put off: %s", error)
             return
+        finally:
+            self._rearranging.release()
         if self._store.index_is_due():
             self.build_index_soon()
 
     def _build_index(self) -> None:
-        try:
-            self._store.build_index()
-        except StoreError as error:
-            _log.warning("the vector index was not built, searches scan instead: %s", error)
+        for attempt in range(1, _INDEX_ATTEMPTS + 1):
+            try:
+                with self._rearranging:
+                    self._store.build_index()
+                return
+            except StoreError as error:
+                # Another process may have merged files meanwhile.
+                if attempt == _INDEX_ATTEMPTS or self._closing.wait(self._index_pause):
+                    _log.warning("the vector index was not built, searches scan instead: %s", error)
+                    return

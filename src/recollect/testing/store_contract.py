@@ -63,6 +63,20 @@ class StoreContract:
         assert store.fetch([1]) == {1: full}
         assert store.select(_EVERYTHING, order="newest") == [full]
 
+    def test_scanned_records_are_whole_and_in_the_order_of_keys(self, store: Store) -> None:
+        full = full_record()
+        store.append([contract_row(2, contract_record(2)), contract_row(1, full)])
+        block = store.scan_records(_EVERYTHING)
+        assert block.keys.tolist() == [1, 2]
+        assert block.at(np.array([1, 0])) == [contract_record(2), full]
+        assert block.nbytes > 0
+
+    def test_scanned_records_leave_out_history_and_earlier_keys(self, store: Store) -> None:
+        store.append([contract_row(1, contract_record(1)), contract_row(5, contract_record(5))])
+        store.supersede(5, history_record(5), contract_row(9, successor_record(5)))
+        assert store.scan_records(_EVERYTHING).keys.tolist() == [1, 9]
+        assert store.scan_records(_EVERYTHING, after_key=1).keys.tolist() == [9]
+
     def test_the_kinds_of_metadata_values_come_back(self, store: Store) -> None:
         metadata: Mapping[str, Scalar] = {"text": "2", "whole": 2, "real": 2.0, "flag": True}
         store.append([contract_row(1, replace(contract_record(1), metadata=metadata))])

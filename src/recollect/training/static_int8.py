@@ -27,7 +27,7 @@ from recollect.training.graph_builder import FLOAT, MICROSOFT, GraphBuilder
 BALANCE_EXPONENT = 0.8
 FOLDED_EXPONENT = 1.0
 OUTLIER_CHANNELS = 32
-_LARGEST = 127.0
+_LARGEST = np.float32(127)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ class StaticInt8Arithmetic:
 
     def words(self, graph: GraphBuilder, table: Array) -> str:
         """Look the `input_ids` up and bring the rows back to float."""
-        scales = _nonzero(np.abs(table).max(axis=1, keepdims=True) / _LARGEST)
+        largest: Array = np.abs(table).max(axis=1, keepdims=True)
+        scales = _nonzero(largest / _LARGEST)
         rounded = np.rint(table / scales).astype(np.int8)
         rows = graph.node("Gather", [graph.constant(rounded), "input_ids"])
         floats = graph.node("Cast", [rows], attributes={"to": FLOAT})
@@ -109,14 +110,15 @@ class StaticInt8Arithmetic:
         if balance is not None:
             found = found.scaled(balance)
         # 0 must have an exact value: it is what padding and most of Gelu's outputs are near
-        low, high = min(float(found.low.min()), 0.0), max(float(found.high.max()), 0.0)
+        low, high = min(float(np.min(found.low)), 0.0), max(float(np.max(found.high)), 0.0)
         scale = max((high - low) / 255.0, 1e-8)
         return _Step(np.float32(scale), np.uint8(np.clip(np.rint(-low / scale), 0, 255)))
 
 
 def quantise_columns(weight: Array) -> tuple[NDArray[np.int8], Array]:
     """Round weights (inputs, outputs) to signed 8 bits; returns them and one scale per column."""
-    scales = _nonzero(np.abs(weight).max(axis=0) / _LARGEST)
+    largest: Array = np.abs(weight).max(axis=0)
+    scales = _nonzero(largest / _LARGEST)
     return np.rint(weight / scales).astype(np.int8), scales
 
 

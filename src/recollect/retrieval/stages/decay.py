@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.retrieval.state import SearchState
+from recollect.types import MemoryType
 
 MICROSECONDS_A_DAY = 86_400_000_000
-_FADING_TYPES = ("episodic", "unknown")
 
 
 def decay_factors(
@@ -25,16 +25,31 @@ def decay_factors(
 
 
 class Decay:
-    """Multiplies the ranking by a factor in [floor, 1] that falls with age, by memory type."""
+    """Multiplies the ranking by a factor in [floor, 1] that falls with age, by memory type.
+
+    Age is counted from when it happened (`at`), not from when a file was last written.
+
+    Args:
+        floor: The factor that the oldest memory keeps.
+        rate: How fast it falls, a day.
+        fading: Types of memory that fade at all.
+    """
 
     number = 9
     name = "decay"
     needs = frozenset({"probability"})
     gives = frozenset({"decayed"})
 
-    def __init__(self, *, floor: float = 0.9, rate: float = 0.03) -> None:
+    def __init__(
+        self,
+        *,
+        floor: float = 0.9,
+        rate: float = 0.03,
+        fading: tuple[MemoryType, ...] = ("episodic", "unknown"),
+    ) -> None:
         self.floor = floor
         self.rate = rate
+        self.fading = fading
 
     def skip_reason(self, state: SearchState) -> str | None:
         """Nothing to age without candidates."""
@@ -45,7 +60,7 @@ class Decay:
         candidates, columns = state.candidates, state.snapshot.columns
         age = (state.request.now - columns.at[candidates.rows]) / MICROSECONDS_A_DAY
         factors = decay_factors(age, floor=self.floor, rate=self.rate)
-        fading = np.isin(columns.type[candidates.rows], _FADING_TYPES)
-        ranking = candidates.ranking * np.where(fading, factors, np.float32(1))
+        fading = np.isin(columns.type[candidates.rows], self.fading)
+        boosted = candidates.boosted(np.where(fading, factors, np.float32(1)))
         notes = {"floor": self.floor, "rate": self.rate, "fading": int(fading.sum())}
-        return replace(state, candidates=candidates.ranked(ranking), notes=notes)
+        return replace(state, candidates=boosted, notes=notes)

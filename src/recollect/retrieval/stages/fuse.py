@@ -1,4 +1,4 @@
-"""Stage 5: one score out of the two arms, and the probability that it stands for."""
+"""Stage 5: one score out of the arms, and the probability that it stands for."""
 
 from __future__ import annotations
 
@@ -8,22 +8,41 @@ from typing import Literal
 import numpy as np
 
 from recollect.retrieval.calibration import FUSION_CALIBRATION, Calibration
-from recollect.retrieval.fusion import LEXICAL_WEIGHT, reciprocal_rank, weighted_sum
-from recollect.retrieval.state import SearchState
+from recollect.retrieval.fusion import (
+    LEXICAL_WEIGHT,
+    RRF_CONSTANT,
+    adaptive_weights,
+    first_found,
+    reciprocal_rank,
+    weighted_sum,
+)
+from recollect.retrieval.state import Candidates, ScoreArray, SearchState
 
-FusionMethod = Literal["weighted_sum", "reciprocal_rank"]
+FusionMethod = Literal[
+    "weighted_sum", "reciprocal_rank", "adaptive_reciprocal_rank", "dense", "lexical"
+]
+_ARMS = {"dense": frozenset({"cosine"}), "lexical": frozenset({"lexical"})}
+_BOTH_ARMS = frozenset({"cosine", "lexical"})
 
 
 class Fuse:
-    """Fuses `cosine` and `lexical`.
+    """Fuses `cosine` and `lexical`, all pools on one scale.
 
-    `weighted_sum` compares between queries; `reciprocal_rank` orders by ranks alone. The
-    calibrated probability always comes from the weighted sum, since ranks say nothing of relevance.
+    `weighted_sum` compares between queries; the reciprocal ranks order by ranks alone, which are
+    those in one list of all pools; `dense` and `lexical` take one arm as it is. The calibrated
+    probability always comes from the weighted sum, of which a single arm gives a part: ranks say
+    nothing of relevance.
+
+    Args:
+        method: How the arms become one.
+        lexical_weight: Weight of a full lexical match, among turns and among documents.
+        list_per_hit: Where ranks are fused, an arm's list ends after so many rows for each hit
+            wanted; None takes all that were found.
+        calibration: From the weighted sum to a probability.
     """
 
     number = 5
     name = "fuse"
-    needs = frozenset({"cosine", "lexical"})
     gives = frozenset({"fused", "probability"})
 
     def __init__(
@@ -31,11 +50,14 @@ class Fuse:
         *,
         method: FusionMethod = "weighted_sum",
         lexical_weight: tuple[float, float] = LEXICAL_WEIGHT,
+        list_per_hit: int | None = None,
         calibration: Calibration = FUSION_CALIBRATION,
     ) -> None:
         self.method = method
         self.lexical_weight = lexical_weight
+        self.list_per_hit = list_per_hit
         self.calibration = calibration
+        self.needs = _ARMS.get(method, _BOTH_ARMS)
 
     def skip_reason(self, state: SearchState) -> str | None:
         """Nothing to fuse without candidates."""
@@ -44,22 +66,36 @@ class Fuse:
     def run(self, state: SearchState) -> SearchState:
         """Score the candidates anew and order them."""
         candidates = state.candidates
-        cosine, lexical = candidates.scores["cosine"], candidates.scores["lexical"]
         turns, documents = self.lexical_weight
         weight = turns + state.snapshot.lexical.long_share * (documents - turns)
-        total = weighted_sum(cosine, lexical, lexical_weight=weight)
-        evidence = float(candidates.scores["lexical_bound"][0])
+        total = self._total(candidates, weight)
+        bound = candidates.scores.get("lexical_bound")
+        evidence = 0.0 if bound is None else float(bound[0])
         probability = self.calibration.probabilities(total, evidence=evidence)
         scores = {**candidates.scores, "fused": total, "probability": probability}
         fused = replace(candidates, scores=scores)
-        if self.method == "weighted_sum":
+        notes: dict[str, object] = {"method": self.method, "lexical_weight": round(weight, 2)}
+        if "reciprocal" not in self.method:
             # Ordered by the sum, of which the probability is a growing function.
-            ranked = fused.ranked(probability)
-        else:
-            found = np.where(lexical > 0, lexical, np.float32(np.nan))
-            ranked = fused.ranked(reciprocal_rank(cosine, found))
-        return replace(
-            state,
-            candidates=ranked,
-            notes={"method": self.method, "lexical_weight": round(weight, 2)},
-        )
+            return replace(state, candidates=fused.ranked(probability), notes=notes)
+        ranks, weights = self._ranks(candidates, state.request.k)
+        notes |= {"arm_weights": weights}
+        return replace(state, candidates=fused.ranked(ranks), notes=notes)
+
+    def _total(self, candidates: Candidates, weight: float) -> ScoreArray:
+        if self.method == "dense":
+            return candidates.scores["cosine"]
+        lexical = candidates.scores["lexical"]
+        if self.method == "lexical":
+            return np.asarray(np.float32(weight) * lexical, np.float32)
+        return weighted_sum(candidates.scores["cosine"], lexical, lexical_weight=weight)
+
+    def _ranks(self, candidates: Candidates, k: int) -> tuple[ScoreArray, tuple[float, float]]:
+        most = None if self.list_per_hit is None else self.list_per_hit * k
+        lexical = candidates.scores["lexical"]
+        dense = first_found(candidates.scores["cosine"], most)
+        words = first_found(np.where(lexical > 0, lexical, np.float32(np.nan)), most)
+        adaptive = self.method == "adaptive_reciprocal_rank"
+        weights = adaptive_weights(dense, words) if adaptive else (1.0, 1.0)
+        fused = reciprocal_rank(dense, words, constant=RRF_CONSTANT, weights=weights)
+        return fused, weights

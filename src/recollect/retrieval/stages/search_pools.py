@@ -2,33 +2,63 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from recollect.retrieval.dense import Wanted
-from recollect.retrieval.snapshot import ScopeSnapshot
-from recollect.retrieval.state import Candidates, IntArray, ScoreArray, SearchState
-from recollect.retrieval.terms import query_terms
+from recollect.queries.depth import depth_factor
+from recollect.retrieval.arms import (
+    DenseScores,
+    LexicalScores,
+    best_in_each_pool,
+    dense_scores,
+    lexical_scores,
+)
+from recollect.retrieval.dense import IndexedVectors, Wanted
+from recollect.retrieval.state import NO_ROWS, Candidates, IntArray, ScoreArray, SearchState
+
+Arms = Literal["both", "dense", "lexical"]
 
 
 class SearchPools:
-    """Runs both arms, dense and lexical, and takes the best of each from each pool.
+    """Runs the arms, dense and lexical, and takes the best of each from each pool.
 
-    Every candidate gets both scores, whichever arm found it:
-    `cosine`, and `lexical`, its `bm25` with its neighbours' share, divided by `lexical_bound`,
-    the most that the query's terms could give in this scope.
+    All pools are searched in one pass over the scope's arrays, which is what searching them beside
+    each other would at best come to. Every candidate gets the scores of all arms, whichever found
+    it: `cosine`, and `lexical`, its `bm25` with its neighbours' share, divided by `lexical_bound`,
+    the most that the query's terms could give in this scope. Both arms search the variants of the
+    query as well.
+
+    Args:
+        depth, depth_per_hit: Each arm finds in each pool the larger of `depth` and
+            `depth_per_hit` times the number of hits wanted, and up to twice that for a query
+            that was found to need more.
+        pool_depth_per_hit: The same for single pools, which then have no smallest depth.
+        arms: Which arms run.
     """
 
     number = 4
     name = "search pools"
     needs = frozenset({"query"})
-    gives = frozenset({"cosine", "lexical"})
 
-    def __init__(self, *, depth: int = 300, depth_per_hit: int = 3) -> None:
+    def __init__(
+        self,
+        *,
+        depth: int = 300,
+        depth_per_hit: int = 3,
+        pool_depth_per_hit: Mapping[str, int] = MappingProxyType({}),
+        arms: Arms = "both",
+    ) -> None:
         self.depth = depth
         self.depth_per_hit = depth_per_hit
+        self.pool_depth_per_hit = dict(pool_depth_per_hit)
+        self.arms = arms
+        given = {"both": {"cosine", "lexical"}, "dense": {"cosine"}, "lexical": {"lexical"}}
+        self.gives = frozenset({"candidates"} | given[arms])
 
     def skip_reason(self, state: SearchState) -> str | None:
         """Nothing to search in an empty scope."""
@@ -36,67 +66,74 @@ class SearchPools:
 
     def run(self, state: SearchState) -> SearchState:
         """Search and give the union of what the arms found."""
-        snapshot, request = state.snapshot, state.request
-        depth = max(self.depth, self.depth_per_hit * request.k)
-        vector = np.asarray(state.embedder.encode_query([state.text])[0], np.float32)
-        lexical = _lexical_scores(snapshot, state.text)
-        holders = np.flatnonzero(lexical.share)
-        lexical_rows = _best_in_each_pool(
-            snapshot, holders, lexical.share[holders], visible=request.visible, depth=depth
-        )
-        wanted = Wanted(nearest=depth, also=lexical_rows, visible=request.visible)
-        found, cosine = snapshot.dense.scores(vector, wanted)
-        dense_rows = _best_in_each_pool(
-            snapshot, found, cosine, visible=request.visible, depth=depth
-        )
-        rows = np.union1d(dense_rows, lexical_rows)
-        if len(rows) < min(request.k, int(request.visible.sum())):
-            # An index may find too few; then the newest fill up.
-            rows = np.union1d(rows, np.flatnonzero(request.visible)[-depth:])
-            found, cosine = snapshot.dense.scores(vector, replace(wanted, also=rows))
+        depths = self._depths(state)
+        lexical = self._lexical(state)
+        by_words = NO_ROWS
+        if lexical is not None:
+            holders = np.flatnonzero(lexical.share > 0)
+            by_words = _visible_best(
+                state, holders, lexical.share[holders], _word_depths(state, depths)
+            )
+        rows = np.union1d(by_words, state.request.pinned)
+        dense = self._dense(state, rows, depths)
+        by_meaning = NO_ROWS
+        if dense is not None:
+            by_meaning = _visible_best(state, dense.rows, dense.cosine, depths)
+            rows = np.union1d(by_meaning, rows)
+        visible = state.request.visible
+        if len(rows) < min(state.request.k, int(np.count_nonzero(visible))):
+            # Words or an index may find too few; then the newest fill up.
+            rows = np.union1d(rows, np.flatnonzero(visible)[-int(depths.max()) :])
+            dense = self._dense(state, rows, depths)
         scores = {
-            "cosine": cosine[np.searchsorted(found, rows)],
-            "bm25": lexical.bm25[rows],
-            "lexical": lexical.share[rows],
-            "lexical_bound": np.full(len(rows), lexical.bound, np.float32),
+            name: values for arm in (dense, lexical) if arm for name, values in arm.of(rows).items()
         }
-        notes = {"dense_found": len(dense_rows), "lexical_found": len(lexical_rows)}
-        candidates = Candidates(rows, scores["cosine"], scores).sorted()
-        return replace(state, candidates=candidates, notes=notes)
+        notes = {"dense_found": len(by_meaning), "lexical_found": len(by_words)}
+        ranking = next(iter(scores.values()))
+        return replace(state, candidates=Candidates(rows, ranking, scores).sorted(), notes=notes)
+
+    def _depths(self, state: SearchState) -> IntArray:
+        """Give how deep each pool is searched, by the pool's code."""
+        k = state.request.k
+        usual = max(self.depth, self.depth_per_hit * k)
+        own = self.pool_depth_per_hit
+        names = state.snapshot.pool_names.tolist()
+        depths = np.array([own[name] * k if name in own else usual for name in names])
+        return np.ceil(depths * depth_factor(state.query_class)).astype(np.int64)
+
+    def _lexical(self, state: SearchState) -> LexicalScores | None:
+        if self.arms == "dense":
+            return None
+        return lexical_scores(state.snapshot, (state.text, *state.variants.texts))
+
+    def _dense(self, state: SearchState, also: IntArray, depths: IntArray) -> DenseScores | None:
+        if self.arms == "lexical":
+            return None
+        nearest = int(depths.max())
+        wanted = Wanted(nearest=nearest, also=also, visible=state.request.visible)
+        return dense_scores(state.snapshot.dense, _query_vectors(state), wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class _Lexical:
-    share: ScoreArray
-    bm25: ScoreArray
-    bound: float
+def _word_depths(state: SearchState, depths: IntArray) -> IntArray:
+    """Share one depth among the pools where the vectors of what words find are read from disk."""
+    if not isinstance(state.snapshot.dense, IndexedVectors):
+        return depths
+    shared = math.ceil(depths.max() / len(depths))
+    return np.minimum(depths, max(shared, 3 * state.request.k))
 
 
-def _lexical_scores(snapshot: ScopeSnapshot, text: str) -> _Lexical:
-    bm25, bound = snapshot.lexical.scores(query_terms(text))
-    share = snapshot.neighbours.spread(bm25) / np.float32(bound) if bound else bm25
-    return _Lexical(share, bm25, bound)
+def _query_vectors(state: SearchState) -> list[ScoreArray]:
+    embed, variants = state.resources.embedder.encode_query, state.variants
+    if variants.vector is None:
+        return list(np.asarray(embed([state.text, *variants.texts]), np.float32))
+    others = embed(variants.texts) if variants.texts else ()
+    return [variants.vector, *(np.asarray(other, np.float32) for other in others)]
 
 
-def _best_in_each_pool(
-    snapshot: ScopeSnapshot,
-    rows: IntArray,
-    scores: ScoreArray,
-    *,
-    visible: NDArray[np.bool_],
-    depth: int,
+def _visible_best(
+    state: SearchState, rows: IntArray, scores: ScoreArray, depths: IntArray
 ) -> IntArray:
-    seen = visible[rows]
-    rows, scores = rows[seen], scores[seen]
-    if len(rows) <= depth:
-        return rows
-    pools = snapshot.pool_codes[rows]
-    found = range(len(snapshot.pool_names))
-    chosen = [_best(rows[pools == pool], scores[pools == pool], depth) for pool in found]
-    return np.concatenate(chosen)
-
-
-def _best(rows: IntArray, scores: ScoreArray, depth: int) -> IntArray:
-    if len(rows) <= depth:
-        return rows
-    return rows[np.argpartition(-scores, depth)[:depth]]
+    seen = state.request.visible[rows]
+    if not seen.all():
+        rows, scores = rows[seen], scores[seen]
+    return best_in_each_pool(state.snapshot, rows, scores, depths=depths)

@@ -1,0 +1,94 @@
+"""The default pipeline with one thing changed, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from recollect.retrieval.pipeline import Pipeline
+from recollect.retrieval.presets import BALANCED, PRESETS
+from recollect.retrieval.resources import OptionalModels
+from recollect.retrieval.stage import Stage
+from recollect.retrieval.stages.classify_query import ClassifyQuery
+from recollect.retrieval.stages.decay import Decay
+from recollect.retrieval.stages.diversify import Diversify
+from recollect.retrieval.stages.fuse import Fuse
+from recollect.retrieval.stages.normalise import Normalise
+from recollect.retrieval.stages.search_pools import SearchPools
+from recollect.retrieval.stages.source_dedup import SourceDedup
+from recollect.retrieval.stages.weigh import Weigh
+from recollect.types import MEMORY_TYPES
+
+Change = Callable[[Sequence[Stage]], Sequence[Stage]]
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """A pipeline that is compared with the default one.
+
+    Attributes:
+        name: What is different.
+        pipeline: What is run.
+        needs: Names of the optional models that it makes no sense without.
+    """
+
+    name: str
+    pipeline: Pipeline
+    needs: frozenset[str] = field(default_factory=frozenset)
+
+    def lacks(self, models: OptionalModels) -> bool:
+        """Whether a model that it needs is not there."""
+        given = {"reranker": models.reranker, "chat": models.chat}
+        return any(given[name] is None for name in self.needs)
+
+
+def without(kind: type[Stage]) -> Change:
+    """Leave a stage out."""
+    return lambda stages: [stage for stage in stages if not isinstance(stage, kind)]
+
+
+def instead(stage: Stage) -> Change:
+    """Put a stage in the place of that of the same kind, or where its number belongs."""
+
+    def changed(stages: Sequence[Stage]) -> list[Stage]:
+        others = [each for each in stages if type(each) is not type(stage)]
+        place = sum(each.number <= stage.number for each in others)
+        return [*others[:place], stage, *others[place:]]
+
+    return changed
+
+
+def varied(name: str, *changes: Change) -> Variation:
+    """Change the default pipeline, one change after another."""
+    stages: Sequence[Stage] = BALANCED.stages
+    for change in changes:
+        stages = change(stages)
+    return Variation(name, Pipeline(name, stages))
+
+
+REFERENCE = Variation(BALANCED.name, BALANCED)
+
+STAGE_VARIATIONS: tuple[Variation, ...] = (
+    varied("without weights", without(Weigh)),
+    varied("without decay", without(Decay)),
+    varied("dense arm alone", instead(SearchPools(arms="dense")), instead(Fuse(method="dense"))),
+    varied(
+        "lexical arm alone", instead(SearchPools(arms="lexical")), instead(Fuse(method="lexical"))
+    ),
+    varied("reciprocal ranks", instead(Fuse(method="reciprocal_rank"))),
+    varied("adaptive reciprocal ranks", instead(Fuse(method="adaptive_reciprocal_rank"))),
+    varied("with query classes", instead(ClassifyQuery())),
+    varied("with source dedup", instead(SourceDedup())),
+    varied("with normalisation", instead(Normalise())),
+    varied("with MMR, .9", instead(Diversify(trade_off=0.9))),
+    varied("with MMR, adaptive", instead(Diversify(trade_off="adaptive"))),
+    varied("decay as published", instead(Decay(floor=0.8, rate=0.03, fading=MEMORY_TYPES))),
+    varied("search depth 100", instead(SearchPools(depth=100))),
+    varied("search depth 1,000", instead(SearchPools(depth=1000))),
+)
+
+PRESET_VARIATIONS: tuple[Variation, ...] = tuple(
+    Variation(f"preset {name}", pipeline)
+    for name, pipeline in PRESETS.items()
+    if pipeline is not BALANCED
+)

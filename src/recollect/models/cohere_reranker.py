@@ -1,0 +1,28 @@
+"""Cohere's protocol, version 2: `POST /v2/rerank`.
+
+Cohere's scores lie in [0, 1] (docs.cohere.com/v2/reference/rerank). It cuts long passages itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recollect.models.rerank_dialect import RerankDialect, RerankQuestion
+
+
+def _request(question: RerankQuestion) -> dict[str, Any]:
+    return {
+        "model": question.model,
+        "query": question.query,
+        "documents": list(question.passages),
+        "top_n": len(question.passages),
+    }
+
+
+def _rows(answer: Any) -> object:  # noqa: ANN401  whatever JSON holds
+    return answer["results"]
+
+
+COHERE = RerankDialect(
+    name="cohere", request=_request, rows=_rows, prefix="/v2", needs_model=True, batch_size=256
+)

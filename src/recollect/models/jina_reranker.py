@@ -1,0 +1,28 @@
+"""Jina's protocol, which vLLM, Infinity, llama.cpp and most gateways speak: `POST /v1/rerank`.
+
+Infinity serves it at `/rerank` unless told otherwise: give it the whole URL. Most of these services
+give scores in [0, 1]; llama.cpp gives logits, for which a reranker is loaded with `scores="logit"`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recollect.models.rerank_dialect import RerankDialect, RerankQuestion
+
+
+def _request(question: RerankQuestion) -> dict[str, Any]:
+    model = {} if question.model is None else {"model": question.model}
+    return model | {
+        "query": question.query,
+        "documents": list(question.passages),
+        "top_n": len(question.passages),
+        "return_documents": False,
+    }
+
+
+def _rows(answer: Any) -> object:  # noqa: ANN401  whatever JSON holds
+    return answer["results"]
+
+
+JINA = RerankDialect(name="jina", request=_request, rows=_rows)

@@ -1,0 +1,177 @@
+"""The rules of `steering_rules.toml`, compiled to expressions over the codes of words."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import chain
+
+from recollect.prompting.disguises import folded
+from recollect.prompting.steering_words import LONGEST_GAP, OTHER, Vocabulary
+
+_MARKS = ".,:\n"
+_PAUSE = "[,\n]{0,2}"
+_JOINT = "[,:\n]{0,2}"
+"""What may stand between two items that follow each other; a colon not between other words."""
+_GAP = re.compile(r"~([1-9])")
+_CLAUSE = "^"
+_LINE = "LINE"
+_LEAD_IN = "lead_in"
+
+Words = Mapping[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One way to say what a rule looks for.
+
+    Attributes:
+        expression: Matches the codes of a text.
+        needs: For every item that may not be missing, the codes of which a text must hold one.
+    """
+
+    expression: re.Pattern[str]
+    needs: tuple[frozenset[str], ...]
+
+    def may_match(self, present: frozenset[str]) -> bool:
+        """Say whether a text with these codes can match at all."""
+        return not any(codes.isdisjoint(present) for codes in self.needs)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a text says, in all the ways that are known."""
+
+    name: str
+    patterns: tuple[Pattern, ...]
+    unless: re.Pattern[str] | None
+
+    def matches(self, codes: str, present: frozenset[str]) -> bool:
+        """Say whether one of the patterns is found outside of what `unless` finds."""
+        able = [pattern for pattern in self.patterns if pattern.may_match(present)]
+        if not any(pattern.expression.search(codes) for pattern in able):
+            return False
+        if self.unless is None:
+            return True
+        rest = self.unless.sub(OTHER, codes)
+        return any(pattern.expression.search(rest) for pattern in able)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleBook:
+    """All rules, and the words that they know."""
+
+    vocabulary: Vocabulary
+    rules: tuple[Rule, ...]
+
+    def first_match(self, text: str) -> str | None:
+        """Give the name of the first rule that a plain text matches."""
+        codes = self.vocabulary.encode(text)
+        present = frozenset(codes)
+        return next((rule.name for rule in self.rules if rule.matches(codes, present)), None)
+
+
+@cache
+def rule_book() -> RuleBook:
+    """Read and compile the rules; once in a process."""
+    source = files("recollect.prompting").joinpath("steering_rules.toml")
+    return compile_rules(source.read_text(encoding="utf-8"))
+
+
+def compile_rules(toml: str) -> RuleBook:
+    """Compile rules in the form that `steering_rules.toml` describes.
+
+    Raises:
+        ValueError: A pattern names a list that is not there, or has a gap that is too wide.
+    """
+    read = tomllib.loads(toml)
+    lists: Words = {name: folded(words).split() for name, words in read["words"].items()}
+    patterns = [
+        pattern for rule in read["rule"] for pattern in (*rule["patterns"], *rule.get("unless", ()))
+    ]
+    choices = [_choices(item, lists) for pattern in patterns for item in pattern.split()]
+    phrases = chain.from_iterable([*choices, *lists.values()])
+    compiler = _Compiler(lists, Vocabulary(chain.from_iterable(map(_words, phrases))))
+    return RuleBook(
+        compiler.vocabulary,
+        tuple(
+            Rule(
+                rule["name"],
+                tuple(map(compiler.pattern, rule["patterns"])),
+                compiler.any_of(rule.get("unless", ())),
+            )
+            for rule in read["rule"]
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    """Turns patterns into expressions over codes."""
+
+    lists: Words
+    vocabulary: Vocabulary
+
+    def pattern(self, source: str) -> Pattern:
+        return Pattern(re.compile(self._expression(source)), tuple(self._needs(source)))
+
+    def any_of(self, sources: Iterable[str]) -> re.Pattern[str] | None:
+        expressions = [self._expression(source) for source in sources]
+        return re.compile("|".join(expressions)) if expressions else None
+
+    def _expression(self, source: str) -> str:
+        parts: list[str] = []
+        for item in source.split():
+            joint = _JOINT if parts and parts[-1] not in self._places() else ""
+            parts.append(self._part(item, joint))
+        return "".join(parts)
+
+    def _part(self, item: str, joint: str) -> str:
+        gap = _GAP.fullmatch(item)
+        if gap:
+            if int(gap[1]) > LONGEST_GAP:
+                raise ValueError(f"{item}: at most {LONGEST_GAP} other words may stand in a gap")
+            return f"(?:{_PAUSE}[^{_MARKS}]){{0,{gap[1]}}}?"
+        if item == _CLAUSE:
+            return self._places()[0]
+        if item == _LINE:
+            return self._places()[1]
+        choice = "|".join(
+            "".join(self.vocabulary.code(word) for word in _words(phrase))
+            for phrase in _choices(item, self.lists)
+        )
+        return f"(?:{joint}(?:{choice}))" + ("?" if item.endswith("?") else "")
+
+    def _places(self) -> tuple[str, str]:
+        lead_in = "".join(map(self.vocabulary.code, self.lists[_LEAD_IN]))
+        return f"(?<![^{_MARKS}{lead_in}])", r"(?<![^.\n])"
+
+    def _needs(self, source: str) -> Iterable[frozenset[str]]:
+        for item in source.split():
+            choices = _choices(item, self.lists)
+            if choices and not item.endswith("?"):
+                yield frozenset(self.vocabulary.code(_words(phrase)[0]) for phrase in choices)
+
+
+def _choices(item: str, lists: Words) -> list[str]:
+    """Give the words and phrases that an item stands for; none for places and gaps."""
+    if item in (_CLAUSE, _LINE) or _GAP.fullmatch(item):
+        return []
+    choices: list[str] = []
+    for choice in item.removesuffix("?").split("|"):
+        if choice.startswith("{"):
+            name = choice[1:-1]
+            if name not in lists:
+                raise ValueError(f"{item}: there is no list {name!r} under [words]")
+            choices.extend(lists[name])
+        else:
+            choices.append(folded(choice))
+    return choices
+
+
+def _words(phrase: str) -> list[str]:
+    return phrase.split("+")

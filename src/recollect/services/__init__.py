@@ -1,0 +1,1 @@
+"""The transport to remote model services: JSON over HTTP, repeated and bounded."""

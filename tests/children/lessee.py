@@ -1,0 +1,22 @@
+"""Tries to hold the writer's lease in each directory, one a go, and reports what came of it."""
+
+import sys
+
+from process import report, wait_for_go
+
+from recollect.errors import StoreLocked
+from recollect.store.lease import WriterLease
+
+
+def main():
+    for path in sys.argv[1:]:
+        wait_for_go()
+        try:
+            WriterLease(path).hold()
+        except StoreLocked:
+            report(outcome="refused")
+        else:
+            report(outcome="held")
+
+
+main()

@@ -1,0 +1,83 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.documents.blocks import place_label
+from recollect.documents.markdown import blocks_of
+from recollect.documents.parents import parent_id, parent_text
+from recollect.documents.passages import Section, passages
+from recollect.types import MemoryRecord
+
+MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+SENTENCES = st.sampled_from(
+    [
+        "The boiler is on. ",
+        "Anna repaired it in May.\n",
+        "\n\n",
+        "- an item\n",
+        "猫は魚が好きです。",
+    ]
+)
+
+
+def child(text, lines, sequence=0):
+    return MemoryRecord(
+        id=str(sequence), text=text, at=MOMENT, created_at=MOMENT, lines=lines, sequence=sequence
+    )
+
+
+def children_of(text):
+    return [
+        child(one.text, place_label(one.first, one.last, "line"), place)
+        for place, one in enumerate(passages(blocks_of(text)))
+    ]
+
+
+def test_children_are_joined_in_their_order():
+    assert parent_text([child("second", "3-3", 1), child("first", "1-1", 0)]) == "first\n\nsecond"
+
+
+def test_adjoining_lines_stay_adjoining():
+    assert parent_text([child("a", "1-1", 0), child("b", "2-2", 1)]) == "a\nb"
+
+
+def test_parts_of_one_line_are_joined_as_its_script_is_written():
+    assert parent_text([child("One.", "1-1", 0), child("Two.", "1-1", 1)]) == "One. Two."
+    assert parent_text([child("猫。", "1-1", 0), child("魚。", "1-1", 1)]) == "猫。魚。"
+
+
+def test_a_sentence_that_goes_on_within_a_page_is_one():
+    assert parent_text([child("the rent", "p. 3", 0), child("is 850", "p. 3", 1)]) == (
+        "the rent is 850"
+    )
+    assert parent_text([child("It rose.", "p. 3", 0), child("It fell.", "p. 3", 1)]) == (
+        "It rose.\n\nIt fell."
+    )
+
+
+def test_no_children_have_no_text():
+    assert parent_text([]) == ""
+
+
+@given(st.lists(SENTENCES, min_size=1, max_size=120).map("".join).filter(str.strip))
+def test_the_children_of_a_text_give_its_words_again(text):
+    assert parent_text(children_of(text)).split() == text.split()
+
+
+def test_a_whole_section_of_markdown_comes_back_to_the_letter():
+    text = "## Boiler\n\n" + "It is on. " * 60 + "\nIt is warm.\n\n```\nstart\n\nstop\n```"
+    assert parent_text(children_of(text)) == text.replace(". \n", ".\n")
+
+
+def test_the_id_of_a_section_depends_on_its_document_titles_and_occurrence():
+    section = Section(("House", "Cellar"), 0)
+    ids = {
+        parent_id("notes/a.md", section),
+        parent_id("notes/b.md", section),
+        parent_id("notes/a.md", Section(("House",), 0)),
+        parent_id("notes/a.md", replace(section, occurrence=1)),
+    }
+    assert len(ids) == 4
+    assert parent_id("notes/a.md", section) == parent_id("notes/a.md", section)

@@ -1,0 +1,157 @@
+import numpy as np
+import pytest
+
+from documents.making import PdfMaker, passages_of, read
+from recollect.documents.blocks import LeftOut, Problem
+from recollect.documents.own_page_reader import OwnPageReader
+from recollect.documents.passages import Passage
+from recollect.documents.settings import ReadingSettings
+from recollect.errors import ServiceError
+
+FULL = "A line that fills the page from its left edge to the right one, as running text does"
+
+
+@pytest.fixture
+def pdf(tmp_path):
+    return PdfMaker(tmp_path / "a.pdf")
+
+
+class NotingReader:
+    """Reads every page as the same words, and notes what it was shown."""
+
+    name = "noting"
+
+    def __init__(self):
+        self.pictures = []
+
+    def read(self, picture):
+        self.pictures.append(picture)
+        return "The deposit is returned\nwithin six weeks."
+
+
+class FailingReader:
+    name = "failing"
+
+    def read(self, _picture):
+        raise ServiceError("The service is down. Start it.")
+
+
+def test_a_passage_names_its_page(pdf):
+    path = pdf.page("The boiler was repaired in May.").page("The roof was new in June.").save()
+    first, second = passages_of(path)[0], passages_of(path)[-1]
+    assert (first.first, second.last) == (1, 2)
+
+
+def test_lines_that_fill_the_page_are_joined_to_sentences(pdf):
+    (passage,) = passages_of(pdf.page(FULL, "and the sentence ends here.").save())
+    assert passage.text == f"{FULL} and the sentence ends here."
+
+
+def test_a_list_keeps_its_lines(pdf):
+    (passage,) = passages_of(pdf.page(FULL + ".", "• the first of two", "• the second").save())
+    assert passage.text.endswith("\n\n• the first of two\n• the second")
+
+
+def test_a_sentence_goes_on_over_the_end_of_a_page(pdf):
+    (passage,) = passages_of(pdf.page(FULL, FULL).page("goes on on the next page.").save())
+    assert (passage.first, passage.last) == (1, 2)
+    assert passage.text.endswith("running text does goes on on the next page.")
+
+
+def test_larger_letters_are_headings_by_their_size(pdf):
+    path = pdf.page(("Handbook", 22), ("Leave", 15), FULL + ".", ("Travel", 15), FULL + ".").save()
+    assert [passage.section.headings for passage in passages_of(path)] == [
+        ("Handbook", "Leave"),
+        ("Handbook", "Travel"),
+    ]
+
+
+def test_bookmarks_are_headings_where_the_document_has_them(pdf):
+    pdf.page("Leave", FULL + ".", bookmarks=[(0, "Handbook"), (1, "Leave")])
+    (passage,) = passages_of(pdf.page("And more about it is said here.").save())
+    assert passage.section.headings == ("Handbook", "Leave")
+    assert passage.text.startswith(f"Leave\n\n{FULL}.")
+
+
+def test_running_titles_and_page_numbers_are_left_out(pdf):
+    for number in range(1, 5):
+        pdf.page(f"{FULL} {number}.", header="ACME manual", footer=f"Page {number} of 4")
+    found = read(pdf.save())
+    assert found.count(LeftOut("running title or page number")) == 8
+    assert "ACME" not in " ".join(str(one) for one in found)
+
+
+def test_a_chapter_in_large_letters_at_the_top_is_a_heading_and_no_running_title(pdf):
+    for number in range(1, 5):
+        pdf.page(FULL + ".", header="")
+        pdf._draw(f"Chapter {number}", 20, 800)
+    headings = [passage.section.headings for passage in passages_of(pdf.page(FULL).save())]
+    assert ("Chapter 2",) in headings
+
+
+def test_a_page_that_is_a_picture_is_given_to_the_page_reader(pdf):
+    reader = NotingReader()
+    path = pdf.page("The first page is text.").scan("words").save()
+    texts = [one.text for one in passages_of(path, ReadingSettings(page_reader=reader))]
+    assert "within six weeks." in texts[-1]
+    (picture,) = reader.pictures
+    assert (picture.shape, picture.dtype) == ((2339, 1653, 3), np.uint8)
+
+
+def test_a_page_of_any_size_is_shown_in_bounded_size(tmp_path):
+    reader = NotingReader()
+    maker = PdfMaker(tmp_path / "poster.pdf")
+    maker._canvas.setPageSize((14_400, 14_400))
+    passages_of(maker.scan("words").save(), ReadingSettings(page_reader=reader))
+    assert max(reader.pictures[0].shape) == 4_000
+
+
+def test_a_page_whose_letters_are_drawn_as_lines_is_given_to_the_page_reader(pdf):
+    reader = NotingReader()
+    pdf._canvas.line(100, 700, 300, 720)
+    passages_of(pdf.page().save(), ReadingSettings(page_reader=reader))
+    assert len(reader.pictures) == 1
+
+
+def test_a_page_with_a_line_of_text_and_a_drawing_is_not(pdf):
+    reader = NotingReader()
+    pdf._canvas.line(100, 700, 300, 720)
+    (passage,) = passages_of(pdf.page("Part two").save(), ReadingSettings(page_reader=reader))
+    assert (passage.text, reader.pictures) == ("Part two", [])
+
+
+def test_without_a_page_reader_a_scanned_page_is_left_out(pdf):
+    assert read(pdf.scan("words").save()) == [LeftOut("scanned page")]
+
+
+def test_a_page_reader_that_fails_is_told_with_the_page_and_the_others_are_read(pdf):
+    path = pdf.page("The first page is text.").scan("words").save()
+    found = read(path, ReadingSettings(page_reader=FailingReader()))
+    problem, passage = sorted(found, key=lambda one: isinstance(one, Passage))
+    assert problem == Problem("The service is down. Start it.", 2)
+    assert passage.text == "The first page is text."
+
+
+def test_a_password_is_told(tmp_path):
+    path = PdfMaker(tmp_path / "a.pdf", password="secret").page("hidden").save()
+    assert read(path) == [Problem("the PDF is protected by a password. Save it without one.")]
+
+
+@pytest.mark.parametrize("content", [b"", b"%PDF-1.7\nnonsense", b"just words"])
+def test_a_broken_pdf_is_told(file, content):
+    (problem,) = read(file("a.pdf", content))
+    assert problem.message.startswith("not a readable PDF (Failed to load document")
+
+
+def test_two_hundred_pages_are_read(pdf):
+    for number in range(200):
+        pdf.page(*(f"{FULL} {number}-{line}." for line in range(5)))
+    found = passages_of(pdf.save())
+    assert (found[0].first, found[-1].last) == (1, 200)
+
+
+@pytest.mark.slow
+def test_the_own_models_read_a_scanned_page_without_a_network(pdf):
+    path = pdf.scan("Lease agreement", "The tenant pays 850 euros each month.").save()
+    (passage,) = passages_of(path, ReadingSettings(page_reader=OwnPageReader()))
+    assert passage.text == "Lease agreement\nThe tenant pays 850 euros each month."

@@ -1,0 +1,69 @@
+import os
+
+import pytest
+
+from recollect.documents.blocks import LeftOut
+from recollect.documents.tree import DocumentFile, document_at, documents_below
+
+
+def names(root):
+    return [found.name for found in documents_below(root) if isinstance(found, DocumentFile)]
+
+
+def test_documents_are_found_at_any_depth_in_the_order_of_their_names(file, tmp_path):
+    for name in ("b.md", "a/deep/c.TXT", "a/x.pdf", "z.htm", "picture.png", "code.py"):
+        file(f"notes/{name}", "x")
+    assert names(tmp_path / "notes") == ["a/deep/c.TXT", "a/x.pdf", "b.md", "z.htm"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".hidden.md",
+        ".git/a.md",
+        "node_modules/x/readme.md",
+        "venv/lib/site-packages/x.txt",
+        "a.md~",
+        "a.bak",
+        "~$letter.docx",
+    ],
+)
+def test_what_is_hidden_or_left_by_tools_is_passed_over(file, tmp_path, name):
+    path = file(f"notes/{name}", "x")
+    assert names(tmp_path / "notes") == []
+    assert document_at(tmp_path / "notes", path) is None
+
+
+def test_links_are_not_followed_and_are_counted(file, tmp_path):
+    secret = file("outside/secret.md", "x")
+    root = file("notes/a.md", "x").parent
+    (root / "loop").symlink_to(root)
+    (root / "folder").symlink_to(secret.parent)
+    (root / "secret.md").symlink_to(secret)
+    assert names(root) == ["a.md"]
+    assert list(documents_below(root)).count(LeftOut("symbolic link")) == 3
+
+
+def test_a_path_behind_a_link_is_not_read(file, tmp_path):
+    secret = file("outside/secret.md", "x")
+    root = file("notes/a.md", "x").parent
+    (root / "folder").symlink_to(secret.parent)
+    assert document_at(root, root / "folder" / "secret.md") is None
+    assert document_at(root, secret) is None
+
+
+def test_a_path_within_the_root_is_given_with_its_name(file, tmp_path):
+    path = file("notes/sub/a.md", "x")
+    assert document_at(tmp_path / "notes", path) == DocumentFile(path, "sub/a.md")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_named_pipe_is_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert names(tmp_path) == []
+    assert document_at(tmp_path, tmp_path / "pipe.txt") is None
+
+
+def test_a_single_file_is_its_own_root(file):
+    path = file("a.md", "x")
+    assert list(documents_below(path)) == [DocumentFile(path, "a.md")]

@@ -1,0 +1,284 @@
+"""Documents imported into a real memory: what is added, what stays, what goes."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from documents.making import PdfMaker
+from recollect.documents.parents import parent_text
+from recollect.errors import InvalidInput, ScopeError
+from recollect.importers import (
+    DocumentOptions,
+    ImportInterrupted,
+    import_documents,
+    import_path,
+    watch_documents,
+)
+
+GUIDE = "# House\n\n## Cellar\n\nThe boiler was repaired in May.\n\n## Roof\n\nIt is new.\n"
+PRUNE = DocumentOptions(gone="forget")
+
+
+@pytest.fixture
+def house(file):
+    """A folder with a guide and a note."""
+    file("house/sub/note.txt", "Keys hang in the hall.\n")
+    return file("house/guide.md", GUIDE).parent
+
+
+def texts(memory):
+    return [record.text for record in memory.list(order="written")]
+
+
+def test_a_passage_knows_where_it_came_from(memory, house):
+    import_documents(memory, house)
+    cellar = memory.list(filter="heading = 'House > Cellar'")[0]
+    assert cellar.text == "## Cellar\n\nThe boiler was repaired in May."
+    assert (cellar.path, cellar.lines, cellar.source) == ("guide.md", "3-5", "document")
+    assert (cellar.pool, cellar.type) == ("reference_library", "semantic")
+    assert cellar.session == (house / "guide.md").as_posix()
+
+
+def test_a_page_of_a_pdf_is_named(memory, tmp_path):
+    PdfMaker(tmp_path / "a.pdf").page(("Lease", 20), "The rent is 850 euros a month.").save()
+    import_documents(memory, tmp_path / "a.pdf")
+    (record,) = memory.list()
+    assert (record.path, record.lines, record.heading) == ("a.pdf", "p. 1", "Lease")
+
+
+def test_the_moment_is_the_last_change_of_the_file(memory, file):
+    path = file("a.md", "The boiler is on.")
+    os.utime(path, (1_767_225_600, 1_767_225_600))
+    import_documents(memory, path)
+    assert memory.list()[0].at == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_the_children_of_a_section_share_its_id_and_give_its_text(memory, file):
+    section = "# Boiler\n\n" + "\n\n".join(
+        f"Sentence {n} about the boiler. " * 12 for n in range(5)
+    )
+    import_documents(memory, file("a.md", section))
+    records = memory.list()
+    assert len(records) > 2
+    assert len({record.parent_id for record in records}) == 1
+    assert parent_text(records).split() == section.split()
+
+
+def test_a_second_import_adds_nothing(memory, house):
+    first = import_documents(memory, house)
+    again = import_documents(memory, house)
+    assert (first.added, first.skipped) == (3, 0)
+    assert (again.added, again.skipped, again.forgotten) == (0, 3, 0)
+
+
+def test_a_file_that_was_only_touched_stays_as_it_is(memory, house):
+    import_documents(memory, house)
+    before = memory.list()
+    os.utime(house / "guide.md", (1_900_000_000, 1_900_000_000))
+    assert import_documents(memory, house).added == 0
+    assert memory.list() == before
+
+
+def test_what_changed_replaces_what_was_there_and_the_rest_stays(memory, house):
+    import_documents(memory, house)
+    kept = {record.id for record in memory.list(filter="heading = 'House > Roof'")}
+    (house / "guide.md").write_text(GUIDE.replace("repaired in May", "replaced in June"))
+    report = import_documents(memory, house)
+    assert (report.added, report.skipped, report.forgotten) == (1, 2, 1)
+    assert "## Cellar\n\nThe boiler was replaced in June." in texts(memory)
+    assert not any("May" in text for text in texts(memory))
+    assert kept < {record.id for record in memory.list()}
+
+
+def test_a_passage_that_moved_has_its_new_lines(memory, house):
+    import_documents(memory, house)
+    (house / "guide.md").write_text("# Foreword\n\nRead it all.\n\n" + GUIDE)
+    import_documents(memory, house)
+    assert [record.lines for record in memory.list(filter="heading = 'House > Roof'")] == ["11-13"]
+    assert memory.count() == 4
+
+
+def test_neighbours_are_the_passages_of_one_document_in_order(memory, house):
+    import_documents(memory, house)
+    assert [
+        (record.sequence, record.heading)
+        for record in memory.list(filter="path = 'guide.md'", order="written")
+    ] == [(0, "House > Cellar"), (1, "House > Roof")]
+
+
+def test_files_of_the_same_name_in_two_folders_do_not_replace_each_other(memory, file):
+    import_documents(memory, file("one/README.md", "The first house is old."))
+    import_documents(memory, file("two/README.md", "The second house is new."))
+    assert sorted(texts(memory)) == ["The first house is old.", "The second house is new."]
+
+
+def test_a_file_alone_and_in_its_folder_is_the_same_document(memory, house):
+    import_documents(memory, house / "guide.md")
+    assert import_documents(memory, house).skipped == 2
+
+
+def test_a_name_of_its_own_lets_a_folder_move(memory, house, tmp_path):
+    named = DocumentOptions(name="house manual")
+    import_documents(memory, house, options=named)
+    moved = house.rename(tmp_path / "elsewhere")
+    assert import_documents(memory, moved, options=named).added == 0
+    assert memory.list(filter="path = 'guide.md'")[0].session == "house manual/guide.md"
+
+
+def test_another_pool_moves_the_passages_there(memory, house):
+    import_documents(memory, house)
+    import_documents(memory, house, options=DocumentOptions(pool="reference_code"))
+    assert {record.pool for record in memory.list()} == {"reference_code"}
+    assert memory.count() == 3
+
+
+def test_a_document_that_is_gone_is_kept_unless_it_is_asked_to_go(memory, house):
+    import_documents(memory, house)
+    (house / "guide.md").unlink()
+    assert import_documents(memory, house).forgotten == 0
+    assert import_documents(memory, house, options=PRUNE).forgotten == 2
+    assert texts(memory) == ["Keys hang in the hall."]
+
+
+def test_pruning_a_folder_touches_no_other_one(memory, house, file):
+    import_documents(memory, file("house2/a.md", "Of another house."))
+    memory.add("said by a user", session=f"{house.as_posix()}/gone.md")
+    import_documents(memory, house)
+    (house.parent / "house2" / "a.md").unlink()
+    assert import_documents(memory, house, options=PRUNE).forgotten == 0
+
+
+def test_a_document_that_broke_loses_nothing(memory, house):
+    import_documents(memory, house)
+    (house / "guide.md").write_bytes(b"# House\n\ncaf\xe9\n")
+    report = import_documents(memory, house, options=PRUNE)
+    assert (report.forgotten, report.failed) == (0, 1)
+    assert memory.count() == 3
+
+
+def test_what_cannot_be_read_is_listed_and_the_others_are_imported(memory, house, file):
+    file("house/broken.pdf", b"%PDF-1.7\nnonsense")
+    file("house/empty.md", "")
+    file("house/binary.txt", b"\x00\x01\x02")
+    report = import_documents(memory, house)
+    assert (report.added, report.failed) == (3, 3)
+    assert report.failures_path == house.with_name("house.failed.jsonl")
+    assert [one.place for one in report.examples] == ["binary.txt", "broken.pdf", "empty.md"]
+
+
+def test_what_was_left_out_is_counted_by_reason(memory, file):
+    report = import_documents(memory, file("a.md", "7\n\n# A\n\n# B\n\nThe boiler is on.\n"))
+    assert report.left_out == {"page number": 1, "heading alone": 1}
+
+
+def test_an_interrupted_import_keeps_what_was_written_and_goes_on_later(memory, file):
+    for number in range(300):
+        file(f"notes/{number:03}.txt", f"The boiler number {number} is on.")
+
+    def stop(now):
+        if now.done == 280:
+            raise KeyboardInterrupt
+
+    with pytest.raises(ImportInterrupted, match="Run the same import again") as interrupted:
+        import_documents(memory, file("notes/000.txt", "x y z").parent, on_progress=stop)
+    assert interrupted.value.report.added == memory.count() == 256
+    again = import_documents(memory, file("notes/000.txt", "x y z").parent)
+    assert (again.added, again.skipped) == (44, 256)
+
+
+def test_nothing_old_is_forgotten_before_the_new_is_written(memory, house):
+    import_documents(memory, house)
+    (house / "guide.md").write_text(GUIDE.replace("repaired", "replaced"))
+
+    def stop(now):
+        if now.done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(ImportInterrupted):
+        import_documents(memory, house, on_progress=stop)
+    assert "## Cellar\n\nThe boiler was repaired in May." in texts(memory)
+    again = import_documents(memory, house)
+    assert (again.added, again.forgotten, memory.count()) == (1, 1, 3)
+
+
+def test_progress_counts_documents(memory, house):
+    seen = []
+    import_documents(memory, house, on_progress=lambda now: seen.append((now.done, now.total)))
+    assert seen == [(0, 2), (1, 2), (2, 2)]
+
+
+def test_each_scope_replaces_its_own_alone(open_memory, house):
+    ann, bob = open_memory(project="p", user="ann"), open_memory(project="p", user="bob")
+    everyone = open_memory()
+    import_documents(ann, house)
+    import_documents(bob, house)
+    import_documents(everyone, house)
+    (house / "guide.md").write_text("# Empty\n\nNothing is here now.\n")
+    assert import_documents(bob, house).forgotten == 2
+    assert import_documents(everyone, house).forgotten == 2
+    assert len([text for text in texts(ann) if "boiler" in text]) == 1
+
+
+def test_a_bound_session_is_refused_before_anything_is_read(open_memory, house):
+    with pytest.raises(ScopeError, match="each document is a session of its own"):
+        import_documents(open_memory(session="monday"), house)
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [(DocumentOptions(pool="no such pool!"), "pool"), (DocumentOptions(name=" "), "name")],
+)
+def test_an_option_that_cannot_be_used_is_refused_once(memory, house, options, field):
+    with pytest.raises(InvalidInput, match=f"^{field}="):
+        import_documents(memory, house, options=options)
+    assert not house.with_name("house.failed.jsonl").exists()
+
+
+def test_a_named_encoding_is_followed(memory, file):
+    path = file("a.txt", "Das Tor öffnet der Schlüssel.".encode("cp1252"))
+    import_documents(memory, path, options=DocumentOptions(encoding="cp1252"))
+    assert texts(memory) == ["Das Tor öffnet der Schlüssel."]
+
+
+def test_a_name_that_is_not_utf_8_is_told(memory, house):
+    try:
+        (house / os.fsdecode(b"caf\xe9.md")).write_text("The menu.")
+    except OSError:
+        pytest.skip("this file system takes only UTF-8")
+    (failure,) = import_documents(memory, house).examples
+    assert failure.message == "its name is not UTF-8. Rename it."
+
+
+def test_import_path_takes_documents_too(memory, house):
+    seen = []
+    report = import_path(memory, house, on_progress=lambda now: seen.append(now.added))
+    assert (report.added, seen[-1]) == (3, 3)
+
+
+def test_a_watch_imports_at_once_and_follows_changes(memory, house):
+    first_import, deadline = threading.Event(), time.monotonic() + 30
+    expected = {"## Cellar\n\nThe boiler was replaced in May.", "## Roof\n\nIt is new."}
+
+    def tell(now):
+        if now.done == now.total:
+            first_import.set()
+
+    def is_over():
+        return set(texts(memory)) == expected or time.monotonic() > deadline
+
+    def change():
+        first_import.wait(20)
+        (house / "guide.md").write_text(GUIDE.replace("repaired", "replaced"))
+        (house / "sub" / "note.txt").unlink()
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    report = watch_documents(memory, house, options=PRUNE, on_progress=tell, stopped=is_over)
+    changing.join()
+    assert set(texts(memory)) == expected
+    assert (report.added, report.forgotten) == (4, 2)

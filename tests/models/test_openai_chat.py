@@ -1,0 +1,240 @@
+import json
+from dataclasses import replace
+
+import pytest
+from tests.services.wire import Reply, running_service, says
+
+from recollect.errors import InvalidInput, ServiceError
+from recollect.models.chat import ChatMessage, ChatOptions
+from recollect.models.chat_loading import load_chat
+from recollect.models.openai_chat import ChatSettings, OpenAIChat
+from recollect.services.settings import ServiceSettings
+
+SERVICE = ServiceSettings(timeout=5.0, retries=1, backoff=0.01)
+SETTINGS = ChatSettings(model="m", api_key="geheim-123", service=SERVICE)
+QUESTION = [ChatMessage("system", "Be short."), ChatMessage("user", "What is green?")]
+SCHEMA = {
+    "type": "object",
+    "properties": {"answer": {"type": "string"}},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
+
+
+def answers(content, *, ending="stop", **fields):
+    message = {"role": "assistant", "content": content, **fields}
+    return says({"choices": [{"index": 0, "message": message, "finish_reason": ending}]})
+
+
+def refuses(status, param=None):
+    error = {"message": "no", "type": "invalid_request_error", "param": param}
+    return Reply(status, json.dumps({"error": error}).encode())
+
+
+@pytest.fixture
+def wire():
+    with running_service(lambda _: answers('{"answer": "Grass."}')) as service:
+        yield service
+
+
+@pytest.fixture
+def connect(wire):
+    chats = []
+
+    def connect(settings=SETTINGS):
+        chats.append(OpenAIChat(wire.host, settings=settings))
+        return chats[-1]
+
+    yield connect
+    for chat in chats:
+        chat.close()
+
+
+def formats(wire):
+    """How JSON was asked for, request by request."""
+    return [body.get("response_format", {}).get("type", "text") for body in wire.bodies]
+
+
+def test_the_messages_are_sent_and_the_text_comes_back(connect, wire):
+    wire.replies = [answers(" Grass.\n")]
+
+    text = connect().complete(QUESTION, options=ChatOptions(max_tokens=9, temperature=0.7))
+
+    (request,) = wire.asked
+    assert text == "Grass."
+    assert request.path == "/v1/chat/completions"
+    assert request.headers["Authorization"] == "Bearer geheim-123"
+    assert request.body == {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "Be short."},
+            {"role": "user", "content": "What is green?"},
+        ],
+        "max_tokens": 9,
+        "temperature": 0.7,
+    }
+
+
+def test_extra_fields_are_sent_too(connect, wire):
+    fields = {"chat_template_kwargs": {"enable_thinking": False}}
+
+    connect(replace(SETTINGS, extra_fields=fields)).complete(QUESTION)
+
+    assert wire.bodies[0]["chat_template_kwargs"] == {"enable_thinking": False}
+
+
+def test_what_was_thought_aloud_is_left_out(connect, wire):
+    wire.replies = [answers("<think>Leaves? Grass!</think>\nGrass.")]
+
+    assert connect().complete(QUESTION) == "Grass."
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (Reply(body=b"<html>"), "not JSON"),
+        (says({}), "answered no message: '{}'"),
+        (says([]), "answered no message"),
+        (says({"choices": []}), "answered no message"),
+        (says({"choices": [{"message": None}]}), "answered no message"),
+        (answers(None), "gave an empty answer"),
+        (answers(""), r"empty answer \(finish_reason 'stop'\)"),
+        (answers("<think>hm</think> "), "gave an empty answer"),
+        (answers(["Grass."]), "gave an empty answer"),
+        (answers("Gra", ending="length"), "cut off after 9 tokens. Allow more max_tokens"),
+        (answers("Gra", ending="content_filter"), "filtered its answer"),
+        (answers(None, refusal="I cannot."), "refused to answer: 'I cannot.'"),
+        (Reply(401), "chat service at .* status 401: '{}'. Check the key"),
+    ],
+)
+def test_what_is_no_answer_is_an_error_with_its_reason(connect, wire, reply, problem):
+    wire.replies = [reply]
+
+    with pytest.raises(ServiceError, match=problem):
+        connect().complete(QUESTION, options=ChatOptions(max_tokens=9))
+
+
+def test_json_is_asked_for_by_its_schema(connect, wire):
+    assert connect().complete_json(QUESTION, SCHEMA) == {"answer": "Grass."}
+
+    assert wire.bodies[0]["messages"][0]["content"] == "Be short."
+    assert wire.bodies[0]["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": SCHEMA, "strict": True},
+    }
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_service_without_schemas_is_asked_for_an_object_that_the_prompt_describes(
+    connect, wire, status
+):
+    wire.replies = [Reply(status)]
+
+    assert connect().complete_json(QUESTION, SCHEMA) == {"answer": "Grass."}
+
+    system = wire.bodies[1]["messages"][0]["content"]
+    assert formats(wire) == ["json_schema", "json_object"]
+    assert system.startswith("Be short.\n\nAnswer with one JSON object")
+    assert system.endswith(json.dumps(SCHEMA))
+
+
+def test_a_service_without_json_is_asked_in_words_and_the_object_is_taken_from_its_words(
+    connect, wire
+):
+    wire.replies = [Reply(400), Reply(400), answers('Gladly:\n```json\n{"answer": "Moss."}\n```')]
+
+    assert connect().complete_json(QUESTION[1:], SCHEMA) == {"answer": "Moss."}
+
+    assert formats(wire) == ["json_schema", "json_object", "text"]
+    assert [message["role"] for message in wire.bodies[2]["messages"]] == ["system", "user"]
+
+
+def test_what_a_service_does_not_support_is_remembered(connect, wire):
+    wire.replies = [Reply(400)]
+    chat = connect()
+
+    chat.complete_json(QUESTION, SCHEMA)
+    chat.complete_json(QUESTION, SCHEMA)
+
+    assert formats(wire) == ["json_schema", "json_object", "json_object"]
+
+
+def test_a_refusal_for_another_reason_is_not_remembered(connect, wire):
+    wire.replies = [Reply(400), Reply(400), Reply(400)]
+    chat = connect()
+
+    with pytest.raises(ServiceError, match="status 400"):
+        chat.complete_json(QUESTION, SCHEMA)
+    chat.complete_json(QUESTION, SCHEMA)
+
+    assert formats(wire) == ["json_schema", "json_object", "text", "json_schema"]
+
+
+@pytest.mark.parametrize("reply", [refuses(400, "messages"), Reply(401), Reply(404)])
+def test_a_refusal_that_is_not_about_the_format_is_an_error_at_once(connect, wire, reply):
+    wire.replies = [reply]
+
+    with pytest.raises(ServiceError, match="status 40"):
+        connect().complete_json(QUESTION, SCHEMA)
+    assert len(wire.asked) == 1
+
+
+def test_a_service_that_knows_neither_max_tokens_nor_temperature_is_asked_without(connect, wire):
+    wire.replies = [refuses(400, "max_tokens"), refuses(400, "temperature")]
+    chat = connect()
+
+    chat.complete(QUESTION, options=ChatOptions(max_tokens=9))
+    chat.complete(QUESTION, options=ChatOptions(max_tokens=9))
+
+    fields = [set(body) - {"model", "messages"} for body in wire.bodies]
+    assert fields == [
+        {"max_tokens", "temperature"},
+        {"max_completion_tokens", "temperature"},
+        {"max_completion_tokens"},
+        {"max_completion_tokens"},
+    ]
+
+
+@pytest.mark.parametrize("content", ["Grass.", "[1]", '{"answer": "Gra'])
+def test_words_where_json_was_asked_for_are_an_error(connect, wire, content):
+    wire.replies = [answers(content)]
+
+    with pytest.raises(ServiceError, match="answered no JSON object"):
+        connect().complete_json(QUESTION, SCHEMA)
+
+
+def test_json_that_breaks_the_schema_is_an_error_that_says_where(connect, wire):
+    wire.replies = [answers('{"answer": 7}')]
+
+    with pytest.raises(ServiceError, match=r"broke the schema.*\$\.answer: 7 is not of type"):
+        connect().complete_json(QUESTION, SCHEMA)
+
+
+def test_what_is_no_schema_is_refused_before_anything_is_sent(connect, wire):
+    with pytest.raises(InvalidInput, match="schema"):
+        connect().complete_json(QUESTION, {"type": 5})
+    assert wire.asked == []
+
+
+def test_the_key_is_never_shown(connect, wire):
+    wire.replies = [Reply(401, b"key geheim-123 is wrong")]
+    chat = connect()
+
+    with pytest.raises(ServiceError) as caught:
+        chat.complete(QUESTION)
+
+    assert "geheim" not in f"{caught.value} {chat!r} {SETTINGS!r}"
+
+
+def test_a_url_and_a_model_make_a_chat(wire):
+    chat = load_chat(wire.host, model="small", api_key="k")
+    chat.complete(QUESTION)
+    chat.close()
+
+    assert chat.name == wire.bodies[0]["model"] == "small"
+    assert wire.asked[0].headers["Authorization"] == "Bearer k"
+
+
+def test_a_chat_without_a_model_is_refused():
+    with pytest.raises(InvalidInput, match="model"):
+        load_chat("http://localhost", model=None)

@@ -1,0 +1,243 @@
+"""The rerankers behind a URL, each in its own protocol."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.services.wire import Reply, running_service, says
+
+from recollect.errors import InvalidInput, ServiceError
+from recollect.models.cohere_reranker import COHERE
+from recollect.models.jina_reranker import JINA
+from recollect.models.memos_reranker import MEMOS
+from recollect.models.remote_reranker import RemoteReranker, RerankSettings
+from recollect.models.tei_reranker import TEI
+from recollect.services.settings import ServiceSettings
+
+SERVICE = ServiceSettings(timeout=5.0, retries=1, backoff=0.01)
+SETTINGS = RerankSettings(model="m", api_key="geheim-123", service=SERVICE)
+
+
+def share_of_a(text):
+    return text.count("a") / len(text)
+
+
+def results(request, passages_field="documents", score_field="relevance_score"):
+    """Score each passage by its share of the letter a, best first."""
+    rows = [
+        {"index": index, score_field: share_of_a(text)}
+        for index, text in enumerate(request.body[passages_field])
+    ]
+    return sorted(rows, key=lambda row: -row[score_field])
+
+
+def documented(request):
+    return says({"id": "1", "results": results(request), "usage": {"total_tokens": 9}})
+
+
+def bare_list(request):
+    return says(results(request, "texts", "score"))
+
+
+def wrapped(request):
+    return says({"code": 0, "message": "ok", "data": {"results": results(request)}})
+
+
+@pytest.fixture
+def wire():
+    with running_service(documented) as service:
+        yield service
+
+
+@pytest.fixture
+def connect(wire):
+    rerankers = []
+
+    def connect(dialect=JINA, settings=SETTINGS):
+        rerankers.append(RemoteReranker(wire.host, dialect=dialect, settings=settings))
+        return rerankers[-1]
+
+    yield connect
+    for reranker in rerankers:
+        reranker.close()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "answer"),
+    [(COHERE, documented), (JINA, documented), (TEI, bare_list), (MEMOS, documented),
+     (MEMOS, wrapped)],
+)  # fmt: skip
+def test_scores_come_in_the_order_of_the_passages(connect, wire, dialect, answer):
+    wire.answer = answer
+
+    scores = connect(dialect).score("q", ["ab", "aa", "bb", "aaab"])
+
+    assert scores.dtype == np.float32
+    assert scores.tolist() == [0.5, 1.0, 0.0, 0.75]
+
+
+def test_cohere_is_asked_as_its_second_version_wants_it(connect, wire):
+    connect(COHERE).score("q", ["a", "b"])
+
+    (request,) = wire.asked
+    assert (request.path, request.headers["Authorization"]) == ("/v2/rerank", "Bearer geheim-123")
+    assert request.body == {"model": "m", "query": "q", "documents": ["a", "b"], "top_n": 2}
+
+
+def test_jina_is_asked_for_all_scores_and_no_documents(connect, wire):
+    connect(JINA).score("q", ["a", "b"])
+
+    (request,) = wire.asked
+    assert (request.path, request.headers["Authorization"]) == ("/v1/rerank", "Bearer geheim-123")
+    assert request.body == {
+        "model": "m",
+        "query": "q",
+        "documents": ["a", "b"],
+        "top_n": 2,
+        "return_documents": False,
+    }
+
+
+def test_a_jina_service_may_choose_the_model_itself(connect, wire):
+    connect(JINA, replace(SETTINGS, model=None)).score("q", ["a"])
+
+    assert "model" not in wire.bodies[0]
+
+
+def test_tei_is_asked_with_texts_and_cuts_long_ones(connect, wire):
+    wire.answer = bare_list
+    connect(TEI).score("q", ["a", "b"])
+
+    (request,) = wire.asked
+    assert (request.path, request.headers["Authorization"]) == ("/rerank", "Bearer geheim-123")
+    assert request.body == {
+        "query": "q",
+        "texts": ["a", "b"],
+        "raw_scores": False,
+        "return_text": False,
+        "truncate": True,
+    }
+
+
+def test_memos_is_sent_a_token(connect, wire):
+    connect(MEMOS).score("q", ["a", "b"])
+
+    (request,) = wire.asked
+    assert request.path == "/api/openmem/v1/rerank"
+    assert request.headers["Authorization"] == "Token geheim-123"
+    assert request.body == {"model": "m", "query": "q", "documents": ["a", "b"], "top_n": 2}
+
+
+@pytest.mark.parametrize("dialect", [COHERE, MEMOS])
+def test_a_protocol_that_needs_a_model_says_so(connect, dialect):
+    with pytest.raises(InvalidInput, match=f"model.*'{dialect.name}' needs one"):
+        connect(dialect, RerankSettings())
+
+
+@pytest.mark.parametrize("dialect", [COHERE, JINA, TEI, MEMOS])
+def test_no_passages_ask_nothing(connect, wire, dialect):
+    scores = connect(dialect).score("q", [])
+
+    assert (scores.shape, scores.dtype) == ((0,), np.float32)
+    assert wire.asked == []
+
+
+def test_many_passages_are_sent_in_batches(connect, wire):
+    reranker = connect(JINA, replace(SETTINGS, batch_size=2))
+
+    assert reranker.score("q", ["a", "b", "ab", "b", "a"]).tolist() == [1, 0, 0.5, 0, 1]
+    assert [body["top_n"] for body in wire.bodies] == [2, 2, 1]
+
+
+def test_memos_is_never_sent_more_tokens_than_it_takes(connect, wire):
+    long, longer = "aaa " * 3_999 + "aaa", "bbb " * 9_000 + "bbb"
+
+    connect(MEMOS).score("q", [long, long, "c", longer, "d"])
+
+    assert [body["top_n"] for body in wire.bodies] == [2, 1, 1, 1]
+
+
+def test_equal_passages_are_scored_each(connect):
+    assert connect().score("q", ["ab", "ab"]).tolist() == [0.5, 0.5]
+
+
+def rows(*pairs):
+    return says({"results": [{"index": index, "relevance_score": score} for index, score in pairs]})
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (Reply(body=b"<html>"), "not JSON"),
+        (says({}), "no list of scores: '{}'"),
+        (says([1]), "no list of scores"),
+        (says({"results": None}), "no list of scores, but NoneType"),
+        (says({"code": 401, "data": None}), "no list of scores"),
+        (says({"results": ["a", "b"]}), "a row that is str"),
+        (says({"results": [{"relevance_score": 1}] * 2}), "without a whole number in 'index'"),
+        (says({"results": [{"index": True, "relevance_score": 1}]}), "without a whole number"),
+        (says({"results": [{"index": 0}]}), "passage 0 no number in 'relevance_score'"),
+        (rows((0, "0.5"), (1, 0.5)), "passage 0 no number"),
+        (rows((0, None), (1, 0.5)), "passage 0 no number"),
+        (rows((0, True), (1, 0.5)), "passage 0 no number"),
+        (rows(), r"was sent 2 passages and scored 0: \[\]"),
+        (rows((0, 0.5)), r"was sent 2 passages and scored 1: \[0\]"),
+        (rows((0, 0.5), (0, 0.6)), "scored passage 0 twice"),
+        (rows((0, 0.5), (2, 0.5)), r"scored 2: \[0, 2\]"),
+        (rows((-1, 0.5), (0, 0.5)), r"scored 2: \[-1, 0\]"),
+        (rows((0, 0.5), (1, 0.5), (2, 0.5)), r"scored 3: \[0, 1, 2\]"),
+        (rows((0, float("nan")), (1, 0.5)), "passage 0 a score that is not finite"),
+        (rows((0, float("inf")), (1, 0.5)), "not finite"),
+        (rows((0, 10**400), (1, 0.5)), "not finite"),
+        (rows((0, 1.01), (1, 0.5)), r"score 1.01, outside \[0, 1\].*scores=\"logit\""),
+        (rows((0, -0.5), (1, 0.5)), r"score -0.5, outside \[0, 1\]"),
+    ],
+)
+def test_a_wrong_answer_is_an_error_and_never_a_zero(connect, wire, reply, problem):
+    wire.replies = [reply]
+
+    with pytest.raises(ServiceError, match=problem):
+        connect().score("q", ["a", "b"])
+
+
+def test_logits_become_probabilities_by_a_sigmoid(connect, wire):
+    wire.replies = [rows((1, -2.0), (0, 2.0), (2, 900.0), (3, -900.0))]
+
+    scores = connect(settings=replace(SETTINGS, scores="logit")).score("q", ["a", "b", "c", "d"])
+
+    assert scores == pytest.approx([0.880797, 0.119203, 1.0, 0.0], abs=1e-6)
+
+
+def test_a_service_that_fails_is_an_error_and_not_the_input_order(connect, wire):
+    wire.replies = [Reply(503), Reply(503)]
+
+    with pytest.raises(ServiceError, match=r"reranking service at .* \(model 'm'\).*status 503"):
+        connect().score("q", ["a", "b"])
+
+
+def test_a_second_batch_that_fails_fails_the_whole(connect, wire):
+    wire.replies = [rows((0, 0.5)), Reply(400)]
+
+    with pytest.raises(ServiceError, match="status 400"):
+        connect(settings=replace(SETTINGS, batch_size=1)).score("q", ["a", "b"])
+
+
+def test_the_key_is_never_shown(connect, wire):
+    wire.replies = [says({"error": "geheim-123"})]
+    reranker = connect()
+
+    with pytest.raises(ServiceError) as caught:
+        reranker.score("q", ["a"])
+
+    assert "geheim" not in f"{caught.value} {reranker!r} {SETTINGS!r}"
+
+
+@pytest.mark.parametrize(("name", "value"), [("scores", "logits"), ("batch_size", 0)])
+def test_settings_that_mean_nothing_are_refused(name, value):
+    with pytest.raises(InvalidInput, match=name):
+        RerankSettings(**{name: value})
+
+
+def test_its_name_is_the_protocol_and_the_model(connect):
+    assert connect(COHERE).name == "cohere:m"
+    assert connect(TEI, RerankSettings()).name == "tei"

@@ -1,0 +1,70 @@
+"""The language that rules are written in."""
+
+import pytest
+
+from recollect.prompting.steering_rules import compile_rules
+
+WORDS = """
+[words]
+lead_in = "please"
+ignore = "ignore pay+no+heed+to"
+orders = "rules instructions"
+"""
+
+
+def matches(pattern, text, unless=()):
+    rule = f'[[rule]]\nname = "it"\npatterns = [{pattern!r}]\nunless = {list(unless)!r}\n'
+    return compile_rules(WORDS + rule).first_match(text) == "it"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found", "not_found"),
+    [
+        ("{ignore} {orders}", "IGNORE rules", "ignore the rules"),
+        ("{ignore} ~2 {orders}", "ignore all the rules", "ignore all of the rules"),
+        ("{ignore} ~2 {orders}", "ignore, please, rules", "ignore it. Rules"),
+        ("{ignore} {orders}", "pay no heed to rules", "pay heed to rules"),
+        ("{ignore} the? {orders}", "ignore the rules", "ignore my rules"),
+        ("drop|leave {orders}", "leave rules", "keep rules"),
+        ("^ {ignore}", "So: please ignore", "they ignore"),
+        ("LINE {ignore}", "Hi.\nIgnore", "Hi, ignore"),
+        ("{orders} :", "rules: none", "rules are none"),
+        ("drop|: {orders}", "x: rules", "x rules"),
+    ],
+)
+def test_a_pattern_finds_what_it_says_and_no_more(pattern, found, not_found):
+    assert matches(pattern, found)
+    assert not matches(pattern, not_found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ıgnоre rulеs",
+        "1gn0re ru1es",
+        "!9n0r3 |, ru13$",
+        "i g n o r e  r u l e s",
+        "i.g.n.o.r.e r-u-l-e-s",
+        "ignorerules",
+        "ingore rules",
+        "Ignore. Rules. Now. Please.",
+        "ignore_rules",
+        "**ignore**\nrules",
+    ],
+)
+def test_words_are_found_however_they_are_written(text):
+    assert matches("{ignore} {orders}", text)
+
+
+def test_what_unless_finds_is_not_counted():
+    assert not matches("{ignore}", "never ignore", unless=["never {ignore}"])
+    assert matches("{ignore}", "never ignore, but ignore", unless=["never {ignore}"])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [("{nothing}", "no list 'nothing'"), ("a ~9 b", "~9"), ("don't", "no single word")],
+)
+def test_a_pattern_that_cannot_work_is_refused(pattern, problem):
+    with pytest.raises(ValueError, match=problem):
+        compile_rules(WORDS + f'[[rule]]\nname = "it"\npatterns = ["{pattern}"]')

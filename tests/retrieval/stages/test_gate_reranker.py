@@ -1,0 +1,53 @@
+"""Stage 11 decides from raw cosine whether to rerank."""
+
+import pytest
+
+from recollect.retrieval.reranker_gate import GateThresholds
+from recollect.retrieval.stages.gate_reranker import GateReranker
+from recollect.testing.overlap_reranker import OverlapReranker
+from retrieval.states import records, rows, state_of, with_candidates
+
+
+def state(cosine, reranker=None):
+    given = state_of(*records(*map(str, cosine)), reranker=reranker or OverlapReranker())
+    # Fused ranks hardly differ, whatever the cosine.
+    return with_candidates(given, [1.0, 0.984, 0.969][: len(cosine)], cosine=cosine)
+
+
+@pytest.mark.parametrize(
+    ("cosine", "decision"),
+    [([0.6, 0.5, 0.4], False), ([0.35, 0.32, 0.3], True), ([0.301, 0.3, 0.3], False)],
+)
+def test_a_hard_gate_looks_at_cosine_and_not_at_the_ranking(cosine, decision):
+    assert GateReranker().run(state(cosine)).gate.rerank is decision
+
+
+def test_the_five_nearest_count_in_whatever_order_they_stand():
+    gated = GateReranker().run(state([0.3, 0.6, 0.32]))
+    assert gated.notes == {"decision": "hard-gate-high: spread=0.3000 > 0.08 (vector confident)"}
+
+
+def test_a_soft_gate_gives_a_weight():
+    gate = GateReranker(mode="soft").run(state([0.35, 0.32, 0.3])).gate
+    assert (gate.rerank, gate.first_stage_weight) == (True, pytest.approx(0.75, abs=1e-6))
+
+
+def test_the_candidates_stay_as_they_are():
+    assert rows(GateReranker().run(state([0.3, 0.6]))) == [0, 1]
+
+
+def test_thresholds_can_be_learned_for_an_embedder():
+    learned = {"hash-embedder": GateThresholds(low=0.0, high=0.5)}
+    gated = GateReranker(mode="auto", learned=learned).run(state([0.6, 0.4]))
+    assert (gated.gate.rerank, gated.degraded) == (True, None)
+
+
+def test_an_embedder_for_which_none_were_learned_gets_the_hard_gate_and_is_told():
+    gated = GateReranker(mode="auto").run(state([0.6, 0.4]))
+    assert gated.gate.rerank is False
+    assert gated.degraded == ("no gate was learned for hash-embedder: the published one is used")
+
+
+def test_without_a_reranker_there_is_nothing_to_decide():
+    given = with_candidates(state_of(*records("a")), [0.5], cosine=[0.5])
+    assert GateReranker().skip_reason(given) == "no reranker"

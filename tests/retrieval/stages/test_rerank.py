@@ -1,0 +1,138 @@
+"""Stage 12 reads the best candidates with a reranker."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recollect.errors import ServiceError
+from recollect.retrieval.rerank_blend import Blend
+from recollect.retrieval.reranker_gate import GateDecision
+from recollect.retrieval.stages.rerank import Rerank
+from recollect.testing.overlap_reranker import OverlapReranker
+from retrieval.states import records, rows, state_of, with_candidates
+
+ALONE = Blend(method="scores")
+TEXTS = ("a cat", "a dog", "the red dog", "a red cat")
+
+
+class Broken(OverlapReranker):
+    def score(self, _query, _passages):
+        raise ServiceError("https://rerank.example: refused the connection")
+
+
+class Listening(OverlapReranker):
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def score(self, query, passages):
+        self.asked.append((query, sorted(passages)))
+        return super().score(query, passages)
+
+
+class Indifferent(OverlapReranker):
+    def score(self, _query, passages):
+        return np.full(len(passages), 0.9, np.float32)
+
+
+class Sluggish(OverlapReranker):
+    def score(self, query, passages):
+        time.sleep(0.05)
+        return super().score(query, passages)
+
+
+def state(reranker=None, query="red dog", **scores):
+    given = state_of(*records(*TEXTS), query=query, reranker=reranker)
+    return with_candidates(given, [0.9, 0.8, 0.7, 0.6], **scores)
+
+
+def test_the_best_by_the_reranker_come_first():
+    reranked = Rerank(blend=ALONE).run(state(OverlapReranker()))
+    assert rows(reranked) == [2, 1, 3, 0]
+    assert reranked.candidates.scores["reranker"].tolist() == [1.0, 0.5, 0.5, 0.0]
+
+
+def test_by_default_ranks_of_both_add_up():
+    reranked = Rerank().run(state(OverlapReranker()))
+    # First stage 1, 2, 3, 4; the reranker 4, 2, 1, 3.
+    sums = {0: 1 / 61 + 1 / 64, 1: 1 / 62 + 1 / 62, 2: 1 / 63 + 1 / 61, 3: 1 / 64 + 1 / 63}
+    assert rows(reranked) == sorted(sums, key=lambda row: -sums[row])
+    assert reranked.candidates.ranking.tolist() == pytest.approx(sorted(sums.values())[::-1])
+
+
+def test_those_after_the_best_keep_their_order_and_follow():
+    reranked = Rerank(candidates=2, blend=ALONE).run(state(OverlapReranker()))
+    assert rows(reranked) == [1, 0, 2, 3]
+    assert np.isnan(reranked.candidates.scores["reranker"][2:]).all()
+
+
+def test_no_reranker_means_no_reranking_and_says_so():
+    assert Rerank().skip_reason(state()) == "no reranker"
+
+
+def test_a_gate_that_is_shut_leaves_the_order():
+    shut = replace(state(OverlapReranker()), gate=GateDecision(False, 1.0, "hard-gate-low: …"))
+    assert Rerank().skip_reason(shut) == "hard-gate-low: …"
+
+
+def test_a_soft_gate_weighs_the_first_stage():
+    opened = replace(state(OverlapReranker()), gate=GateDecision(True, 0.5, "soft-gate: …"))
+    reranked = Rerank().run(opened)
+    assert reranked.candidates.ranking.max() == pytest.approx(0.5 / 63 + 1 / 61)
+
+
+def test_a_reranker_that_fails_leaves_the_order_and_says_why():
+    failed = Rerank().run(state(Broken()))
+    assert rows(failed) == [0, 1, 2, 3]
+    assert failed.degraded == "overlap-reranker: https://rerank.example: refused the connection"
+
+
+def test_scores_too_close_to_tell_apart_leave_the_order():
+    undecided = Rerank().run(state(Indifferent()))
+    assert rows(undecided) == [0, 1, 2, 3]
+    assert undecided.notes == {"reranker": "overlap-reranker", "read": 4, "undecided": True}
+
+
+def test_when_the_time_is_spent_the_rest_keeps_its_order_and_the_stage_is_degraded():
+    late = Rerank(blend=ALONE, seconds=0.01).run(state(Sluggish(batch_size=2)))
+    assert rows(late) == [1, 0, 2, 3]
+    assert late.degraded == "time for 2 of 4 candidates"
+
+
+def test_the_passage_is_read_with_its_producer():
+    reranker = Listening()
+    given = state_of(*records("I like tea", producer="Anna"), query="tea", reranker=reranker)
+    Rerank().run(with_candidates(given, [0.5]))
+    assert reranker.asked == [("tea", ["Anna: I like tea"])]
+
+
+@pytest.mark.parametrize(
+    ("form", "asked"), [("as asked", "Zinc helps."), ("question", "Is it true that zinc helps?")]
+)
+def test_a_statement_can_be_put_as_a_question(form, asked):
+    reranker = Listening()
+    Rerank(query_form=form).run(state(reranker, query="Zinc helps."))
+    assert reranker.asked[0][0] == asked
+
+
+def test_boosts_may_move_candidates_after_the_reranker():
+    # The reranker scores rows 2 and 3 alike but for the boost of row 3.
+    boosted = state(OverlapReranker(), query="red", boost=[1.0, 1.0, 1.0, 1.1])
+    before = Rerank(blend=ALONE).run(boosted)
+    after = Rerank(blend=ALONE, boosts="after").run(boosted)
+    assert (rows(before)[0], rows(after)[0]) == (2, 3)
+
+
+def test_without_a_calibration_the_reranker_changes_no_probability():
+    reranked = Rerank(blend=ALONE).run(state(OverlapReranker()))
+    by_row = dict(zip(rows(reranked), reranked.candidates.scores["probability"], strict=True))
+    assert [by_row[row] for row in range(4)] == pytest.approx([0.9, 0.8, 0.7, 0.6])
+
+
+def test_a_memory_that_is_gone_is_left_out():
+    given = state(OverlapReranker())
+    known = given.resources.records
+    gone = replace(given.resources, records=lambda keys: known([key for key in keys if key != 1]))
+    assert sorted(rows(Rerank().run(replace(given, resources=gone)))) == [1, 2, 3]

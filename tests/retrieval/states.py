@@ -1,0 +1,54 @@
+"""States between two stages, made of real parts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from recollect.retrieval.resources import Resources
+from recollect.retrieval.snapshots import Snapshots
+from recollect.retrieval.state import Candidates, SearchRequest, SearchState
+from recollect.scope import Scope
+from recollect.store.in_memory import InMemoryStore
+from recollect.testing import CONTRACT_IDENTITY, HashEmbedder
+from recollect.testing.contract_rows import contract_record, contract_row
+
+NOW = 1_800_000_000_000_000
+
+
+def state_of(*records, query="memory", k=10, min_score=None, reranker=None, chat=None):
+    """A state before the first stage, over a store with these records."""
+    store = InMemoryStore(CONTRACT_IDENTITY)
+    store.append([contract_row(key, record) for key, record in enumerate(records, start=1)])
+    snapshot = Snapshots(store).of(Scope().predicate())
+    request = SearchRequest(query, k, NOW, min_score, np.ones(len(snapshot), bool))
+    resources = Resources(
+        embedder=HashEmbedder(),
+        records=store.fetch,
+        children=lambda parents: [each for each in records if each.parent_id in parents],
+        reranker=reranker,
+        chat=chat,
+    )
+    return SearchState(request, snapshot, resources, query)
+
+
+def with_candidates(state, probabilities, **scores):
+    """The state with its first rows as candidates of these probabilities and other scores."""
+    values = np.array(probabilities, np.float32)
+    rows = np.arange(len(values), dtype=np.int64)
+    named = {name: np.array(each, np.float32) for name, each in scores.items()}
+    found = Candidates(rows, values, {"probability": values} | named)
+    return replace(state, candidates=found.sorted())
+
+
+def records(*texts, **fields):
+    """Records `m1`, `m2`, … with these texts."""
+    return [
+        replace(contract_record(number), text=text, **fields)
+        for number, text in enumerate(texts, start=1)
+    ]
+
+
+def rows(state):
+    return state.candidates.rows.tolist()

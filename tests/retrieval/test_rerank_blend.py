@@ -1,0 +1,135 @@
+"""Reranker and first stage put together, computed by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.retrieval.rerank_blend import (
+    Blend,
+    as_question,
+    blended_ranks,
+    blended_scores,
+    is_undecided,
+    logits,
+    min_max,
+    reranked,
+)
+
+
+def values(*numbers):
+    return np.array(numbers, np.float64)
+
+
+def test_ranks_from_one_add_up():
+    # The reranker ranks the first stage's 1, 2, 3 as 3, 1, 2.
+    blended = blended_ranks(values(0.1, 0.9, 0.5))
+    assert blended.tolist() == pytest.approx([1 / 61 + 1 / 63, 1 / 62 + 1 / 61, 1 / 63 + 1 / 62])
+
+
+def test_agreement_on_the_first_place_counts_twice():
+    blended = blended_ranks(values(0.9, 0.5, 0.1))
+    assert blended[0] == pytest.approx(2 / 61)
+    assert blended.argmax() == 0
+
+
+def test_the_scale_of_the_reranker_does_not_matter():
+    narrow, wide = values(0.84, 0.83, 0.99), values(0.02, 0.01, 0.9)
+    assert blended_ranks(narrow).tolist() == blended_ranks(wide).tolist()
+
+
+def test_the_first_of_the_first_stage_is_not_thrown_to_the_end():
+    blended = blended_ranks(values(0.0, 0.9, 0.8, 0.7, 0.6))
+    assert (-blended).argsort()[:3].tolist() == [1, 2, 0]
+
+
+def test_a_small_constant_lets_first_places_dominate():
+    assert blended_ranks(values(0.1, 0.9), constant=1).tolist() == pytest.approx(
+        [1 / 2 + 1 / 3, 1 / 3 + 1 / 2]
+    )
+
+
+def test_the_heavier_side_decides():
+    by_reranker = blended_ranks(values(0.1, 0.9), reranker_weight=10)
+    by_first_stage = blended_ranks(values(0.1, 0.9), first_stage_weight=10)
+    assert (by_reranker.argmax(), by_first_stage.argmax()) == (1, 0)
+
+
+def test_equal_reranker_scores_keep_the_order():
+    assert blended_ranks(values(0.5, 0.5, 0.5)).argsort()[::-1].tolist() == [0, 1, 2]
+
+
+def test_nothing_blended_is_nothing():
+    assert blended_ranks(values()).tolist() == []
+    assert blended_scores(values(), values(), first_stage_share=0.5).tolist() == []
+
+
+def test_scores_are_scaled_and_added():
+    # Logits of .2, .5, .8 are -1.386, 0, 1.386: scaled 0, .5, 1.
+    blended = blended_scores(values(3, 2, 1), values(0.2, 0.5, 0.8), first_stage_share=0.4)
+    assert blended.tolist() == pytest.approx([0.4 * 1 + 0, 0.4 * 0.5 + 0.6 * 0.5, 0.6 * 1])
+
+
+def test_without_a_share_the_reranker_alone_decides():
+    blended = blended_scores(values(3, 2), values(0.2, 0.8), first_stage_share=0.0)
+    assert blended.tolist() == [0.0, 1.0]
+
+
+def test_logits_undo_the_sigmoid_and_stay_finite():
+    assert logits(values(0.5, 0.0, 1.0)).tolist() == pytest.approx([0.0, -16.118, 16.118], abs=1e-3)
+
+
+def test_equal_values_scale_to_a_half():
+    assert min_max(values(7, 7)).tolist() == [0.5, 0.5]
+
+
+def test_scores_within_half_a_logit_are_undecided():
+    # Logits .847 and 1.299 lie .45 apart; .847 and 1.386 lie .54 apart.
+    assert is_undecided(values(0.70, 0.7857), least_spread=0.5)
+    assert not is_undecided(values(0.70, 0.80), least_spread=0.5)
+    assert not is_undecided(values(0.70), least_spread=0.5)
+
+
+@pytest.mark.parametrize(
+    ("query", "question"),
+    [
+        ("Zinc cures colds.", "Is it true that zinc cures colds?"),
+        ("Where is Anna", "Where is Anna"),
+        ("capital of France?", "capital of France?"),
+        ("capital of France? ", "capital of France? "),
+        ("does it rain", "does it rain"),
+        ("isotopes decay", "Is it true that isotopes decay?"),
+        ("  ", "  "),
+    ],
+)
+def test_a_statement_becomes_a_question(query, question):
+    assert as_question(query) == question
+
+
+def test_what_was_not_read_follows_in_its_order():
+    ranking = reranked(values(5, 4, 3, 2), values(0.1, np.nan, 0.9, np.nan), Blend(method="scores"))
+    assert (-ranking).argsort().tolist() == [2, 0, 1, 3]
+
+
+def test_the_gate_weighs_the_first_stage():
+    first_stage, reranker = values(3, 2), values(0.1, 0.9)
+    plain = reranked(first_stage, reranker, Blend())
+    gated = reranked(first_stage, reranker, Blend(), gate_weight=0.5)
+    assert plain.tolist() == pytest.approx([1 / 61 + 1 / 62, 1 / 62 + 1 / 61])
+    assert gated.tolist() == pytest.approx([0.5 / 61 + 1 / 62, 0.5 / 62 + 1 / 61])
+
+
+def test_a_boost_multiplies_the_blended_score():
+    boosted = reranked(values(2, 1), values(0.9, 0.8), Blend(), boost=values(0.9, 1.1))
+    assert boosted.tolist() == pytest.approx([0.9 * 2 / 61, 1.1 * 2 / 62])
+
+
+scores = st.lists(st.floats(0, 1), min_size=1, max_size=20)
+
+
+@given(scores, st.sampled_from([Blend(), Blend(method="scores", first_stage_share=0.3)]))
+def test_a_blend_is_finite_and_agreement_keeps_the_order(given_scores, blend):
+    ordered = np.sort(np.array(given_scores))[::-1]
+    ranking = reranked(ordered, ordered, blend)
+    assert np.isfinite(ranking).all()
+    assert (np.diff(ranking) <= 1e-12).all()

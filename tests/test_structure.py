@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "recollect"
@@ -48,6 +47,7 @@ BLOCKS = (
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -152,27 +152,33 @@ def test_every_exception_to_a_budget_has_a_reason():
     assert all(len(reason.split()) > 1 for reason in [*reasons, *BROAD_EXCEPTS.values()])
 
 
-@pytest.mark.parametrize("path", SOURCE_FILES, ids=place)
-def test_a_module_says_in_its_docstring_what_it_is(path):
-    assert ast.get_docstring(tree_of(path))
+def test_every_module_says_in_its_docstring_what_it_is():
+    assert [place(path) for path in SOURCE_FILES if not ast.get_docstring(tree_of(path))] == []
 
 
-@pytest.mark.parametrize("path", SOURCE_FILES, ids=place)
-def test_no_name_is_an_empty_word(path):
-    defined = [node.name for node in ast.walk(tree_of(path)) if isinstance(node, SCOPES)]
-    assert not BARRED_FILES & words(path.stem)
-    assert [name for name in defined if BARRED_WORDS & words(name)] == []
+def test_no_file_is_named_with_an_empty_word():
+    assert [place(path) for path in SOURCE_FILES if BARRED_FILES & words(path.stem)] == []
 
 
-@pytest.mark.parametrize("path", TEST_FILES, ids=place)
-def test_no_test_uses_a_mock(path):
-    imported = [
-        f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+def test_no_name_is_an_empty_word():
+    defined = (
+        (node.name, place(path))
+        for path in SOURCE_FILES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, SCOPES)
+    )
+    assert [(name, file) for name, file in defined if BARRED_WORDS & words(name)] == []
+
+
+def test_no_test_uses_a_mock():
+    imported = (
+        (f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name, path)
+        for path in TEST_FILES
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
-    ]
-    assert [name for name in imported if "mock" in name.split(".")] == []
+    )
+    assert [(name, place(file)) for name, file in imported if "mock" in name.split(".")] == []
 
 
 def test_an_elif_is_no_deeper_than_its_if():

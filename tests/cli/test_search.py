@@ -110,7 +110,8 @@ def test_a_stored_text_cannot_steer_the_terminal(recollect):
         (("--min-score", "2"), "min_score=2.0: is no probability. Give a number from 0 to 1"),
         (
             ("--preset", "nosuch"),
-            "preset='nosuch': no such preset. Choose one of accurate, balanced, fast, memory_spark, rrf",
+            "preset='nosuch': no such preset. "
+            "Choose one of accurate, balanced, fast, memory_spark, rrf",
         ),
         (
             ("--pool", "attic"),

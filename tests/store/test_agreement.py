@@ -18,7 +18,7 @@ from .strategies import NAMES, filters, rows, scope_filters
 EVERYTHING = And(())
 thorough = settings(
     deadline=None,
-    max_examples=12,
+    max_examples=9,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 store_numbers = count()

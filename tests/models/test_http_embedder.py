@@ -146,8 +146,8 @@ def test_a_refusal_is_not_repeated(connect, service, status):
 
 
 def test_a_slow_answer_is_given_up(connect, service):
-    embedder = connect(replace(SETTINGS, service=replace(SERVICE, timeout=0.1, retries=0)))
-    service.replies = [Reply(delay=0.5)]
+    embedder = connect(replace(SETTINGS, service=replace(SERVICE, timeout=0.5, retries=0)))
+    service.replies = [Reply(delay=30)]
 
     with pytest.raises(ServiceError, match="ReadTimeout"):
         embedder.encode(["tea"])

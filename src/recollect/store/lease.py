@@ -110,7 +110,8 @@ def _replace(table: lancedb.table.Table, found: _Lease, wanted: _Lease) -> bool:
     values = {"holder": wanted.holder, "token": wanted.token, "until": wanted.until}
     # The update must see a table that was made anew since.
     table.checkout_latest()
-    replaced = table.update(where=f"token = '{found.token}'", values=values).rows_updated == 1
+    result = table.update(where=f"token = '{found.token}'", values=values)
+    replaced = int(result.rows_updated) == 1
     if replaced:
         table.optimize(cleanup_older_than=_VERSIONS_KEPT)
     return replaced

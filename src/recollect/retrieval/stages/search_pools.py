@@ -118,8 +118,8 @@ def _word_depths(state: SearchState, depths: IntArray) -> IntArray:
     """Share one depth among the pools where the vectors of what words find are read from disk."""
     if not isinstance(state.snapshot.dense, IndexedVectors):
         return depths
-    shared = math.ceil(depths.max() / len(depths))
-    return np.minimum(depths, max(shared, 3 * state.request.k))
+    shared = math.ceil(depths.max() / len(depths) / 2)
+    return np.minimum(depths, max(shared, 2 * state.request.k))
 
 
 def _query_vectors(state: SearchState) -> list[ScoreArray]:

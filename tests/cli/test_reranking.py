@@ -1,0 +1,70 @@
+"""The command line takes reranker and language model from the environment."""
+
+import json
+
+import pytest
+
+from services.wire import Reply, running_service, says
+
+
+def longest_first(request):
+    """Rate a passage by its length."""
+    rows = [
+        {"index": place, "relevance_score": min(len(text) / 100, 1.0)}
+        for place, text in enumerate(request.body["documents"])
+    ]
+    return says({"results": rows})
+
+
+@pytest.fixture
+def reranker():
+    with running_service(longest_first) as service:
+        yield service
+
+
+def stages(found):
+    return {stage["name"]: stage for stage in found["trace"]["stages"]}
+
+
+def test_a_search_is_reranked_by_the_service_that_is_named(kitchen, reranker):
+    environment = {"RECOLLECT_RERANKER": reranker.host, "RECOLLECT_RERANKER_MODEL": "m-1"}
+    found = kitchen.json("search", "oven", "--preset", "accurate", **environment)
+    assert stages(found)["rerank"]["status"] == "ran"
+    assert reranker.bodies[0]["model"] == "m-1"
+
+
+def test_a_preset_that_reranks_nothing_asks_no_service(kitchen, reranker):
+    kitchen.json("search", "oven", RECOLLECT_RERANKER=reranker.host)
+    assert reranker.asked == []
+
+
+def test_a_service_that_refuses_costs_no_hit(kitchen):
+    with running_service(lambda _: Reply(status=400)) as service:
+        found = kitchen.json(
+            "search", "oven", "--preset", "accurate", RECOLLECT_RERANKER=service.host
+        )
+    assert (len(found["hits"]), stages(found)["rerank"]["status"]) == (3, "degraded")
+
+
+def test_a_language_model_without_a_name_is_told(kitchen):
+    result = kitchen.run("search", "oven", RECOLLECT_CHAT_URL="http://127.0.0.1:9/v1")
+    assert result.exit_code == 1
+    assert "a chat service needs one" in result.stderr
+
+
+def test_configurations_that_need_a_reranker_run_with_the_one_that_is_named(
+    recollect, reranker, tmp_path
+):
+    (tmp_path / "pets" / "qrels").mkdir(parents=True)
+    passages = [{"_id": str(n), "title": "", "text": f"cat {n} " * (n + 1)} for n in range(5)]
+    (tmp_path / "pets" / "corpus.jsonl").write_text(
+        "".join(json.dumps(passage) + "\n" for passage in passages)
+    )
+    (tmp_path / "pets" / "queries.jsonl").write_text('{"_id": "q", "text": "a cat"}\n')
+    (tmp_path / "pets" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\t4\t1\n")
+    measured = recollect.run(
+        *("eval", "beir", "--data", str(tmp_path / "pets"), "--configs", "H", "--json", "-"),
+        RECOLLECT_RERANKER=reranker.host,
+    )
+    reranked = json.loads(measured.stdout)["reports"][1]
+    assert (reranked["system"], reranked["overall"]["scores"]["MRR"]["mean"]) == ("H", 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,20 +44,23 @@ def ablation(
     """Change one stage of the default pipeline at a time, and measure the difference."""
     from recollect.evaluation.ablation_table import ablation_table
 
-    found = _measured(data)
+    found: list[Ablation] = []
+    for each in _measured(data):
+        found.append(each)
+        if not output.json:
+            result_console().print(ablation_table(each))
+        # After every dataset, so that whoever stops a long run keeps what it has found.
+        if not output.json and output.json_file is not None:
+            write_json(_reports(found), output.json_file)
+        if markdown is not None:
+            markdown.write_text(_document(data, found), encoding="utf-8")
     if output.json:
         print_json(_reports(found))
-        return
-    for each in found:
-        result_console().print(ablation_table(each))
-    if output.json_file is not None:
-        write_json(_reports(found), output.json_file)
-    if markdown is not None:
-        markdown.write_text(_document(data, found), encoding="utf-8")
+    elif markdown is not None:
         message_console().print(f"Written: {markdown}", style="dim")
 
 
-def _measured(paths: Sequence[Path]) -> list[Ablation]:
+def _measured(paths: Sequence[Path]) -> Iterator[Ablation]:
     from recollect.evaluation.ablation import ablate, load_benchmark
     from recollect.evaluation.variations import PRESET_VARIATIONS, STAGE_VARIATIONS
     from recollect.models.configured import (
@@ -70,19 +73,16 @@ def _measured(paths: Sequence[Path]) -> list[Ablation]:
     settings = read_settings()
     models = OptionalModels(reranker=configured_reranker(settings), chat=configured_chat(settings))
     embedder = configured_embedder(settings)
-    found = []
     for path in paths:
         with step_bar() as progress:
-            found.append(
-                ablate(
-                    load_benchmark(path),
-                    (*STAGE_VARIATIONS, *PRESET_VARIATIONS),
-                    embedder=embedder,
-                    models=models,
-                    progress=progress,
-                )
+            found = ablate(
+                load_benchmark(path),
+                (*STAGE_VARIATIONS, *PRESET_VARIATIONS),
+                embedder=embedder,
+                models=models,
+                progress=progress,
             )
-    return found
+        yield found
 
 
 def _reports(found: Sequence[Ablation]) -> dict[str, object]:

@@ -168,7 +168,3 @@ def main() -> None:
     """Run the command line; the process ends with its exit code."""
     make_unprintable_harmless()
     app()
-
-
-if __name__ == "__main__":
-    main()

@@ -77,7 +77,7 @@ STAGE_VARIATIONS: tuple[Variation, ...] = (
     ),
     varied("reciprocal ranks", instead(Fuse(method="reciprocal_rank"))),
     varied("adaptive reciprocal ranks", instead(Fuse(method="adaptive_reciprocal_rank"))),
-    varied("with query classes", instead(ClassifyQuery())),
+    varied("without query classes", without(ClassifyQuery)),
     varied("with source dedup", instead(SourceDedup())),
     varied("with normalisation", instead(Normalise())),
     varied("with MMR, .9", instead(Diversify(trade_off=0.9))),

@@ -16,6 +16,7 @@ def test_a_measurement_of_nothing_is_refused(recollect, arguments, sentence):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_small_bench_writes_its_report(recollect, tmp_path):
     result = recollect.run(
         "bench", "--n", "200", "--embedded", "200", "--scopes", "2", "--queries", "5",

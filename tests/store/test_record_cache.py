@@ -2,24 +2,15 @@
 
 import pytest
 
-from recollect.store.in_memory import InMemoryStore
 from recollect.store.record_cache import RecordCache
 from recollect.testing import CONTRACT_IDENTITY
 from recollect.testing.contract_rows import contract_record, contract_row
-
-
-class CountingStore(InMemoryStore):
-    """Notes which keys were read."""
-
-    def fetch(self, keys):
-        self.read.append(list(keys))
-        return super().fetch(keys)
+from store.counting_store import CountingStore
 
 
 @pytest.fixture
 def store():
     store = CountingStore(CONTRACT_IDENTITY)
-    store.read = []
     store.append([contract_row(key) for key in (1, 2, 3)])
     return store
 

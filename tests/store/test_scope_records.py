@@ -3,27 +3,18 @@
 import pytest
 
 from recollect.filters.tree import And, Comparison, Field
-from recollect.store.in_memory import InMemoryStore
 from recollect.store.record_cache import RecordCache
 from recollect.store.scope_records import ScopeRecords
 from recollect.testing import CONTRACT_IDENTITY
 from recollect.testing.contract_rows import contract_record, contract_row, owned_record
+from store.counting_store import CountingStore
 
 EVERYTHING = And(())
-
-
-class CountingStore(InMemoryStore):
-    """Notes which keys were read one by one."""
-
-    def fetch(self, keys):
-        self.read.append(list(keys))
-        return super().fetch(keys)
 
 
 @pytest.fixture
 def store():
     store = CountingStore(CONTRACT_IDENTITY)
-    store.read = []
     store.append([contract_row(key) for key in range(1, 301)])
     return store
 

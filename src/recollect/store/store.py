@@ -103,18 +103,17 @@ class ScopeColumns:
 
 
 class RecordBlock(Protocol):
-    """Whole memories held as columns.
-
-    Attributes:
-        keys: Ascending.
-        nbytes: Memory that they take.
-    """
+    """Whole memories held as columns."""
 
     @property
-    def keys(self) -> IntArray: ...  # noqa: D102  described above
+    def keys(self) -> IntArray:
+        """Keys of the memories, ascending."""
+        ...
 
     @property
-    def nbytes(self) -> int: ...  # noqa: D102  described above
+    def nbytes(self) -> int:
+        """Memory that they take, in bytes."""
+        ...
 
     def at(self, places: IntArray) -> list[MemoryRecord]:
         """Give the memories at these places among the keys, in order."""

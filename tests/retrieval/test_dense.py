@@ -11,20 +11,21 @@ WINDOWS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
 EAST = np.array([1, 0], np.float32)
 
 
-def wanted(*also, visible):
-    return Wanted(nearest=3, also=np.array(also, np.int64), visible=np.array(visible, bool))
+def scored(arm, *also, visible):
+    search = arm.begin(EAST, Wanted(nearest=3, visible=np.array(visible, bool)))
+    return search.scores(np.array(also, np.int64))
 
 
 def test_resident_vectors_score_every_row():
     arm = ResidentVectors((WINDOWS,), np.array([0, 1, 2], np.int32), 3)
-    rows, scores = arm.scores(EAST, wanted(visible=[1, 0, 1]))
+    rows, scores = scored(arm, visible=[1, 0, 1])
     assert rows.tolist() == [0, 1, 2]
     assert scores.tolist() == pytest.approx([1.0, 0.0, 0.6])
 
 
 def test_a_row_with_several_windows_counts_by_its_best_the_later_ones_a_little_less():
     arm = ResidentVectors((WINDOWS,), np.array([0, 1, 1], np.int32), 2)
-    assert arm.scores(EAST, wanted(visible=[1, 1]))[1].tolist() == pytest.approx([1.0, 0.55])
+    assert scored(arm, visible=[1, 1])[1].tolist() == pytest.approx([1.0, 0.55])
 
 
 def indexed(*, keys, found=()):
@@ -42,14 +43,14 @@ def indexed(*, keys, found=()):
 
 def test_indexed_vectors_read_a_few_visible_rows_and_score_them_exactly():
     arm = indexed(keys=[5, 10, 20])
-    rows, scores = arm.scores(EAST, wanted(visible=[0, 1, 1]))
+    rows, scores = scored(arm, visible=[0, 1, 1])
     assert rows.tolist() == [1, 2]
     assert scores.tolist() == pytest.approx([1.0, 0.6])
 
 
 def test_what_is_wanted_besides_is_read_too():
     arm = indexed(keys=[10, 20])
-    rows, scores = arm.scores(EAST, wanted(1, visible=[1, 0]))
+    rows, scores = scored(arm, 1, visible=[1, 0])
     assert rows.tolist() == [0, 1]
     assert scores.tolist() == pytest.approx([1.0, 0.6])
 
@@ -61,23 +62,23 @@ class TestManyVisibleRows:
 
     def test_the_rows_that_the_index_found_come_by_their_best_window(self):
         arm = indexed(keys=[10, 20, 30], found=[(20, 0.9), (10, 0.4), (20, 0.2)])
-        rows, scores = arm.scores(EAST, wanted(visible=[1, 1, 1]))
+        rows, scores = scored(arm, visible=[1, 1, 1])
         assert rows.tolist() == [0, 1]
         assert scores.tolist() == pytest.approx([0.4, 0.9])
 
     def test_what_is_not_in_view_is_left_out(self):
         arm = indexed(keys=[10], found=[(99, 0.9), (10, 0.4)])
-        assert arm.scores(EAST, wanted(visible=[1]))[0].tolist() == [0]
+        assert scored(arm, visible=[1])[0].tolist() == [0]
 
     def test_other_wanted_rows_are_scored_exactly(self):
         arm = indexed(keys=[10, 20, 30], found=[(30, 0.1)])
-        rows, scores = arm.scores(EAST, wanted(1, 0, visible=[1, 1, 1]))
+        rows, scores = scored(arm, 1, 0, visible=[1, 1, 1])
         assert rows.tolist() == [0, 1, 2]
         assert scores.tolist() == pytest.approx([1.0, 0.6, 0.1])
 
     def test_a_row_that_is_found_and_wanted_comes_once(self):
         arm = indexed(keys=[10, 20], found=[(10, 1.0)])
-        assert arm.scores(EAST, wanted(0, visible=[1, 1]))[0].tolist() == [0]
+        assert scored(arm, 0, visible=[1, 1])[0].tolist() == [0]
 
 
 def test_the_first_window_of_a_row_is_found_in_whichever_block_it_lies():

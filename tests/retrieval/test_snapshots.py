@@ -58,8 +58,9 @@ def assert_same(held, fresh):
     assert held.neighbours.previous.tolist() == fresh.neighbours.previous.tolist()
     direction = np.linspace(0, 1, 32).astype(np.float32)
     every = np.ones(len(held), bool)
-    wanted = Wanted(nearest=99, also=np.array([], np.int64), visible=every)
-    found = [one.dense.scores(direction, wanted)[1].tolist() for one in (held, fresh)]
+    wanted = Wanted(nearest=99, visible=every)
+    nobody = np.array([], np.int64)
+    found = [one.dense.begin(direction, wanted).scores(nobody)[1].tolist() for one in (held, fresh)]
     assert found[0] == found[1]
 
 

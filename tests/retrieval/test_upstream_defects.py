@@ -145,7 +145,7 @@ def test_d7_a_memory_that_points_away_from_what_was_taken_gains_by_it():
 
 def test_d8_words_are_looked_for_in_every_wording_of_the_query():
     state = state_of(*records("tram", "ladder", "dog"), query="commuting")
-    plain = lexical_scores(state.snapshot, [state.text]).share
+    plain = lexical_scores(state.snapshot, [state.text]).shares(np.arange(3))
     assert plain.tolist() == [0.0, 0.0, 0.0]
     state = replace(state, variants=QueryVariants(texts=("the tram to work",)))
     found = SearchPools(depth=1, depth_per_hit=1).run(state).candidates
@@ -173,7 +173,7 @@ def test_f1_diversity_compares_vectors_not_words(memory):
 def test_f2_a_strong_lexical_match_is_told_from_a_full_one():
     given = records("apple banana cherry damson", "apple banana cherry", *["filler"] * 60)
     state = state_of(*given, query="apple banana cherry damson")
-    share = lexical_scores(state.snapshot, [state.text]).share
+    share = lexical_scores(state.snapshot, [state.text]).shares(np.arange(2))
     assert share[0] > 1.2 * share[1]
     # Upstream's sigmoid of BM25 is next to 1 for both.
     upstream = [1 / (1 + math.exp(-(score - 3))) for score in (14.0, 10.0)]

@@ -25,7 +25,7 @@ class BenchOptions:
         k: Hits asked for.
         seed: Decides every memory and every question.
         embedder: What `recollect.models.loading.load_embedder` takes, or `package.module:name` of
-            something that makes an `Embedder`.
+            something that makes an `EmbeddingModel`.
         embedded: Memories that are really embedded; beyond, their vectors are reused with noise.
         batches: Batches of 256 written with the model, into each store.
         single_adds: Memories added one by one, into each store.

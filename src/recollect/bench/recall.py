@@ -8,7 +8,7 @@ import numpy as np
 
 from recollect.engine import Engine
 from recollect.memory import Memory
-from recollect.models.embedder import Embedder
+from recollect.models.embedder import EmbeddingModel
 from recollect.retrieval.dense import Wanted, best_by_owner
 from recollect.retrieval.stages.search_pools import SearchPools
 from recollect.scope import Scope
@@ -21,7 +21,7 @@ _TIE = 1e-6
 
 
 def share_found(
-    engine: Engine, embedder: Embedder, *, queries: Sequence[Mapping[str, str]]
+    engine: Engine, embedder: EmbeddingModel, *, queries: Sequence[Mapping[str, str]]
 ) -> dict[str, float]:
     """Mean over the queries of the share of the exact k nearest that the dense arm finds.
 
@@ -71,9 +71,8 @@ def _shares(
         threshold = np.partition(exact, -wanted)[-wanted] - _TIE
         depth = max(arm.depth, arm.depth_per_hit * cutoff)
         nobody, everybody = np.empty(0, np.int64), np.ones(len(snapshot), np.bool_)
-        rows, scores = snapshot.dense.scores(
-            vector, Wanted(nearest=depth, also=nobody, visible=everybody)
-        )
+        search = snapshot.dense.begin(vector, Wanted(nearest=depth, visible=everybody))
+        rows, scores = search.scores(nobody)
         best = snapshot.columns.key[rows[np.argsort(-scores)[:wanted]]]
         reached = exact[np.searchsorted(keys, best)] >= threshold
         found[cutoff] = float(reached.sum()) / wanted

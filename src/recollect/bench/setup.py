@@ -10,7 +10,7 @@ from importlib import import_module
 from recollect.bench.generate import Corpus
 from recollect.config import read_settings
 from recollect.errors import InvalidInput
-from recollect.models.embedder import Embedder
+from recollect.models.embedder import EmbeddingModel
 from recollect.models.loading import load_embedder
 
 _OBJECT = re.compile(r"[A-Za-z_]\w+(\.\w+)*:[A-Za-z_]\w*")
@@ -52,7 +52,7 @@ class Setup:
         return cls(**json.loads(text))
 
 
-def load(name: str) -> Embedder:
+def load(name: str) -> EmbeddingModel:
     """Load the embedder that an option names.
 
     Raises:
@@ -63,7 +63,7 @@ def load(name: str) -> Embedder:
         return load_embedder(name, model=settings.embedder_model, api_key=settings.embedder_api_key)
     module, attribute = name.split(":")
     try:
-        made: Embedder = getattr(import_module(module), attribute)()
+        made: EmbeddingModel = getattr(import_module(module), attribute)()
     except (ImportError, AttributeError) as error:
         raise InvalidInput(
             "embedder", name, f"cannot be loaded ({error})", "Give package.module:name"

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from recollect.bench.generate import Corpus
-from recollect.models.embedder import Embedder, EmbedderIdentity, FloatMatrix
+from recollect.models.embedder import EmbedderIdentity, EmbeddingModel, FloatMatrix
 
 BATCH = 256
 NOISE = 0.3
@@ -32,7 +32,7 @@ class VectorPool:
         self._row_bytes = 4 * self.identity.dimension
 
     @classmethod
-    def at(cls, cache: Path, *, embedder: Embedder, corpus: Corpus) -> VectorPool:
+    def at(cls, cache: Path, *, embedder: EmbeddingModel, corpus: Corpus) -> VectorPool:
         """Open the pool of an embedder and a corpus, or make an empty one."""
         identity = embedder.identity
         name = re.sub(r"[^\w.-]", "-", identity.name)
@@ -50,7 +50,7 @@ class VectorPool:
     def __len__(self) -> int:
         return self._file.stat().st_size // self._row_bytes
 
-    def extend(self, texts: Sequence[str], *, embedder: Embedder) -> None:
+    def extend(self, texts: Sequence[str], *, embedder: EmbeddingModel) -> None:
         """Embed further texts, in order, and keep their vectors."""
         with self._file.open("r+b") as stream:
             # An interrupted run may have left a part of a row.
@@ -88,10 +88,10 @@ class PooledEmbedder:
     The model is loaded only when a query or another passage needs it.
     """
 
-    def __init__(self, pool: VectorPool, load_model: Callable[[], Embedder]) -> None:
+    def __init__(self, pool: VectorPool, load_model: Callable[[], EmbeddingModel]) -> None:
         self._pool = pool
         self._load_model = load_model
-        self._model: Embedder | None = None
+        self._model: EmbeddingModel | None = None
         self._announced: dict[str, FloatMatrix] = {}
 
     @property
@@ -100,7 +100,7 @@ class PooledEmbedder:
         return self._pool.identity
 
     @property
-    def model(self) -> Embedder:
+    def model(self) -> EmbeddingModel:
         """The model itself."""
         if self._model is None:
             self._model = self._load_model()

@@ -9,32 +9,74 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.retrieval.dense import DenseArm, Wanted
+from recollect.retrieval.dense import DenseSearch
+from recollect.retrieval.neighbours import LARGEST_SHARE, Neighbours
 from recollect.retrieval.snapshot import ScopeSnapshot
 from recollect.retrieval.terms import query_terms
 
 IntArray = NDArray[np.int64]
 ScoreArray = NDArray[np.float32]
 
+_NO_POOL = -1
+_ROUNDING = 0.999
+"""Keeps rows that rounding alone would leave out."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordingScores:
+    """BM25 of every row for one wording of the query.
+
+    Attributes:
+        bm25: Of the row alone, shape (rows,).
+        bound: The most that the wording's terms could give in this scope.
+        neighbours: Of the scope.
+    """
+
+    bm25: ScoreArray
+    bound: float
+    neighbours: Neighbours
+
+    def shares(self, rows: IntArray) -> ScoreArray:
+        """Give some rows' BM25 with their neighbours' share, divided by the bound."""
+        if not self.bound:
+            return np.zeros(len(rows), np.float32)
+        return self.neighbours.shares(self.bm25, rows) / np.float32(self.bound)
+
 
 @dataclass(frozen=True, slots=True)
 class LexicalScores:
-    """What the lexical arm has to say of every row of a scope.
+    """What the lexical arm has to say of every row of a scope, by the wording that suits it best.
 
     Attributes:
-        share: BM25 with the neighbours' share, divided by `bound`, shape (rows,).
-        bm25: BM25 of the row alone, shape (rows,).
-        bound: The most that the query's terms could give in this scope.
+        wordings: At least one; the bound of the first counts for all.
     """
 
-    share: ScoreArray
-    bm25: ScoreArray
-    bound: float
+    wordings: tuple[WordingScores, ...]
+
+    def shares(self, rows: IntArray) -> ScoreArray:
+        """Give some rows' BM25 with their neighbours' share, divided by the bound."""
+        return reduce(np.maximum, (each.shares(rows) for each in self.wordings))
 
     def of(self, rows: IntArray) -> dict[str, ScoreArray]:
         """Give the scores of some rows by name."""
-        bound = np.full(len(rows), self.bound, np.float32)
-        return {"bm25": self.bm25[rows], "lexical": self.share[rows], "lexical_bound": bound}
+        bm25 = reduce(np.maximum, (each.bm25[rows] for each in self.wordings))
+        bound = np.full(len(rows), self.wordings[0].bound, np.float32)
+        return {"bm25": bm25, "lexical": self.shares(rows), "lexical_bound": bound}
+
+    def best_in_each_pool(
+        self, snapshot: ScopeSnapshot, visible: NDArray[np.bool_], *, depths: IntArray
+    ) -> IntArray:
+        """Give the visible rows of each pool with the largest shares above 0.
+
+        Args:
+            snapshot: Whose rows they are.
+            visible: Which rows may be chosen, shape (rows,).
+            depths: How many to choose at most, by the pool's code.
+        """
+        reach = [_contenders(each, snapshot, visible, depths) for each in self.wordings]
+        rows = reduce(np.union1d, reach)
+        shares = self.shares(rows)
+        return best_in_each_pool(snapshot, rows[shares > 0], shares[shares > 0], depths=depths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +92,16 @@ class DenseScores:
 
 
 def lexical_scores(snapshot: ScopeSnapshot, texts: Sequence[str]) -> LexicalScores:
-    """Score every row by the wording that suits it best; the bound is that of the first."""
-    first, *others = (_lexical_scores(snapshot, text) for text in texts)
-    share = reduce(np.maximum, (other.share for other in others), first.share)
-    bm25 = reduce(np.maximum, (other.bm25 for other in others), first.bm25)
-    return LexicalScores(share, bm25, first.bound)
+    """Score every row by each of the wordings."""
+    return LexicalScores(tuple(_wording_scores(snapshot, text) for text in texts))
 
 
-def dense_scores(dense: DenseArm, vectors: Sequence[ScoreArray], wanted: Wanted) -> DenseScores:
-    """Score what is wanted by the vector that suits it best.
+def dense_scores(searches: Sequence[DenseSearch], also: IntArray) -> DenseScores:
+    """Score what the searches look for, and these rows, by the vector that suits each best.
 
     Where an index finds the rows, a row counts by the vectors that it was found with.
     """
-    first, *others = (DenseScores(*dense.scores(vector, wanted)) for vector in vectors)
+    first, *others = (DenseScores(*search.scores(also)) for search in searches)
     return reduce(_better, others, first)
 
 
@@ -86,6 +125,30 @@ def best_in_each_pool(
     return rows[np.concatenate(chosen)]
 
 
+def _contenders(
+    wording: WordingScores,
+    snapshot: ScopeSnapshot,
+    visible: NDArray[np.bool_],
+    depths: IntArray,
+) -> IntArray:
+    """Give visible rows among which are the best of each pool, by their shares.
+
+    A pool's rows at the wanted depth have at least the BM25 that its row at that depth has alone;
+    and a share that large needs a memory or neighbour with `1 / LARGEST_SHARE` of it.
+    """
+    holders = np.flatnonzero(wording.bm25 > 0)
+    bm25 = wording.bm25[holders]
+    codes = np.where(visible[holders], snapshot.pool_codes[holders], _NO_POOL)
+    found = []
+    for code, depth in enumerate(depths):
+        own = bm25[codes == code]
+        least = np.partition(own, -depth)[-depth] / LARGEST_SHARE if len(own) > depth else 0.0
+        givers = holders[bm25 >= least * _ROUNDING]
+        reached = wording.neighbours.reached(givers)
+        found.append(reached[(snapshot.pool_codes[reached] == code) & visible[reached]])
+    return np.sort(np.concatenate(found))
+
+
 def _places_by_pool(snapshot: ScopeSnapshot, rows: IntArray) -> Sequence[IntArray]:
     if len(rows) == len(snapshot):
         return snapshot.pool_rows
@@ -93,10 +156,9 @@ def _places_by_pool(snapshot: ScopeSnapshot, rows: IntArray) -> Sequence[IntArra
     return [np.flatnonzero(codes == code) for code in range(len(snapshot.pool_names))]
 
 
-def _lexical_scores(snapshot: ScopeSnapshot, text: str) -> LexicalScores:
+def _wording_scores(snapshot: ScopeSnapshot, text: str) -> WordingScores:
     bm25, bound = snapshot.lexical.scores(query_terms(text))
-    share = snapshot.neighbours.spread(bm25) / np.float32(bound) if bound else bm25
-    return LexicalScores(share, bm25, bound)
+    return WordingScores(bm25, bound, snapshot.neighbours)
 
 
 def _better(one: DenseScores, other: DenseScores) -> DenseScores:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,28 +27,34 @@ _UNSCORED = np.float32(-np.inf)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which rows a search wants scored.
+    """Which rows a search wants scored, whatever other rows are asked for later.
 
     Attributes:
         nearest: At least so many of the best visible rows, if there are so many.
-        also: Rows that are wanted whatever their score.
         visible: Which rows may be returned at all, shape (rows,).
     """
 
     nearest: int
-    also: IntArray
     visible: NDArray[np.bool_]
+
+
+class DenseSearch(Protocol):
+    """A search that has begun."""
+
+    def scores(self, also: IntArray) -> tuple[IntArray, ScoreArray]:
+        """Give what was wanted, and `also` these rows, which are distinct.
+
+        Returns:
+            Rows, ascending, and the exact score of each; there may be more than was wanted.
+        """
+        ...
 
 
 class DenseArm(Protocol):
     """Scores rows of one scope against a query vector."""
 
-    def scores(self, vector: ScoreArray, wanted: Wanted) -> tuple[IntArray, ScoreArray]:
-        """Score what is wanted against the query's vector of shape (dimension,).
-
-        Returns:
-            Rows, ascending, and the exact score of each; there may be more than was wanted.
-        """
+    def begin(self, vector: ScoreArray, wanted: Wanted) -> DenseSearch:
+        """Begin to look for what is wanted, by the query's vector of shape (dimension,)."""
         ...
 
     def first_vectors(self, rows: IntArray) -> FloatMatrix:
@@ -71,13 +77,13 @@ class ResidentVectors:
     owners: NDArray[np.int32]
     rows: int
 
-    def scores(self, vector: ScoreArray, wanted: Wanted) -> tuple[IntArray, ScoreArray]:
+    def begin(self, vector: ScoreArray, wanted: Wanted) -> DenseSearch:
         """Score every row, which costs less than choosing some."""
         del wanted
         products = _products(self.blocks, vector)
         if len(products) != self.rows:
             products = best_window(products, self.owners, self.rows)
-        return np.arange(self.rows, dtype=np.int64), products
+        return _EveryRow(products)
 
     def first_vectors(self, rows: IntArray) -> FloatMatrix:
         """Copy them out of the blocks."""
@@ -104,23 +110,15 @@ class IndexedVectors:
     search: Callable[[ScoreArray, int], KeyedScores]
     read: Callable[[IntArray], KeyedVectors]
 
-    def scores(self, vector: ScoreArray, wanted: Wanted) -> tuple[IntArray, ScoreArray]:
-        """Search the index while the vectors of the other rows are read; read a few visible."""
-        visible = int(np.count_nonzero(wanted.visible))
-        if visible <= FEW_VISIBLE:
-            rows = np.union1d(np.flatnonzero(wanted.visible), wanted.also)
-            return rows, self._exact(vector, rows)
-        also = wanted.also
-        with ThreadPoolExecutor(max_workers=1) as beside:
-            reading = beside.submit(self._exact, vector, also)
-            found, found_rows = self._nearest(vector, wanted, visible)
-            exact = reading.result()
-        known = found_rows >= 0
-        owners = np.concatenate([also, found_rows[known]])
-        distinct, places = np.unique(owners, return_inverse=True)
-        return distinct, best_by_owner(
-            np.concatenate([exact, found.scores[known]]), places, len(distinct)
-        )
+    def begin(self, vector: ScoreArray, wanted: Wanted) -> DenseSearch:
+        """Search the index in a thread of its own; a few visible rows are read instead."""
+        visible = np.flatnonzero(wanted.visible)
+        if len(visible) <= FEW_VISIBLE:
+            return _FewRows(visible, lambda rows: self._exact(vector, rows))
+        beside = ThreadPoolExecutor(max_workers=1)
+        found = beside.submit(self._nearest, vector, wanted, len(visible))
+        beside.shutdown(wait=False)
+        return _FoundRows(found, lambda rows: self._exact(vector, rows))
 
     def first_vectors(self, rows: IntArray) -> FloatMatrix:
         """Read them from the store."""
@@ -157,6 +155,42 @@ class IndexedVectors:
             return np.full(len(keys), -1, np.int64)
         places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[places] == keys, places, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class _EveryRow:
+    products: ScoreArray
+
+    def scores(self, also: IntArray) -> tuple[IntArray, ScoreArray]:
+        del also
+        return np.arange(len(self.products), dtype=np.int64), self.products
+
+
+@dataclass(frozen=True, slots=True)
+class _FewRows:
+    visible: IntArray
+    exact: Callable[[IntArray], ScoreArray]
+
+    def scores(self, also: IntArray) -> tuple[IntArray, ScoreArray]:
+        rows = np.union1d(self.visible, also)
+        return rows, self.exact(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundRows:
+    nearest: Future[tuple[KeyedScores, IntArray]]
+    exact: Callable[[IntArray], ScoreArray]
+
+    def scores(self, also: IntArray) -> tuple[IntArray, ScoreArray]:
+        """Read the vectors of the other rows while the index is searched."""
+        exact = self.exact(also)
+        found, found_rows = self.nearest.result()
+        known = found_rows >= 0
+        owners = np.concatenate([also, found_rows[known]])
+        distinct, places = np.unique(owners, return_inverse=True)
+        return distinct, best_by_owner(
+            np.concatenate([exact, found.scores[known]]), places, len(distinct)
+        )
 
 
 def _products(blocks: Sequence[NDArray[np.float32]], vector: ScoreArray) -> ScoreArray:

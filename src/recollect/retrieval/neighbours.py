@@ -18,7 +18,11 @@ SECOND_NEIGHBOUR_SHARE = 0.1
 NO_THREAD = 0
 """Thread of a memory that has neither a session nor a sequence: it has no neighbours."""
 
+LARGEST_SHARE = 1 + 2 * (FIRST_NEIGHBOUR_SHARE + SECOND_NEIGHBOUR_SHARE)
+"""A memory's score with its neighbours' is at most so many times the best score among them."""
+
 IntArray = NDArray[np.int64]
+ScoreArray = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +44,40 @@ class Neighbours:
         following[left[adjacent]] = right[adjacent]
         return cls(previous, following)
 
-    def spread(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Add to each row the shares of its neighbours' scores, two to each side."""
-        spread = scores.copy()
-        givers = np.flatnonzero(scores != 0)  # on numbers it takes five times as long
+    def shares(self, scores: ScoreArray, rows: IntArray) -> ScoreArray:
+        """Give these rows' scores with the shares of their neighbours', two to each side.
+
+        Args:
+            scores: Of every row, shape (rows of the scope,).
+            rows: Whose shares are wanted, shape (n,).
+        """
+        shares = scores[rows]
+        for step in (self.following, self.previous):
+            first = _moved(step, rows)
+            shares += np.float32(FIRST_NEIGHBOUR_SHARE) * _or_nothing(scores, first)
+            second = _moved(step, first)
+            shares += np.float32(SECOND_NEIGHBOUR_SHARE) * _or_nothing(scores, second)
+        return shares
+
+    def reached(self, rows: IntArray) -> IntArray:
+        """Give these rows and all to which they lend a share, ascending and distinct."""
+        marked = np.zeros(len(self.previous), bool)
+        marked[rows] = True
         for step in (self.previous, self.following):
-            reached, given = _step(step, givers, scores[givers])
-            spread[reached] += np.float32(FIRST_NEIGHBOUR_SHARE) * given
-            further, given = _step(step, reached, given)
-            spread[further] += np.float32(SECOND_NEIGHBOUR_SHARE) * given
-        return spread
+            lent = rows
+            for _ in range(2):
+                lent = _moved(step, lent)
+                lent = lent[lent >= 0]
+                marked[lent] = True
+        return np.flatnonzero(marked)
 
 
-def _step(
-    step: NDArray[np.int32], rows: NDArray[np.integer], given: NDArray[np.float32]
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Where one step leads from `rows`, each place once, with what is carried there."""
-    reached = step[rows]
-    exists = reached >= 0
-    return reached[exists], given[exists]
+def _moved(step: NDArray[np.int32], rows: IntArray) -> IntArray:
+    """Where one step leads from each row, -1 where it ends."""
+    if len(step) == 0:
+        return rows
+    return np.where(rows >= 0, step[rows], -1).astype(np.int64)
+
+
+def _or_nothing(scores: ScoreArray, rows: IntArray) -> ScoreArray:
+    return np.where(rows >= 0, scores[rows], np.float32(0)).astype(np.float32, copy=False)

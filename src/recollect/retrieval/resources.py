@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from recollect.models.chat import Chat
-from recollect.models.embedder import Embedder
+from recollect.models.embedder import EmbeddingModel
 from recollect.models.reranker import Reranker
 from recollect.types import MemoryRecord
 
@@ -58,7 +58,7 @@ class Resources:
         reranker, chat: As in `OptionalModels`.
     """
 
-    embedder: Embedder
+    embedder: EmbeddingModel
     records: RecordReader
     children: ChildReader
     reranker: Reranker | None = None

@@ -14,15 +14,15 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
+from recollect.prompting.unspaced import UNSPACED
+
 TERMS_VERSION = "1"
 """Changes whenever the same text would give other terms; stored with every table."""
 
 TermArray = NDArray[np.uint32]
 
-# Scripts written without spaces between words: kana, Han, Hangul, Thai, Lao, Khmer, Myanmar.
-_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff"  # noqa: E501
-_TOKEN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
-_UNSPACED_START = re.compile(rf"[{_UNSPACED}]")
+_TOKEN = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+")
+_UNSPACED_START = re.compile(rf"[{UNSPACED}]")
 
 # Too frequent in any passage to tell passages apart; never indexed.
 _PASSAGE_STOP_WORDS = frozenset(

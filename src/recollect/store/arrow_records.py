@@ -17,7 +17,7 @@ class ArrowRecords:
 
     Attributes:
         keys: Key of each row, ascending.
-        table: The columns of `MemoryRecord`, in the order of the keys.
+        table: The columns that hold whole memories, in the order of the keys.
     """
 
     keys: IntArray

@@ -59,7 +59,7 @@ class LanceStore:
         self._identity = identity
         self._seen_version = int(table.version)
         self._presence = LancePresence(self._rows)
-        self._takes = LanceTakes(self._take, dimension=identity.embedder.dimension)
+        self._takes = LanceTakes(self._take, identity)
         self._vector_index = VectorIndex(table)
         self._upkeep = Upkeep(uri, table, self._vector_index)
 
@@ -153,7 +153,7 @@ class LanceStore:
         missing = [key for key in keys if key not in found]
         for chunk in _chunks(missing):
             condition = f"{_FIRST_WINDOW} AND key IN ({_listed(chunk)})"
-            rows = self._rows(condition, lance_schema.KEYED_RECORD_COLUMNS)
+            rows = self._rows(condition, lance_schema.keyed_record_columns(self._identity))
             found |= lance_schema.to_records_by_key(rows)
         return found
 
@@ -189,7 +189,9 @@ class LanceStore:
     def scan_records(self, where: Filter, *, after_key: int = 0) -> ArrowRecords:
         """Read the current matching memories, whole."""
         condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
-        return ArrowRecords.of(self._rows(condition, lance_schema.KEYED_RECORD_COLUMNS))
+        return ArrowRecords.of(
+            self._rows(condition, lance_schema.keyed_record_columns(self._identity))
+        )
 
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
         """Read the vectors of some memories."""

@@ -13,11 +13,14 @@ import pyarrow as pa
 from recollect.errors import SchemaTooNew, StoreError
 from recollect.filters.metadata_encoding import decode_metadata, encode_metadata
 from recollect.models.embedder import EmbedderIdentity
+from recollect.store.record_text import decode_record, encode_record
 from recollect.store.store import SCHEMA_VERSION, StoredMemory, StoreIdentity
 from recollect.types import MemoryRecord
 
 RECORD_COLUMNS = tuple(entry.name for entry in fields(MemoryRecord))
-KEYED_RECORD_COLUMNS = ["key", *RECORD_COLUMNS]
+_WHOLE_RECORD = "record"
+_WHOLE_RECORDS_SINCE = 2
+"""Tables of an earlier schema version hold a memory in its columns alone."""
 _MOMENTS = ("at", "created_at", "expires_at")
 _PREFIX = "recollect."
 # A window after the first repeats only what conditions on scope and history read.
@@ -38,7 +41,15 @@ def table_schema(identity: StoreIdentity) -> pa.Schema:
         "terms": pa.list_(pa.uint32()),
         "vector": pa.list_(pa.float32(), identity.embedder.dimension),
     }
+    if identity.schema_version >= _WHOLE_RECORDS_SINCE:
+        derived[_WHOLE_RECORD] = pa.string()
     return pa.schema(list((kinds | derived).items()), metadata=_identity_metadata(identity))
+
+
+def keyed_record_columns(identity: StoreIdentity) -> list[str]:
+    """Name the columns from which `to_records_by_key` reads whole memories."""
+    whole = identity.schema_version >= _WHOLE_RECORDS_SINCE
+    return ["key", *((_WHOLE_RECORD,) if whole else RECORD_COLUMNS)]
 
 
 def _identity_metadata(identity: StoreIdentity) -> dict[str, str]:
@@ -98,7 +109,8 @@ def _rows(memory: StoredMemory) -> Iterator[dict[str, Any]]:
     values = {name: getattr(record, name) for name in RECORD_COLUMNS}
     values["metadata"] = encode_metadata(record.metadata)
     values |= {"key": memory.key, "passage": 0, "thread": memory.thread, "terms": memory.terms}
-    yield values | {"fingerprint": memory.fingerprint, "windows": len(memory.vectors)}
+    values |= {"fingerprint": memory.fingerprint, "windows": len(memory.vectors)}
+    yield values | {_WHOLE_RECORD: encode_record(record)}
     for window in range(1, len(memory.vectors)):
         shared = {name: values[name] for name in _WINDOW_COLUMNS}
         yield shared | {"key": memory.key, "passage": window}
@@ -106,6 +118,8 @@ def _rows(memory: StoredMemory) -> Iterator[dict[str, Any]]:
 
 def to_records(table: pa.Table) -> list[MemoryRecord]:
     """Read rows back as memories."""
+    if _WHOLE_RECORD in table.column_names:
+        return [decode_record(text) for text in table[_WHOLE_RECORD].to_pylist()]
     columns = {name: table[name].to_pylist() for name in RECORD_COLUMNS if name != "metadata"}
     for name in _MOMENTS:
         # Arrow gives zoneinfo's UTC, which is the same moment but another object.

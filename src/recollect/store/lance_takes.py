@@ -10,7 +10,7 @@ import pyarrow as pa
 from recollect.store import lance_schema
 from recollect.store.lance_rows import UNKNOWN, RowIds
 from recollect.store.lance_vectors import keyed_vectors, no_vectors
-from recollect.store.store import IntArray, KeyedVectors
+from recollect.store.store import IntArray, KeyedVectors, StoreIdentity
 from recollect.types import MemoryRecord
 
 Take = Callable[[list[int], list[str]], pa.Table]
@@ -23,9 +23,10 @@ _MOST_TAKEN = 2000
 class LanceTakes:
     """Takes memories whose row ids a scan has shown; the others are left to a scan."""
 
-    def __init__(self, take: Take, *, dimension: int) -> None:
+    def __init__(self, take: Take, identity: StoreIdentity) -> None:
         self._take = take
-        self._dimension = dimension
+        self._dimension = identity.embedder.dimension
+        self._record_columns = lance_schema.keyed_record_columns(identity)
         self._first_windows = RowIds()
         self._only_windows = RowIds()
 
@@ -43,7 +44,7 @@ class LanceTakes:
         known = rows[rows != UNKNOWN]
         if len(keys) > _MOST_TAKEN or len(known) == 0:
             return {}
-        table = self._take(known.tolist(), lance_schema.KEYED_RECORD_COLUMNS)
+        table = self._take(known.tolist(), self._record_columns)
         wanted = set(keys.tolist())
         found = lance_schema.to_records_by_key(table)
         return {key: record for key, record in found.items() if key in wanted}

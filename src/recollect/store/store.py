@@ -13,7 +13,7 @@ from recollect.filters.tree import Field, Filter, IsNull
 from recollect.models.embedder import EmbedderIdentity, FloatMatrix
 from recollect.types import MemoryRecord
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 KEYS_A_COMMIT = 2**20
 """Most rows in one commit; keys are numbered from the commit's version times this."""
 RESIDENT_ROWS = 120_000

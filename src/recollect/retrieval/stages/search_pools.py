@@ -12,13 +12,12 @@ import numpy as np
 
 from recollect.queries.depth import depth_factor
 from recollect.retrieval.arms import (
-    DenseScores,
     LexicalScores,
     best_in_each_pool,
     dense_scores,
     lexical_scores,
 )
-from recollect.retrieval.dense import IndexedVectors, Wanted
+from recollect.retrieval.dense import DenseSearch, IndexedVectors, Wanted
 from recollect.retrieval.state import NO_ROWS, Candidates, IntArray, ScoreArray, SearchState
 
 Arms = Literal["both", "dense", "lexical"]
@@ -67,15 +66,16 @@ class SearchPools:
     def run(self, state: SearchState) -> SearchState:
         """Search and give the union of what the arms found."""
         depths = self._depths(state)
+        searches = self._begun(state, depths)
         lexical = self._lexical(state)
         by_words = NO_ROWS
         if lexical is not None:
-            holders = np.flatnonzero(lexical.share > 0)
-            by_words = _visible_best(
-                state, holders, lexical.share[holders], _word_depths(state, depths)
+            word_depths = _word_depths(state, depths)
+            by_words = lexical.best_in_each_pool(
+                state.snapshot, state.request.visible, depths=word_depths
             )
         rows = np.union1d(by_words, state.request.pinned)
-        dense = self._dense(state, rows, depths)
+        dense = dense_scores(searches, rows) if searches else None
         by_meaning = NO_ROWS
         if dense is not None:
             by_meaning = _visible_best(state, dense.rows, dense.cosine, depths)
@@ -84,7 +84,7 @@ class SearchPools:
         if len(rows) < min(state.request.k, int(np.count_nonzero(visible))):
             # Words or an index may find too few; then the newest fill up.
             rows = np.union1d(rows, np.flatnonzero(visible)[-int(depths.max()) :])
-            dense = self._dense(state, rows, depths)
+            dense = dense_scores(searches, rows) if searches else None
         scores = {
             name: values for arm in (dense, lexical) if arm for name, values in arm.of(rows).items()
         }
@@ -106,12 +106,11 @@ class SearchPools:
             return None
         return lexical_scores(state.snapshot, (state.text, *state.variants.texts))
 
-    def _dense(self, state: SearchState, also: IntArray, depths: IntArray) -> DenseScores | None:
+    def _begun(self, state: SearchState, depths: IntArray) -> list[DenseSearch]:
         if self.arms == "lexical":
-            return None
-        nearest = int(depths.max())
-        wanted = Wanted(nearest=nearest, also=also, visible=state.request.visible)
-        return dense_scores(state.snapshot.dense, _query_vectors(state), wanted)
+            return []
+        wanted = Wanted(nearest=int(depths.max()), visible=state.request.visible)
+        return [state.snapshot.dense.begin(vector, wanted) for vector in _query_vectors(state)]
 
 
 def _word_depths(state: SearchState, depths: IntArray) -> IntArray:

@@ -1,0 +1,37 @@
+"""A memory kept as one text comes back equal; older tables, which lack the text, stay readable."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import lancedb
+from hypothesis import given
+from tests.store.strategies import records
+
+from recollect.store.lance import LanceStore
+from recollect.store.record_text import decode_record, encode_record
+from recollect.store.store import StoreIdentity
+from recollect.testing import CONTRACT_IDENTITY
+from recollect.testing.contract_rows import contract_record, contract_row
+
+
+@given(record=records())
+def test_every_memory_comes_back_equal(record):
+    assert decode_record(encode_record(record)) == record
+
+
+def test_a_moment_keeps_its_microseconds_before_and_after_1970():
+    early = datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=UTC)
+    late = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
+    record = replace(contract_record(1), at=early, expires_at=late)
+    assert decode_record(encode_record(record)) == record
+
+
+def test_a_store_of_the_first_schema_is_read_and_written(store_path):
+    first = StoreIdentity(1, CONTRACT_IDENTITY.terms_version, CONTRACT_IDENTITY.embedder)
+    store = LanceStore.open(str(store_path), first)
+    store.append([contract_row(1, contract_record(1))])
+    reopened = LanceStore.open(str(store_path), CONTRACT_IDENTITY)
+    reopened.append([contract_row(2, contract_record(2))])
+    assert reopened.identity.schema_version == 1
+    assert "record" not in lancedb.connect(store_path).open_table("memories").schema.names
+    assert reopened.fetch([1, 2]) == {1: contract_record(1), 2: contract_record(2)}

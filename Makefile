@@ -10,7 +10,7 @@ TORCH_INDEX ?=
 export PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-EXTRAS := dev,docs,eval,export
+EXTRAS := dev,docs,eval,export,languages
 BIN := .venv/bin
 # Holds the directory that .venv was made for; scripts/make_environment.sh reads it too.
 INSTALLED := .venv/installed

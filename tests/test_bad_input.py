@@ -60,12 +60,12 @@ def test_what_cannot_be_stored_leaves_what_is_stored_intact(open_memory, given, 
     ],
 )
 class TestFilters:
-    @pytest.mark.parametrize("condition", ["", "text", "text = 'a", "nosuch = 1", "text = 'a\x00'"])
-    def test_a_malformed_filter_is_refused_by_every_verb(self, open_memory, call, condition):
+    def test_a_malformed_filter_is_refused_by_every_verb(self, open_memory, call):
         memory = open_memory(project="apollo")
         memory.add("a")
-        with pytest.raises(FilterError, match=r"^filter="):
-            call(memory, condition)
+        for condition in ("", "text", "text = 'a", "nosuch = 1", "text = 'a\x00'"):
+            with pytest.raises(FilterError, match=r"^filter="):
+                call(memory, condition)
         assert memory.count() == 1
 
     @pytest.mark.parametrize("condition", ["project = 'gemini'", "project IN ('gemini')"])

@@ -36,15 +36,14 @@ def check(path, seconds, readers, start_child):
     assert all(report["rounds"] > 0 for report in read)
 
 
-def test_two_writers_and_two_readers_for_two_seconds(start_child, store_path):
-    check(store_path, 2, 2, start_child)
+def test_two_writers_and_two_readers_for_a_second(start_child, store_path):
+    check(store_path, 1, 2, start_child)
 
 
-@pytest.mark.parametrize("verb", ["purge", "repair"])
-def test_readers_see_no_error_while_another_process_does_it(start_child, store_path, verb):
+def test_readers_see_no_error_while_another_process_purges_and_repairs(start_child, store_path):
     with Memory(store_path, embedder=HashEmbedder()) as memory:
         memory.add_many({"text": f"row {number}", "id": f"{number}"} for number in range(1_000))
-        child = start_child("purger.py", store_path, verb)
+        child = start_child("purger.py", store_path)
         child.go()
         while child.process.poll() is None:
             assert len(memory.search("row", k=50)) == 50

@@ -20,8 +20,6 @@ NOT_INSTALLED = {
     "sentence_transformers": "sentence-transformers",
     "transformers": "transformers",
 }
-# Distribution: why it is declared although no module of ours imports it.
-NEVER_IMPORTED = {"torch": "what sentence-transformers runs on, named to bound its version"}
 
 
 def normalised(requirement: str) -> str:
@@ -63,4 +61,4 @@ def test_every_imported_package_is_declared():
 
 def test_every_declared_package_is_imported():
     declared_all = declared(PROJECT["dependencies"]) | extras_for_users()
-    assert declared_all - distributions_of(imported()) == set(NEVER_IMPORTED)
+    assert declared_all - distributions_of(imported()) == set()

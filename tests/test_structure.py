@@ -23,7 +23,7 @@ MANY_ARGUMENTS: dict[str, tuple[int, str]] = {
     "async_memory.py::AsyncMemory.__init__": (9, "those of Memory"),
     "memory.py::Memory.__init__": (9, "a store, the five fields of a scope, three models"),
     "memory.py::Memory.add": (14, "the fields of a memory, each by name"),
-    "memory.py::Memory.search": (8, "a search's settings, each by name"),
+    "memory.py::Memory.search": (10, "a search's settings, each by name"),
     "memory.py::Memory.update": (7, "the fields of a memory that can change, each by name"),
 }
 # Function: (how deep it goes, why).
@@ -52,6 +52,12 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def functions_of(path: Path) -> tuple[tuple[str, Function], ...]:
+    file = path.relative_to(SOURCE if SOURCE in path.parents else ROOT).as_posix()
+    return tuple(functions_inside(tree_of(path), f"{file}::"))
+
+
 def place(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
@@ -59,8 +65,7 @@ def place(path: Path) -> str:
 def functions(paths: list[Path]) -> Iterator[tuple[str, Function]]:
     """Every function with its name, as in `store/lance.py::LanceStore.add`."""
     for path in paths:
-        file = path.relative_to(SOURCE if SOURCE in path.parents else ROOT).as_posix()
-        yield from functions_inside(tree_of(path), f"{file}::")
+        yield from functions_of(path)
 
 
 def functions_inside(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from recollect.memory import Memory
 from recollect.models.chat import Chat
-from recollect.models.embedder import Embedder
+from recollect.models.embedder import EmbeddingModel
 from recollect.models.reranker import Reranker
 
 Arguments = ParamSpec("Arguments")
@@ -47,7 +47,7 @@ class AsyncMemory:
         agent: str | None = None,
         user: str | None = None,
         session: str | None = None,
-        embedder: Embedder | str | None = None,
+        embedder: EmbeddingModel | str | None = None,
         reranker: Reranker | str | None = None,
         chat: Chat | str | None = None,
     ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from recollect.errors import EmbedderMismatch, InvalidInput, StoreError
 from recollect.filters.storable_text import is_storable
-from recollect.models.embedder import Embedder
+from recollect.models.embedder import EmbeddingModel
 from recollect.retrieval.pinned import PinnedRules
 from recollect.retrieval.snapshots import Snapshots
 from recollect.retrieval.terms import TERMS_VERSION
@@ -32,7 +32,7 @@ class Engine:
     store: Store
     writer: Writer
     snapshots: Snapshots
-    embedder: Embedder
+    embedder: EmbeddingModel
     pinned: PinnedRules
 
 
@@ -46,7 +46,7 @@ _open: dict[str, _Shared] = {}
 _guard = threading.Lock()
 
 
-def acquire(path: str | Path, embedder: Embedder) -> Engine:
+def acquire(path: str | Path, embedder: EmbeddingModel) -> Engine:
     """Open the store at `path`, or join the handles that have it open already.
 
     Raises:
@@ -77,7 +77,7 @@ def release(engine: Engine) -> None:
     engine.store.close()
 
 
-def _opened(uri: str, embedder: Embedder) -> Engine:
+def _opened(uri: str, embedder: EmbeddingModel) -> Engine:
     identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, embedder.identity)
     store = LanceStore.open(uri, identity)
     _check_identity(uri, store, embedder)
@@ -91,7 +91,7 @@ def _opened(uri: str, embedder: Embedder) -> Engine:
     )
 
 
-def _check_identity(uri: str, store: Store, embedder: Embedder) -> None:
+def _check_identity(uri: str, store: Store, embedder: EmbeddingModel) -> None:
     if store.identity.terms_version != TERMS_VERSION:
         raise StoreError(
             f"{uri}: its terms were made by version {store.identity.terms_version} of the "

@@ -234,6 +234,4 @@ def _batches(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
 
 
 def _windows(engine: Engine, entry: Draft) -> list[str]:
-    record = entry.record
-    prefix = f"{record.producer}: " if record.producer else ""
-    return engine.embedder.windows(record.text, prefix=prefix)
+    return engine.embedder.windows(entry.record.text, prefix=entry.record.index_prefix)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -15,7 +15,7 @@ from recollect.conversation import message_drafts
 from recollect.errors import InvalidInput, StoreClosed
 from recollect.filters.tree import Filter
 from recollect.models.chat import Chat
-from recollect.models.embedder import Embedder
+from recollect.models.embedder import EmbeddingModel
 from recollect.models.loading import load_embedder
 from recollect.models.reranker import Reranker
 from recollect.moments import now_utc, to_utc
@@ -23,6 +23,7 @@ from recollect.records import draft
 from recollect.results import SearchResult
 from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.resources import OptionalModels
+from recollect.retrieval.state import TimeUse
 from recollect.scope import Scope
 from recollect.store.store import Order, StoreHealth
 from recollect.types import MemoryRecord, MemoryType, Scalar, WriteReport
@@ -41,7 +42,7 @@ class Memory:
         path: A directory, or any Lance URI (`s3://`, `gs://`, `az://`).
         org, project, agent, user, session: The scope: a bound field is filled into what is
             written and required of what is read; an unbound one is no restriction.
-        embedder: An `Embedder`, or what `load_embedder` takes; None for the bundled model.
+        embedder: An `EmbeddingModel`, or what `load_embedder` takes; None for the bundled model.
         reranker: A `Reranker`, or the URL of a service that `load_reranker` takes, which is used by
             the presets that rerank; None for none.
         chat: A `Chat`, or the URL of a service that `load_chat` takes, which is used by the presets
@@ -62,7 +63,7 @@ class Memory:
         agent: str | None = None,
         user: str | None = None,
         session: str | None = None,
-        embedder: Embedder | str | None = None,
+        embedder: EmbeddingModel | str | None = None,
         reranker: Reranker | str | None = None,
         chat: Chat | str | None = None,
     ) -> None:
@@ -151,6 +152,8 @@ class Memory:
         min_score: float | None = None,
         preset: str | Pipeline | None = None,
         context: Sequence[str] = (),
+        time: TimeUse = "boost",
+        timezone: str | tzinfo = "UTC",
     ) -> SearchResult:
         """Find the memories that answer a query; the empty query lists the newest.
 
@@ -166,6 +169,11 @@ class Memory:
             preset: Name of a pipeline, or one of your own; None for the default.
             context: Texts that the reader has before it already, such as the last messages; a
                 preset with context dedup leaves out what they hold.
+            time: What a time in the query's words does ("last Tuesday", "in our third session"):
+                `boost` lifts what lies in it, and lists it in order if nothing else is asked
+                for; `filter` returns nothing else; `ignore` reads no time.
+            timezone: Where the days of the query begin and end: a name of the IANA database,
+                or a `tzinfo`.
 
         Raises:
             InvalidInput: An argument cannot be used.
@@ -179,6 +187,8 @@ class Memory:
             min_score=min_score,
             preset=preset,
             context=context,
+            time=time,
+            timezone=timezone,
         )
         return searching.search(self._engine, self.scope, asked, models=self._models)
 
@@ -295,7 +305,7 @@ class Memory:
         return self._shared
 
 
-def _loaded(embedder: str | None) -> Embedder:
+def _loaded(embedder: str | None) -> EmbeddingModel:
     settings = read_settings()
     return load_embedder(embedder, model=settings.embedder_model, api_key=settings.embedder_api_key)
 

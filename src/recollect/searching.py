@@ -6,7 +6,8 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +30,10 @@ from recollect.retrieval.resources import (
     Resources,
 )
 from recollect.retrieval.snapshot import ScopeSnapshot
-from recollect.retrieval.state import Candidates, SearchRequest, SearchState
+from recollect.retrieval.state import Candidates, SearchRequest, SearchState, TimeUse
 from recollect.scope import Scope
 from recollect.store.store import CURRENT
+from recollect.temporal.zones import zone_of
 from recollect.trace import StageTrace, Trace
 from recollect.types import Hit, MemoryRecord
 
@@ -52,6 +54,8 @@ class Question:
     min_score: float | None
     preset: str | Pipeline | None
     context: Sequence[str] = ()
+    time: TimeUse = "boost"
+    timezone: str | tzinfo = "UTC"
 
     def __post_init__(self) -> None:
         if not isinstance(self.query, str):
@@ -66,6 +70,10 @@ class Question:
             raise InvalidInput("pools", self.pools, "is no list of pools", "Give ['agent_memory']")
         if not _is_list_of_texts(self.context):
             raise InvalidInput("context", self.context, "is no list of texts", "Give ['a message']")
+        if self.time not in get_args(TimeUse):
+            uses = " or ".join(repr(use) for use in get_args(TimeUse))
+            raise InvalidInput("time", self.time, "is no use of time", f"Give {uses}")
+        zone_of(self.timezone)
 
 
 def search(
@@ -77,6 +85,10 @@ def search(
 ) -> SearchResult:
     """Answer a question from the scope's memories."""
     pipeline = preset(question.preset)
+    if question.time == "filter" and not any("timed" in stage.gives for stage in pipeline.stages):
+        raise InvalidInput(
+            "time", "filter", f"the preset {pipeline.name!r} reads no time", "Take another preset"
+        )
     started = time.perf_counter()
     snapshot = engine.snapshots.of(scope.predicate())
     visible = _visible(engine, scope, snapshot, question)
@@ -88,12 +100,14 @@ def search(
         visible=visible,
         context=tuple(question.context),
         pinned=engine.pinned.rows(snapshot, visible),
+        time=question.time,
+        timezone=question.timezone,
     )
     resources = _resources(
         engine, scope, question, models, RememberedRecords(snapshot.records.fetch)
     )
     state = SearchState(request, snapshot, resources, question.query)
-    opened = _opening(len(snapshot), int(visible.sum()), started)
+    opened = _opening(len(snapshot), int(np.count_nonzero(visible)), started)
     if question.query.strip():
         state, trace = pipeline.run(state)
         trace = Trace(trace.preset, (opened, *trace.stages))

@@ -63,9 +63,14 @@ class MemoryRecord:
     metadata: Mapping[str, Scalar] = field(default_factory=dict)
 
     @property
+    def index_prefix(self) -> str:
+        """What stands before the text where it is searched: `heading: producer: `."""
+        return "".join(f"{name}: " for name in (self.heading, self.producer) if name)
+
+    @property
     def indexed_text(self) -> str:
-        """What is embedded, indexed and reranked: `producer: text`."""
-        return f"{self.producer}: {self.text}" if self.producer else self.text
+        """What is embedded, indexed and reranked: `heading: producer: text`."""
+        return self.index_prefix + self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Forgets and purges, or repairs, one time after another, and reports when it is done."""
+"""Purges and repairs in turn, one time after another, and reports when it is done."""
 
 import sys
 
@@ -9,11 +9,11 @@ from recollect.testing import HashEmbedder
 
 
 def main():
-    path, verb = sys.argv[1:]
+    path = sys.argv[1]
     with Memory(path, embedder=HashEmbedder()) as memory:
         wait_for_go()
         for number in range(8):
-            if verb == "purge":
+            if number % 2:
                 memory.forget(f"{number}", purge=True)
             else:
                 memory.forget(f"{number}")

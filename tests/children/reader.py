@@ -14,9 +14,9 @@ BATCH = 16
 def main():
     path, seconds = sys.argv[1], float(sys.argv[2])
     wait_for_go()
-    ends = time.monotonic() + seconds
     rounds = seen = 0
     with Memory(path, embedder=HashEmbedder()) as memory:
+        ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             total = memory.count()
             assert total >= seen, "something was lost"

@@ -117,6 +117,13 @@ def test_the_options_of_documents_reach_the_import(recollect, tmp_path):
     assert found["text"] == "Das Café öffnet um acht."
 
 
+def test_what_is_excluded_is_not_imported(recollect, tmp_path):
+    house = folder(tmp_path)
+    (house / "old.md").write_text("The old boiler leaked.\n")
+    recollect.run("import", str(house), "--exclude", "sub", "--exclude", "old.*")
+    assert [found["path"] for found in recollect.json("list")["memories"]] == ["guide.md"]
+
+
 def test_a_document_that_cannot_be_read_is_listed_and_the_exit_code_is_1(recollect, tmp_path):
     house = folder(tmp_path)
     (house / "broken.pdf").write_bytes(b"nonsense")

@@ -46,3 +46,13 @@ def test_what_is_unusual_is_mentioned():
     assert drawn(record).split("\n")[1].strip() == (
         "2026-03-01 10:05Z · semantic · shared_rules · importance 0.9 · session s1 · id a"
     )
+
+
+def test_a_passage_of_a_document_is_shown_with_its_place_and_without_its_session():
+    record = MemoryRecord(
+        id="a", text="It is new.", at=AT, created_at=AT, path="sub/guide.md", lines="3-5",
+        heading="House > Roof", session="handbook/sub/guide.md",
+    )  # fmt: skip
+    assert drawn(record).split("\n")[1].strip() == (
+        "2026-03-01 10:05Z · sub/guide.md (3-5) · House > Roof · id a"
+    )

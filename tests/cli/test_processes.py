@@ -88,46 +88,53 @@ def test_an_interrupted_import_keeps_what_was_acknowledged(recollect, tmp_path):
     assert 0 < recollect.json("list", "--limit", "1")["total"] < 60_000
 
 
-@posix_only
-@pytest.mark.parametrize(("answer", "left"), [("y\n", 0), ("\n", 3)])
-def test_on_a_terminal_forgetting_several_asks_first(kitchen, answer, left):
+def on_a_terminal(recollect, program, *, typed=b""):
+    """Run a program whose input and output are a terminal; give what it shows there."""
     import pty
 
     master, terminal = pty.openpty()
-    asking = subprocess.Popen(
-        [*RECOLLECT, "forget", "--filter", "TRUE"],
-        env=kitchen.process_environment(),
-        stdin=terminal,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    os.write(master, answer.encode())
-    _, said = asking.communicate(timeout=60)
-    os.close(master)
-    os.close(terminal)
-    assert asking.returncode == 0
-    assert b"Forget 3 memories? [y/N]" in said
-    assert kitchen.json("list")["total"] == left
-
-
-@posix_only
-def test_colours_are_used_on_a_terminal_unless_unwanted(kitchen):
-    assert not COLOUR.search(on_terminal(kitchen, NO_COLOR="1"))
-    assert COLOUR.search(on_terminal(kitchen, NO_COLOR=""))
-
-
-def on_terminal(recollect, **environment):
-    import pty
-
-    master, terminal = pty.openpty()
+    os.write(master, typed)
     subprocess.run(
-        [*RECOLLECT, "search", "oven"],
-        env=recollect.process_environment() | {"TERM": "xterm-256color"} | environment,
+        [sys.executable, "-c", program],
+        env=recollect.process_environment() | {"TERM": "xterm-256color"},
+        stdin=terminal,
         stdout=terminal,
-        stderr=subprocess.DEVNULL,
+        stderr=terminal,
         check=True,
     )
     os.close(terminal)
     shown = os.read(master, 100_000)
     os.close(master)
     return shown
+
+
+@posix_only
+def test_on_a_terminal_forgetting_several_asks_first(kitchen):
+    program = """
+from recollect.cli.app import app
+for _ in range(2):
+    try: app(["forget", "--filter", "TRUE"])
+    except SystemExit as end: print("exit code", end.code)
+"""
+    said = on_a_terminal(kitchen, program, typed=b"\ny\n")
+    assert said.count(b"Forget 3 memories? [y/N]") == 2
+    refused, _, agreed = said.partition(b"exit code 0")
+    assert b"Nothing was forgotten." in refused
+    assert b"3 memories forgotten." in agreed
+    assert agreed.endswith(b"exit code 0\r\n")
+    assert kitchen.json("list")["total"] == 0
+
+
+@posix_only
+def test_colours_are_used_on_a_terminal_unless_unwanted(kitchen):
+    program = """
+import os
+from recollect.cli.app import app
+for os.environ["NO_COLOR"] in ("1", ""):
+    try: app(["search", "oven"])
+    except SystemExit as end: print("exit code", end.code)
+"""
+    plain, _, coloured = on_a_terminal(kitchen, program).partition(b"exit code 0")
+    assert b"oven" in plain
+    assert not COLOUR.search(plain)
+    assert COLOUR.search(coloured)

@@ -30,7 +30,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer)
 
-    def log_message(self, format, *arguments):  # noqa: A002
+    def log_message(self, format, *arguments):  # noqa: A002  as inherited
         """Keep the test's output clean."""
 
 

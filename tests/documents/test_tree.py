@@ -3,7 +3,9 @@ import os
 import pytest
 
 from recollect.documents.blocks import LeftOut
+from recollect.documents.exclusion import Exclusion
 from recollect.documents.tree import DocumentFile, document_at, documents_below
+from recollect.errors import InvalidInput
 
 
 def names(root):
@@ -32,6 +34,33 @@ def test_what_is_hidden_or_left_by_tools_is_passed_over(file, tmp_path, name):
     path = file(f"notes/{name}", "x")
     assert names(tmp_path / "notes") == []
     assert document_at(tmp_path / "notes", path) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "left"),
+    [
+        ("drafts", ["a.md", "sub/b.draft.md"]),
+        ("drafts/", ["a.md", "sub/b.draft.md"]),
+        ("*.draft.md", ["a.md", "sub/drafts/c.md"]),
+        ("sub", ["a.md"]),
+        ("sub/*", ["a.md"]),
+        ("/sub/drafts", ["a.md", "sub/b.draft.md"]),
+        ("./a.*", ["sub/b.draft.md", "sub/drafts/c.md"]),
+        ("other/drafts", ["a.md", "sub/b.draft.md", "sub/drafts/c.md"]),
+    ],
+)
+def test_what_is_excluded_is_passed_over_in_a_folder_and_alone(file, tmp_path, pattern, left):
+    root, exclude = tmp_path / "notes", Exclusion((pattern,))
+    paths = [file(f"notes/{name}", "x") for name in ("a.md", "sub/b.draft.md", "sub/drafts/c.md")]
+    assert [found.name for found in documents_below(root, exclude=exclude)] == left
+    alone = [document_at(root, path, exclude=exclude) for path in paths]
+    assert [found.name for found in alone if found is not None] == left
+
+
+@pytest.mark.parametrize("pattern", ["", " ", "/", "//"])
+def test_an_exclusion_of_nothing_is_refused(pattern):
+    with pytest.raises(InvalidInput, match=r"^exclude=.*names nothing"):
+        Exclusion((pattern,))
 
 
 def test_links_are_not_followed_and_are_counted(file, tmp_path):

@@ -48,6 +48,7 @@ def test_scifact_is_complete_and_verified(shared_data):
     assert (dataset.name, dataset.verified, len(dataset.queries)) == ("scifact", True, 300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "mean_average_precision", "recall"),
     [("locomo_dev", 0.383, 0.643), ("realtalk", 0.341, 0.546)],

@@ -67,7 +67,7 @@ def assert_agreement(table, memories, trees):
 
 
 many_records = st.lists(records(), min_size=8, max_size=40)
-many_filters = st.lists(filters, min_size=8, max_size=25)
+many_filters = st.lists(filters, min_size=6, max_size=12)
 
 
 @thorough

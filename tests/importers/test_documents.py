@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 import pytest
 
 from documents.making import PdfMaker
+from recollect.documents.decoding import LARGEST_TEXT
+from recollect.documents.exclusion import Exclusion
 from recollect.documents.parents import parent_text
 from recollect.errors import InvalidInput, ScopeError
 from recollect.importers import (
@@ -44,11 +46,31 @@ def test_a_passage_knows_where_it_came_from(memory, house):
     assert cellar.session == (house / "guide.md").as_posix()
 
 
+def test_a_section_is_found_by_the_words_of_the_headings_above_it(memory, file):
+    roof = "It was laid in copper. " * 30 + "\n\n" + "Rain runs to the east. " * 30
+    file("books/a.md", f"# Lighthouse\n\n## Cupola\n\n{roof}\n")
+    file("books/b.md", "# Barn\n\n## Door\n\nIt is made of oak.\n")
+    import_documents(memory, file("books/c.md", "# Mill\n\nIt stands by the river.\n").parent)
+    found = memory.search("what is the lighthouse?", k=2)
+    assert [hit.memory.heading for hit in found] == ["Lighthouse > Cupola"] * 2
+    assert not any("lighthouse" in hit.text.lower() for hit in found)
+
+
 def test_a_page_of_a_pdf_is_named(memory, tmp_path):
     PdfMaker(tmp_path / "a.pdf").page(("Lease", 20), "The rent is 850 euros a month.").save()
     import_documents(memory, tmp_path / "a.pdf")
     (record,) = memory.list()
     assert (record.path, record.lines, record.heading) == ("a.pdf", "p. 1", "Lease")
+
+
+def test_a_file_that_is_too_large_is_told_and_the_others_are_imported(memory, house):
+    with (house / "dump.txt").open("wb") as stream:
+        stream.truncate(LARGEST_TEXT + 2**20)
+    report = import_documents(memory, house)
+    assert (report.added, report.failed) == (3, 1)
+    (told,) = report.examples
+    assert told.place == "dump.txt"
+    assert told.message == "65 MB is more than the 64 MB that are read. Split it."
 
 
 def test_the_moment_is_the_last_change_of_the_file(memory, file):
@@ -262,6 +284,7 @@ def test_import_path_takes_documents_too(memory, house):
 
 def test_a_watch_imports_at_once_and_follows_changes(memory, house):
     first_import, deadline = threading.Event(), time.monotonic() + 30
+    options = DocumentOptions(gone="forget", exclude=Exclusion(("*.draft.md",)))
     expected = {"## Cellar\n\nThe boiler was replaced in May.", "## Roof\n\nIt is new."}
 
     def tell(now):
@@ -273,12 +296,13 @@ def test_a_watch_imports_at_once_and_follows_changes(memory, house):
 
     def change():
         first_import.wait(20)
+        (house / "plan.draft.md").write_text("Excluded.\n")
         (house / "guide.md").write_text(GUIDE.replace("repaired", "replaced"))
         (house / "sub" / "note.txt").unlink()
 
     changing = threading.Thread(target=change)
     changing.start()
-    report = watch_documents(memory, house, options=PRUNE, on_progress=tell, stopped=is_over)
+    report = watch_documents(memory, house, options=options, on_progress=tell, stopped=is_over)
     changing.join()
     assert set(texts(memory)) == expected
     assert (report.added, report.forgotten) == (4, 2)

@@ -1,8 +1,10 @@
 """The language that rules are written in."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from recollect.prompting.steering_rules import compile_rules
+from recollect.prompting.steering_rules import compile_rules, rule_book
 
 WORDS = """
 [words]
@@ -63,8 +65,27 @@ def test_what_unless_finds_is_not_counted():
 
 @pytest.mark.parametrize(
     ("pattern", "problem"),
-    [("{nothing}", "no list 'nothing'"), ("a ~9 b", "~9"), ("don't", "no single word")],
+    [
+        ("{nothing}", "no list 'nothing'"),
+        ("a ~9 b", "~9"),
+        ("don't", "no single word"),
+        ("^ a?", "at least one item"),
+    ],
 )
 def test_a_pattern_that_cannot_work_is_refused(pattern, problem):
     with pytest.raises(ValueError, match=problem):
         compile_rules(WORDS + f'[[rule]]\nname = "it"\npatterns = ["{pattern}"]')
+
+
+known_words = st.sampled_from(
+    "you are now ignore forget all your previous the instructions rules print show system prompt "
+    "without telling the user do not act as dan . , : \n tea".split(" ")
+)
+
+
+@given(st.lists(known_words, max_size=12).map(" ".join))
+def test_a_pattern_that_is_not_looked_at_would_not_have_matched(text):
+    book = rule_book()
+    codes = book.vocabulary.encode(text)
+    matching = [rule.name for rule in book.rules if rule.matches(codes, rule.patterns)]
+    assert book.first_match(text) == next(iter(matching), None)

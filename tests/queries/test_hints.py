@@ -21,15 +21,15 @@ def boosts(hints, types, importances, **options):
 
 def test_the_most_important_lifts_the_important_and_lowers_the_rest():
     found = boosts(QueryHints(importance=1.0), ["unknown"] * 3, [0.0, 0.5, 1.0])
-    assert found == pytest.approx([0.9, 1.0, 1.1])
+    assert found == pytest.approx([0.3, 1.0, 1.7])
 
 
 @pytest.mark.parametrize(
     ("query", "factors"),
     [
-        ("What happened at the fair?", [1.08, 1, 1, 1]),
-        ("What is my seat preference?", [1, 1.1, 1, 1]),
-        ("How do I prune the vine?", [1, 1, 1.09, 1]),
+        ("What happened at the fair?", [1.24, 1, 1, 1]),
+        ("What is my seat preference?", [1, 1.3, 1, 1]),
+        ("How do I prune the vine?", [1, 1, 1.27, 1]),
         ("Where is the ladder?", [1, 1, 1, 1]),
     ],
 )
@@ -38,9 +38,9 @@ def test_the_words_of_a_query_lift_one_type(query, factors):
     assert found.tolist() == pytest.approx(factors)
 
 
-def test_importance_and_type_together_stay_within_the_bound():
+def test_importance_and_type_together_stay_within_both_bounds():
     hints = QueryHints(importance=1.0, semantic=1.0)
-    assert boosts(hints, ["semantic"], [1.0]) == pytest.approx([1.1])
+    assert boosts(hints, ["semantic"], [1.0]) == pytest.approx([2.0])
 
 
 @pytest.mark.parametrize("query_class", [None, QueryClass("lookup", 1.0)])
@@ -58,10 +58,11 @@ def test_types_and_importances_must_be_as_many():
         boosts(QueryHints(), TYPES, [0.5])
 
 
+@pytest.mark.parametrize("name", ["type_bound", "importance_bound"])
 @pytest.mark.parametrize("bound", [-0.1, 1.0, float("nan")])
-def test_a_bound_that_could_turn_a_ranking_over_is_refused(bound):
-    with pytest.raises(InvalidInput, match=r"bound=.*must stay positive"):
-        boosts(QueryHints(), ["unknown"], [0.5], bound=bound)
+def test_a_bound_that_could_turn_a_ranking_over_is_refused(name, bound):
+    with pytest.raises(InvalidInput, match=rf"{name}=.*must stay positive"):
+        boosts(QueryHints(), ["unknown"], [0.5], **{name: bound})
 
 
 strengths = st.floats(0, 1)
@@ -72,11 +73,11 @@ candidates = st.lists(st.tuples(st.sampled_from(MEMORY_TYPES), strengths), max_s
 
 
 @given(hints, candidates, st.floats(0, 0.5))
-def test_no_factor_leaves_its_bound(hint, found, bound):
+def test_no_factor_leaves_the_sum_of_the_bounds(hint, found, bound):
     types, importances = [kind for kind, _ in found], [value for _, value in found]
-    factors = np.array(boosts(hint, types, importances, bound=bound))
+    factors = np.array(boosts(hint, types, importances, type_bound=bound, importance_bound=bound))
     assert factors.shape == (len(found),)
-    assert np.all(np.abs(factors - 1) <= bound + 1e-6)
+    assert np.all(np.abs(factors - 1) <= 2 * bound + 1e-6)
 
 
 @given(hints, st.sampled_from(MEMORY_TYPES), strengths, strengths)

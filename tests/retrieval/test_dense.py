@@ -1,11 +1,18 @@
 """The dense arm scores a memory by its best window."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from recollect.filters.tree import And
+from recollect.models.embedder import EmbedderIdentity
 from recollect.retrieval import dense
 from recollect.retrieval.dense import IndexedVectors, ResidentVectors, Wanted
-from recollect.store.store import KeyedScores, KeyedVectors
+from recollect.retrieval.scope_vectors import ScopeVectors
+from recollect.store.in_memory import InMemoryStore
+from recollect.store.store import StoreIdentity
+from recollect.testing.contract_rows import contract_row
 
 WINDOWS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
 EAST = np.array([1, 0], np.float32)
@@ -29,30 +36,26 @@ def test_a_row_with_several_windows_counts_by_its_best_the_later_ones_a_little_l
 
 
 def indexed(*, keys, found=()):
-    """An arm over a store that finds these keys, and holds the windows of keys 10, 20 and 20."""
-    scores = np.array([score for _, score in found], np.float32)
-    held = KeyedScores(np.array([key for key, _ in found], np.int64), scores)
-    owners = np.array([10, 20, 20], np.int64)
-
-    def read(keys):
-        present = np.isin(owners, keys)
-        return KeyedVectors(owners[present], WINDOWS[present])
-
-    return IndexedVectors(np.array(keys, np.int64), lambda *_: held, read)
+    """An arm whose index gives the keys `found`; keys 10 and 30 have one window, 20 has two."""
+    store = InMemoryStore(StoreIdentity(1, "1", EmbedderIdentity("plane", "1", 2)))
+    windows = {10: WINDOWS[:1], 20: WINDOWS[1:], 30: np.array([[0.1, 0]], np.float32)}
+    store.append([replace(contract_row(key), vectors=each) for key, each in windows.items()])
+    vectors = ScopeVectors(store, And(()), room=10_000)
+    return IndexedVectors(np.array(keys, np.int64), lambda *_: np.array(found, np.int64), vectors)
 
 
-def test_indexed_vectors_read_a_few_visible_rows_and_score_them_exactly():
+def test_a_few_visible_rows_are_scored_without_the_index():
     arm = indexed(keys=[5, 10, 20])
     rows, scores = scored(arm, visible=[0, 1, 1])
     assert rows.tolist() == [1, 2]
-    assert scores.tolist() == pytest.approx([1.0, 0.6])
+    assert scores.tolist() == pytest.approx([1.0, 0.55])
 
 
-def test_what_is_wanted_besides_is_read_too():
+def test_what_is_asked_for_besides_is_scored_too():
     arm = indexed(keys=[10, 20])
     rows, scores = scored(arm, 1, visible=[1, 0])
     assert rows.tolist() == [0, 1]
-    assert scores.tolist() == pytest.approx([1.0, 0.6])
+    assert scores.tolist() == pytest.approx([1.0, 0.55])
 
 
 class TestManyVisibleRows:
@@ -60,24 +63,24 @@ class TestManyVisibleRows:
     def _none_is_few(self, monkeypatch):
         monkeypatch.setattr(dense, "FEW_VISIBLE", 0)
 
-    def test_the_rows_that_the_index_found_come_by_their_best_window(self):
-        arm = indexed(keys=[10, 20, 30], found=[(20, 0.9), (10, 0.4), (20, 0.2)])
+    def test_the_rows_that_the_index_found_are_scored_exactly_by_their_best_window(self):
+        arm = indexed(keys=[10, 20, 30], found=[20, 10, 20])
         rows, scores = scored(arm, visible=[1, 1, 1])
         assert rows.tolist() == [0, 1]
-        assert scores.tolist() == pytest.approx([0.4, 0.9])
+        assert scores.tolist() == pytest.approx([1.0, 0.55])
 
     def test_what_is_not_in_view_is_left_out(self):
-        arm = indexed(keys=[10], found=[(99, 0.9), (10, 0.4)])
+        arm = indexed(keys=[10], found=[99, 10])
         assert scored(arm, visible=[1])[0].tolist() == [0]
 
-    def test_other_wanted_rows_are_scored_exactly(self):
-        arm = indexed(keys=[10, 20, 30], found=[(30, 0.1)])
+    def test_other_rows_that_are_asked_for_are_scored_exactly(self):
+        arm = indexed(keys=[10, 20, 30], found=[30])
         rows, scores = scored(arm, 1, 0, visible=[1, 1, 1])
         assert rows.tolist() == [0, 1, 2]
-        assert scores.tolist() == pytest.approx([1.0, 0.6, 0.1])
+        assert scores.tolist() == pytest.approx([1.0, 0.55, 0.1])
 
-    def test_a_row_that_is_found_and_wanted_comes_once(self):
-        arm = indexed(keys=[10, 20], found=[(10, 1.0)])
+    def test_a_row_that_is_found_and_asked_for_comes_once(self):
+        arm = indexed(keys=[10, 20], found=[10])
         assert scored(arm, 0, visible=[1, 1])[0].tolist() == [0]
 
 

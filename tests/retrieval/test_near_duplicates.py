@@ -1,6 +1,8 @@
 """Near duplicates, by the words that two texts share."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recollect.retrieval.near_duplicates import jaccard, without_near_duplicates, words
 
@@ -39,3 +41,12 @@ def test_other_groups_are_never_compared():
 
 def test_what_has_no_group_is_compared_with_nothing():
     assert kept("aaa bbb", "aaa bbb", groups=[None, None]) == [0, 1]
+
+
+@given(st.lists(st.frozensets(st.sampled_from("abcdef")), max_size=8), st.floats(0, 1))
+def test_what_is_kept_is_like_nothing_that_was_kept_before(texts, threshold):
+    expected = []
+    for place, text in enumerate(texts):
+        if all(jaccard(text, texts[before]) <= threshold for before in expected):
+            expected.append(place)
+    assert without_near_duplicates(["doc"] * len(texts), texts, threshold=threshold) == expected

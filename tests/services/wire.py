@@ -96,7 +96,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(piece)
             self.server.service.stopping.wait(reply.drip)
 
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  as inherited
         """Keep the test's output clean."""
 
 

@@ -10,12 +10,15 @@ import typer
 from recollect import __version__
 from recollect.cli.ablation_command import ablation
 from recollect.cli.add_command import add
+from recollect.cli.agentmem_command import agentmem
 from recollect.cli.bench_command import bench
 from recollect.cli.change_commands import forget, update
 from recollect.cli.consoles import make_unprintable_harmless, result_console
+from recollect.cli.cues_command import cues
 from recollect.cli.demo_command import demo
 from recollect.cli.doctor_command import doctor
 from recollect.cli.eval_commands import beir, conversation, locomo, multihop
+from recollect.cli.generate_command import generate
 from recollect.cli.import_command import import_records
 from recollect.cli.injection_command import injection
 from recollect.cli.option_groups import Function
@@ -96,11 +99,14 @@ EVALUATIONS = (
         "",
         "recollect eval injection --data tests/prompting/injection_lines.jsonl --part held_out",
     ),
+    Entry("agentmem", agentmem, "", "recollect eval agentmem --data realtalk --model my-embedder"),
+    Entry("cues", cues, "", "recollect eval cues --json cues.json"),
     Entry("multihop", multihop, "", "recollect eval multihop --data musique --json report.json"),
 )
 
 TRAINING = (
     Entry("export", export, "", "recollect train export --source all-MiniLM-L6-v2 --target model"),
+    Entry("generate", generate, "", "recollect train generate --count 1000 --out samples.jsonl"),
     Entry("calibration", calibration, "", "recollect train calibration --data training-data"),
 )
 

@@ -57,6 +57,15 @@ class DocumentFlags:
             rich_help_panel=_PANEL,
         ),
     ] = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GLOB",
+            help="Pass over files and folders of this name, such as drafts or '*.tmp.md'; with a / "
+            "of this path below the folder. Repeatable.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
     ocr: Annotated[
         PageReaderName | None,
         typer.Option(
@@ -85,6 +94,7 @@ class DocumentFlags:
         Raises:
             InvalidInput: One cannot be used.
         """
+        from recollect.documents.exclusion import Exclusion
         from recollect.importers.documents import DOCUMENT_POOL, DocumentOptions
 
         return DocumentOptions(
@@ -93,6 +103,7 @@ class DocumentFlags:
             gone="forget" if self.prune else "keep",
             encoding=self.encoding,
             page_reader=_page_reader(self.ocr or "own", settings),
+            exclude=Exclusion(tuple(self.exclude or ())),
         )
 
 

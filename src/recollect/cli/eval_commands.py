@@ -28,8 +28,8 @@ class MeasureOptions:
     system: Annotated[
         list[str] | None,
         typer.Option(
-            help="recollect, recollect:PRESET, bm25, dense, mean or rrf; repeatable, and the "
-            "first is compared with the others."
+            help="recollect, recollect:PRESET, recollect:PRESET:ignore (reads no time), bm25, "
+            "dense, mean or rrf; repeatable, and the first is compared with the others."
         ),
     ] = None
     preset: Annotated[str | None, typer.Option(help="Short for --system recollect:PRESET.")] = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from rich.table import Table
@@ -93,11 +93,24 @@ def _body(record: MemoryRecord) -> Text:
 
 
 def _about(record: MemoryRecord) -> str:
-    parts = [moment(record.at)]
+    parts = [moment(record.at), *_place(record)]
     for name, default in _DEFAULTS.items():
         value = getattr(record, name)
-        if value != default:
+        if value != default and not (name == "session" and _names_document(record)):
             label = f"{name} " if name in ("importance", "session") else ""
             parts.append(f"{label}{value}")
     parts.append(f"id {record.id}")
     return printable(" · ".join(parts))
+
+
+def _place(record: MemoryRecord) -> Iterator[str]:
+    """Give where in a document a memory stands: `guide.md (3-5)`, then the headings above it."""
+    if record.path:
+        yield f"{record.path} ({record.lines})" if record.lines else record.path
+    if record.heading:
+        yield record.heading
+
+
+def _names_document(record: MemoryRecord) -> bool:
+    """Say whether the session only repeats the path, as that of an imported document does."""
+    return bool(record.path) and (record.session or "").endswith(f"/{record.path}")

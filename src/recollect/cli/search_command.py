@@ -15,6 +15,7 @@ from recollect.cli.open_store import open_existing
 from recollect.cli.options import OutputOptions, StoreOptions
 from recollect.cli.trace_printing import score_table, stage_table
 from recollect.results import SearchResult
+from recollect.retrieval.state import TimeUse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,15 @@ class SearchOptions:
         str | None,
         typer.Option(metavar="TIME", help="The moment of asking, ISO 8601; else the current one."),
     ] = None
+    time: Annotated[
+        TimeUse,
+        typer.Option(
+            help="What a time in the question does: boost what lies in it, filter, or ignore."
+        ),
+    ] = "boost"
+    timezone: Annotated[
+        str, typer.Option(metavar="NAME", help="Where its days begin, such as Europe/Berlin.")
+    ] = "UTC"
     preset: Annotated[
         str | None, typer.Option(help="The pipeline to rank with; balanced by default.")
     ] = None
@@ -65,6 +75,8 @@ def search(
             filter=asked.filter,
             min_score=asked.min_score,
             preset=asked.preset,
+            time=asked.time,
+            timezone=asked.timezone,
         )
     if output.json:
         print_json(search_json(query, result))

@@ -17,7 +17,7 @@ from recollect.evaluation.product import OtherPipeline, RecollectSystem
 from recollect.evaluation.report import Report
 from recollect.evaluation.runner import Progress, evaluate, silent
 from recollect.evaluation.variations import REFERENCE, Variation
-from recollect.models.embedder import Embedder
+from recollect.models.embedder import EmbeddingModel
 from recollect.retrieval.resources import NO_OPTIONAL_MODELS, OptionalModels
 
 
@@ -75,7 +75,7 @@ def ablate(
     benchmark: Benchmark,
     variations: Sequence[Variation],
     *,
-    embedder: Embedder | None = None,
+    embedder: EmbeddingModel | None = None,
     models: OptionalModels = NO_OPTIONAL_MODELS,
     progress: Progress = silent,
 ) -> Ablation:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from recollect.errors import MissingExtra
 from recollect.evaluation.datasets import EvaluationQuery, Passage
 from recollect.evaluation.retriever import Retriever, Scored, Setting
-from recollect.models.embedder import Embedder
+from recollect.models.embedder import EmbeddingModel
 
 FloatArray = NDArray[np.float64]
 Scorer: TypeAlias = Callable[[str], FloatArray]
@@ -72,13 +72,13 @@ def bm25_system() -> ScoringSystem:
     return ScoringSystem("bm25", configuration, bm25_scorer)
 
 
-def dense_system(embedder: Embedder) -> ScoringSystem:
+def dense_system(embedder: EmbeddingModel) -> ScoringSystem:
     """Cosine between the query's vector and one vector per passage."""
     configuration: dict[str, Setting] = {"embedder": str(embedder.identity)}
     return ScoringSystem("dense", configuration, lambda texts: dense_scorer(texts, embedder))
 
 
-def mean_system(embedder: Embedder) -> ScoringSystem:
+def mean_system(embedder: EmbeddingModel) -> ScoringSystem:
     """Mean of BM25 and dense, each z-scored over the pool.
 
     Raises:
@@ -87,7 +87,7 @@ def mean_system(embedder: Embedder) -> ScoringSystem:
     return _hybrid("mean", embedder, z_scored_mean)
 
 
-def rrf_system(embedder: Embedder) -> ScoringSystem:
+def rrf_system(embedder: EmbeddingModel) -> ScoringSystem:
     """Reciprocal rank fusion of BM25 and dense, constant 60.
 
     Raises:
@@ -122,7 +122,7 @@ def bm25_scorer(texts: Sequence[str]) -> Scorer:
     return score
 
 
-def dense_scorer(texts: Sequence[str], embedder: Embedder) -> Scorer:
+def dense_scorer(texts: Sequence[str], embedder: EmbeddingModel) -> Scorer:
     """Embed texts, one vector each, and score by cosine."""
     vectors = embedder.encode(texts)
 
@@ -161,7 +161,7 @@ def reciprocal_rank_fusion(*arms: FloatArray) -> FloatArray:
 
 
 def _hybrid(
-    name: str, embedder: Embedder, fuse: Callable[[FloatArray, FloatArray], FloatArray]
+    name: str, embedder: EmbeddingModel, fuse: Callable[[FloatArray, FloatArray], FloatArray]
 ) -> ScoringSystem:
     lexical, dense = bm25_system(), dense_system(embedder)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast, get_args
 
 from recollect.errors import InvalidInput
 from recollect.evaluation.baselines import bm25_system, dense_system, mean_system, rrf_system
@@ -28,9 +28,10 @@ from recollect.evaluation.report import Report
 from recollect.evaluation.retriever import RetrieverFactory
 from recollect.evaluation.runner import DEPTH, Progress, evaluate, silent
 from recollect.evaluation.trec import write_qrels, write_run
-from recollect.models.embedder import Embedder
+from recollect.models.embedder import EmbeddingModel
 from recollect.results import SearchResult
 from recollect.retrieval.resources import NO_OPTIONAL_MODELS, OptionalModels
+from recollect.retrieval.state import TimeUse
 
 if TYPE_CHECKING:
     from recollect.evaluation.product import Observer
@@ -44,8 +45,9 @@ class RunOptions:
     """How a benchmark is run and what is written.
 
     Attributes:
-        systems: What to measure, in this order: `recollect`, `recollect:<preset>`, `bm25`,
-            `dense`, `mean` (z-scored mean of the last two) or `rrf`.
+        systems: What to measure, in this order: `recollect`, `recollect:<preset>`,
+            `recollect:<preset>:<use of time>`, `bm25`, `dense`, `mean` (z-scored mean of the last
+            two) or `rrf`.
         embedder: Embedder of all systems that need one; None takes the bundled one.
         models: Reranker and language model of the product, where there are any.
         depth: How many passages each search asks for.
@@ -57,7 +59,7 @@ class RunOptions:
     """
 
     systems: tuple[str, ...] = (PRODUCT,)
-    embedder: Embedder | None = None
+    embedder: EmbeddingModel | None = None
     models: OptionalModels = NO_OPTIONAL_MODELS
     depth: int = DEPTH
     categories: tuple[str, ...] | None = None
@@ -185,11 +187,15 @@ def _open_system(name: str, options: RunOptions) -> Iterator[RetrieverFactory]:
         return
     from recollect.evaluation.product import RecollectSystem
 
-    preset = name.partition(":")[2] or None
+    _, preset, use = [*name.split(":"), "", ""][:3]
     with (
         _trace_writer(options.trace_file, system=name) as observer,
         RecollectSystem(
-            preset=preset, embedder=embedder, models=options.models, observer=observer
+            preset=preset or None,
+            time=_time_use(name, use),
+            embedder=embedder,
+            models=options.models,
+            observer=observer,
         ) as product,
     ):
         yield product
@@ -222,7 +228,15 @@ def _check_systems(systems: tuple[str, ...]) -> None:
         raise InvalidInput("systems", systems, "nothing would be measured", "Name one.")
 
 
-def _bundled_embedder() -> Embedder:
+def _time_use(system: str, use: str) -> TimeUse:
+    for known in get_args(TimeUse):
+        if use in (known, ""):
+            return cast("TimeUse", known)
+    uses = ", ".join(get_args(TimeUse))
+    raise InvalidInput("system", system, f"there is no use of time {use!r}", f"Take one of {uses}.")
+
+
+def _bundled_embedder() -> EmbeddingModel:
     from recollect.models.loading import load_embedder
 
     return load_embedder(None)

@@ -14,7 +14,7 @@ from recollect.evaluation.metrics import measures
 from recollect.evaluation.product import OtherPipeline, RecollectSystem
 from recollect.evaluation.report import Report
 from recollect.evaluation.runner import Progress, evaluate, silent
-from recollect.models.embedder import Embedder
+from recollect.models.embedder import EmbeddingModel
 from recollect.retrieval.resources import NO_OPTIONAL_MODELS, OptionalModels
 
 MEASURES = measures(["NDCG@10", "MRR", "R@10", "MAP", "P@10"])
@@ -32,7 +32,7 @@ class ConfigurationOptions:
         progress: Is told how far things are.
     """
 
-    embedder: Embedder | None = None
+    embedder: EmbeddingModel | None = None
     models: OptionalModels = NO_OPTIONAL_MODELS
     json_file: Path | None = None
     progress: Progress = silent

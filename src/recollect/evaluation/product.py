@@ -14,10 +14,11 @@ from recollect.evaluation.calibration import PROBABILITIES
 from recollect.evaluation.datasets import EvaluationQuery, Passage
 from recollect.evaluation.retriever import Retriever, Scored, Setting
 from recollect.memory import Memory
-from recollect.models.embedder import Embedder
+from recollect.models.embedder import EmbeddingModel
 from recollect.results import SearchResult
 from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.resources import NO_OPTIONAL_MODELS, OptionalModels
+from recollect.retrieval.state import TimeUse
 
 Observer = Callable[[EvaluationQuery, SearchResult], None]
 """Sees every search's whole result, with its trace."""
@@ -35,7 +36,8 @@ class RecollectSystem:
         self,
         *,
         preset: str | None = None,
-        embedder: Embedder | None = None,
+        time: TimeUse = "boost",
+        embedder: EmbeddingModel | None = None,
         models: OptionalModels = NO_OPTIONAL_MODELS,
         observer: Observer | None = None,
     ) -> None:
@@ -43,11 +45,13 @@ class RecollectSystem:
 
         Args:
             preset: Preset of every search; None takes the product's default.
+            time: What a time in a query's words does.
             embedder: Embedder of the store; None takes the bundled one.
             models: Reranker and language model, where there are any.
             observer: Is given every search's result.
         """
         self._preset = preset
+        self._time = time
         self._embedder = embedder
         self._models = models
         self._observer = observer
@@ -57,8 +61,9 @@ class RecollectSystem:
 
     @property
     def name(self) -> str:
-        """`recollect`, with the preset where one was named."""
-        return "recollect" if self._preset is None else f"recollect:{self._preset}"
+        """`recollect`, with the preset and the use of time where they are named."""
+        named = "recollect" if self._preset is None else f"recollect:{self._preset}"
+        return named if self._time == "boost" else f"{named}:{self._time}"
 
     @property
     def configuration(self) -> Mapping[str, Setting]:
@@ -67,6 +72,7 @@ class RecollectSystem:
         reranker, chat = self._models.reranker, self._models.chat
         return {
             "preset": self._preset or "default",
+            "time": self._time,
             "embedder": embedder or "bundled",
             "reranker": None if reranker is None else reranker.name,
             "chat": None if chat is None else chat.name,
@@ -107,7 +113,9 @@ class RecollectSystem:
         newest = max((passage.at for passage in passages if passage.at), default=None)
 
         def search(query: EvaluationQuery, k: int, /) -> list[Scored]:
-            result = memory.search(query.text, k=k, now=query.at or newest, preset=preset)
+            result = memory.search(
+                query.text, k=k, now=query.at or newest, preset=preset, time=self._time
+            )
             if self._observer is not None:
                 self._observer(query, result)
             return [(hit.id, hit.score) for hit in result.hits]

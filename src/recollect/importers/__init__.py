@@ -1,5 +1,6 @@
 """Importers: files of other products and forms, read into memories."""
 
+from recollect.documents.exclusion import Exclusion
 from recollect.importers.detect import FORMATS, Format
 from recollect.importers.documents import DocumentOptions, import_documents, watch_documents
 from recollect.importers.failures import FailedRecord
@@ -9,6 +10,7 @@ from recollect.importers.run import import_path
 __all__ = [
     "FORMATS",
     "DocumentOptions",
+    "Exclusion",
     "FailedRecord",
     "Format",
     "ImportInterrupted",

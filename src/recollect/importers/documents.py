@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from recollect.documents.blocks import LeftOut
+from recollect.documents.exclusion import NOTHING_EXCLUDED, Exclusion
 from recollect.documents.page_reader import PageReader, find_page_reader
 from recollect.documents.readers import reader_for
 from recollect.documents.settings import ReadingSettings
@@ -39,6 +40,8 @@ class DocumentOptions:
         encoding: Of text files that are neither UTF-8 nor carry a byte order mark; None refuses
             them.
         page_reader: Reads pages that are pictures; None leaves them out.
+        exclude: Files and folders below the folder that are passed over. Documents that were
+            imported before stay, also where `gone` is `forget`: they are there.
     """
 
     pool: str = DOCUMENT_POOL
@@ -46,6 +49,7 @@ class DocumentOptions:
     gone: Literal["keep", "forget"] = "keep"
     encoding: str | None = None
     page_reader: PageReader | None = field(default_factory=find_page_reader)
+    exclude: Exclusion = NOTHING_EXCLUDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +213,7 @@ class _Import:
 
     def _found(self) -> list[DocumentFile]:
         files: list[DocumentFile] = []
-        for found in documents_below(self._root):
+        for found in documents_below(self._root, exclude=self._options.exclude):
             if isinstance(found, DocumentFile):
                 files.append(found)
             elif isinstance(found, LeftOut):
@@ -224,10 +228,13 @@ class _Import:
         """Give the documents at a path that changed: one, or those of a folder that is new."""
         if path.is_dir() and not path.is_symlink() and path != self._root:
             inside = (file for file in documents_below(path) if isinstance(file, DocumentFile))
-            found = (document_at(self._root, file.path) for file in inside)
+            found = (self._file_at(file.path) for file in inside)
             return [file for file in found if file is not None]
-        file = document_at(self._root, path)
+        file = self._file_at(path)
         return [] if file is None else [file]
+
+    def _file_at(self, path: Path) -> DocumentFile | None:
+        return document_at(self._root, path, exclude=self._options.exclude)
 
 
 def _check(scope: Scope, options: DocumentOptions) -> None:

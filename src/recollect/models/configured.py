@@ -5,13 +5,13 @@ from __future__ import annotations
 from recollect.config import Settings
 from recollect.models.chat import Chat
 from recollect.models.chat_loading import load_chat
-from recollect.models.embedder import Embedder
+from recollect.models.embedder import EmbeddingModel
 from recollect.models.loading import load_embedder
 from recollect.models.reranker import Reranker
 from recollect.models.reranker_loading import load_reranker
 
 
-def configured_embedder(settings: Settings) -> Embedder | None:
+def configured_embedder(settings: Settings) -> EmbeddingModel | None:
     """Load the embedder that is named; None where none is, which means the bundled one.
 
     Raises:

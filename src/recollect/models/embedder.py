@@ -30,7 +30,7 @@ class EmbedderIdentity:
         return f"{self.name}@{self.revision} ({self.dimension}-d)"
 
 
-class Embedder(Protocol):
+class EmbeddingModel(Protocol):
     """Turns texts into vectors. Safe to call from several threads."""
 
     @property

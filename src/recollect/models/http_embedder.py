@@ -136,7 +136,7 @@ class HttpEmbedder:
 
     def _vectors(self, content: object, count: int) -> FloatMatrix:
         try:
-            rows = content["data"]  # type: ignore[index]
+            rows = content["data"]  # type: ignore[index]  # checked by the except below
             ordered = sorted(rows, key=lambda row: int(row["index"]))
             numbers = [int(row["index"]) for row in ordered]
             vectors = np.array([row["embedding"] for row in ordered], dtype=np.float64)

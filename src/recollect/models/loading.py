@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from recollect.errors import InvalidInput
-from recollect.models.embedder import Embedder
+from recollect.models.embedder import EmbeddingModel
 from recollect.models.model_record import RECORD_FILE
 
+if TYPE_CHECKING:
+    from recollect.models.onnx_embedder import OnnxEmbedder
+    from recollect.models.torch_embedder import TorchEmbedder
+
 BUNDLED_NAMES = (None, "bundled")
+ONNX_FOLDER = "onnx"
+"""Where a directory with float weights keeps the ONNX model that was made from them."""
 
 
 def load_embedder(
@@ -16,15 +23,16 @@ def load_embedder(
     *,
     model: str | None = None,
     api_key: str | None = None,
-) -> Embedder:
+) -> EmbeddingModel:
     """Load an embedder.
 
     | given | loads |
     |---|---|
     | None, `bundled` | the model that comes with recollect, shared by the whole process |
     | `http://…`, `https://…` | an OpenAI-compatible embedding service |
-    | a directory with a `model.json` | that model, with ONNX Runtime |
-    | another directory, or a hub id | that model, with sentence-transformers |
+    | a directory with a `model.json`, or `onnx/model.json` | that model, with ONNX Runtime |
+    | another directory, or a hub id | that model, with torch: recollect's own, AgentRank's \
+      or any of sentence-transformers |
 
     Args:
         name_or_path_or_url: See the table.
@@ -37,24 +45,52 @@ def load_embedder(
         ModelError: The model cannot be loaded.
         ServiceError: The service cannot be reached or answers nonsense.
     """
-    if name_or_path_or_url in BUNDLED_NAMES:
-        from recollect.models.onnx_embedder import load_bundled
-
-        return load_bundled()
-    name = str(name_or_path_or_url).strip()
+    name = str(name_or_path_or_url or "").strip()
     if name.lower().startswith(("http://", "https://")):
         from recollect.models.http_embedder import HttpEmbedder, HttpSettings
 
         settings = HttpSettings(model=model or "default", api_key=api_key)
         return HttpEmbedder(name, settings=settings)
-    directory = _existing_directory(name)
-    if directory is not None and (directory / RECORD_FILE).is_file():
+    return load_local_embedder(name_or_path_or_url)
+
+
+def load_local_embedder(
+    name_or_path: str | Path | None = None, *, runtime: Literal["onnx", "torch"] | None = None
+) -> OnnxEmbedder | TorchEmbedder:
+    """Load a model that runs in this process.
+
+    Args:
+        name_or_path: As in `load_embedder`, without URLs.
+        runtime: What runs it; None takes ONNX Runtime where there is an ONNX model, else torch.
+
+    Raises:
+        InvalidInput: The name is empty, names a path that does not exist, or has no model for this
+            runtime.
+        MissingExtra: The model needs the `[torch]` extra.
+        ModelError: The model cannot be loaded.
+    """
+    bundled = name_or_path in BUNDLED_NAMES
+    name = str(name_or_path).strip()
+    directory = None if bundled else _existing_directory(name)
+    onnx = None if directory is None else _onnx_directory(directory)
+    if (runtime == "onnx" and not (bundled or onnx)) or (runtime == "torch" and bundled):
+        raise InvalidInput("runtime", runtime, f"{name} has no such model", "Leave it out")
+    if bundled:
+        from recollect.models.onnx_embedder import load_bundled
+
+        return load_bundled()
+    if onnx is not None and runtime != "torch":
         from recollect.models.onnx_embedder import OnnxEmbedder
 
-        return OnnxEmbedder(directory)
+        return OnnxEmbedder(onnx)
     from recollect.models.torch_embedder import TorchEmbedder
 
     return TorchEmbedder(str(directory or name))
+
+
+def _onnx_directory(directory: Path) -> Path | None:
+    places = (directory, directory / ONNX_FOLDER)
+    return next((place for place in places if (place / RECORD_FILE).is_file()), None)
 
 
 def _existing_directory(name: str) -> Path | None:

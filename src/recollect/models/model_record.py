@@ -7,15 +7,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from recollect.errors import ModelError
 
 RECORD_FILE = "model.json"
 MODEL_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"
+LATE_BOUND_FILE = "late_bound.npz"
 RECORD_FORMAT = 1
 _REVISION_LENGTH = 16
+
+ModelPart = Literal["late_bound", "importance", "memory_type"]
+"""What a model has beyond vectors: those of age and type in a file of their own, and two heads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,7 @@ class ModelRecord:
         max_tokens: Longest input, special tokens included.
         query_prompt: What stands before every query.
         passage_prompt: What stands before every passage.
+        parts: What it has beyond vectors; with `late_bound`, the graph gives c as `content`.
         normalise: True gives vectors of length 1, False the plain mean of the token vectors.
         licence: SPDX identifier of the weights' licence.
         source: Where the weights come from.
@@ -42,6 +47,7 @@ class ModelRecord:
     max_tokens: int
     query_prompt: str = ""
     passage_prompt: str = ""
+    parts: tuple[ModelPart, ...] = ()
     normalise: bool = True
     licence: str = ""
     source: str = ""
@@ -107,7 +113,12 @@ def _from_json(content: Mapping[str, Any]) -> ModelRecord:
     if content["format"] != RECORD_FORMAT:
         raise ValueError(f"format {content['format']!r} is not {RECORD_FORMAT}")
     prompts, files = content["prompts"], content["files"]
-    missing = {MODEL_FILE, TOKENIZER_FILE} - set(files)
+    parts = tuple(content.get("parts", ()))
+    unknown = set(parts) - set(get_args(ModelPart))
+    if unknown:
+        raise ValueError(f"unknown parts {sorted(unknown)}")
+    needed = {MODEL_FILE, TOKENIZER_FILE} | ({LATE_BOUND_FILE} if "late_bound" in parts else set())
+    missing = needed - set(files)
     if missing:
         raise ValueError(f"no hash of {', '.join(sorted(missing))}")
     return ModelRecord(
@@ -117,6 +128,7 @@ def _from_json(content: Mapping[str, Any]) -> ModelRecord:
         max_tokens=int(content["max_tokens"]),
         query_prompt=str(prompts["query"]),
         passage_prompt=str(prompts["passage"]),
+        parts=parts,
         normalise=bool(content["normalise"]),
         licence=str(content["licence"]),
         source=str(content["source"]),

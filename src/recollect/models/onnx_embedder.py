@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,7 +16,9 @@ from recollect.errors import ModelError
 from recollect.models.batching import length_batches
 from recollect.models.cores import usable_cores
 from recollect.models.embedder import EmbedderIdentity, FloatMatrix
+from recollect.models.late_bound import LateBoundParts
 from recollect.models.model_record import (
+    LATE_BOUND_FILE,
     MODEL_FILE,
     TOKENIZER_FILE,
     ModelRecord,
@@ -23,9 +26,11 @@ from recollect.models.model_record import (
     read_record,
 )
 from recollect.models.onnx_session import OnnxSession
+from recollect.models.passage_reading import PassageReading
 from recollect.models.vector_cache import VectorCache
 from recollect.models.windowing import Offsets, window_spans
 from recollect.models.workers import Workers
+from recollect.types import MEMORY_TYPES
 
 BUNDLED = "recollect-small"
 QUERY_CACHE = 1024
@@ -36,6 +41,8 @@ CHARACTERS_PER_TOKEN = 64  # no natural text has words so long: what is beyond i
 
 class OnnxEmbedder:
     """An embedding model in a directory of `model.onnx`, `tokenizer.json` and `model.json`.
+
+    A model that knows age and type has their vectors in `late_bound.npz` beside them.
 
     Safe to call from several threads: each call runs in its caller's thread, and a call with many
     texts on up to `threads` threads more. A single query takes one core.
@@ -51,18 +58,20 @@ class OnnxEmbedder:
         """Load the model.
 
         Args:
-            directory: Where the three files are.
+            directory: Where the files are.
             threads: Most threads of one call; None takes the cores this process may use.
             query_cache: Number of queries whose vectors are kept.
 
         Raises:
             ModelError: A file is missing, cut short or changed, or is not such a model.
         """
-        self._record = read_record(Path(directory))
-        self._tokenizer = _load_tokenizer(Path(directory), self._record)
-        model = read_checked(Path(directory) / MODEL_FILE, self._record.files[MODEL_FILE])
+        self._directory = Path(directory)
+        self._record = read_record(self._directory)
+        self._tokenizer = _load_tokenizer(self._directory, self._record)
+        model = read_checked(self._directory / MODEL_FILE, self._record.files[MODEL_FILE])
         self._session = OnnxSession(model, name=str(directory))
-        self._output = "embedding" if self._record.normalise else "pooled"
+        self._late_bound = _load_late_bound(self._directory, self._record)
+        self._vector = "embedding" if self._record.normalise else "pooled"
         self._workers = Workers(threads or usable_cores())
         self._queries = VectorCache(query_cache)
         self._special_tokens = self._tokenizer.num_special_tokens_to_add(False)
@@ -81,8 +90,18 @@ class OnnxEmbedder:
         """What `model.json` says."""
         return self._record
 
+    @property
+    def directory(self) -> Path:
+        """Where the model was read from."""
+        return self._directory
+
+    @property
+    def late_bound(self) -> LateBoundParts | None:
+        """Vectors of age and type; None for a model that knows neither."""
+        return self._late_bound
+
     def encode(self, texts: Sequence[str]) -> FloatMatrix:
-        """Embed passages; returns shape (len(texts), dimension), rows of length 1.
+        """Embed passages without age or type; shape (len(texts), dimension), rows of length 1.
 
         A vector does not depend on the texts beside it. Tokens beyond the model's window are left
         out: split longer text with `windows`.
@@ -90,12 +109,35 @@ class OnnxEmbedder:
         Raises:
             ModelError: The model gives numbers that are not finite.
         """
-        return self._encode(texts, self._record.passage_prompt)
+        return self._encode(texts, self._record.passage_prompt, {self._vector: self._dimension})
+
+    def read(self, texts: Sequence[str]) -> PassageReading:
+        """Read passages in one pass: their content vectors, and what the heads say of them.
+
+        Raises:
+            ModelError: The model gives numbers that are not finite.
+        """
+        widths = {"content" if self._late_bound else self._vector: self._dimension}
+        heads = {"importance": 1, "memory_type": len(MEMORY_TYPES)}
+        widths |= {name: heads[name] for name in heads if name in self._record.parts}
+        joined = self._encode(texts, self._record.passage_prompt, widths)
+        ends = np.cumsum(list(widths.values()))[:-1]
+        content, *others = np.split(joined, ends, axis=1)
+        said = dict(zip(list(widths)[1:], others, strict=True))
+        importance = said.get("importance")
+        return PassageReading(
+            np.ascontiguousarray(content),
+            None if importance is None else importance[:, 0],
+            said.get("memory_type"),
+        )
 
     def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
         """Embed queries; the vectors of the last ones are kept and not computed again."""
         return self._queries.encode(
-            texts, missing=lambda unknown: self._encode(unknown, self._record.query_prompt)
+            texts,
+            missing=lambda unknown: self._encode(
+                unknown, self._record.query_prompt, {self._vector: self._dimension}
+            ),
         )
 
     def windows(self, text: str, *, prefix: str = "") -> list[str]:
@@ -119,11 +161,16 @@ class OnnxEmbedder:
     def _offsets(self, text: str) -> Offsets:
         return self._tokenizer.encode(_encodable(text), add_special_tokens=False).offsets
 
-    def _encode(self, texts: Sequence[str], prompt: str) -> FloatMatrix:
-        vectors = np.empty((len(texts), self._record.dimension), dtype=np.float32)
+    @property
+    def _dimension(self) -> int:
+        return self._record.dimension
+
+    def _encode(self, texts: Sequence[str], prompt: str, widths: Mapping[str, int]) -> FloatMatrix:
+        """Give the outputs of these names and widths side by side."""
+        vectors = np.empty((len(texts), sum(widths.values())), dtype=np.float32)
         for start in range(0, len(texts), TEXTS_PER_ROUND):
-            part = texts[start : start + TEXTS_PER_ROUND]
-            self._encode_round([prompt + text for text in part], vectors[start:][: len(part)])
+            part = [prompt + text for text in texts[start : start + TEXTS_PER_ROUND]]
+            self._encode_round(part, list(widths), vectors[start:][: len(part)])
         if not np.isfinite(vectors).all():
             raise ModelError(
                 f"{self.identity}: the model gave numbers that are not finite. "
@@ -131,13 +178,15 @@ class OnnxEmbedder:
             )
         return vectors
 
-    def _encode_round(self, texts: Sequence[str], vectors: FloatMatrix) -> None:
+    def _encode_round(
+        self, texts: Sequence[str], outputs: Sequence[str], vectors: FloatMatrix
+    ) -> None:
         share = -(-len(texts) // self._workers.threads)
         parts = [texts[start : start + share] for start in range(0, len(texts), share)]
         inputs = [each for part in self._workers.map(self._token_ids, parts) for each in part]
 
         def run(batch: list[int]) -> None:
-            vectors[batch] = self._run([inputs[position] for position in batch])
+            vectors[batch] = self._run([inputs[position] for position in batch], outputs)
 
         lengths = [len(each) for each in inputs]
         self._workers.map(run, length_batches(lengths, most_tokens=TOKENS_PER_RUN))
@@ -148,13 +197,16 @@ class OnnxEmbedder:
         encodings = (self._tokenizer.encode(_encodable(text[:longest])) for text in texts)
         return [_truncated(encoding, self._record.max_tokens) for encoding in encodings]
 
-    def _run(self, inputs: Sequence[Sequence[int]]) -> FloatMatrix:
+    def _run(self, inputs: Sequence[Sequence[int]], outputs: Sequence[str]) -> FloatMatrix:
         shape = (len(inputs), max(len(each) for each in inputs))
         ids, mask = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
         for row, each in enumerate(inputs):
             ids[row, : len(each)] = each
             mask[row, : len(each)] = 1
-        return self._session.run(self._output, input_ids=ids, mask=mask)
+        values = self._session.run(outputs, input_ids=ids, mask=mask)
+        if len(values) == 1:
+            return values[0]
+        return np.concatenate([value.reshape(len(inputs), -1) for value in values], axis=1)
 
 
 def load_bundled() -> OnnxEmbedder:
@@ -187,6 +239,14 @@ def _load_tokenizer(directory: Path, record: ModelRecord) -> Tokenizer:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
+
+
+def _load_late_bound(directory: Path, record: ModelRecord) -> LateBoundParts | None:
+    if "late_bound" not in record.parts:
+        return None
+    content = read_checked(directory / LATE_BOUND_FILE, record.files[LATE_BOUND_FILE])
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return LateBoundParts(arrays["age"], arrays["type"])
 
 
 def _truncated(encoding: Encoding, most_tokens: int) -> list[int]:

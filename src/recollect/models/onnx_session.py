@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -53,15 +54,17 @@ class OnnxSession:
         except _ERRORS as error:
             raise self._failure("cannot be loaded", error) from error
 
-    def run(self, output: str, *, input_ids: IntegerMatrix, mask: IntegerMatrix) -> FloatMatrix:
-        """Compute one output for a padded batch.
+    def run(
+        self, outputs: Sequence[str], *, input_ids: IntegerMatrix, mask: IntegerMatrix
+    ) -> list[FloatMatrix]:
+        """Compute some outputs for a padded batch, in the order in which they are asked for.
 
         Raises:
             ModelError: The graph cannot take these inputs.
         """
         inputs = {"input_ids": input_ids, "attention_mask": mask}
         try:
-            return cast(FloatMatrix, self._session.run([output], inputs)[0])
+            return cast(list[FloatMatrix], self._session.run(list(outputs), inputs))
         except _ERRORS as error:
             raise self._failure("cannot be run", error) from error
 

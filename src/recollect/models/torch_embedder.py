@@ -1,4 +1,4 @@
-"""Embeds with any sentence-transformers model, through the `[torch]` extra."""
+"""Embeds with a sentence-transformers or AgentRank model, through the `[torch]` extra."""
 
 from __future__ import annotations
 
@@ -6,26 +6,34 @@ import hashlib
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from recollect.errors import MissingExtra, ModelError
+from recollect.errors import ModelError
 from recollect.models.embedder import EmbedderIdentity, FloatMatrix
+from recollect.models.late_bound import LateBoundParts, normalised
+from recollect.models.passage_reading import PassageReading
+from recollect.models.torch_layouts import (
+    SavedFormat,
+    is_exportable,
+    load_torch_model,
+    save_torch_model,
+)
 from recollect.models.vector_cache import VectorCache
 from recollect.models.windowing import Offsets, window_spans
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 BATCH_SIZE = 64
 QUERY_CACHE = 1024
 FALLBACK_MAX_TOKENS = 512
-_HASHED_SUFFIXES = frozenset({".safetensors", ".bin", ".json", ".txt", ".model"})
+_HASHED_SUFFIXES = frozenset({".safetensors", ".bin", ".json", ".txt", ".model", ".pt"})
 
 
 class TorchEmbedder:
-    """A sentence-transformers model. Safe to call from several threads, one at a time computes."""
+    """A model that torch runs. Safe to call from several threads, one at a time computes.
+
+    `torch_layouts` says which directories it reads.
+    """
 
     def __init__(
         self, name_or_path: str, *, device: str | None = None, query_cache: int = QUERY_CACHE
@@ -41,7 +49,9 @@ class TorchEmbedder:
             MissingExtra: sentence-transformers is not installed.
             ModelError: It cannot load the model.
         """
-        self._model = _load(name_or_path, device)
+        self._loaded = load_torch_model(name_or_path, device=device)
+        self._model, self._components = self._loaded.encoder, self._loaded.components
+        self._late_bound = None if self._components is None else self._components.late_bound()
         self._lock = threading.Lock()
         self._queries = VectorCache(query_cache)
         self._identity = EmbedderIdentity(
@@ -58,14 +68,42 @@ class TorchEmbedder:
         """Name, hash of the files (of a hub model: its commit) and dimension."""
         return self._identity
 
+    @property
+    def late_bound(self) -> LateBoundParts | None:
+        """Vectors of age and type; None for a model that knows neither."""
+        return self._late_bound
+
     def encode(self, texts: Sequence[str]) -> FloatMatrix:
-        """Embed passages, with the model's document prompt; rows of length 1.
+        """Embed passages without age or type, with the model's document prompt; rows of length 1.
 
         Raises:
             ModelError: The model gives numbers that are not finite.
         """
-        with self._lock:
-            return self._checked(self._model.encode_document, texts)
+        return normalised(self._content(self._pooled(self._model.encode_document, texts)))
+
+    def read(self, texts: Sequence[str]) -> PassageReading:
+        """Read passages in one pass: their content vectors, and what the heads say of them.
+
+        Raises:
+            ModelError: The model gives numbers that are not finite.
+        """
+        if self._components is None:
+            return PassageReading(self.encode(texts))
+        pooled = self._pooled(self._model.encode_document, texts)
+        return PassageReading(
+            self._content(pooled),
+            self._components.importance_of(pooled),
+            self._components.type_logits_of(pooled),
+        )
+
+    @property
+    def formats(self) -> tuple[SavedFormat, ...]:
+        """What the model can be saved in; only some encoders can be exported as ONNX."""
+        return ("transformers", "onnx") if is_exportable(self._loaded) else ("transformers",)
+
+    def save(self, directory: Path) -> None:
+        """Write a directory that loads here, in plain `AutoModel` and in `SentenceTransformer`."""
+        save_torch_model(self._loaded, directory)
 
     def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
         """Embed queries, with the model's query prompt; the last ones are kept."""
@@ -86,20 +124,19 @@ class TorchEmbedder:
         return [prefix + text[start:end] for start, end in spans]
 
     def _encode_new_queries(self, texts: list[str]) -> FloatMatrix:
-        with self._lock:
-            return self._checked(self._model.encode_query, texts)
+        return normalised(self._content(self._pooled(self._model.encode_query, texts)))
 
-    def _checked(self, encode: Any, texts: Sequence[str]) -> FloatMatrix:  # noqa: ANN401
+    def _content(self, pooled: FloatMatrix) -> FloatMatrix:
+        return pooled if self._components is None else self._components.content(pooled)
+
+    def _pooled(self, encode: Any, texts: Sequence[str]) -> FloatMatrix:  # noqa: ANN401  torch's
         if not texts:
             return np.empty((0, self._identity.dimension), dtype=np.float32)
         encodable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        vectors = encode(
-            encodable,
-            batch_size=BATCH_SIZE,
-            normalize_embeddings=True,
-            show_progress_bar=False,
-            convert_to_numpy=True,
-        )
+        with self._lock:
+            vectors = encode(
+                encodable, batch_size=BATCH_SIZE, show_progress_bar=False, convert_to_numpy=True
+            )
         result = np.asarray(vectors, dtype=np.float32)
         if not np.isfinite(result).all():
             raise ModelError(
@@ -118,25 +155,11 @@ class TorchEmbedder:
         return int(self._model.tokenizer.num_special_tokens_to_add(pair=False))
 
 
-def _load(name_or_path: str, device: str | None) -> SentenceTransformer:
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ImportError as error:
-        raise MissingExtra("torch", f"The embedder {name_or_path!r}") from error
-    try:
-        return SentenceTransformer(name_or_path, device=device)
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
-        raise ModelError(
-            f"{name_or_path}: sentence-transformers cannot load this model ({error}). "
-            "Give a model directory, or a hub id with the network at hand."
-        ) from error
-
-
-def _dimension(model: SentenceTransformer) -> int:
+def _dimension(model: Any) -> int:  # noqa: ANN401  torch's
     return int(model.encode(["dimension"], show_progress_bar=False).shape[1])
 
 
-def _revision(name_or_path: str, model: SentenceTransformer) -> str:
+def _revision(name_or_path: str, model: Any) -> str:  # noqa: ANN401  torch's
     directory = Path(name_or_path)
     if directory.is_dir():
         return _directory_hash(directory)

@@ -35,6 +35,8 @@ _OPENS_A_TURN = re.compile(
     r"|^#{2,4} ?(?:system|instructions?|assistant|human)(?: prompt)? ?:",
     re.IGNORECASE | re.MULTILINE,
 )
+_FIRST_SIGNS = frozenset("<＜[［#")
+"""With one of them every such marker begins."""
 
 
 def neutralised(text: str) -> str:
@@ -47,4 +49,4 @@ def opens_a_turn(text: str) -> bool:
 
     `<s>` is none of them: it is also HTML.
     """
-    return _OPENS_A_TURN.search(text) is not None
+    return not _FIRST_SIGNS.isdisjoint(text) and _OPENS_A_TURN.search(text) is not None

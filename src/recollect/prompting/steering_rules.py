@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -50,29 +51,45 @@ class Rule:
     patterns: tuple[Pattern, ...]
     unless: re.Pattern[str] | None
 
-    def matches(self, codes: str, present: frozenset[str]) -> bool:
-        """Say whether one of the patterns is found outside of what `unless` finds."""
-        able = [pattern for pattern in self.patterns if pattern.may_match(present)]
-        if not any(pattern.expression.search(codes) for pattern in able):
+    def matches(self, codes: str, patterns: Collection[Pattern]) -> bool:
+        """Say whether one of these patterns is found outside of what `unless` finds."""
+        if not any(pattern.expression.search(codes) for pattern in patterns):
             return False
         if self.unless is None:
             return True
         rest = self.unless.sub(OTHER, codes)
-        return any(pattern.expression.search(rest) for pattern in able)
+        return any(pattern.expression.search(rest) for pattern in patterns)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleBook:
-    """All rules, and the words that they know."""
+    """All rules, and the words that they know.
+
+    Attributes:
+        vocabulary: The words.
+        rules: In the order in which they are tried.
+        by_code: Patterns with the places of their rules, by the codes of the rarest item of each,
+            so that only few patterns are looked at for a text.
+    """
 
     vocabulary: Vocabulary
     rules: tuple[Rule, ...]
+    by_code: Mapping[str, tuple[tuple[int, Pattern], ...]]
 
     def first_match(self, text: str) -> str | None:
         """Give the name of the first rule that a plain text matches."""
         codes = self.vocabulary.encode(text)
-        present = frozenset(codes)
-        return next((rule.name for rule in self.rules if rule.matches(codes, present)), None)
+        able = self._able_to_match(frozenset(codes))
+        rules = ((self.rules[place], able[place]) for place in sorted(able))
+        return next((rule.name for rule, patterns in rules if rule.matches(codes, patterns)), None)
+
+    def _able_to_match(self, present: frozenset[str]) -> dict[int, list[Pattern]]:
+        able: dict[int, list[Pattern]] = {}
+        for code in present:
+            for place, pattern in self.by_code.get(code, ()):
+                if pattern.may_match(present):
+                    able.setdefault(place, []).append(pattern)
+        return able
 
 
 @cache
@@ -86,7 +103,8 @@ def compile_rules(toml: str) -> RuleBook:
     """Compile rules in the form that `steering_rules.toml` describes.
 
     Raises:
-        ValueError: A pattern names a list that is not there, or has a gap that is too wide.
+        ValueError: A pattern names a list that is not there, has a gap that is too wide, or may be
+            empty.
     """
     read = tomllib.loads(toml)
     lists: Words = {name: folded(words).split() for name, words in read["words"].items()}
@@ -96,17 +114,26 @@ def compile_rules(toml: str) -> RuleBook:
     choices = [_choices(item, lists) for pattern in patterns for item in pattern.split()]
     phrases = chain.from_iterable([*choices, *lists.values()])
     compiler = _Compiler(lists, Vocabulary(chain.from_iterable(map(_words, phrases))))
-    return RuleBook(
-        compiler.vocabulary,
-        tuple(
-            Rule(
-                rule["name"],
-                tuple(map(compiler.pattern, rule["patterns"])),
-                compiler.any_of(rule.get("unless", ())),
-            )
-            for rule in read["rule"]
-        ),
+    rules = tuple(
+        Rule(
+            rule["name"],
+            tuple(map(compiler.pattern, rule["patterns"])),
+            compiler.any_of(rule.get("unless", ())),
+        )
+        for rule in read["rule"]
     )
+    return RuleBook(compiler.vocabulary, rules, _by_code(rules))
+
+
+def _by_code(rules: Iterable[Rule]) -> dict[str, tuple[tuple[int, Pattern], ...]]:
+    placed = [(place, pattern) for place, rule in enumerate(rules) for pattern in rule.patterns]
+    # Words that many patterns know, such as "you", are also those that most texts hold.
+    uses = Counter(code for _, pattern in placed for codes in pattern.needs for code in codes)
+    found: dict[str, list[tuple[int, Pattern]]] = {}
+    for place, pattern in placed:
+        for code in min(pattern.needs, key=lambda codes: max(map(uses.__getitem__, codes))):
+            found.setdefault(code, []).append((place, pattern))
+    return {code: tuple(patterns) for code, patterns in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +144,10 @@ class _Compiler:
     vocabulary: Vocabulary
 
     def pattern(self, source: str) -> Pattern:
-        return Pattern(re.compile(self._expression(source)), tuple(self._needs(source)))
+        needs = tuple(self._needs(source))
+        if not needs:
+            raise ValueError(f"{source}: at least one item must not be missing")
+        return Pattern(re.compile(self._expression(source)), needs)
 
     def any_of(self, sources: Iterable[str]) -> re.Pattern[str] | None:
         expressions = [self._expression(source) for source in sources]

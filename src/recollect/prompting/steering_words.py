@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from recollect.prompting.disguises import folded
 from recollect.prompting.unspaced import UNSPACED
@@ -16,6 +17,8 @@ LONGEST_GAP = 6
 _FIRST_CODE = 0xE000
 _SHORTEST_COMPOUND = 10
 _SCRAMBLED_LENGTHS = range(6, 21)
+_LONGEST_REMEMBERED = 20
+_MOST_REMEMBERED = 50_000
 _MOSTLY = 0.8
 """A compound is taken apart only when so much of it is known."""
 
@@ -68,6 +71,8 @@ class Vocabulary:
         }
         parts = [word for word in self._codes if len(word) > 2 or not word.isascii()]
         self._part = re.compile(_longest_of(parts))
+        # Texts are made of the same words over and over.
+        self._remembered = lru_cache(_MOST_REMEMBERED)(self._codes_of)
 
     def code(self, word: str) -> str:
         """Give the code of a known word or mark.
@@ -92,11 +97,14 @@ class Vocabulary:
             text = pattern.sub(replacement, text)
         text = _SPELLED_OUT.sub(lambda match: _NOT_A_LETTER.sub("", match[0]), text)
         tokens = _TOKEN.findall(text)
-        codes = {token: self._codes_of(token) for token in set(tokens)}
-        encoded = "".join([codes[token] for token in tokens])
+        encoded = "".join([self._encoded(token) for token in tokens])
         encoded = _REPEATED_MARKS.sub(_strongest, encoded)
         encoded = _DOTTED_WORDS.sub(lambda match: match[0].replace(".", ""), encoded)
         return _LONG_GAP.sub(OTHER * (LONGEST_GAP + 1), encoded)
+
+    def _encoded(self, token: str) -> str:
+        within = len(token) <= _LONGEST_REMEMBERED
+        return self._remembered(token) if within else self._codes_of(token)
 
     def _codes_of(self, token: str) -> str:
         known = self._codes.get(token) or _MARKS.get(token)

@@ -7,4 +7,4 @@ UNSPACED = (
     "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # kana, Han
     "\uac00-\ud7af"  # Hangul, whose endings cling to the word
 )
-"""For use inside a character class of a regular expression."""
+"""For a character class of a regular expression; a change needs a new `TERMS_VERSION`."""

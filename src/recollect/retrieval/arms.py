@@ -139,14 +139,14 @@ def _contenders(
     holders = np.flatnonzero(wording.bm25 > 0)
     bm25 = wording.bm25[holders]
     codes = np.where(visible[holders], snapshot.pool_codes[holders], _NO_POOL)
-    found = []
-    for code, depth in enumerate(depths):
-        own = bm25[codes == code]
-        least = np.partition(own, -depth)[-depth] / LARGEST_SHARE if len(own) > depth else 0.0
-        givers = holders[bm25 >= least * _ROUNDING]
-        reached = wording.neighbours.reached(givers)
-        found.append(reached[(snapshot.pool_codes[reached] == code) & visible[reached]])
-    return np.sort(np.concatenate(found))
+    at_depth = [_at_depth(bm25[codes == code], int(depth)) for code, depth in enumerate(depths)]
+    givers = holders[bm25 >= min(at_depth) / LARGEST_SHARE * _ROUNDING]
+    reached = wording.neighbours.reached(givers)
+    return reached[visible[reached]]
+
+
+def _at_depth(scores: ScoreArray, depth: int) -> float:
+    return float(np.partition(scores, -depth)[-depth]) if len(scores) > depth else 0.0
 
 
 def _places_by_pool(snapshot: ScopeSnapshot, rows: IntArray) -> Sequence[IntArray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.models.embedder import FloatMatrix
-from recollect.store.store import KeyedScores, KeyedVectors
+from recollect.retrieval.scope_vectors import ScopeVectors
 
 IntArray = NDArray[np.int64]
 ScoreArray = NDArray[np.float32]
@@ -22,6 +22,9 @@ _PIECE = 16_384
 """Rows that are multiplied at a time."""
 FEW_VISIBLE = 4000
 """Up to so many rows that a filter leaves are scored exactly, by reading their vectors."""
+_ESTIMATED = 2
+"""The index orders by an estimate, so it is asked for so many times as many rows, which are then
+scored exactly; not where that means reading each of them from disk."""
 _UNSCORED = np.float32(-np.inf)
 
 
@@ -98,57 +101,64 @@ class ResidentVectors:
 
 @dataclass(frozen=True, slots=True)
 class IndexedVectors:
-    """Vectors that stay in the store, found through its index and rescored exactly.
+    """Rows found through the store's index, then scored exactly by their vectors.
 
     Attributes:
         keys: Key of each row, ascending; a key that is not among them is out of the scope's view.
-        search: Nearest rows within the scope, by the store.
-        read: Vectors of some keys, by the store.
+        search: Keys of the nearest windows within the scope, by the store.
+        vectors: Those of the scope, by key.
     """
 
     keys: IntArray
-    search: Callable[[ScoreArray, int], KeyedScores]
-    read: Callable[[IntArray], KeyedVectors]
+    search: Callable[[ScoreArray, int], IntArray]
+    vectors: ScopeVectors
 
     def begin(self, vector: ScoreArray, wanted: Wanted) -> DenseSearch:
-        """Search the index in a thread of its own; a few visible rows are read instead."""
-        visible = np.flatnonzero(wanted.visible)
-        if len(visible) <= FEW_VISIBLE:
-            return _FewRows(visible, lambda rows: self._exact(vector, rows))
-        beside = ThreadPoolExecutor(max_workers=1)
-        found = beside.submit(self._nearest, vector, wanted, len(visible))
-        beside.shutdown(wait=False)
-        return _FoundRows(found, lambda rows: self._exact(vector, rows))
+        """Search the index; a few visible rows are scored instead.
+
+        Not in a thread of its own: waiting for the interpreter's lock, while the words are
+        scored, takes longer than the search.
+        """
+        self.vectors.prepare(len(self.keys), len(vector))
+        visible = int(np.count_nonzero(wanted.visible))
+        if visible <= FEW_VISIBLE:
+            found = np.flatnonzero(wanted.visible)
+        else:
+            found = self._nearest(vector, wanted, visible)
+        return _SomeRows(found, lambda rows: self._exact(vector, rows))
 
     def first_vectors(self, rows: IntArray) -> FloatMatrix:
-        """Read them from the store."""
+        """Read them by their keys."""
         wanted = self.keys[rows]
-        stored = self.read(np.unique(wanted))
+        stored = self.vectors.read(np.unique(wanted))
         order = np.argsort(stored.keys, kind="stable")
         first = order[np.searchsorted(stored.keys, wanted, sorter=order)]
         return np.asarray(stored.vectors[first], np.float32)
 
-    def _nearest(
-        self, vector: ScoreArray, wanted: Wanted, visible: int
-    ) -> tuple[KeyedScores, IntArray]:
+    def _nearest(self, vector: ScoreArray, wanted: Wanted, visible: int) -> IntArray:
         """Search until enough of what is found is visible, or everything was searched."""
         # What a filter hides takes places among the nearest, so more of them are asked for.
         nearest = math.ceil(wanted.nearest * len(self.keys) / visible)
+        if self.vectors.resident:
+            nearest *= _ESTIMATED
         while True:
             found = self.search(vector, nearest)
-            rows = self._rows_of(found.keys)
-            seen = np.unique(rows[(rows >= 0) & wanted.visible[rows]])
-            enough = len(seen) >= min(wanted.nearest, visible)
-            if enough or len(found.keys) < nearest:
-                return found, rows
+            rows = self._rows_of(found)
+            rows = np.unique(rows[rows >= 0])
+            seen = int(np.count_nonzero(wanted.visible[rows]))
+            if seen >= min(wanted.nearest, visible) or len(found) < nearest:
+                return rows
             nearest *= 4
 
     def _exact(self, vector: ScoreArray, rows: IntArray) -> ScoreArray:
+        """Score rows, which are distinct, by their best windows."""
         wanted = self.keys[rows]
-        stored = self.read(wanted)
+        stored = self.vectors.read(wanted)
         order = np.argsort(wanted)
         places = order[np.searchsorted(wanted, stored.keys, sorter=order)]
-        return best_by_owner(np.asarray(stored.vectors @ vector, np.float32), places, len(rows))
+        windows = np.argsort(places, kind="stable")
+        products = _product(np.asarray(stored.vectors, np.float32), vector)
+        return best_window(products[windows], places[windows], len(rows))
 
     def _rows_of(self, keys: IntArray) -> IntArray:
         if len(self.keys) == 0:
@@ -167,30 +177,13 @@ class _EveryRow:
 
 
 @dataclass(frozen=True, slots=True)
-class _FewRows:
-    visible: IntArray
+class _SomeRows:
+    found: IntArray
     exact: Callable[[IntArray], ScoreArray]
 
     def scores(self, also: IntArray) -> tuple[IntArray, ScoreArray]:
-        rows = np.union1d(self.visible, also)
+        rows = np.union1d(self.found, also)
         return rows, self.exact(rows)
-
-
-@dataclass(frozen=True, slots=True)
-class _FoundRows:
-    nearest: Future[tuple[KeyedScores, IntArray]]
-    exact: Callable[[IntArray], ScoreArray]
-
-    def scores(self, also: IntArray) -> tuple[IntArray, ScoreArray]:
-        """Read the vectors of the other rows while the index is searched."""
-        exact = self.exact(also)
-        found, found_rows = self.nearest.result()
-        known = found_rows >= 0
-        owners = np.concatenate([also, found_rows[known]])
-        distinct, places = np.unique(owners, return_inverse=True)
-        return distinct, best_by_owner(
-            np.concatenate([exact, found.scores[known]]), places, len(distinct)
-        )
 
 
 def _products(blocks: Sequence[NDArray[np.float32]], vector: ScoreArray) -> ScoreArray:

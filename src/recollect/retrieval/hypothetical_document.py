@@ -10,8 +10,6 @@ import re
 
 from recollect.models.chat import ChatMessage
 
-SHORTEST_QUERY = 10
-"""Characters of a query below which a model has nothing to go by."""
 _SHORTEST, _FEWEST_WORDS = 20, 10
 _INSTRUCTION = (
     "Write two to four sentences of a document that contains the answer to the user's question. "

@@ -71,12 +71,14 @@ class LexicalIndex:
 
     Attributes:
         lengths: Terms in each row, shape (rows,).
+        mean_length: Their mean; 0 in an empty scope.
         base: Postings of the rows up to `base_rows`.
         tail: Postings of the rows after that.
         occurrences: All (term, row) occurrences of the tail, kept for the next extension.
     """
 
     lengths: NDArray[np.int32]
+    mean_length: float
     base: Postings
     base_rows: int
     tail: Postings
@@ -87,15 +89,15 @@ class LexicalIndex:
         """Index rows given as their concatenated terms and the number of terms of each."""
         rows = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
         nothing = (terms[:0], rows[:0])
-        return cls(
-            lengths, Postings.build(terms, rows), len(lengths), Postings.build(*nothing), nothing
-        )
+        postings = Postings.build(terms, rows), len(lengths), Postings.build(*nothing)
+        return cls(lengths, _mean(lengths), *postings, nothing)
 
     @property
     def long_share(self) -> float:
         """How far the passages are from turns (0) to documents (1), by their mean length."""
-        mean = float(self.lengths.mean()) if len(self.lengths) else 0.0
-        return min(max((mean - SHORT_PASSAGES) / (LONG_PASSAGES - SHORT_PASSAGES), 0.0), 1.0)
+        return min(
+            max((self.mean_length - SHORT_PASSAGES) / (LONG_PASSAGES - SHORT_PASSAGES), 0.0), 1.0
+        )
 
     def extended(self, terms: TermArray, lengths: NDArray[np.int32]) -> LexicalIndex:
         """Give an index that also holds further rows, numbered after the present ones."""
@@ -107,7 +109,9 @@ class LexicalIndex:
         if len(all_lengths) - self.base_rows > max(_SMALLEST_MERGE, _LARGEST_TAIL * self.base_rows):
             return self._merged(tail_terms, tail_rows, all_lengths)
         tail = Postings.build(tail_terms, tail_rows)
-        return LexicalIndex(all_lengths, self.base, self.base_rows, tail, (tail_terms, tail_rows))
+        occurrences = (tail_terms, tail_rows)
+        mean = _mean(all_lengths)
+        return LexicalIndex(all_lengths, mean, self.base, self.base_rows, tail, occurrences)
 
     def scores(self, query: TermArray) -> tuple[ScoreArray, float]:
         """Score every row for the query's distinct terms.
@@ -120,7 +124,7 @@ class LexicalIndex:
         bound = 0.0
         turns, documents = LENGTH_NORMALISATION
         normalisation = turns + self.long_share * (documents - turns)
-        mean_length = max(float(self.lengths.mean()), 1e-9) if len(self.lengths) else 1.0
+        mean_length = max(self.mean_length, 1e-9)
         for term in query:
             parts = [self.base.of(term), self.tail.of(term)]
             holders = sum(len(rows) for rows, _ in parts)
@@ -146,4 +150,9 @@ class LexicalIndex:
             np.concatenate([base_terms, terms]), np.concatenate([base_rows, rows])
         )
         nothing = (terms[:0], rows[:0])
-        return LexicalIndex(lengths, postings, len(lengths), Postings.build(*nothing), nothing)
+        parts = postings, len(lengths), Postings.build(*nothing)
+        return LexicalIndex(lengths, _mean(lengths), *parts, nothing)
+
+
+def _mean(lengths: NDArray[np.int32]) -> float:
+    return float(lengths.mean()) if len(lengths) else 0.0

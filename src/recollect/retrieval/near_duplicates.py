@@ -15,8 +15,9 @@ def words(text: str, *, shortest: int = 3) -> Words:
 
 def jaccard(first: Words, second: Words) -> float:
     """Give the share of words that two texts have in common; 1 where neither has any."""
-    union = len(first | second)
-    return len(first & second) / union if union else 1.0
+    common = len(first & second)
+    union = len(first) + len(second) - common
+    return common / union if union else 1.0
 
 
 def without_near_duplicates(
@@ -36,7 +37,15 @@ def without_near_duplicates(
     places: list[int] = []
     for place, (group, text) in enumerate(zip(groups, texts, strict=True)):
         others = [] if group is None else kept.setdefault(group, [])
-        if all(jaccard(text, other) <= threshold for other in others):
+        if not any(_exceeds(text, other, threshold) for other in others):
             others.append(text)
             places.append(place)
     return places
+
+
+def _exceeds(first: Words, second: Words, threshold: float) -> bool:
+    smaller, larger = sorted((len(first), len(second)))
+    # No more is common than the smaller set, and no fewer are in the union than the larger one.
+    if larger and smaller / larger <= threshold:
+        return False
+    return jaccard(first, second) > threshold

@@ -17,16 +17,20 @@ from recollect.retrieval.stages.diversify import Diversify
 from recollect.retrieval.stages.drop_known import DropKnown
 from recollect.retrieval.stages.expand_parents import ExpandParents
 from recollect.retrieval.stages.expand_query import ExpandQuery
+from recollect.retrieval.stages.favour_time import FavourTime
 from recollect.retrieval.stages.filter_injection import FilterInjection
 from recollect.retrieval.stages.fit_budget import FitBudget
 from recollect.retrieval.stages.fuse import Fuse
 from recollect.retrieval.stages.gate_reranker import GateReranker
 from recollect.retrieval.stages.hyde import Hyde
+from recollect.retrieval.stages.list_time import ListTime
 from recollect.retrieval.stages.merge_pools import MergePools
 from recollect.retrieval.stages.normalise import Normalise
 from recollect.retrieval.stages.pin_rules import PinRules
+from recollect.retrieval.stages.read_time import ReadTime
 from recollect.retrieval.stages.rerank import Rerank
 from recollect.retrieval.stages.search_pools import SearchPools
+from recollect.retrieval.stages.search_time import SearchTime
 from recollect.retrieval.stages.source_dedup import SourceDedup
 from recollect.retrieval.stages.weigh import PUBLISHED_ORIGIN_WEIGHTS, Weigh
 from recollect.types import MEMORY_TYPES
@@ -36,17 +40,34 @@ FAST = Pipeline(
     [
         CleanQuery(),
         ClassifyQuery(),
+        ReadTime(),
+        SearchTime(),
         SearchPools(arms="lexical"),
         Fuse(method="lexical"),
         Weigh(),
         Decay(),
+        FavourTime(),
+        ListTime(),
         Cut(),
     ],
     summary="By words alone, without a model.",
 )
 BALANCED = Pipeline(
     "balanced",
-    [CleanQuery(), ClassifyQuery(), SearchPools(), Fuse(), Weigh(), Decay(), PinRules(), Cut()],
+    [
+        CleanQuery(),
+        ClassifyQuery(),
+        ReadTime(),
+        SearchTime(),
+        SearchPools(),
+        Fuse(),
+        Weigh(),
+        Decay(),
+        FavourTime(),
+        ListTime(),
+        PinRules(),
+        Cut(),
+    ],
     summary="By meaning and by words; the default.",
 )
 RRF = Pipeline(
@@ -68,10 +89,14 @@ ACCURATE = Pipeline(
     [
         CleanQuery(),
         ClassifyQuery(),
+        ReadTime(),
+        SearchTime(),
         SearchPools(depth=400),
         Fuse(),
         Weigh(),
         Decay(),
+        FavourTime(),
+        ListTime(),
         Rerank(
             candidates=50,
             blend=Blend(method="scores", first_stage_share=0.3),
@@ -89,8 +114,10 @@ MEMORY_SPARK = Pipeline(
     [
         CleanQuery(),
         ClassifyQuery(),
+        ReadTime(),
         Hyde(),
         ExpandQuery(),
+        SearchTime(),
         SearchPools(
             depth=0,
             depth_per_hit=4,
@@ -111,6 +138,8 @@ MEMORY_SPARK = Pipeline(
             importance=0.0,
         ),
         Decay(floor=0.8, rate=0.03, fading=MEMORY_TYPES),
+        FavourTime(),
+        ListTime(),
         Normalise(),
         GateReranker(mode="hard"),
         Rerank(candidates=40, query_form="question"),

@@ -13,6 +13,7 @@ from recollect.filters.tree import And, Filter
 from recollect.retrieval.dense import DenseArm, IndexedVectors, ResidentVectors
 from recollect.retrieval.lexical import LexicalIndex
 from recollect.retrieval.neighbours import Neighbours
+from recollect.retrieval.scope_vectors import ScopeVectors
 from recollect.retrieval.snapshot import RecordReader, ScopeSnapshot, joined, kept
 from recollect.retrieval.snapshot_budget import snapshot_budget
 from recollect.store.record_cache import RecordCache
@@ -20,6 +21,8 @@ from recollect.store.scope_records import ScopeRecords
 from recollect.store.store import CURRENT, RESIDENT_ROWS, KeyedVectors, ScopeColumns, Store
 
 _MOST_BLOCKS = 32
+_RECORD_BYTES = 512
+"""About what a whole memory of a turn takes."""
 
 _Parts = tuple[int, ScopeColumns, LexicalIndex]
 """Version, columns and lexical index of a snapshot to be."""
@@ -56,7 +59,7 @@ class Snapshots:
         columns = self._store.scan(scope)
         lexical = LexicalIndex.build(columns.terms, columns.term_counts)
         records: RecordReader = self._records
-        if len(columns.key) <= RESIDENT_ROWS:
+        if len(columns.key) * _RECORD_BYTES <= self._budget // 4:
             records = ScopeRecords(self._store, scope, self._records)
         return self._assembled(scope, records, (version, columns, lexical))
 
@@ -102,9 +105,15 @@ class Snapshots:
             dense = IndexedVectors(
                 columns.key,
                 lambda vector, limit: self._store.nearest(scope, vector, limit=limit),
-                lambda keys: self._store.vectors_of(keys.tolist()),
+                self._vectors_of(scope),
             )
         return _snapshot(parts, dense, records)
+
+    def _vectors_of(self, scope: Filter) -> ScopeVectors:
+        held = self._held.get(scope)
+        if held is not None and isinstance(held.dense, IndexedVectors):
+            return held.dense.vectors
+        return ScopeVectors(self._store, scope, room=self._budget // 2)
 
     def _keep(self, scope: Filter, snapshot: ScopeSnapshot) -> None:
         with self._guard:
@@ -148,7 +157,9 @@ def _few(blocks: tuple[NDArray[np.float32], ...]) -> tuple[NDArray[np.float32], 
 def _bytes(snapshot: ScopeSnapshot) -> int:
     columns: int = sum(getattr(snapshot.columns, name).nbytes for name in ScopeColumns.__slots__)
     dense = snapshot.dense
-    resident = dense.blocks if isinstance(dense, ResidentVectors) else ()
-    vectors = sum(block.nbytes for block in resident)
+    if isinstance(dense, ResidentVectors):
+        vectors = sum(block.nbytes for block in dense.blocks)
+    else:
+        vectors = dense.vectors.nbytes if isinstance(dense, IndexedVectors) else 0
     records = snapshot.records.nbytes if isinstance(snapshot.records, ScopeRecords) else 0
     return columns * 2 + vectors + records

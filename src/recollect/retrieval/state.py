@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from datetime import tzinfo
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,14 @@ from recollect.retrieval.snapshot import ScopeSnapshot
 
 if TYPE_CHECKING:
     from recollect.queries import QueryClass
+    from recollect.retrieval.time_arm import TimedRows
+    from recollect.temporal import TimeReading
 
 IntArray = NDArray[np.int64]
 ScoreArray = NDArray[np.float32]
+
+TimeUse = Literal["boost", "filter", "ignore"]
+"""What a time in the query's words does: lifts what lies in it, hides the rest, or nothing."""
 
 NO_ROWS: IntArray = np.empty(0, np.int64)
 
@@ -34,6 +40,8 @@ class SearchRequest:
         visible: Which rows of the snapshot may be returned at all, shape (rows,).
         context: Texts that the reader has before it already, such as the last messages.
         pinned: Rows that are found and come first whatever they score.
+        time: What a time in the query's words does.
+        timezone: Where the days of the query begin and end.
     """
 
     query: str
@@ -43,6 +51,8 @@ class SearchRequest:
     visible: NDArray[np.bool_]
     context: tuple[str, ...] = ()
     pinned: IntArray = field(default_factory=lambda: NO_ROWS)
+    time: TimeUse = "boost"
+    timezone: str | tzinfo = "UTC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +133,8 @@ class SearchState:
         resources: Models and readers that stages may use.
         text: The query as cleaned so far.
         query_class: What kind of query it is; None where no stage has said so.
+        reading: What the query says about time; None where no stage has read it.
+        timed: The rows in the times that it names; None where no stage has looked for them.
         variants: Further wordings of the query.
         candidates: What was found so far.
         gate: Whether the reranker is worth its time; None where no stage has said so.
@@ -136,6 +148,8 @@ class SearchState:
     resources: Resources
     text: str
     query_class: QueryClass | None = None
+    reading: TimeReading | None = None
+    timed: TimedRows | None = None
     variants: QueryVariants = NO_VARIANTS
     candidates: Candidates = EMPTY
     gate: GateDecision | None = None

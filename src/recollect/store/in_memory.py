@@ -18,9 +18,9 @@ from recollect.store.store import (
     KEYS_A_COMMIT,
     NEVER,
     IntArray,
-    KeyedScores,
     KeyedVectors,
     Order,
+    Precision,
     Presence,
     ScopeColumns,
     StoredMemory,
@@ -154,9 +154,12 @@ class InMemoryStore:
             term_counts=np.array([len(row) for row in terms], np.int32),
         )
 
-    def scan_vectors(self, where: Filter, *, after_key: int = 0) -> KeyedVectors:
+    def scan_vectors(
+        self, where: Filter, *, after_key: int = 0, precision: Precision = np.float32
+    ) -> KeyedVectors:
         """Read the vectors of the current matching memories."""
-        return self._vectors(self._current(where, after_key))
+        found = self._vectors(self._current(where, after_key))
+        return KeyedVectors(found.keys, found.vectors.astype(precision))
 
     def scan_records(self, where: Filter, *, after_key: int = 0) -> ListedRecords:
         """Read the current matching memories, whole."""
@@ -169,12 +172,12 @@ class InMemoryStore:
         with self._lock:
             return self._vectors([self._rows[key] for key in keys if key in self._rows])
 
-    def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> KeyedScores:
+    def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> IntArray:
         """Find the rows with the largest dot product, exactly."""
         found = self._vectors(self._matching(where))
         scores = np.asarray(found.vectors @ vector, np.float32)
         order = np.argsort(-scores, kind="stable")[:limit]
-        return KeyedScores(found.keys[order], scores[order])
+        return found.keys[order]
 
     def maintain(self) -> None:
         """Nothing to merge."""

@@ -30,9 +30,9 @@ from recollect.store.store import (
     CURRENT,
     KEYS_A_COMMIT,
     IntArray,
-    KeyedScores,
     KeyedVectors,
     Order,
+    Precision,
     Presence,
     ScopeColumns,
     StoredMemory,
@@ -180,11 +180,13 @@ class LanceStore:
         self._takes.note(table)
         return to_scope_columns(table)
 
-    def scan_vectors(self, where: Filter, *, after_key: int = 0) -> KeyedVectors:
+    def scan_vectors(
+        self, where: Filter, *, after_key: int = 0, precision: Precision = np.float32
+    ) -> KeyedVectors:
         """Read the vectors of the current matching memories."""
         # A window's row repeats the scope and history columns, so the same condition finds it.
         condition = f"{to_lance_sql(And((where, CURRENT)))} AND key > {after_key}"
-        return self._read(lambda: self._streamed_vectors(condition))
+        return self._read(lambda: self._streamed_vectors(condition, precision))
 
     def scan_records(self, where: Filter, *, after_key: int = 0) -> ArrowRecords:
         """Read the current matching memories, whole."""
@@ -198,19 +200,19 @@ class LanceStore:
         parts = [self._takes.vectors(np.array(keys, np.int64))]
         missing = np.setdiff1d(np.array(keys, np.int64), parts[0].keys)
         for chunk in _chunks(missing.tolist()):
-            rows = self._rows(f"key IN ({_listed(chunk)})", ["key", "vector"])
-            parts.append(keyed_vectors(rows, dimension=self._dimension))
+            rows = self._rows(f"key IN ({_listed(chunk)})", ["key", "passage", "vector"])
+            windows = rows.sort_by([("key", "ascending"), ("passage", "ascending")])
+            parts.append(keyed_vectors(windows, dimension=self._dimension))
         return KeyedVectors(
             np.concatenate([part.keys for part in parts]),
             np.concatenate([part.vectors for part in parts]),
         )
 
-    def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> KeyedScores:
+    def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> IntArray:
         """Find the rows with the largest dot product, by index or by a scan."""
         condition = None if where == And(()) else to_lance_sql(where)
         table = self._read(lambda: self._vector_index.nearest(vector, condition, limit=limit))
-        distances = np.asarray(table["_distance"].to_numpy(), np.float32)
-        return KeyedScores(lance_schema.integers(table["key"], missing=0), 1 - distances)
+        return self._takes.keys(np.sort(table["_rowid"].to_numpy()).astype(np.int64))
 
     def maintain(self) -> None:
         """Do what upkeep is due."""
@@ -272,11 +274,12 @@ class LanceStore:
         query = self._table.take_row_ids(rows).select(columns)
         return self._read(query.to_arrow)
 
-    def _streamed_vectors(self, condition: str) -> KeyedVectors:
+    def _streamed_vectors(self, condition: str, precision: Precision) -> KeyedVectors:
         total = self._table.count_rows(condition)
         query = self._table.search().where(condition, prefilter=True).limit(_ALL_ROWS)
         batches = query.select(["key", "passage", "vector"]).to_batches(_ROWS_READ)
-        return gathered_vectors(batches, total=total, dimension=self._dimension)
+        vectors = np.empty((total, self._dimension), precision)
+        return gathered_vectors(batches, into=vectors)
 
 
 def _table_at(uri: str, schema: pa.Schema) -> lancedb.table.Table:

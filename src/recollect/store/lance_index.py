@@ -18,7 +18,7 @@ FEWEST_ROWS = 20_000
 """Below this many rows no scalar index is built: a scan is as fast."""
 _ROWS_PER_PARTITION = 800
 _PROBED_SHARE = 0.04
-_FEWEST_PROBES = 128
+_FEWEST_PROBES = 96
 _OUTGROWN = 2.5
 """Partitions this many times as large as they were meant to be are cut anew."""
 _SECONDS_BETWEEN_LOOKS = 5.0
@@ -78,15 +78,19 @@ class VectorIndex:
     def nearest(
         self, vector: NDArray[np.float32], condition: str | None, *, limit: int
     ) -> pa.Table:
-        """Find the rows nearest by dot product; columns `key` and `_distance` (1 - product)."""
+        """Find the rows nearest by dot product, by the index's own estimate; column `_rowid`.
+
+        Nothing but the index is read: a column of the rows, or their exact distance, would cost
+        a read of the disk for each of them.
+        """
         query: Any = self._table.search(vector, vector_column_name="vector")
-        query = query.distance_type("dot").limit(limit).select(["key", "_distance"])
+        query = query.distance_type("dot").limit(limit).select(["_distance"]).with_row_id(True)
         if condition is not None:
             query = query.where(condition, prefilter=True)
         partitions = self._partitions_of(self._known_name())
         if partitions:
             probes = max(_FEWEST_PROBES, math.ceil(partitions * _PROBED_SHARE))
-            query = query.nprobes(min(partitions, probes)).refine_factor(1)
+            query = query.nprobes(min(partitions, probes))
         else:
             self.wanted = True
         return query.to_arrow()

@@ -13,7 +13,7 @@ UNKNOWN = -1
 
 
 class RowIds:
-    """Lance's row id by our key, for the rows that were read so far.
+    """Lance's row id by our key and back, for the rows that were read so far.
 
     A row id stays valid while files are merged, but not when the table is rewritten, so what is
     read through it must be checked against its key.
@@ -22,6 +22,8 @@ class RowIds:
     def __init__(self) -> None:
         self._keys = np.empty(0, np.int64)
         self._rows = np.empty(0, np.int64)
+        self._ascending_rows = np.empty(0, np.int64)
+        self._their_keys = np.empty(0, np.int64)
         self._guard = threading.Lock()
 
     def note(self, keys: IntArray, rows: IntArray) -> None:
@@ -31,6 +33,8 @@ class RowIds:
             merged_rows = np.concatenate([rows, self._rows])
             self._keys, first = np.unique(merged_keys, return_index=True)
             self._rows = merged_rows[first]
+            by_row = np.argsort(self._rows, kind="stable")
+            self._ascending_rows, self._their_keys = self._rows[by_row], self._keys[by_row]
 
     def of(self, keys: IntArray) -> IntArray:
         """Give the row ids, `UNKNOWN` for keys that were not read yet."""
@@ -41,7 +45,17 @@ class RowIds:
         places = np.minimum(np.searchsorted(known_keys, keys), len(known_keys) - 1)
         return np.where(known_keys[places] == keys, rows[places], UNKNOWN)
 
+    def keys_of(self, rows: IntArray) -> IntArray:
+        """Give the keys that lie at these row ids, `UNKNOWN` for rows that were not read yet."""
+        with self._guard:
+            known_rows, keys = self._ascending_rows, self._their_keys
+        if len(keys) == 0:
+            return np.full(len(rows), UNKNOWN, np.int64)
+        places = np.minimum(np.searchsorted(known_rows, rows), len(keys) - 1)
+        return np.where(known_rows[places] == rows, keys[places], UNKNOWN)
+
     def clear(self) -> None:
         """Forget all, after the table was rewritten."""
         with self._guard:
             self._keys = self._rows = np.empty(0, np.int64)
+            self._ascending_rows = self._their_keys = np.empty(0, np.int64)

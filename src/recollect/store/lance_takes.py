@@ -60,6 +60,15 @@ class LanceTakes:
         wanted = np.isin(found.keys, keys)
         return KeyedVectors(found.keys[wanted], found.vectors[wanted])
 
+    def keys(self, rows: IntArray) -> IntArray:
+        """Give the keys of the memories at these row ids; those that are gone are left out."""
+        keys = self._first_windows.keys_of(rows)
+        unknown = rows[keys == UNKNOWN]
+        if len(unknown) == 0:
+            return keys
+        table = self._take(unknown.tolist(), ["key"])
+        return np.append(keys[keys != UNKNOWN], lance_schema.integers(table["key"], missing=0))
+
     def clear(self) -> None:
         """Forget all places, after the table was rewritten."""
         self._first_windows.clear()

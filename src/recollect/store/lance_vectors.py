@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from recollect.store import lance_schema
 from recollect.store.store import KeyedVectors
@@ -25,20 +26,19 @@ def keyed_vectors(table: pa.Table, *, dimension: int) -> KeyedVectors:
 
 
 def gathered_vectors(
-    batches: Iterable[pa.RecordBatch], *, total: int, dimension: int
+    batches: Iterable[pa.RecordBatch], *, into: NDArray[np.floating]
 ) -> KeyedVectors:
     """Read vectors batch by batch into their final place, so that memory holds them once.
 
     Args:
         batches: Rows with the columns key, passage and vector.
-        total: How many rows to read at the most.
-        dimension: Of the vectors.
+        into: Where the vectors go, shape (rows to read at the most, dimension).
 
     Returns:
         The vectors by key, those of one memory in the order of its windows.
     """
+    total, dimension = into.shape
     order = np.empty((total, 2), np.int64)
-    vectors = np.empty((total, dimension), np.float32)
     filled = 0
     for batch in batches:
         rows = pa.Table.from_batches([batch])
@@ -46,9 +46,9 @@ def gathered_vectors(
         order[filled:end, 0] = lance_schema.integers(rows["key"], missing=0)[: end - filled]
         order[filled:end, 1] = lance_schema.integers(rows["passage"], missing=0)[: end - filled]
         read = lance_schema.vectors(rows["vector"], dimension=dimension)
-        vectors[filled:end] = read[: end - filled]
+        into[filled:end] = read[: end - filled]
         filled = end
     ranks = np.lexsort((order[:filled, 1], order[:filled, 0]))
     if np.array_equal(ranks, np.arange(total)):
-        return KeyedVectors(order[:, 0], vectors)
-    return KeyedVectors(order[ranks, 0], vectors[ranks])
+        return KeyedVectors(order[:, 0], into)
+    return KeyedVectors(order[ranks, 0], into[ranks])

@@ -19,6 +19,8 @@ KEYS_A_COMMIT = 2**20
 RESIDENT_ROWS = 120_000
 """A scope of up to this many memories is searched exactly, over vectors in memory; a larger one
 through the store's index."""
+Precision = type[np.float32] | type[np.float16]
+"""In which precision vectors are held in memory; on disk they have 32 bits."""
 NEVER = np.iinfo(np.int64).max
 """`expires_at` in microseconds of a memory that is kept for good."""
 
@@ -125,15 +127,7 @@ class KeyedVectors:
     """Vectors with the key of the memory that each belongs to; several may share a key."""
 
     keys: IntArray
-    vectors: FloatMatrix
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedScores:
-    """Dot products with the key of the memory that each belongs to, best first."""
-
-    keys: IntArray
-    scores: NDArray[np.float32]
+    vectors: NDArray[np.floating]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +227,9 @@ class Store(Protocol):
         """Read the ranking columns of the current matching memories with larger keys."""
         ...
 
-    def scan_vectors(self, where: Filter, *, after_key: int = 0) -> KeyedVectors:
+    def scan_vectors(
+        self, where: Filter, *, after_key: int = 0, precision: Precision = np.float32
+    ) -> KeyedVectors:
         """Read the vectors of the current matching memories with larger keys.
 
         Keys ascend, and the windows of one memory stand in the order of its text.
@@ -247,13 +243,15 @@ class Store(Protocol):
         ...
 
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
-        """Read the vectors of some memories."""
+        """Read the vectors of some memories; the windows of one in the order of its text."""
         ...
 
-    def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> KeyedScores:
-        """Find the rows with the largest dot product among those that match, history included.
+    def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> IntArray:
+        """Find the windows with the largest dot product among those that match.
 
-        Approximate where an index serves it.
+        Returns:
+            Their keys in no order, history included; a memory comes once for each of its windows.
+            Approximate where an index serves it: ask for more, and score them.
         """
         ...
 

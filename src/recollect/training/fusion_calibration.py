@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from recollect.errors import DatasetError
 from recollect.evaluation.calibration import expected_calibration_error
 from recollect.memory import Memory
-from recollect.models.embedder import Embedder
+from recollect.models.embedder import EmbeddingModel
 from recollect.retrieval.calibration import LEAST_EVIDENCE, Calibration
 
 SQUAD_SENTENCES = "squad_sentences.jsonl.gz"
@@ -57,7 +57,7 @@ class Observations:
 
 
 def fit_fusion_calibration(
-    directory: Path, *, scopes: int = 8, embedder: Embedder | None = None
+    directory: Path, *, scopes: int = 8, embedder: EmbeddingModel | None = None
 ) -> CalibrationFit:
     """Fit on SQuAD questions to sentences.
 
@@ -110,7 +110,7 @@ def _joined(parts: list[Observations]) -> Observations:
 
 
 def _observe(
-    passages: list[dict[str, Any]], questions: dict[str, set[str]], embedder: Embedder | None
+    passages: list[dict[str, Any]], questions: dict[str, set[str]], embedder: EmbeddingModel | None
 ) -> Observations:
     rows: list[tuple[float, float, bool]] = []
     with tempfile.TemporaryDirectory() as place, Memory(place, embedder=embedder) as memory:

@@ -36,7 +36,9 @@ class Diversify:
         self.among_per_hit = among_per_hit
 
     def skip_reason(self, state: SearchState) -> str | None:
-        """Nothing to tell apart among fewer than two."""
+        """Nothing to tell apart among fewer than two, or in a list in the order of time."""
+        if state.reading is not None and state.reading.only_time:
+            return "the query asks for a time alone"
         return None if len(state.candidates) > 1 else "fewer than two candidates"
 
     def run(self, state: SearchState) -> SearchState:

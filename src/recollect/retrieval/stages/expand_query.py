@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from recollect.errors import ServiceError
-from recollect.models.chat import ChatOptions
-from recollect.retrieval.hypothetical_document import SHORTEST_QUERY
+from recollect.retrieval.query_widening import WIDENING, reason_not_to_ask
 from recollect.retrieval.reformulations import wording_prompt, wordings
 from recollect.retrieval.state import SearchState
-
-_OPTIONS = ChatOptions(max_tokens=150, temperature=0.7)
 
 
 class ExpandQuery:
@@ -32,10 +29,7 @@ class ExpandQuery:
 
     def skip_reason(self, state: SearchState) -> str | None:
         """No language model, or a query that gives it nothing to go by."""
-        if state.resources.chat is None:
-            return "no language model"
-        short = len(state.text) < SHORTEST_QUERY
-        return f"the query is shorter than {SHORTEST_QUERY} characters" if short else None
+        return reason_not_to_ask(state)
 
     def run(self, state: SearchState) -> SearchState:
         """Ask for wordings and keep those that are some."""
@@ -44,7 +38,7 @@ class ExpandQuery:
             return state
         prompt = wording_prompt(state.text, count=self.wordings)
         try:
-            answer = chat.complete(prompt, options=_OPTIONS)
+            answer = chat.complete(prompt, options=WIDENING)
         except ServiceError as error:
             return replace(state, degraded=f"{chat.name}: {error}")
         found = wordings(answer, query=state.text, count=self.wordings)

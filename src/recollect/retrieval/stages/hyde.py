@@ -8,15 +8,10 @@ from typing import Literal
 import numpy as np
 
 from recollect.errors import ServiceError
-from recollect.models.chat import Chat, ChatOptions
-from recollect.retrieval.hypothetical_document import (
-    SHORTEST_QUERY,
-    document_prompt,
-    usable_document,
-)
+from recollect.models.chat import Chat
+from recollect.retrieval.hypothetical_document import document_prompt, usable_document
+from recollect.retrieval.query_widening import WIDENING, reason_not_to_ask
 from recollect.retrieval.state import SearchState
-
-_OPTIONS = ChatOptions(max_tokens=150, temperature=0.7)
 
 
 class Hyde:
@@ -43,10 +38,7 @@ class Hyde:
 
     def skip_reason(self, state: SearchState) -> str | None:
         """No language model, or a query that gives it nothing to go by."""
-        if state.resources.chat is None:
-            return "no language model"
-        short = len(state.text) < SHORTEST_QUERY
-        return f"the query is shorter than {SHORTEST_QUERY} characters" if short else None
+        return reason_not_to_ask(state)
 
     def run(self, state: SearchState) -> SearchState:
         """Make up a document and embed it."""
@@ -69,7 +61,7 @@ class Hyde:
 
     def _document(self, chat: Chat, query: str) -> str | None:
         for _ in range(self.attempts):
-            document = usable_document(chat.complete(document_prompt(query), options=_OPTIONS))
+            document = usable_document(chat.complete(document_prompt(query), options=WIDENING))
             if document is not None:
                 return document
         return None

@@ -62,9 +62,11 @@ class Rerank:
         self.boosts = boosts
 
     def skip_reason(self, state: SearchState) -> str | None:
-        """No reranker, no candidates, or a gate that is shut."""
+        """No reranker, no candidates, a gate that is shut, or a time that is all that is asked."""
         if state.resources.reranker is None:
             return "no reranker"
+        if state.reading is not None and state.reading.only_time:
+            return "the query asks for a time alone"
         if state.gate is not None and not state.gate.rerank:
             return state.gate.reason
         return None if len(state.candidates) else "no candidates"

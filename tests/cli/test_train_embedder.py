@@ -1,0 +1,41 @@
+import importlib.util
+
+import pytest
+
+INSTALLED = importlib.util.find_spec("torch") is not None
+
+
+@pytest.mark.skipif(INSTALLED, reason="the [torch] extra is installed")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("embedder", "--data", "data", "--base", "base", "--target", "target"),
+        ("components", "--model", "model", "--target", "target"),
+    ],
+)
+def test_without_torch_the_extra_is_named(recollect, arguments):
+    assert "recollect[torch]" in recollect.failure("train", *arguments)
+
+
+@pytest.mark.torch
+def test_an_unknown_configuration_is_named(recollect):
+    sentence = recollect.failure(
+        "train", "embedder", "--data", "d", "--base", "b", "--target", "t", "--config", "huge"
+    )
+    assert "huge" in sentence
+    assert "small, base" in sentence
+
+
+@pytest.mark.torch
+def test_components_are_trained_and_saved(recollect, tmp_path):
+    from tests.training.trainable_encoder import write_trainable_encoder
+
+    from recollect.models.embedder_components import read_components
+
+    model = write_trainable_encoder(tmp_path / "model")
+    found = recollect.json(
+        "train", "components", "--model", str(model), "--target", str(tmp_path / "whole"),
+        "--count", "20",
+    )  # fmt: skip
+    assert 0 <= found["report"]["first_with"] <= 1
+    assert read_components(tmp_path / "whole").age.any()

@@ -1,0 +1,84 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from recollect.evaluation.agentmem.conversation_cases import LEXICAL, RULES, conversation_cases
+from recollect.evaluation.datasets import Dataset, EvaluationQuery, Passage
+from recollect.evaluation.provenance import UNKNOWN
+
+START = datetime(2025, 1, 1, tzinfo=UTC)
+TURNS = [
+    ("Ann", 0, "We painted the old boat blue"),
+    ("Bob", 0, "What a lovely boat that is"),
+    ("Ann", 0, "The boat needs 3 new ropes"),
+    ("Ann", 0, "I sailed the boat with Clara"),
+    ("Bob", 30, "My boat was never painted"),
+    ("Ann", 30, "The painted fence is old"),
+    ("Bob", 30, "Blue is a nice colour"),
+    ("Ann", 30, "See you at the harbour"),
+    ("Bob", 30, "Bring sandwiches and tea"),
+]
+
+
+def dataset(turns=TURNS, relevant=(0,)):
+    passages = tuple(
+        Passage(
+            id=str(place),
+            text=text,
+            speaker=speaker,
+            at=START + timedelta(days=days),
+            session=str(days),
+            sequence=place,
+        )
+        for place, (speaker, days, text) in enumerate(turns)
+    )
+    query = EvaluationQuery(pool="p", id="q", text="Which colour was the boat painted?")
+    gains = {str(place): 1 for place in relevant}
+    return Dataset(
+        name="chat", pools={"p": passages}, queries=(query,), qrels={query.key: gains},
+        source=UNKNOWN, files=(),
+    )  # fmt: skip
+
+
+def kinds(case):
+    return {each.kind: each.candidate.text for each in case.distractors if each.kind != LEXICAL}
+
+
+def test_every_kind_names_a_turn_that_fits_it():
+    (case,) = conversation_cases(dataset()).cases
+    assert kinds(case) == {
+        "adjacent_turn": "Bob: What a lovely boat that is",
+        "number_or_negation": "Bob: My boat was never painted",
+        "other_entity": "Ann: I sailed the boat with Clara",
+        "another_time": "Ann: The painted fence is old",
+        "other_speaker": "Bob: Blue is a nice colour",
+        "same_speaker_and_topic": "Ann: The boat needs 3 new ropes",
+    }
+
+
+def test_a_case_has_eight_candidates_no_two_alike():
+    (case,) = conversation_cases(dataset()).cases
+    assert len({each.text for each in case.candidates}) == 8
+    assert case.answer.text == "Ann: We painted the old boat blue"
+
+
+def test_no_other_evidence_is_a_distractor():
+    (case,) = conversation_cases(dataset(relevant=(0, 4))).cases
+    assert all("never painted" not in each.text for each in case.candidates)
+
+
+def test_a_kind_without_a_turn_is_counted_and_its_place_filled():
+    turns = [turn for turn in TURNS if "Clara" not in turn[2]]
+    found = conversation_cases(dataset(turns))
+    assert found.missing == {**dict.fromkeys(RULES, 0), "other_entity": 1}
+    assert [each.kind for each in found.cases[0].distractors].count(LEXICAL) == 2
+
+
+def test_the_age_is_counted_from_the_newest_turn():
+    (case,) = conversation_cases(dataset()).cases
+    assert case.answer.days_ago == 30
+
+
+@pytest.mark.parametrize("turns", [TURNS[:7], [*TURNS[:6], *[TURNS[6]] * 3]])
+def test_a_conversation_with_too_few_different_turns_makes_no_case(turns):
+    assert conversation_cases(dataset(turns)).cases == ()

@@ -1,0 +1,165 @@
+import numpy as np
+import pytest
+from tests.models.tiny_components import content_reference, tiny_components, write_tiny_embedder
+
+from recollect.errors import InvalidInput, ModelError
+from recollect.models import Embedder
+from recollect.models.late_bound import normalised
+from recollect.models.loading import load_embedder
+from recollect.models.onnx_embedder import load_bundled
+from recollect.training.export import ModelDescription, export_embedder
+from recollect.types import MEMORY_TYPES
+
+TEXTS = ["the cat sat", "a big red house by the sea", "dog"]
+
+
+@pytest.fixture
+def source(tmp_path):
+    return tmp_path / "source"
+
+
+@pytest.fixture
+def weights(source):
+    return write_tiny_embedder(source)
+
+
+@pytest.fixture
+def directory(source, weights):
+    """A directory with float weights, and the ONNX model in its folder `onnx`."""
+    description = ModelDescription(name="tiny")
+    export_embedder(source, source / "onnx", description=description, quantisation="float32")
+    return source
+
+
+@pytest.fixture
+def embedder(directory):
+    return Embedder.from_pretrained(directory)
+
+
+@pytest.fixture
+def bundled():
+    return Embedder.from_pretrained("bundled")
+
+
+def expected(weights, buckets, types):
+    """z by the formula: what is added before the projection goes through it."""
+    components = tiny_components()
+    added = components.age[buckets] + components.type[types]
+    content = content_reference(weights, TEXTS)
+    return normalised(content + added @ components.projection.weight.T)
+
+
+def test_ages_and_types_are_those_of_the_formula(embedder, weights):
+    vectors = embedder.encode(
+        TEXTS, days_ago=[0, 20, 400], memory_type=["semantic", "unknown", "episodic"]
+    )
+
+    assert np.abs(vectors - expected(weights, [0, 4, 9], [1, 3, 0])).max() <= 1e-5
+
+
+def test_one_value_counts_for_all(embedder):
+    one = embedder.encode(TEXTS, days_ago=3, memory_type="semantic")
+    each = embedder.encode(TEXTS, days_ago=[3] * 3, memory_type=["semantic"] * 3)
+
+    assert np.array_equal(one, each)
+
+
+def test_a_single_text_is_a_list_of_one(embedder):
+    vectors = embedder.encode("the cat sat", days_ago=3, memory_type="semantic")
+
+    assert vectors.shape == (1, 32)
+
+
+def test_a_memory_with_an_age_and_no_type_has_the_predicted_one(embedder):
+    predicted = embedder.memory_type(TEXTS)
+
+    vectors = embedder.encode(TEXTS, days_ago=3)
+
+    assert set(predicted) <= set(MEMORY_TYPES)
+    assert np.array_equal(vectors, embedder.encode(TEXTS, days_ago=3, memory_type=predicted))
+
+
+def test_a_memory_without_age_and_type_is_its_content(embedder, weights):
+    plain = embedder.encode(TEXTS)
+    among_others = embedder.encode(TEXTS, days_ago=[None, 3, None])
+
+    assert np.abs(plain - normalised(content_reference(weights, TEXTS))).max() <= 1e-5
+    assert np.abs(among_others - plain).max(axis=1)[[0, 2]] == pytest.approx(0, abs=1e-6)
+    assert np.abs(among_others - plain).max(axis=1)[1] > 0.01
+
+
+def test_a_query_has_the_models_prompt_and_no_age(embedder, weights):
+    assert np.abs(embedder.encode_query("cat") - embedder.encode(["the cat"])).max() <= 1e-6
+
+
+def test_the_importance_is_one_number_for_each_text(embedder):
+    importance = embedder.importance(TEXTS)
+
+    assert importance.shape == (3,)
+    assert ((importance > 0) & (importance < 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"days_ago": [1, 2]}, "days_ago"),
+        ({"days_ago": float("nan")}, "days_ago"),
+        ({"days_ago": "yesterday"}, "days_ago"),
+        ({"days_ago": True}, "days_ago"),
+        ({"memory_type": "seasonal"}, "memory_type"),
+        ({"memory_type": ["semantic"]}, "memory_type"),
+    ],
+)
+def test_an_age_or_type_that_is_none_is_refused(embedder, arguments, field):
+    with pytest.raises(InvalidInput, match=field):
+        embedder.encode(TEXTS, **arguments)
+
+
+def test_no_texts_give_no_vectors(embedder):
+    assert embedder.encode([], days_ago=3).shape == (0, 32)
+
+
+def test_a_model_without_the_parts_says_so(bundled):
+    if bundled.late_bound is not None:
+        pytest.skip("the bundled model has the parts")
+
+    with pytest.raises(InvalidInput, match="knows neither age nor type"):
+        bundled.encode(["tea"], days_ago=3)
+    with pytest.raises(ModelError, match="no importance head"):
+        bundled.importance(["tea"])
+    with pytest.raises(ModelError, match="no type head"):
+        bundled.memory_type(["tea"])
+
+
+def test_the_bundled_model_is_the_one_that_memories_use(bundled):
+    assert bundled.identity == load_bundled().identity
+    assert np.array_equal(bundled.encode("tea"), load_bundled().encode(["tea"]))
+
+
+def test_what_was_loaded_from_onnx_is_saved_as_onnx(embedder, tmp_path):
+    embedder.save_pretrained(tmp_path / "copy")
+
+    copy = Embedder.from_pretrained(tmp_path / "copy", runtime="onnx")
+
+    assert copy.identity == embedder.identity
+    assert np.array_equal(copy.encode(TEXTS, days_ago=3), embedder.encode(TEXTS, days_ago=3))
+
+
+def test_a_model_from_onnx_cannot_be_saved_with_float_weights(embedder, tmp_path):
+    with pytest.raises(InvalidInput, match="runtime='torch'"):
+        embedder.save_pretrained(tmp_path / "copy", formats=["transformers"])
+
+
+def test_the_folder_onnx_is_found_by_every_way_of_loading(directory, embedder):
+    assert load_embedder(directory).identity == embedder.identity
+    assert load_embedder(directory / "onnx").identity == embedder.identity
+
+
+def test_a_directory_without_an_onnx_model_has_none_for_that_runtime(source, weights):
+    with pytest.raises(InvalidInput, match="runtime='onnx'"):
+        Embedder.from_pretrained(source, runtime="onnx")
+
+
+def test_a_path_that_does_not_exist_is_refused():
+    with pytest.raises(InvalidInput, match="no such model directory"):
+        Embedder.from_pretrained("./nowhere")

@@ -1,0 +1,79 @@
+"""The time arm: which rows lie in a time, and how sessions are counted."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from recollect.moments import to_microseconds
+from recollect.retrieval.time_arm import numbered, timed_rows
+from recollect.temporal import Sessions, read_time
+from recollect.testing.contract_rows import contract_record
+from retrieval.states import state_of
+
+NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)
+
+
+def told(*moments):
+    """A snapshot of memories of these moments."""
+    records = [
+        replace(contract_record(number), at=datetime.fromisoformat(moment).replace(tzinfo=UTC))
+        for number, moment in enumerate(moments, start=1)
+    ]
+    return state_of(*records).snapshot
+
+
+def timed(snapshot, query):
+    reading = read_time(query, now=NOW)
+    visible = np.ones(len(snapshot), bool)
+    return timed_rows(snapshot, reading, visible=visible, now=to_microseconds(NOW))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [
+        (1, 1, [10]),
+        (2, 3, [20, 30]),
+        (-1, -1, [40]),
+        (-3, -2, [20, 30]),
+        (3, -1, [30, 40]),
+        (-9, -1, [10, 20, 30, 40]),
+        (-9, -9, []),
+        (5, 5, []),
+    ],
+)
+def test_sessions_are_counted_from_either_end(first, last, expected):
+    threads = np.array([10, 20, 30, 40])
+    assert numbered(threads, Sessions(first, last)).tolist() == expected
+
+
+def test_rows_come_in_the_order_of_time_not_of_writing():
+    snapshot = told("2026-05-03", "2026-05-01", "2026-04-01", "2026-05-02")
+    assert timed(snapshot, "in May").rows.tolist() == [1, 3, 0]
+
+
+def test_recently_begins_with_the_newest():
+    snapshot = told("2026-06-05", "2026-06-07", "2026-06-06")
+    assert timed(snapshot, "recently").rows.tolist() == [1, 2, 0]
+
+
+def test_a_wider_time_is_looked_into_only_where_the_time_is_empty():
+    full, empty = told("2026-06-07", "2026-06-06"), told("2026-06-06", "2026-06-01")
+    assert timed(full, "3 days ago").rows.tolist() == [0]
+    assert timed(empty, "3 days ago").rows.tolist() == [0]
+    assert timed(empty, "3 days ago").widened == ("3 days ago",)
+
+
+def test_what_is_told_within_three_days_after_a_time_is_marked_apart():
+    found = timed(told("2026-05-08", "2026-05-10", "2026-05-20"), "on May 8th")
+    assert found.confidence.tolist() == pytest.approx([0.93, 0, 0])
+    assert found.told.tolist() == pytest.approx([0, 0.93, 0])
+
+
+def test_rows_that_are_not_visible_are_not_found():
+    snapshot = told("2026-05-08", "2026-05-08")
+    reading = read_time("on May 8th", now=NOW)
+    visible = np.array([False, True])
+    found = timed_rows(snapshot, reading, visible=visible, now=to_microseconds(NOW))
+    assert found.rows.tolist() == [1]

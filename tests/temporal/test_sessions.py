@@ -1,0 +1,75 @@
+"""Sessions by their number: from 1 the oldest, from -1 the newest."""
+
+import pytest
+
+from recollect.temporal.reference import NO_SUCH_SESSION
+from temporal.readings import sessions, times
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("in our third session", (3, 3)),
+        ("in our 3rd discussion", (3, 3)),
+        ("in our twenty-first conversation", (21, 21)),
+        ("in session 3", (3, 3)),
+        ("in conversation number three", (3, 3)),
+        ("in our third meeting", (3, 3)),
+        ("the first time we talked", (1, 1)),
+        ("3 sessions ago", (-3, -3)),
+        ("one session ago", (-1, -1)),
+        ("a couple of chats ago", (-2, -2)),
+        ("in our last session", (-1, -1)),
+        ("What did we talk about last time?", (-1, -1)),
+        ("the last time we talked", (-1, -1)),
+        ("the session before last", (-2, -2)),
+        ("the second to last session", (-2, -2)),
+        ("the last but one conversation", (-2, -2)),
+        ("the penultimate discussion", (-2, -2)),
+        ("not the last discussion, but the one before that", (-2, -2)),
+        ("the session before our third session", (2, 2)),
+    ],
+)
+def test_a_session_has_a_number(text, expected):
+    assert sessions(text) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("over sessions 1 through 3", (1, 3)),
+        ("sessions 1-3", (1, 3)),
+        ("from the first through third sessions", (1, 3)),
+        ("from the 1st to the 3rd session", (1, 3)),
+        ("between session 2 and session 4", (2, 4)),
+        ("the first three sessions", (1, 3)),
+        ("our last two conversations", (-2, -1)),
+        ("since our third session", (3, -1)),
+        ("before session 5", (1, 4)),
+        ("after the last session", (NO_SUCH_SESSION, -1)),
+    ],
+)
+def test_several_sessions_have_a_first_and_a_last_one(text, expected):
+    assert sessions(text) == [expected]
+
+
+def test_sessions_that_are_named_one_by_one_are_apart():
+    assert sessions("in sessions 2 and 4") == [(2, 2), (4, 4)]
+
+
+def test_sessions_can_be_counted_within_a_time():
+    assert sessions("our second session in May") == [(2, 2)]
+    assert times("our second session in May") == ["2026-05-01/2026-06-01"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "When was the last time John went hiking?",
+        "What did she try for the first time?",
+        "Which sessions did the conference have?",
+        "Who gave a talk?",
+    ],
+)
+def test_what_is_not_counted_is_no_session_of_ours(text):
+    assert sessions(text) == []

@@ -1,0 +1,175 @@
+"""Short runs of a tiny encoder over literal groups."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from tests.training.tiny_encoder import WORDS
+from tests.training.trainable_encoder import write_trainable_encoder
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+if torch:
+    from recollect.errors import InvalidInput
+    from recollect.training.embedder_config import EmbedderConfig, LossWeights
+    from recollect.training.embedder_run import RunPlaces, rate_over_steps, train_embedder
+    from recollect.training.encoder_directory import load_agent_encoder
+    from recollect.training.group_stream import TrainingData
+    from recollect.training.question_groups import Question, QuestionGroup
+    from recollect.training.training_rows import sha256_of
+
+CONFIG_FIELDS = {
+    "name": "tiny",
+    "base": "made here",
+    "mix": {"words": 1.0},
+    "groups_per_step": 1,
+    "steps": 8,
+    "learning_rate": 3e-3,
+    "chunk_texts": 4,
+}
+
+
+class WordVectors:
+    """A base model: counts of words."""
+
+    def encode(self, texts):
+        counts = np.array([[text.split().count(word) for word in WORDS] for text in texts])
+        return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
+
+
+def word_groups(random):
+    for _ in range(4):
+        words = random.sample(WORDS, 6)
+        passages = tuple(f"the {first} {second}" for first, second in itertools.pairwise(words))
+        questions = tuple(Question(word, (row,)) for row, word in enumerate(words[:5]))
+        yield QuestionGroup("words", passages, questions)
+
+
+DATA = {"epochs": {"words": word_groups}, "hashes": {"words.jsonl.gz": "0" * 64}}
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_after(step):
+    def progress(_, done, total):
+        if done == step:
+            raise Stopped
+
+    return progress
+
+
+def silent(*_):
+    pass
+
+
+@pytest.fixture
+def base(tmp_path):
+    return write_trainable_encoder(tmp_path / "base")
+
+
+def run(base, target, *, progress=silent, **changes):
+    return train_embedder(
+        EmbedderConfig(**CONFIG_FIELDS | changes),
+        TrainingData(**DATA),
+        WordVectors(),
+        places=RunPlaces(base=base, target=target),
+        progress=progress,
+    )
+
+
+def losses(target):
+    lines = (target / "losses.jsonl").read_text().splitlines()
+    return [json.loads(line)["loss"] for line in lines]
+
+
+def test_a_few_steps_lower_the_loss(base, tmp_path):
+    run(base, tmp_path / "run", steps=24)
+
+    found = losses(tmp_path / "run")
+    assert np.mean(found[-4:]) < 0.8 * np.mean(found[:4])
+
+
+def test_a_stopped_run_goes_on_to_the_weights_of_one_that_was_not(base, tmp_path):
+    whole = run(base, tmp_path / "whole", checkpoint_seconds=0.0)
+    with pytest.raises(Stopped):
+        run(base, tmp_path / "parts", checkpoint_seconds=0.0, progress=stop_after(5))
+    resumed = run(base, tmp_path / "parts", checkpoint_seconds=0.0)
+
+    for name in ("model.safetensors", "2_Dense/model.safetensors"):
+        assert sha256_of(resumed / name) == sha256_of(whole / name)
+    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+
+
+def test_large_steps_take_the_same_way_with_cached_gradients(base, tmp_path):
+    plain = run(base, tmp_path / "plain", steps=2)
+    cached = run(base, tmp_path / "cached", steps=2, cached_gradients=1)
+
+    first, second = (
+        load_agent_encoder(model).parts["projection"].weight for model in (plain, cached)
+    )
+    assert (first - second).abs().max() <= 1e-4
+
+
+def test_frozen_layers_and_word_vectors_stay(base, tmp_path):
+    model = run(base, tmp_path / "run", steps=2, frozen_layers=1)
+
+    before, after = load_agent_encoder(base), load_agent_encoder(model)
+    old, new = (each.parts["encoder"].state_dict() for each in (before, after))
+    changed = {
+        name
+        for name in old
+        if not name.startswith("pooler.") and not torch.equal(old[name], new[name])
+    }
+    assert changed
+    assert all(name.startswith("encoder.layer.1.") for name in changed)
+
+
+def test_the_manifest_says_what_the_run_was_made_from(base, tmp_path):
+    run(base, tmp_path / "run", steps=1, seed=5)
+
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["config"]["steps"] == 1
+    assert manifest["seed"] == 5
+    assert manifest["data"] == {"words.jsonl.gz": "0" * 64}
+    assert manifest["base"]["sha256"] == sha256_of(base / "model.safetensors")
+    assert manifest["libraries"]["torch"] == torch.__version__
+
+
+def test_a_run_with_other_settings_is_not_gone_on_with(base, tmp_path):
+    run(base, tmp_path / "run", steps=1)
+
+    with pytest.raises(InvalidInput, match="another config"):
+        run(base, tmp_path / "run", steps=1, learning_rate=1e-5)
+
+
+def test_the_anchor_keeps_vectors_near_those_of_the_base_model(base, tmp_path):
+    class Itself:
+        def encode(self, texts):
+            encoder = load_agent_encoder(base)
+            with torch.no_grad():
+                return encoder.vectors(encoder.tokens(texts, max_tokens=24)).numpy()
+
+    def moved(weight):
+        model = train_embedder(
+            EmbedderConfig(**CONFIG_FIELDS | {"loss": LossWeights(anchor=weight)}),
+            TrainingData(**DATA),
+            Itself(),
+            places=RunPlaces(base=base, target=tmp_path / f"run{weight}"),
+            progress=silent,
+        )
+        encoder = load_agent_encoder(model)
+        with torch.no_grad():
+            after = encoder.vectors(encoder.tokens(WORDS, max_tokens=24)).numpy()
+        return 1 - (after * Itself().encode(WORDS)).sum(axis=1).mean()
+
+    assert moved(20.0) < 0.5 * moved(0.0)
+
+
+def test_the_rate_rises_and_then_falls_to_a_tenth():
+    share = rate_over_steps(EmbedderConfig(**CONFIG_FIELDS | {"steps": 100, "warm_up": 0.1}))
+
+    assert [round(share(step), 2) for step in (0, 9, 10, 55, 100)] == [0.1, 1.0, 1.0, 0.55, 0.1]

@@ -1,0 +1,110 @@
+"""What is saved loads here, in plain transformers and in plain sentence-transformers."""
+
+import numpy as np
+import pytest
+from tests.training.trainable_encoder import write_trainable_encoder
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+if torch:
+    from recollect.errors import InvalidInput, ModelError
+    from recollect.models.embedder_components import read_components
+    from recollect.training.agent_encoder import load_base_encoder
+    from recollect.training.encoder_directory import load_agent_encoder, save_agent_encoder
+    from recollect.training.weight_average import averaged
+
+TEXTS = ["the cat sat", "a big red house by the sea", "dog"]
+
+
+@pytest.fixture
+def base(tmp_path):
+    return write_trainable_encoder(tmp_path / "base")
+
+
+@pytest.fixture
+def changed(base):
+    """An encoder none of whose parts says nothing."""
+    encoder = load_base_encoder(base)
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for name in ("projection", "age", "kind"):
+            for weight in encoder.parts[name].parameters():
+                weight.add_(0.1 * torch.randn_like(weight))
+    return encoder
+
+
+def vectors(encoder):
+    with torch.no_grad():
+        return encoder.vectors(encoder.tokens(TEXTS, max_tokens=24)).numpy()
+
+
+def test_a_new_encoder_gives_the_vectors_of_its_base(base):
+    encoder = load_base_encoder(base)
+    with torch.no_grad():
+        pooled = encoder.pooled(encoder.tokens(TEXTS, max_tokens=24))
+        memories = encoder.memory_vectors(pooled, torch.tensor([0, 4, 9]), torch.tensor([0, 1, 3]))
+
+    expected = torch.nn.functional.normalize(pooled, dim=1)
+    assert (memories - expected).abs().max() <= 1e-6
+
+
+def test_what_is_saved_is_what_is_loaded(changed, tmp_path):
+    save_agent_encoder(changed, tmp_path / "saved")
+
+    loaded = load_agent_encoder(tmp_path / "saved")
+
+    state, expected = loaded.parts.state_dict(), changed.parts.state_dict()
+    assert all(torch.equal(state[name], expected[name]) for name in expected)
+
+
+def test_plain_sentence_transformers_gives_the_same_vectors(changed, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    save_agent_encoder(changed, tmp_path / "saved")
+
+    found = SentenceTransformer(str(tmp_path / "saved"), device="cpu").encode(TEXTS)
+
+    assert np.abs(found - vectors(changed)).max() <= 1e-5
+
+
+def test_plain_transformers_loads_the_encoder(changed, tmp_path):
+    from transformers import AutoModel
+
+    save_agent_encoder(changed, tmp_path / "saved")
+
+    loaded = AutoModel.from_pretrained(tmp_path / "saved").state_dict()
+
+    expected = changed.parts["encoder"].state_dict()
+    assert all(torch.equal(loaded[name], expected[name]) for name in expected)
+
+
+def test_the_components_are_those_that_the_library_reads(changed, tmp_path):
+    save_agent_encoder(changed, tmp_path / "saved")
+
+    components = read_components(tmp_path / "saved")
+
+    assert np.array_equal(components.age, changed.parts["age"].weight.detach().numpy())
+    assert np.array_equal(components.type, changed.parts["kind"].weight.detach().numpy())
+    assert components.importance is not None
+    assert components.memory_type is not None
+
+
+def test_a_directory_without_an_encoder_is_refused(tmp_path):
+    with pytest.raises(ModelError, match="cannot be loaded as an encoder"):
+        load_base_encoder(tmp_path)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+def test_the_average_lies_between_base_and_trained(base, changed, share):
+    first = load_base_encoder(base)
+
+    between = averaged(first, changed, share=share).parts["projection"].weight
+
+    ends = (first.parts["projection"].weight, changed.parts["projection"].weight)
+    assert (between - ((1 - share) * ends[0] + share * ends[1])).abs().max() <= 1e-6
+
+
+def test_a_share_above_one_is_refused(base, changed):
+    with pytest.raises(InvalidInput, match="share"):
+        averaged(load_base_encoder(base), changed, share=1.5)

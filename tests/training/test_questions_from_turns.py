@@ -1,0 +1,101 @@
+from random import Random
+
+import pytest
+
+from recollect.training.addressed_questions import reported_question
+from recollect.training.english_verbs import plain_form_of_past, plain_form_of_third_person
+from recollect.training.statement_questions import statement_questions
+from recollect.training.statements import Statement, Tail, statements
+from recollect.training.wording import reworded
+
+
+def asked(text):
+    return statement_questions(text, "Ada", Random(1))
+
+
+def test_a_statement_is_read_as_auxiliary_verb_object_and_tails():
+    (statement,) = statements("I bought a red car in Oslo last week.")
+
+    assert statement == Statement(
+        "", "did", "buy", "a red car", (Tail("in", "in Oslo"), Tail("last", "last week"))
+    )
+
+
+def test_what_is_said_answers_what_where_and_when():
+    questions = asked("I bought a red car in Oslo last week.")
+
+    assert questions == [
+        "What did Ada buy in Oslo?",
+        "Did Ada buy a red car in Oslo?",
+        "Where did Ada buy a red car?",
+        "When did Ada buy a red car in Oslo?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("I work in a factory.", "Where does Ada work?"),
+        ("I love hiking with my brother", "Who does Ada love hiking with?"),
+        ("I am a nurse.", "What does Ada do for a living?"),
+        ("I'm 30 years old.", "How old is Ada?"),
+        ("My favorite color is purple.", "What is Ada's favorite color?"),
+        ("I have three cats.", "How many cats does Ada have?"),
+        ("I moved here because I got a job", "Why did Ada move here?"),
+    ],
+)
+def test_questions_of_other_kinds(text, question):
+    assert question in asked(text)
+
+
+def test_what_belongs_to_the_speaker_is_asked_in_the_third_person():
+    assert all(" my " not in f" {question} " for question in asked("I sold my old bike in May."))
+
+
+@pytest.mark.parametrize(
+    "text", ["Do I like it?", "I think so.", "I don't eat meat.", "Great!", ""]
+)
+def test_what_says_nothing_of_the_speaker_is_asked_nothing(text):
+    assert asked(text) == []
+
+
+@pytest.mark.parametrize(
+    ("turn", "question"),
+    [
+        ("Nice! What do you do for fun?", "What does Ada do for fun?"),
+        ("What's your favorite book to read?", "What is Ada's favorite book to read?"),
+        ("So, have you been to Rome lately?", "Has Ada been to Rome lately?"),
+    ],
+)
+def test_a_question_put_to_somebody_becomes_one_about_them(turn, question):
+    assert reported_question(turn, "Ada") == question
+
+
+@pytest.mark.parametrize(
+    "turn", ["What about you?", "Do you like that one?", "I like tea.", "Is it far from here?", ""]
+)
+def test_a_question_that_needs_its_context_is_left(turn):
+    assert reported_question(turn, "Ada") is None
+
+
+@pytest.mark.parametrize(
+    ("past", "plain"),
+    [("went", "go"), ("hiked", "hike"), ("planned", "plan"), ("tried", "try"), ("worked", "work")],
+)
+def test_the_plain_form_of_a_past_tense(past, plain):
+    assert plain_form_of_past(past) == plain
+
+
+def test_a_word_that_is_no_past_tense_has_no_plain_form():
+    assert plain_form_of_past("beach") is None
+
+
+@pytest.mark.parametrize(
+    ("form", "plain"), [("teaches", "teach"), ("has", "have"), ("plays", "play")]
+)
+def test_the_plain_form_of_a_third_person(form, plain):
+    assert plain_form_of_third_person(form) == plain
+
+
+def test_rewording_replaces_known_words_only():
+    assert reworded("the mom went", Random(1), share=1.0) == "the mother went"

@@ -9,6 +9,7 @@ from pathlib import Path
 from recollect.errors import EmbedderMismatch, InvalidInput, StoreError
 from recollect.filters.storable_text import is_storable
 from recollect.models.embedder import EmbeddingModel
+from recollect.models.passage_reading import late_bound_of
 from recollect.retrieval.pinned import PinnedRules
 from recollect.retrieval.snapshots import Snapshots
 from recollect.retrieval.terms import TERMS_VERSION
@@ -85,7 +86,7 @@ def _opened(uri: str, embedder: EmbeddingModel) -> Engine:
         uri,
         store,
         Writer(store, lock_for(uri)),
-        Snapshots(store),
+        Snapshots(store, late_bound_of(embedder)),
         embedder,
         PinnedRules(store.fetch),
     )

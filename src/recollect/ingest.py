@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Self
 
@@ -13,6 +13,7 @@ import numpy as np
 from recollect.engine import Engine
 from recollect.errors import InvalidInput
 from recollect.models.embedder import FloatMatrix
+from recollect.models.passage_reading import PredictedTraits, read_passages, traits_by_memory
 from recollect.moments import now_utc, to_microseconds
 from recollect.records import Draft, draft
 from recollect.retrieval.terms import passage_terms
@@ -126,13 +127,21 @@ def add_drafts(engine: Engine, scope: Scope, drafts: list[Draft]) -> WriteReport
 def prepare(engine: Engine, drafts: list[Draft]) -> list[Prepared]:
     """Embed and split into terms."""
     windows = [_windows(engine, entry) for entry in drafts]
-    vectors = engine.embedder.encode([text for texts in windows for text in texts])
-    ends = np.cumsum([len(texts) for texts in windows])
-    parts = np.split(vectors, ends[:-1]) if drafts else []
+    counts = [len(texts) for texts in windows]
+    reading = read_passages(engine.embedder, [text for texts in windows for text in texts])
+    parts = np.split(reading.content, np.cumsum(counts)[:-1]) if drafts else []
+    traits = traits_by_memory(reading, counts)
     return [
-        Prepared(entry, passage_terms(entry.record.indexed_text), part)
-        for entry, part in zip(drafts, parts, strict=True)
+        Prepared(_completed(entry, trait), passage_terms(entry.record.indexed_text), part)
+        for entry, part, trait in zip(drafts, parts, traits, strict=True)
     ]
+
+
+def _completed(entry: Draft, traits: PredictedTraits) -> Draft:
+    """Fill in what the caller left out and the model's heads can tell."""
+    told = {name: getattr(traits, name) for name in entry.left_out}
+    predicted = {name: value for name, value in told.items() if value is not None}
+    return replace(entry, record=replace(entry.record, **predicted)) if predicted else entry
 
 
 def submit(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Future[Outcome]:

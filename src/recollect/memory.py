@@ -23,10 +23,9 @@ from recollect.records import draft
 from recollect.results import SearchResult
 from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.resources import OptionalModels
-from recollect.retrieval.state import TimeUse
 from recollect.scope import Scope
 from recollect.store.store import Order, StoreHealth
-from recollect.types import MemoryRecord, MemoryType, Scalar, WriteReport
+from recollect.types import MemoryRecord, MemoryType, Scalar, TimeUse, WriteReport
 
 Records = list[MemoryRecord]
 

@@ -26,6 +26,7 @@ _BEFORE_1970 = 1 << 46
 _POOL_NAME = re.compile(r"[\w][\w.:-]{0,99}")
 _OPTIONAL_TEXTS = ("parent_id", "path", "heading", "lines", "source")
 _TEXTS = ("producer", "produced_for", "role")
+_PREDICTABLE = frozenset({"type", "importance"})
 _WRITABLE = (
     "id text at expires_at org project agent user session pool type importance producer "
     "produced_for role sequence parent_id path heading lines source metadata"
@@ -41,11 +42,13 @@ class Draft:
         thread: Number of its session within its scope; 0 for none.
         fingerprint: Digest of all that identifies a record without an id; None where the caller
             gave an id, which then alone decides.
+        left_out: Which of `type` and `importance` the caller did not give, so that a model may.
     """
 
     record: MemoryRecord
     thread: int
     fingerprint: str | None
+    left_out: frozenset[str] = frozenset()
 
     @property
     def is_only_recalled(self) -> bool:
@@ -90,7 +93,7 @@ def draft(given: Mapping[str, Any], *, scope: Scope, now: datetime, occurrence: 
     fingerprint = None if "id" in values else _fingerprint(identity)
     memory_id = _own_id(at or now, fingerprint) if fingerprint else _id(values["id"])
     record = MemoryRecord(id=memory_id, at=at or now, created_at=now, **fields)
-    return Draft(record, thread_of(record), fingerprint)
+    return Draft(record, thread_of(record), fingerprint, _PREDICTABLE - values.keys())
 
 
 def _refuse_unknown(values: Mapping[str, Any]) -> None:

@@ -30,12 +30,12 @@ from recollect.retrieval.resources import (
     Resources,
 )
 from recollect.retrieval.snapshot import ScopeSnapshot
-from recollect.retrieval.state import Candidates, SearchRequest, SearchState, TimeUse
+from recollect.retrieval.state import Candidates, SearchRequest, SearchState
 from recollect.scope import Scope
 from recollect.store.store import CURRENT
 from recollect.temporal.zones import zone_of
 from recollect.trace import StageTrace, Trace
-from recollect.types import Hit, MemoryRecord
+from recollect.types import Hit, MemoryRecord, TimeUse
 
 MOST_HITS = 1000
 NEWEST = "newest"

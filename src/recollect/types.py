@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Literal
 
 MemoryType = Literal["episodic", "semantic", "procedural", "unknown"]
+TimeUse = Literal["boost", "filter", "ignore"]
+"""What a time in the query's words does: lifts what lies in it, hides the rest, or nothing."""
 Scalar = str | int | float | bool
 """What a metadata value may be."""
 

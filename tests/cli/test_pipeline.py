@@ -23,8 +23,8 @@ def test_a_preset_is_shown_stage_by_stage(recollect):
 
 def test_a_preset_is_shown_as_json(recollect):
     shown = recollect.json("pipeline", "show", "balanced")
-    assert (shown["preset"], len(shown["stages"])) == ("balanced", 17)
-    assert shown["stages"][4]["settings"]["depth"] == 300
+    assert (shown["preset"], len(shown["stages"])) == ("balanced", 21)
+    assert shown["stages"][6]["settings"]["depth"] == 300
 
 
 def test_an_unknown_preset_is_told_with_the_nearest_one(recollect):

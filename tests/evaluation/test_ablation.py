@@ -19,7 +19,7 @@ def test_a_stage_that_is_left_out_is_not_run():
 
 def test_a_stage_that_is_added_stands_where_its_number_belongs():
     changed = names(varied("more", instead(Normalise())))
-    assert changed[changed.index("normalise") - 1] == "decay"
+    assert changed[changed.index("normalise") - 1] == "list time"
     assert len(changed) == len(BALANCED.stages) + 1
 
 

@@ -7,8 +7,10 @@ import pytest
 
 from recollect.filters.tree import And
 from recollect.models.embedder import EmbedderIdentity
+from recollect.models.late_bound import LateBoundParts
 from recollect.retrieval import dense
 from recollect.retrieval.dense import IndexedVectors, ResidentVectors, Wanted
+from recollect.retrieval.late_bound_rows import LateBoundRows, LateBoundWindows
 from recollect.retrieval.scope_vectors import ScopeVectors
 from recollect.store.in_memory import InMemoryStore
 from recollect.store.store import StoreIdentity
@@ -19,7 +21,7 @@ EAST = np.array([1, 0], np.float32)
 
 
 def scored(arm, *also, visible):
-    search = arm.begin(EAST, Wanted(nearest=3, visible=np.array(visible, bool)))
+    search = arm.begin(EAST, Wanted(nearest=3, visible=np.array(visible, bool), now=0))
     return search.scores(np.array(also, np.int64))
 
 
@@ -49,6 +51,23 @@ def test_a_few_visible_rows_are_scored_without_the_index():
     rows, scores = scored(arm, visible=[0, 1, 1])
     assert rows.tolist() == [1, 2]
     assert scores.tolist() == pytest.approx([1.0, 0.55])
+
+
+def test_both_arms_bind_age_and_type_alike():
+    parts = LateBoundParts(np.zeros((10, 2), np.float32), np.zeros((4, 2), np.float32))
+    parts.age[1] = [0, -1]  # from one to three days
+    two_days = 2 * 86_400_000_000
+    bound = LateBoundRows(parts, np.array([-two_days, 0]), np.array([3, 3]))
+    content, owners = np.array([[3, 5], [0, 1], [0.6, 0.8]], np.float32), np.array([0, 1, 1])
+    windows = LateBoundWindows.of(bound, owners, content)
+    resident = ResidentVectors((content,), owners.astype(np.int32), 2, windows)
+
+    found = replace(indexed(keys=[10, 20]), bound=bound)
+
+    # z of the first is (3, 4); the second, of today, stays as it is
+    assert scored(resident, visible=[1, 1])[1].tolist() == pytest.approx([0.6, 0.55])
+    assert scored(found, visible=[1, 1])[1].tolist() == pytest.approx([2**-0.5, 0.55])
+    assert resident.first_vectors(np.array([0]), now=0)[0] == pytest.approx([0.6, 0.8])
 
 
 def test_what_is_asked_for_besides_is_scored_too():
@@ -86,10 +105,10 @@ class TestManyVisibleRows:
 
 def test_the_first_window_of_a_row_is_found_in_whichever_block_it_lies():
     arm = ResidentVectors((WINDOWS[:1], WINDOWS[1:]), np.array([0, 0, 1], np.int32), 2)
-    assert arm.first_vectors(np.array([1, 0])).tolist() == [WINDOWS[2].tolist(), [1.0, 0.0]]
-    assert arm.first_vectors(np.array([], np.int64)).shape == (0, 2)
+    assert arm.first_vectors(np.array([1, 0]), now=0).tolist() == [WINDOWS[2].tolist(), [1.0, 0.0]]
+    assert arm.first_vectors(np.array([], np.int64), now=0).shape == (0, 2)
 
 
 def test_the_first_window_of_a_row_is_read_from_the_store():
     arm = indexed(keys=[10, 20])
-    assert arm.first_vectors(np.array([1, 0])).tolist() == [[0.0, 1.0], [1.0, 0.0]]
+    assert arm.first_vectors(np.array([1, 0]), now=0).tolist() == [[0.0, 1.0], [1.0, 0.0]]

@@ -58,7 +58,7 @@ def assert_same(held, fresh):
     assert held.neighbours.previous.tolist() == fresh.neighbours.previous.tolist()
     direction = np.linspace(0, 1, 32).astype(np.float32)
     every = np.ones(len(held), bool)
-    wanted = Wanted(nearest=99, visible=every)
+    wanted = Wanted(nearest=99, visible=every, now=0)
     nobody = np.array([], np.int64)
     found = [one.dense.begin(direction, wanted).scores(nobody)[1].tolist() for one in (held, fresh)]
     assert found[0] == found[1]

@@ -163,7 +163,7 @@ def test_d8_a_hypothetical_document_does_not_replace_the_query():
 def test_f1_diversity_compares_vectors_not_words(memory):
     memory.add_many([{"text": "a red dog"}, {"text": "the sea"}])
     state = state_of(*records("a red dog", "a red dog", "the blue sea"))
-    vectors = state.snapshot.dense.first_vectors(np.array([2, 0, 1]))
+    vectors = state.snapshot.dense.first_vectors(np.array([2, 0, 1]), now=0)
     assert (type(vectors), vectors.dtype, vectors.shape) == (np.ndarray, np.float32, (3, 32))
     assert vectors[1] @ vectors[2] == pytest.approx(1.0, abs=1e-6)
     cosine = float(vectors[0] @ vectors[1])

@@ -27,6 +27,7 @@ from recollect.cli.pipeline_command import show as show_pipeline
 from recollect.cli.read_commands import get, history, list_memories
 from recollect.cli.search_command import search
 from recollect.cli.train_commands import calibration, export
+from recollect.cli.train_embedder_command import components, embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,13 @@ EVALUATIONS = (
 )
 
 TRAINING = (
+    Entry(
+        "embedder",
+        embedder,
+        "",
+        "recollect train embedder --data train --base all-MiniLM-L6-v2 --target run",
+    ),
+    Entry("components", components, "", "recollect train components --model run/model --target m"),
     Entry("export", export, "", "recollect train export --source all-MiniLM-L6-v2 --target model"),
     Entry("generate", generate, "", "recollect train generate --count 1000 --out samples.jsonl"),
     Entry("calibration", calibration, "", "recollect train calibration --data training-data"),

@@ -15,7 +15,7 @@ from recollect.cli.open_store import open_existing
 from recollect.cli.options import OutputOptions, StoreOptions
 from recollect.cli.trace_printing import score_table, stage_table
 from recollect.results import SearchResult
-from recollect.retrieval.state import TimeUse
+from recollect.types import TimeUse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

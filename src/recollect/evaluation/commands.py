@@ -31,7 +31,7 @@ from recollect.evaluation.trec import write_qrels, write_run
 from recollect.models.embedder import EmbeddingModel
 from recollect.results import SearchResult
 from recollect.retrieval.resources import NO_OPTIONAL_MODELS, OptionalModels
-from recollect.retrieval.state import TimeUse
+from recollect.types import TimeUse
 
 if TYPE_CHECKING:
     from recollect.evaluation.product import Observer

@@ -18,7 +18,7 @@ from recollect.models.embedder import EmbeddingModel
 from recollect.results import SearchResult
 from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.resources import NO_OPTIONAL_MODELS, OptionalModels
-from recollect.retrieval.state import TimeUse
+from recollect.types import TimeUse
 
 Observer = Callable[[EvaluationQuery, SearchResult], None]
 """Sees every search's whole result, with its trace."""

@@ -12,9 +12,13 @@ from recollect.retrieval.stage import Stage
 from recollect.retrieval.stages.classify_query import ClassifyQuery
 from recollect.retrieval.stages.decay import Decay
 from recollect.retrieval.stages.diversify import Diversify
+from recollect.retrieval.stages.favour_time import FavourTime
 from recollect.retrieval.stages.fuse import Fuse
+from recollect.retrieval.stages.list_time import ListTime
 from recollect.retrieval.stages.normalise import Normalise
+from recollect.retrieval.stages.read_time import ReadTime
 from recollect.retrieval.stages.search_pools import SearchPools
+from recollect.retrieval.stages.search_time import SearchTime
 from recollect.retrieval.stages.source_dedup import SourceDedup
 from recollect.retrieval.stages.weigh import Weigh
 from recollect.types import MEMORY_TYPES
@@ -71,6 +75,13 @@ REFERENCE = Variation(BALANCED.name, BALANCED)
 STAGE_VARIATIONS: tuple[Variation, ...] = (
     varied("without weights", without(Weigh)),
     varied("without decay", without(Decay)),
+    varied(
+        "without time",
+        without(ReadTime),
+        without(SearchTime),
+        without(FavourTime),
+        without(ListTime),
+    ),
     varied("dense arm alone", instead(SearchPools(arms="dense")), instead(Fuse(method="dense"))),
     varied(
         "lexical arm alone", instead(SearchPools(arms="lexical")), instead(Fuse(method="lexical"))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.models.embedder import FloatMatrix
+from recollect.retrieval.late_bound_rows import LateBoundRows, LateBoundWindows
 from recollect.retrieval.scope_vectors import ScopeVectors
 
 IntArray = NDArray[np.int64]
@@ -35,9 +36,11 @@ class Wanted:
     Attributes:
         nearest: At least so many of the best visible rows, if there are so many.
         visible: Which rows may be returned at all, shape (rows,).
+        now: The moment that ages are counted from, microseconds since 1970.
     """
 
     nearest: int
+    now: int
     visible: NDArray[np.bool_]
 
 
@@ -60,8 +63,8 @@ class DenseArm(Protocol):
         """Begin to look for what is wanted, by the query's vector of shape (dimension,)."""
         ...
 
-    def first_vectors(self, rows: IntArray) -> FloatMatrix:
-        """Give the vector of each row's first window, shape (rows, dimension)."""
+    def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
+        """Give the vector of each row's first window, with length 1, shape (rows, dimension)."""
         ...
 
 
@@ -74,21 +77,24 @@ class ResidentVectors:
             copies none of the others.
         owners: Row of the memory that each window belongs to, ascending.
         rows: Number of memories.
+        bound: Their ages and types, where the model binds these late.
     """
 
     blocks: tuple[NDArray[np.float32], ...]
     owners: NDArray[np.int32]
     rows: int
+    bound: LateBoundWindows | None = None
 
     def begin(self, vector: ScoreArray, wanted: Wanted) -> DenseSearch:
         """Score every row, which costs less than choosing some."""
-        del wanted
         products = _products(self.blocks, vector)
+        if self.bound is not None:
+            products = self.bound.scores(vector, products, now=wanted.now)
         if len(products) != self.rows:
             products = best_window(products, self.owners, self.rows)
         return _EveryRow(products)
 
-    def first_vectors(self, rows: IntArray) -> FloatMatrix:
+    def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
         """Copy them out of the blocks."""
         windows = np.searchsorted(self.owners, rows)
         starts = np.cumsum([0, *(len(block) for block in self.blocks)])
@@ -96,7 +102,9 @@ class ResidentVectors:
         for block, start in zip(self.blocks, starts[:-1], strict=True):
             inside = (windows >= start) & (windows < start + len(block))
             vectors[inside] = block[windows[inside] - start]
-        return vectors
+        if self.bound is None:
+            return vectors
+        return self.bound.rows.vectors(vectors, owners=rows, now=now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +115,13 @@ class IndexedVectors:
         keys: Key of each row, ascending; a key that is not among them is out of the scope's view.
         search: Keys of the nearest windows within the scope, by the store.
         vectors: Those of the scope, by key.
+        bound: Ages and types of the rows, where the model binds these late.
     """
 
     keys: IntArray
     search: Callable[[ScoreArray, int], IntArray]
     vectors: ScopeVectors
+    bound: LateBoundRows | None = None
 
     def begin(self, vector: ScoreArray, wanted: Wanted) -> DenseSearch:
         """Search the index; a few visible rows are scored instead.
@@ -125,15 +135,16 @@ class IndexedVectors:
             found = np.flatnonzero(wanted.visible)
         else:
             found = self._nearest(vector, wanted, visible)
-        return _SomeRows(found, lambda rows: self._exact(vector, rows))
+        return _SomeRows(found, lambda rows: self._exact(vector, rows, wanted.now))
 
-    def first_vectors(self, rows: IntArray) -> FloatMatrix:
+    def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
         """Read them by their keys."""
         wanted = self.keys[rows]
         stored = self.vectors.read(np.unique(wanted))
         order = np.argsort(stored.keys, kind="stable")
         first = order[np.searchsorted(stored.keys, wanted, sorter=order)]
-        return np.asarray(stored.vectors[first], np.float32)
+        vectors = np.asarray(stored.vectors[first], np.float32)
+        return vectors if self.bound is None else self.bound.vectors(vectors, owners=rows, now=now)
 
     def _nearest(self, vector: ScoreArray, wanted: Wanted, visible: int) -> IntArray:
         """Search until enough of what is found is visible, or everything was searched."""
@@ -150,14 +161,18 @@ class IndexedVectors:
                 return rows
             nearest *= 4
 
-    def _exact(self, vector: ScoreArray, rows: IntArray) -> ScoreArray:
+    def _exact(self, vector: ScoreArray, rows: IntArray, now: int) -> ScoreArray:
         """Score rows, which are distinct, by their best windows."""
         wanted = self.keys[rows]
         stored = self.vectors.read(wanted)
         order = np.argsort(wanted)
         places = order[np.searchsorted(wanted, stored.keys, sorter=order)]
         windows = np.argsort(places, kind="stable")
-        products = _product(np.asarray(stored.vectors, np.float32), vector)
+        vectors = np.asarray(stored.vectors, np.float32)
+        if self.bound is None:
+            products = _product(vectors, vector)
+        else:
+            products = self.bound.scores(vector, vectors, owners=rows[places], now=now)
         return best_window(products[windows], places[windows], len(rows))
 
     def _rows_of(self, keys: IntArray) -> IntArray:

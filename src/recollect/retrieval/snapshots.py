@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.filters.tree import And, Filter
+from recollect.models.late_bound import LateBoundParts, type_codes
 from recollect.retrieval.dense import DenseArm, IndexedVectors, ResidentVectors
+from recollect.retrieval.late_bound_rows import LateBoundRows, LateBoundWindows
 from recollect.retrieval.lexical import LexicalIndex
 from recollect.retrieval.neighbours import Neighbours
 from recollect.retrieval.scope_vectors import ScopeVectors
@@ -34,8 +36,9 @@ class Snapshots:
     Scopes are told apart by their predicate alone, so one scope's snapshot can never serve another.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, late_bound: LateBoundParts | None = None) -> None:
         self._store = store
+        self._late_bound = late_bound
         self._records = RecordCache(store)
         self._sizes: dict[Filter, int] = {}
         self._budget = snapshot_budget()
@@ -88,11 +91,13 @@ class Snapshots:
         if not isinstance(held.dense, ResidentVectors) or len(columns.key) > RESIDENT_ROWS:
             return self._assembled(scope, held.records, (version, columns, lexical))
         last = int(held.columns.key[-1]) if len(held) else 0
-        found = _resident(columns.key, self._store.scan_vectors(scope, after_key=last))
+        found = self._resident(columns, self._store.scan_vectors(scope, after_key=last))
+        bound = held.dense.bound and found.bound and held.dense.bound.followed_by(found.bound)
         dense = ResidentVectors(
             _few((*held.dense.blocks, *found.blocks)),
             np.concatenate([held.dense.owners, found.owners]),
             len(columns.key),
+            bound,
         )
         return _snapshot((version, columns, lexical), dense, held.records)
 
@@ -100,14 +105,28 @@ class Snapshots:
         columns = parts[1]
         dense: ResidentVectors | IndexedVectors
         if len(columns.key) <= RESIDENT_ROWS:
-            dense = _resident(columns.key, self._store.scan_vectors(scope))
+            dense = self._resident(columns, self._store.scan_vectors(scope))
         else:
             dense = IndexedVectors(
                 columns.key,
                 lambda vector, limit: self._store.nearest(scope, vector, limit=limit),
                 self._vectors_of(scope),
+                self._bound_rows(columns),
             )
         return _snapshot(parts, dense, records)
+
+    def _resident(self, columns: ScopeColumns, found: KeyedVectors) -> ResidentVectors:
+        resident = _resident(columns.key, found)
+        rows = self._bound_rows(columns)
+        if rows is None:
+            return resident
+        bound = LateBoundWindows.of(rows, resident.owners, resident.blocks[0])
+        return replace(resident, bound=bound)
+
+    def _bound_rows(self, columns: ScopeColumns) -> LateBoundRows | None:
+        if self._late_bound is None:
+            return None
+        return LateBoundRows(self._late_bound, columns.at, type_codes(columns.type))
 
     def _vectors_of(self, scope: Filter) -> ScopeVectors:
         held = self._held.get(scope)
@@ -159,6 +178,7 @@ def _bytes(snapshot: ScopeSnapshot) -> int:
     dense = snapshot.dense
     if isinstance(dense, ResidentVectors):
         vectors = sum(block.nbytes for block in dense.blocks)
+        vectors += 0 if dense.bound is None else dense.bound.lengths.nbytes
     else:
         vectors = dense.vectors.nbytes if isinstance(dense, IndexedVectors) else 0
     records = snapshot.records.nbytes if isinstance(snapshot.records, ScopeRecords) else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from recollect.retrieval.reranker_gate import GateDecision
 from recollect.retrieval.resources import Resources
 from recollect.retrieval.snapshot import ScopeSnapshot
+from recollect.types import TimeUse
 
 if TYPE_CHECKING:
     from recollect.queries import QueryClass
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 IntArray = NDArray[np.int64]
 ScoreArray = NDArray[np.float32]
 
-TimeUse = Literal["boost", "filter", "ignore"]
-"""What a time in the query's words does: lifts what lies in it, hides the rest, or nothing."""
 
 NO_ROWS: IntArray = np.empty(0, np.int64)
 

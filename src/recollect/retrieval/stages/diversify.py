@@ -45,7 +45,7 @@ class Diversify:
         """Order anew."""
         candidates = state.candidates
         head = slice(0, self.among_per_hit * state.request.k)
-        vectors = state.snapshot.dense.first_vectors(candidates.rows[head])
+        vectors = state.snapshot.dense.first_vectors(candidates.rows[head], now=state.request.now)
         cosine = candidates.scores["cosine"][head]
         share = adaptive_trade_off(cosine) if self.trade_off == "adaptive" else self.trade_off
         relevance = min_max(candidates.ranking[head].astype(np.float64))

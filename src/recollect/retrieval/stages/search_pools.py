@@ -114,7 +114,9 @@ class SearchPools:
     def _begun(self, state: SearchState, depths: IntArray) -> list[DenseSearch]:
         if self.arms == "lexical":
             return []
-        wanted = Wanted(nearest=int(depths.max()), visible=state.request.visible)
+        wanted = Wanted(
+            nearest=int(depths.max()), visible=state.request.visible, now=state.request.now
+        )
         return [state.snapshot.dense.begin(vector, wanted) for vector in _query_vectors(state)]
 
 

@@ -128,6 +128,17 @@ def test_frozen_layers_and_word_vectors_stay(base, tmp_path):
     assert all(name.startswith("encoder.layer.1.") for name in changed)
 
 
+def test_the_finished_model_holds_the_wanted_share_of_the_base(base, tmp_path):
+    whole, half = (
+        load_agent_encoder(run(base, tmp_path / str(share), steps=2, trained_share=share))
+        for share in (1.0, 0.5)
+    )
+
+    weights = [each.parts["projection"].weight for each in (load_agent_encoder(base), whole, half)]
+    assert (weights[0] - weights[1]).abs().max() > 1e-4
+    assert (weights[2] - (weights[0] + weights[1]) / 2).abs().max() <= 1e-6
+
+
 def test_the_manifest_says_what_the_run_was_made_from(base, tmp_path):
     run(base, tmp_path / "run", steps=1, seed=5)
 

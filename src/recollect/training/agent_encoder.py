@@ -74,12 +74,12 @@ class AgentEncoder:
         return self.parts["memory_type"](pooled)
 
     def tokens(self, texts: Sequence[str], *, max_tokens: int) -> Any:  # noqa: ANN401
-        """Tokenise a batch, padded to its longest text."""
+        """Tokenise a batch, padded to its longest text, cut also where the model ends."""
         return self.tokenizer(
             list(texts),
             padding=True,
             truncation=True,
-            max_length=max_tokens,
+            max_length=min(max_tokens, self.max_tokens),
             return_tensors="pt",
         )
 

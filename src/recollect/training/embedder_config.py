@@ -45,6 +45,7 @@ class EmbedderConfig:
         max_tokens: Where a text is cut in training.
         chunk_texts: How many texts of similar length are encoded together.
         cached_gradients: Above how many texts a step is encoded twice, to save memory.
+        trained_share: Share of the trained weights in the finished model; the rest is the base's.
         loss: How the loss is put together.
         seed: Decides the order and wording of the data.
         checkpoint_seconds: How often the state is written.
@@ -63,6 +64,7 @@ class EmbedderConfig:
     max_tokens: int = 128
     chunk_texts: int = 64
     cached_gradients: int = 2048
+    trained_share: float = 1.0
     loss: LossWeights = LossWeights()
     seed: int = 20
     checkpoint_seconds: float = 180.0
@@ -88,6 +90,7 @@ CONFIGS: Mapping[str, EmbedderConfig] = {
         learning_rate=8e-5,
         frozen_layers=2,
         max_tokens=96,
+        trained_share=0.6,
     ),
     "base": EmbedderConfig(
         name="base",

@@ -21,6 +21,7 @@ from recollect.training.question_groups import QuestionGroup
 from recollect.training.run_manifest import run_manifest, write_manifest
 from recollect.training.teacher import BaseModel, teacher_view
 from recollect.training.training_step import StepBatch, accumulate_gradients
+from recollect.training.weight_average import averaged
 
 Progress = Callable[[str, int, int], None]
 CHECKPOINT_FILE = "checkpoint.pt"
@@ -95,6 +96,8 @@ def train_embedder(
             _checkpoint(state, places.target, done=step + 1)
             saved = monotonic()
     _checkpoint(state, places.target, done=config.steps)
+    finished = averaged(load_agent_encoder(places.base), state.encoder, share=config.trained_share)
+    save_agent_encoder(finished, places.target / MODEL_FOLDER)
     return places.target / MODEL_FOLDER
 
 

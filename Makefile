@@ -34,7 +34,7 @@ test: $(INSTALLED)  ## Run the fast tests, on all cores
 	$(BIN)/python -m pytest -n auto
 
 test-all: $(WITH_TORCH)  ## Install torch (CPU), run every test, the slow ones too
-	$(BIN)/python -m pytest -m ''
+	$(BIN)/python -m pytest -m '' -n auto
 
 check: lint test  ## What CI runs: style, types, direction of imports, fast tests
 

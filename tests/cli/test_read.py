@@ -18,7 +18,7 @@ def test_a_page_of_the_list_says_how_to_go_on(kitchen):
 
 
 def test_a_filter_narrows_the_list(kitchen):
-    assert ids(kitchen.json("list", "--filter", "type = 'episodic'")) == ["sink"]
+    assert ids(kitchen.json("list", "--filter", "producer = 'Ben'")) == ["sink"]
 
 
 def test_a_list_without_a_match_is_empty_and_no_error(kitchen):

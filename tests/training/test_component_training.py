@@ -43,7 +43,7 @@ def test_words_of_a_query_come_to_mean_an_age(encoder):
     ]
 
     report = train_components(
-        encoder, samples, config=ComponentConfig(epochs=200, decay=0.0), progress=silent
+        encoder, samples, config=ComponentConfig(epochs=200, decay=0.0, kept=1.0), progress=silent
     )
 
     assert report.first_without == 0.5
@@ -72,3 +72,15 @@ def test_importance_is_learned(encoder):
 
     assert report.importance_error < 0.05
     assert report.type_accuracy == 1.0
+
+
+def test_of_the_vectors_of_age_and_type_a_share_is_kept(encoder):
+    samples = [sample("the big cat", days_ago=NEW, other=OLD)]
+    lengths = []
+    for kept in (1.0, 0.1):
+        start = {name: value.clone() for name, value in encoder.parts.state_dict().items()}
+        config = ComponentConfig(epochs=5, kept=kept)
+        train_components(encoder, samples, config=config, progress=silent)
+        lengths.append(float(encoder.parts["age"].weight.norm()))
+        encoder.parts.load_state_dict(start)
+    assert lengths[1] == pytest.approx(0.1 * lengths[0])

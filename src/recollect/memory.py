@@ -92,7 +92,8 @@ class Memory:
         """Remember one text; on return it is durable.
 
         With an `id` the id alone decides whether it is there already; without one its scope,
-        producer, text, `at`, session and sequence, as given.
+        producer, text, `at`, session and sequence, as given. A `type` or `importance` that is not
+        given is what the embedder predicts, where it can, else "unknown" and 0.5.
 
         Returns:
             A report with `added` 1 or `skipped` 1, and the memory's id in `ids`.

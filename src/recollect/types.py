@@ -28,8 +28,8 @@ class MemoryRecord:
         expires_at: From this moment on the memory is hidden; None keeps it.
         org, project, agent, user, session: The scope; None where the writer bound and gave none.
         pool: Named compartment of the scope, with a weight of its own.
-        type: Kind of memory.
-        importance: In [0, 1].
+        type: Kind of memory; given, or predicted by the embedder.
+        importance: In [0, 1]; given, or predicted by the embedder.
         producer, produced_for, role: Who said it, to whom, in which chat role.
         sequence: Position within the session.
         parent_id, path, heading, lines, source: Where the text came from.

@@ -59,5 +59,5 @@ RERANKER_CALIBRATIONS: Mapping[str, RerankerCalibration] = {}
 """By the reranker's name. Without one a hit keeps the probability that fusion gave it, since a
 reranker's score orders the passages of one query and need not mean the same for the next."""
 
-FUSION_CALIBRATION = Calibration(slope=-3.18, steepening=3.42, weight=-2.10, intercept=-3.39)
+FUSION_CALIBRATION = Calibration(slope=-2.84, steepening=3.35, weight=-2.04, intercept=-3.21)
 """For the weighted sum of cosine and lexical share with the bundled embedder."""

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from tests.models.tiny_components import content_reference, tiny_components, write_tiny_embedder
+from tests.training.tiny_encoder import write_tiny_encoder
 
 from recollect.errors import InvalidInput, ModelError
 from recollect.models import Embedder
@@ -119,16 +120,18 @@ def test_no_texts_give_no_vectors(embedder):
     assert embedder.encode([], days_ago=3).shape == (0, 32)
 
 
-def test_a_model_without_the_parts_says_so(bundled):
-    if bundled.late_bound is not None:
-        pytest.skip("the bundled model has the parts")
+def test_a_model_without_the_parts_says_so(tmp_path):
+    write_tiny_encoder(tmp_path)
+    plain = ModelDescription(name="plain")
+    export_embedder(tmp_path, tmp_path / "onnx", description=plain, quantisation="float32")
+    model = Embedder.from_pretrained(tmp_path / "onnx")
 
     with pytest.raises(InvalidInput, match="knows neither age nor type"):
-        bundled.encode(["tea"], days_ago=3)
+        model.encode(["dog"], days_ago=3)
     with pytest.raises(ModelError, match="no importance head"):
-        bundled.importance(["tea"])
+        model.importance(["dog"])
     with pytest.raises(ModelError, match="no type head"):
-        bundled.memory_type(["tea"])
+        model.memory_type(["dog"])
 
 
 def test_the_bundled_model_is_the_one_that_memories_use(bundled):

@@ -81,6 +81,6 @@ def test_of_the_vectors_of_age_and_type_a_share_is_kept(encoder):
         start = {name: value.clone() for name, value in encoder.parts.state_dict().items()}
         config = ComponentConfig(epochs=5, kept=kept)
         train_components(encoder, samples, config=config, progress=silent)
-        lengths.append(float(encoder.parts["age"].weight.norm()))
+        lengths.append(float(encoder.parts["age"].weight.detach().norm()))
         encoder.parts.load_state_dict(start)
     assert lengths[1] == pytest.approx(0.1 * lengths[0])

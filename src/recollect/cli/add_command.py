@@ -53,7 +53,10 @@ class MemoryFields:
     ] = None
     type: Annotated[
         str | None,
-        typer.Option(help="episodic, semantic, procedural or unknown; else predicted.", rich_help_panel=_PANEL),
+        typer.Option(
+            help="episodic, semantic, procedural or unknown; else predicted.",
+            rich_help_panel=_PANEL,
+        ),
     ] = None
     importance: Annotated[
         float | None, typer.Option(help="From 0 to 1; else predicted.", rich_help_panel=_PANEL)

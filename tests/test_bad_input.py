@@ -152,7 +152,7 @@ def test_another_embedder_is_refused_by_both_names_with_the_remedy(store_path, c
     message = str(caught.value)
     assert "hash-embedder@1 (32-d)" in message
     assert "hash-embedder@1 (64-d)" in message
-    assert "Open it with the embedder 'hash-embedder'" in message
+    assert "Open it with revision 1 of 'hash-embedder'" in message
     memory.close()
     with Memory(store_path, embedder=HashEmbedder()) as again:
         assert again.get("1").text == "hello"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from recollect.errors import EmbedderMismatch, InvalidInput, StoreError
 from recollect.filters.storable_text import is_storable
-from recollect.models.embedder import EmbeddingModel
+from recollect.models.embedder import EmbedderIdentity, EmbeddingModel
 from recollect.models.passage_reading import late_bound_of
 from recollect.retrieval.pinned import PinnedRules
 from recollect.retrieval.snapshots import Snapshots
@@ -102,8 +102,14 @@ def _check_identity(uri: str, store: Store, embedder: EmbeddingModel) -> None:
     if stored != given:
         raise EmbedderMismatch(
             f"{uri}: its vectors were made by {stored}, but it was opened with {given}. "
-            f"Open it with the embedder {stored.name!r}, or import the memories into a new store."
+            f"{_remedy(stored, given)}, or import the memories into a new store."
         )
+
+
+def _remedy(stored: EmbedderIdentity, given: EmbedderIdentity) -> str:
+    if stored.name == given.name:
+        return f"Open it with revision {stored.revision} of {stored.name!r}"
+    return f"Open it with the embedder {stored.name!r}"
 
 
 def _resolved(path: str | Path) -> str:

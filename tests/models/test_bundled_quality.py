@@ -10,7 +10,7 @@ from recollect.evaluation.runner import evaluate
 from recollect.models.onnx_embedder import load_bundled
 
 LOCOMO_DEV = Path(__file__).parents[3] / "shared" / "data" / "locomo_dev"
-FLOAT_MAP = 0.2906  # all-MiniLM-L6-v2 by sentence-transformers in 32-bit float
+FLOAT_MAP = 0.5484  # the trained model by sentence-transformers in 32-bit float
 
 
 @pytest.mark.slow

@@ -73,6 +73,11 @@ def predicted_types(logits: FloatMatrix) -> list[MemoryType]:
     return [MEMORY_TYPES[code] for code in np.argmax(logits, axis=1)]
 
 
+def _rounded(importance: FloatVector) -> list[float]:
+    # More digits would say more than the head knows.
+    return [round(value, 3) for value in importance.tolist()]
+
+
 def traits_by_memory(reading: PassageReading, windows: Sequence[int]) -> list[PredictedTraits]:
     """Give the traits of memories from the mean over their windows.
 
@@ -93,7 +98,7 @@ def traits_by_memory(reading: PassageReading, windows: Sequence[int]) -> list[Pr
     return [
         PredictedTraits(*traits)
         for traits in zip(
-            nothing if importance is None else means(importance[:, None])[:, 0].tolist(),
+            nothing if importance is None else _rounded(means(importance[:, None])[:, 0]),
             nothing if types is None else predicted_types(means(types)),
             strict=True,
         )

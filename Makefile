@@ -9,8 +9,10 @@ TORCH_INDEX ?=
 
 export PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# The tests start many processes; without compiled modules each takes longer to begin.
+unexport PYTHONDONTWRITEBYTECODE
 
-EXTRAS := dev,docs,eval,export,languages
+EXTRAS := dev,docs,eval,export,languages,server,agent
 BIN := .venv/bin
 # Holds the directory that .venv was made for; scripts/make_environment.sh reads it too.
 INSTALLED := .venv/installed
@@ -31,10 +33,10 @@ demo: $(INSTALLED)  ## Remember a small conversation and ask it questions
 	@$(BIN)/recollect demo
 
 test: $(INSTALLED)  ## Run the fast tests, on all cores
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-all: $(WITH_TORCH)  ## Install torch (CPU), run every test, the slow ones too
-	$(BIN)/python -m pytest -m '' -n auto
+	$(BIN)/python -m pytest -m '' -n auto --dist worksteal
 
 check: lint test  ## What CI runs: style, types, direction of imports, fast tests
 

@@ -1,6 +1,11 @@
 """Handles on a store in a directory of the test's own."""
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says nothing: the machine may be busy.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 pytest.register_assert_rewrite("recollect.testing.store_contract")
 

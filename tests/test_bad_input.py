@@ -158,14 +158,13 @@ def test_another_embedder_is_refused_by_both_names_with_the_remedy(store_path, c
         assert again.get("1").text == "hello"
 
 
-@pytest.fixture
-def mounted(tmp_path):
-    """Mounts a small file system of the test's own; skips where that is not allowed."""
+@pytest.fixture(scope="module")
+def mounted(tmp_path_factory):
+    """Mounts a small file system; skips where that is not allowed."""
     targets = []
 
     def mount(*options):
-        target = tmp_path / f"mounted{len(targets)}"
-        target.mkdir()
+        target = tmp_path_factory.mktemp("mounted")
         command = ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", str(target)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -180,8 +179,9 @@ def mounted(tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="mounts as Linux does")
 class TestReadOnly:
-    @pytest.fixture
-    def frozen(self, mounted):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def frozen(cls, mounted):
         """A store of one memory that can be read and not written."""
         target = mounted("size=20m")
         with Memory(target / "store", embedder=HashEmbedder()) as memory:

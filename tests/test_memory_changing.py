@@ -1,19 +1,31 @@
 """`update`, `history` and `forget`."""
 
+import shutil
 import threading
 
 import pytest
 
+from recollect import Memory
 from recollect.errors import InvalidInput, MemoryNotFound
+from recollect.testing import HashEmbedder
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A store of a memory that was changed twice."""
+    path = tmp_path_factory.mktemp("moved") / "store"
+    with Memory(path, embedder=HashEmbedder()) as memory:
+        memory.add("Lives in Rome", id="home", at="2026-05-01", producer="Anna", metadata={"n": 1})
+        memory.update("home", text="Lives in Oslo")
+        memory.update("home", text="Lives in Bonn", importance=0.9)
+    return path
 
 
 @pytest.fixture
-def moved(memory):
-    """A memory that was changed twice."""
-    memory.add("Lives in Rome", id="home", at="2026-05-01", producer="Anna", metadata={"n": 1})
-    memory.update("home", text="Lives in Oslo")
-    memory.update("home", text="Lives in Bonn", importance=0.9)
-    return memory
+def moved(written, store_path, open_memory):
+    """A handle on a copy of it."""
+    shutil.copytree(written, store_path)
+    return open_memory()
 
 
 def texts(records):

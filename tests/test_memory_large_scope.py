@@ -1,5 +1,7 @@
 """A scope too large to be held in memory is searched through the store, with the same results."""
 
+import shutil
+
 import pytest
 
 from recollect import Memory
@@ -26,11 +28,29 @@ def rows(count):
     ]  # fmt: skip
 
 
+def written(path, count):
+    """Write a store of so many rows; give its path."""
+    with Memory(path, embedder=HashEmbedder()) as memory:
+        memory.add_many(rows(count))
+    return path
+
+
+@pytest.fixture(scope="module")
+def path_of_200(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("small") / "store", 200)
+
+
+@pytest.fixture
+def memory_of_200(path_of_200, store_path, open_memory):
+    shutil.copytree(path_of_200, store_path)
+    return open_memory()
+
+
 @pytest.mark.parametrize("query", ["note 7", "nothing in common", "you and me"])
 @pytest.mark.parametrize("few", [4_000, 0])
 @pytest.mark.parametrize("preset", ["balanced", "rrf"])
-def test_the_best_hits_are_those_of_a_small_scope(memory, monkeypatch, query, preset, few):
-    memory.add_many(rows(200))
+def test_the_best_hits_are_those_of_a_small_scope(memory_of_200, monkeypatch, query, preset, few):
+    memory = memory_of_200
     exact = memory.search(query, k=20, now="2026-06-01", preset=preset).hits
     monkeypatch.setattr(snapshots, "RESIDENT_ROWS", 50)
     monkeypatch.setattr(dense, "FEW_VISIBLE", few)
@@ -43,10 +63,7 @@ def test_the_best_hits_are_those_of_a_small_scope(memory, monkeypatch, query, pr
 
 @pytest.fixture(scope="module")
 def path_of_1100(tmp_path_factory):
-    path = tmp_path_factory.mktemp("large") / "store"
-    with Memory(path, embedder=HashEmbedder()) as memory:
-        memory.add_many(rows(1_100))
-    return path
+    return written(tmp_path_factory.mktemp("large") / "store", 1_100)
 
 
 @pytest.fixture

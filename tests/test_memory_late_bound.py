@@ -4,12 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from tests.models.tiny_components import write_tiny_embedder
+from tests.models.tiny_components import write_tiny_onnx_embedder
 from tests.training.tiny_encoder import TEXTS
 
 from recollect import Memory
 from recollect.models import Embedder
-from recollect.training.export import ModelDescription, export_embedder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NOWS = [START + timedelta(days=days) for days in range(0, 800, 40)]
@@ -17,14 +16,9 @@ MEMORIES = sorted(set(TEXTS))
 TYPES = ["episodic", "semantic", "procedural", "unknown"]
 
 
-@pytest.fixture
-def embedder(tmp_path):
-    write_tiny_embedder(tmp_path / "model")
-    description = ModelDescription(name="tiny")
-    export_embedder(
-        tmp_path / "model", tmp_path / "onnx", description=description, quantisation="float32"
-    )
-    return Embedder.from_pretrained(tmp_path / "onnx")
+@pytest.fixture(scope="module")
+def embedder(tmp_path_factory):
+    return Embedder.from_pretrained(write_tiny_onnx_embedder(tmp_path_factory.mktemp("tiny")))
 
 
 @pytest.fixture

@@ -61,7 +61,8 @@ def test_every_preset_answers_in_a_scope_without_memories(memory, name):
 
 
 @pytest.mark.parametrize("name", ["accurate", "memory_spark"])
-def test_without_its_models_a_preset_is_whole_and_says_what_it_lacks(memory, name):
+def test_without_its_models_a_preset_is_whole_and_says_what_it_lacks(open_with, name):
+    memory = open_with(reranker="none")
     memory.add("Ben has a dog")
     result = memory.search("who has a dog in the house", preset=name)
     assert not result.trace.degraded
@@ -94,9 +95,9 @@ def test_a_reranker_may_be_named_by_its_url(open_with):
     with running_service(rate) as service:
         memory = open_with(reranker=service.host)
         memory.add_many({"text": f"dog {n}"} for n in range(3))
-        result = memory.search("dog", preset="accurate")
+        result = memory.search("dog", preset="accurate", now=NOW)
     assert stages(result)["rerank"].status == "ran"
-    assert service.bodies[0]["query"] == "dog"
+    assert service.bodies[0]["query"] == "Asked on 1 June 2026: dog"
 
 
 def test_a_reranker_that_fails_leaves_the_order_and_the_trace_says_so(open_with):

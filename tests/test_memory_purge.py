@@ -2,6 +2,7 @@
 
 import base64
 import secrets
+import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -31,42 +32,55 @@ def files_that_hold(directory, text):
     ]
 
 
-@pytest.fixture
-def secret(memory):
-    """A memory with a marker in every field that takes text, among many others."""
+@pytest.fixture(scope="module")
+def marks():
     names = ("text", "id", "producer", "source", "key", "value", "session")
-    marks = {name: marker() for name in names}
-    memory.add_many({"text": f"nothing special {n}"} for n in range(300))
-    memory.add(
-        f"the password is {marks['text']} indeed",
-        id=marks["id"],
-        producer=marks["producer"],
-        source=marks["source"],
-        session=marks["session"],
-        metadata={marks["key"]: marks["value"]},
-    )
-    memory.add_many({"text": f"nothing special either {n}"} for n in range(300))
+    return {name: marker() for name in names}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, marks):
+    """A store of a memory with a mark in every field that takes text, among many others."""
+    path = tmp_path_factory.mktemp("marked") / "store"
+    with Memory(path, embedder=HashEmbedder()) as memory:
+        memory.add_many({"text": f"nothing special {n}"} for n in range(300))
+        memory.add(
+            f"the password is {marks['text']} indeed",
+            id=marks["id"],
+            producer=marks["producer"],
+            source=marks["source"],
+            session=marks["session"],
+            metadata={marks["key"]: marks["value"]},
+        )
+        memory.add_many({"text": f"nothing special either {n}"} for n in range(300))
+    return path
+
+
+@pytest.fixture
+def secret(written, marks, store_path):
+    """The marks, in a store of the test's own."""
+    shutil.copytree(written, store_path)
     return marks
 
 
 @pytest.mark.parametrize("name", ["text", "id", "producer", "source", "key", "value", "session"])
-def test_a_marker_can_be_read_from_the_files_before(memory, secret, store_path, name):
-    assert files_that_hold(store_path, secret[name]) != []
+def test_a_marker_can_be_read_from_the_files_before(written, marks, name):
+    assert files_that_hold(written, marks[name]) != []
 
 
-def test_forgetting_alone_leaves_it_in_the_files(memory, secret, store_path):
+def test_forgetting_alone_leaves_it_in_the_files(secret, memory, store_path):
     memory.forget(secret["id"])
     assert files_that_hold(store_path, secret["text"]) != []
 
 
-def test_after_a_purge_no_file_holds_it_in_any_field(memory, secret, store_path):
+def test_after_a_purge_no_file_holds_it_in_any_field(secret, memory, store_path):
     assert memory.forget(secret["id"], purge=True) == 1
     assert {name: files_that_hold(store_path, mark) for name, mark in secret.items()} == {
         name: [] for name in secret
     }
 
 
-def test_a_purge_by_filter_reaches_the_files_too(memory, secret, store_path):
+def test_a_purge_by_filter_reaches_the_files_too(secret, memory, store_path):
     assert memory.forget(filter=f"producer = '{secret['producer']}'", purge=True) == 1
     assert files_that_hold(store_path, secret["text"]) == []
 
@@ -87,7 +101,7 @@ def test_a_purge_reaches_all_windows_of_a_long_text(memory, store_path):
     assert [files_that_hold(store_path, mark) for mark in marks] == [[], [], [], []]
 
 
-def test_a_purge_reaches_what_was_forgotten_earlier(memory, secret, store_path):
+def test_a_purge_reaches_what_was_forgotten_earlier(secret, memory, store_path):
     memory.add("another", id="other")
     memory.forget(secret["id"])
     memory.forget("other", purge=True)
@@ -97,7 +111,7 @@ def test_a_purge_reaches_what_was_forgotten_earlier(memory, secret, store_path):
 def test_a_purge_reaches_files_of_before_and_after_a_merge(memory, store_path):
     mark = marker()
     memory.add(mark, id="1")
-    for number in range(70):
+    for number in range(10):
         memory.add(f"nothing special {number}")
     memory.repair()
     memory.forget("1", purge=True)
@@ -114,7 +128,7 @@ def test_what_has_expired_can_be_purged_by_its_id(memory, store_path):
     assert files_that_hold(store_path, mark) == []
 
 
-def test_a_purge_keeps_all_other_memories(memory, secret):
+def test_a_purge_keeps_all_other_memories(secret, memory):
     kept = [entry for entry in memory.list(limit=1_000) if entry.id != secret["id"]]
     found = [hit.id for hit in memory.search("nothing special 7", k=5).hits]
     memory.forget(secret["id"], purge=True)
@@ -122,13 +136,13 @@ def test_a_purge_keeps_all_other_memories(memory, secret):
     assert [hit.id for hit in memory.search("nothing special 7", k=5).hits] == found
 
 
-def test_memories_can_be_added_after_a_purge(memory, secret):
+def test_memories_can_be_added_after_a_purge(secret, memory):
     memory.forget(secret["id"], purge=True)
     memory.add("kangaroo", id="new")
     assert [hit.id for hit in memory.search("kangaroo", k=1).hits] == ["new"]
 
 
-def test_a_purged_store_opens_again(memory, secret, store_path):
+def test_a_purged_store_opens_again(secret, memory, store_path):
     memory.forget(secret["id"], purge=True)
     memory.close()
     with Memory(store_path, embedder=HashEmbedder()) as again:
@@ -141,7 +155,7 @@ def test_purging_what_is_not_there_is_a_clear_error(memory):
         memory.forget("1", purge=True)
 
 
-def test_another_scope_cannot_purge_it(memory, secret, open_memory, store_path):
+def test_another_scope_cannot_purge_it(secret, memory, open_memory):
     stranger = open_memory(user="stranger")
     with pytest.raises(MemoryNotFound):
         stranger.forget(secret["id"], purge=True)

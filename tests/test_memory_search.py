@@ -35,6 +35,17 @@ def twenty_five_rows(tmp_path_factory):
         yield memory
 
 
+@pytest.fixture(scope="module")
+def near_and_exact(tmp_path_factory):
+    """A query of eighty words, and memories that are only read, two of them near it."""
+    words = [f"word{n}" for n in range(80)]
+    with Memory(tmp_path_factory.mktemp("near"), embedder=HashEmbedder()) as memory:
+        memory.add_many({"text": f"something else {n}", "at": "2026-05-01"} for n in range(200))
+        memory.add(" ".join([*words[:-1], "other"]), id="near", at="2026-05-01")
+        memory.add(" ".join(words), id="exact", at="2026-05-01")
+        yield " ".join(words), memory
+
+
 def ids(result):
     return [hit.id for hit in result.hits]
 
@@ -63,12 +74,9 @@ def test_a_result_can_be_counted_and_walked_through(facts):
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_of_two_near_certain_matches_the_exact_one_comes_first(memory, preset):
-    words = [f"word{n}" for n in range(80)]
-    memory.add_many({"text": f"something else {n}", "at": "2026-05-01"} for n in range(200))
-    memory.add(" ".join([*words[:-1], "other"]), id="near", at="2026-05-01")
-    memory.add(" ".join(words), id="exact", at="2026-05-01")
-    assert ids(memory.search(" ".join(words), k=2, preset=preset)) == ["exact", "near"]
+def test_of_two_near_certain_matches_the_exact_one_comes_first(near_and_exact, preset):
+    query, memory = near_and_exact
+    assert ids(memory.search(query, k=2, preset=preset)) == ["exact", "near"]
 
 
 def test_the_producer_is_part_of_what_is_searched(memory):
@@ -184,10 +192,11 @@ def test_importance_age_and_pool_change_no_score(memory):
         ("我的生日是五月八日", "生日是哪天"),
     ],
 )
-def test_chinese_and_japanese_text_is_found(memory, text, query):
-    memory.add(text, id="wanted")
-    memory.add_many({"text": f"今天天氣很好 {n} 号"} for n in range(30))
-    hit = memory.search(query, k=1).hits[0]
+def test_chinese_and_japanese_text_is_found(store_path, text, query):
+    with Memory(store_path) as memory:
+        memory.add(text, id="wanted")
+        memory.add_many({"text": f"今天天氣很好 {n} 号"} for n in range(30))
+        hit = memory.search(query, k=1).hits[0]
     assert hit.id == "wanted"
     assert hit.scores["bm25"] > 0
 
@@ -224,7 +233,7 @@ def test_the_trace_tells_every_stage(facts):
     assert trace.preset == "balanced"
     assert [stage.name for stage in trace.stages] == [
         "open scope", "clean query", "classify query", "read time", "search time", "search pools",
-        "fuse", "weigh", "decay", "favour time", "list time", "pin rules", "cut",
+        "fuse", "weigh", "decay", "favour time", "list time", "rerank", "pin rules", "cut",
     ]  # fmt: skip
     assert (trace.stages[0].candidates_out, trace.stages[-1].candidates_out) == (4, 2)
     assert not trace.degraded

@@ -6,7 +6,6 @@ import pytest
 
 from recollect import Memory
 from recollect.errors import InvalidInput
-from recollect.testing import HashEmbedder
 
 NOW = datetime(2026, 6, 10, 12, 0, tzinfo=UTC)  # a Wednesday
 TURNS = [
@@ -24,7 +23,7 @@ PRESETS = ["fast", "balanced", "accurate", "memory_spark"]
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory):
     """Four sessions that are only read."""
-    with Memory(tmp_path_factory.mktemp("turns"), embedder=HashEmbedder()) as opened:
+    with Memory(tmp_path_factory.mktemp("turns")) as opened:
         opened.add_many(TURNS)
         yield opened
 

@@ -20,6 +20,16 @@ def test_only_the_text_is_required():
     assert (record.text, record.at, record.created_at) == ("hello", NOW, NOW)
 
 
+def test_a_value_that_was_predicted_before_keeps_its_mark():
+    entry = drafted({"text": "a", "type": "semantic", "importance": 0.7, "predicted": ["type"]})
+    assert (entry.record.predicted, entry.left_out) == ({"type"}, frozenset())
+
+
+def test_a_mark_without_its_value_is_left_to_predict():
+    entry = drafted({"text": "a", "importance": 0.7, "predicted": ["type"]})
+    assert (entry.record.predicted, entry.left_out) == (frozenset(), {"type"})
+
+
 def test_the_text_is_kept_as_it_is():
     assert drafted({"text": "  two\n\tlines  "}).record.text == "  two\n\tlines  "
 
@@ -58,6 +68,10 @@ def test_what_is_indexed_names_the_heading_and_the_producer():
         ("expires_at", "2020-01-01"),
         ("expires_at", "soon"),
         ("importance", -0.1),
+        ("predicted", "type"),
+        ("predicted", ["text"]),
+        ("predicted", [["type"]]),
+        ("predicted", 1),
         ("importance", 1.1),
         ("importance", float("nan")),
         ("importance", True),

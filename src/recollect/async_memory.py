@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from recollect.agent.cancellation import cancellable
 from recollect.memory import Memory
 from recollect.models.chat import Chat
 from recollect.models.embedder import EmbeddingModel
-from recollect.models.reranker import Reranker
+from recollect.models.reranker import RerankingModel
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -25,7 +27,14 @@ def _awaitable(
     async def call(
         self: AsyncMemory, /, *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
-        return await asyncio.to_thread(verb, self.memory, *args, **kwargs)
+        cancelled = threading.Event()
+        with cancellable(cancelled):
+            try:
+                return await asyncio.to_thread(verb, self.memory, *args, **kwargs)
+            except asyncio.CancelledError:
+                # A session of the agent looks for this, and ends.
+                cancelled.set()
+                raise
 
     return call
 
@@ -48,7 +57,7 @@ class AsyncMemory:
         user: str | None = None,
         session: str | None = None,
         embedder: EmbeddingModel | str | None = None,
-        reranker: Reranker | str | None = None,
+        reranker: RerankingModel | str | None = None,
         chat: Chat | str | None = None,
     ) -> None:
         self.memory = Memory(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 
 from platformdirs import user_data_path
@@ -19,10 +19,12 @@ class Settings:
         store: Directory or Lance URI of the store.
         embedder: What `load_embedder` takes; None for the bundled model.
         embedder_model, embedder_api_key: The model to ask an embedding service for, and its key.
-        reranker: What `load_reranker` takes: a URL or a path; None for none.
+        reranker: What `load_reranker` takes: a URL, a path or a hub id; None for the bundled one,
+            where there is one, and `none` for none.
         reranker_protocol, reranker_model, reranker_api_key: What a reranking service speaks, the
             model to ask it for, and its key.
         chat_url, chat_model, chat_api_key: The chat service, its model and its key; None for none.
+        config: The YAML file that configures the retrieval agent; None for none.
         org, project, agent, user, session: The scope; None leaves a field unbound.
     """
 
@@ -37,6 +39,7 @@ class Settings:
     chat_url: str | None = None
     chat_model: str | None = None
     chat_api_key: str | None = field(default=None, repr=False)
+    config: str | None = None
     org: str | None = None
     project: str | None = None
     agent: str | None = None
@@ -60,6 +63,31 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         if (value := given.get(PREFIX + setting.name.upper(), "").strip())
     }
     return Settings(**{"store": default_store()} | values)
+
+
+def read_section(
+    section: str, names: Iterable[str], environment: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Read the variables of a section, such as `RECOLLECT_RETRIEVAL_AGENT_LLM_MODEL`.
+
+    Args:
+        section: Name of the section.
+        names: Names of its keys.
+        environment: As for `read_settings`.
+
+    Returns:
+        The values that are given, by key.
+    """
+    given = os.environ if environment is None else environment
+    prefix = f"{PREFIX}{section.upper()}_"
+    read = {name: given.get(prefix + name.upper(), "").strip() for name in names}
+    return {name: value for name, value in read.items() if value}
+
+
+def read_variable(name: str, environment: Mapping[str, str] | None = None) -> str | None:
+    """Read a variable that a configuration names, as in `$OPENAI_API_KEY`; None if empty."""
+    given = os.environ if environment is None else environment
+    return given.get(name, "").strip() or None
 
 
 def default_store() -> str:

@@ -138,10 +138,13 @@ def prepare(engine: Engine, drafts: list[Draft]) -> list[Prepared]:
 
 
 def _completed(entry: Draft, traits: PredictedTraits) -> Draft:
-    """Fill in what the caller left out and the model's heads can tell."""
-    told = {name: getattr(traits, name) for name in entry.left_out}
-    predicted = {name: value for name, value in told.items() if value is not None}
-    return replace(entry, record=replace(entry.record, **predicted)) if predicted else entry
+    """Fill in and mark what the caller left out and the model's heads can tell."""
+    told = frozenset(name for name in entry.left_out if getattr(traits, name) is not None)
+    if not told:
+        return entry
+    values = {name: getattr(traits, name) for name in told}
+    marked = entry.record.predicted | told
+    return replace(entry, record=replace(entry.record, **values, predicted=marked))
 
 
 def submit(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Future[Outcome]:

@@ -10,14 +10,18 @@ from types import TracebackType
 from typing import Any, Self
 
 from recollect import engine, forgetting, ingest, reading, revision, searching
+from recollect.agent.session import Searches, agent_search
+from recollect.agent.settings import AgentOptions
 from recollect.config import read_settings
 from recollect.conversation import message_drafts
 from recollect.errors import InvalidInput, StoreClosed
 from recollect.filters.tree import Filter
+from recollect.models.bundled_reranker import bundled_reranker
 from recollect.models.chat import Chat
+from recollect.models.dialogue_context import Turn, dialogue_turns
 from recollect.models.embedder import EmbeddingModel
 from recollect.models.loading import load_embedder
-from recollect.models.reranker import Reranker
+from recollect.models.reranker import RerankingModel
 from recollect.moments import now_utc, to_utc
 from recollect.records import draft
 from recollect.results import SearchResult
@@ -42,8 +46,9 @@ class Memory:
         org, project, agent, user, session: The scope: a bound field is filled into what is
             written and required of what is read; an unbound one is no restriction.
         embedder: An `EmbeddingModel`, or what `load_embedder` takes; None for the bundled model.
-        reranker: A `Reranker`, or the URL of a service that `load_reranker` takes, which is used by
-            the presets that rerank; None for none.
+        reranker: A `RerankingModel`, or the directory, hub id or URL that `load_reranker` takes,
+            which is used by the presets that rerank, a service only by those that say so; None for
+            the bundled one, where there is one, and `none` for none.
         chat: A `Chat`, or the URL of a service that `load_chat` takes, which is used by the presets
             that ask a language model; None for none.
 
@@ -63,7 +68,7 @@ class Memory:
         user: str | None = None,
         session: str | None = None,
         embedder: EmbeddingModel | str | None = None,
-        reranker: Reranker | str | None = None,
+        reranker: RerankingModel | str | None = None,
         chat: Chat | str | None = None,
     ) -> None:
         self.scope = Scope(org=org, project=project, agent=agent, user=user, session=session)
@@ -151,9 +156,11 @@ class Memory:
         filter: str | Filter | None = None,  # noqa: A002  the field's standard term
         min_score: float | None = None,
         preset: str | Pipeline | None = None,
-        context: Sequence[str] = (),
+        context: Sequence[Turn] = (),
         time: TimeUse = "boost",
         timezone: str | tzinfo = "UTC",
+        agent_mode: bool = False,
+        agent_options: AgentOptions | None = None,
     ) -> SearchResult:
         """Find the memories that answer a query; the empty query lists the newest.
 
@@ -167,13 +174,17 @@ class Memory:
             min_score: Only hits of at least this probability; with none, the result is empty
                 and `abstained`.
             preset: Name of a pipeline, or one of your own; None for the default.
-            context: Texts that the reader has before it already, such as the last messages; a
-                preset with context dedup leaves out what they hold.
+            context: The dialogue before the question, oldest turn first: texts, or messages
+                `{"role": …, "content": …}`. A reranker understands the question through it; a
+                preset with context dedup leaves out what it holds.
             time: What a time in the query's words does ("last Tuesday", "in our third session"):
                 `boost` lifts what lies in it, and lists it in order if nothing else is asked
                 for; `filter` returns nothing else; `ignore` reads no time.
             timezone: Where the days of the query begin and end: a name of the IANA database,
                 or a `tzinfo`.
+            agent_mode: Follow the question from memory to memory where one lookup is not enough;
+                the result has a `retrieval_trace`. See `docs/agent.md`.
+            agent_options: How the agent works; None reads the configuration.
 
         Raises:
             InvalidInput: An argument cannot be used.
@@ -186,10 +197,15 @@ class Memory:
             filter=self._condition(filter),
             min_score=min_score,
             preset=preset,
-            context=context,
+            context=dialogue_turns(context),
             time=time,
             timezone=timezone,
         )
+        if agent_mode:
+            return agent_search(
+                Searches(self._engine, self.scope, asked, self._models),
+                agent_options or AgentOptions(),
+            )
         return searching.search(self._engine, self.scope, asked, models=self._models)
 
     def get(self, id: str) -> MemoryRecord:  # noqa: A002  the field's name everywhere else
@@ -235,6 +251,8 @@ class Memory:
         """Replace fields of a memory; the earlier version is kept as history.
 
         The memory keeps its id; the earlier version gets one of its own, named by `supersedes`.
+        With a new text, a type or importance that was predicted is predicted anew, and one that
+        was given stays. One that is given here counts as given from then on.
 
         Raises:
             MemoryNotFound: There is none with that id in this scope.
@@ -310,7 +328,11 @@ def _loaded(embedder: str | None) -> EmbeddingModel:
     return load_embedder(embedder, model=settings.embedder_model, api_key=settings.embedder_api_key)
 
 
-def _optional_models(reranker: Reranker | str | None, chat: Chat | str | None) -> OptionalModels:
+def _optional_models(
+    reranker: RerankingModel | str | None, chat: Chat | str | None
+) -> OptionalModels:
+    if reranker is None:
+        reranker = bundled_reranker()
     if not isinstance(reranker, str) and not isinstance(chat, str):
         return OptionalModels(reranker=reranker, chat=chat)
     # Slow to load, and needed only where a service is named.

@@ -18,7 +18,7 @@ from recollect.moments import to_microseconds, to_utc
 from recollect.pools import DEFAULT_POOL
 from recollect.recalled import without_recalled
 from recollect.scope import LONGEST_NAME, SCOPE_FIELDS, Scope
-from recollect.types import MEMORY_TYPES, MemoryRecord, Scalar
+from recollect.types import MEMORY_TYPES, MemoryRecord, Predictable, Scalar
 
 LONGEST_TEXT = 1_000_000
 _BEFORE_1970 = 1 << 46
@@ -26,10 +26,10 @@ _BEFORE_1970 = 1 << 46
 _POOL_NAME = re.compile(r"[\w][\w.:-]{0,99}")
 _OPTIONAL_TEXTS = ("parent_id", "path", "heading", "lines", "source")
 _TEXTS = ("producer", "produced_for", "role")
-_PREDICTABLE = frozenset({"type", "importance"})
+_PREDICTABLE: frozenset[Predictable] = frozenset({"type", "importance"})
 _WRITABLE = (
-    "id text at expires_at org project agent user session pool type importance producer "
-    "produced_for role sequence parent_id path heading lines source metadata"
+    "id text at expires_at org project agent user session pool type importance predicted "
+    "producer produced_for role sequence parent_id path heading lines source metadata"
 ).split()
 
 
@@ -48,7 +48,7 @@ class Draft:
     record: MemoryRecord
     thread: int
     fingerprint: str | None
-    left_out: frozenset[str] = frozenset()
+    left_out: frozenset[Predictable] = frozenset()
 
     @property
     def is_only_recalled(self) -> bool:
@@ -60,7 +60,8 @@ def draft(given: Mapping[str, Any], *, scope: Scope, now: datetime, occurrence: 
     """Check one record, and take recalled memories out of its text.
 
     Args:
-        given: Field names of `MemoryRecord` and their values; only `text` is required.
+        given: Field names of `MemoryRecord` and their values; only `text` is required. `predicted`
+            marks those of the given values that a model predicted, as a listing does.
         scope: The handle's scope; its bound fields are filled in.
         now: The moment of writing; also when it happened, where `at` is not given.
         occurrence: Tells apart repeated records without an id that are meant to be repeated.
@@ -85,6 +86,7 @@ def draft(given: Mapping[str, Any], *, scope: Scope, now: datetime, occurrence: 
         "pool": _pool(values.get("pool", DEFAULT_POOL)),
         "type": _type(values.get("type", "unknown")),
         "importance": _importance(values.get("importance", 0.5)),
+        "predicted": _predicted(values.get("predicted", ())).intersection(values),
         "sequence": sequence,
         "metadata": _metadata(values.get("metadata", {})),
         "expires_at": _expiry(values, now),
@@ -182,6 +184,16 @@ def _importance(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InvalidInput("importance", value, "lies outside [0, 1]", "Give a number from 0 to 1")
     return float(value)
+
+
+def _predicted(value: object) -> frozenset[Predictable]:
+    if not isinstance(value, list | tuple | set | frozenset) or not all(
+        name in ("type", "importance") for name in value
+    ):
+        raise InvalidInput(
+            "predicted", value, "is no list of predictable fields", 'Use "type" and "importance"'
+        )
+    return frozenset(value)
 
 
 def _metadata(value: object) -> Mapping[str, Scalar]:

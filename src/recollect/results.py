@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from recollect.agent_trace.retrieval_trace import RetrievalTrace
 from recollect.prompting.block import (
     NOTHING_FOUND,
     NOTHING_LIKELY,
@@ -14,6 +15,7 @@ from recollect.prompting.block import (
     PromptBlock,
     prompt_block,
 )
+from recollect.prompting.hop_notes import hop_notes
 from recollect.prompting.token_budget import CountTokens, estimate_tokens
 from recollect.trace import Trace
 from recollect.types import Hit
@@ -27,11 +29,13 @@ class SearchResult:
         hits: Best first.
         trace: What every stage did.
         abstained: True when memories were found but none reached `min_score`.
+        retrieval_trace: What the retrieval agent did; None without `agent_mode`.
     """
 
     hits: tuple[Hit, ...]
     trace: Trace
     abstained: bool = False
+    retrieval_trace: RetrievalTrace | None = None
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -92,5 +96,33 @@ class SearchResult:
             injections=injections,
             count_tokens=count_tokens,
         )
+        return self._block(settings, notes=())
+
+    def answer_context(
+        self,
+        max_tokens: int = 2000,
+        *,
+        now: str | datetime | None = None,
+        recent_messages: Sequence[str] = (),
+        injections: Injections = "drop",
+        count_tokens: CountTokens = estimate_tokens,
+    ) -> str:
+        """Give the evidence chain of the retrieval agent and the hits as text for a prompt.
+
+        It is the block of `to_prompt`, which first tells, a line each, what every hop looked for,
+        what it found, how sure that is, and which memories state it. Without `agent_mode`, and
+        where one lookup was enough, it is the same as `to_prompt`.
+        """
+        settings = BlockSettings(
+            max_tokens=max_tokens,
+            now=now,
+            recent_messages=recent_messages,
+            injections=injections,
+            count_tokens=count_tokens,
+        )
+        notes = () if self.retrieval_trace is None else hop_notes(self.retrieval_trace, self.hits)
+        return self._block(settings, notes=notes).text
+
+    def _block(self, settings: BlockSettings, *, notes: Sequence[str]) -> PromptBlock:
         if_empty = NOTHING_LIKELY if self.abstained else NOTHING_FOUND
-        return prompt_block(self.hits, settings, if_empty=if_empty)
+        return prompt_block(self.hits, settings, if_empty=if_empty, notes=notes)

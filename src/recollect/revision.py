@@ -20,8 +20,8 @@ from recollect.types import MemoryRecord
 
 _KEPT = (
     *SCOPE_FIELDS,
-    *"id text at expires_at pool type importance producer produced_for role sequence".split(),
-    *"parent_id path heading lines source metadata".split(),
+    *"id text at expires_at pool type importance predicted producer produced_for role".split(),
+    *"sequence parent_id path heading lines source metadata".split(),
 )
 
 
@@ -48,7 +48,7 @@ def _replaced(
 ) -> MemoryRecord | None:
     """Replace exactly `before`; None when that is not what is stored any more."""
     # Checked and embedded before the lock is taken, written within it.
-    entry = draft({**_fields(before), **changes}, scope=Scope(), now=now_utc())
+    entry = draft(_changed(before, changes), scope=Scope(), now=now_utc())
     if entry.is_only_recalled:
         raise InvalidInput(
             "text",
@@ -81,8 +81,11 @@ def _replaced(
     return engine.writer.submit(write).result()
 
 
-def _fields(record: MemoryRecord) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in _KEPT}
+def _changed(before: MemoryRecord, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the fields of the new version; what was predicted of another text is left out."""
+    outdated = before.predicted if "text" in changes else frozenset()
+    kept = {name: getattr(before, name) for name in _KEPT if name not in outdated}
+    return kept | {"predicted": before.predicted - changes.keys()} | dict(changes)
 
 
 def _free_version_id(engine: Engine, current: MemoryRecord) -> str:

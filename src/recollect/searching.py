@@ -40,6 +40,8 @@ from recollect.types import Hit, MemoryRecord, TimeUse
 MOST_HITS = 1000
 NEWEST = "newest"
 """Name of the trace of an empty query, which no preset ranks."""
+_READS_CONTEXT = frozenset({"reranked", "news"})
+"""What stages give that read the dialogue before the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ def search(
     )
     state = SearchState(request, snapshot, resources, question.query)
     opened = _opening(len(snapshot), int(np.count_nonzero(visible)), started)
+    if question.context and not any(_READS_CONTEXT & stage.gives for stage in pipeline.stages):
+        opened = replace(opened, detail={"context": f"no stage of {pipeline.name!r} reads it"})
     if question.query.strip():
         state, trace = pipeline.run(state)
         trace = Trace(trace.preset, (opened, *trace.stages))

@@ -10,6 +10,8 @@ from typing import Literal
 MemoryType = Literal["episodic", "semantic", "procedural", "unknown"]
 TimeUse = Literal["boost", "filter", "ignore"]
 """What a time in the query's words does: lifts what lies in it, hides the rest, or nothing."""
+Predictable = Literal["type", "importance"]
+"""What the embedder may fill in where the caller leaves it out."""
 Scalar = str | int | float | bool
 """What a metadata value may be."""
 
@@ -30,6 +32,7 @@ class MemoryRecord:
         pool: Named compartment of the scope, with a weight of its own.
         type: Kind of memory; given, or predicted by the embedder.
         importance: In [0, 1]; given, or predicted by the embedder.
+        predicted: Which of the two were predicted; the others were given, or have their default.
         producer, produced_for, role: Who said it, to whom, in which chat role.
         sequence: Position within the session.
         parent_id, path, heading, lines, source: Where the text came from.
@@ -51,6 +54,7 @@ class MemoryRecord:
     pool: str = "agent_memory"
     type: MemoryType = "unknown"
     importance: float = 0.5
+    predicted: frozenset[Predictable] = frozenset()
     producer: str = ""
     produced_for: str = ""
     role: str = ""

@@ -103,6 +103,16 @@ def test_the_conditions_are_told_in_lines(report):
         assert expected in lines
 
 
+def test_recollect_can_be_measured_with_nothing_beside_it(tmp_path):
+    alone = {"n": 100, "scopes": (1,), "queries": 2, "beside": "nothing"}
+    options = BenchOptions(**OPTIONS | alone, cache=tmp_path)
+
+    report = run_bench(options, on_progress=lambda _: None, launch=in_process)
+
+    assert [found.name for found in report.sizes[0].systems] == ["recollect"]
+    assert {table.title for table in report_tables(report)} >= {"100 memories in one scope"}
+
+
 def test_sizes_grow_tenfold_up_to_n():
     assert BenchOptions(n=100_000).sizes() == [1_000, 10_000, 100_000]
     assert BenchOptions(n=2_500).sizes() == [1_000, 2_500]

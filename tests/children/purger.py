@@ -1,4 +1,4 @@
-"""Purges and repairs in turn, one time after another, and reports when it is done."""
+"""Purges and repairs in turn, one time after another, and reports when it is ready and done."""
 
 import sys
 
@@ -11,8 +11,9 @@ from recollect.testing import HashEmbedder
 def main():
     path = sys.argv[1]
     with Memory(path, embedder=HashEmbedder()) as memory:
+        report(ready=True)
         wait_for_go()
-        for number in range(8):
+        for number in range(6):
             if number % 2:
                 memory.forget(f"{number}", purge=True)
             else:

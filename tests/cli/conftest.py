@@ -1,54 +1,10 @@
 """Runs the command line on a store of its own."""
 
-import json
-import os
+import shutil
 
 import pytest
-from typer.testing import CliRunner
 
-from recollect.cli.app import app
-
-UNSET = dict.fromkeys(
-    f"RECOLLECT_{name}"
-    for name in (
-        *("EMBEDDER", "EMBEDDER_MODEL", "EMBEDDER_API_KEY"),
-        *("RERANKER", "RERANKER_PROTOCOL", "RERANKER_MODEL", "RERANKER_API_KEY"),
-        *("CHAT_URL", "CHAT_MODEL", "CHAT_API_KEY"),
-        *("ORG", "PROJECT", "AGENT", "USER", "SESSION"),
-    )
-)
-
-
-class CommandLine:
-    """Runs commands in this process; the store lies in a directory of the test."""
-
-    def __init__(self, store):
-        self.store = store
-        self.environment = UNSET | {"RECOLLECT_STORE": str(store), "NO_COLOR": "1"}
-
-    def run(self, *arguments, stdin=None, **environment):
-        return CliRunner().invoke(
-            app, list(arguments), input=stdin, env=self.environment | environment
-        )
-
-    def json(self, *arguments, **environment):
-        """Run with `--json`; gives what it printed, parsed."""
-        result = self.run(*arguments, "--json", **environment)
-        assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)
-
-    def failure(self, *arguments, stdin=None):
-        """Run what must fail; gives the one sentence that it says."""
-        result = self.run(*arguments, stdin=stdin)
-        assert (result.exit_code, result.stdout) == (1, ""), result.output
-        assert "Traceback" not in result.stderr
-        (sentence,) = result.stderr.splitlines()
-        return sentence
-
-    def process_environment(self):
-        """Give the same environment for a process of its own."""
-        kept = {name: value for name, value in os.environ.items() if name not in UNSET}
-        return kept | {"RECOLLECT_STORE": str(self.store), "NO_COLOR": "1"}
+from .command_line import CommandLine
 
 
 @pytest.fixture
@@ -56,15 +12,23 @@ def recollect(tmp_path):
     return CommandLine(tmp_path / "store")
 
 
-@pytest.fixture
-def kitchen(recollect):
-    """A store with three memories, written a day apart."""
-    recollect.run("add", "The oven is broken", "--id", "oven", "--at", "2026-03-01")
-    recollect.run(
+@pytest.fixture(scope="session")
+def furnished(tmp_path_factory):
+    """The path of a store with three memories, written a day apart; to be copied."""
+    command_line = CommandLine(tmp_path_factory.mktemp("kitchen") / "store")
+    command_line.run("add", "The oven is broken", "--id", "oven", "--at", "2026-03-01")
+    command_line.run(
         "add", "Anna repaired the sink", "--id", "sink", "--at", "2026-03-02",
         "--producer", "Ben", "--type", "episodic", "--importance", "0.9",
     )  # fmt: skip
-    recollect.run("add", "Knives are in the drawer", "--id", "knives", "--at", "2026-03-03")
+    command_line.run("add", "Knives are in the drawer", "--id", "knives", "--at", "2026-03-03")
+    return command_line.store
+
+
+@pytest.fixture
+def kitchen(furnished, recollect):
+    """The command line on a store of its own with the oven, the sink and the knives."""
+    shutil.copytree(furnished, recollect.store)
     return recollect
 
 

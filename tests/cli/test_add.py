@@ -55,6 +55,7 @@ def test_every_field_is_kept(recollect):
         "pool": "shared_rules",
         "type": "procedural",
         "importance": 0.75,
+        "predicted": [],
         "producer": "Anna",
         "produced_for": "Ben",
         "role": "user",

@@ -9,6 +9,8 @@ def test_generated_cases_are_ranked_and_shown(recollect, tmp_path):
     assert result.exit_code == 0, result.output
     assert "generated: 8 queries, 8 candidates, 1 relevant" in result.stdout
     report = json.loads(file.read_text())
+    assert "all-MiniLM-L6-v2" in result.stdout  # measured, or named as missing
+    assert all(note in " ".join(result.stdout.split()) for note in report["notes"])
     assert {each["system"] for each in report["rankings"]} >= {"bundled", "bm25"}
     assert set(report["rankings"][0]["scores"]) == {"MRR", "R@1", "R@5", "NDCG@10"}
 

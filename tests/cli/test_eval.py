@@ -117,3 +117,11 @@ def test_configurations_are_given_as_json(recollect, benchmark):
 
 def test_an_unknown_configuration_is_told(recollect, benchmark):
     assert "configs='Z'" in recollect.failure("eval", "beir", "--data", benchmark, "--configs", "Z")
+
+
+def test_the_agent_is_measured_beside_plain_search_in_the_same_run(recollect, benchmark):
+    result = recollect.run("eval", "beir", "--data", benchmark, "--agent", "local", "--json", "-")
+    agent, plain = json.loads(result.stdout)["reports"]
+    assert (agent["system"], plain["system"]) == ("agent:local", "recollect")
+    assert agent["configuration"]["searches_a_question"] == 1.0
+    assert agent["overall"]["scores"] == plain["overall"]["scores"]

@@ -24,6 +24,10 @@ def test_numbers_that_json_lacks_become_null():
     assert plain([1.5, math.nan, -math.inf]) == [1.5, None, None]
 
 
+def test_a_set_of_names_becomes_a_sorted_list():
+    assert plain(frozenset({"type", "importance"})) == ["importance", "type"]
+
+
 def test_other_values_stay():
     assert plain([True, None, "a", 3]) == [True, None, "a", 3]
     assert PurePosixPath("/a") == plain(PurePosixPath("/a"))

@@ -3,7 +3,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from recollect.cli.memory_printing import memory_table, moment, printable
+from recollect.cli.memory_printing import memory_table, moment, printable, record_table
 from recollect.types import MemoryRecord
 
 AT = datetime(2026, 3, 1, 10, 5, tzinfo=UTC)
@@ -46,6 +46,30 @@ def test_what_is_unusual_is_mentioned():
     assert drawn(record).split("\n")[1].strip() == (
         "2026-03-01 10:05Z · semantic · shared_rules · importance 0.9 · session s1 · id a"
     )
+
+
+def test_a_predicted_value_is_told_from_a_given_one():
+    record = MemoryRecord(
+        id="a", text="hello", at=AT, created_at=AT, type="semantic", importance=0.42,
+        predicted=frozenset({"importance"}),
+    )  # fmt: skip
+    assert drawn(record).split("\n")[1].strip() == (
+        "2026-03-01 10:05Z · semantic · importance 0.42 (predicted) · id a"
+    )
+
+
+def test_a_whole_memory_marks_what_was_predicted_where_it_stands():
+    record = MemoryRecord(
+        id="a", text="hello", at=AT, created_at=AT, importance=0.42,
+        predicted=frozenset({"type", "importance"}),
+    )  # fmt: skip
+    console = Console(width=120, file=StringIO())
+    console.print(record_table(record))
+    rows = dict(line.split(maxsplit=1) for line in console.file.getvalue().splitlines())
+    assert (rows["type"].strip(), rows["importance"].strip()) == (
+        "unknown (predicted)", "0.42 (predicted)",
+    )  # fmt: skip
+    assert "predicted" not in rows
 
 
 def test_a_passage_of_a_document_is_shown_with_its_place_and_without_its_session():

@@ -3,12 +3,16 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 
 import pytest
+
+from .command_line import CommandLine
 
 RECOLLECT = [sys.executable, "-m", "recollect"]
 COLOUR = re.compile(rb"\x1b\[(\d+;)*3\dm")
@@ -46,14 +50,14 @@ def test_the_version_needs_none_of_the_heavy_modules():
 
 
 @posix_only
-def test_a_reader_that_leaves_early_ends_it_quietly(kitchen):
+def test_a_reader_that_leaves_early_ends_it_quietly(recollect, tmp_path):
     # More than a pipe holds, in a field that is not embedded.
     rows = [json.dumps({"text": str(n), "source": "x" * 60_000}) + "\n" for n in range(5)]
-    (kitchen.store.parent / "many.jsonl").write_text("".join(rows))
-    kitchen.run("import", str(kitchen.store.parent / "many.jsonl"))
+    (tmp_path / "many.jsonl").write_text("".join(rows))
+    recollect.run("import", str(tmp_path / "many.jsonl"))
     listing = subprocess.Popen(
         [*RECOLLECT, "list", "--json"],
-        env=kitchen.process_environment(),
+        env=recollect.process_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -88,53 +92,81 @@ def test_an_interrupted_import_keeps_what_was_acknowledged(recollect, tmp_path):
     assert 0 < recollect.json("list", "--limit", "1")["total"] < 60_000
 
 
-def on_a_terminal(recollect, program, *, typed=b""):
+SESSION = """
+import os
+from recollect.cli.app import app
+
+def run(*arguments):
+    try: app(list(arguments))
+    except SystemExit as end: print("exit code", end.code)
+
+for os.environ["NO_COLOR"] in ("1", ""):
+    run("search", "oven")
+for _ in range(2):
+    run("forget", "--filter", "TRUE")
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalSession:
+    """What a process shows on a terminal, command by command, and the store that it leaves."""
+
+    plain_search: bytes
+    coloured_search: bytes
+    refused: bytes
+    agreed: bytes
+    store: CommandLine
+
+
+@pytest.fixture(scope="module")
+def session(furnished, tmp_path_factory):
+    """Two searches, without colours and with them; forgetting everything, refused and agreed to."""
+    command_line = CommandLine(tmp_path_factory.mktemp("terminal") / "store")
+    shutil.copytree(furnished, command_line.store)
+    shown = on_a_terminal(command_line, SESSION, typed=b"\ny\n")
+    *commands, rest = shown.split(b"exit code 0\r\n")
+    assert rest == b""
+    return TerminalSession(*commands, command_line)
+
+
+def on_a_terminal(command_line, program, *, typed):
     """Run a program whose input and output are a terminal; give what it shows there."""
     import pty
 
     master, terminal = pty.openpty()
     os.write(master, typed)
-    subprocess.run(
+    process = subprocess.Popen(
         [sys.executable, "-c", program],
-        env=recollect.process_environment() | {"TERM": "xterm-256color"},
+        env=command_line.process_environment() | {"TERM": "xterm-256color"},
         stdin=terminal,
         stdout=terminal,
         stderr=terminal,
-        check=True,
     )
     os.close(terminal)
-    shown = os.read(master, 100_000)
+    shown = b"".join(iter(lambda: read_from(master), b""))
     os.close(master)
+    assert process.wait() == 0
     return shown
 
 
-@posix_only
-def test_on_a_terminal_forgetting_several_asks_first(kitchen):
-    program = """
-from recollect.cli.app import app
-for _ in range(2):
-    try: app(["forget", "--filter", "TRUE"])
-    except SystemExit as end: print("exit code", end.code)
-"""
-    said = on_a_terminal(kitchen, program, typed=b"\ny\n")
-    assert said.count(b"Forget 3 memories? [y/N]") == 2
-    refused, _, agreed = said.partition(b"exit code 0")
-    assert b"Nothing was forgotten." in refused
-    assert b"3 memories forgotten." in agreed
-    assert agreed.endswith(b"exit code 0\r\n")
-    assert kitchen.json("list")["total"] == 0
+def read_from(master):
+    try:
+        return os.read(master, 100_000)
+    except OSError:
+        return b""  # so Linux says that nobody holds the terminal any more
 
 
 @posix_only
-def test_colours_are_used_on_a_terminal_unless_unwanted(kitchen):
-    program = """
-import os
-from recollect.cli.app import app
-for os.environ["NO_COLOR"] in ("1", ""):
-    try: app(["search", "oven"])
-    except SystemExit as end: print("exit code", end.code)
-"""
-    plain, _, coloured = on_a_terminal(kitchen, program).partition(b"exit code 0")
-    assert b"oven" in plain
-    assert not COLOUR.search(plain)
-    assert COLOUR.search(coloured)
+def test_on_a_terminal_forgetting_several_asks_first(session):
+    assert b"Forget 3 memories? [y/N]" in session.refused
+    assert b"Nothing was forgotten." in session.refused
+    assert b"Forget 3 memories? [y/N]" in session.agreed
+    assert b"3 memories forgotten." in session.agreed
+    assert session.store.json("list")["total"] == 0
+
+
+@posix_only
+def test_colours_are_used_on_a_terminal_unless_unwanted(session):
+    assert b"oven" in session.plain_search
+    assert not COLOUR.search(session.plain_search)
+    assert COLOUR.search(session.coloured_search)

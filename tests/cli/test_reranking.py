@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.models.tiny_rerankers import write_overlap_reranker
 
 from services.wire import Reply, running_service, says
 
@@ -68,3 +69,21 @@ def test_configurations_that_need_a_reranker_run_with_the_one_that_is_named(
     )
     reranked = json.loads(measured.stdout)["reports"][1]
     assert (reranked["system"], reranked["overall"]["scores"]["MRR"]["mean"]) == ("H", 1.0)
+
+
+def test_the_dialogue_before_the_question_reaches_the_reranker(kitchen, reranker):
+    kitchen.json(
+        *("search", "and when?", "--preset", "accurate", "--now", "2026-06-01"),
+        *("--context", "user: the oven broke", "--context", "assistant: oh no"),
+        RECOLLECT_RERANKER=reranker.host,
+    )
+    assert reranker.bodies[0]["query"] == (
+        "The dialogue so far:\nuser: the oven broke\nassistant: oh no\n"
+        "Asked on 1 June 2026: and when?"
+    )
+
+
+def test_a_reranker_may_be_a_directory(kitchen, tmp_path):
+    write_overlap_reranker(tmp_path / "reranker")
+    found = kitchen.json("search", "oven", RECOLLECT_RERANKER=str(tmp_path / "reranker"))
+    assert stages(found)["rerank"]["detail"]["reranker"] == "overlap"

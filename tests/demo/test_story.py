@@ -19,7 +19,7 @@ def test_the_conversation_has_eight_sessions_of_turns_in_order():
 
 def test_ids_are_unique_and_only_known_fields_are_used():
     records = list(demo_records())
-    assert len({record["id"] for record in records}) == len(records) == 123
+    assert len({record["id"] for record in records}) == len(records) == 127
     assert {name for record in records for name in record} <= {
         field.name for field in fields(MemoryRecord)
     }
@@ -38,7 +38,7 @@ def test_one_memory_will_expire():
 def test_every_question_expects_memories_that_exist():
     known = {record["id"] for record in demo_records()}
     questions = demo_questions()
-    assert len(questions) == 16
+    assert len(questions) == 17
     for question in questions:
         assert question.expected
         assert set(question.expected) | set(question.chain) <= known
@@ -51,3 +51,12 @@ def test_the_chain_to_the_birthplace_goes_through_wife_and_father():
     assert "Rembrandt married Saskia van Uylenburgh" in marriage
     assert "Saskia's father was Rombertus van Uylenburgh" in father
     assert "Rombertus van Uylenburgh was born in Bergum" in birthplace
+
+
+def test_the_chain_to_the_company_goes_through_ceo_and_spouse():
+    texts = {record["id"]: str(record["text"]) for record in demo_records()}
+    (question,) = (q for q in demo_questions() if "Acme" in q.text)
+    ceo, spouse, company = (texts[memory_id] for memory_id in question.chain)
+    assert "CEO: Leonie Vasquez" in ceo
+    assert "Leonie Vasquez is married to Piet Hofstra" in spouse
+    assert "Piet Hofstra's company is Blauwdruk Robotics" in company

@@ -97,5 +97,6 @@ def test_metadata_comes_back_from_lance_as_it_was(database, memories):
     ]
 
 
-def test_every_field_of_a_memory_but_metadata_can_be_filtered():
-    assert set(FIELD_KINDS) == {field.name for field in fields(MemoryRecord)} - {"metadata"}
+def test_every_field_of_a_memory_but_metadata_and_what_was_predicted_can_be_filtered():
+    known = {field.name for field in fields(MemoryRecord)}
+    assert set(FIELD_KINDS) == known - {"metadata", "predicted"}

@@ -1,6 +1,12 @@
 import numpy as np
 import pytest
-from tests.models.tiny_components import content_reference, tiny_components, write_tiny_embedder
+from tests.models.tiny_components import (
+    TEXTS,
+    bound_reference,
+    content_reference,
+    write_tiny_embedder,
+    write_tiny_onnx_embedder,
+)
 from tests.training.tiny_encoder import write_tiny_encoder
 
 from recollect.errors import InvalidInput, ModelError
@@ -11,28 +17,14 @@ from recollect.models.onnx_embedder import load_bundled
 from recollect.training.export import ModelDescription, export_embedder
 from recollect.types import MEMORY_TYPES
 
-TEXTS = ["the cat sat", "a big red house by the sea", "dog"]
 
-
-@pytest.fixture
-def source(tmp_path):
-    return tmp_path / "source"
-
-
-@pytest.fixture
-def weights(source):
-    return write_tiny_embedder(source)
-
-
-@pytest.fixture
-def directory(source, weights):
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
     """A directory with float weights, and the ONNX model in its folder `onnx`."""
-    description = ModelDescription(name="tiny")
-    export_embedder(source, source / "onnx", description=description, quantisation="float32")
-    return source
+    return write_tiny_onnx_embedder(tmp_path_factory.mktemp("tiny"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def embedder(directory):
     return Embedder.from_pretrained(directory)
 
@@ -42,20 +34,12 @@ def bundled():
     return Embedder.from_pretrained("bundled")
 
 
-def expected(weights, buckets, types):
-    """z by the formula: what is added before the projection goes through it."""
-    components = tiny_components()
-    added = components.age[buckets] + components.type[types]
-    content = content_reference(weights, TEXTS)
-    return normalised(content + added @ components.projection.weight.T)
-
-
-def test_ages_and_types_are_those_of_the_formula(embedder, weights):
+def test_ages_and_types_are_those_of_the_formula(embedder):
     vectors = embedder.encode(
         TEXTS, days_ago=[0, 20, 400], memory_type=["semantic", "unknown", "episodic"]
     )
 
-    assert np.abs(vectors - expected(weights, [0, 4, 9], [1, 3, 0])).max() <= 1e-5
+    assert np.abs(vectors - bound_reference(TEXTS, [0, 4, 9], [1, 3, 0])).max() <= 1e-5
 
 
 def test_one_value_counts_for_all(embedder):
@@ -80,16 +64,16 @@ def test_a_memory_with_an_age_and_no_type_has_the_predicted_one(embedder):
     assert np.array_equal(vectors, embedder.encode(TEXTS, days_ago=3, memory_type=predicted))
 
 
-def test_a_memory_without_age_and_type_is_its_content(embedder, weights):
+def test_a_memory_without_age_and_type_is_its_content(embedder):
     plain = embedder.encode(TEXTS)
     among_others = embedder.encode(TEXTS, days_ago=[None, 3, None])
 
-    assert np.abs(plain - normalised(content_reference(weights, TEXTS))).max() <= 1e-5
+    assert np.abs(plain - normalised(content_reference(TEXTS))).max() <= 1e-5
     assert np.abs(among_others - plain).max(axis=1)[[0, 2]] == pytest.approx(0, abs=1e-6)
     assert np.abs(among_others - plain).max(axis=1)[1] > 0.01
 
 
-def test_a_query_has_the_models_prompt_and_no_age(embedder, weights):
+def test_a_query_has_the_models_prompt_and_no_age(embedder):
     assert np.abs(embedder.encode_query("cat") - embedder.encode(["the cat"])).max() <= 1e-6
 
 
@@ -158,9 +142,9 @@ def test_the_folder_onnx_is_found_by_every_way_of_loading(directory, embedder):
     assert load_embedder(directory / "onnx").identity == embedder.identity
 
 
-def test_a_directory_without_an_onnx_model_has_none_for_that_runtime(source, weights):
+def test_a_directory_without_an_onnx_model_has_none_for_that_runtime(tmp_path):
     with pytest.raises(InvalidInput, match="runtime='onnx'"):
-        Embedder.from_pretrained(source, runtime="onnx")
+        Embedder.from_pretrained(write_tiny_embedder(tmp_path), runtime="onnx")
 
 
 def test_a_path_that_does_not_exist_is_refused():

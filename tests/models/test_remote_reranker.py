@@ -1,6 +1,7 @@
 """The rerankers behind a URL, each in its own protocol."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -11,11 +12,16 @@ from recollect.models.cohere_reranker import COHERE
 from recollect.models.jina_reranker import JINA
 from recollect.models.memos_reranker import MEMOS
 from recollect.models.remote_reranker import RemoteReranker, RerankSettings
+from recollect.models.rerank_input import RerankPassage, RerankQuery
 from recollect.models.tei_reranker import TEI
 from recollect.services.settings import ServiceSettings
 
 SERVICE = ServiceSettings(timeout=5.0, retries=1, backoff=0.01)
 SETTINGS = RerankSettings(model="m", api_key="geheim-123", service=SERVICE)
+
+
+def ask(reranker, texts):
+    return reranker.score(RerankQuery("q"), [RerankPassage(text) for text in texts])
 
 
 def share_of_a(text):
@@ -70,14 +76,28 @@ def connect(wire):
 def test_scores_come_in_the_order_of_the_passages(connect, wire, dialect, answer):
     wire.answer = answer
 
-    scores = connect(dialect).score("q", ["ab", "aa", "bb", "aaab"])
+    scores = ask(connect(dialect), ["ab", "aa", "bb", "aaab"])
 
     assert scores.dtype == np.float32
     assert scores.tolist() == [0.5, 1.0, 0.0, 0.75]
 
 
+def test_what_is_known_is_told_in_words_and_neighbours_are_not(connect, wire):
+    day = datetime(2023, 5, 8, tzinfo=UTC)
+    connect(JINA).score(
+        RerankQuery("when was that?", context=("Ann: I ran",), now=day),
+        [RerankPassage("Bob: a", before="Ann: b", after="Ann: c", at=day, type="episodic")],
+    )
+
+    (body,) = wire.bodies
+    assert body["query"] == (
+        "The dialogue so far:\nAnn: I ran\nAsked on 8 May 2023: when was that?"
+    )
+    assert body["documents"] == ["[8 May 2023, episodic memory] Bob: a"]
+
+
 def test_cohere_is_asked_as_its_second_version_wants_it(connect, wire):
-    connect(COHERE).score("q", ["a", "b"])
+    ask(connect(COHERE), ["a", "b"])
 
     (request,) = wire.asked
     assert (request.path, request.headers["Authorization"]) == ("/v2/rerank", "Bearer geheim-123")
@@ -85,7 +105,7 @@ def test_cohere_is_asked_as_its_second_version_wants_it(connect, wire):
 
 
 def test_jina_is_asked_for_all_scores_and_no_documents(connect, wire):
-    connect(JINA).score("q", ["a", "b"])
+    ask(connect(JINA), ["a", "b"])
 
     (request,) = wire.asked
     assert (request.path, request.headers["Authorization"]) == ("/v1/rerank", "Bearer geheim-123")
@@ -99,14 +119,14 @@ def test_jina_is_asked_for_all_scores_and_no_documents(connect, wire):
 
 
 def test_a_jina_service_may_choose_the_model_itself(connect, wire):
-    connect(JINA, replace(SETTINGS, model=None)).score("q", ["a"])
+    ask(connect(JINA, replace(SETTINGS, model=None)), ["a"])
 
     assert "model" not in wire.bodies[0]
 
 
 def test_tei_is_asked_with_texts_and_cuts_long_ones(connect, wire):
     wire.answer = bare_list
-    connect(TEI).score("q", ["a", "b"])
+    ask(connect(TEI), ["a", "b"])
 
     (request,) = wire.asked
     assert (request.path, request.headers["Authorization"]) == ("/rerank", "Bearer geheim-123")
@@ -120,7 +140,7 @@ def test_tei_is_asked_with_texts_and_cuts_long_ones(connect, wire):
 
 
 def test_memos_is_sent_a_token(connect, wire):
-    connect(MEMOS).score("q", ["a", "b"])
+    ask(connect(MEMOS), ["a", "b"])
 
     (request,) = wire.asked
     assert request.path == "/api/openmem/v1/rerank"
@@ -136,7 +156,7 @@ def test_a_protocol_that_needs_a_model_says_so(connect, dialect):
 
 @pytest.mark.parametrize("dialect", [COHERE, JINA, TEI, MEMOS])
 def test_no_passages_ask_nothing(connect, wire, dialect):
-    scores = connect(dialect).score("q", [])
+    scores = ask(connect(dialect), [])
 
     assert (scores.shape, scores.dtype) == ((0,), np.float32)
     assert wire.asked == []
@@ -145,20 +165,20 @@ def test_no_passages_ask_nothing(connect, wire, dialect):
 def test_many_passages_are_sent_in_batches(connect, wire):
     reranker = connect(JINA, replace(SETTINGS, batch_size=2))
 
-    assert reranker.score("q", ["a", "b", "ab", "b", "a"]).tolist() == [1, 0, 0.5, 0, 1]
+    assert ask(reranker, ["a", "b", "ab", "b", "a"]).tolist() == [1, 0, 0.5, 0, 1]
     assert [body["top_n"] for body in wire.bodies] == [2, 2, 1]
 
 
 def test_memos_is_never_sent_more_tokens_than_it_takes(connect, wire):
     long, longer = "aaa " * 3_999 + "aaa", "bbb " * 9_000 + "bbb"
 
-    connect(MEMOS).score("q", [long, long, "c", longer, "d"])
+    ask(connect(MEMOS), [long, long, "c", longer, "d"])
 
     assert [body["top_n"] for body in wire.bodies] == [2, 1, 1, 1]
 
 
 def test_equal_passages_are_scored_each(connect):
-    assert connect().score("q", ["ab", "ab"]).tolist() == [0.5, 0.5]
+    assert ask(connect(), ["ab", "ab"]).tolist() == [0.5, 0.5]
 
 
 def rows(*pairs):
@@ -197,13 +217,13 @@ def test_a_wrong_answer_is_an_error_and_never_a_zero(connect, wire, reply, probl
     wire.replies = [reply]
 
     with pytest.raises(ServiceError, match=problem):
-        connect().score("q", ["a", "b"])
+        ask(connect(), ["a", "b"])
 
 
 def test_logits_become_probabilities_by_a_sigmoid(connect, wire):
     wire.replies = [rows((1, -2.0), (0, 2.0), (2, 900.0), (3, -900.0))]
 
-    scores = connect(settings=replace(SETTINGS, scores="logit")).score("q", ["a", "b", "c", "d"])
+    scores = ask(connect(settings=replace(SETTINGS, scores="logit")), ["a", "b", "c", "d"])
 
     assert scores == pytest.approx([0.880797, 0.119203, 1.0, 0.0], abs=1e-6)
 
@@ -212,14 +232,14 @@ def test_a_service_that_fails_is_an_error_and_not_the_input_order(connect, wire)
     wire.replies = [Reply(503), Reply(503)]
 
     with pytest.raises(ServiceError, match=r"reranking service at .* \(model 'm'\).*status 503"):
-        connect().score("q", ["a", "b"])
+        ask(connect(), ["a", "b"])
 
 
 def test_a_second_batch_that_fails_fails_the_whole(connect, wire):
     wire.replies = [rows((0, 0.5)), Reply(400)]
 
     with pytest.raises(ServiceError, match="status 400"):
-        connect(settings=replace(SETTINGS, batch_size=1)).score("q", ["a", "b"])
+        ask(connect(settings=replace(SETTINGS, batch_size=1)), ["a", "b"])
 
 
 def test_the_key_is_never_shown(connect, wire):
@@ -227,7 +247,7 @@ def test_the_key_is_never_shown(connect, wire):
     reranker = connect()
 
     with pytest.raises(ServiceError) as caught:
-        reranker.score("q", ["a"])
+        ask(reranker, ["a"])
 
     assert "geheim" not in f"{caught.value} {reranker!r} {SETTINGS!r}"
 

@@ -1,8 +1,17 @@
+import importlib.util
+
 import pytest
+from tests.models.tiny_rerankers import write_overlap_reranker
 from tests.services.wire import running_service, says
 
-from recollect.errors import InvalidInput
+from recollect.config import Settings
+from recollect.errors import InvalidInput, MissingExtra
+from recollect.models.bundled_reranker import bundled_reranker
+from recollect.models.configured import configured_reranker
+from recollect.models.rerank_input import RerankPassage, RerankQuery
 from recollect.models.reranker_loading import load_reranker
+
+INSTALLED = importlib.util.find_spec("sentence_transformers") is not None
 
 
 @pytest.mark.parametrize(
@@ -23,7 +32,7 @@ def test_a_protocol_asks_its_own_path_with_the_key(protocol, path):
     )
     with running_service(lambda _: says(answer)) as service:
         reranker = load_reranker(service.host, protocol=protocol, model="m", api_key="k")
-        assert reranker.score("q", ["a"]).tolist() == [1.0]
+        assert reranker.score(RerankQuery("q"), [RerankPassage("a")]).tolist() == [1.0]
         reranker.close()
 
     assert service.asked[0].path == path
@@ -35,7 +44,56 @@ def test_an_unknown_protocol_is_refused_with_the_known_ones():
         load_reranker("http://localhost", protocol="voyage")
 
 
-@pytest.mark.parametrize("spec", ["", "models/reranker", "localhost:80"])
-def test_what_is_no_url_is_refused(spec):
-    with pytest.raises(InvalidInput, match="url"):
+@pytest.mark.parametrize("spec", ["", "models/my/reranker", "./reranker", "localhost:80"])
+def test_what_is_neither_url_nor_model_is_refused(spec):
+    with pytest.raises(InvalidInput, match=r"reranker='.*no such model directory"):
         load_reranker(spec)
+
+
+def test_a_directory_with_an_onnx_model_is_loaded_from_there_or_from_its_onnx_folder(tmp_path):
+    write_overlap_reranker(tmp_path / "onnx")
+    for directory in (tmp_path / "onnx", tmp_path):
+        assert load_reranker(directory).name == "overlap"
+
+
+def test_an_unknown_runtime_is_refused_with_the_known_ones(tmp_path):
+    with pytest.raises(InvalidInput, match=r"runtime='tensorrt'.*onnx, sentence-transformers"):
+        load_reranker(tmp_path, runtime="tensorrt")
+
+
+def test_a_directory_without_an_onnx_model_cannot_be_run_by_onnx(tmp_path):
+    with pytest.raises(InvalidInput, match=r"runtime='onnx'.*has no such model"):
+        load_reranker(tmp_path, runtime="onnx")
+
+
+@pytest.mark.skipif(INSTALLED, reason="the [torch] extra is installed")
+@pytest.mark.parametrize("runtime", [None, "sentence-transformers", "transformers"])
+def test_a_hub_id_needs_the_extra_and_says_so(runtime):
+    with pytest.raises(MissingExtra, match=r"'owner/model' needs .*recollect\[torch\]"):
+        load_reranker("owner/model", runtime=runtime)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("vllm") is not None, reason="vLLM is installed")
+def test_vllm_is_asked_for_where_it_is_missing():
+    with pytest.raises(MissingExtra, match=r"recollect\[vllm\]"):
+        load_reranker("owner/model", runtime="vllm")
+
+
+def test_the_bundled_reranker_is_loaded_when_it_is_first_needed(tmp_path):
+    write_overlap_reranker(tmp_path)
+    (tmp_path / "model.onnx").rename(tmp_path / "away.onnx")
+    bundled = bundled_reranker(tmp_path)
+    (tmp_path / "away.onnx").rename(tmp_path / "model.onnx")
+    assert bundled.score(RerankQuery("red"), [RerankPassage("a red dog")])[0] > 0.7
+    assert bundled.name == "recollect-rerank-small"
+
+
+def test_where_no_reranker_is_bundled_there_is_none(tmp_path):
+    assert bundled_reranker(tmp_path) is None
+
+
+def test_settings_may_name_a_directory_or_no_reranker_at_all(tmp_path):
+    write_overlap_reranker(tmp_path)
+    named = configured_reranker(Settings(store="s", reranker=str(tmp_path)))
+    assert named.name == "overlap"
+    assert configured_reranker(Settings(store="s", reranker="none")) is None

@@ -3,7 +3,12 @@ import json
 
 import numpy as np
 import pytest
-from tests.training.tiny_encoder import pooled_reference, tiny_tokenizer, write_tiny_encoder
+from tests.training.tiny_encoder import (
+    TOKENIZER_CONFIG,
+    pooled_reference,
+    tiny_tokenizer,
+    write_tiny_encoder,
+)
 
 from recollect.errors import MissingExtra, ModelError
 from recollect.models.loading import load_embedder
@@ -27,14 +32,7 @@ def weights(tmp_path):
         "1_Pooling/config.json": {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True},
         "sentence_bert_config.json": {"max_seq_length": 12, "do_lower_case": False},
         "config_sentence_transformers.json": {"prompts": {"query": "the ", "document": ""}},
-        "tokenizer_config.json": {
-            "tokenizer_class": "PreTrainedTokenizerFast",
-            "unk_token": "[UNK]",
-            "pad_token": "[PAD]",
-            "cls_token": "[CLS]",
-            "sep_token": "[SEP]",
-            "model_max_length": 24,
-        },
+        "tokenizer_config.json": TOKENIZER_CONFIG,
     }
     for name, content in files.items():
         (tmp_path / name).write_text(json.dumps(content))

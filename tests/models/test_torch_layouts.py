@@ -5,8 +5,15 @@ import pickle
 
 import numpy as np
 import pytest
-from tests.models.tiny_components import content_reference, tiny_components, write_tiny_embedder
-from tests.training.tiny_encoder import pooled_reference, tiny_tokenizer, write_tiny_encoder
+from tests.models.tiny_components import (
+    TEXTS,
+    bound_reference,
+    content_reference,
+    pooled,
+    tiny_components,
+    write_tiny_embedder,
+)
+from tests.training.tiny_encoder import write_tiny_encoder
 
 from recollect.errors import InvalidInput, ModelError
 from recollect.models import Embedder
@@ -14,35 +21,28 @@ from recollect.models.late_bound import normalised
 
 pytestmark = pytest.mark.torch
 
-TEXTS = ["the cat sat", "a big red house by the sea", "dog"]
-
 
 @pytest.fixture
 def source(tmp_path):
-    return tmp_path / "source"
+    return write_tiny_embedder(tmp_path / "source")
 
 
 @pytest.fixture
-def weights(source):
-    return write_tiny_embedder(source)
-
-
-@pytest.fixture
-def embedder(source, weights):
+def embedder(source):
     return Embedder.from_pretrained(source)
 
 
 @pytest.fixture
 def agentrank(tmp_path):
-    """A directory as AgentRank 0.1.3 saves it, and the encoder's weights."""
+    """A directory as AgentRank 0.1.3 saves it."""
     directory = tmp_path / "agentrank"
     directory.mkdir()
-    weights = write_tiny_encoder(directory)
+    write_tiny_encoder(directory)
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "[UNK]"}
     settings |= {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     (directory / "tokenizer_config.json").write_text(json.dumps(settings))
     write_agentrank_components(directory, pooling="mean")
-    return directory, weights
+    return directory
 
 
 def write_agentrank_components(directory, *, pooling):
@@ -65,23 +65,16 @@ def write_agentrank_components(directory, *, pooling):
     torch.save(content, directory / "agentrank_components.pt")
 
 
-def expected(weights, buckets, types, *, scale=1.0):
-    components = tiny_components()
-    added = scale * (components.age[buckets] + components.type[types])
-    return normalised(content_reference(weights, TEXTS) + added @ components.projection.weight.T)
-
-
-def test_recollects_layout_gives_what_the_formula_says(embedder, weights):
+def test_recollects_layout_gives_what_the_formula_says(embedder):
     vectors = embedder.encode(TEXTS, days_ago=[0, 20, 400], memory_type="procedural")
 
-    assert np.abs(vectors - expected(weights, [0, 4, 9], [2, 2, 2])).max() <= 1e-5
+    assert np.abs(vectors - bound_reference(TEXTS, [0, 4, 9], [2, 2, 2])).max() <= 1e-5
 
 
-def test_the_heads_read_the_encoder_before_age_and_type(embedder, weights):
-    rows = [pooled_reference(weights, tiny_tokenizer().encode(text).ids) for text in TEXTS]
-    pooled = np.array(rows, np.float32)
+def test_the_heads_read_the_encoder_before_age_and_type(embedder):
+    expected = tiny_components().importance_of(pooled(TEXTS))
 
-    assert np.abs(embedder.importance(TEXTS) - tiny_components().importance_of(pooled)).max() < 1e-5
+    assert np.abs(embedder.importance(TEXTS) - expected).max() < 1e-5
     assert len(embedder.memory_type(TEXTS)) == 3
 
 
@@ -95,7 +88,7 @@ def test_what_is_saved_loads_in_plain_sentence_transformers(embedder, tmp_path):
     assert np.abs(plain.encode_query(TEXTS) - embedder.encode_query(TEXTS)).max() <= 1e-5
 
 
-def test_what_is_saved_loads_in_plain_transformers(embedder, weights, tmp_path):
+def test_what_is_saved_loads_in_plain_transformers(embedder, tmp_path):
     import torch
     from transformers import AutoModel, AutoTokenizer
 
@@ -105,9 +98,8 @@ def test_what_is_saved_loads_in_plain_transformers(embedder, weights, tmp_path):
     inputs = tokenizer([TEXTS[0]], padding=True, truncation=True, return_tensors="pt")
     with torch.no_grad():
         outputs = AutoModel.from_pretrained(tmp_path / "saved")(**inputs)
-    pooled = outputs.last_hidden_state.mean(dim=1).numpy()[0]
-    reference = pooled_reference(weights, tiny_tokenizer().encode(TEXTS[0]).ids)
-    assert np.abs(pooled - reference).max() <= 1e-5
+    found = outputs.last_hidden_state.mean(dim=1).numpy()
+    assert np.abs(found - pooled(TEXTS[:1])).max() <= 1e-5
 
 
 def test_what_is_saved_loads_with_onnx_runtime_and_with_torch(embedder, tmp_path):
@@ -127,17 +119,17 @@ def test_the_format_onnx_can_be_left_out(embedder, tmp_path):
 
 
 def test_agentranks_layout_gives_what_its_package_computes(agentrank):
-    directory, weights = agentrank
-    embedder = Embedder.from_pretrained(directory)
+    embedder = Embedder.from_pretrained(agentrank)
 
     vectors = embedder.encode(TEXTS, days_ago=[0, 20, 400], memory_type="procedural")
 
-    assert np.abs(vectors - expected(weights, [0, 4, 9], [2, 2, 2], scale=0.1)).max() <= 1e-5
+    expected = bound_reference(TEXTS, [0, 4, 9], [2, 2, 2], scale=0.1)
+    assert np.abs(vectors - expected).max() <= 1e-5
     assert embedder.importance(TEXTS).shape == (3,)
 
 
 def test_agentranks_models_have_no_type_head(agentrank):
-    embedder = Embedder.from_pretrained(agentrank[0])
+    embedder = Embedder.from_pretrained(agentrank)
 
     with pytest.raises(ModelError, match="no type head"):
         embedder.memory_type(TEXTS)
@@ -145,17 +137,16 @@ def test_agentranks_models_have_no_type_head(agentrank):
 
 
 def test_agentranks_pooling_is_the_one_its_file_names(agentrank):
-    directory, _ = agentrank
-    by_mean = Embedder.from_pretrained(directory).encode(TEXTS)
-    write_agentrank_components(directory, pooling="cls")
+    by_mean = Embedder.from_pretrained(agentrank).encode(TEXTS)
+    write_agentrank_components(agentrank, pooling="cls")
 
-    by_first_token = Embedder.from_pretrained(directory)
+    by_first_token = Embedder.from_pretrained(agentrank)
 
     assert np.abs(by_first_token.encode(TEXTS) - by_mean).max() > 0.01
 
 
 def test_a_model_of_agentrank_is_saved_in_recollects_layout(agentrank, tmp_path):
-    embedder = Embedder.from_pretrained(agentrank[0])
+    embedder = Embedder.from_pretrained(agentrank)
 
     embedder.save_pretrained(tmp_path / "saved")
 
@@ -165,34 +156,33 @@ def test_a_model_of_agentrank_is_saved_in_recollects_layout(agentrank, tmp_path)
 
 
 def test_a_model_with_another_pooling_is_saved_without_onnx(agentrank, tmp_path):
-    write_agentrank_components(agentrank[0], pooling="cls")
+    write_agentrank_components(agentrank, pooling="cls")
 
-    Embedder.from_pretrained(agentrank[0]).save_pretrained(tmp_path / "saved")
+    Embedder.from_pretrained(agentrank).save_pretrained(tmp_path / "saved")
 
     assert (tmp_path / "saved" / "modules.json").is_file()
     assert not (tmp_path / "saved" / "onnx").exists()
 
 
 def test_a_components_file_that_would_run_code_is_refused(agentrank):
-    path = agentrank[0] / "agentrank_components.pt"
+    path = agentrank / "agentrank_components.pt"
     path.write_bytes(pickle.dumps(print, protocol=2))
 
     with pytest.raises(ModelError, match="cannot load this model"):
-        Embedder.from_pretrained(agentrank[0])
+        Embedder.from_pretrained(agentrank)
 
 
-def test_a_plain_model_has_no_age(source, weights):
+def test_a_plain_model_has_no_age(source):
     (source / "recollect_components.safetensors").unlink()
     embedder = Embedder.from_pretrained(source)
 
-    assert (
-        np.abs(embedder.encode(TEXTS) - normalised(content_reference(weights, TEXTS))).max() < 1e-5
-    )
+    expected = normalised(content_reference(TEXTS))
+    assert np.abs(embedder.encode(TEXTS) - expected).max() < 1e-5
     with pytest.raises(InvalidInput, match="knows neither age nor type"):
         embedder.encode(TEXTS, days_ago=3)
 
 
-def test_components_beside_other_modules_are_refused(source, weights):
+def test_components_beside_other_modules_are_refused(source):
     modules = json.loads((source / "modules.json").read_text())
     (source / "modules.json").write_text(json.dumps(modules[:2]))
 

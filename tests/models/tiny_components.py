@@ -5,11 +5,22 @@ from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import save_file
-from tests.training.tiny_encoder import HIDDEN, pooled_reference, tiny_tokenizer, write_tiny_encoder
+from tests.training.tiny_encoder import (
+    HIDDEN,
+    TOKENIZER_CONFIG,
+    pooled_reference,
+    tiny_tokenizer,
+    tiny_weights,
+    write_tiny_encoder,
+)
 
 from recollect.models.embedder_components import EmbedderComponents, Linear, write_components
+from recollect.models.late_bound import normalised
+from recollect.training.export import ModelDescription, export_embedder
 
 QUERY_PROMPT = "the "
+TEXTS = ["the cat sat", "a big red house by the sea", "dog"]
+DESCRIPTION = ModelDescription(name="tiny")
 
 
 def tiny_components(*, width: int = HIDDEN) -> EmbedderComponents:
@@ -28,10 +39,10 @@ def tiny_components(*, width: int = HIDDEN) -> EmbedderComponents:
     )
 
 
-def write_tiny_embedder(directory: Path) -> dict[str, np.ndarray]:
-    """Write the directory as the trainer does, and give the encoder's weights."""
+def write_tiny_embedder(directory: Path) -> Path:
+    """Write the directory as the trainer does; the encoder has the `tiny_weights`."""
     directory.mkdir(parents=True, exist_ok=True)
-    weights = write_tiny_encoder(directory)
+    write_tiny_encoder(directory)
     components = tiny_components()
     write_components(components, directory)
     for folder in ("1_Pooling", "2_Dense", "3_Normalize"):
@@ -43,17 +54,35 @@ def write_tiny_embedder(directory: Path) -> dict[str, np.ndarray]:
     )
     for name, content in _settings().items():
         (directory / name).write_text(json.dumps(content))
-    return weights
+    return directory
 
 
-def content_reference(weights: dict[str, np.ndarray], texts: list[str]) -> np.ndarray:
-    """W·pooled + b, by the formulas."""
-    return tiny_components().content(pooled(weights, texts))
+def write_tiny_onnx_embedder(directory: Path) -> Path:
+    """Write the directory, and its ONNX model in 32-bit float in the folder `onnx`."""
+    write_tiny_embedder(directory)
+    export_embedder(directory, directory / "onnx", description=DESCRIPTION, quantisation="float32")
+    return directory
 
 
-def pooled(weights: dict[str, np.ndarray], texts: list[str]) -> np.ndarray:
+def pooled(texts: list[str]) -> np.ndarray:
+    """What the encoder gives, by the formulas."""
+    weights = tiny_weights()
     rows = [pooled_reference(weights, tiny_tokenizer().encode(text).ids) for text in texts]
     return np.array(rows, np.float32)
+
+
+def content_reference(texts: list[str]) -> np.ndarray:
+    """W·pooled + b."""
+    return tiny_components().content(pooled(texts))
+
+
+def bound_reference(
+    texts: list[str], buckets: list[int], types: list[int], *, scale: float = 1.0
+) -> np.ndarray:
+    """z with length 1: what is added before the projection goes through it."""
+    components = tiny_components()
+    added = scale * (components.age[buckets] + components.type[types])
+    return normalised(content_reference(texts) + added @ components.projection.weight.T)
 
 
 def _settings() -> dict[str, object]:
@@ -78,12 +107,5 @@ def _settings() -> dict[str, object]:
         },
         "3_Normalize/config.json": {},
         "config_sentence_transformers.json": {"prompts": {"query": QUERY_PROMPT, "document": ""}},
-        "tokenizer_config.json": {
-            "tokenizer_class": "PreTrainedTokenizerFast",
-            "unk_token": "[UNK]",
-            "pad_token": "[PAD]",
-            "cls_token": "[CLS]",
-            "sep_token": "[SEP]",
-            "model_max_length": 24,
-        },
+        "tokenizer_config.json": TOKENIZER_CONFIG,
     }

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from recollect.records import thread_of
 from recollect.retrieval.resources import Resources
 from recollect.retrieval.snapshots import Snapshots
 from recollect.retrieval.state import Candidates, SearchRequest, SearchState
@@ -20,7 +21,8 @@ NOW = 1_800_000_000_000_000
 def state_of(*records, query="memory", k=10, min_score=None, reranker=None, chat=None):
     """A state before the first stage, over a store with these records."""
     store = InMemoryStore(CONTRACT_IDENTITY)
-    store.append([contract_row(key, record) for key, record in enumerate(records, start=1)])
+    rows = [contract_row(key, record) for key, record in enumerate(records, start=1)]
+    store.append([replace(row, thread=thread_of(row.record)) for row in rows])
     snapshot = Snapshots(store).of(Scope().predicate())
     request = SearchRequest(query, k, NOW, min_score, np.ones(len(snapshot), bool))
     resources = Resources(

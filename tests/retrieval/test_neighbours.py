@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from recollect.retrieval.neighbours import Neighbours
 
@@ -14,6 +16,33 @@ def built(*, thread, sequence=None, at=None):
         np.array(at or [0] * rows, np.int64),
         np.arange(1, rows + 1, dtype=np.int64),
     )
+
+
+rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 2)), max_size=12)
+"""Thread, sequence and moment of each row; thread 0 is none."""
+
+
+def columns_of(rows):
+    thread, sequence, at = np.array(rows, np.int64).reshape(-1, 3).T
+    return thread, sequence, at, np.arange(len(rows), dtype=np.int64)
+
+
+@settings(deadline=None)
+@given(rows=rows, cuts=st.lists(st.integers(0, 12), max_size=3).map(sorted))
+def test_an_order_extended_in_steps_equals_one_that_is_built_at_once(rows, cuts):
+    extended = Neighbours.build(*columns_of([]))
+    for cut in [*cuts, len(rows)]:
+        extended = extended.extended(*columns_of(rows[: max(cut, len(extended.previous))]))
+    built_at_once = Neighbours.build(*columns_of(rows))
+    assert extended.previous.tolist() == built_at_once.previous.tolist()
+    assert extended.following.tolist() == built_at_once.following.tolist()
+
+
+def test_a_row_that_comes_late_is_put_between_its_neighbours():
+    three = [(5, 1, 0), (8, 1, 0), (5, 3, 0)]
+    neighbours = Neighbours.build(*columns_of(three)).extended(*columns_of([*three, (5, 2, 0)]))
+    assert neighbours.previous.tolist() == [-1, -1, 3, 0]
+    assert neighbours.following.tolist() == [3, -1, -1, 2]
 
 
 def test_the_memories_of_one_session_are_neighbours_in_their_order():

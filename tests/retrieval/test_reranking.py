@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 
+from recollect.models.rerank_input import RerankPassage, RerankQuery
 from recollect.retrieval.reranking import relevance
 from recollect.testing.overlap_reranker import OverlapReranker
 
@@ -18,42 +19,47 @@ class Slow(OverlapReranker):
         self.batches = []
 
     def score(self, query, passages):
-        self.batches.append(list(passages))
+        self.batches.append([passage.text for passage in passages])
         time.sleep(self.seconds)
         return super().score(query, passages)
 
 
+def read(reranker, question, texts, *, seconds):
+    passages = [RerankPassage(text) for text in texts]
+    return relevance(reranker, RerankQuery(question), passages, seconds=seconds)
+
+
 def test_every_passage_gets_its_own_score_in_the_order_given():
-    scores = relevance(OverlapReranker(), "red dog", ["a dog", "a cat", "red dog"], seconds=None)
+    scores = read(OverlapReranker(), "red dog", ["a dog", "a cat", "red dog"], seconds=None)
     assert scores.tolist() == [0.5, 0.0, 1.0]
 
 
 def test_passages_of_like_lengths_go_together():
     reranker = Slow(batch_size=2)
-    relevance(reranker, "x", ["aaaa", "b", "cccccc", "dd"], seconds=None)
+    read(reranker, "x", ["aaaa", "b", "cccccc", "dd"], seconds=None)
     assert reranker.batches == [["b", "dd"], ["aaaa", "cccccc"]]
 
 
 def test_the_likeliest_are_read_first_where_time_is_short():
     reranker = Slow(batch_size=2, seconds=0.05)
-    scores = relevance(reranker, "dog", ["dog", "cat", "dog", "dog"], seconds=0.01)
+    scores = read(reranker, "dog", ["dog", "cat", "dog", "dog"], seconds=0.01)
     assert scores.tolist() == pytest.approx([1.0, 0.0, np.nan, np.nan], nan_ok=True)
     assert len(reranker.batches) == 1
 
 
 def test_with_time_enough_all_are_read():
-    scores = relevance(OverlapReranker(batch_size=2), "dog", ["dog"] * 7, seconds=30)
+    scores = read(OverlapReranker(batch_size=2), "dog", ["dog"] * 7, seconds=30)
     assert scores.tolist() == [1.0] * 7
 
 
 def test_as_many_are_read_as_the_first_batch_lets_hope():
     reranker = Slow(batch_size=1, seconds=0.05)
-    scores = relevance(reranker, "dog", ["dog"] * 50, seconds=0.18)
+    scores = read(reranker, "dog", ["dog"] * 50, seconds=0.18)
     assert 1 <= np.isfinite(scores).sum() <= 4
     assert np.isfinite(scores[: len(reranker.batches)]).all()
 
 
 def test_nothing_is_asked_of_no_passages():
     reranker = Slow(batch_size=2)
-    assert relevance(reranker, "dog", [], seconds=None).tolist() == []
+    assert read(reranker, "dog", [], seconds=None).tolist() == []
     assert reranker.batches == []

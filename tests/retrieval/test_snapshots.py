@@ -10,7 +10,7 @@ from recollect.filters.tree import And, Comparison, Field
 from recollect.retrieval.dense import Wanted
 from recollect.retrieval.snapshots import Snapshots
 from recollect.store.in_memory import InMemoryStore
-from recollect.store.store import ScopeColumns
+from recollect.store.store import KEYS_A_COMMIT, ScopeColumns
 from recollect.testing import CONTRACT_IDENTITY
 from recollect.testing.contract_rows import contract_record, contract_row
 
@@ -30,6 +30,11 @@ def owned(number, user="alice"):
     return replace(contract_record(number), user=user)
 
 
+def row(key, record, *, windows=1):
+    """A row of one of two sessions, or of none."""
+    return replace(contract_row(key, record, windows=windows), thread=key // KEYS_A_COMMIT % 3)
+
+
 def take(step, choice, store, snapshots):
     """Do one step; a choice picks the owner of what is written and what is changed."""
     user = "alice" if choice % 3 else "bob"
@@ -37,16 +42,16 @@ def take(step, choice, store, snapshots):
     present = [key for key in store.keys(EVERYTHING).tolist() if store.fetch([key])[key]]
     current = store.scan(EVERYTHING).key.tolist()
     if step == "append":
-        store.append([contract_row(key + n, owned(key + n, user)) for n in range(1 + choice % 3)])
+        store.append([row(key + n, owned(key + n, user)) for n in range(1 + choice % 3)])
     elif step == "long":
-        store.append([contract_row(key, owned(key, user), windows=3)])
+        store.append([row(key, owned(key, user), windows=3)])
     elif step == "delete" and present:
         store.delete([present[choice % len(present)]])
     elif step == "supersede" and current:
         old = current[choice % len(current)]
         record = store.fetch([old])[old]
         history = replace(record, id=f"old {key}", superseded_by=record.id)
-        store.supersede(old, history, contract_row(key, replace(record, text=f"memory {choice}")))
+        store.supersede(old, history, row(key, replace(record, text=f"memory {choice}")))
     elif step == "look":
         snapshots.of(ALICE)
 
@@ -56,6 +61,7 @@ def assert_same(held, fresh):
         assert getattr(held.columns, name).tolist() == getattr(fresh.columns, name).tolist()
     assert held.lexical.scores(QUERY)[0].tolist() == fresh.lexical.scores(QUERY)[0].tolist()
     assert held.neighbours.previous.tolist() == fresh.neighbours.previous.tolist()
+    assert held.neighbours.following.tolist() == fresh.neighbours.following.tolist()
     direction = np.linspace(0, 1, 32).astype(np.float32)
     every = np.ones(len(held), bool)
     wanted = Wanted(nearest=99, visible=every, now=0)

@@ -184,7 +184,7 @@ def test_f3_scores_crushed_together_still_decide():
     class Crushed(OverlapReranker):
         def score(self, _query, passages):
             by_text = {"a cat": 0.990, "a dog": 0.9999, "a hen": 0.985}
-            return np.array([by_text[passage] for passage in passages], np.float32)
+            return np.array([by_text[passage.text] for passage in passages], np.float32)
 
     state = state_of(*records("a cat", "a dog", "a hen"), query="dog", reranker=Crushed())
     state = with_candidates(state, [0.62, 0.60, 0.50])

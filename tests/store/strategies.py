@@ -44,6 +44,7 @@ def records(draw):
         expires_at=draw(st.none() | moments),
         pool=draw(st.sampled_from(["agent_memory", "shared_rules"])),
         importance=draw(st.sampled_from([0.0, 0.1, 1.0])),
+        predicted=draw(st.frozensets(st.sampled_from(["type", "importance"]))),
         producer=draw(st.sampled_from(["", "Anna"])),
         sequence=draw(st.none() | st.integers(-2, 2)),
         metadata=draw(st.dictionaries(st.sampled_from(["k", "it's"]), scalars, max_size=2)),

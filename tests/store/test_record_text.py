@@ -26,6 +26,28 @@ def test_a_moment_keeps_its_microseconds_before_and_after_1970():
     assert decode_record(encode_record(record)) == record
 
 
+def test_what_was_predicted_is_named_in_the_text():
+    predicted = replace(contract_record(1), predicted=frozenset({"type", "importance"}))
+    assert '"predicted":["importance","type"]' in encode_record(predicted)
+
+
+def test_where_nothing_was_predicted_the_text_does_not_mention_it():
+    assert "predicted" not in encode_record(contract_record(1))
+
+
+def test_a_text_that_was_written_without_it_reads_as_nothing_predicted():
+    old = '{"id":"a","text":"b","at":0,"created_at":0,"type":"semantic","importance":0.75}'
+    assert decode_record(old).predicted == frozenset()
+
+
+def test_a_store_of_the_first_schema_keeps_predicted_values_but_not_that_they_were(store_path):
+    first = StoreIdentity(1, CONTRACT_IDENTITY.terms_version, CONTRACT_IDENTITY.embedder)
+    store = LanceStore.open(str(store_path), first)
+    predicted = replace(contract_record(1), importance=0.75, predicted=frozenset({"importance"}))
+    store.append([contract_row(1, predicted)])
+    assert store.fetch([1]) == {1: replace(predicted, predicted=frozenset())}
+
+
 def test_a_store_of_the_first_schema_is_read_and_written(store_path):
     first = StoreIdentity(1, CONTRACT_IDENTITY.terms_version, CONTRACT_IDENTITY.embedder)
     store = LanceStore.open(str(store_path), first)

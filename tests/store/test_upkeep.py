@@ -29,11 +29,11 @@ def test_without_upkeep_every_commit_is_a_file(store):
 
 
 def test_repairing_merges_the_files_and_drops_the_versions(store):
-    write_one_by_one(store, 20)
+    write_one_by_one(store, 8)
     store.delete([3])
     store.repair()
     health = store.health()
-    assert (health.fragments, health.memories) == (1, 19)
+    assert (health.fragments, health.memories) == (1, 7)
     assert health.versions <= 2
 
 
@@ -56,9 +56,9 @@ def test_the_size_on_disk_is_that_of_the_files(store, tmp_path):
     )
 
 
-@pytest.fixture
-def indexed(store):
+def indexed_store(path):
     """1,500 vectors in two scopes, of which the first 1,200 are in the index."""
+    store = LanceStore.open(str(path), CONTRACT_IDENTITY)
     generator = np.random.default_rng(5)
     vectors = generator.standard_normal((1_500, 32)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -69,6 +69,12 @@ def indexed(store):
     store.build_index()
     store.append(rows[1_200:])
     return store, vectors
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory):
+    """Such a store, to be searched only."""
+    return indexed_store(tmp_path_factory.mktemp("indexed"))
 
 
 def _row(key, vector):
@@ -87,8 +93,8 @@ def recall(store, vectors, where, keys):
     return hits / 200
 
 
-def test_an_index_is_built_once_a_search_has_missed_it(indexed):
-    store, _ = indexed
+def test_an_index_is_built_once_a_search_has_missed_it(tmp_path):
+    store, _ = indexed_store(tmp_path)
     assert store.health().vector_index_rows == 1_200
     assert not store.index_is_due()
 
@@ -109,8 +115,8 @@ def test_what_was_appended_after_the_index_is_found_at_once(indexed):
     assert 1_401 in store.nearest(EVERYTHING, vectors[1_400], limit=10)
 
 
-def test_a_purge_keeps_the_index(indexed):
-    store, vectors = indexed
+def test_a_purge_keeps_the_index(tmp_path):
+    store, vectors = indexed_store(tmp_path)
     store.delete([8])
     store.purge()
     assert store.health().vector_index_rows == 1_499

@@ -10,6 +10,7 @@ if torch:
     from recollect.training.agent_encoder import load_base_encoder
     from recollect.training.component_training import ComponentConfig, train_components
     from recollect.training.memories.sample import GeneratedMemory, HardNegative, MemorySample
+    from recollect.training.memory_loss import MemoryLossWeights
 
 NEW, OLD = 0.5, 400.0
 
@@ -42,9 +43,8 @@ def test_words_of_a_query_come_to_mean_an_age(encoder):
         sample("the red cat by sea", days_ago=OLD, other=NEW),
     ]
 
-    report = train_components(
-        encoder, samples, config=ComponentConfig(epochs=200, decay=0.0, kept=1.0), progress=silent
-    )
+    config = ComponentConfig(epochs=200, kept=1.0, loss=MemoryLossWeights(lengths=0.0))
+    report = train_components(encoder, samples, config=config, progress=silent)
 
     assert report.first_without == 0.5
     assert report.first_with == 1.0

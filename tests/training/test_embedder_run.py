@@ -13,7 +13,7 @@ pytestmark = pytest.mark.torch
 
 if torch:
     from recollect.errors import InvalidInput
-    from recollect.training.embedder_config import EmbedderConfig, LossWeights
+    from recollect.training.embedder_config import EmbedderConfig, LossWeights, MemoryPart
     from recollect.training.embedder_run import RunPlaces, rate_over_steps, train_embedder
     from recollect.training.encoder_directory import load_agent_encoder
     from recollect.training.group_stream import TrainingData
@@ -128,15 +128,32 @@ def test_frozen_layers_and_word_vectors_stay(base, tmp_path):
     assert all(name.startswith("encoder.layer.1.") for name in changed)
 
 
-def test_the_finished_model_holds_the_wanted_share_of_the_base(base, tmp_path):
-    whole, half = (
-        load_agent_encoder(run(base, tmp_path / str(share), steps=2, trained_share=share))
-        for share in (1.0, 0.5)
-    )
+def test_generated_memories_train_age_type_and_heads(base, tmp_path):
+    memories = MemoryPart(samples_per_step=3, learning_rate=1e-2)
+    plain = load_agent_encoder(run(base, tmp_path / "plain", steps=2)).parts.state_dict()
+    taught = load_agent_encoder(run(base, tmp_path / "taught", steps=2, memories=memories))
 
-    weights = [each.parts["projection"].weight for each in (load_agent_encoder(base), whole, half)]
-    assert (weights[0] - weights[1]).abs().max() > 1e-4
-    assert (weights[2] - (weights[0] + weights[1]) / 2).abs().max() <= 1e-6
+    changed = {
+        name.split(".")[0]
+        for name, value in taught.parts.state_dict().items()
+        if not torch.equal(value, plain[name])
+    }
+    assert changed == {"encoder", "projection", "age", "kind", "importance", "memory_type"}
+
+
+def test_a_stopped_run_with_generated_memories_goes_on_to_the_same_weights(base, tmp_path):
+    changes = {
+        "memories": MemoryPart(samples_per_step=2),
+        "long_messages": 0.5,
+        "checkpoint_seconds": 0.0,
+    }
+    whole = run(base, tmp_path / "whole", **changes)
+    with pytest.raises(Stopped):
+        run(base, tmp_path / "parts", progress=stop_after(3), **changes)
+    resumed = run(base, tmp_path / "parts", **changes)
+
+    for name in ("model.safetensors", "recollect_components.safetensors"):
+        assert sha256_of(resumed / name) == sha256_of(whole / name)
 
 
 def test_the_manifest_says_what_the_run_was_made_from(base, tmp_path):

@@ -1,13 +1,17 @@
 """Exporting a model that knows age, type and importance."""
 
+import shutil
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 from tests.models.tiny_components import (
+    DESCRIPTION,
     content_reference,
     pooled,
     tiny_components,
     write_tiny_embedder,
+    write_tiny_onnx_embedder,
 )
 from tests.training.tiny_encoder import TEXTS
 
@@ -15,40 +19,39 @@ from recollect.errors import ModelError
 from recollect.models.late_bound import normalised
 from recollect.models.onnx_embedder import OnnxEmbedder
 from recollect.training.calibration import CalibrationSource
-from recollect.training.export import ModelDescription, export_embedder
+from recollect.training.export import export_embedder
 
 CALIBRATION = CalibrationSource(tuple(TEXTS), {"texts.jsonl": "0" * 64})
-DESCRIPTION = ModelDescription(name="tiny")
 
 
 @pytest.fixture
 def source(tmp_path):
-    return tmp_path / "source"
+    return write_tiny_embedder(tmp_path / "source")
 
 
-@pytest.fixture
-def weights(source):
-    return write_tiny_embedder(source)
+@pytest.fixture(scope="module")
+def whole_directory(tmp_path_factory):
+    return write_tiny_onnx_embedder(tmp_path_factory.mktemp("whole")) / "onnx"
 
 
-@pytest.fixture
-def whole(source, weights, tmp_path):
+@pytest.fixture(scope="module")
+def whole(whole_directory):
     """The model in 32-bit float."""
-    export_embedder(source, tmp_path / "whole", description=DESCRIPTION, quantisation="float32")
-    return OnnxEmbedder(tmp_path / "whole")
+    return OnnxEmbedder(whole_directory)
 
 
-@pytest.fixture
-def rounded(source, weights, tmp_path):
+@pytest.fixture(scope="module")
+def rounded(tmp_path_factory):
     """The model in 8-bit integers."""
-    export_embedder(source, tmp_path / "rounded", description=DESCRIPTION, calibration=CALIBRATION)
-    return OnnxEmbedder(tmp_path / "rounded")
+    source = write_tiny_embedder(tmp_path_factory.mktemp("rounded"))
+    export_embedder(source, source / "onnx", description=DESCRIPTION, calibration=CALIBRATION)
+    return OnnxEmbedder(source / "onnx")
 
 
-def test_the_content_is_the_projection_of_the_pooled_output_unnormalised(whole, weights):
+def test_the_content_is_the_projection_of_the_pooled_output_unnormalised(whole):
     content = whole.read(TEXTS).content
 
-    assert np.abs(content - content_reference(weights, TEXTS)).max() <= 1e-4
+    assert np.abs(content - content_reference(TEXTS)).max() <= 1e-4
     assert np.linalg.norm(content, axis=1).std() > 0.1
 
 
@@ -56,10 +59,10 @@ def test_a_passage_alone_is_its_content_with_length_1(whole):
     assert np.abs(whole.encode(TEXTS) - normalised(whole.read(TEXTS).content)).max() <= 1e-6
 
 
-def test_the_heads_read_the_pooled_output(whole, weights):
+def test_the_heads_read_the_pooled_output(whole):
     reading = whole.read(TEXTS)
 
-    vectors = pooled(weights, TEXTS)
+    vectors = pooled(TEXTS)
     assert np.abs(reading.importance - tiny_components().importance_of(vectors)).max() <= 1e-5
     assert np.abs(reading.type_logits - tiny_components().type_logits_of(vectors)).max() <= 1e-4
 
@@ -71,8 +74,8 @@ def test_the_vectors_of_age_and_type_are_exported_projected(whole):
     assert np.array_equal(whole.late_bound.type, expected.type)
 
 
-def test_the_int8_export_stays_close_to_the_formulas(rounded, weights):
-    expected = content_reference(weights, TEXTS)
+def test_the_int8_export_stays_close_to_the_formulas(rounded):
+    expected = content_reference(TEXTS)
 
     content = rounded.read(TEXTS).content
 
@@ -101,7 +104,7 @@ def test_the_record_names_the_parts_and_the_prompts_of_the_source(rounded):
     assert sorted(rounded.record.files) == ["late_bound.npz", "model.onnx", "tokenizer.json"]
 
 
-def test_other_vectors_of_age_are_another_revision(source, weights, whole, tmp_path):
+def test_other_vectors_of_age_are_another_revision(source, whole, tmp_path):
     tensors = source / "recollect_components.safetensors"
     save_file(load_file(tensors) | {"age.weight": np.ones((10, 32), np.float32)}, tensors)
 
@@ -112,7 +115,8 @@ def test_other_vectors_of_age_are_another_revision(source, weights, whole, tmp_p
     assert other.revision != whole.identity.revision
 
 
-def test_changed_vectors_of_age_and_type_are_refused(whole, tmp_path):
+def test_changed_vectors_of_age_and_type_are_refused(whole_directory, tmp_path):
+    shutil.copytree(whole_directory, tmp_path / "whole")
     path = tmp_path / "whole" / "late_bound.npz"
     path.write_bytes(path.read_bytes()[:-1])
 
@@ -120,7 +124,7 @@ def test_changed_vectors_of_age_and_type_are_refused(whole, tmp_path):
         OnnxEmbedder(tmp_path / "whole")
 
 
-def test_a_dense_module_that_differs_from_the_components_is_refused(source, weights, tmp_path):
+def test_a_dense_module_that_differs_from_the_components_is_refused(source, tmp_path):
     save_file(
         {"linear.weight": np.eye(32, dtype=np.float32), "linear.bias": np.zeros(32, np.float32)},
         source / "2_Dense" / "model.safetensors",
@@ -130,14 +134,14 @@ def test_a_dense_module_that_differs_from_the_components_is_refused(source, weig
         export_embedder(source, tmp_path / "out", description=DESCRIPTION, quantisation="float32")
 
 
-def test_a_dense_module_without_components_is_refused(source, weights, tmp_path):
+def test_a_dense_module_without_components_is_refused(source, tmp_path):
     (source / "recollect_components.safetensors").unlink()
 
     with pytest.raises(ModelError, match="Dense module without components"):
         export_embedder(source, tmp_path / "out", description=DESCRIPTION, quantisation="float32")
 
 
-def test_agentranks_layout_is_refused_with_the_remedy(source, weights, tmp_path):
+def test_agentranks_layout_is_refused_with_the_remedy(source, tmp_path):
     (source / "agentrank_components.pt").write_bytes(b"")
 
     with pytest.raises(ModelError, match="save_pretrained"):

@@ -10,6 +10,15 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 HIDDEN, INNER, HEADS, LAYERS, POSITIONS = 32, 128, 4, 2, 24
 WORDS = "the cat sat on a mat and dog ran to its big red house by sea".split()
+TOKENIZER_CONFIG = {
+    "tokenizer_class": "PreTrainedTokenizerFast",
+    "unk_token": "[UNK]",
+    "pad_token": "[PAD]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "model_max_length": POSITIONS,
+}
+"""What transformers reads beside the tokenizer itself."""
 TEXTS = [" ".join(WORDS[start : start + length]) for start in range(12) for length in (2, 5, 9)]
 
 

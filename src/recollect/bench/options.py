@@ -9,6 +9,7 @@ from typing import Literal
 from recollect.errors import InvalidInput
 
 PeerName = Literal["txtai", "chromadb", "mem0"]
+Beside = Literal["lancedb", "nothing"]
 PEERS: tuple[PeerName, ...] = ("txtai", "chromadb", "mem0")
 _STEPS = (1_000, 10_000, 100_000, 1_000_000)
 _FEWEST_ROWS = 100
@@ -30,6 +31,7 @@ class BenchOptions:
         batches: Batches of 256 written with the model, into each store.
         single_adds: Memories added one by one, into each store.
         start_ups: Fresh processes that open each store and search once.
+        beside: What is measured in turn with recollect, on the same memories.
         peers: Which other products to measure beside.
         peer_n: Memories that each of them gets.
         torch_index: URL of a package index with torch's CPU build, for the peers that need torch;
@@ -48,6 +50,7 @@ class BenchOptions:
     batches: int = 10
     single_adds: int = 100
     start_ups: int = 3
+    beside: Beside = "lancedb"
     peers: tuple[PeerName, ...] = field(default=())
     peer_n: int = 10_000
     torch_index: str | None = None

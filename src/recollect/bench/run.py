@@ -14,7 +14,7 @@ from platformdirs import user_cache_path
 
 from recollect.bench.child import Launcher, Worker, in_child
 from recollect.bench.generate import Corpus
-from recollect.bench.layout import SYSTEMS, Layout, Told
+from recollect.bench.layout import PRODUCT, SYSTEMS, Layout, Told
 from recollect.bench.machine import machine, versions
 from recollect.bench.options import BenchOptions
 from recollect.bench.peers import PeerRun, measure_peers
@@ -113,8 +113,9 @@ def _layouts(
     reports: list[SizeReport] = []
     for scopes in options.scopes:
         placed = _placed(setup, f"{scopes}-scopes", scopes=scopes)
+        systems = SYSTEMS if options.beside == "lancedb" else (PRODUCT,)
         layout = Layout(
-            options, setup=placed, systems=SYSTEMS, launch=launch, on_progress=on_progress
+            options, setup=placed, systems=systems, launch=launch, on_progress=on_progress
         )
         reports += [layout.measure(size) for size in options.sizes()]
     return tuple(reports)

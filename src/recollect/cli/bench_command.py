@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich import box
@@ -38,6 +38,10 @@ class BenchSettings:
     embedded: Annotated[
         int, typer.Option(help="Really embedded memories; more reuse their vectors with noise.")
     ] = 100_000
+    beside: Annotated[
+        Literal["lancedb", "nothing"],
+        typer.Option(help="A plain LanceDB loop on the same memories, in turn, or nothing."),
+    ] = "lancedb"
     peer_n: Annotated[int, typer.Option(help="Memories that each other product gets.")] = 10_000
     torch_index: Annotated[
         str | None,
@@ -111,6 +115,7 @@ def _options(asked: BenchSettings, *, peers: tuple[PeerName, ...]) -> BenchOptio
         seed=asked.seed,
         embedder=asked.embedder or read_settings().embedder or "bundled",
         embedded=asked.embedded,
+        beside=asked.beside,
         peers=peers,
         peer_n=asked.peer_n,
         torch_index=asked.torch_index,

@@ -16,6 +16,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from recollect.cli.chain_printing import hop_line
 from recollect.cli.command import command
 from recollect.cli.consoles import message_console, result_console
 from recollect.cli.json_output import print_json, search_json
@@ -97,7 +98,19 @@ def _print_showing(showing: Showing, keep: Path | None) -> None:
     console.print(history_table(showing.versions))
     console.print()
     console.print(_answer_table(showing))
+    for answer in showing.answers:
+        _print_chain(console, answer)
     _print_next_steps(keep)
+
+
+def _print_chain(console: Console, answer: Answer) -> None:
+    if not answer.hops:
+        return
+    command = f'recollect ask "{answer.question.text}"'
+    console.print(Text.assemble(("Hop by hop\n", "bold"), (f"$ {command}", "cyan")))
+    for hop in answer.hops:
+        console.print(hop_line(hop), soft_wrap=True)
+    console.print(Text(f"  {printable(answer.hit.text)}\n"), soft_wrap=True)
 
 
 def _print_command(console: Console, scene: Scene) -> None:
@@ -142,7 +155,7 @@ def _answer_cells(answer: Answer) -> tuple[Text, ...]:
     return (
         Text("✓", style="green") if found else Text("✗", style="red"),
         Text(answer.question.text),
-        Text("chain, first link" if answer.question.chain else answer.question.shows, style="dim"),
+        Text(answer.question.shows, style="dim"),
         Text(str(answer.rank) if found else "–"),
         Text(printable(answer.hit.text), style="" if found else "dim"),
     )

@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from recollect.agent.settings import AgentOptions, AgentSettings
+from recollect.agent_trace.retrieval_trace import StageResult
 from recollect.demo import DEMO_NOW, DemoQuestion, demo_questions, demo_records
 from recollect.results import SearchResult
 from recollect.types import Hit, MemoryRecord
@@ -42,12 +44,14 @@ class Answer:
         rank: Rank, from 1, of the first expected memory among those shown; None for a miss.
         hit: That memory, or else the first hit.
         milliseconds: How long the search took.
+        hops: What the agent found on the way, where one lookup was not enough.
     """
 
     question: DemoQuestion
     rank: int | None
     hit: Hit
     milliseconds: float
+    hops: tuple[StageResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +111,16 @@ def _search(memory: Memory, scene: Scene) -> SearchResult:
 
 def _ask(memory: Memory, question: DemoQuestion) -> Answer:
     started = time.perf_counter()
-    hits = memory.search(question.text, k=_SHOWN, now=DEMO_NOW).hits
+    result = memory.search(
+        question.text,
+        k=_SHOWN,
+        now=DEMO_NOW,
+        agent_mode=bool(question.chain),
+        agent_options=AgentOptions(settings=AgentSettings(agent_session_provider="local")),
+    )
     milliseconds = (time.perf_counter() - started) * 1000
-    # One lookup finds where a chain begins; following it is the agent's work.
-    wanted = {*question.expected, *question.chain[:1]}
-    ranked = ((rank, hit) for rank, hit in enumerate(hits, start=1) if hit.id in wanted)
+    hits = result.hits
+    ranked = ((rank, hit) for rank, hit in enumerate(hits, start=1) if hit.id in question.expected)
     rank, hit = next(ranked, (None, hits[0]))
-    return Answer(question, rank, hit, milliseconds)
+    hops = () if result.retrieval_trace is None else result.retrieval_trace.hops
+    return Answer(question, rank, hit, milliseconds, hops)

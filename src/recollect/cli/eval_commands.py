@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.agent.settings import ProviderName
 from recollect.cli.command import command
 from recollect.cli.consoles import message_console, result_console
 from recollect.cli.json_output import print_json
@@ -17,6 +18,7 @@ from recollect.cli.progress import Steps, step_bar
 from recollect.config import read_settings
 
 if TYPE_CHECKING:
+    from recollect.agent.settings import AgentSettings
     from recollect.evaluation.commands import RunOptions
     from recollect.evaluation.report import Report
 
@@ -54,6 +56,10 @@ class MeasureOptions:
     trace: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the trace of every search, a JSON line each."),
+    ] = None
+    agent: Annotated[
+        ProviderName | None,
+        typer.Option(help="Measure the retrieval agent too, held by this provider."),
     ] = None
 
 
@@ -205,13 +211,21 @@ def _run_options(asked: MeasureOptions, output: FileOutputOptions, progress: Ste
         json_file=None if output.json else output.json_file,
         run_folder=asked.run,
         trace_file=asked.trace,
+        agent=None if asked.agent is None else _agent_settings(asked.agent),
         progress=progress,
     )
+
+
+def _agent_settings(provider: ProviderName) -> AgentSettings:
+    from recollect.agent.configuration.reading import read_agent_settings
+
+    return read_agent_settings(arguments={"agent_session_provider": provider})
 
 
 def _print_reports(reports: Sequence[Report], asked: MeasureOptions) -> None:
     from recollect.evaluation.commands import compare_reports, compare_with_file
     from recollect.evaluation.tables import (
+        agent_line,
         calibration_line,
         comparison_table,
         report_table,
@@ -223,8 +237,9 @@ def _print_reports(reports: Sequence[Report], asked: MeasureOptions) -> None:
     console.print(summary_table(reports))
     for report in reports:
         console.print(report_table(report))
-        if (line := calibration_line(report)) is not None:
-            console.print(line, soft_wrap=True)
+        for line in (calibration_line(report), agent_line(report)):
+            if line is not None:
+                console.print(line, soft_wrap=True)
     for comparison in compare_reports(reports):
         console.print(comparison_table(comparison))
     for comparison in compare_with_file(reports, asked.compare) if asked.compare else ():

@@ -29,11 +29,16 @@ def write_json(value: object, file: Path) -> None:
 
 
 def plain(value: object) -> object:
-    """Turn dataclasses, moments and paths into what JSON has; NaN and infinity become null."""
+    """Turn dataclasses, moments, paths and sets of names into what JSON has.
+
+    NaN and infinity become null; a set becomes a sorted list.
+    """
     if is_dataclass(value) and not isinstance(value, type):
         return {entry.name: plain(getattr(value, entry.name)) for entry in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, frozenset):
+        return sorted(value)
     if isinstance(value, Iterable) and not isinstance(value, str):
         return [plain(entry) for entry in value]
     return _plain_scalar(value)
@@ -50,13 +55,16 @@ def _plain_scalar(value: object) -> object:
 
 
 def search_json(query: str, result: SearchResult) -> dict[str, object]:
-    """Give a search's hits and its trace."""
-    return {
+    """Give a search's hits and its trace, and what the agent did where it was asked."""
+    found: dict[str, object] = {
         "query": query,
         "abstained": result.abstained,
         "hits": result.hits,
         "trace": result.trace.to_dict(),
     }
+    if result.retrieval_trace is not None:
+        found["retrieval_trace"] = result.retrieval_trace.to_dict()
+    return found
 
 
 def error_json(error: BaseException, message: str) -> dict[str, object]:

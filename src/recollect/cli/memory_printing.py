@@ -64,12 +64,13 @@ def record_table(record: MemoryRecord) -> Table:
     table.add_column(overflow="fold")
     for name in record.__dataclass_fields__:
         value = getattr(record, name)
-        if value is None or value == "" or value == {}:
+        if name == "predicted" or value is None or value == "" or value == {}:
             continue
         shown = value.isoformat() if isinstance(value, datetime) else value
         if isinstance(shown, Mapping):
             shown = ", ".join(f"{key}={entry!r}" for key, entry in shown.items())
-        table.add_row(name, Text(printable(str(shown)), style="bold" if name == "text" else ""))
+        style = "bold" if name == "text" else ""
+        table.add_row(name, Text(printable(_marked(record, name, shown)), style=style))
     return table
 
 
@@ -98,9 +99,14 @@ def _about(record: MemoryRecord) -> str:
         value = getattr(record, name)
         if value != default and not (name == "session" and _names_document(record)):
             label = f"{name} " if name in ("importance", "session") else ""
-            parts.append(f"{label}{value}")
+            parts.append(f"{label}{_marked(record, name, value)}")
     parts.append(f"id {record.id}")
     return printable(" · ".join(parts))
+
+
+def _marked(record: MemoryRecord, name: str, value: object) -> str:
+    """Say of a value that was predicted that it was."""
+    return f"{value} (predicted)" if name in record.predicted else str(value)
 
 
 def _place(record: MemoryRecord) -> Iterator[str]:

@@ -46,6 +46,13 @@ class SearchOptions:
     timezone: Annotated[
         str, typer.Option(metavar="NAME", help="Where its days begin, such as Europe/Berlin.")
     ] = "UTC"
+    context: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help="A turn of the dialogue before the question, oldest first; repeatable.",
+        ),
+    ] = None
     preset: Annotated[
         str | None, typer.Option(help="The pipeline to rank with; balanced by default.")
     ] = None
@@ -75,6 +82,7 @@ def search(
             filter=asked.filter,
             min_score=asked.min_score,
             preset=asked.preset,
+            context=asked.context or (),
             time=asked.time,
             timezone=asked.timezone,
         )

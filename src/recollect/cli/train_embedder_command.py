@@ -37,10 +37,14 @@ def embedder(
     ],
     chosen: RunOptions,
     output: OutputOptions,
+    teacher: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Exported model to follow; else the bundled one."),
+    ] = None,
 ) -> None:
     """Train the embedder on questions and conversations; run it again to go on after a stop."""
     _require_torch()
-    from recollect.models.onnx_embedder import load_bundled
+    from recollect.models.loading import load_embedder
     from recollect.training.embedder_config import config_named
     from recollect.training.embedder_run import RunPlaces, train_embedder
     from recollect.training.group_stream import load_training_data
@@ -52,11 +56,14 @@ def embedder(
         seed=config.seed if chosen.seed is None else chosen.seed,
     )
     training = load_training_data(data, list(config.mix))
+    followed = load_embedder(teacher)
+    named = {"teacher": str(followed.identity)}
+    training = replace(training, hashes={**training.hashes, **named})
     with step_bar() as progress:
         model = train_embedder(
             config,
             training,
-            load_bundled(),
+            followed,
             places=RunPlaces(base=base, target=target),
             progress=lambda _, done, total: progress("training", done, total),
         )
@@ -96,6 +103,27 @@ def components(
         f"by {report.importance_error:.3f}",
         soft_wrap=True,
     )
+
+
+@command
+def average(
+    base: Annotated[Path, typer.Option(metavar="DIR", help="Where the training started.")],
+    trained: Annotated[Path, typer.Option(metavar="DIR", help="What it ended with.")],
+    share: Annotated[float, typer.Option(help="Share of the trained weights, from 0 to 1.")],
+    target: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the average.")],
+    output: OutputOptions,
+) -> None:
+    """Average a trained embedder's encoder with its base: less forgotten, most of it learned."""
+    _require_torch()
+    from recollect.training.encoder_directory import load_agent_encoder, save_agent_encoder
+    from recollect.training.weight_average import averaged
+
+    mixed = averaged(load_agent_encoder(base), load_agent_encoder(trained), share=share)
+    save_agent_encoder(mixed, target)
+    if output.json:
+        print_json({"model": target, "share": share})
+    else:
+        result_console().print(f"{target}: {share:g} trained", soft_wrap=True)
 
 
 def _require_torch() -> None:

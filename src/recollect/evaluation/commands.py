@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
+from recollect.agent.settings import AgentSettings
 from recollect.errors import InvalidInput
 from recollect.evaluation.baselines import bm25_system, dense_system, mean_system, rrf_system
 from recollect.evaluation.beir import load_beir
@@ -55,6 +56,7 @@ class RunOptions:
         json_file: Where the whole reports go; None writes none.
         run_folder: Where TREC run files and qrels go; None writes none.
         trace_file: Where the traces of the product go, a JSON line per search; None writes none.
+        agent: Measure the retrieval agent too, over the store of the first product; None does not.
         progress: Is told how far things are.
     """
 
@@ -66,6 +68,7 @@ class RunOptions:
     json_file: Path | None = None
     run_folder: Path | None = None
     trace_file: Path | None = None
+    agent: AgentSettings | None = None
     progress: Progress = silent
 
 
@@ -146,20 +149,48 @@ def _run(
     if options.trace_file is not None:
         options.trace_file.parent.mkdir(parents=True, exist_ok=True)
         options.trace_file.unlink(missing_ok=True)
-    reports = []
+    if options.agent is not None and not any(map(_is_product, options.systems)):
+        raise InvalidInput(
+            "agent", options.systems, "no system has a store", f"Measure {PRODUCT} beside it"
+        )
+    reports: list[Report] = []
     for name in options.systems:
         with _open_system(name, options) as system:
-            reports.append(
-                evaluate(
-                    dataset,
-                    system,
-                    measures=measures,
-                    depth=options.depth,
-                    progress=options.progress,
-                )
-            )
+            reports.append(_evaluated(dataset, system, measures, options))
+            if options.agent is not None and _is_first_product(name, options):
+                agent = _agent_over(system, options.agent)
+                # The first report is the one that is compared with the others.
+                reports.insert(0, _evaluated(dataset, agent, measures, options))
     _write(tuple(reports), options)
     return tuple(reports)
+
+
+def _evaluated(
+    dataset: Dataset,
+    system: RetrieverFactory,
+    measures: tuple[Measure, ...],
+    options: RunOptions,
+) -> Report:
+    return evaluate(
+        dataset, system, measures=measures, depth=options.depth, progress=options.progress
+    )
+
+
+def _is_first_product(name: str, options: RunOptions) -> bool:
+    return name == next((each for each in options.systems if _is_product(each)), None)
+
+
+def _is_product(name: str) -> bool:
+    return name.partition(":")[0] == PRODUCT
+
+
+def _agent_over(system: RetrieverFactory, settings: AgentSettings) -> RetrieverFactory:
+    from recollect.evaluation.agent_system import AgentSystem
+    from recollect.evaluation.product import RecollectSystem
+
+    if not isinstance(system, RecollectSystem):
+        raise TypeError(f"{system.name} has no store for the agent")
+    return AgentSystem(system, settings)
 
 
 def _write(reports: tuple[Report, ...], options: RunOptions) -> None:
@@ -217,7 +248,7 @@ def _trace_writer(file: Path | None, *, system: str) -> Iterator[Observer | None
 
 def _check_systems(systems: tuple[str, ...]) -> None:
     for name in systems:
-        if name not in BASELINES and name.partition(":")[0] != PRODUCT:
+        if name not in BASELINES and not _is_product(name):
             raise InvalidInput(
                 "system",
                 name,

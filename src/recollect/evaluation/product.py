@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
@@ -50,8 +51,8 @@ class RecollectSystem:
             models: Reranker and language model, where there are any.
             observer: Is given every search's result.
         """
-        self._preset = preset
-        self._time = time
+        self.preset = preset
+        self.time = time
         self._embedder = embedder
         self._models = models
         self._observer = observer
@@ -62,8 +63,8 @@ class RecollectSystem:
     @property
     def name(self) -> str:
         """`recollect`, with the preset and the use of time where they are named."""
-        named = "recollect" if self._preset is None else f"recollect:{self._preset}"
-        return named if self._time == "boost" else f"{named}:{self._time}"
+        named = "recollect" if self.preset is None else f"recollect:{self.preset}"
+        return named if self.time == "boost" else f"{named}:{self.time}"
 
     @property
     def configuration(self) -> Mapping[str, Setting]:
@@ -71,8 +72,8 @@ class RecollectSystem:
         embedder = None if self._embedder is None else str(self._embedder.identity)
         reranker, chat = self._models.reranker, self._models.chat
         return {
-            "preset": self._preset or "default",
-            "time": self._time,
+            "preset": self.preset or "default",
+            "time": self.time,
             "embedder": embedder or "bundled",
             "reranker": None if reranker is None else reranker.name,
             "chat": None if chat is None else chat.name,
@@ -101,26 +102,31 @@ class RecollectSystem:
         Raises:
             DatasetError: The store refused a passage.
         """
-        return self.searched(pool, passages, self._preset)
+        return self.searched(pool, passages, self.preset)
 
     def searched(
         self, pool: str, passages: Sequence[Passage], preset: str | Pipeline | None
     ) -> Retriever:
         """Do as `retriever` with another preset; a pool is written once, whatever searches it."""
-        memory = self._indexed.get(pool)
-        if memory is None:
-            memory = self._indexed[pool] = self._written(pool, passages)
-        newest = max((passage.at for passage in passages if passage.at), default=None)
+        memory = self.memory(pool, passages)
+        newest = newest_moment(passages)
 
         def search(query: EvaluationQuery, k: int, /) -> list[Scored]:
             result = memory.search(
-                query.text, k=k, now=query.at or newest, preset=preset, time=self._time
+                query.text, k=k, now=query.at or newest, preset=preset, time=self.time
             )
             if self._observer is not None:
                 self._observer(query, result)
             return [(hit.id, hit.score) for hit in result.hits]
 
         return search
+
+    def memory(self, pool: str, passages: Sequence[Passage]) -> Memory:
+        """Give the scope that a pool is written into, which happens once."""
+        memory = self._indexed.get(pool)
+        if memory is None:
+            memory = self._indexed[pool] = self._written(pool, passages)
+        return memory
 
     def _written(self, pool: str, passages: Sequence[Passage]) -> Memory:
         if self._directory is None:
@@ -142,6 +148,11 @@ class RecollectSystem:
                 f"{first.id!r}: {first.field}: {first.message}"
             )
         return memory
+
+
+def newest_moment(passages: Sequence[Passage]) -> datetime | None:
+    """Give the newest moment of a pool; None where nothing has one."""
+    return max((passage.at for passage in passages if passage.at), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from recollect.evaluation.report import (
 )
 from recollect.evaluation.stats import Estimate
 
-_PREFERRED = ("MAP", "MRR", "NDCG@10", "R@2", "R@5", "R@20", "AllGold@10")
+_PREFERRED = ("MAP", "MRR", "NDCG@10", "R@2", "R@5", "R@20")
+_PREFERRED_MULTIHOP = ("MAP", "R@2", "R@5", "R@10", "AllGold@10")
 _SHOWN_ABOVE = 3
 _TEXT_LENGTH = 160
 
@@ -78,6 +79,18 @@ def calibration_line(report: Report) -> Text | None:
         f"calibration of {report.system}: expected error {_number(found.hits)} over the best "
         f"{BEST} hits, {_number(found.first_hit)} over the first, which says "
         f"{found.first_said:.2f} and is right in {found.first_right:.2f}"
+    )
+
+
+def agent_line(report: Report) -> Text | None:
+    """Say how many searches the retrieval agent made; None for another system."""
+    found = report.configuration
+    if "agent" not in found:
+        return None
+    return Text(
+        f"{report.system}: {found['searches_a_question']} searches a question; "
+        f"{found['questions_of_one_search']} of {len(report.outcomes)} questions took one; "
+        f"{found['fallbacks']} fell back to plain search; {report.latency.mean:.1f} ms on average"
     )
 
 
@@ -151,7 +164,8 @@ def _title(dataset: Dataset) -> str:
 
 def _shown(report: Report) -> list[str]:
     available = list(report.overall.estimates)
-    return [name for name in _PREFERRED if name in available] or available
+    preferred = _PREFERRED_MULTIHOP if "AllGold@10" in available else _PREFERRED
+    return [name for name in preferred if name in available] or available
 
 
 def _cells(group: GroupScores, names: Sequence[str]) -> list[str]:

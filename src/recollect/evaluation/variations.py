@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from recollect.retrieval.fusion import LEXICAL_WEIGHT
 from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.presets import BALANCED, PRESETS
 from recollect.retrieval.resources import OptionalModels
@@ -86,6 +87,8 @@ STAGE_VARIATIONS: tuple[Variation, ...] = (
     varied(
         "lexical arm alone", instead(SearchPools(arms="lexical")), instead(Fuse(method="lexical"))
     ),
+    varied("half the lexical weight", instead(Fuse(lexical_weight=LEXICAL_WEIGHT / 2))),
+    varied("twice the lexical weight", instead(Fuse(lexical_weight=LEXICAL_WEIGHT * 2))),
     varied("reciprocal ranks", instead(Fuse(method="reciprocal_rank"))),
     varied("adaptive reciprocal ranks", instead(Fuse(method="adaptive_reciprocal_rank"))),
     varied("without query classes", without(ClassifyQuery)),

@@ -130,6 +130,11 @@ def read_moment(value: object) -> datetime | None:
     return None
 
 
+def read_text(value: object) -> str:
+    """Give a text without the white space around it; an empty one where it is missing."""
+    return value.strip() if isinstance(value, str) else ""
+
+
 def file_names(files: object, key: str) -> str:
     """Join the names of attached files, kept under `key`, into one text."""
     if not isinstance(files, list):

@@ -12,6 +12,7 @@ from recollect.importers.chat import (
     file_names,
     read_export,
     read_moment,
+    read_text,
     records_of,
 )
 from recollect.importers.record import Readable, Unreadable
@@ -47,7 +48,7 @@ def _read_conversation(element: object, place: str) -> Iterator[Readable]:
         return
     conversation = ChatConversation(
         id=identity,
-        title=_text_or_empty(element.get("title")),
+        title=read_text(element.get("title")),
         at=read_moment(element.get("create_time")) or read_moment(element.get("update_time")),
         source="chatgpt",
         place=f"{place} ({identity})",
@@ -131,17 +132,13 @@ def _is_shown(message: Mapping[str, object], content: Mapping[str, object]) -> b
 def _text_of(content: Mapping[str, object]) -> str:
     parts = content.get("parts")
     if not isinstance(parts, list):
-        return _text_or_empty(content.get("text"))
+        return read_text(content.get("text"))
     return "\n".join(piece for part in parts if (piece := _text_of_part(part)))
 
 
 def _text_of_part(part: object) -> str:
     # A dictionary holds a picture, a sound or a transcript; only the last two kinds carry words.
-    return _text_or_empty(part.get("text") if isinstance(part, dict) else part)
-
-
-def _text_or_empty(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
+    return read_text(part.get("text") if isinstance(part, dict) else part)
 
 
 def _enclosures(message: Mapping[str, object], content: Mapping[str, object]) -> dict[str, Scalar]:

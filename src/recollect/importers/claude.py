@@ -12,6 +12,7 @@ from recollect.importers.chat import (
     file_names,
     read_export,
     read_moment,
+    read_text,
     records_of,
 )
 from recollect.importers.record import Readable, Unreadable
@@ -42,10 +43,9 @@ def _read_conversation(element: object, place: str) -> Iterator[Readable]:
     if not isinstance(identity, str) or not identity:
         yield Unreadable(place, "uuid", "the conversation has no uuid.")
         return
-    title = element.get("name")
     conversation = ChatConversation(
         id=identity,
-        title=title.strip() if isinstance(title, str) else "",
+        title=read_text(element.get("name")),
         at=read_moment(element.get("created_at")),
         source="claude",
         place=f"{place} ({identity})",
@@ -81,14 +81,11 @@ def _read_message(message: Mapping[str, object], text: str, position: int) -> Ch
 def _text_of(message: Mapping[str, object]) -> str:
     blocks = message.get("content")
     kept = [
-        block["text"].strip()
+        read_text(block.get("text"))
         for block in (blocks if isinstance(blocks, list) else [])
-        if isinstance(block, dict)
-        and block.get("type") == "text"
-        and isinstance(block.get("text"), str)
+        if isinstance(block, dict) and block.get("type") == "text"
     ]
     if joined := "\n\n".join(text for text in kept if text):
         return joined
     # The flat text also holds stand-ins for tool blocks, so it counts only where no blocks are.
-    flat = message.get("text")
-    return flat.strip() if isinstance(flat, str) and not blocks else ""
+    return "" if blocks else read_text(message.get("text"))

@@ -20,7 +20,8 @@ from recollect.models.late_bound import (
     age_buckets,
     type_codes,
 )
-from recollect.models.loading import ONNX_FOLDER, load_local_embedder
+from recollect.models.loading import load_local_embedder
+from recollect.models.model_directory import ONNX_FOLDER
 from recollect.models.onnx_embedder import OnnxEmbedder
 from recollect.models.passage_reading import PassageReading, predicted_types
 from recollect.models.torch_embedder import TorchEmbedder

@@ -7,16 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from recollect.models.rerank_dialect import RerankDialect, RerankQuestion
-
-
-def _request(question: RerankQuestion) -> dict[str, Any]:
-    return {
-        "model": question.model,
-        "query": question.query,
-        "documents": list(question.passages),
-        "top_n": len(question.passages),
-    }
+from recollect.models.rerank_dialect import RerankDialect, documents_request
 
 
 def _rows(answer: Any) -> object:  # noqa: ANN401  whatever JSON holds
@@ -24,5 +15,10 @@ def _rows(answer: Any) -> object:  # noqa: ANN401  whatever JSON holds
 
 
 COHERE = RerankDialect(
-    name="cohere", request=_request, rows=_rows, prefix="/v2", needs_model=True, batch_size=256
+    name="cohere",
+    request=documents_request,
+    rows=_rows,
+    prefix="/v2",
+    needs_model=True,
+    batch_size=256,
 )

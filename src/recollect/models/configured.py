@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from recollect.config import Settings
+from recollect.models.bundled_reranker import bundled_reranker
 from recollect.models.chat import Chat
 from recollect.models.chat_loading import load_chat
 from recollect.models.embedder import EmbeddingModel
 from recollect.models.loading import load_embedder
-from recollect.models.reranker import Reranker
+from recollect.models.reranker import RerankingModel
 from recollect.models.reranker_loading import load_reranker
+
+NO_RERANKER = "none"
+"""What is named where not even the bundled reranker is wanted."""
 
 
 def configured_embedder(settings: Settings) -> EmbeddingModel | None:
@@ -24,13 +28,17 @@ def configured_embedder(settings: Settings) -> EmbeddingModel | None:
     )
 
 
-def configured_reranker(settings: Settings) -> Reranker | None:
-    """Load the reranker that is named; None where none is.
+def configured_reranker(settings: Settings) -> RerankingModel | None:
+    """Load the reranker that is named, else the bundled one; None for `none`, or without either.
 
     Raises:
         InvalidInput: It cannot be what is named.
+        MissingExtra: It needs the `[torch]` extra.
+        ModelError: It cannot be loaded, or ranks known pairs wrongly.
     """
     if settings.reranker is None:
+        return bundled_reranker()
+    if settings.reranker.lower() == NO_RERANKER:
         return None
     return load_reranker(
         settings.reranker,

@@ -8,17 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from recollect.models.rerank_dialect import RerankDialect, RerankQuestion
+from recollect.models.rerank_dialect import RerankDialect, RerankQuestion, documents_request
 
 
 def _request(question: RerankQuestion) -> dict[str, Any]:
-    model = {} if question.model is None else {"model": question.model}
-    return model | {
-        "query": question.query,
-        "documents": list(question.passages),
-        "top_n": len(question.passages),
-        "return_documents": False,
-    }
+    return documents_request(question) | {"return_documents": False}
 
 
 def _rows(answer: Any) -> object:  # noqa: ANN401  whatever JSON holds

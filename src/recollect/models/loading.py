@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from recollect.errors import InvalidInput
 from recollect.models.embedder import EmbeddingModel
+from recollect.models.model_directory import ONNX_FOLDER, existing_directory
 from recollect.models.model_record import RECORD_FILE
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from recollect.models.torch_embedder import TorchEmbedder
 
 BUNDLED_NAMES = (None, "bundled")
-ONNX_FOLDER = "onnx"
-"""Where a directory with float weights keeps the ONNX model that was made from them."""
 
 
 def load_embedder(
@@ -71,7 +70,7 @@ def load_local_embedder(
     """
     bundled = name_or_path in BUNDLED_NAMES
     name = str(name_or_path).strip()
-    directory = None if bundled else _existing_directory(name)
+    directory = None if bundled else existing_directory(name, field="embedder")
     onnx = None if directory is None else _onnx_directory(directory)
     if (runtime == "onnx" and not (bundled or onnx)) or (runtime == "torch" and bundled):
         raise InvalidInput("runtime", runtime, f"{name} has no such model", "Leave it out")
@@ -91,19 +90,3 @@ def load_local_embedder(
 def _onnx_directory(directory: Path) -> Path | None:
     places = (directory, directory / ONNX_FOLDER)
     return next((place for place in places if (place / RECORD_FILE).is_file()), None)
-
-
-def _existing_directory(name: str) -> Path | None:
-    """Give the directory, or None where the name is a hub id."""
-    directory = Path(name).expanduser()
-    if name and directory.is_dir():
-        return directory
-    looks_like_path = name.startswith((".", "/", "~", "\\")) or directory.is_absolute()
-    if not name or directory.exists() or looks_like_path or name.count("/") > 1:
-        raise InvalidInput(
-            "embedder",
-            name,
-            "no such model directory",
-            "Give a directory, a hub id like 'owner/model', an http(s) URL, or 'bundled'.",
-        )
-    return None

@@ -9,16 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from recollect.models.rerank_dialect import RerankDialect, RerankQuestion
-
-
-def _request(question: RerankQuestion) -> dict[str, Any]:
-    return {
-        "model": question.model,
-        "query": question.query,
-        "documents": list(question.passages),
-        "top_n": len(question.passages),
-    }
+from recollect.models.rerank_dialect import RerankDialect, documents_request
 
 
 def _rows(answer: Any) -> object:  # noqa: ANN401  whatever JSON holds
@@ -27,7 +18,7 @@ def _rows(answer: Any) -> object:  # noqa: ANN401  whatever JSON holds
 
 MEMOS = RerankDialect(
     name="memos",
-    request=_request,
+    request=documents_request,
     rows=_rows,
     prefix="/api/openmem/v1",
     scheme="Token",

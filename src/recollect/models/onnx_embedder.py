@@ -10,12 +10,13 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Encoding
 
 from recollect.errors import ModelError
 from recollect.models.batching import length_batches
 from recollect.models.cores import usable_cores
 from recollect.models.embedder import EmbedderIdentity, FloatMatrix
+from recollect.models.encodable import encodable
 from recollect.models.late_bound import LateBoundParts
 from recollect.models.model_record import (
     LATE_BOUND_FILE,
@@ -27,6 +28,7 @@ from recollect.models.model_record import (
 )
 from recollect.models.onnx_session import OnnxSession
 from recollect.models.passage_reading import PassageReading
+from recollect.models.tokenizer_file import load_tokenizer
 from recollect.models.vector_cache import VectorCache
 from recollect.models.windowing import Offsets, window_spans
 from recollect.models.workers import Workers
@@ -67,7 +69,9 @@ class OnnxEmbedder:
         """
         self._directory = Path(directory)
         self._record = read_record(self._directory)
-        self._tokenizer = _load_tokenizer(self._directory, self._record)
+        self._tokenizer = load_tokenizer(
+            self._directory / TOKENIZER_FILE, self._record.files[TOKENIZER_FILE]
+        )
         model = read_checked(self._directory / MODEL_FILE, self._record.files[MODEL_FILE])
         self._session = OnnxSession(model, name=str(directory))
         self._late_bound = _load_late_bound(self._directory, self._record)
@@ -159,7 +163,7 @@ class OnnxEmbedder:
         return prefix if len(offsets) <= most_tokens else prefix[: offsets[most_tokens - 1][1]]
 
     def _offsets(self, text: str) -> Offsets:
-        return self._tokenizer.encode(_encodable(text), add_special_tokens=False).offsets
+        return self._tokenizer.encode(encodable(text), add_special_tokens=False).offsets
 
     @property
     def _dimension(self) -> int:
@@ -194,7 +198,7 @@ class OnnxEmbedder:
     def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         # one by one: encode_batch starts threads of its own, as many as the machine has CPUs
         longest = self._record.max_tokens * CHARACTERS_PER_TOKEN
-        encodings = (self._tokenizer.encode(_encodable(text[:longest])) for text in texts)
+        encodings = (self._tokenizer.encode(encodable(text[:longest])) for text in texts)
         return [_truncated(encoding, self._record.max_tokens) for encoding in encodings]
 
     def _run(self, inputs: Sequence[Sequence[int]], outputs: Sequence[str]) -> FloatMatrix:
@@ -227,20 +231,6 @@ def _load_bundled_once() -> OnnxEmbedder:
     return OnnxEmbedder(Path(str(files("recollect.models"))) / "bundled" / BUNDLED)
 
 
-def _load_tokenizer(directory: Path, record: ModelRecord) -> Tokenizer:
-    path = directory / TOKENIZER_FILE
-    content = read_checked(path, record.files[TOKENIZER_FILE])
-    try:
-        tokenizer = Tokenizer.from_str(content.decode("utf-8"))
-    except Exception as error:  # tokenizers raises no narrower class
-        raise ModelError(
-            f"{path}: not a tokenizer that tokenizers can read ({error}). Export the model again."
-        ) from error
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return tokenizer
-
-
 def _load_late_bound(directory: Path, record: ModelRecord) -> LateBoundParts | None:
     if "late_bound" not in record.parts:
         return None
@@ -258,8 +248,3 @@ def _truncated(encoding: Encoding, most_tokens: int) -> list[int]:
         i for i, special in enumerate(reversed(encoding.special_tokens_mask)) if not special
     )
     return ids[: most_tokens - ending] + ids[len(ids) - ending :]
-
-
-def _encodable(text: str) -> str:
-    """Replace lone surrogates, which have no UTF-8, by as many question marks."""
-    return text.encode("utf-8", "replace").decode("utf-8")

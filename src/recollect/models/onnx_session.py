@@ -33,7 +33,7 @@ _ERRORS = (
 
 
 class OnnxSession:
-    """A loaded graph of `input_ids` and `attention_mask`.
+    """A loaded graph of `input_ids`, `attention_mask` and, for pairs, `token_type_ids`.
 
     ONNX Runtime gets no threads of its own: parallel runs in the caller's threads are as fast,
     burn no cores by spinning between runs, and survive a fork.
@@ -55,14 +55,26 @@ class OnnxSession:
             raise self._failure("cannot be loaded", error) from error
 
     def run(
-        self, outputs: Sequence[str], *, input_ids: IntegerMatrix, mask: IntegerMatrix
+        self,
+        outputs: Sequence[str],
+        *,
+        input_ids: IntegerMatrix,
+        mask: IntegerMatrix,
+        type_ids: IntegerMatrix | None = None,
     ) -> list[FloatMatrix]:
         """Compute some outputs for a padded batch, in the order in which they are asked for.
+
+        Args:
+            outputs: Names of the outputs.
+            input_ids, mask: Shape (batch, tokens).
+            type_ids: Likewise; None for a graph that has no such input.
 
         Raises:
             ModelError: The graph cannot take these inputs.
         """
         inputs = {"input_ids": input_ids, "attention_mask": mask}
+        if type_ids is not None:
+            inputs["token_type_ids"] = type_ids
         try:
             return cast(list[FloatMatrix], self._session.run(list(outputs), inputs))
         except _ERRORS as error:

@@ -11,7 +11,9 @@ import numpy as np
 from recollect.errors import InvalidInput
 from recollect.models.careful_tokens import careful_tokens
 from recollect.models.rerank_dialect import RerankDialect, RerankQuestion
+from recollect.models.rerank_input import RerankPassage, RerankQuery
 from recollect.models.rerank_scores import ScoreScale, scores_in_order
+from recollect.models.rerank_wording import passage_in_words, query_in_words
 from recollect.models.reranker import RelevanceScores
 from recollect.services.endpoint import endpoint, shown
 from recollect.services.service import Service
@@ -97,17 +99,26 @@ class RemoteReranker:
         """Most passages of one request; more are sent in several."""
         return self._settings.batch_size or self._dialect.batch_size
 
-    def score(self, query: str, passages: Sequence[str]) -> RelevanceScores:
+    @property
+    def is_remote(self) -> bool:
+        """Always: each score costs a request."""
+        return True
+
+    def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
         """Score each passage, in the order given; returns shape (len(passages),), in [0, 1].
 
-        No passages ask nothing. Where there are more than one request takes, each batch is scored
-        by itself; models that look at all passages at once score them within their batch.
+        What is known of question and passages is put into words, neighbours excepted: a model that
+        was not trained with them takes them for the passage. No passages ask nothing. Where there
+        are more than one request takes, each batch is scored by itself; models that look at all
+        passages at once score them within their batch.
 
         Raises:
             ServiceError: The service failed after all repeats, or left a passage out, doubled one,
                 or gave a score that is not finite or not in [0, 1].
         """
-        parts = [self._request(query, batch) for batch in self._batches(passages)]
+        asked = "\n".join([*filter(None, [query.instruction]), query_in_words(query)])
+        told = [passage_in_words(passage) for passage in passages]
+        parts = [self._request(asked, batch) for batch in self._batches(told)]
         return np.concatenate([np.empty(0, dtype=np.float32), *parts])
 
     def close(self) -> None:

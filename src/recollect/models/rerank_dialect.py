@@ -50,3 +50,13 @@ class RerankDialect:
     needs_model: bool = False
     batch_size: int = 64
     most_tokens: int | None = None
+
+
+def documents_request(question: RerankQuestion) -> dict[str, Any]:
+    """Give the body that asks for the scores of all `documents`, of the model if one is named."""
+    model = {} if question.model is None else {"model": question.model}
+    return model | {
+        "query": question.query,
+        "documents": list(question.passages),
+        "top_n": len(question.passages),
+    }

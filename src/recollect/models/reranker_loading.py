@@ -1,31 +1,47 @@
-"""Finds the reranker that a URL and a protocol's name mean."""
+"""Finds the reranker that a directory, a hub id or a URL means."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal, get_args
 
 from recollect.errors import InvalidInput
+from recollect.models.bundled_reranker import bundled_reranker
 from recollect.models.cohere_reranker import COHERE
 from recollect.models.jina_reranker import JINA
 from recollect.models.memos_reranker import MEMOS
+from recollect.models.model_directory import ONNX_FOLDER, existing_directory
 from recollect.models.remote_reranker import RemoteReranker, RerankSettings
 from recollect.models.rerank_scores import ScoreScale
-from recollect.models.reranker import Reranker
+from recollect.models.reranker import LocalReranker, RerankingModel
+from recollect.models.reranker_record import is_reranker
 from recollect.models.tei_reranker import TEI
 
 DIALECTS = {dialect.name: dialect for dialect in (COHERE, JINA, TEI, MEMOS)}
 DEFAULT_PROTOCOL = JINA.name
 
+RerankRuntime = Literal["onnx", "sentence-transformers", "transformers", "vllm"]
+"""What runs a local model: the last two answer yes or no with a causal language model."""
+
 
 def load_reranker(
     spec: str | Path,
     *,
+    runtime: RerankRuntime | None = None,
     model: str | None = None,
     protocol: str | None = None,
     api_key: str | None = None,
     scores: ScoreScale = "probability",
-) -> Reranker:
+) -> RerankingModel:
     """Load a reranker.
+
+    | given | loads |
+    |---|---|
+    | `bundled` | the model that comes with recollect |
+    | `http://…`, `https://…` | a service, by its protocol |
+    | a directory with a `model.json`, or `onnx/model.json` | that model, with ONNX Runtime |
+    | another directory, or a hub id | a causal language model that answers yes or no \
+      (Qwen3-Reranker, MemReranker) with transformers, else a `CrossEncoder` |
 
     | protocol | speaks to |
     |---|---|
@@ -34,20 +50,71 @@ def load_reranker(
     | `tei` | text-embeddings-inference |
     | `memos` | Memos, which serves MemReranker |
 
+    A model that runs in this process must rank known pairs rightly; a service is asked nothing yet.
+
     Args:
-        spec: URL of the service: the endpoint (`…/rerank`) or its base.
-        model: Name of the model to ask for; `cohere` and `memos` need one.
+        spec: See the first table; a URL is the endpoint (`…/rerank`) or its base.
+        runtime: What runs a local model; None takes what the table says.
+        model: Name of the model to ask a service for; `cohere` and `memos` need one.
         protocol: What the service speaks; None for `jina`.
         api_key: The service's key.
         scores: What the service gives, probabilities or logits.
 
     Raises:
-        InvalidInput: What is given is no URL, the protocol is unknown, or a model is needed.
+        InvalidInput: There is no such model, or none for this runtime; the protocol is unknown, or
+            a model must be named.
+        MissingExtra: The model needs the `[torch]` extra, or vLLM.
+        ModelError: The model cannot be loaded, or ranks known pairs wrongly.
     """
+    name = str(spec).strip()
+    if not name.lower().startswith(("http://", "https://")):
+        return load_local_reranker(name, runtime=runtime)
     settings = RerankSettings(model=model, api_key=api_key, scores=scores)
     dialect = DIALECTS.get(protocol or DEFAULT_PROTOCOL)
     if dialect is None:
         raise InvalidInput(
             "protocol", protocol, "unknown", f"Choose from {', '.join(sorted(DIALECTS))}"
         )
-    return RemoteReranker(str(spec), dialect=dialect, settings=settings)
+    return RemoteReranker(name, dialect=dialect, settings=settings)
+
+
+def load_local_reranker(name: str, *, runtime: RerankRuntime | None = None) -> LocalReranker:
+    """Load a model that runs in this process; see `load_reranker`."""
+    if runtime is not None and runtime not in get_args(RerankRuntime):
+        known = ", ".join(get_args(RerankRuntime))
+        raise InvalidInput("runtime", runtime, "unknown", f"Choose from {known}, or leave it out")
+    if name == "bundled":
+        return _bundled(runtime)
+    directory = existing_directory(name, field="reranker")
+    onnx = None if directory is None else _onnx_directory(directory)
+    if runtime == "onnx" or (runtime is None and onnx is not None):
+        if onnx is None:
+            raise InvalidInput("runtime", runtime, f"{name} has no such model", "Leave it out")
+        from recollect.models.onnx_reranker import OnnxReranker
+
+        return OnnxReranker(onnx)
+    place = str(directory or name)
+    if runtime == "vllm":
+        from recollect.models.vllm_reranker import VllmReranker
+
+        return VllmReranker(place)
+    from recollect.models.torch_rerankers import load_torch_reranker
+
+    return load_torch_reranker(place, runtime=runtime)
+
+
+def _bundled(runtime: RerankRuntime | None) -> LocalReranker:
+    found = bundled_reranker()
+    if found is None or runtime not in (None, "onnx"):
+        raise InvalidInput(
+            "reranker",
+            "bundled",
+            "this installation has no such reranker",
+            "Give a model directory, a hub id or a URL",
+        )
+    return found
+
+
+def _onnx_directory(directory: Path) -> Path | None:
+    places = (directory, directory / ONNX_FOLDER)
+    return next((place for place in places if is_reranker(place)), None)

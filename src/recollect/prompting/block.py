@@ -100,7 +100,11 @@ class PromptBlock:
 
 
 def prompt_block(
-    hits: Sequence[Hit], settings: BlockSettings, *, if_empty: str = NOTHING_FOUND
+    hits: Sequence[Hit],
+    settings: BlockSettings,
+    *,
+    if_empty: str = NOTHING_FOUND,
+    notes: Sequence[str] = (),
 ) -> PromptBlock:
     """Render hits as a block of `<memory>` elements, whose `index` is the hit's place from 1.
 
@@ -111,6 +115,8 @@ def prompt_block(
         settings: How the block is made.
         if_empty: What the block says when there are no hits, so that a search without a result
             does not look like one that never ran.
+        notes: What the block says before the memories, a line each; those that do not fit beside
+            the frame are left out.
 
     Raises:
         InvalidInput: `now` is no moment.
@@ -120,9 +126,10 @@ def prompt_block(
     lines = {
         place: _line(hit, place + 1, now) for place, hit in enumerate(hits) if place not in refused
     }
-    shown = _fitting(lines, settings)
-    notes = () if shown else (NOTHING_SHOWN if hits else if_empty, "")
-    text = _text([lines[place] for place in shown], notes, settings)
+    told = _told(notes, settings)
+    shown = _fitting(lines, told, settings)
+    remarks = () if shown else (NOTHING_SHOWN if hits else if_empty, "")
+    text = _text([*told, *(lines[place] for place in shown)] if shown else [], remarks, settings)
     return PromptBlock(
         text,
         settings.count_tokens(text) if text else 0,
@@ -162,24 +169,32 @@ def _rule_matched(hit: Hit) -> str | None:
     return next((rule for text in shown if text and (rule := find_injection(text).rule)), None)
 
 
-def _fitting(lines: Mapping[int, str], settings: BlockSettings) -> list[int]:
+def _told(notes: Sequence[str], settings: BlockSettings) -> list[str]:
+    """Give the notes that fit beside the frame, as escaped lines."""
+    lines = [f"  <!-- {escaped_attribute(note)} -->\n" for note in notes]
+    while lines and _is_over(_framed(lines), settings):
+        lines.pop()
+    return lines
+
+
+def _fitting(lines: Mapping[int, str], told: list[str], settings: BlockSettings) -> list[int]:
     """Give the places of the lines that fit beside the frame; none where the frame does not."""
     places = list(lines)
     fitting = within_budget(
-        [_framed([]), *lines.values()], settings.max_tokens, count_tokens=settings.count_tokens
+        [_framed(told), *lines.values()], settings.max_tokens, count_tokens=settings.count_tokens
     )
     shown = [places[place - 1] for place in fitting[1:]] if fitting[:1] == [0] else []
     # A counter that rounds each part may find the whole longer than its parts.
-    while shown and _is_over(_framed([lines[place] for place in shown]), settings):
+    while shown and _is_over(_framed([*told, *(lines[place] for place in shown)]), settings):
         shown.pop()
     return shown
 
 
-def _text(lines: list[str], notes: Sequence[str], settings: BlockSettings) -> str:
-    """Frame the lines, or the first of the notes that fits; nothing where not even one fits."""
+def _text(lines: list[str], remarks: Sequence[str], settings: BlockSettings) -> str:
+    """Frame the lines, or the first of the remarks that fits; nothing where not even one fits."""
     if lines:
         return _framed(lines)
-    framed = (_framed([f"  <!-- {note} -->\n"] if note else []) for note in notes)
+    framed = (_framed([f"  <!-- {remark} -->\n"] if remark else []) for remark in remarks)
     return next((text for text in framed if not _is_over(text, settings)), "")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -18,6 +18,8 @@ IntArray = NDArray[np.int64]
 ScoreArray = NDArray[np.float32]
 
 _NO_POOL = -1
+_BEST_OF_ALL = 8
+"""The best of each pool are looked for among so many times as many of all pools."""
 _ROUNDING = 0.999
 """Keeps rows that rounding alone would leave out."""
 
@@ -133,16 +135,31 @@ def _contenders(
 ) -> IntArray:
     """Give visible rows among which are the best of each pool, by their shares.
 
-    A pool's rows at the wanted depth have at least the BM25 that its row at that depth has alone;
-    and a share that large needs a memory or neighbour with `1 / LARGEST_SHARE` of it.
+    `depth` rows of a pool are known to have at least the smallest share among themselves, so the
+    best have it too; and a share that large needs a memory or neighbour with `1 / LARGEST_SHARE`
+    of it.
     """
     holders = np.flatnonzero(wording.bm25 > 0)
     bm25 = wording.bm25[holders]
     codes = np.where(visible[holders], snapshot.pool_codes[holders], _NO_POOL)
-    at_depth = [_at_depth(bm25[codes == code], int(depth)) for code, depth in enumerate(depths)]
-    givers = holders[bm25 >= min(at_depth) / LARGEST_SHARE * _ROUNDING]
+    least = min(
+        _at_depth(wording.neighbours.shares(wording.bm25, holders[best]), int(depth))
+        for best, depth in zip(_best_holders(bm25, codes, depths), depths, strict=True)
+    )
+    givers = holders[bm25 >= least / LARGEST_SHARE * _ROUNDING]
     reached = wording.neighbours.reached(givers)
     return reached[visible[reached]]
+
+
+def _best_holders(
+    bm25: ScoreArray, codes: NDArray[np.integer], depths: IntArray
+) -> Iterator[IntArray]:
+    """Give places of rows of each pool that are among its best, more than its depth if it can."""
+    best = np.flatnonzero(bm25 >= _at_depth(bm25, _BEST_OF_ALL * int(depths.sum())))
+    for code, depth in enumerate(depths):
+        own = best[codes[best] == code]
+        # The best of all pools together are few, and mostly hold the best of each.
+        yield own if len(own) > depth else np.flatnonzero(codes == code)
 
 
 def _at_depth(scores: ScoreArray, depth: int) -> float:

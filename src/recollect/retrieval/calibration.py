@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.models.reranker import LocalReranker, RerankingModel
 from recollect.retrieval.rerank_blend import logits
 
 LEAST_EVIDENCE = 6.0
@@ -56,8 +57,21 @@ class RerankerCalibration:
 
 
 RERANKER_CALIBRATIONS: Mapping[str, RerankerCalibration] = {}
-"""By the reranker's name. Without one a hit keeps the probability that fusion gave it, since a
-reranker's score orders the passages of one query and need not mean the same for the next."""
+"""Of services, by their reranker's name. Without one a hit keeps the probability that fusion gave
+it, since a reranker's score orders the passages of one query and need not mean the same for the
+next."""
 
-FUSION_CALIBRATION = Calibration(slope=-2.84, steepening=3.35, weight=-2.04, intercept=-3.21)
+
+def reranker_probabilities(
+    reranker: RerankingModel, scores: NDArray[np.float32]
+) -> NDArray[np.float32] | None:
+    """Give the probabilities that a reranker's scores mean; None where nobody has fitted them."""
+    calibration = RERANKER_CALIBRATIONS.get(reranker.name)
+    if calibration is not None:
+        return calibration.probabilities(scores)
+    is_calibrated = isinstance(reranker, LocalReranker) and reranker.is_calibrated
+    return scores if is_calibrated else None
+
+
+FUSION_CALIBRATION = Calibration(slope=-1.09, steepening=4.0, weight=-2.39, intercept=-3.13)
 """For the weighted sum of cosine and lexical share with the bundled embedder."""

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float32]
 
-LEXICAL_WEIGHT = (1.5, 1.0)
-"""How much a full lexical match counts against a cosine of 1, among turns and among documents
-(measured: docs/LOG.md, experiment 8)."""
+LEXICAL_WEIGHT = 0.75
+"""How much a full lexical match counts against a cosine of 1 (docs/LOG.md, experiment 17)."""
 RRF_CONSTANT = 60
 
 

@@ -72,6 +72,8 @@ class LexicalIndex:
     Attributes:
         lengths: Terms in each row, shape (rows,).
         mean_length: Their mean; 0 in an empty scope.
+        half_frequency: k1·(1 - b + b·length/mean) of each row: a term that occurs so often in it
+            gives half of what it could at most.
         base: Postings of the rows up to `base_rows`.
         tail: Postings of the rows after that.
         occurrences: All (term, row) occurrences of the tail, kept for the next extension.
@@ -79,6 +81,7 @@ class LexicalIndex:
 
     lengths: NDArray[np.int32]
     mean_length: float
+    half_frequency: NDArray[np.float32]
     base: Postings
     base_rows: int
     tail: Postings
@@ -89,15 +92,9 @@ class LexicalIndex:
         """Index rows given as their concatenated terms and the number of terms of each."""
         rows = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
         nothing = (terms[:0], rows[:0])
-        postings = Postings.build(terms, rows), len(lengths), Postings.build(*nothing)
-        return cls(lengths, _mean(lengths), *postings, nothing)
-
-    @property
-    def long_share(self) -> float:
-        """How far the passages are from turns (0) to documents (1), by their mean length."""
-        return min(
-            max((self.mean_length - SHORT_PASSAGES) / (LONG_PASSAGES - SHORT_PASSAGES), 0.0), 1.0
-        )
+        mean, half = _length_statistics(lengths)
+        base, tail = Postings.build(terms, rows), Postings.build(*nothing)
+        return cls(lengths, mean, half, base, len(lengths), tail, nothing)
 
     def extended(self, terms: TermArray, lengths: NDArray[np.int32]) -> LexicalIndex:
         """Give an index that also holds further rows, numbered after the present ones."""
@@ -110,8 +107,8 @@ class LexicalIndex:
             return self._merged(tail_terms, tail_rows, all_lengths)
         tail = Postings.build(tail_terms, tail_rows)
         occurrences = (tail_terms, tail_rows)
-        mean = _mean(all_lengths)
-        return LexicalIndex(all_lengths, mean, self.base, self.base_rows, tail, occurrences)
+        mean, half = _length_statistics(all_lengths)
+        return LexicalIndex(all_lengths, mean, half, self.base, self.base_rows, tail, occurrences)
 
     def scores(self, query: TermArray) -> tuple[ScoreArray, float]:
         """Score every row for the query's distinct terms.
@@ -122,9 +119,6 @@ class LexicalIndex:
         """
         scores = np.zeros(len(self.lengths), np.float32)
         bound = 0.0
-        turns, documents = LENGTH_NORMALISATION
-        normalisation = turns + self.long_share * (documents - turns)
-        mean_length = max(self.mean_length, 1e-9)
         for term in query:
             parts = [self.base.of(term), self.tail.of(term)]
             holders = sum(len(rows) for rows, _ in parts)
@@ -133,11 +127,9 @@ class LexicalIndex:
             idf = float(np.log1p((len(self.lengths) - holders + 0.5) / (holders + 0.5)))
             bound += idf * (SATURATION + 1)
             for rows, counts in parts:
-                relative = self.lengths[rows] / np.float32(mean_length)
-                discount = 1 - normalisation + normalisation * relative
                 frequency = counts.astype(np.float32)
-                saturated = frequency * (SATURATION + 1) / (frequency + SATURATION * discount)
-                scores[rows] += np.float32(idf) * saturated.astype(np.float32)
+                share = frequency / (frequency + self.half_frequency[rows])
+                scores[rows] += np.float32(idf * (SATURATION + 1)) * share
         return scores, bound
 
     def _merged(
@@ -150,9 +142,21 @@ class LexicalIndex:
             np.concatenate([base_terms, terms]), np.concatenate([base_rows, rows])
         )
         nothing = (terms[:0], rows[:0])
-        parts = postings, len(lengths), Postings.build(*nothing)
-        return LexicalIndex(lengths, _mean(lengths), *parts, nothing)
+        mean, half = _length_statistics(lengths)
+        tail = Postings.build(*nothing)
+        return LexicalIndex(lengths, mean, half, postings, len(lengths), tail, nothing)
 
 
-def _mean(lengths: NDArray[np.int32]) -> float:
-    return float(lengths.mean()) if len(lengths) else 0.0
+def _length_statistics(lengths: NDArray[np.int32]) -> tuple[float, NDArray[np.float32]]:
+    """Give the mean length and each row's half frequency."""
+    mean = float(lengths.mean()) if len(lengths) else 0.0
+    turns, documents = LENGTH_NORMALISATION
+    normalisation = turns + long_share(mean) * (documents - turns)
+    relative = lengths / np.float32(max(mean, 1e-9))
+    half = SATURATION * (1 - normalisation + normalisation * relative)
+    return mean, np.asarray(half, np.float32)
+
+
+def long_share(mean_length: float) -> float:
+    """Say how far passages are from turns (0) to documents (1), by their mean number of terms."""
+    return min(max((mean_length - SHORT_PASSAGES) / (LONG_PASSAGES - SHORT_PASSAGES), 0.0), 1.0)

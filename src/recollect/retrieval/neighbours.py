@@ -44,6 +44,21 @@ class Neighbours:
         following[left[adjacent]] = right[adjacent]
         return cls(previous, following)
 
+    def extended(
+        self, thread: IntArray, sequence: IntArray, at: IntArray, key: IntArray
+    ) -> Neighbours:
+        """Order all rows, of which those after the present ones are new; shapes (rows,).
+
+        Equals `build`, but orders only the threads that got a row.
+        """
+        touched = np.unique(thread[len(self.previous) :])
+        rows = np.flatnonzero(np.isin(thread, touched[touched != NO_THREAD]))
+        among = Neighbours.build(thread[rows], sequence[rows], at[rows], key[rows])
+        return Neighbours(
+            _replaced(self.previous, among.previous, rows, len(thread)),
+            _replaced(self.following, among.following, rows, len(thread)),
+        )
+
     def shares(self, scores: ScoreArray, rows: IntArray) -> ScoreArray:
         """Give these rows' scores with the shares of their neighbours', two to each side.
 
@@ -70,6 +85,16 @@ class Neighbours:
                 lent = lent[lent >= 0]
                 marked[lent] = True
         return np.flatnonzero(marked)
+
+
+def _replaced(
+    step: NDArray[np.int32], among: NDArray[np.int32], rows: IntArray, count: int
+) -> NDArray[np.int32]:
+    """Lengthen a step to `count` rows; `among` is the new step of `rows`, numbered among them."""
+    longer = np.full(count, -1, np.int32)
+    longer[: len(step)] = step
+    longer[rows] = np.where(among >= 0, rows[among], -1)
+    return longer
 
 
 def _moved(step: NDArray[np.int32], rows: IntArray) -> IntArray:

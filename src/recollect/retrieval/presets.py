@@ -65,10 +65,17 @@ BALANCED = Pipeline(
         Decay(),
         FavourTime(),
         ListTime(),
+        Rerank(
+            candidates=30,
+            blend=Blend(method="scores", first_stage_share=0.3, least_spread=0.0),
+            seconds=0.5,
+            boosts="after",
+            asks="local",
+        ),
         PinRules(),
         Cut(),
     ],
-    summary="By meaning and by words; the default.",
+    summary="By meaning and by words, with a local reranker where there is one; the default.",
 )
 RRF = Pipeline(
     "rrf",
@@ -99,8 +106,7 @@ ACCURATE = Pipeline(
         ListTime(),
         Rerank(
             candidates=50,
-            blend=Blend(method="scores", first_stage_share=0.3),
-            least_spread=0.0,
+            blend=Blend(method="scores", first_stage_share=0.3, least_spread=0.0),
             seconds=2.0,
             boosts="after",
         ),

@@ -34,6 +34,7 @@ class Blend:
         first_stage_share: Share of the first stage among `scores`; 0 leaves the reranker alone.
         constant: Added to each rank among `ranks`.
         first_stage_weight, reranker_weight: Of the two among `ranks`.
+        least_spread: Reranker's scores that lie closer together, in logits, change nothing.
     """
 
     method: BlendMethod = "ranks"
@@ -41,6 +42,7 @@ class Blend:
     constant: float = 60.0
     first_stage_weight: float = 1.0
     reranker_weight: float = 1.0
+    least_spread: float = 0.5
 
 
 def reranked(

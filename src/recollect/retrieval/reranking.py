@@ -7,12 +7,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recollect.models.reranker import Reranker
+from recollect.models.rerank_input import RerankPassage, RerankQuery
+from recollect.models.reranker import RerankingModel
 from recollect.retrieval.rerank_blend import FloatArray
 
 
 def relevance(
-    reranker: Reranker, query: str, passages: Sequence[str], *, seconds: float | None
+    reranker: RerankingModel,
+    query: RerankQuery,
+    passages: Sequence[RerankPassage],
+    *,
+    seconds: float | None,
 ) -> FloatArray:
     """Score passages in [0, 1], NaN for those that the time did not suffice for.
 
@@ -43,6 +48,8 @@ def relevance(
     return scores
 
 
-def _batches(passages: Sequence[str], places: Sequence[int], size: int) -> list[list[int]]:
-    by_length = sorted(places, key=lambda place: len(passages[place]))
+def _batches(
+    passages: Sequence[RerankPassage], places: Sequence[int], size: int
+) -> list[list[int]]:
+    by_length = sorted(places, key=lambda place: len(passages[place].text))
     return [by_length[start : start + size] for start in range(0, len(by_length), size)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from recollect.models.chat import Chat
 from recollect.models.embedder import EmbeddingModel
-from recollect.models.reranker import Reranker
+from recollect.models.reranker import RerankingModel
 from recollect.types import MemoryRecord
 
 RecordReader = Callable[[Sequence[int]], Mapping[int, MemoryRecord]]
@@ -40,7 +40,7 @@ class OptionalModels:
         chat: A language model; None where there is none.
     """
 
-    reranker: Reranker | None = None
+    reranker: RerankingModel | None = None
     chat: Chat | None = None
 
 
@@ -61,5 +61,5 @@ class Resources:
     embedder: EmbeddingModel
     records: RecordReader
     children: ChildReader
-    reranker: Reranker | None = None
+    reranker: RerankingModel | None = None
     chat: Chat | None = None

@@ -26,8 +26,8 @@ _MOST_BLOCKS = 32
 _RECORD_BYTES = 512
 """About what a whole memory of a turn takes."""
 
-_Parts = tuple[int, ScopeColumns, LexicalIndex]
-"""Version, columns and lexical index of a snapshot to be."""
+_Parts = tuple[int, ScopeColumns, LexicalIndex, Neighbours]
+"""Version, columns, lexical index and neighbours of a snapshot to be."""
 
 
 class Snapshots:
@@ -60,11 +60,10 @@ class Snapshots:
 
     def _read(self, scope: Filter, version: int) -> ScopeSnapshot:
         columns = self._store.scan(scope)
-        lexical = LexicalIndex.build(columns.terms, columns.term_counts)
         records: RecordReader = self._records
         if len(columns.key) * _RECORD_BYTES <= self._budget // 4:
             records = ScopeRecords(self._store, scope, self._records)
-        return self._assembled(scope, records, (version, columns, lexical))
+        return self._assembled(scope, records, _built(version, columns))
 
     def _renewed(self, scope: Filter, held: ScopeSnapshot) -> ScopeSnapshot:
         version = self._store.version()
@@ -78,8 +77,7 @@ class Snapshots:
             # Another writer came between these reads, or rows came back: begin anew.
             return self._read(scope, version)
         columns = joined(kept(held.columns, living), added)
-        lexical = LexicalIndex.build(columns.terms, columns.term_counts)
-        return self._assembled(scope, held.records, (version, columns, lexical))
+        return self._assembled(scope, held.records, _built(version, columns))
 
     def _extended(
         self, scope: Filter, held: ScopeSnapshot, added: ScopeColumns, version: int
@@ -87,9 +85,9 @@ class Snapshots:
         if len(added.key) == 0:
             return replace(held, version=version)
         columns = joined(held.columns, added)
-        lexical = held.lexical.extended(added.terms, added.term_counts)
+        parts = _grown(held, version, columns, added)
         if not isinstance(held.dense, ResidentVectors) or len(columns.key) > RESIDENT_ROWS:
-            return self._assembled(scope, held.records, (version, columns, lexical))
+            return self._assembled(scope, held.records, parts)
         last = int(held.columns.key[-1]) if len(held) else 0
         found = self._resident(columns, self._store.scan_vectors(scope, after_key=last))
         bound = held.dense.bound and found.bound and held.dense.bound.followed_by(found.bound)
@@ -99,7 +97,7 @@ class Snapshots:
             len(columns.key),
             bound,
         )
-        return _snapshot((version, columns, lexical), dense, held.records)
+        return _snapshot(parts, dense, held.records)
 
     def _assembled(self, scope: Filter, records: RecordReader, parts: _Parts) -> ScopeSnapshot:
         columns = parts[1]
@@ -145,9 +143,20 @@ class Snapshots:
                 self._sizes.pop(dropped, None)
 
 
-def _snapshot(parts: _Parts, dense: DenseArm, records: RecordReader) -> ScopeSnapshot:
-    version, columns, lexical = parts
+def _built(version: int, columns: ScopeColumns) -> _Parts:
+    lexical = LexicalIndex.build(columns.terms, columns.term_counts)
     neighbours = Neighbours.build(columns.thread, columns.sequence, columns.at, columns.key)
+    return version, columns, lexical, neighbours
+
+
+def _grown(held: ScopeSnapshot, version: int, columns: ScopeColumns, added: ScopeColumns) -> _Parts:
+    lexical = held.lexical.extended(added.terms, added.term_counts)
+    neighbours = held.neighbours.extended(columns.thread, columns.sequence, columns.at, columns.key)
+    return version, columns, lexical, neighbours
+
+
+def _snapshot(parts: _Parts, dense: DenseArm, records: RecordReader) -> ScopeSnapshot:
+    version, columns, lexical, neighbours = parts
     pool_names, pool_codes = np.unique(columns.pool, return_inverse=True)
     codes = pool_codes.astype(np.int16)
     pool_rows = tuple(np.flatnonzero(codes == pool) for pool in range(len(pool_names)))

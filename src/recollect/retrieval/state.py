@@ -37,7 +37,8 @@ class SearchRequest:
         now: The moment it is asked, microseconds since 1970.
         min_score: Calibrated probability below which nothing is returned; None for no limit.
         visible: Which rows of the snapshot may be returned at all, shape (rows,).
-        context: Texts that the reader has before it already, such as the last messages.
+        context: The dialogue before the question, oldest turn first, each `speaker: text` or text
+            alone: the reader has it before it already, and a reranker understands through it.
         pinned: Rows that are found and come first whatever they score.
         time: What a time in the query's words does.
         timezone: Where the days of the query begin and end.

@@ -12,6 +12,7 @@ import lancedb
 import numpy as np
 import pyarrow as pa
 from lancedb.index import Bitmap, BTree, IvfRq
+from lancedb.query import LanceVectorQueryBuilder
 from numpy.typing import NDArray
 
 FEWEST_ROWS = 20_000
@@ -83,7 +84,8 @@ class VectorIndex:
         Nothing but the index is read: a column of the rows, or their exact distance, would cost
         a read of the disk for each of them.
         """
-        query: Any = self._table.search(vector, vector_column_name="vector")
+        # Not `search` and `to_arrow`, which read the schema once more each.
+        query: Any = LanceVectorQueryBuilder(self._table, vector, "vector")
         query = query.distance_type("dot").limit(limit).select(["_distance"]).with_row_id(True)
         if condition is not None:
             query = query.where(condition, prefilter=True)
@@ -93,7 +95,8 @@ class VectorIndex:
             query = query.nprobes(min(partitions, probes))
         else:
             self.wanted = True
-        return query.to_arrow()
+        found: pa.Table = query.to_batches().read_all()
+        return found
 
     def is_outgrown(self, rows: int) -> bool:
         """Whether the table's rows are too many for the partitions of its index."""

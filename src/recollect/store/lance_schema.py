@@ -17,7 +17,11 @@ from recollect.store.record_text import decode_record, encode_record
 from recollect.store.store import SCHEMA_VERSION, StoredMemory, StoreIdentity
 from recollect.types import MemoryRecord
 
-RECORD_COLUMNS = tuple(entry.name for entry in fields(MemoryRecord))
+_IN_WHOLE_RECORD_ALONE = ("predicted",)
+"""Fields without a column of their own: a table of schema version 1 does not keep them."""
+RECORD_COLUMNS = tuple(
+    entry.name for entry in fields(MemoryRecord) if entry.name not in _IN_WHOLE_RECORD_ALONE
+)
 _WHOLE_RECORD = "record"
 _WHOLE_RECORDS_SINCE = 2
 """Tables of an earlier schema version hold a memory in its columns alone."""

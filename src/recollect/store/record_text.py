@@ -23,6 +23,8 @@ def encode_record(record: MemoryRecord) -> str:
         entry.name: getattr(record, entry.name) for entry in fields(MemoryRecord)
     }
     content["metadata"] = dict(record.metadata)
+    if record.predicted:
+        content["predicted"] = sorted(record.predicted)
     for name in _MOMENTS:
         if content[name] is not None:
             content[name] = (content[name] - _EPOCH) // _MICROSECOND
@@ -40,4 +42,6 @@ def decode_record(text: str) -> MemoryRecord:
     for name in _MOMENTS:
         if name in content:
             content[name] = _EPOCH + content[name] * _MICROSECOND
+    if "predicted" in content:
+        content["predicted"] = frozenset(content["predicted"])
     return MemoryRecord(**content)

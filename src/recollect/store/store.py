@@ -129,6 +129,11 @@ class KeyedVectors:
     keys: IntArray
     vectors: NDArray[np.floating]
 
+    @property
+    def nbytes(self) -> int:
+        """Memory that they take, in bytes."""
+        return self.keys.nbytes + self.vectors.nbytes
+
 
 @dataclass(frozen=True, slots=True)
 class StoreHealth:

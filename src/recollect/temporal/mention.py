@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 from recollect.temporal.almanac import Span, Unit
 from recollect.temporal.reference import Sessions
@@ -64,20 +65,30 @@ class Rule:
 
     Attributes:
         cues: Words in lower case of which the text must hold one; "0" stands for any digit.
-        pattern: What it looks like.
+        pattern: What it looks like, in upper or lower case.
         read: Makes mentions of a match; none where it is no time after all.
     """
 
     cues: frozenset[str]
-    pattern: re.Pattern[str]
+    pattern: str
     read: Callable[[re.Match[str], Reader], Sequence[Mention]]
+
+    def matches(self, text: str) -> Iterator[re.Match[str]]:
+        """Find it from left to right."""
+        return _compiled(self.pattern).finditer(text)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    # At the first search and not at import: all of them would take a third of a second.
+    return re.compile(pattern, re.IGNORECASE)
 
 
 def rule(
     cues: str, pattern: str, read: Callable[[re.Match[str], Reader], Sequence[Mention]]
 ) -> Rule:
     """Build a rule from cues in one text, and a pattern that ignores case."""
-    return Rule(frozenset(cues.split()), re.compile(pattern, re.IGNORECASE), read)
+    return Rule(frozenset(cues.split()), pattern, read)
 
 
 def mention(

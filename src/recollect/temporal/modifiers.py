@@ -25,10 +25,12 @@ from recollect.temporal.relative import part_of_day
 from recollect.temporal.vocabulary import (
     COUNT,
     ORDINAL,
+    SIDE,
     UNIT,
     WEEKDAY_NAME,
     count_of,
     ordinal_of,
+    step_of,
     unit_of,
     weekday_number,
 )
@@ -52,7 +54,7 @@ _WHOLE = re.compile(
 _DISTANCE = re.compile(
     rf"\b(?:(?:on\s+)?(?:the\s+)?(?P<weekday>{WEEKDAY_NAME})"
     rf"|the\s+(?P<the>day|night|week|weekend|month|year)|(?P<count>{COUNT})\s+(?P<unit>{UNIT}))\s+"
-    r"(?P<side>before|prior\s+to|preceding|after|following)\s+(?:the\s+)?\Z",
+    rf"(?P<side>{SIDE})\s+(?:the\s+)?\Z",
     re.I,
 )
 _AROUND = re.compile(r"\b(?:around|circa|near|close\s+to|sometime\s+in)\s+(?:the\s+)?\Z", re.I)
@@ -94,7 +96,7 @@ def directed(found: Mention, reader: Reader) -> Mention:
     if match is None:
         return found
     side = " ".join(match["side"].lower().split())
-    return _opened(replace(found, start=found.start - _length(match)), side)
+    return _opened(replace(found, start=found.start - len(match[0])), side)
 
 
 def _opened(found: Mention, side: str) -> Mention:
@@ -116,12 +118,8 @@ def _opened(found: Mention, side: str) -> Mention:
     return found
 
 
-def _length(match: re.Match[str]) -> int:
-    return match.end() - match.start()
-
-
 def _grown(found: Mention, match: re.Match[str], span: Span | None) -> Mention:
-    return replace(found, start=found.start - _length(match), span=span, wider=None, repeats=None)
+    return replace(found, start=found.start - len(match[0]), span=span, wider=None, repeats=None)
 
 
 def _time_of_day(found: Mention, reader: Reader) -> Mention:
@@ -223,7 +221,7 @@ def _distance(found: Mention, reader: Reader) -> Mention:
     match, span = _DISTANCE.search(reader.before(found.start)), found.span
     if match is None or span is None or span.start is None or span.end is None:
         return found
-    step = 1 if match["side"].lower() in ("after", "following") else -1
+    step = step_of(match["side"])
     if match["weekday"] is not None:
         return _grown(found, match, _nearest(span, weekday_number(match["weekday"]), step))
     if match["the"] is not None:

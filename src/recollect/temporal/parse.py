@@ -122,7 +122,7 @@ def _matches(rules: Iterable[Rule], words: set[str], reader: Reader) -> Iterable
         rule.read(match, reader)
         for rule in rules
         if not rule.cues.isdisjoint(words)
-        for match in rule.pattern.finditer(reader.text)
+        for match in rule.matches(reader.text)
     )
 
 

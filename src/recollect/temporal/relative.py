@@ -18,7 +18,15 @@ from recollect.temporal.almanac import (
     unit_start,
 )
 from recollect.temporal.mention import Mention, Reader, Rule, mention, rule
-from recollect.temporal.vocabulary import COUNT, UNIT, UNITS, count_of, is_exact, unit_of
+from recollect.temporal.vocabulary import (
+    COUNT,
+    UNIT,
+    UNITS,
+    count_of,
+    is_exact,
+    step_of,
+    unit_of,
+)
 
 Mentions = tuple[Mention, ...]
 
@@ -132,7 +140,7 @@ def _which(match: re.Match[str], reader: Reader) -> Mentions:
 
 
 def _before(match: re.Match[str], reader: Reader) -> Mentions:
-    step = 1 if match["side"].lower() == "after" else -1
+    step = step_of(match["side"])
     return mention(match, unit_span(unit_of(match["unit"]), reader.now, offset=step), 0.6)
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from recollect.temporal.almanac import Span, Unit, length, moved, shifted
 from recollect.temporal.mention import Mention, Reader
 from recollect.temporal.reference import NO_SUCH_SESSION, Sessions
+from recollect.temporal.vocabulary import SIDE, step_of
 
 _BETWEEN = re.compile(
     r"\b(?P<word>between|from|starting(?:\s+(?:from|in|on))?)\s+(?:[\w']+\s+){0,2}\Z", re.I
@@ -29,7 +30,7 @@ _CORRECTED = re.compile(
 _NOT = re.compile(r"\bnot\s+(?:(?:in|during|at|from|the|our)\s+)*\Z", re.I)
 _BESIDE = re.compile(
     r"\b(?:the\s+)?(?:one|session|conversation|discussion|chat|meeting)\s+(?:right\s+|just\s+)?"
-    r"(?P<side>before|preceding|prior\s+to|after|following)\s+(?:the\s+|our\s+)*\Z",
+    rf"(?P<side>{SIDE})\s+(?:the\s+|our\s+)*\Z",
     re.I,
 )
 
@@ -53,9 +54,9 @@ def _corrected(mention: Mention, reader: Reader) -> Mention:
     if match is None:
         return mention
     denied = _NOT.search(reader.before(mention.start))
-    start = mention.start - (0 if denied is None else denied.end() - denied.start())
+    start = mention.start - (0 if denied is None else len(denied[0]))
     grown = replace(mention, start=start, end=mention.end + match.end())
-    return _stepped(grown, 1 if match["side"].lower() == "after" else -1)
+    return _stepped(grown, step_of(match["side"]))
 
 
 def _beside(mention: Mention, reader: Reader) -> Mention:
@@ -63,8 +64,8 @@ def _beside(mention: Mention, reader: Reader) -> Mention:
     match = _BESIDE.search(reader.before(mention.start))
     if match is None or mention.sessions is None:
         return mention
-    grown = replace(mention, start=mention.start - (match.end() - match.start()))
-    return _stepped(grown, 1 if match["side"].lower() in ("after", "following") else -1)
+    grown = replace(mention, start=mention.start - len(match[0]))
+    return _stepped(grown, step_of(match["side"]))
 
 
 def _stepped(mention: Mention, step: int) -> Mention:

@@ -88,6 +88,7 @@ NUMBER = rf"(?:\d{{1,4}}(?!\d)|{any_of(_NUMBERS)}\b)"
 COUNT = rf"(?:\d{{1,4}}(?!\d)|{any_of({*_NUMBERS, *_VAGUE, 'a', 'an'})}\b)"
 ORDINAL = rf"(?:\d{{1,4}}(?:st|nd|rd|th)|{any_of(_ORDINALS)})\b"
 _DAY_WORDS = [word for word, number in _ORDINALS.items() if number <= 31]
+SIDE = r"(?:before|prior\s+to|preceding|after|following)"
 DAY_OF_MONTH = rf"(?:(?:[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?|{any_of(_DAY_WORDS)})\b"
 
 
@@ -112,6 +113,11 @@ def count_of(text: str) -> int:
     if word in ("a", "an"):
         return 1
     return int(word) if word.isdecimal() else (_NUMBERS | _VAGUE)[word]
+
+
+def step_of(text: str) -> int:
+    """Give 1 for words that say "after", -1 for any other match of `SIDE` and for "previous"."""
+    return 1 if folded(text) in ("after", "following") else -1
 
 
 def is_exact(text: str) -> bool:

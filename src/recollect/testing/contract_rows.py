@@ -46,6 +46,7 @@ def full_record() -> MemoryRecord:
         pool="shared_rules",
         type="procedural",
         importance=0.25,
+        predicted=frozenset({"importance"}),
         producer="Anna",
         produced_for="Ben",
         role="user",

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from recollect.models.rerank_input import RerankPassage, RerankQuery
 from recollect.models.reranker import RelevanceScores
 
 
 class OverlapReranker:
-    """Scores a passage by the share of the query's words that it holds.
+    """Scores a passage by the share of the question's words that its text holds.
 
-    Needs no weights and follows the `Reranker` protocol in full.
+    Needs no weights and follows the `RerankingModel` protocol in full.
     """
 
     def __init__(self, *, batch_size: int = 16) -> None:
@@ -29,10 +30,10 @@ class OverlapReranker:
         """As it was given."""
         return self._batch_size
 
-    def score(self, query: str, passages: Sequence[str]) -> RelevanceScores:
+    def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
         """Score each passage in [0, 1]."""
-        asked = _words(query)
-        shares = [len(asked & _words(passage)) / max(len(asked), 1) for passage in passages]
+        asked = _words(query.text)
+        shares = [len(asked & _words(passage.text)) / max(len(asked), 1) for passage in passages]
         return np.array(shares, np.float32)
 
 

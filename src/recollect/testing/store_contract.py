@@ -92,7 +92,7 @@ class StoreContract:
         store.append([contract_row(1)])
         found = store.fetch([1])[1]
         assert (found.user, found.session, found.sequence, found.expires_at) == (None,) * 4
-        assert (found.producer, found.metadata) == ("", {})
+        assert (found.producer, found.metadata, found.predicted) == ("", {}, frozenset())
 
     def test_the_newest_come_first_and_equal_moments_by_the_last_written(
         self, store: Store

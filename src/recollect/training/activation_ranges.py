@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import onnxruntime
@@ -13,7 +14,12 @@ from tokenizers import Tokenizer
 from recollect.training.encoder_graph import FloatArithmetic, Site, build_encoder, give_out
 from recollect.training.encoder_weights import Array, EncoderWeights
 
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
 TEXTS_PER_RUN = 16
+ModelInputs: TypeAlias = Mapping[str, NDArray[np.int64]]
+"""Arrays of shape (batch, tokens) by the name of the input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +55,40 @@ def record_ranges(
     """
     arithmetic = FloatArithmetic()
     model = build_encoder(weights, arithmetic)
+    return ranges_over(model, arithmetic, _text_batches(tokenizer, texts))
+
+
+def ranges_over(
+    model: ModelProto, arithmetic: FloatArithmetic, batches: Iterable[ModelInputs]
+) -> Mapping[Site, ActivationRange]:
+    """Run a float model over batches and note what goes into each projection.
+
+    Args:
+        model: Written with this arithmetic; gets further outputs.
+        arithmetic: Knows where activations meet weights.
+        batches: The model's inputs, `attention_mask` among them.
+    """
     sites, names = list(arithmetic.tensors), list(arithmetic.tensors.values())
     give_out(model, names)
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
     ranges: dict[Site, ActivationRange] = {}
+    for batch in batches:
+        present = batch["attention_mask"].astype(bool)
+        for site, value in zip(sites, session.run(names, dict(batch)), strict=True):
+            seen = value[present]
+            ranges[site] = _widened(ranges.get(site), seen.min(axis=0), seen.max(axis=0))
+    return ranges
+
+
+def _text_batches(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[ModelInputs]:
     ordered = sorted(texts, key=len)
     for start in range(0, len(ordered), TEXTS_PER_RUN):
         encodings = tokenizer.encode_batch(ordered[start : start + TEXTS_PER_RUN])
         mask = np.array([encoding.attention_mask for encoding in encodings], dtype=np.int64)
         ids = np.array([encoding.ids for encoding in encodings], dtype=np.int64)
-        values = session.run(names, {"input_ids": ids, "attention_mask": mask})
-        for site, value in zip(sites, values, strict=True):
-            seen = value[mask.astype(bool)]
-            ranges[site] = _widened(ranges.get(site), seen.min(axis=0), seen.max(axis=0))
-    return ranges
+        yield {"input_ids": ids, "attention_mask": mask}
 
 
 def _widened(known: ActivationRange | None, low: Array, high: Array) -> ActivationRange:

@@ -61,9 +61,9 @@ class AgentEncoder:
         return nn.functional.linear(pooled, projection.weight, projection.bias)
 
     def memory_vectors(self, pooled: Tensor, ages: Tensor, types: Tensor) -> Tensor:
-        """Vectors of memories of these age buckets and types, of length 1."""
+        """Vectors of memories of these age buckets and types, of length 1; any leading shape."""
         added = pooled + self.parts["age"](ages) + self.parts["kind"](types)
-        return nn.functional.normalize(self.project(added), dim=1)
+        return nn.functional.normalize(self.project(added), dim=-1)
 
     def importance(self, pooled: Tensor) -> Tensor:
         """Predicted importance in [0, 1]; shape (texts,)."""

@@ -28,6 +28,24 @@ class LossWeights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPart:
+    """What generated memories teach beside the questions.
+
+    Attributes:
+        samples_per_step: Generated samples of a step; 0 leaves age, type and heads untrained.
+        weight: Of their loss, beside that of the questions.
+        aged_groups: Share of the question groups whose passages get an age and a type drawn at
+            random: a question that names no time has to rank them as it would without.
+        learning_rate: Of age, type and heads, which begin with nothing.
+    """
+
+    samples_per_step: int = 0
+    weight: float = 1.0
+    aged_groups: float = 0.5
+    learning_rate: float = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EmbedderConfig:
     """Everything that decides a training run, besides data and base weights.
 
@@ -45,7 +63,8 @@ class EmbedderConfig:
         max_tokens: Where a text is cut in training.
         chunk_texts: How many texts of similar length are encoded together.
         cached_gradients: Above how many texts a step is encoded twice, to save memory.
-        trained_share: Share of the trained weights in the finished model; the rest is the base's.
+        long_messages: Share of the groups in which a speaker's turns are put together.
+        memories: What generated memories teach beside the questions.
         loss: How the loss is put together.
         seed: Decides the order and wording of the data.
         checkpoint_seconds: How often the state is written.
@@ -64,7 +83,8 @@ class EmbedderConfig:
     max_tokens: int = 128
     chunk_texts: int = 64
     cached_gradients: int = 2048
-    trained_share: float = 1.0
+    long_messages: float = 0.0
+    memories: MemoryPart = MemoryPart()
     loss: LossWeights = LossWeights()
     seed: int = 20
     checkpoint_seconds: float = 180.0
@@ -86,11 +106,12 @@ CONFIGS: Mapping[str, EmbedderConfig] = {
         name="small",
         base="all-MiniLM-L6-v2, 384 numbers",
         mix=MIX,
-        steps=260,
+        steps=300,
         learning_rate=8e-5,
         frozen_layers=2,
-        max_tokens=96,
-        trained_share=0.6,
+        max_tokens=192,
+        long_messages=0.25,
+        memories=MemoryPart(samples_per_step=28),
     ),
     "base": EmbedderConfig(
         name="base",

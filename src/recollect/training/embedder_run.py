@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -16,12 +15,11 @@ from recollect.errors import InvalidInput
 from recollect.training.agent_encoder import AgentEncoder
 from recollect.training.embedder_config import EmbedderConfig
 from recollect.training.encoder_directory import load_agent_encoder, save_agent_encoder
-from recollect.training.group_stream import TrainingData, mixed_groups
-from recollect.training.question_groups import QuestionGroup
+from recollect.training.group_stream import TrainingData
 from recollect.training.run_manifest import run_manifest, write_manifest
-from recollect.training.teacher import BaseModel, teacher_view
+from recollect.training.step_batches import step_batches
+from recollect.training.teacher import BaseModel
 from recollect.training.training_step import StepBatch, accumulate_gradients
-from recollect.training.weight_average import averaged
 
 Progress = Callable[[str, int, int], None]
 CHECKPOINT_FILE = "checkpoint.pt"
@@ -46,6 +44,7 @@ class RunPlaces:
 @dataclass(frozen=True, slots=True)
 class _State:
     encoder: AgentEncoder
+    transformer: list[Any]
     trained: list[Any]
     optimizer: Any
     schedule: Any
@@ -83,12 +82,10 @@ def train_embedder(
     _claim(places.target, manifest)
     state = _new_state(config, load_agent_encoder(places.base))
     first = _restore(state, places.target)
-    groups = mixed_groups(data.epochs, config.mix, seed=config.seed)
-    batches = _batches(groups, config.groups_per_step, skipped=first)
+    batches = step_batches(config, data, teacher, first=first)
     saved = monotonic()
     for step in range(first, config.steps):
-        chosen = next(batches)
-        batch = StepBatch(chosen, [teacher_view(group, teacher) for group in chosen])
+        batch = next(batches)
         loss = _step(state, batch, config)
         _note_loss(places.target, step, loss, len(batch.texts))
         progress(f"loss {loss:.3f}", step + 1, config.steps)
@@ -96,21 +93,11 @@ def train_embedder(
             _checkpoint(state, places.target, done=step + 1)
             saved = monotonic()
     _checkpoint(state, places.target, done=config.steps)
-    finished = averaged(load_agent_encoder(places.base), state.encoder, share=config.trained_share)
-    save_agent_encoder(finished, places.target / MODEL_FOLDER)
     return places.target / MODEL_FOLDER
 
 
-def _batches(
-    groups: Iterator[QuestionGroup], size: int, *, skipped: int
-) -> Iterator[list[QuestionGroup]]:
-    rest = islice(groups, skipped * size, None)
-    while True:
-        yield list(islice(rest, size))
-
-
 def _step(state: _State, batch: StepBatch, config: EmbedderConfig) -> float:
-    loss = accumulate_gradients(state.encoder, batch, config, state.trained)
+    loss = accumulate_gradients(state.encoder, batch, config, state.transformer)
     torch.nn.utils.clip_grad_norm_(state.trained, config.largest_gradient)
     state.optimizer.step()
     state.schedule.step()
@@ -121,24 +108,37 @@ def _step(state: _State, batch: StepBatch, config: EmbedderConfig) -> float:
 def _new_state(config: EmbedderConfig, encoder: AgentEncoder) -> _State:
     _freeze(encoder, config.frozen_layers)
     encoder.parts.train()
-    named = [
-        (name, weight)
+    transformer, projection = (
+        [
+            (name, weight)
+            for name, weight in encoder.parts[part].named_parameters(prefix=part)
+            if weight.requires_grad
+        ]
         for part in ("encoder", "projection")
-        for name, weight in encoder.parts[part].named_parameters(prefix=part)
-        if weight.requires_grad
-    ]
+    )
+    named = transformer + projection
     spared = [weight for name, weight in named if name.endswith("bias") or "LayerNorm" in name]
     decayed = [weight for name, weight in named if not any(weight is each for each in spared)]
+    components = _components(encoder, config)
     optimizer = torch.optim.AdamW(
         [
             {"params": decayed, "weight_decay": config.weight_decay},
             {"params": spared, "weight_decay": 0.0},
+            {"params": components, "weight_decay": 0.0, "lr": config.memories.learning_rate},
         ],
         lr=config.learning_rate,
     )
     rate = rate_over_steps(config)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
-    return _State(encoder, [weight for _, weight in named], optimizer, schedule)
+    trained = [weight for _, weight in named] + components
+    return _State(encoder, [weight for _, weight in transformer], trained, optimizer, schedule)
+
+
+def _components(encoder: AgentEncoder, config: EmbedderConfig) -> list[Any]:
+    if not config.memories.samples_per_step:
+        return []
+    names = ("age", "kind", "importance", "memory_type")
+    return [weight for name in names for weight in encoder.parts[name].parameters()]
 
 
 def rate_over_steps(config: EmbedderConfig) -> Callable[[int], float]:

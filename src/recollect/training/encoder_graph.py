@@ -122,7 +122,7 @@ def build_encoder(weights: EncoderWeights, arithmetic: Arithmetic) -> ModelProto
     then brings to length 1), and as far as they have the heads, `importance` (batch,) and
     `memory_type` (batch, 4), the logits. All of these are computed in float.
     """
-    return _EncoderWriter(weights, arithmetic).write()
+    return _EmbedderWriter(weights, arithmetic).write()
 
 
 def give_out(model: ModelProto, tensors: Iterable[str]) -> None:
@@ -130,68 +130,61 @@ def give_out(model: ModelProto, tensors: Iterable[str]) -> None:
     model.graph.output.extend(float_output(name, None) for name in tensors)
 
 
-class _EncoderWriter:
+class EncoderWriter:
+    """Writes what embedders and rerankers have in common: from token ids to the last layer."""
+
     def __init__(self, weights: EncoderWeights, arithmetic: Arithmetic) -> None:
         self.graph = GraphBuilder()
         self.weights = weights
         self.arithmetic = arithmetic
         self.mask = self.graph.node("Cast", ["attention_mask"], attributes={"to": INT32})
 
-    def write(self) -> ModelProto:
-        hidden = self.embed()
+    def last_layer(self) -> str:
+        """Write the whole encoder; the tensor has shape (batch, tokens, hidden)."""
+        hidden = self._embed()
         for number, layer in enumerate(self.weights.layers):
-            attended = self.attend(number, layer, hidden)
-            hidden = self.add_and_normalise(attended, hidden, layer.attention_norm)
-            hidden = self.add_and_normalise(
-                self.feed_forward(number, layer, hidden), hidden, layer.outer_norm
+            attended = self._attend(number, layer, hidden)
+            hidden = self._add_and_normalise(attended, hidden, layer.attention_norm)
+            hidden = self._add_and_normalise(
+                self._feed_forward(number, layer, hidden), hidden, layer.outer_norm
             )
-        pooled = self.mean(hidden)
-        self.graph.name_output(pooled, "pooled")
-        components = self.weights.components
-        parts = {} if components is None else self.parts(pooled, components)
-        embedding = self.graph.node(
-            "LpNormalization", [parts.get("content", pooled)], attributes={"axis": 1, "p": 2}
-        )
-        for name, tensor in {"embedding": embedding, **parts}.items():
-            self.graph.name_output(tensor, name)
-        return self.graph.model(
-            [float_output(name, self.shape_of(name)) for name in ("embedding", "pooled", *parts)]
-        )
+        return hidden
 
-    def parts(self, pooled: str, components: EmbedderComponents) -> dict[str, str]:
-        found = {"content": self.linear(pooled, components.projection)}
-        if components.importance is not None:
-            first, second = components.importance
-            active = self.graph.node("Relu", [self.linear(pooled, first)])
-            share = self.graph.node("Sigmoid", [self.linear(active, second)])
-            axis = self.graph.constant(np.array([1]))
-            found["importance"] = self.graph.node("Squeeze", [share, axis])
-        if components.memory_type is not None:
-            found["memory_type"] = self.linear(pooled, components.memory_type)
-        return found
+    def words(self) -> str:
+        """Write what is known of each token without its position; (batch, tokens, hidden)."""
+        return self.arithmetic.words(self.graph, self.weights.words)
+
+    def present(self) -> str:
+        """Write the mask in float: 1 for each token, 0 for padding."""
+        return self.graph.node("Cast", ["attention_mask"], attributes={"to": FLOAT})
+
+    def mean(self, hidden: str, counted: str) -> str:
+        """Write the mean over the tokens that count, by weights of shape (batch, tokens)."""
+        graph = self.graph
+        axis = graph.constant(np.array([1]))
+        row = graph.node("Unsqueeze", [counted, axis])
+        total = graph.node("Squeeze", [graph.node("MatMul", [row, hidden]), axis])
+        return graph.node(
+            "Div", [total, graph.node("ReduceSum", [counted, axis], attributes={"keepdims": 1})]
+        )
 
     def linear(self, tensor: str, layer: Linear) -> str:
+        """Write a dense layer in float over rows of shape (batch, inputs)."""
         weight, bias = self.graph.constant(layer.weight), self.graph.constant(layer.bias)
         return self.graph.node("Gemm", [tensor, weight, bias], attributes={"transB": 1})
 
-    def shape_of(self, output: str) -> list[str | int | None]:
-        if output == "importance":
-            return ["batch"]
-        types = output == "memory_type"
-        return ["batch", len(MEMORY_TYPES) if types else self.weights.shape.hidden]
-
-    def embed(self) -> str:
+    def _embed(self) -> str:
         graph = self.graph
-        words = self.arithmetic.words(graph, self.weights.words)
+        words = self.words()
         tokens = graph.node("Shape", ["input_ids"], attributes={"start": 1, "end": 2})
         zero = graph.constant(np.array([0]))
         table = graph.constant(self.weights.positions)
         positions = graph.node("Slice", [table, zero, tokens, zero])
-        return self.add_and_normalise(words, positions, self.weights.embedding_norm)
+        return self._add_and_normalise(words, positions, self.weights.embedding_norm)
 
-    def attend(self, number: int, layer: LayerWeights, hidden: str) -> str:
+    def _attend(self, number: int, layer: LayerWeights, hidden: str) -> str:
         width = self.weights.shape.hidden
-        joined = self.project(
+        joined = self._project(
             Activation(hidden, Site(number, "query_key_value")), layer.query_key_value
         )
         sizes = self.graph.constant(np.array([width] * 3))
@@ -203,11 +196,11 @@ class _EncoderWriter:
             domain=MICROSOFT,
             attributes={"num_heads": self.weights.shape.heads},
         )
-        return self.project(
+        return self._project(
             Activation(heads, Site(number, "attention_output")), layer.attention_output
         )
 
-    def feed_forward(self, number: int, layer: LayerWeights, hidden: str) -> str:
+    def _feed_forward(self, number: int, layer: LayerWeights, hidden: str) -> str:
         entry = Activation(hidden, Site(number, "inner"))
         prepared = self.arithmetic.prepare(self.graph, entry)
         total = ""
@@ -217,18 +210,18 @@ class _EncoderWriter:
             raised = self.arithmetic.project(self.graph, entry, prepared, inner)
             active = self.graph.node("Gelu", [raised])
             bias = layer.outer.bias if not total else np.zeros_like(layer.outer.bias)
-            part = self.project(
+            part = self._project(
                 Activation(active, Site(number, "outer"), channels),
                 Projection(layer.outer.weight[channels], bias),
             )
             total = self.graph.node("Add", [total, part]) if total else part
         return total
 
-    def project(self, activation: Activation, projection: Projection) -> str:
+    def _project(self, activation: Activation, projection: Projection) -> str:
         prepared = self.arithmetic.prepare(self.graph, activation)
         return self.arithmetic.project(self.graph, activation, prepared, projection)
 
-    def add_and_normalise(self, left: str, right: str, norm: Normalisation) -> str:
+    def _add_and_normalise(self, left: str, right: str, norm: Normalisation) -> str:
         # on CPU the fused SkipLayerNormalization is several times slower than these two
         total = self.graph.node("Add", [left, right])
         scale, shift = self.graph.constant(norm.scale), self.graph.constant(norm.shift)
@@ -238,12 +231,36 @@ class _EncoderWriter:
             attributes={"axis": -1, "epsilon": self.weights.shape.epsilon},
         )
 
-    def mean(self, hidden: str) -> str:
-        graph = self.graph
-        weights = graph.node("Cast", ["attention_mask"], attributes={"to": FLOAT})
-        axis = graph.constant(np.array([1]))
-        row = graph.node("Unsqueeze", [weights, axis])
-        total = graph.node("Squeeze", [graph.node("MatMul", [row, hidden]), axis])
-        return graph.node(
-            "Div", [total, graph.node("ReduceSum", [weights, axis], attributes={"keepdims": 1})]
+
+class _EmbedderWriter(EncoderWriter):
+    def write(self) -> ModelProto:
+        pooled = self.mean(self.last_layer(), self.present())
+        self.graph.name_output(pooled, "pooled")
+        components = self.weights.components
+        parts = {} if components is None else self._parts(pooled, components)
+        embedding = self.graph.node(
+            "LpNormalization", [parts.get("content", pooled)], attributes={"axis": 1, "p": 2}
         )
+        for name, tensor in {"embedding": embedding, **parts}.items():
+            self.graph.name_output(tensor, name)
+        return self.graph.model(
+            [float_output(name, self._shape_of(name)) for name in ("embedding", "pooled", *parts)]
+        )
+
+    def _parts(self, pooled: str, components: EmbedderComponents) -> dict[str, str]:
+        found = {"content": self.linear(pooled, components.projection)}
+        if components.importance is not None:
+            first, second = components.importance
+            active = self.graph.node("Relu", [self.linear(pooled, first)])
+            share = self.graph.node("Sigmoid", [self.linear(active, second)])
+            axis = self.graph.constant(np.array([1]))
+            found["importance"] = self.graph.node("Squeeze", [share, axis])
+        if components.memory_type is not None:
+            found["memory_type"] = self.linear(pooled, components.memory_type)
+        return found
+
+    def _shape_of(self, output: str) -> list[str | int | None]:
+        if output == "importance":
+            return ["batch"]
+        types = output == "memory_type"
+        return ["batch", len(MEMORY_TYPES) if types else self.weights.shape.hidden]

@@ -20,6 +20,8 @@ INT32 = int(TensorProto.INT32)
 ONNX_OPSET = 20  # the first with Gelu
 IR_VERSION = 9  # what ONNX Runtime 1.20 can read
 MICROSOFT = "com.microsoft"
+TEXT_INPUTS = ("input_ids", "attention_mask")
+PAIR_INPUTS = (*TEXT_INPUTS, "token_type_ids")
 NO_ATTRIBUTES: Mapping[str, int | float] = {}
 
 
@@ -69,13 +71,15 @@ class GraphBuilder:
         """Give a tensor the name under which it leaves the graph."""
         self._nodes.append(helper.make_node("Identity", [tensor], [name], name=f"output_{name}"))
 
-    def model(self, outputs: Sequence[ValueInfoProto]) -> ModelProto:
-        """Finish: a model of `input_ids` and `attention_mask`, both int64 (batch, tokens)."""
-        inputs = [
+    def model(
+        self, outputs: Sequence[ValueInfoProto], *, inputs: Sequence[str] = TEXT_INPUTS
+    ) -> ModelProto:
+        """Finish: a model whose inputs are int64 (batch, tokens)."""
+        taken = [
             helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"])
-            for name in ("input_ids", "attention_mask")
+            for name in inputs
         ]
-        graph = helper.make_graph(self._nodes, "encoder", inputs, list(outputs), self._constants)
+        graph = helper.make_graph(self._nodes, "encoder", taken, list(outputs), self._constants)
         opsets = [helper.make_opsetid("", ONNX_OPSET), helper.make_opsetid(MICROSOFT, 1)]
         return helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="recollect"

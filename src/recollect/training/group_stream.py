@@ -19,6 +19,7 @@ from recollect.training.groups_reading import (
     timeqa_groups,
 )
 from recollect.training.groups_sgd import sgd_groups
+from recollect.training.long_messages import with_long_messages
 from recollect.training.question_groups import QuestionGroup
 from recollect.training.training_rows import Row, read_rows, sha256_of
 
@@ -78,7 +79,11 @@ def load_training_data(folder: Path, names: Sequence[str]) -> TrainingData:
 
 
 def mixed_groups(
-    epochs: Mapping[str, Epoch], shares: Mapping[str, float], *, seed: int
+    epochs: Mapping[str, Epoch],
+    shares: Mapping[str, float],
+    *,
+    seed: int,
+    long_messages: float = 0.0,
 ) -> Iterator[QuestionGroup]:
     """Give groups without end; the same seed gives the same groups.
 
@@ -86,13 +91,16 @@ def mixed_groups(
         epochs: What makes each source's groups; a source begins anew when it is used up.
         shares: How often a source is drawn; need not sum to 1.
         seed: Decides everything.
+        long_messages: Share of the groups in which a speaker's turns are put together.
     """
     names = [name for name in shares if shares[name] > 0]
     weights = [shares[name] for name in names]
     streams = {name: _endless(epochs[name], f"{seed}:{name}") for name in names}
     draw = Random(seed)  # noqa: S311  no secret
+    joining = Random(f"{seed}:long messages")  # noqa: S311  no secret
     while True:
-        yield next(streams[draw.choices(names, weights)[0]])
+        group = next(streams[draw.choices(names, weights)[0]])
+        yield with_long_messages(group, joining) if joining.random() < long_messages else group
 
 
 def _endless(epoch: Epoch, seed: str) -> Iterator[QuestionGroup]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from recollect.training.question_groups import GroupBuilder, QuestionGroup
+from recollect.training.question_groups import GroupBuilder, QuestionGroup, placed_turns
 from recollect.training.training_rows import Row, shortened
 
 SOURCE = "crd3"
@@ -36,11 +36,13 @@ def crd3_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
 
 def _group(rows: Sequence[Row]) -> QuestionGroup | None:
     builder = GroupBuilder(SOURCE)
-    for row in rows:
+    for number, row in enumerate(rows):
         texts = [f"{turn['speaker'].title()}: {turn['text']}" for turn in row["turns"]]
+        shown = [shortened(text, _MOST_WORDS) for text in texts]
+        turns = zip(texts, shown, placed_turns(shown, session=number), strict=True)
         places = {
-            text: builder.add_passage(shortened(text, _MOST_WORDS))
-            for text in texts
+            text: builder.add_passage(passage, placement)
+            for text, passage, placement in turns
             if len(text.split()) > _LEAST_WORDS
         }
         for sentence in _SENTENCE_END.split(row["summary"]):

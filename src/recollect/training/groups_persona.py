@@ -59,7 +59,7 @@ def _add_chat(builder: GroupBuilder, chat: Row, names: tuple[str, str], random: 
         return
     others = {names[0]: names[1], names[1]: names[0]}
     passages = turn_passages(turns, others, random)
-    rows = [builder.add_passage(text) for text in passages.texts]
+    rows = builder.add_session(passages.texts)
     for text, place in _questions(chat, turns, names, random):
         asked = reworded(text, random)
         builder.add_question(asked, [rows[passages.rows[place]]])

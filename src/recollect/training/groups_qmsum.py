@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from recollect.training.question_groups import GroupBuilder, QuestionGroup
+from recollect.training.question_groups import GroupBuilder, QuestionGroup, placed_turns
 from recollect.training.training_rows import Row, clean_text, shortened
 
 SOURCE = "qmsum"
@@ -36,12 +36,12 @@ def _group(row: Row, random: Random) -> QuestionGroup | None:
     chosen = set(random.sample(sorted(wanted), min(_PASSAGES, len(wanted))))
     chosen.update(random.sample(others, min(max(0, _PASSAGES - len(chosen)), len(others))))
     builder = GroupBuilder(SOURCE)
-    rows = {
-        place: builder.add_passage(
-            f"{row['turns'][place]['speaker']}: {shortened(usable[place], _MOST_WORDS)}"
-        )
-        for place in sorted(chosen)
+    texts = {
+        place: f"{row['turns'][place]['speaker']}: {shortened(text, _MOST_WORDS)}"
+        for place, text in usable.items()
     }
+    placements = dict(zip(texts, placed_turns(list(texts.values()), session=0), strict=True))
+    rows = {place: builder.add_passage(texts[place], placements[place]) for place in sorted(chosen)}
     for text, span in spans.items():
         positives = [rows[place] for place in span if place in rows]
         if positives:

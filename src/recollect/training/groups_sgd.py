@@ -62,7 +62,7 @@ def _group(dialogues: Sequence[Row], random: Random) -> QuestionGroup | None:
             for turn in dialogue["turns"]
         ]
         passages = turn_passages(turns, {user: assistant, assistant: user}, random)
-        rows = [builder.add_passage(text) for text in passages.texts]
+        rows = builder.add_session(passages.texts)
         for asked in _questions(dialogue, user, assistant, random):
             text = _in_first_person(asked.text) if own else asked.text
             builder.add_question(reworded(text, random), [rows[passages.rows[asked.turn]]])

@@ -6,7 +6,7 @@ passages, as a search asks them, so every passage is encoded once for many quest
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -27,6 +27,20 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a turn stands.
+
+    Attributes:
+        session: Which conversation of the group, from 0.
+        before, after: The turns around it, as passages; None where the conversation ends.
+    """
+
+    session: int
+    before: str | None = None
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class QuestionGroup:
     """Passages and the questions that are asked of all of them.
 
@@ -34,11 +48,13 @@ class QuestionGroup:
         source: Name of the data that it was made from.
         passages: What is searched; of a conversation `speaker: text`, one turn each.
         questions: What is asked; at least one.
+        placements: For each passage where it stands; None for what is no turn.
     """
 
     source: str
     passages: tuple[str, ...]
     questions: tuple[Question, ...]
+    placements: tuple[Placement | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +80,7 @@ class GroupBuilder:
     def __init__(self, source: str) -> None:
         self._source = source
         self._passages: dict[str, int] = {}
+        self._placements: list[Placement | None] = []
         self._answers: dict[str, set[int]] = {}
 
     @property
@@ -71,9 +88,20 @@ class GroupBuilder:
         """Number of passages so far."""
         return len(self._passages)
 
-    def add_passage(self, text: str) -> int:
-        """Add a passage, once; returns its row."""
-        return self._passages.setdefault(text, len(self._passages))
+    def add_passage(self, text: str, placement: Placement | None = None) -> int:
+        """Add a passage, once; returns its row. Its first place counts."""
+        if text not in self._passages:
+            self._passages[text] = len(self._passages)
+            self._placements.append(placement)
+        return self._passages[text]
+
+    def add_session(self, texts: Sequence[str]) -> list[int]:
+        """Add the turns of one more conversation, in order; returns their rows."""
+        session = 1 + max((place.session for place in self._placements if place), default=-1)
+        return [
+            self.add_passage(text, placement)
+            for text, placement in zip(texts, placed_turns(texts, session=session), strict=True)
+        ]
 
     def add_question(self, text: str, positives: Iterable[int]) -> None:
         """Add a question, or further answers to it."""
@@ -89,7 +117,9 @@ class GroupBuilder:
         questions = tuple(Question(text, self._rows(text)) for text in chosen)
         if not questions:
             return None
-        return QuestionGroup(self._source, tuple(self._passages), questions)
+        return QuestionGroup(
+            self._source, tuple(self._passages), questions, tuple(self._placements)
+        )
 
     @property
     def questions(self) -> list[str]:
@@ -101,6 +131,12 @@ class GroupBuilder:
         if not rows:
             raise InvalidInput("positives", text, "no passage answers this", "Name one or more.")
         return rows
+
+
+def placed_turns(texts: Sequence[str], *, session: int) -> list[Placement]:
+    """Place the turns of one conversation, which are given in order."""
+    before, after = [None, *texts[:-1]], [*texts[1:], None]
+    return [Placement(session, *around) for around in zip(before, after, strict=True)]
 
 
 def grouped_pairs(pairs: Iterable[TrainingPair], *, size: int) -> Iterator[QuestionGroup]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import shutil
@@ -10,20 +11,29 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from recollect import __version__
-from recollect.training.embedder_config import EmbedderConfig
 from recollect.training.training_rows import sha256_of
 
 MANIFEST_FILE = "manifest.json"
 _LIBRARIES = ("torch", "transformers", "numpy", "bm25s")
 _WEIGHTS = "model.safetensors"
+_WEIGHT_PARTS = "model-*.safetensors"
 
 
-def run_manifest(
-    config: EmbedderConfig, *, base: Path, hashes: Mapping[str, str]
-) -> dict[str, Any]:
+class RunConfig(Protocol):
+    """A frozen dataclass that decides a run."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def seed(self) -> int:
+        """Decides the order of the data."""
+        ...
+
+
+def run_manifest(config: RunConfig, *, base: Path, hashes: Mapping[str, str]) -> dict[str, Any]:
     """Describe a run before its first step.
 
     Args:
@@ -34,7 +44,7 @@ def run_manifest(
     return {
         "config": asdict(config),
         "seed": config.seed,
-        "base": {"directory": base.name, "sha256": sha256_of(base / _WEIGHTS)},
+        "base": {"directory": base.name, "sha256": _weights_hash(base)},
         "data": dict(hashes),
         "commit": _commit(),
         "recollect": __version__,
@@ -47,6 +57,14 @@ def write_manifest(manifest: Mapping[str, Any], directory: Path) -> None:
     """Write `manifest.json`."""
     path = directory / MANIFEST_FILE
     path.write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
+
+
+def _weights_hash(directory: Path) -> str:
+    """Hash the weights; of a model in several files the hashes of all."""
+    if (directory / _WEIGHTS).is_file():
+        return sha256_of(directory / _WEIGHTS)
+    parts = [sha256_of(path) for path in sorted(directory.glob(_WEIGHT_PARTS))]
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
 def _commit() -> str | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from recollect.training.agent_encoder import AgentEncoder
 from recollect.training.contrastive import (
@@ -21,34 +22,57 @@ from recollect.training.contrastive import (
     ranking_loss,
     teacher_loss,
 )
+from recollect.training.drawn_ages import DrawnAges
 from recollect.training.embedder_config import EmbedderConfig, LossWeights
+from recollect.training.memory_loss import MEMORY_LOSS, SampleLayout, memory_loss
 from recollect.training.question_groups import QuestionGroup
 from recollect.training.teacher import TeacherView
 
 
 @dataclass(frozen=True, slots=True)
 class StepBatch:
-    """The groups of one step with what the teacher says of them.
+    """The groups of one step with what the teacher says of them, and generated memories.
 
     Attributes:
         groups: They compete with each other.
         views: The teacher's view of each.
+        given: Age and type of each group's passages; None where they have neither.
+        memories: Generated samples; None for none.
     """
 
     groups: Sequence[QuestionGroup]
     views: Sequence[TeacherView]
+    given: Sequence[DrawnAges | None]
+    memories: SampleLayout | None = None
+
+    @property
+    def passages(self) -> list[str]:
+        """All passages of all groups."""
+        return [text for group in self.groups for text in group.passages]
+
+    @property
+    def questions(self) -> list[str]:
+        """All questions of all groups."""
+        return [each.text for group in self.groups for each in group.questions]
 
     @property
     def texts(self) -> list[str]:
-        """All passages of all groups, then all questions."""
-        passages = [text for group in self.groups for text in group.passages]
-        return passages + [each.text for group in self.groups for each in group.questions]
+        """All passages, then all questions, then the texts of the memories."""
+        generated = [] if self.memories is None else self.memories.texts
+        return [*self.passages, *self.questions, *generated]
 
 
 def accumulate_gradients(
     encoder: AgentEncoder, batch: StepBatch, config: EmbedderConfig, weights: Sequence[Tensor]
 ) -> float:
-    """Add the gradients of one step to the weights; returns the loss."""
+    """Add the gradients of one step to all weights; returns the loss.
+
+    Args:
+        encoder: What is trained.
+        batch: What it is trained on.
+        config: The run's configuration.
+        weights: The trained weights of the transformer; those after its mean get theirs directly.
+    """
     texts = batch.texts
     lengths = [len(text) for text in texts]
     order = sorted(range(len(texts)), key=lengths.__getitem__)
@@ -64,25 +88,57 @@ def accumulate_gradients(
 
     def encode(tokens: Any) -> Tensor:  # noqa: ANN401  a tokenizer's batch
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            pooled = encoder.pooled(tokens)
-        return torch.nn.functional.normalize(encoder.project(pooled), dim=1)
+            return encoder.pooled(tokens)
 
-    def loss_of(vectors: Tensor) -> Tensor:
-        return step_loss(vectors[places], batch, config.loss)
+    def loss_of(pooled: Tensor) -> Tensor:
+        return step_loss(encoder, pooled[places], batch, config)
 
     accumulate = cached_gradients if len(texts) > config.cached_gradients else plain_gradients
     return accumulate(encode, chunks, loss_of, weights)
 
 
-def step_loss(vectors: Tensor, batch: StepBatch, weights: LossWeights) -> Tensor:
+def step_loss(
+    encoder: AgentEncoder, pooled: Tensor, batch: StepBatch, config: EmbedderConfig
+) -> Tensor:
+    """Put the loss of the questions and that of the generated memories together.
+
+    Args:
+        encoder: What comes after the mean is used.
+        pooled: The encoder's mean over each of `batch.texts`, in that order.
+        batch: What the step is trained on.
+        config: The run's configuration.
+    """
+    passages, asked = len(batch.passages), len(batch.questions)
+    memories = _passage_vectors(encoder, pooled[:passages], batch)
+    questions = functional.normalize(encoder.project(pooled[passages : passages + asked]), dim=1)
+    loss = question_loss(torch.cat([memories, questions]), batch, config.loss)
+    if batch.memories is None:
+        return loss
+    generated = memory_loss(encoder, pooled[passages + asked :], batch.memories, MEMORY_LOSS)
+    return loss + config.memories.weight * generated
+
+
+def _passage_vectors(encoder: AgentEncoder, pooled: Tensor, batch: StepBatch) -> Tensor:
+    parts = []
+    sizes = [len(group.passages) for group in batch.groups]
+    for part, given in zip(pooled.split(sizes), batch.given, strict=True):
+        if given is None:
+            parts.append(functional.normalize(encoder.project(part), dim=1))
+        else:
+            ages, types = torch.from_numpy(given.ages), torch.from_numpy(given.types)
+            parts.append(encoder.memory_vectors(part, ages, types))
+    return torch.cat(parts)
+
+
+def question_loss(vectors: Tensor, batch: StepBatch, weights: LossWeights) -> Tensor:
     """Ranking over all groups, plus following the teacher inside each, plus the anchor.
 
     Args:
-        vectors: Of `batch.texts`, in that order, of length 1.
+        vectors: Of all passages, then all questions, of length 1.
         batch: The groups.
         weights: How the parts are put together.
     """
-    amount = sum(len(group.passages) for group in batch.groups)
+    amount = len(batch.passages)
     scores = vectors[amount:] @ vectors[:amount].T
     positives = _positives(batch, scores.shape)
     loss = ranking_loss(scores, positives, temperature=weights.temperature)

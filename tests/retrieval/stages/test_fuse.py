@@ -18,7 +18,7 @@ def test_equal_ranking_keeps_the_order_of_writing():
 def test_the_probability_comes_from_the_weighted_sum_whatever_orders(method):
     state = SearchPools().run(state_of(contract_record(1), contract_record(2), query="memory 2"))
     fused = Fuse(method=method).run(state).candidates
-    sums = fused.scores["cosine"] + np.float32(1.5) * fused.scores["lexical"]
+    sums = fused.scores["cosine"] + np.float32(0.75) * fused.scores["lexical"]
     assert fused.scores["fused"].tolist() == pytest.approx(sums.tolist())
     assert fused.rows.tolist() == [1, 0]
 

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from recollect.errors import ServiceError
 from recollect.retrieval.rerank_blend import Blend
 from recollect.retrieval.reranker_gate import GateDecision
+from recollect.retrieval.resources import RememberedRecords
 from recollect.retrieval.stages.rerank import Rerank
 from recollect.testing.overlap_reranker import OverlapReranker
 from retrieval.states import records, rows, state_of, with_candidates
@@ -28,7 +30,7 @@ class Listening(OverlapReranker):
         self.asked = []
 
     def score(self, query, passages):
-        self.asked.append((query, sorted(passages)))
+        self.asked.append((query, list(passages)))
         return super().score(query, passages)
 
 
@@ -105,7 +107,8 @@ def test_the_passage_is_read_with_its_producer():
     reranker = Listening()
     given = state_of(*records("I like tea", producer="Anna"), query="tea", reranker=reranker)
     Rerank().run(with_candidates(given, [0.5]))
-    assert reranker.asked == [("tea", ["Anna: I like tea"])]
+    ((query, passages),) = reranker.asked
+    assert (query.text, [passage.text for passage in passages]) == ("tea", ["Anna: I like tea"])
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def test_the_passage_is_read_with_its_producer():
 def test_a_statement_can_be_put_as_a_question(form, asked):
     reranker = Listening()
     Rerank(query_form=form).run(state(reranker, query="Zinc helps."))
-    assert reranker.asked[0][0] == asked
+    assert reranker.asked[0][0].text == asked
 
 
 def test_boosts_may_move_candidates_after_the_reranker():
@@ -136,3 +139,86 @@ def test_a_memory_that_is_gone_is_left_out():
     known = given.resources.records
     gone = replace(given.resources, records=lambda keys: known([key for key in keys if key != 1]))
     assert sorted(rows(Rerank().run(replace(given, resources=gone)))) == [1, 2, 3]
+
+
+def session(*texts, **fields):
+    """Records of one session, in order."""
+    turns = records(*texts, session="s", **fields)
+    return [replace(turn, sequence=place) for place, turn in enumerate(turns)]
+
+
+def heard(given, **request):
+    """What the reranker got: the question and the passages, in the order of the candidates."""
+    reranker = given.resources.reranker
+    asked = replace(given.request, **request)
+    found = with_candidates(replace(given, request=asked), [0.9] * len(given.snapshot))
+    Rerank().run(found)
+    ((query, passages),) = reranker.asked
+    return query, sorted(passages, key=lambda passage: passage.text)
+
+
+def test_a_turn_is_read_with_the_turns_before_and_after_it():
+    given = state_of(*session("a", "bb", "ccc", producer="Anna"), reranker=Listening())
+    _, passages = heard(given)
+    assert [(each.text, each.before, each.after) for each in passages] == [
+        ("Anna: a", None, "Anna: bb"),
+        ("Anna: bb", "Anna: a", "Anna: ccc"),
+        ("Anna: ccc", "Anna: bb", None),
+    ]
+
+
+def test_a_neighbour_that_has_expired_is_not_read():
+    turns = session("a", "bb", "ccc")
+    turns[1] = replace(turns[1], expires_at=datetime(2020, 1, 1, tzinfo=UTC))
+    given = state_of(*turns, reranker=Listening())
+    Rerank(candidates=1).run(with_candidates(given, [0.9]))
+    assert given.resources.reranker.asked[0][1][0].after is None
+
+
+def test_turns_of_another_session_are_no_neighbours():
+    first, second = session("a", "b")
+    given = state_of(first, replace(second, session="t"), reranker=Listening())
+    _, passages = heard(given)
+    assert {each.after for each in passages} == {None}
+
+
+def test_all_records_are_read_in_one_take():
+    given = state_of(*session("a", "bb", "ccc"), reranker=Listening())
+    takes = []
+
+    def read(keys):
+        takes.append(list(keys))
+        return given.resources.records(keys)
+
+    counted = replace(given.resources, records=RememberedRecords(read))
+    Rerank(candidates=1).run(with_candidates(replace(given, resources=counted), [0.9, 0.8, 0.7]))
+    assert takes == [[1, 2]]
+
+
+def test_the_reranker_is_told_when_a_memory_happened_and_of_what_type_it_is():
+    moment = datetime(2023, 5, 8, tzinfo=UTC)
+    given = state_of(*records("a", "b", at=moment, type="semantic"), reranker=Listening())
+    _, passages = heard(given)
+    assert {(each.at, each.type) for each in passages} == {(moment, "semantic")}
+
+
+@pytest.mark.parametrize(
+    "fields", [{"type": "unknown"}, {"type": "semantic", "predicted": frozenset({"type"})}]
+)
+def test_a_type_that_nobody_said_is_not_told(fields):
+    given = state_of(*records("a", **fields), reranker=Listening())
+    _, passages = heard(given)
+    assert {each.type for each in passages} == {None}
+
+
+def test_the_reranker_is_told_the_dialogue_and_the_moment_of_asking():
+    given = state_of(*records("a"), reranker=Listening())
+    query, _ = heard(given, context=("Anna: I ran",), now=1_700_000_000_000_000)
+    assert query.context == ("Anna: I ran",)
+    assert query.now == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+
+
+def test_without_a_reranker_the_trace_says_that_the_context_was_not_read():
+    asked = replace(state().request, context=("Anna: I ran",))
+    reason = Rerank().skip_reason(replace(state(), request=asked))
+    assert reason == "no reranker; none reads the context"

@@ -8,13 +8,16 @@ from recollect.training.memories.ages import bucket_of
 from recollect.training.memories.generate import generate
 from recollect.training.memories.sample import NEGATIVE_KINDS
 
-SAMPLES = tuple(generate("train", seed=3, count=3_000))
+
+@pytest.fixture(scope="module")
+def samples():
+    return tuple(generate("train", seed=3, count=3_000))
 
 
-def negatives(kind):
+def negatives(samples, kind):
     return [
         (sample, negative.memory)
-        for sample in SAMPLES
+        for sample in samples
         for negative in sample.negatives
         if negative.kind == kind
     ]
@@ -29,22 +32,22 @@ def test_another_seed_gives_other_samples():
     assert first != second
 
 
-def test_more_samples_begin_with_the_same_ones():
-    assert tuple(islice(generate("train", seed=3, count=10**9), 50)) == SAMPLES[:50]
+def test_more_samples_begin_with_the_same_ones(samples):
+    assert tuple(islice(generate("train", seed=3, count=10**9), 50)) == samples[:50]
 
 
-def test_forty_percent_are_episodic_thirty_five_semantic_the_rest_procedural():
-    counts = Counter(sample.positive.type for sample in SAMPLES)
-    shares = {name: round(count / len(SAMPLES), 1) for name, count in counts.items()}
+def test_forty_percent_are_episodic_thirty_five_semantic_the_rest_procedural(samples):
+    counts = Counter(sample.positive.type for sample in samples)
+    shares = {name: round(count / len(samples), 1) for name, count in counts.items()}
     assert shares["episodic"] == pytest.approx(0.40, abs=0.03)
     assert shares["semantic"] == pytest.approx(0.35, abs=0.06)
     assert set(counts) == {"episodic", "semantic", "procedural"}
 
 
-def test_every_age_bucket_holds_a_tenth_of_the_answers():
-    counts = Counter(bucket_of(sample.positive.days_ago) for sample in SAMPLES)
+def test_every_age_bucket_holds_a_tenth_of_the_answers(samples):
+    counts = Counter(bucket_of(sample.positive.days_ago) for sample in samples)
     assert all(
-        counts[bucket] / len(SAMPLES) == pytest.approx(0.1, abs=0.03) for bucket in range(10)
+        counts[bucket] / len(samples) == pytest.approx(0.1, abs=0.03) for bucket in range(10)
     )
 
 
@@ -55,48 +58,49 @@ def test_the_upper_bound_of_a_bucket_belongs_to_it(days, bucket):
     assert bucket_of(days) == bucket
 
 
-def test_importance_has_many_levels_between_0_and_1():
-    found = {sample.positive.importance for sample in SAMPLES}
+def test_importance_has_many_levels_between_0_and_1(samples):
+    found = {sample.positive.importance for sample in samples}
     assert (min(found), max(found)) == (0.0, 1.0)
     assert len(found) > 10
 
 
-def test_every_sample_has_seven_negatives_and_no_two_candidates_alike():
-    for sample in SAMPLES:
+def test_every_sample_has_seven_negatives_and_no_two_candidates_alike(samples):
+    for sample in samples:
         memories = [sample.positive, *(negative.memory for negative in sample.negatives)]
         assert len({(memory.text, memory.days_ago) for memory in memories}) == 8
 
 
-def test_every_kind_of_negative_occurs():
-    assert {each.kind for sample in SAMPLES for each in sample.negatives} == set(NEGATIVE_KINDS)
+def test_every_kind_of_negative_occurs(samples):
+    assert {each.kind for sample in samples for each in sample.negatives} == set(NEGATIVE_KINDS)
 
 
-def test_a_temporal_negative_says_the_like_at_an_age_of_another_bucket():
-    found = negatives("temporal")
+def test_a_temporal_negative_says_the_like_at_an_age_of_another_bucket(samples):
+    found = negatives(samples, "temporal")
     assert all(bucket_of(m.days_ago) != bucket_of(s.positive.days_ago) for s, m in found)
     assert sum(m.text == s.positive.text for s, m in found) > len(found) / 2
 
 
-def test_a_query_without_words_for_a_time_has_no_temporal_negative():
-    asked = [sample for sample in SAMPLES if sample.query.startswith("What does")]
+def test_a_query_without_words_for_a_time_has_no_temporal_negative(samples):
+    asked = [sample for sample in samples if sample.query.startswith("What does")]
     assert asked
     assert all(each.kind != "temporal" for sample in asked for each in sample.negatives)
 
 
-def test_a_type_confusion_has_another_type():
+def test_a_type_confusion_has_another_type(samples):
     assert all(
-        memory.type != sample.positive.type for sample, memory in negatives("type_confusion")
+        memory.type != sample.positive.type
+        for sample, memory in negatives(samples, "type_confusion")
     )
 
 
-def test_only_a_temporal_negative_has_the_words_of_the_answer():
-    for sample in SAMPLES:
+def test_only_a_temporal_negative_has_the_words_of_the_answer(samples):
+    for sample in samples:
         others = [each.memory.text for each in sample.negatives if each.kind != "temporal"]
         assert sample.positive.text not in others
 
 
-def test_a_denial_differs_in_words_and_mostly_matters_less():
-    found = negatives("negation")
+def test_a_denial_differs_in_words_and_mostly_matters_less(samples):
+    found = negatives(samples, "negation")
     assert all(memory.text != sample.positive.text for sample, memory in found)
     less = sum(memory.importance <= sample.positive.importance for sample, memory in found)
     assert len(found) > less > 0.85 * len(found)

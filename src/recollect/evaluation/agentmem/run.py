@@ -23,12 +23,14 @@ class AgentmemReport:
         sets: The cases.
         rankings: One scorer on one set each, set by set.
         traits: Importance and type, one source on one set of texts each.
+        notes: What was not measured and why, a sentence each.
         version: Version of recollect that measured.
     """
 
     sets: tuple[CaseSet, ...]
     rankings: tuple[RankingReport, ...]
     traits: tuple[TraitScores, ...]
+    notes: tuple[str, ...] = ()
     version: str = __version__
 
 
@@ -37,6 +39,7 @@ def run_agentmem(
     models: Mapping[str, EmbeddingModel],
     *,
     labelled: Mapping[str, Sequence[LabelledText]],
+    notes: Sequence[str] = (),
     progress: Callable[[str], None],
 ) -> AgentmemReport:
     """Rank every set with every model and with BM25, and compare the heads of the models.
@@ -45,6 +48,7 @@ def run_agentmem(
         sets: What is ranked; sets without a case are refused.
         models: By the name that the report gives them. All are compared with the first.
         labelled: Texts with importance and type, by the name of their set.
+        notes: Sentences on the models that could not be given; the report repeats them.
         progress: Is told what is being done.
 
     Raises:
@@ -61,7 +65,10 @@ def run_agentmem(
         rankings += rank_sets([each], [*scorers, Bm25Scorer()])
     progress("importance and type")
     return AgentmemReport(
-        sets=tuple(sets), rankings=tuple(rankings), traits=score_traits(labelled, models)
+        sets=tuple(sets),
+        rankings=tuple(rankings),
+        traits=score_traits(labelled, models),
+        notes=tuple(notes),
     )
 
 
@@ -69,6 +76,7 @@ def report_json(report: AgentmemReport) -> dict[str, object]:
     """Give the whole report as values that JSON can hold; of a case its id and scores alone."""
     return {
         "version": report.version,
+        "notes": list(report.notes),
         "sets": [
             {
                 "name": each.name,

@@ -35,7 +35,7 @@ class Fuse:
 
     Args:
         method: How the arms become one.
-        lexical_weight: Weight of a full lexical match, among turns and among documents.
+        lexical_weight: How much a full lexical match counts against a cosine of 1.
         list_per_hit: Where ranks are fused, an arm's list ends after so many rows for each hit
             wanted; None takes all that were found.
         calibration: From the weighted sum to a probability.
@@ -49,7 +49,7 @@ class Fuse:
         self,
         *,
         method: FusionMethod = "weighted_sum",
-        lexical_weight: tuple[float, float] = LEXICAL_WEIGHT,
+        lexical_weight: float = LEXICAL_WEIGHT,
         list_per_hit: int | None = None,
         calibration: Calibration = FUSION_CALIBRATION,
     ) -> None:
@@ -66,15 +66,13 @@ class Fuse:
     def run(self, state: SearchState) -> SearchState:
         """Score the candidates anew and order them."""
         candidates = state.candidates
-        turns, documents = self.lexical_weight
-        weight = turns + state.snapshot.lexical.long_share * (documents - turns)
-        total = self._total(candidates, weight)
+        total = self._total(candidates)
         bound = candidates.scores.get("lexical_bound")
         evidence = 0.0 if bound is None else float(bound[0])
         probability = self.calibration.probabilities(total, evidence=evidence)
         scores = {**candidates.scores, "fused": total, "probability": probability}
         fused = replace(candidates, scores=scores)
-        notes: dict[str, object] = {"method": self.method, "lexical_weight": round(weight, 2)}
+        notes: dict[str, object] = {"method": self.method, "lexical_weight": self.lexical_weight}
         if "reciprocal" not in self.method:
             # Ordered by the sum, of which the probability is a growing function.
             return replace(state, candidates=fused.ranked(probability), notes=notes)
@@ -82,13 +80,14 @@ class Fuse:
         notes |= {"arm_weights": weights}
         return replace(state, candidates=fused.ranked(ranks), notes=notes)
 
-    def _total(self, candidates: Candidates, weight: float) -> ScoreArray:
+    def _total(self, candidates: Candidates) -> ScoreArray:
         if self.method == "dense":
             return candidates.scores["cosine"]
         lexical = candidates.scores["lexical"]
         if self.method == "lexical":
-            return np.asarray(np.float32(weight) * lexical, np.float32)
-        return weighted_sum(candidates.scores["cosine"], lexical, lexical_weight=weight)
+            return np.asarray(np.float32(self.lexical_weight) * lexical, np.float32)
+        cosine = candidates.scores["cosine"]
+        return weighted_sum(cosine, lexical, lexical_weight=self.lexical_weight)
 
     def _ranks(self, candidates: Candidates, k: int) -> tuple[ScoreArray, tuple[float, float]]:
         most = None if self.list_per_hit is None else self.list_per_hit * k

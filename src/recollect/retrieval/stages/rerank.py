@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from recollect.errors import ModelError, ServiceError
-from recollect.retrieval.calibration import RERANKER_CALIBRATIONS
-from recollect.retrieval.candidate_records import read_candidates
+from recollect.models.reranker import RerankingModel, is_remote
+from recollect.retrieval.calibration import reranker_probabilities
 from recollect.retrieval.rerank_blend import (
     Blend,
     FloatArray,
@@ -17,6 +17,7 @@ from recollect.retrieval.rerank_blend import (
     is_undecided,
     reranked,
 )
+from recollect.retrieval.rerank_passages import asked, read_passages
 from recollect.retrieval.reranker_gate import GateDecision
 from recollect.retrieval.reranking import relevance
 from recollect.retrieval.state import Candidates, ScoreArray, SearchState
@@ -33,10 +34,10 @@ class Rerank:
     Args:
         candidates: How many of the best are read.
         blend: How order and scores become one.
-        least_spread: Scores that lie closer together, in logits, change nothing.
         seconds: Time to spend on reading; None for as long as it takes.
         query_form: Whether statements are put to the reranker as questions.
         boosts: Whether pools, importance and age move the candidates before it or after.
+        asks: Whether a reranker behind a URL is asked too, or only one that runs in this process.
     """
 
     number = 12
@@ -49,22 +50,31 @@ class Rerank:
         *,
         candidates: int = 30,
         blend: Blend = PUBLISHED_BLEND,
-        least_spread: float = 0.5,
         seconds: float | None = None,
         query_form: Literal["as asked", "question"] = "as asked",
         boosts: Literal["before", "after"] = "before",
+        asks: Literal["any", "local"] = "any",
     ) -> None:
         self.candidates = candidates
         self.blend = blend
-        self.least_spread = least_spread
         self.seconds = seconds
         self.query_form = query_form
         self.boosts = boosts
+        self.asks = asks
 
     def skip_reason(self, state: SearchState) -> str | None:
         """No reranker, no candidates, a gate that is shut, or a time that is all that is asked."""
-        if state.resources.reranker is None:
+        reason = self._reason(state)
+        if reason is not None and state.request.context:
+            return f"{reason}; none reads the context"
+        return reason
+
+    def _reason(self, state: SearchState) -> str | None:
+        reranker = state.resources.reranker
+        if reranker is None:
             return "no reranker"
+        if self.asks == "local" and is_remote(reranker):
+            return "the reranker is a service, which this preset does not ask"
         if state.reading is not None and state.reading.only_time:
             return "the query asks for a time alone"
         if state.gate is not None and not state.gate.rerank:
@@ -76,9 +86,9 @@ class Rerank:
         reranker = state.resources.reranker
         if reranker is None:
             return state
-        candidates, records = read_candidates(self._unboosted(state), most=self.candidates)
-        query = as_question(state.text) if self.query_form == "question" else state.text
-        passages = [record.indexed_text for record in records]
+        candidates, passages = read_passages(self._unboosted(state), most=self.candidates)
+        text = as_question(state.text) if self.query_form == "question" else state.text
+        query = asked(state.request, text)
         try:
             read = relevance(reranker, query, passages, seconds=self.seconds)
         except (ServiceError, ModelError) as error:
@@ -86,11 +96,13 @@ class Rerank:
         late = int(np.isnan(read).sum())
         degraded = f"time for {len(read) - late} of {len(read)} candidates" if late else None
         notes: dict[str, object] = {"reranker": reranker.name, "read": len(read) - late}
-        if is_undecided(read, least_spread=self.least_spread):
+        if query.context:
+            notes["context"] = len(query.context)
+        if is_undecided(read, least_spread=self.blend.least_spread):
             return replace(state, notes=notes | {"undecided": True}, degraded=degraded)
         scores = np.full(len(candidates), np.nan)
         scores[: len(read)] = read
-        scored = _scored(candidates, scores, reranker.name)
+        scored = _scored(candidates, scores, reranker)
         ranking = self._ranking(scored, scores, state.gate)
         return replace(state, candidates=scored.ranked(ranking), notes=notes, degraded=degraded)
 
@@ -115,10 +127,9 @@ class Rerank:
         return np.asarray(ranking, np.float32)
 
 
-def _scored(candidates: Candidates, scores: FloatArray, reranker: str) -> Candidates:
+def _scored(candidates: Candidates, scores: FloatArray, reranker: RerankingModel) -> Candidates:
     named = {**candidates.scores, "reranker": scores.astype(np.float32)}
-    calibration = RERANKER_CALIBRATIONS.get(reranker)
-    if calibration is not None:
-        own = calibration.probabilities(named["reranker"])
+    own = reranker_probabilities(reranker, named["reranker"])
+    if own is not None:
         named["probability"] = np.where(np.isnan(own), named["probability"], own)
     return replace(candidates, scores=named)

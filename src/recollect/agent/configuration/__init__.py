@@ -1,0 +1,1 @@
+"""The agent's configuration: a YAML file, the environment, arguments; one reader."""

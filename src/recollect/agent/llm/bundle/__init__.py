@@ -1,0 +1,1 @@
+"""The Markdown that tells a language model how to search."""

@@ -1,0 +1,1 @@
+"""What a question needs: names, relations, and the lookups that follow from them."""

@@ -1,0 +1,1 @@
+"""What one session of the retrieval agent did: its events, and the trace made from them."""

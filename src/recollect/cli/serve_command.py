@@ -1,0 +1,135 @@
+"""`recollect serve`: the store over HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.cli.command import command
+from recollect.cli.consoles import message_console, result_console
+from recollect.cli.json_output import print_json
+from recollect.cli.options import OutputOptions
+from recollect.config import read_settings
+from recollect.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from recollect.server.serving import Listening
+
+_LIMITS = "Limits"
+_TRY = """\
+try it:
+  curl {url}/api/v2/memories{key} -H 'Content-Type: application/json' \\
+    -d '{{"messages": [{{"content": "I like pizza"}}]}}'
+  curl {url}/api/v2/memories/search{key} -H 'Content-Type: application/json' \\
+    -d '{{"query": "What do I like to eat?"}}'
+docs: {url}/docs   stop: Ctrl-C"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedStore:
+    """What is served, and where."""
+
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Directory or Lance URI; else RECOLLECT_STORE."),
+    ] = None
+    catalog: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Projects and keys; by default in the store's folder."),
+    ] = None
+    embedder: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Directory or /v1/embeddings URL; else the bundled."),
+    ] = None
+    host: Annotated[
+        str, typer.Option(metavar="H", help="Address; any but a loopback one needs a key.")
+    ] = "127.0.0.1"
+    port: Annotated[int, typer.Option(metavar="N", help="Port; 0 for any that is free.")] = 8080
+    workers: Annotated[int, typer.Option(metavar="N", help="Processes that answer.")] = 1
+    require_key: Annotated[
+        bool, typer.Option("--require-key", help="Need a key on a loopback address too.")
+    ] = False
+    cors_origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="Web page that may ask from a browser. Repeatable."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOptions:
+    """How much is taken at a time."""
+
+    body_bytes: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Largest body [16 MiB].", rich_help_panel=_LIMITS),
+    ] = None
+    documents: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Documents a reranking [1000].", rich_help_panel=_LIMITS),
+    ] = None
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Texts an embedding request [2048].", rich_help_panel=_LIMITS
+        ),
+    ] = None
+    concurrency: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Requests under way [128].", rich_help_panel=_LIMITS),
+    ] = None
+    per_second: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", help="Requests a second of one key [any].", rich_help_panel=_LIMITS
+        ),
+    ] = None
+    threads: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Requests worked on at once [8].", rich_help_panel=_LIMITS),
+    ] = None
+
+
+@command
+def serve(served: ServedStore, load: LoadOptions, output: OutputOptions) -> None:
+    """Serve a store over HTTP: MemMachine's REST API, reranking and embeddings.
+
+    The log, one JSON object a line, goes to standard error.
+    """
+    try:
+        from recollect.server.options import Limits, ServerOptions
+        from recollect.server.serving import serve as run
+    except ModuleNotFoundError as error:
+        raise MissingExtra("server", "recollect serve") from error
+    limits = {name: getattr(load, name) for name in LoadOptions.__dataclass_fields__}
+    options = ServerOptions(
+        store=served.store or read_settings().store,
+        catalog=served.catalog,
+        embedder=served.embedder,
+        host=served.host,
+        port=served.port,
+        workers=served.workers,
+        require_key=served.require_key,
+        origins=tuple(served.cors_origin or ()),
+        limits=Limits(**{name: value for name, value in limits.items() if value is not None}),
+    )
+
+    def told(listening: Listening) -> None:
+        if output.json:
+            print_json(listening)
+        else:
+            _tell(listening)
+
+    try:
+        run(options, on_listening=told)
+    except KeyboardInterrupt:
+        message_console().print("Stopped. Every acknowledged write is on disk.", style="dim")
+
+
+def _tell(listening: Listening) -> None:
+    key = " -H 'Authorization: Bearer rk_…'" if listening.needs_key else ""
+    console = result_console()
+    console.print(f"recollect serves {listening.store} on {listening.url}", soft_wrap=True)
+    console.print(_TRY.format(url=listening.url, key=key), soft_wrap=True)

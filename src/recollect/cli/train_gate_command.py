@@ -1,0 +1,121 @@
+"""`recollect train gate`: when a reranker may be skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from recollect.cli.command import command
+from recollect.cli.consoles import result_console
+from recollect.cli.json_output import print_json
+from recollect.cli.options import OutputOptions
+from recollect.cli.progress import step_bar
+from recollect.config import read_settings
+
+if TYPE_CHECKING:
+    from recollect.cli.progress import Steps
+    from recollect.evaluation.datasets import Dataset
+    from recollect.evaluation.reranking.gate import GateCases, GateOutcome
+    from recollect.models.embedder import EmbeddingModel
+    from recollect.models.reranker import RerankingModel
+    from recollect.training.gate_thresholds import LearnedGate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingOptions:
+    """How the reranker is used that the gate stands before."""
+
+    reranker: Annotated[
+        str, typer.Option(metavar="MODEL", help="bundled, a model's directory, or a hub id.")
+    ] = "bundled"
+    read: Annotated[int, typer.Option(help="How many candidates it reads.")] = 30
+    share: Annotated[
+        float, typer.Option(help="How much the first stage's order weighs beside it, 0 to 1.")
+    ] = 0.0
+    keep: Annotated[
+        float, typer.Option(help="Share of the MAP gain that the gate has to keep.")
+    ] = 0.98
+
+
+@command
+def gate(
+    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder with the training data.")],
+    asked: ReadingOptions,
+    output: OutputOptions,
+    check: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="A benchmark on which the learned gate is measured, and not learned; repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """Learn when the first stage's scores leave a reranker nothing to gain."""
+    from recollect.evaluation.ablation import load_benchmark
+    from recollect.evaluation.reranking.gate import gate_outcome, passes
+    from recollect.models.configured import configured_embedder
+    from recollect.models.loading import load_embedder
+    from recollect.models.reranker_loading import load_reranker
+    from recollect.training.gate_conversations import gate_conversations
+    from recollect.training.gate_thresholds import learn_gates
+
+    model = load_reranker(asked.reranker)
+    embedder = configured_embedder(read_settings()) or load_embedder(None)
+    with step_bar() as progress:
+        cases = _cases(gate_conversations(data), model, embedder, asked, progress)
+        gates = learn_gates(cases, keep=asked.keep)
+        checked: dict[str, list[GateOutcome]] = {}
+        for path in check or ():
+            dataset = load_benchmark(path).dataset
+            others = _cases(dataset, model, embedder, asked, progress)
+            checked[dataset.name] = [
+                gate_outcome(others, passes(others, each.feature, each.thresholds))
+                for each in gates
+            ]
+    if output.json:
+        print_json({"embedder": embedder.identity.name, "gates": gates, "checked": checked})
+        return
+    result_console().print(_table(gates, checked))
+
+
+def _cases(
+    dataset: Dataset,
+    model: RerankingModel,
+    embedder: EmbeddingModel,
+    asked: ReadingOptions,
+    progress: Steps,
+) -> GateCases:
+    from recollect.evaluation.reranking.contenders import model_contender
+    from recollect.evaluation.reranking.first_stage import find_candidates
+    from recollect.evaluation.reranking.gate import gate_cases
+    from recollect.evaluation.reranking.scored_lists import Judge
+
+    candidates = find_candidates(dataset, embedder=embedder, progress=progress)
+    return gate_cases(
+        dataset,
+        Judge(model_contender(model), candidates, dataset.pools),
+        read=asked.read,
+        first_stage_share=asked.share,
+        progress=progress,
+    )
+
+
+def _table(gates: Sequence[LearnedGate], checked: dict[str, list[GateOutcome]]) -> Table:
+    table = Table(title="rerank where low ≤ feature ≤ high; skipped / share of the MAP gain kept")
+    for header in ("feature", "low", "high", "other training conversations", *checked):
+        table.add_column(header)
+    for place, each in enumerate(gates):
+        outcomes = (each.checked, *(found[place] for found in checked.values()))
+        low, high = each.thresholds.low, each.thresholds.high
+        table.add_row(each.feature, f"{low:.4f}", f"{high:.4f}", *map(_outcome, outcomes))
+    return table
+
+
+def _outcome(found: GateOutcome) -> str:
+    maps = f"MAP {found.first_stage:.3f}, {found.always:.3f}, gated {found.gated:.3f}"
+    return f"{found.skipped:.3f} / {found.gain_kept:.3f} ({maps})"

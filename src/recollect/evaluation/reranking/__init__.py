@@ -1,0 +1,1 @@
+"""The reranker's benchmark: fixed candidates, ranking, calibration, abstention, context, gate."""

@@ -1,0 +1,89 @@
+"""How a server is run: where it listens, who may come in, and how much at a time."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from recollect.errors import InvalidInput
+
+DEFAULT_PORT = 8080
+_LOOPBACK_NAMES = frozenset({"localhost", "ip6-localhost"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much is taken at a time; beyond it a request is refused with the status in brackets.
+
+    Attributes:
+        body_bytes: Size of a request's body [413].
+        documents: Documents of one reranking request [413].
+        batch: Texts of one embedding request [413].
+        concurrency: Requests that are being answered, waiting ones included [503].
+        per_second: Requests a second of one key, or of one address without a key, over a while;
+            None for any number [429].
+        threads: Requests that are worked on at the same moment; others wait.
+    """
+
+    body_bytes: int = 16 * 2**20
+    documents: int = 1_000
+    batch: int = 2_048
+    concurrency: int = 128
+    per_second: float | None = None
+    threads: int = 8
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if value is not None and value <= 0:
+                raise InvalidInput(entry.name, value, "lets nothing through", "Give more than 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """How one server is run.
+
+    Attributes:
+        store: Directory or Lance URI of the store.
+        catalog: File of the catalog; None for one in the store's directory.
+        embedder: What `load_embedder` takes; None for what the environment says.
+        host: Address to listen on.
+        port: Port to listen on; 0 for any that is free.
+        workers: Processes that answer.
+        require_key: Whether a key is needed on a loopback address too.
+        origins: Web pages from other hosts that may ask; none by default.
+        limits: How much is taken at a time.
+    """
+
+    store: str
+    catalog: Path | None = None
+    embedder: str | None = None
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    workers: int = 1
+    require_key: bool = False
+    origins: tuple[str, ...] = ()
+    limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65_535:
+            raise InvalidInput("port", self.port, "is no port", "Give 0 to 65535")
+        if self.workers < 1:
+            raise InvalidInput("workers", self.workers, "answers nothing", "Give at least 1")
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether every request needs a key."""
+        return self.require_key or not is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address; a name other than localhost counts as not."""
+    bare = host.strip("[]").lower()
+    if bare in _LOOPBACK_NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(bare).is_loopback
+    except ValueError:
+        return False

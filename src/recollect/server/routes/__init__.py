@@ -1,0 +1,1 @@
+"""The endpoints, each a few lines: read the request, call the service, shape the answer."""

@@ -1,0 +1,62 @@
+"""What every endpoint gets: the service, the caller, and the statuses that it documents."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+
+from recollect.server.caller import Caller
+from recollect.server.metrics import Metrics
+from recollect.server.options import Limits
+from recollect.server.wire.errors import ErrorAnswer
+from recollect.service.memory_service import MemoryService
+
+_REFUSALS = {
+    401: "The key is missing or not known.",
+    403: "The key does not reach there.",
+    413: "More at a time than is allowed.",
+    422: "The request cannot be used.",
+    429: "Too many requests; see Retry-After.",
+    503: "Not at the moment; see Retry-After.",
+}
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorAnswer, "description": text} for status, text in _REFUSALS.items()
+}
+"""Statuses that every endpoint may answer with."""
+MODEL_REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"description": text} for status, text in _REFUSALS.items()
+}
+"""The same, for paths whose errors have the shapes of other services."""
+NOT_THERE: dict[int | str, dict[str, Any]] = {
+    404: {"model": ErrorAnswer, "description": "It does not exist, or not here."}
+}
+ALREADY_THERE: dict[int | str, dict[str, Any]] = {
+    409: {"model": ErrorAnswer, "description": "There is one of that name."}
+}
+
+
+def _service(request: Request) -> MemoryService:
+    service: MemoryService = request.app.state.service
+    return service
+
+
+def _caller(request: Request) -> Caller:
+    caller: Caller = request.state.caller
+    return caller
+
+
+def _metrics(request: Request) -> Metrics:
+    metrics: Metrics = request.app.state.metrics
+    return metrics
+
+
+def _limits(request: Request) -> Limits:
+    limits: Limits = request.app.state.limits
+    return limits
+
+
+TheService = Annotated[MemoryService, Depends(_service)]
+TheCaller = Annotated[Caller, Depends(_caller)]
+TheMetrics = Annotated[Metrics, Depends(_metrics)]
+TheLimits = Annotated[Limits, Depends(_limits)]

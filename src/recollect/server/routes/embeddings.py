@@ -1,0 +1,73 @@
+"""Embeddings and models, as OpenAI has them."""
+
+from __future__ import annotations
+
+import base64
+
+import numpy as np
+from fastapi import APIRouter
+from numpy.typing import NDArray
+
+from recollect.errors import InvalidInput
+from recollect.server.errors import TooLarge
+from recollect.server.routes.context import MODEL_REFUSALS, TheCaller, TheLimits, TheService
+from recollect.server.wire.embeddings import (
+    Embedding,
+    EmbeddingAnswer,
+    EmbeddingRequest,
+    Model,
+    Models,
+)
+from recollect.server.wire.rerank import Usage
+from recollect.service.model_verbs import shortened
+
+FloatVector = NDArray[np.float32]
+
+router = APIRouter(prefix="/v1", tags=["Embeddings"], responses=MODEL_REFUSALS)
+
+
+@router.post("/embeddings")
+def embed(
+    request: EmbeddingRequest, service: TheService, caller: TheCaller, limits: TheLimits
+) -> EmbeddingAnswer:
+    """Embed texts; the answer says what they were embedded as."""
+    caller.check_rights("read")
+    texts = request.texts
+    if len(texts) > limits.batch:
+        raise TooLarge(f"{len(texts):,} texts are more than {limits.batch:,}. Send less at a time.")
+    identity = service.models.embedder.identity
+    wanted = request.dimensions or identity.dimension
+    if wanted > identity.dimension:
+        raise InvalidInput(
+            "dimensions", wanted, f"the model has {identity.dimension}", "Give as many at most"
+        )
+    vectors = service.models_alone.embed(texts, request.purpose)
+    if wanted < identity.dimension:
+        vectors = shortened(vectors, wanted)
+    tokens = service.models_alone.tokens(texts)
+    return EmbeddingAnswer(
+        data=[
+            Embedding(index=place, embedding=_encoded(vector, request.encoding_format))
+            for place, vector in enumerate(vectors)
+        ],
+        model=identity.name,
+        usage=Usage(prompt_tokens=tokens, total_tokens=tokens),
+        input_type=request.purpose,
+    )
+
+
+@router.get("/models")
+def list_models(service: TheService, caller: TheCaller) -> Models:
+    """List the models that the server has."""
+    caller.check_rights("read")
+    found = [Model(id=service.models.embedder_name, kind="embedding")]
+    if service.models.reranker is not None:
+        found.append(Model(id=service.models.reranker_name, kind="reranking"))
+    return Models(data=found)
+
+
+def _encoded(vector: FloatVector, encoding: str) -> list[float] | str:
+    if encoding == "float":
+        numbers: list[float] = vector.tolist()
+        return numbers
+    return base64.b64encode(vector.astype("<f4").tobytes()).decode()

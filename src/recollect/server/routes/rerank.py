@@ -1,0 +1,80 @@
+"""Reranking: one endpoint under the paths that its many clients ask."""
+
+from __future__ import annotations
+
+import math
+import uuid
+
+from fastapi import APIRouter
+
+from recollect.models.rerank_input import RerankPassage, RerankQuery
+from recollect.moments import now_utc
+from recollect.server.errors import TooLarge
+from recollect.server.routes.context import MODEL_REFUSALS, TheCaller, TheLimits, TheService
+from recollect.server.wire.rerank import (
+    RerankAnswer,
+    RerankRequest,
+    RerankResult,
+    ShownDocument,
+    TeiResult,
+    Usage,
+    epoch,
+)
+
+router = APIRouter(tags=["Reranking"], responses=MODEL_REFUSALS)
+_NEARLY = 1e-7
+"""Log-odds are those of a probability at least so far from 0 and 1, so that they are finite."""
+
+
+@router.post("/rerank", response_model_exclude_none=True)
+@router.post("/v1/rerank", response_model_exclude_none=True)
+@router.post("/v2/rerank", response_model_exclude_none=True)
+@router.post("/api/openmem/v1/rerank", response_model_exclude_none=True)
+def rerank(
+    request: RerankRequest, service: TheService, caller: TheCaller, limits: TheLimits
+) -> RerankAnswer | list[TeiResult]:
+    """Order documents by how well they answer a query; with `texts` the answer is TEI's."""
+    caller.check_rights("read")
+    passages = request.passages
+    if len(passages) > limits.documents:
+        raise TooLarge(
+            f"{len(passages):,} documents are more than {limits.documents:,}. Send less at a time."
+        )
+    model = service.models_alone.reranker_name
+    query = RerankQuery(request.query, tuple(request.context), request.now, request.instruction)
+    scores = service.models_alone.rerank(query, passages)
+    order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))
+    best = [(place, _shown(scores[place], request)) for place in order[: request.top_n or None]]
+    if request.texts:
+        return [
+            TeiResult(
+                index=place, score=score, text=passages[place].text if request.return_text else None
+            )
+            for place, score in best
+        ]
+    tokens = service.models_alone.tokens([query.text, *(each.text for each in passages)])
+    return RerankAnswer(
+        id=uuid.uuid4().hex,
+        created=epoch(now_utc()),
+        model=model,
+        results=[
+            RerankResult(
+                index=place,
+                relevance_score=score,
+                document=_document(passages[place], request),
+            )
+            for place, score in best
+        ],
+        usage=Usage(prompt_tokens=tokens, total_tokens=tokens),
+    )
+
+
+def _shown(score: float, request: RerankRequest) -> float:
+    if not request.raw_scores:
+        return score
+    inside = min(max(score, _NEARLY), 1 - _NEARLY)
+    return math.log(inside / (1 - inside))
+
+
+def _document(passage: RerankPassage, request: RerankRequest) -> ShownDocument | None:
+    return ShownDocument(text=passage.text) if request.return_documents else None

@@ -1,0 +1,93 @@
+"""What the server has and uses; read only."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from recollect.server.routes.context import REFUSALS, TheCaller, TheService
+from recollect.server.wire.server_config import (
+    EpisodicMemoryConfig,
+    LongTermConfig,
+    Resource,
+    Resources,
+    SemanticMemoryConfig,
+    ServerConfig,
+    ShortTermConfig,
+)
+from recollect.service.episodes import SHORT_TERM_EPISODES
+from recollect.service.models import ServiceModels
+
+router = APIRouter(prefix="/api/v2/config", tags=["Server configuration"], responses=REFUSALS)
+_PROVIDER = "recollect"
+
+
+@router.get("")
+def get_config(service: TheService, caller: TheCaller) -> ServerConfig:
+    """Read all of it."""
+    caller.check_rights("read")
+    return ServerConfig(
+        resources=_resources(service.models),
+        episodic_memory=_episodic(service.models),
+        semantic_memory=_semantic(service.models),
+    )
+
+
+@router.get("/resources")
+def get_resources(service: TheService, caller: TheCaller) -> Resources:
+    """Read which models and databases there are."""
+    caller.check_rights("read")
+    return _resources(service.models)
+
+
+@router.get("/memory/episodic")
+def get_episodic(service: TheService, caller: TheCaller) -> EpisodicMemoryConfig:
+    """Read what episodic memory uses."""
+    caller.check_rights("read")
+    return _episodic(service.models)
+
+
+@router.get("/memory/episodic/long_term")
+def get_long_term(service: TheService, caller: TheCaller) -> LongTermConfig:
+    """Read what long-term memory uses."""
+    caller.check_rights("read")
+    return _episodic(service.models).long_term_memory
+
+
+@router.get("/memory/episodic/short_term")
+def get_short_term(service: TheService, caller: TheCaller) -> ShortTermConfig:
+    """Read what short-term memory uses."""
+    caller.check_rights("read")
+    return _episodic(service.models).short_term_memory
+
+
+@router.get("/memory/semantic")
+def get_semantic(service: TheService, caller: TheCaller) -> SemanticMemoryConfig:
+    """Read what semantic memory uses."""
+    caller.check_rights("read")
+    return _semantic(service.models)
+
+
+def _resources(models: ServiceModels) -> Resources:
+    return Resources(
+        embedders=_named(models.embedder_name),
+        language_models=_named(models.chat.name if models.chat else ""),
+        rerankers=_named(models.reranker_name),
+        databases=[Resource(name="lancedb", provider="lancedb")],
+    )
+
+
+def _episodic(models: ServiceModels) -> EpisodicMemoryConfig:
+    return EpisodicMemoryConfig(
+        long_term_memory=LongTermConfig(
+            embedder=models.embedder_name, reranker=models.reranker_name or None
+        ),
+        short_term_memory=ShortTermConfig(message_capacity=SHORT_TERM_EPISODES),
+    )
+
+
+def _semantic(models: ServiceModels) -> SemanticMemoryConfig:
+    return SemanticMemoryConfig(database="lancedb", embedding_model=models.embedder_name)
+
+
+def _named(name: str) -> list[Resource]:
+    return [Resource(name=name, provider=_PROVIDER)] if name else []

@@ -1,0 +1,50 @@
+"""Health, metrics, and the description of all this."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastapi import APIRouter, Request, Response
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.responses import HTMLResponse
+from fastapi.staticfiles import StaticFiles
+from openapi_ui_bundles import swagger_ui
+
+from recollect import __version__
+from recollect.server.asgi import ASSETS
+from recollect.server.metrics import CONTENT_TYPE
+from recollect.server.routes.context import REFUSALS, TheCaller, TheMetrics
+
+router = APIRouter(tags=["System"])
+
+
+@router.get("/health")
+@router.get("/api/v2/health")
+def health() -> dict[str, str]:
+    """Say that the server answers."""
+    return {"status": "healthy", "service": "recollect", "version": __version__}
+
+
+@router.get("/metrics", response_class=Response, responses=REFUSALS)
+@router.get("/api/v2/metrics", response_class=Response, responses=REFUSALS)
+def metrics(caller: TheCaller, measured: TheMetrics) -> Response:
+    """Give counts and times of the process that answers, as Prometheus reads them."""
+    caller.check_rights("read")
+    return Response(measured.exposed(), media_type=CONTENT_TYPE)
+
+
+@router.get("/docs", include_in_schema=False)
+def docs(request: Request) -> HTMLResponse:
+    """Show the description of the API; all that the page needs comes from this server."""
+    return get_swagger_ui_html(
+        openapi_url=str(request.app.openapi_url),
+        title=request.app.title,
+        swagger_js_url=f"{ASSETS}swagger-ui-bundle.js",
+        swagger_css_url=f"{ASSETS}swagger-ui.css",
+        swagger_favicon_url=f"{ASSETS}favicon-32x32.png",
+    )
+
+
+def docs_assets() -> StaticFiles:
+    """Give the files of the page."""
+    return StaticFiles(directory=Path(swagger_ui.static_path))

@@ -1,0 +1,142 @@
+"""Running the server: the socket, the processes, the log, and a stop that loses nothing."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
+
+from recollect.catalog.access_keys import AccessKeys
+from recollect.catalog.database import Database
+from recollect.config import read_settings
+from recollect.errors import InvalidInput, RecollectError
+from recollect.server.app import create_app
+from recollect.server.options import ServerOptions
+from recollect.service.catalog_file import catalog_file
+from recollect.service.memory_service import MemoryService
+from recollect.service.models import load_models
+
+_STOP_SECONDS = 60
+"""So long a stop waits for requests that are being answered."""
+_BACKLOG = 2048
+_LOG: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": "recollect.server.request_log.JsonLines"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "loggers": {
+        name: {"handlers": ["stderr"], "level": level, "propagate": False}
+        # Uvicorn tells of every start and stop; what matters of it is a warning or worse.
+        for name, level in (("recollect", "INFO"), ("uvicorn.error", "WARNING"))
+    },
+}
+
+
+class NeedsKey(RecollectError):
+    """An address that others can reach needs a key, and there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a server listens.
+
+    Attributes:
+        url: Its address.
+        store: What it serves.
+        needs_key: Whether every request needs a key.
+    """
+
+    url: str
+    store: str
+    needs_key: bool
+
+
+def serve(options: ServerOptions, *, on_listening: Callable[[Listening], None]) -> None:
+    """Serve until the process is told to end; on return every acknowledged write is on disk.
+
+    Args:
+        options: How the server is run.
+        on_listening: Called once it listens; what is asked from then on is answered.
+
+    Raises:
+        NeedsKey: The address can be reached by others, and there is no key.
+        InvalidInput: It cannot listen there, or the store cannot be used.
+        StoreError: The store or the catalog cannot be opened.
+    """
+    _check_key(options)
+    listener = _listener(options)
+    listening = Listening(_url(options.host, listener), options.store, options.needs_key)
+    try:
+        if options.workers == 1:
+            application = application_of(options)
+            on_listening(listening)
+            uvicorn.Server(_config(lambda: application)).run(sockets=[listener])
+        else:
+            on_listening(listening)
+            config = _config(partial(application_of, options), workers=options.workers)
+            Multiprocess(config, sockets=[listener]).run()
+    finally:
+        listener.close()
+
+
+def application_of(options: ServerOptions) -> FastAPI:
+    """Open the store and make the application over it."""
+    settings = read_settings()
+    if options.embedder is not None:
+        settings = replace(settings, embedder=options.embedder)
+    models = load_models(settings)
+    service = MemoryService(options.store, models=models, catalog=options.catalog)
+    return create_app(service, options)
+
+
+def _config(factory: Callable[[], FastAPI], *, workers: int = 1) -> uvicorn.Config:
+    return uvicorn.Config(
+        factory,
+        factory=True,
+        workers=workers,
+        lifespan="on",
+        ws="none",
+        access_log=False,
+        log_config=_LOG,
+        server_header=False,
+        timeout_graceful_shutdown=_STOP_SECONDS,
+    )
+
+
+def _check_key(options: ServerOptions) -> None:
+    if not options.needs_key:
+        return
+    database = Database(catalog_file(options.store, options.catalog))
+    try:
+        if not AccessKeys(database).any_in_use():
+            raise NeedsKey(
+                f"{options.host} can be reached by others, and there is no key yet. Make one with "
+                f"`recollect keys create --store {options.store}`, or listen on 127.0.0.1."
+            )
+    finally:
+        database.close()
+
+
+def _listener(options: ServerOptions) -> socket.socket:
+    bare = options.host.strip("[]")
+    family = socket.AF_INET6 if ":" in bare else socket.AF_INET
+    try:
+        return socket.create_server((bare, options.port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise InvalidInput(
+            "host and port",
+            f"{options.host}:{options.port}",
+            f"cannot be listened on ({error.strerror or error})",
+            "Name another port, or 0 for any that is free",
+        ) from error
+
+
+def _url(host: str, listener: socket.socket) -> str:
+    shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return f"http://{shown}:{listener.getsockname()[1]}"

@@ -1,0 +1,1 @@
+"""What goes over the wire; the only pydantic of the package."""

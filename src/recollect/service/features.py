@@ -1,0 +1,159 @@
+"""Semantic memory: features added, read, changed, found and deleted."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from recollect.catalog.failures import NotThere
+from recollect.errors import MemoryNotFound
+from recollect.filters.tree import And, Field, Filter, In
+from recollect.results import SearchResult
+from recollect.service.feature import Feature, feature_key, feature_of, memory_fields
+from recollect.service.handles import Handles
+from recollect.service.place import Place
+from recollect.service.semantic_names import check_reach
+from recollect.service.set_verbs import SetVerbs
+from recollect.service.wire_names import StoredNames, read_filter
+from recollect.types import Hit, MemoryRecord
+
+_POOL = "shared_knowledge"
+_ID_BYTES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureQuery:
+    """Which features are meant.
+
+    Attributes:
+        filter: A condition in the filter grammar; a feature's own parts are `m.category`, `m.tag`
+            and `m.feature_name`. Blank for none.
+        set_metadata: What the sets are about; None for all that a project sees by itself.
+    """
+
+    filter: str = ""
+    set_metadata: Mapping[str, object] | None = None
+
+
+class Features:
+    """The verbs of semantic memory."""
+
+    def __init__(self, handles: Handles, sets: SetVerbs) -> None:
+        self._handles = handles
+        self._sets = sets
+
+    def add(self, place: Place, feature: Feature) -> str:
+        """Remember a feature; gives its id.
+
+        Raises:
+            InvalidInput: It cannot be stored.
+            NotPermitted: Its set is the organisation's, and may not be changed from here.
+        """
+        owner = self._sets.for_writing(place, feature.set_id)
+        # The tags of the set are the feature's too, so that a filter finds it by them.
+        tagged = replace(feature, metadata={**owner.tags, **feature.metadata})
+        feature_id = secrets.token_hex(_ID_BYTES)
+        with self._handles.features(place.org, owner.project) as memory:
+            memory.add(
+                **memory_fields(tagged),
+                id=feature_id,
+                session=owner.id,
+                pool=_POOL,
+                type="semantic",
+            )
+        return feature_id
+
+    def get(self, place: Place, feature_id: str) -> Feature:
+        """Give a feature of the project or of its organisation.
+
+        Raises:
+            NotThere: There is none with that id.
+        """
+        return feature_of(self._find(place, feature_id)[1])
+
+    def update(self, place: Place, feature_id: str, changes: Mapping[str, Any]) -> None:
+        """Change some fields of a feature; the earlier version is kept as history.
+
+        Args:
+            place: From where it is changed.
+            feature_id: Its id.
+            changes: New values by the names in `Feature`.
+
+        Raises:
+            NotThere: There is none with that id.
+        """
+        project, record = self._find(place, feature_id)
+        check_reach(place, project)
+        before = feature_of(record)
+        changed = replace(before, **changes)
+        if "metadata" in changes:
+            tags = self._sets.get(place, before.set_id).tags
+            changed = replace(changed, metadata={**tags, **changed.metadata})
+        with self._handles.features(place.org, project) as memory:
+            memory.update(feature_id, **memory_fields(changed))
+
+    def delete(self, place: Place, ids: Sequence[str]) -> None:
+        """Forget features: all of them, or none where one of them is not there.
+
+        Raises:
+            NotThere: There is no such feature.
+        """
+        found: dict[str | None, list[str]] = {}
+        for feature_id in ids:
+            project, _ = self._find(place, feature_id)
+            check_reach(place, project)
+            found.setdefault(project, []).append(feature_id)
+        for project, own in found.items():
+            with self._handles.features(place.org, project) as memory:
+                memory.forget(filter=In(Field("id"), tuple(own)))
+
+    def search(
+        self, place: Place, text: str, query: FeatureQuery, *, limit: int
+    ) -> tuple[list[Feature], list[SearchResult]]:
+        """Find the features that answer, the likeliest first; and what each search did."""
+        results: list[SearchResult] = []
+        for project, condition in self._conditions(place, query):
+            with self._handles.features(place.org, project) as memory:
+                results.append(memory.search(text, k=limit, filter=condition))
+        hits = sorted((hit for each in results for hit in each), key=_by_score)
+        return [feature_of(hit.memory) for hit in hits[:limit]], results
+
+    def page(self, place: Place, query: FeatureQuery, *, limit: int, offset: int) -> list[Feature]:
+        """Read features, the project's before its organisation's, each in order of writing."""
+        found: list[MemoryRecord] = []
+        for project, condition in self._conditions(place, query):
+            with self._handles.features(place.org, project) as memory:
+                if len(found) < limit:
+                    left = limit - len(found)
+                    found += memory.list(
+                        filter=condition, limit=left, offset=offset, order="written"
+                    )
+                offset = max(0, offset - memory.count(filter=condition))
+        return [feature_of(record) for record in found]
+
+    def delete_all(self, place: Place) -> None:
+        """Forget every feature of a project's own sets."""
+        with self._handles.features(*place.owner) as memory:
+            memory.forget(filter="TRUE")
+
+    def _conditions(self, place: Place, query: FeatureQuery) -> Iterator[tuple[str | None, Filter]]:
+        """Give what holds for the features that are meant, for each owner that has some."""
+        asked = read_filter(query.filter, StoredNames(metadata_key=feature_key))
+        for project, ids in self._sets.in_view(place, query.set_metadata).items():
+            of_sets = In(Field("session"), tuple(ids))
+            yield project, of_sets if asked is None else And((of_sets, asked))
+
+    def _find(self, place: Place, feature_id: str) -> tuple[str | None, MemoryRecord]:
+        for project in (place.project, None):
+            with self._handles.features(place.org, project) as memory:
+                try:
+                    return project, memory.get(feature_id)
+                except MemoryNotFound:
+                    continue
+        raise NotThere("Feature not found")
+
+
+def _by_score(hit: Hit) -> float:
+    return -hit.score

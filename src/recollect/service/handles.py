@@ -1,0 +1,51 @@
+"""Handles on one store, each bound to the scope that it is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recollect.memory import Memory
+from recollect.models.bundled_reranker import bundled_reranker
+from recollect.service.models import ServiceModels
+from recollect.service.place import Place
+
+# No name of a project holds a slash, so these scopes are nobody's by accident.
+_OF_PROJECT = "{project}/semantic"
+_OF_ORG = "/semantic"
+
+
+class Handles:
+    """Opens handles on one store, which stays open as long as this does.
+
+    A handle costs microseconds: all of them share the store, its writer and its snapshots.
+    """
+
+    def __init__(self, store: str | Path, models: ServiceModels) -> None:
+        self._store = store
+        self._models = models
+        # To a handle, no reranker means the bundled one.
+        self._reranker = models.reranker or (bundled_reranker() and "none")
+        self._keeping_open = Memory(store, embedder=models.embedder)
+
+    def episodes(self, place: Place) -> Memory:
+        """Open a handle on what was said in a project."""
+        return self._bound(place.org, place.project)
+
+    def features(self, org: str, project: str | None) -> Memory:
+        """Open a handle on the features of a project's sets, or of its organisation's own."""
+        return self._bound(org, _OF_ORG if project is None else _OF_PROJECT.format(project=project))
+
+    def close(self) -> None:
+        """Let the store close, once every write has been finished."""
+        self._keeping_open.close()
+
+    def _bound(self, org: str, project: str) -> Memory:
+        models = self._models
+        return Memory(
+            self._store,
+            org=org,
+            project=project,
+            embedder=models.embedder,
+            reranker=self._reranker,
+            chat=models.chat,
+        )

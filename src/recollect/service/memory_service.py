@@ -1,0 +1,195 @@
+"""`MemoryService`: a store and its catalog behind one object, with one verb per idea."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from recollect.catalog.access_keys import AccessKeys
+from recollect.catalog.categories import Categories
+from recollect.catalog.database import Database
+from recollect.catalog.projects import EpisodicSwitches, Project, Projects
+from recollect.catalog.semantic_sets import SemanticSets
+from recollect.catalog.shown_ids import ShownIds
+from recollect.catalog.traces import StoredTrace, Traces, new_trace_id
+from recollect.memory import Memory
+from recollect.results import SearchResult
+from recollect.service.catalog_file import catalog_file
+from recollect.service.category_verbs import CategoryVerbs
+from recollect.service.episode import EpisodeQuery, FoundEpisodes
+from recollect.service.episodes import Episodes
+from recollect.service.feature import Feature
+from recollect.service.features import FeatureQuery, Features
+from recollect.service.handles import Handles
+from recollect.service.model_verbs import ModelVerbs
+from recollect.service.models import ServiceModels
+from recollect.service.place import Place
+from recollect.service.retrieval_trace import retrieval_trace, without_texts
+from recollect.service.set_verbs import SetVerbs
+from recollect.service.uids import Uids
+
+Kind = Literal["episodic", "semantic"]
+KINDS: tuple[Kind, ...] = ("episodic", "semantic")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is looked for in a project.
+
+    Attributes:
+        episodes: The question, with what is wanted of episodic memory.
+        kinds: Which kinds of memory are searched.
+        set_metadata: What the semantic sets are about; None for all.
+    """
+
+    episodes: EpisodeQuery
+    kinds: tuple[Kind, ...] = KINDS
+    set_metadata: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found; None where a kind of memory was not searched, or is switched off."""
+
+    episodes: FoundEpisodes | None
+    features: list[Feature] | None
+    trace: Mapping[str, Any]
+
+
+class MemoryService:
+    """A store and its catalog. Safe to use from several threads, beside other processes.
+
+    Attributes:
+        models: What embeds, reranks and answers.
+        models_alone: What they do on request, without memories.
+        projects, keys: Tables of the catalog.
+        episodes, features, sets, categories: The verbs of each kind of memory.
+        uids: Ids of episodes as UUIDs.
+    """
+
+    def __init__(
+        self, store: str | Path, *, models: ServiceModels, catalog: Path | None = None
+    ) -> None:
+        """Open the store and the catalog, and make them where there are none.
+
+        Args:
+            store: A directory, or any Lance URI.
+            models: What the service holds.
+            catalog: The catalog's file; None for one in the store's directory.
+
+        Raises:
+            InvalidInput: The store cannot be used, or lies where no catalog can be beside it.
+            StoreError: The store or the catalog cannot be opened.
+        """
+        path = catalog_file(store, catalog)
+        self.models = models
+        self._handles = Handles(store, models)
+        self._database = Database(path)
+        # What can be made again need not outlive a power loss, and so is written in microseconds.
+        self._lasting_less = Database(path, durability="crash")
+        self._traces = Traces(self._lasting_less)
+        self.models_alone = ModelVerbs(models)
+        self.uids = Uids(ShownIds(self._lasting_less))
+        self.projects = Projects(self._database)
+        # Asked for every request: never to wait behind a write of this process.
+        self._key_database = Database(path)
+        self.keys = AccessKeys(self._key_database)
+        self.episodes = Episodes(self._handles, self.uids)
+        self.sets = SetVerbs(SemanticSets(self._database), models)
+        self.categories = CategoryVerbs(Categories(self._database), self.sets)
+        self.features = Features(self._handles, self.sets)
+
+    def memory(self, place: Place) -> Memory:
+        """Open a handle on a project, with all the verbs of `Memory`; to be closed after use."""
+        return self._handles.episodes(place)
+
+    def search(self, place: Place, question: Question) -> Found:
+        """Find what answers a question, in episodic and semantic memory.
+
+        Raises:
+            InvalidInput: The question cannot be used.
+        """
+        episodes = self._found_episodes(place, question) if "episodic" in question.kinds else None
+        features: list[Feature] | None = None
+        results: list[SearchResult] = []
+        if "semantic" in question.kinds:
+            query = FeatureQuery(
+                filter=question.episodes.filter, set_metadata=question.set_metadata
+            )
+            features, results = self.features.search(
+                place, question.episodes.text, query, limit=question.episodes.limit
+            )
+        trace = retrieval_trace(new_trace_id(), episodes, results)
+        self._traces.keep(trace["trace_id"], *place.owner, without_texts(trace))
+        return Found(episodes, features, trace)
+
+    def trace(self, trace_id: str) -> StoredTrace:
+        """Give what an earlier search did.
+
+        Raises:
+            NotThere: It is not known, or not any more.
+        """
+        return self._traces.get(trace_id)
+
+    def create_project(self, project: Project) -> Project:
+        """Add a project; gives it with the names of the models that it uses.
+
+        Raises:
+            AlreadyThere: There is one of that name.
+            InvalidInput: It asks for models that are not there.
+        """
+        config = dict(project.config)
+        self.models.check_names(
+            embedder=config.get("embedder", ""), reranker=config.get("reranker", "")
+        )
+        config["embedder"] = self.models.embedder_name
+        config["reranker"] = self.models.reranker_name
+        made = Project(
+            org=project.org,
+            project=project.project,
+            description=project.description,
+            config=config,
+        )
+        self.projects.create(made)
+        return made
+
+    def delete_project(self, place: Place) -> None:
+        """Forget all memories and features of a project, and then the project.
+
+        Raises:
+            NotThere: There is no such project.
+        """
+        self.projects.get(*place.owner)
+        self.episodes.delete_all(place)
+        self.features.delete_all(place)
+        self.projects.delete(*place.owner)
+
+    def switches(self, place: Place) -> EpisodicSwitches:
+        """Give which parts of episodic memory a project uses; all, where there is no project."""
+        project = self.projects.find(*place.owner)
+        return EpisodicSwitches() if project is None else project.switches
+
+    def close(self) -> None:
+        """Finish every write, and close the store and the catalog."""
+        self._handles.close()
+        for database in (self._lasting_less, self._key_database, self._database):
+            database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def _found_episodes(self, place: Place, question: Question) -> FoundEpisodes | None:
+        switches = self.switches(place)
+        if not switches.enabled:
+            return None
+        return self.episodes.search(
+            place,
+            question.episodes,
+            long_term=switches.long_term,
+            short_term=switches.short_term,
+        )

@@ -1,0 +1,77 @@
+"""The models that a service holds, loaded once and shared by all scopes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recollect.config import Settings
+from recollect.errors import InvalidInput
+from recollect.models.bundled_reranker import bundled_reranker
+from recollect.models.chat import Chat
+from recollect.models.embedder import EmbeddingModel
+from recollect.models.loading import load_embedder
+from recollect.models.reranker import RerankingModel
+
+DEFAULT_NAMES = ("", "default")
+"""Names by which a caller asks for whatever the service has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceModels:
+    """The models of one service.
+
+    Attributes:
+        embedder: Embeds memories and queries.
+        reranker, chat: Used by the presets that want one; None where there is none.
+    """
+
+    embedder: EmbeddingModel
+    reranker: RerankingModel | None = None
+    chat: Chat | None = None
+
+    @property
+    def embedder_name(self) -> str:
+        """What the embedder is called."""
+        return self.embedder.identity.name
+
+    @property
+    def reranker_name(self) -> str:
+        """What the reranker is called; empty where there is none."""
+        return "" if self.reranker is None else self.reranker.name
+
+    def check_names(self, *, embedder: str = "", reranker: str = "", llm: str = "") -> None:
+        """Check that a caller asks for models that are there.
+
+        Raises:
+            InvalidInput: There is none of that name.
+        """
+        self._check("embedder", embedder, self.embedder_name)
+        self._check("reranker", reranker, self.reranker_name)
+        self._check("llm", llm, "" if self.chat is None else self.chat.name)
+
+    def _check(self, field: str, asked: str, there: str) -> None:
+        if asked not in (*DEFAULT_NAMES, there):
+            known = f"{there!r} or leave it empty" if there else "nothing: none is configured"
+            raise InvalidInput(field, asked, "no such model here", f"Give {known}")
+
+
+def load_models(settings: Settings) -> ServiceModels:
+    """Load what the settings name.
+
+    Raises:
+        InvalidInput: A model cannot be what is named.
+        ModelError: A model cannot be loaded.
+    """
+    embedder = load_embedder(
+        settings.embedder, model=settings.embedder_model, api_key=settings.embedder_api_key
+    )
+    if settings.reranker is None and settings.chat_url is None:
+        return ServiceModels(embedder=embedder, reranker=bundled_reranker())
+    # Slow to load, and needed only where a service is named.
+    from recollect.models.configured import configured_chat, configured_reranker
+
+    return ServiceModels(
+        embedder=embedder,
+        reranker=configured_reranker(settings),
+        chat=configured_chat(settings),
+    )

@@ -1,0 +1,1 @@
+"""Training and exporting rerankers: models that read a question and a passage together."""

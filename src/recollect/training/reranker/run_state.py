@@ -1,0 +1,119 @@
+"""What changes while a reranker is trained, and how it is written down. Needs torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from recollect.training.contrastive import Tensor
+from recollect.training.reranker.cross_encoder import HEAD_PARTS, load_cross_encoder, with_layers
+from recollect.training.reranker.learning_rate import rise_and_fall
+from recollect.training.reranker.pair_model import PairModel, trained_weights
+from recollect.training.reranker.reranker_config import RerankerConfig
+from recollect.training.reranker.run_files import CHECKPOINT_FILE, forget_losses
+from recollect.training.reranker.weight_mean import WeightMean
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """A run between two steps.
+
+    Attributes:
+        model: What is trained.
+        followed: The model whose scores it follows; None where it follows none.
+        trained: The weights that are trained.
+        optimizer, schedule: torch's.
+        mean: The mean of the last weights.
+    """
+
+    model: PairModel
+    followed: PairModel | None
+    trained: list[Tensor]
+    optimizer: Any
+    schedule: Any
+    mean: WeightMean
+
+
+def new_state(config: RerankerConfig, base: Path) -> RunState:
+    """Load the base and begin.
+
+    Raises:
+        InvalidInput: The base has not the layers that are to be kept.
+        MissingExtra: The architecture needs peft, which is not installed.
+        ModelError: The base cannot be loaded.
+    """
+    model, followed = _models(config, base)
+    named = trained_weights(model)
+    head = [weight for name, weight in named.items() if name.partition(".")[0] in HEAD_PARTS[1:]]
+    body = {name: weight for name, weight in named.items() if not _among(weight, head)}
+    spared = [weight for name, weight in body.items() if _is_spared(name)]
+    decayed = [weight for weight in body.values() if not _among(weight, spared)]
+    head_rate = config.head_factor * config.learning_rate
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": decayed, "weight_decay": config.weight_decay},
+            {"params": spared, "weight_decay": 0.0},
+            {"params": head, "weight_decay": config.weight_decay, "lr": head_rate},
+        ],
+        lr=config.learning_rate,
+    )
+    rate = rise_and_fall(config.steps, warm_up=config.warm_up)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+    return RunState(model, followed, list(named.values()), optimizer, schedule, WeightMean())
+
+
+def write_checkpoint(state: RunState, target: Path, *, done: int) -> None:
+    """Write all that a run needs to go on; frozen weights are the base's."""
+    content = {
+        "done": done,
+        "weights": [weight.detach() for weight in state.trained],
+        "optimizer": state.optimizer.state_dict(),
+        "schedule": state.schedule.state_dict(),
+        "mean": state.mean.state(),
+        "random": torch.get_rng_state(),
+    }
+    partial = target / f"{CHECKPOINT_FILE}.partial"
+    torch.save(content, partial)
+    partial.replace(target / CHECKPOINT_FILE)
+
+
+def restore_checkpoint(state: RunState, target: Path) -> int:
+    """Bring the state to the run's last checkpoint; returns how many steps it has done."""
+    path = target / CHECKPOINT_FILE
+    if not path.is_file():
+        return 0
+    content = torch.load(path, weights_only=True)
+    with torch.no_grad():
+        for weight, saved in zip(state.trained, content["weights"], strict=True):
+            weight.copy_(saved)
+    state.optimizer.load_state_dict(content["optimizer"])
+    state.schedule.load_state_dict(content["schedule"])
+    state.mean.restore(content["mean"])
+    torch.set_rng_state(content["random"])
+    forget_losses(target, after=int(content["done"]))
+    return int(content["done"])
+
+
+def _models(config: RerankerConfig, base: Path) -> tuple[PairModel, PairModel | None]:
+    if config.architecture == "yes_no":
+        from recollect.training.reranker.yes_no_model import load_yes_no_model
+
+        language_model = load_yes_no_model(base, config.lora)
+        language_model.parts.train()
+        return language_model, None
+    whole = load_cross_encoder(base)
+    model = with_layers(whole, config.layers) if config.layers else whole
+    model.parts["encoder"].get_input_embeddings().requires_grad_(False)
+    model.parts.train()
+    return model, whole if config.layers and config.loss.following else None
+
+
+def _is_spared(name: str) -> bool:
+    return name.endswith("bias") or "LayerNorm" in name
+
+
+def _among(weight: Tensor, weights: list[Tensor]) -> bool:
+    return any(weight is each for each in weights)

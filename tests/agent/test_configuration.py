@@ -1,0 +1,152 @@
+"""One reader: arguments before the environment before the file before defaults."""
+
+import pytest
+
+from recollect.agent.configuration.reading import read_agent_settings
+from recollect.errors import InvalidInput
+
+FILE = """
+episodic_memory:
+  short_term_memory: {llm_model: small}
+  long_term_memory: {reranker: plain}
+retrieval_agent:
+  agent_session_timeout_seconds: 60
+  agent_session_max_combined_calls: 6
+  anthropic_api_key: ${CLAUDE_KEY}
+resources:
+  language_models:
+    small: {provider: openai-responses, config: {model: gpt-small, api_key: $OPENAI_KEY}}
+    large: {provider: openai-responses, config: {model: gpt-large, api_key: $OPENAI_KEY,
+            base_url: "http://localhost:9/v1"}}
+    far: {provider: amazon-bedrock, config: {model: far}}
+  rerankers:
+    plain: {provider: identity}
+    served: {provider: http, config: {url: "http://localhost:9", protocol: tei}}
+"""
+KEYS = {"OPENAI_KEY": "sk-geheim", "CLAUDE_KEY": "ak-geheim"}
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text=FILE, *, environment=None, **arguments):
+        file = tmp_path / "cfg.yml"
+        file.write_text(text, encoding="utf-8")
+        return read_agent_settings(
+            file, arguments=arguments, environment=KEYS if environment is None else environment
+        )
+
+    return read
+
+
+def test_without_anything_the_local_provider_holds_sessions_with_the_published_limits():
+    settings = read_agent_settings(environment={})
+    assert settings.provider == "local"
+    assert settings.agent_session_timeout_seconds == 180
+    assert settings.agent_session_max_combined_calls == 10
+    assert settings.agent_session_max_retry_interval_seconds == 120
+    assert settings.anthropic_max_output_tokens == 2048
+    assert settings.anthropic_model == "claude-sonnet-4-5"
+    assert settings.agent_session_log_raw_output is False
+
+
+def test_the_file_is_read_with_its_variables(read):
+    settings = read()
+    assert settings.agent_session_timeout_seconds == 60
+    assert settings.anthropic_api_key == "ak-geheim"
+
+
+def test_the_file_is_found_through_the_environment(tmp_path):
+    file = tmp_path / "cfg.yml"
+    file.write_text("retrieval_agent: {agent_session_max_combined_calls: 3}", encoding="utf-8")
+    settings = read_agent_settings(environment={"RECOLLECT_CONFIG": str(file)})
+    assert settings.agent_session_max_combined_calls == 3
+
+
+def test_the_environment_goes_before_the_file_and_arguments_before_both(read):
+    name = "RECOLLECT_RETRIEVAL_AGENT_AGENT_SESSION_MAX_COMBINED_CALLS"
+    environment = KEYS | {name: "7"}
+    assert read(environment=environment).agent_session_max_combined_calls == 7
+    given = read(environment=environment, agent_session_max_combined_calls=8)
+    assert given.agent_session_max_combined_calls == 8
+
+
+def test_a_variable_says_yes_or_no_in_words(read):
+    name = "RECOLLECT_RETRIEVAL_AGENT_AGENT_SESSION_LOG_RAW_OUTPUT"
+    assert read(environment=KEYS | {name: "yes"}).agent_session_log_raw_output is True
+    with pytest.raises(InvalidInput, match="neither true nor false"):
+        read(environment=KEYS | {name: "maybe"})
+
+
+def test_the_language_model_is_found_by_its_id(read):
+    settings = read(llm_model="large")
+    assert (settings.llm_model.model, settings.llm_model.base_url) == (
+        "gpt-large",
+        "http://localhost:9/v1",
+    )
+    assert settings.provider == "openai"
+
+
+def test_without_one_the_model_of_short_term_memory_is_taken_then_that_of_semantic_memory(read):
+    assert read().llm_model.model == "gpt-small"
+    semantic = FILE.replace(
+        "episodic_memory:\n  short_term_memory: {llm_model: small}\n", ""
+    ).replace("  long_term_memory: {reranker: plain}\n", "semantic_memory: {llm_model: large}\n")
+    assert read(semantic).llm_model.model == "gpt-large"
+
+
+def test_a_reranker_is_found_by_its_id_and_the_orderings_of_words_are_none(read):
+    assert read().reranker is None
+    assert read(reranker="served").reranker.name
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("retrieval_agnt: {}", "Did you mean 'retrieval_agent'"),
+        ("retrieval_agent: {llm_modell: a}", "Did you mean 'llm_model'"),
+        ("retrieval_agent: {llm_model: a}", "There is: none"),
+        ("retrieval_agent: {agent_session_timeout_seconds: soon}", "is no number"),
+        ("retrieval_agent: {agent_session_timeout_seconds: -1}", "out of range"),
+        ("retrieval_agent: {agent_session_max_combined_calls: 1.5}", "no whole number"),
+        ("retrieval_agent: {agent_session_provider: bing}", "no such choice"),
+        ("retrieval_agent: [a]", "is no mapping"),
+        ("retrieval_agent: {anthropic_api_key: $NOT_SET}", "Set NOT_SET"),
+        ("resources: {language_model: {}}", "Did you mean 'language_models'"),
+        ("a: [", "is no YAML in line"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_the_remedy(read, text, told):
+    with pytest.raises(InvalidInput) as refused:
+        read(text, environment={})
+    assert told in str(refused.value)
+
+
+def test_an_unknown_key_of_a_model_is_refused_with_the_nearest(read):
+    with pytest.raises(InvalidInput, match="Did you mean 'api_key'"):
+        read(FILE.replace("api_key: $OPENAI_KEY}}", "apikey: a}}", 1))
+
+
+def test_an_unknown_id_is_refused_with_the_nearest(read):
+    with pytest.raises(InvalidInput, match="Did you mean 'large'"):
+        read(llm_model="larg")
+
+
+def test_a_model_that_speaks_no_such_protocol_is_refused(read):
+    with pytest.raises(InvalidInput, match="the agent cannot speak to it"):
+        read(llm_model="far")
+
+
+def test_an_unknown_argument_is_refused_with_the_nearest():
+    with pytest.raises(InvalidInput, match="Did you mean 'agent_session_provider'"):
+        read_agent_settings(arguments={"agent_provider": "local"}, environment={})
+
+
+def test_no_secret_is_ever_shown(read):
+    settings = read()
+    assert "geheim" not in repr(settings)
+    with pytest.raises(InvalidInput) as refused:
+        read("retrieval_agent: {anthropic_api_key: [geheim]}")
+    assert "geheim" not in str(refused.value)
+    with pytest.raises(InvalidInput) as broken:
+        read("retrieval_agent: {anthropic_api_key: 'geheim}")
+    assert "geheim" not in str(broken.value)

@@ -1,0 +1,147 @@
+"""The agent without a language model, on a real store."""
+
+import pytest
+
+from recollect.errors import InvalidInput
+from recollect.testing.overlap_reranker import OverlapReranker
+
+from .rembrandt import COMPARISON, NOW, SINGLE, SPOUSE, THREE_HOPS
+
+
+def ids(result):
+    return [hit.id for hit in result]
+
+
+def found(result):
+    return [(hop.answer, hop.memory_ids) for hop in result.retrieval_trace.hops]
+
+
+def test_a_chain_of_three_hops_is_followed_in_order(ask):
+    result = ask(THREE_HOPS)
+    assert found(result) == [
+        ("Saskia van Uylenburgh", ("wedding",)),
+        ("Rombertus van Uylenburgh", ("family",)),
+        ("", ("born",)),
+    ]
+    assert ids(result)[:3] == ["wedding", "family", "born"]
+
+
+def test_the_company_of_the_spouse_of_the_ceo_is_found(ask):
+    result = ask(SPOUSE)
+    assert found(result) == [
+        ("Leonie Vasquez", ("acme",)),
+        ("Piet Hofstra", ("couple",)),
+        ("", ("job",)),
+    ]
+
+
+def test_a_comparison_looks_up_both_sides(ask):
+    result = ask(COMPARISON)
+    assert set(ids(result)[:2]) == {"anna", "boris"}
+    assert result.retrieval_trace.to_dict()["branch_total"] == 2
+
+
+def test_a_question_of_one_lookup_takes_one_and_gives_what_plain_search_gives(facts, ask):
+    result = ask(SINGLE)
+    assert result.retrieval_trace.memory_search_called == 1
+    assert result.retrieval_trace.selected_agent == "memmachine_search"
+    assert result.hits == facts.search(SINGLE, k=5, now=NOW).hits
+
+
+def test_a_memory_that_holds_all_that_is_asked_for_ends_the_chain_at_once(open_memory, ask):
+    memory = open_memory()
+    memory.add("The wife of Otto's boss lives in Riga", id="all")
+    result = memory.search("Where does the wife of Otto's boss live?", agent_mode=True)
+    assert result.retrieval_trace.to_dict()["reason_code"] == "answered"
+    assert result.retrieval_trace.memory_search_called == 1
+
+
+def test_a_chain_without_a_known_path_goes_on_with_the_words_left_open(open_memory):
+    memory = open_memory()
+    memory.add("Joop Mulder fixed our roof in a day", id="fixed")
+    memory.add("Joop Mulder lives in Haarlem", id="home")
+    memory.add("The roof leaked for a week", id="leak")
+    result = memory.search("Where does the man who fixed our roof live?", agent_mode=True)
+    assert found(result) == [("Joop Mulder", ("fixed",)), ("", ("home",))]
+
+
+def test_an_aunt_that_no_memory_names_is_looked_for_through_a_parent(open_memory):
+    memory = open_memory()
+    memory.add("Livia Brandt is a daughter of Karl Brandt", id="parent")
+    memory.add("Karl Brandt's sister is Greta Brandt", id="sister")
+    result = memory.search("Who is Livia Brandt's aunt?", agent_mode=True)
+    assert found(result) == [("Karl Brandt", ("parent",)), ("", ("sister",))]
+
+
+def test_in_an_empty_store_nothing_is_found_by_one_lookup(memory):
+    result = memory.search(THREE_HOPS, agent_mode=True)
+    assert result.hits == ()
+    assert result.retrieval_trace.memory_search_called == 1
+
+
+def test_the_empty_query_lists_the_newest(ask):
+    result = ask("")
+    assert len(result) == 5
+    assert result.retrieval_trace.orchestrator_step_count == 0
+
+
+def test_a_spent_budget_gives_plain_search_and_the_evidence_so_far(facts, ask):
+    result = ask(THREE_HOPS, agent_session_max_combined_calls=2)
+    assert result.retrieval_trace.fallback_trigger_reason == "session_call_budget_exceeded"
+    assert {hit.id for hit in facts.search(THREE_HOPS, k=2)} <= set(ids(result))
+    assert found(result)[0] == ("Saskia van Uylenburgh", ("wedding",))
+
+
+def test_a_session_without_time_gives_what_plain_search_gives(facts, ask):
+    result = ask(THREE_HOPS, agent_session_timeout_seconds=1e-9)
+    assert result.retrieval_trace.fallback_trigger_reason == "global_timeout"
+    assert result.hits == facts.search(THREE_HOPS, k=5, now=NOW).hits
+
+
+def test_a_fault_is_told_in_the_log(ask, caplog):
+    ask(THREE_HOPS, agent_session_timeout_seconds=1e-9)
+    assert "fell back to plain search: global_timeout" in caplog.text
+
+
+def test_a_least_probability_holds_for_the_evidence_too(ask):
+    result = ask(THREE_HOPS, min_score=0.5)
+    assert all(hit.score >= 0.5 for hit in result)
+    assert ids(result)[:1] == ["wedding"]
+
+
+def test_a_scope_is_never_left(open_memory):
+    open_memory(user="anna").add("Rembrandt married Saskia Hidden", id="hidden")
+    mine = open_memory(user="ben")
+    mine.add("Rembrandt painted at night", id="mine")
+    assert ids(mine.search(THREE_HOPS, agent_mode=True)) == ["mine"]
+
+
+def test_a_filter_holds_in_every_hop(facts):
+    result = facts.search(THREE_HOPS, filter="id != 'family'", agent_mode=True)
+    assert "family" not in ids(result)
+
+
+def test_evidence_is_reranked_given_the_chain(ask):
+    result = ask(THREE_HOPS, reranker=OverlapReranker())
+    assert ids(result)[:3] == ["wedding", "family", "born"]
+    assert result.retrieval_trace.to_dict()["rerank_applied"]
+
+
+def test_the_answer_context_tells_the_chain_before_the_memories(ask):
+    context = ask(THREE_HOPS).answer_context(now="2026-11-21")
+    hops = [line for line in context.splitlines() if "hop " in line]
+    assert len(hops) == 3
+    assert "hop 1: wife of Rembrandt; found: Saskia van Uylenburgh" in hops[0]
+    assert context.index("hop 3") < context.index("<memory index=")
+
+
+def test_summaries_are_told_where_they_are_wanted(ask):
+    assert "stage_results" not in ask(THREE_HOPS).retrieval_trace.to_dict()
+    told = ask(THREE_HOPS, stage_results="trace").retrieval_trace.to_dict()
+    assert told["stage_results"][0]["stage_result"] == "Saskia van Uylenburgh"
+    assert told["stage_result_memory_returned"] is False
+
+
+def test_an_unknown_provider_is_refused(ask):
+    with pytest.raises(InvalidInput, match="no such choice"):
+        ask(SINGLE, openai_native_agent_environment="cloud")

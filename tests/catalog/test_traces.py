@@ -1,0 +1,14 @@
+import pytest
+
+from recollect.catalog.failures import NotThere
+from recollect.catalog.traces import Traces
+
+
+def test_the_newest_traces_are_kept_and_old_ones_dropped(database):
+    traces = Traces(database, kept=50)
+    for number in range(100):
+        traces.keep(f"t{number}", "home", "chat", {"number": number})
+    assert traces.get("t99").content == {"number": 99}
+    assert traces.get("t50").org == "home"
+    with pytest.raises(NotThere):
+        traces.get("t49")

@@ -1,0 +1,52 @@
+"""`recollect train gate`, as an application of its own."""
+
+import pytest
+import typer
+from tests.services.wire import running_service, says
+from tests.training.test_gate_conversations import folder  # noqa: F401  a fixture
+from typer.testing import CliRunner
+
+from recollect.cli.train_gate_command import gate
+from recollect.training.gate_conversations import gate_conversations
+
+
+def run(*arguments):
+    application = typer.Typer()
+    application.command()(gate)
+    return CliRunner().invoke(application, list(map(str, arguments)), env={"COLUMNS": "200"})
+
+
+def knowing_the_answers(dataset):
+    """Give a reranking service that scores what answers with 1 and everything else with 0."""
+    texts = {
+        (pool, passage.id): passage.indexed_text
+        for pool, passages in dataset.pools.items()
+        for passage in passages
+    }
+    answers = {}
+    for query in dataset.queries:
+        found = {texts[query.pool, answer] for answer in dataset.qrels[query.key]}
+        answers.setdefault(query.text, set()).update(found)
+
+    def answer(request):
+        right = answers[request.body["query"]]
+        scores = [float(text in right) for text in request.body["documents"]]
+        rows = [{"index": place, "relevance_score": each} for place, each in enumerate(scores)]
+        return says({"results": rows})
+
+    return running_service(answer)
+
+
+@pytest.mark.slow
+def test_a_gate_is_learned_on_each_feature(folder):  # noqa: F811
+    with knowing_the_answers(gate_conversations(folder)) as service:
+        result = run("--data", folder, "--reranker", service.host)
+    assert result.exit_code == 0, result.output
+    for feature in ("cosine_spread", "probability_spread", "probability_gap", "best_probability"):
+        assert feature in result.stdout
+
+
+def test_a_missing_model_is_named(tmp_path):
+    result = run("--data", tmp_path, "--reranker", tmp_path / "nowhere")
+    assert result.exit_code == 1
+    assert "no such model directory" in result.stderr

@@ -1,0 +1,42 @@
+import importlib.util
+
+import pytest
+
+INSTALLED = importlib.util.find_spec("torch") is not None
+PLACES = ("--data", "data", "--base", "base", "--target", "target")
+
+
+@pytest.mark.skipif(INSTALLED, reason="the [torch] extra is installed")
+def test_without_torch_the_extra_is_named(recollect):
+    assert "recollect[torch]" in recollect.failure("train", "reranker", *PLACES)
+
+
+@pytest.mark.torch
+def test_an_unknown_configuration_is_named(recollect):
+    sentence = recollect.failure("train", "reranker", *PLACES, "--config", "huge")
+
+    assert "huge" in sentence
+    assert "small, tiny, 0.6b, 4b" in sentence
+
+
+@pytest.mark.torch
+def test_a_chat_teacher_needs_a_configured_model(recollect, monkeypatch):
+    monkeypatch.delenv("RECOLLECT_CHAT_URL", raising=False)
+
+    sentence = recollect.failure("train", "reranker", *PLACES, "--teacher", "chat")
+
+    assert "RECOLLECT_CHAT_URL" in sentence
+
+
+def test_an_export_without_a_model_says_what_is_missing(recollect, tmp_path):
+    from tests.training.reranker.tiny_reranker import word_examples
+
+    from recollect.training.reranker.example_files import write_examples
+
+    write_examples(word_examples(8, 1), tmp_path / "held_back.jsonl.gz")
+    sentence = recollect.failure(
+        "train", "export-reranker", "--source", str(tmp_path), "--target", str(tmp_path / "out"),
+        "--calibration", str(tmp_path / "held_back.jsonl.gz"),
+    )  # fmt: skip
+
+    assert "tokenizer.json: no such file" in sentence

@@ -1,0 +1,74 @@
+"""The questions that only the dialogue before them explains."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recollect.evaluation.reranking.contenders import FIRST_STAGE_ALONE, model_contender
+from recollect.evaluation.reranking.dialogue import load_dialogue_set, measure_dialogue
+from recollect.evaluation.reranking.first_stage import find_candidates
+from recollect.evaluation.reranking.scored_lists import Judge
+from recollect.testing import HashEmbedder
+
+
+class ContextWords:
+    """Scores by the words that a passage shares with the question and the dialogue before it."""
+
+    name = "context words"
+    batch_size = 32
+
+    def score(self, query, passages, /):
+        asked = words(" ".join([*query.context, query.text]))
+        return np.array([len(asked & words(each.text)) / 100 for each in passages], np.float32)
+
+
+def words(text):
+    return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}
+
+
+@pytest.fixture(scope="module")
+def dialogue():
+    return load_dialogue_set()
+
+
+@pytest.fixture(scope="module")
+def some(dialogue):
+    """Some questions of one conversation, so that the search for candidates is short."""
+    whole = dialogue.dataset
+    pool = whole.queries[0].pool
+    chosen = tuple(query for query in whole.queries if query.pool == pool)[::2]
+    kept = replace(whole, queries=chosen, pools={pool: whole.pools[pool]})
+    return replace(dialogue, dataset=kept)
+
+
+@pytest.fixture(scope="module")
+def candidates(some):
+    return find_candidates(some.dataset, embedder=HashEmbedder(dimension=64))
+
+
+def test_it_has_over_a_hundred_questions_each_with_a_dialogue(dialogue):
+    assert len(dialogue.dataset.queries) >= 100
+    assert all(len(dialogue.contexts[query.key]) >= 2 for query in dialogue.dataset.queries)
+
+
+def test_the_dialogue_does_not_repeat_the_answer(dialogue):
+    for query in dialogue.dataset.queries:
+        texts = {each.id: each.text for each in dialogue.dataset.pools[query.pool]}
+        said = " ".join(dialogue.contexts[query.key]).lower()
+        assert all(
+            texts[answer].lower() not in said for answer in dialogue.dataset.qrels[query.key]
+        )
+
+
+def test_a_reranker_that_reads_the_dialogue_gains_by_it(some, candidates):
+    judge = Judge(model_contender(ContextWords()), candidates, some.dataset.pools)
+    scores = measure_dialogue(some, judge)
+    assert scores.difference.difference > 0.05
+    assert sum(count for count, _, _ in scores.kinds.values()) == scores.questions
+
+
+def test_without_a_reranker_the_dialogue_makes_no_difference(some, candidates):
+    judge = Judge(FIRST_STAGE_ALONE, candidates, some.dataset.pools)
+    assert measure_dialogue(some, judge).difference.difference == 0.0

@@ -1,0 +1,69 @@
+"""The rerankers that run here keep what every reranker must."""
+
+import pytest
+from tests.models.tiny_rerankers import write_overlap_reranker
+
+from recollect.evaluation.reranking.bm25_reranker import Bm25Reranker
+from recollect.models.bundled_reranker import bundled_reranker
+from recollect.models.onnx_reranker import OnnxReranker
+from recollect.testing.overlap_reranker import OverlapReranker
+from recollect.testing.reranker_contract import LargeInputRerankerContract, RerankerContract
+
+
+@pytest.fixture(scope="module")
+def tiny_onnx(tmp_path_factory):
+    return OnnxReranker(write_overlap_reranker(tmp_path_factory.mktemp("tiny")))
+
+
+class TestOverlapReranker(RerankerContract, LargeInputRerankerContract):
+    @pytest.fixture
+    def reranker(self):
+        return OverlapReranker()
+
+
+class Bm25:
+    @pytest.fixture
+    def reranker(self):
+        return Bm25Reranker(["Ann: The ferry leaves from the pier.", "Ben: I had soup."])
+
+
+class Onnx:
+    @pytest.fixture
+    def reranker(self, tiny_onnx):
+        return tiny_onnx
+
+
+class Bundled:
+    @pytest.fixture
+    def reranker(self):
+        model = bundled_reranker()
+        if model is None:
+            pytest.skip("no reranker is bundled yet")
+        return model
+
+
+class TestBm25Reranker(Bm25, RerankerContract):
+    pass
+
+
+class TestOnnxReranker(Onnx, RerankerContract):
+    pass
+
+
+class TestBundledReranker(Bundled, RerankerContract):
+    pass
+
+
+@pytest.mark.slow
+class TestBm25RerankerWithMuch(Bm25, LargeInputRerankerContract):
+    pass
+
+
+@pytest.mark.slow
+class TestOnnxRerankerWithMuch(Onnx, LargeInputRerankerContract):
+    pass
+
+
+@pytest.mark.slow
+class TestBundledRerankerWithMuch(Bundled, LargeInputRerankerContract):
+    pass

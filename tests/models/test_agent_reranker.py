@@ -1,0 +1,132 @@
+"""One interface for every reranker, told with one that counts shared words."""
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from tests.models.tiny_rerankers import write_overlap_reranker
+from tests.services.wire import running_service, says
+
+from recollect.errors import InvalidInput
+from recollect.models import Reranker
+from recollect.models.rerank_documents import rerank_passages
+from recollect.models.rerank_input import RerankPassage, RerankQuery
+from recollect.models.reranker_record import CalibrationCard, RerankerRecord
+from recollect.types import Hit, MemoryRecord
+
+MAY = datetime(2023, 5, 8, tzinfo=UTC)
+RECORD = MemoryRecord(
+    id="m", text="I like tea", at=MAY, created_at=MAY, producer="Ann", type="semantic"
+)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    card = CalibrationCard(slope=1.0, intercept=-1.0)
+    return write_overlap_reranker(
+        tmp_path_factory.mktemp("onnx"), RerankerRecord(name="tiny", calibration=card)
+    )
+
+
+@pytest.fixture(scope="module")
+def reranker(directory):
+    return Reranker.from_pretrained(directory)
+
+
+def test_a_directory_gives_calibrated_scores_and_raw_ones_beside_them(reranker):
+    documents = ["a red dog", "a cat"]
+    assert reranker.raw_scores("red dog", documents).tolist() == [2.0, 0.0]
+    assert reranker.score("red dog", documents) == pytest.approx(
+        [1 / (1 + np.exp(-1)), 1 / (1 + np.exp(1))]
+    )
+    assert (reranker.name, reranker.is_calibrated, reranker.is_remote) == ("tiny", True, False)
+
+
+def test_the_best_documents_come_first_and_equal_ones_as_they_were_given(reranker):
+    ranked = reranker.rank("red dog", ["a cat", "red", "red dog", "the red"], top_n=3)
+    assert [(each.index, each.document, each.raw_score) for each in ranked] == [
+        (2, "red dog", 2.0),
+        (1, "red", 1.0),
+        (3, "the red", 1.0),
+    ]
+    assert ranked[0].score == pytest.approx(1 / (1 + np.exp(-1)))
+    assert len(reranker.rank("red dog", ["a", "b"])) == 2
+
+
+def test_context_is_read_before_the_question(reranker):
+    context = [{"role": "user", "content": "I have a red dog"}]
+    found = reranker.raw_scores("which?", ["the red dog"], context=context)
+    assert found.tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        RECORD,
+        Hit("m", "I like tea", 0.5, {}, RECORD),
+        RerankPassage("Ann: I like tea", at=MAY, type="semantic"),
+        {"text": "I like tea", "producer": "Ann", "at": "2023-05-08", "type": "semantic"},
+        {"text": "I like tea", "producer": "Ann", "at": MAY, "type": "semantic", "before": None},
+    ],
+)
+def test_a_memory_is_read_with_its_speaker_its_date_and_its_type(document):
+    assert rerank_passages([document]) == [
+        RerankPassage("Ann: I like tea", at=MAY, type="semantic")
+    ]
+
+
+def test_a_dict_may_hold_the_turns_around_it():
+    document = {"text": "b", "before": "Ann: a", "after": "Ann: c", "type": "unknown"}
+    assert rerank_passages([document]) == [RerankPassage("b", "Ann: a", "Ann: c")]
+
+
+@pytest.mark.parametrize(
+    ("documents", "problem"),
+    [
+        ("a text", "is no list"),
+        ({"text": "a"}, "is no list"),
+        ([3], "document 0 is none"),
+        (["a", {"content": "b"}], r"document 1 has unknown fields \['content'\]"),
+        ([{"producer": "Ann"}], "document 0 has no text"),
+        ([{"text": "a", "before": 3}], "document 0 has a turn"),
+        ([{"text": "a", "at": "soon"}], "at='soon'"),
+        ([{"text": "a", "type": "vague"}], "type='vague'"),
+    ],
+)
+def test_what_is_no_document_is_refused(documents, problem):
+    with pytest.raises(InvalidInput, match=problem):
+        rerank_passages(documents)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"query": 7}, "query=7"),
+        ({"query": RerankQuery("a"), "now": "2026-01-01"}, "says itself"),
+        ({"query": "a", "top_n": 0}, "top_n=0"),
+        ({"query": "a", "now": "soon"}, "now='soon'"),
+        ({"query": "a", "context": "b"}, "context='b'"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_is_refused(reranker, arguments, problem):
+    with pytest.raises(InvalidInput, match=problem):
+        reranker.rank(documents=["b"], **arguments)
+
+
+def test_a_service_is_asked_by_its_url():
+    def half(request):
+        count = len(request.body["documents"])
+        return says({"results": [{"index": n, "relevance_score": 0.5} for n in range(count)]})
+
+    with running_service(half) as service:
+        reranker = Reranker.from_pretrained(
+            service.host, protocol="memos", model="memos-reranker-4b", api_key="k"
+        )
+        scores = reranker.score("用户有哪些业余爱好", ["用户喜欢羽毛球"], instruction="Find.")
+    assert scores.tolist() == [0.5]
+    assert reranker.is_remote
+    assert service.bodies[0]["query"] == "Find.\n用户有哪些业余爱好"
+
+
+def test_it_follows_the_protocol_of_rerankers(reranker):
+    assert reranker.score(RerankQuery("red"), [RerankPassage("red")]).shape == (1,)

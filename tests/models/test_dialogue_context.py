@@ -1,0 +1,47 @@
+"""The dialogue before a question, as texts or as messages."""
+
+import pytest
+
+from recollect.errors import InvalidInput
+from recollect.models.dialogue_context import dialogue_turns
+
+
+def test_texts_stay_as_they_are():
+    assert dialogue_turns(["Ann: I ran", " Great! "]) == ("Ann: I ran", "Great!")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": "I ran"},
+        {"producer": "user", "text": "I ran"},
+        {"role": "human", "producer": "user", "content": "I ran", "at": "2026-01-01"},
+    ],
+)
+def test_a_message_is_told_with_its_speaker(message):
+    assert dialogue_turns([message]) == ("user: I ran",)
+
+
+def test_a_message_without_a_speaker_is_its_text():
+    assert dialogue_turns([{"content": "I ran"}]) == ("I ran",)
+
+
+def test_turns_that_say_nothing_are_left_out():
+    assert dialogue_turns(["", {"role": "user", "content": " "}, "a"]) == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("context", "problem"),
+    [
+        ("I ran", "is no list"),
+        ({"role": "user", "content": "a"}, "is no list"),
+        (None, "is no list"),
+        ([3], "turn 0"),
+        (["a", {"role": "user"}], "turn 1"),
+        ([{"content": [{"type": "image"}]}], "turn 0"),
+        ([{"role": 3, "content": "a"}], "turn 0"),
+    ],
+)
+def test_what_is_no_dialogue_is_refused(context, problem):
+    with pytest.raises(InvalidInput, match=problem):
+        dialogue_turns(context)

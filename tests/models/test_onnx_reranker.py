@@ -1,0 +1,182 @@
+"""A cross-encoder in ONNX, told with a graph that counts the words that both sides share."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+from tests.models.tiny_rerankers import write_overlap_reranker
+
+from recollect.errors import InvalidInput, ModelError
+from recollect.models.onnx_reranker import OnnxReranker
+from recollect.models.rerank_input import RerankPassage, RerankQuery
+from recollect.models.reranker_record import (
+    CalibrationCard,
+    RerankerRecord,
+    is_reranker,
+    read_reranker_record,
+    seal_reranker,
+)
+
+CARD = CalibrationCard(
+    slope=2.0, intercept=-1.0, data="sgd", measured={"ece/dev": 0.03}, thresholds={"0.9": 0.7}
+)
+QUERY = RerankQuery("red dog")
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    record = RerankerRecord(name="tiny", calibration=CARD, licence="Apache-2.0")
+    return write_overlap_reranker(tmp_path_factory.mktemp("onnx"), record)
+
+
+@pytest.fixture(scope="module")
+def reranker(directory):
+    return OnnxReranker(directory, threads=2)
+
+
+def logits(reranker, texts, query=QUERY):
+    return reranker.judge(query, [RerankPassage(text) for text in texts]).raw.tolist()
+
+
+def test_each_passage_gets_its_own_logit(reranker):
+    assert logits(reranker, ["a red cat", "the red dog", "a cat"]) == [1.0, 2.0, 0.0]
+
+
+def test_scores_are_the_logits_calibrated(reranker):
+    scores = reranker.score(QUERY, [RerankPassage("red"), RerankPassage("red dog")])
+    assert scores.dtype == np.float32
+    assert scores == pytest.approx([1 / (1 + np.exp(-1)), 1 / (1 + np.exp(-3))])
+
+
+def test_without_a_calibration_scores_are_the_sigmoid_of_the_logits(tmp_path):
+    reranker = OnnxReranker(write_overlap_reranker(tmp_path))
+    scores = reranker.score(QUERY, [RerankPassage("red dog")])
+    assert scores == pytest.approx([1 / (1 + np.exp(-2))])
+    assert not reranker.is_calibrated
+
+
+def test_neighbours_and_context_are_read(reranker):
+    alone = logits(reranker, ["a cat"])
+    passage = RerankPassage("a cat", before="Ann: a red one", after="Ann: a dog")
+    assert reranker.judge(QUERY, [passage]).raw.tolist() == [alone[0] + 2]
+    asked = RerankQuery("red dog", context=("Ann: my cat",))
+    assert logits(reranker, ["a cat"], asked) == [alone[0] + 1]
+
+
+def test_a_column_of_logits_is_as_good_as_a_row(tmp_path):
+    reranker = OnnxReranker(write_overlap_reranker(tmp_path, shape="column"))
+    assert logits(reranker, ["red", "red dog"]) == [1.0, 2.0]
+
+
+def test_a_score_depends_neither_on_its_batch_nor_on_the_order(reranker):
+    texts = [f"the red dog {'barks ' * n}" for n in range(60)]
+    together = reranker.score(QUERY, [RerankPassage(text) for text in texts])
+    shuffled = random.Random(7).sample(range(60), 60)
+    again = reranker.score(QUERY, [RerankPassage(texts[place]) for place in shuffled])
+    alone = [reranker.score(QUERY, [RerankPassage(text)])[0] for text in texts]
+    assert np.abs(together - alone).max() < 1e-4
+    assert np.abs(together[shuffled] - again).max() < 1e-4
+
+
+def test_no_passage_gives_no_score(reranker):
+    scores = reranker.score(QUERY, [])
+    assert (scores.shape, scores.dtype) == ((0,), np.float32)
+
+
+def test_an_empty_passage_and_an_empty_question_have_a_score(reranker):
+    assert logits(reranker, ["", "\ud800", "\0"]) == [0.0, 0.0, 0.0]
+    assert logits(reranker, ["red"], RerankQuery("")) == [0.0]
+
+
+def test_of_a_passage_of_a_hundred_thousand_words_the_telling_window_is_read(reranker):
+    assert logits(reranker, ["word " * 100_000 + "the red dog" + " word" * 9]) == [2.0]
+
+
+@pytest.mark.parametrize("text", ["红色的狗", "أحمر كلب", "красная собака", "빨간 개", "🐕" * 500])
+def test_any_script_has_a_score(reranker, text):
+    assert np.isfinite(logits(reranker, [text])).all()
+
+
+def test_more_passages_than_one_round_takes_keep_their_order(reranker):
+    texts = ["red dog" if n % 3 == 0 else "red" for n in range(2_500)]
+    assert logits(reranker, texts) == [2.0 if n % 3 == 0 else 1.0 for n in range(2_500)]
+
+
+@pytest.mark.slow
+def test_ten_thousand_passages_are_scored(reranker):
+    scores = reranker.score(QUERY, [RerankPassage(f"turn {n} of the dog") for n in range(10_000)])
+    assert (scores.shape, bool(np.isfinite(scores).all())) == ((10_000,), True)
+
+
+def test_an_instruction_that_it_cannot_follow_is_refused(reranker):
+    with pytest.raises(InvalidInput, match=r"instruction='Find cities'.*cannot be told"):
+        reranker.score(RerankQuery("q", instruction="Find cities"), [RerankPassage("a")])
+
+
+def test_a_model_that_ranks_known_pairs_wrongly_is_refused_and_told_why(tmp_path):
+    directory = write_overlap_reranker(tmp_path, sign=-1.0)
+    with pytest.raises(ModelError, match=r"overlap: failed the check at loading: .* 'The capital"):
+        OnnxReranker(directory)
+
+
+def test_a_model_that_gives_one_logit_for_all_is_refused(tmp_path):
+    with pytest.raises(ModelError, match=r"logits of shape \(1,\) for 2 passages"):
+        OnnxReranker(write_overlap_reranker(tmp_path, shape="scalar"))
+
+
+def test_a_model_that_gives_no_number_is_refused(tmp_path):
+    with pytest.raises(ModelError, match="not finite"):
+        OnnxReranker(write_overlap_reranker(tmp_path, sign=float("nan")))
+
+
+def test_the_record_comes_back_as_it_was_written(directory):
+    record = read_reranker_record(directory)
+    assert (record.name, record.licence, record.calibration) == ("tiny", "Apache-2.0", CARD)
+    assert (len(record.revision), sorted(record.files)) == (16, ["model.onnx", "tokenizer.json"])
+    assert is_reranker(directory)
+
+
+def test_another_calibration_is_another_revision(tmp_path, directory):
+    write_overlap_reranker(tmp_path, RerankerRecord(name="tiny"))
+    assert read_reranker_record(tmp_path).revision != read_reranker_record(directory).revision
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"kind": "embedder"}, "kind and layout are"),
+        ({"layout": "recollect-turn-0"}, "recollect-turn-0"),
+        ({"format": 2}, "format, kind"),
+        ({"files": {}}, "no hash of model.onnx, tokenizer.json"),
+        ({"calibration": {"method": "isotonic"}}, "unknown method of calibration 'isotonic'"),
+        ({"calibration": {"method": "platt"}}, "KeyError: 'slope'"),
+        ({"name": None, "files": None}, "AttributeError"),
+    ],
+)
+def test_a_record_that_cannot_be_used_is_refused(tmp_path, change, problem):
+    write_overlap_reranker(tmp_path)
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ModelError, match=f"not the record of a reranker.*{problem}"):
+        OnnxReranker(tmp_path)
+
+
+def test_a_changed_file_is_refused(tmp_path):
+    write_overlap_reranker(tmp_path)
+    with (tmp_path / "model.onnx").open("ab") as file:
+        file.write(b"\0")
+    with pytest.raises(ModelError, match="its record says"):
+        OnnxReranker(tmp_path)
+
+
+def test_sealing_again_gives_the_same_revision(tmp_path):
+    write_overlap_reranker(tmp_path)
+    before = read_reranker_record(tmp_path)
+    assert seal_reranker(before, tmp_path).revision == before.revision
+
+
+def test_the_record_of_an_embedder_is_none_of_a_reranker(tmp_path):
+    assert not is_reranker(tmp_path)
+    (tmp_path / "model.json").write_text('{"format": 1, "dimension": 384}')
+    assert not is_reranker(tmp_path)

@@ -1,0 +1,179 @@
+"""Rerankers small enough for a test, each in a directory as its library writes it."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers.trainers import WordPieceTrainer
+
+from recollect.errors import ModelError
+from recollect.models.model_record import MODEL_FILE, TOKENIZER_FILE
+from recollect.models.onnx_embedder import load_bundled
+from recollect.models.rerank_probe import PROBES
+from recollect.models.reranker_record import RerankerRecord, seal_reranker
+
+SPECIAL = 1000
+"""Token ids below are marks and pieces that the bundled tokenizer seldom gives to words."""
+
+
+def write_overlap_reranker(directory: Path, record=None, *, sign=1.0, shape="row") -> Path:
+    """Write an ONNX reranker whose logit is the number of passage tokens that the question has.
+
+    Args:
+        directory: Made if needed.
+        record: What it says of itself.
+        sign: -1 ranks the wrong way round.
+        shape: Of the logits: `row` for (batch,), `column` for (batch, 1), `scalar` for one number.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    graph = overlap_graph(sign, {"row": [-1], "column": [-1, 1], "scalar": [1]}[shape])
+    (directory / MODEL_FILE).write_bytes(graph.SerializeToString())
+    bundled = load_bundled().directory / TOKENIZER_FILE
+    (directory / TOKENIZER_FILE).write_bytes(bundled.read_bytes())
+    seal_reranker(record or RerankerRecord(name="overlap"), directory)
+    return directory
+
+
+def overlap_graph(sign: float, shape: list[int]) -> onnx.ModelProto:
+    """Count, over the tokens of type 1, those that stand among the tokens of type 0."""
+    node = helper.make_node
+    total = [node("ReduceMean", ["all"], ["out"], keepdims=1)] if shape == [1] else []
+    nodes = [
+        node("Cast", ["input_ids"], ["ids"], to=TensorProto.FLOAT),
+        node("Cast", ["token_type_ids"], ["second"], to=TensorProto.FLOAT),
+        node("Cast", ["attention_mask"], ["present"], to=TensorProto.FLOAT),
+        node("Sub", ["present", "second"], ["first"]),
+        node("Unsqueeze", ["ids", "two"], ["rows"]),
+        node("Unsqueeze", ["ids", "one"], ["columns"]),
+        node("Equal", ["rows", "columns"], ["equal"]),
+        node("Greater", ["rows", "least"], ["word"]),
+        node("And", ["equal", "word"], ["same"]),
+        node("Cast", ["same"], ["pairs"], to=TensorProto.FLOAT),
+        node("Unsqueeze", ["second", "two"], ["targets"]),
+        node("Unsqueeze", ["first", "one"], ["asked"]),
+        node("Mul", ["pairs", "targets"], ["of_targets"]),
+        node("Mul", ["of_targets", "asked"], ["of_both"]),
+        node("ReduceMax", ["of_both", "two"], ["found"], keepdims=0),
+        node("ReduceSum", ["found", "one"], ["counts"], keepdims=0),
+        node("Mul", ["counts", "sign"], ["all"]),
+        *total,
+        node("Reshape", ["out" if total else "all", "shape"], ["logits"]),
+    ]
+    constants = {
+        "one": np.array([1], np.int64),
+        "two": np.array([2], np.int64),
+        "least": np.array(SPECIAL, np.float32),
+        "sign": np.array(sign, np.float32),
+        "shape": np.array(shape, np.int64),
+    }
+    graph = helper.make_graph(
+        nodes,
+        "overlap",
+        [
+            helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"])
+            for name in ("input_ids", "attention_mask", "token_type_ids")
+        ],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    opset = [helper.make_opsetid("", 18)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=10)
+
+
+def write_cross_encoder(directory: Path, *, seed: int, labels: int = 1, prompts=None) -> Path:
+    """Write a random BERT with a classifier, by the `CrossEncoder` of sentence-transformers."""
+    import torch
+    from sentence_transformers import CrossEncoder
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+
+    raw, tokenizer = directory / "raw", word_tokenizer()
+    raw.mkdir(parents=True)
+    tokenizer.save(str(raw / "tokenizer.json"))
+    BertTokenizerFast(
+        tokenizer_file=str(raw / "tokenizer.json"), model_max_length=64
+    ).save_pretrained(raw)
+    torch.manual_seed(seed)
+    config = BertConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        num_labels=labels,
+        initializer_range=0.5,
+    )
+    BertForSequenceClassification(config).save_pretrained(raw)
+    model = CrossEncoder(str(raw), prompts=prompts, default_prompt_name=prompts and "query")
+    model.save(str(directory / "model"))
+    return directory / "model"
+
+
+def first_seed(directory: Path, write, load, *, ranks_rightly: bool = True) -> int:
+    """Give the first seed whose random weights put the probes the right way round, or do not."""
+    for seed in range(50):
+        try:
+            load(str(write(directory / f"{write.__name__}-{seed}", seed=seed)))
+        except ModelError:
+            if not ranks_rightly:
+                return seed
+        else:
+            if ranks_rightly:
+                return seed
+    raise AssertionError("no seed does")
+
+
+def word_tokenizer() -> Tokenizer:
+    """A tokenizer of BERT's kind that knows the words of the probes."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    texts = [text for probe in PROBES for text in probe]
+    trainer = WordPieceTrainer(vocab_size=400, special_tokens=marks)
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def write_yes_no_model(directory: Path, *, seed: int) -> Path:
+    """Write a random Qwen3 with a tokenizer of bytes that knows `yes` and `no`."""
+    import torch
+    from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+    directory.mkdir(parents=True)
+    tokenizer = byte_tokenizer()
+    wrapped = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>"
+    )
+    wrapped.save_pretrained(directory)
+    torch.manual_seed(seed)
+    config = Qwen3Config(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        initializer_range=0.5,
+        tie_word_embeddings=True,
+    )
+    Qwen3ForCausalLM(config).save_pretrained(directory)
+    return directory
+
+
+def byte_tokenizer() -> Tokenizer:
+    """A tokenizer of Qwen's kind: bytes, few merges, and the marks of a dialogue."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [("n", "o"), ("y", "e"), ("ye", "s"), ("t", "h"), ("th", "e"), ("Ġ", "the")]
+    words = [*alphabet, *("".join(pair) for pair in merges)]
+    vocabulary = {word: number for number, word in enumerate(words)}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    marks = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    tokenizer.add_special_tokens([AddedToken(mark, special=True) for mark in marks])
+    tokenizer.add_tokens([AddedToken(mark, special=False) for mark in ("<think>", "</think>")])
+    return tokenizer

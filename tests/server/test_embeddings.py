@@ -1,0 +1,88 @@
+"""Embeddings, as OpenAI's clients ask for them."""
+
+import base64
+
+import numpy as np
+import openai
+import pytest
+from tests.server.running import models, running_server
+
+from recollect.server.options import Limits
+from recollect.testing import HashEmbedder
+
+TEXTS = ["I prefer tea", "it rained"]
+
+
+def ask(server, *, status=200, **body):
+    answered = server.client.post("/v1/embeddings", json=body)
+    assert answered.status_code == status, answered.text
+    return answered.json()
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with openai.OpenAI(api_key="any", base_url=f"{server.url}/v1", max_retries=0) as one:
+        yield one
+
+
+@pytest.mark.parametrize("encoding", [openai.omit, "float", "base64"])
+def test_openais_own_client_gets_the_embedders_vectors(client, encoding):
+    answer = client.embeddings.create(model="any", input=TEXTS, encoding_format=encoding)
+    vectors = [each.embedding for each in answer.data]
+    if encoding == "base64":
+        vectors = [np.frombuffer(base64.b64decode(each), "<f4") for each in vectors]
+    np.testing.assert_allclose(vectors, HashEmbedder().encode(TEXTS), atol=1e-7)
+    assert answer.usage.total_tokens > 0
+
+
+def test_openais_own_client_lists_the_models(client):
+    assert [each.id for each in client.models.list()] == ["hash-embedder", "overlap-reranker"]
+
+
+def test_an_error_is_one_that_openais_client_understands(client):
+    with pytest.raises(openai.UnprocessableEntityError, match="the model has 32"):
+        client.embeddings.create(model="any", input="tea", dimensions=33)
+
+
+def test_one_text_gives_one_vector(server):
+    answer = ask(server, input="tea")
+    assert [each["index"] for each in answer["data"]] == [0]
+    assert answer["model"] == "hash-embedder"
+
+
+def test_fewer_dimensions_keep_the_first_and_the_length_1(server):
+    (found,) = ask(server, input="tea", dimensions=8)["data"]
+    whole = HashEmbedder().encode(["tea"])[0, :8]
+    np.testing.assert_allclose(found["embedding"], whole / np.linalg.norm(whole), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "applied"),
+    [
+        ({}, "passage"),
+        ({"input_type": "search_document"}, "passage"),
+        ({"input_type": "search_query"}, "query"),
+        ({"prompt_name": "query"}, "query"),
+    ],
+)
+def test_the_answer_says_what_the_texts_were_embedded_as(server, given, applied):
+    assert ask(server, input="tea", **given)["input_type"] == applied
+
+
+def test_a_long_passage_is_embedded_whole(tmp_path):
+    embedder = HashEmbedder(window_words=2)
+    with running_server(tmp_path / "store", used=models(embedder=embedder)) as server:
+        (answer,) = ask(server, input="tea coffee milk")["data"]
+    parts = embedder.encode(["tea coffee", "milk"]).mean(axis=0)
+    np.testing.assert_allclose(answer["embedding"], parts / np.linalg.norm(parts), atol=1e-6)
+
+
+def test_tokens_in_place_of_texts_are_refused(server):
+    answer = ask(server, input=[1, 2, 3], status=422)
+    assert "valid string" in answer["error"]["message"]
+
+
+def test_more_texts_than_allowed_are_refused(tmp_path):
+    with running_server(tmp_path / "store", limits=Limits(batch=2)) as server:
+        answer = ask(server, input=["a", "b", "c"], status=413)
+    assert answer["error"]["message"] == "3 texts are more than 2. Send less at a time."

@@ -1,0 +1,169 @@
+"""Who may come in, and how far."""
+
+import httpx
+import pytest
+from tests.server.running import running_server
+
+from recollect.server.options import is_loopback
+
+OWN = {"org_id": "home", "project_id": "chat"}
+OTHER = {"org_id": "home", "project_id": "work"}
+FOREIGN = {"org_id": "away", "project_id": "chat"}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    store = tmp_path_factory.mktemp("guarded") / "store"
+    with running_server(store, require_key=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def key_for(guarded):
+    def make(**bound):
+        return guarded.service.keys.create(**bound).text
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "authorization", [None, "Bearer", "Bearer sk-1", "Basic rk_1_2", "Bearer rk_1_2"]
+)
+def test_without_a_known_key_nobody_comes_in(guarded, authorization):
+    headers = {} if authorization is None else {"Authorization": authorization}
+    answered = guarded.client.post("/api/v2/projects/list", headers=headers)
+    assert answered.status_code == 401
+    assert answered.headers["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "Token"])
+def test_a_key_comes_in_by_either_scheme(guarded, key_for, scheme):
+    headers = {"Authorization": f"{scheme} {key_for()}"}
+    assert guarded.client.get("/v1/models", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/health", "/api/v2/health", "/docs", "/openapi.json"])
+def test_health_and_the_docs_need_no_key(guarded, path):
+    assert guarded.client.get(path).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/api/v2/metrics", "/v1/models", "/nowhere"])
+def test_all_else_needs_one(guarded, path):
+    assert guarded.client.get(path).status_code == 401
+
+
+def test_a_revoked_key_is_refused_at_once(guarded):
+    made = guarded.service.keys.create()
+    guarded.answer("/projects/list", key=made.text)
+    guarded.service.keys.revoke(made.key.id)
+    assert guarded.post("/projects/list", key=made.text).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "needed"),
+    [
+        ("/memories/search", {"query": "x"}, "read"),
+        ("/memories/list", {}, "read"),
+        ("/memories", {"messages": [{"content": "x"}]}, "write"),
+        ("/memories/episodic/delete", {"episodic_id": "x"}, "write"),
+        ("/memories/semantic/set_type", {"metadata_tags": []}, "write"),
+        ("/projects/delete", {}, "admin"),
+    ],
+)
+def test_a_key_may_do_what_its_rights_say(guarded, key_for, path, body, needed):
+    order = ["read", "write", "admin"]
+    for rights in order:
+        status = guarded.post(path, OWN | body, key=key_for(rights=rights)).status_code
+        assert (status != 403) == (order.index(rights) >= order.index(needed)), rights
+
+
+@pytest.mark.parametrize("elsewhere", [OTHER, FOREIGN])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/memories/search", {"query": "x"}),
+        ("/memories/list", {}),
+        ("/memories", {"messages": [{"content": "x"}]}),
+        ("/projects/get", {}),
+        ("/projects/delete", {}),
+        ("/projects/episode_count/get", {}),
+        ("/memories/semantic/feature/get", {"feature_id": "x"}),
+        ("/memory/episodic/config/get", {}),
+    ],
+)
+def test_a_key_of_a_project_does_not_reach_another(guarded, key_for, path, body, elsewhere):
+    bound = key_for(org="home", project="chat", rights="admin")
+    assert guarded.post(path, elsewhere | body, key=bound).status_code == 403
+
+
+def test_a_key_of_an_organisation_reaches_all_of_its_projects(guarded, key_for):
+    bound = key_for(org="home")
+    assert guarded.post("/memories/list", OTHER, key=bound).status_code == 200
+    assert guarded.post("/memories/list", FOREIGN, key=bound).status_code == 403
+
+
+def test_a_request_that_names_no_project_goes_to_the_keys_own(guarded, key_for):
+    bound = key_for(org="named", project="own")
+    guarded.answer("/memories", {"messages": [{"content": "tea"}]}, key=bound)
+    assert guarded.answer("/projects/list", key=bound) == [{"org_id": "named", "project_id": "own"}]
+
+
+def test_a_trace_of_another_project_is_not_there(guarded, key_for):
+    mine, theirs = (key_for(org="home", project=name) for name in ("chat", "work"))
+    searched = guarded.post("/memories/search", OWN | {"query": "x"}, key=mine)
+    path = f"/api/v2/traces/{searched.headers['X-Trace-ID']}"
+    statuses = [
+        guarded.client.get(path, headers={"Authorization": f"Bearer {key}"}).status_code
+        for key in (mine, theirs)
+    ]
+    assert statuses == [200, 404]
+
+
+def test_on_a_loopback_address_any_other_key_is_ignored(server):
+    assert server.post("/projects/list", key="sk-of-another-service").status_code == 200
+
+
+def test_on_a_loopback_address_a_key_still_binds(server):
+    bound = server.service.keys.create(org="home", project="chat").text
+    assert server.post("/memories/list", OTHER, key=bound).status_code == 403
+    assert server.post("/memories/list", OTHER, key="rk_unknown").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Host": "localhost:1"}, 200),
+        ({"Host": "[::1]:80"}, 200),
+        ({"Origin": "http://localhost:3000"}, 200),
+    ],
+)
+def test_without_keys_no_foreign_page_may_ask(server, headers, status):
+    assert httpx.post(f"{server.url}/api/v2/projects/list", headers=headers).status_code == status
+
+
+def test_pages_of_other_hosts_are_told_nothing(server):
+    answered = server.client.options(
+        "/api/v2/memories",
+        headers={"Origin": "https://app.example", "Access-Control-Request-Method": "POST"},
+    )
+    assert "access-control-allow-origin" not in answered.headers
+
+
+def test_a_page_that_is_named_may_ask(tmp_path):
+    with running_server(tmp_path / "store", origins=("https://app.example",)) as server:
+        answered = server.post("/projects/list", Origin="https://app.example")
+    assert answered.headers["access-control-allow-origin"] == "https://app.example"
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        *(("127.0.0.1", True), ("127.9.9.9", True), ("localhost", True), ("[::1]", True)),
+        *(("0.0.0.0", False), ("::", False), ("10.0.0.1", False), ("example.org", False)),
+    ],
+)
+def test_only_this_machine_reaches_a_loopback_address(host, expected):
+    assert is_loopback(host) is expected

@@ -1,0 +1,285 @@
+"""MemMachine's released client, unchanged, against a real server."""
+
+import json
+
+import pytest
+import requests
+from memmachine_client import MemMachineClient
+from memmachine_client.cli import main
+from memmachine_client.langgraph import MemMachineTools
+from memmachine_common.api import EpisodeType, MemoryType
+from pydantic import ValidationError
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with MemMachineClient(base_url=server.url, max_retries=0) as one:
+        yield one
+
+
+@pytest.fixture
+def chat(client, project):
+    return client.create_project(**project, description="a chat")
+
+
+@pytest.fixture
+def memory(chat):
+    return chat.memory(metadata={"user_id": "mara", "session_id": "s1"})
+
+
+def episodes(result):
+    episodic = result.content.episodic_memory
+    return episodic.short_term_memory.episodes + episodic.long_term_memory.episodes
+
+
+def status_of(failure):
+    return failure.value.response.status_code
+
+
+def test_a_project_is_made_read_and_deleted(client, project):
+    made = client.create_project(**project, description="first")
+    assert client.get_project(**project).description == "first"
+    made.description = "changed here alone"
+    made.refresh()
+    assert made.description == "first"
+    assert made.delete() is True
+    with pytest.raises(requests.HTTPError) as failure:
+        client.get_project(**project)
+    assert status_of(failure) == 404
+
+
+def test_a_project_cannot_be_made_twice(client, chat, project):
+    with pytest.raises(requests.HTTPError) as failure:
+        client.create_project(**project)
+    assert status_of(failure) == 409
+
+
+def test_get_or_create_keeps_the_first_description(client, chat, project):
+    again = client.get_or_create_project(**project, description="second")
+    assert again.description == "a chat"
+
+
+def test_projects_are_listed(client, chat, project):
+    listed = [(each.org_id, each.project_id) for each in client.list_projects()]
+    assert tuple(project.values()) in listed
+
+
+def test_a_name_with_a_slash_is_refused(client):
+    with pytest.raises(ValidationError):
+        client.create_project(org_id="a/b", project_id="c")
+
+
+def test_what_was_said_is_found_with_all_its_fields(memory):
+    added = memory.add(
+        "I love pizza",
+        role="user",
+        producer="mara",
+        produced_for="bot",
+        episode_type=EpisodeType.MESSAGE,
+        metadata={"topic": "food"},
+    )
+    (episode,) = episodes(memory.search("pizza"))
+    assert episode.uid == added[0].uid
+    assert (episode.content, episode.producer_id) == ("I love pizza", "mara")
+    assert (episode.producer_role, episode.produced_for_id) == ("user", "bot")
+    assert episode.metadata["topic"] == "food"
+    assert 0 <= episode.score <= 1
+
+
+def test_each_user_finds_their_own(chat):
+    ben, eva = (chat.memory(metadata={"user_id": name}) for name in ("ben", "eva"))
+    ben.add("I program in Python")
+    eva.add("I program in Rust")
+    assert [each.content for each in episodes(ben.search("program"))] == ["I program in Python"]
+    assert [each.content for each in episodes(eva.search("program"))] == ["I program in Rust"]
+
+
+def test_a_filter_in_words_is_joined_to_the_clients_own(memory):
+    memory.add("coffee at eight", metadata={"time": "morning"})
+    memory.add("coffee at four", metadata={"time": "afternoon"})
+    found = memory.search("coffee", filter="metadata.time = 'morning'")
+    assert [each.content for each in episodes(found)] == ["coffee at eight"]
+    listed = memory.list(filter_dict={"metadata.time": "afternoon"})
+    assert [each.content for each in listed.content.episodic_memory] == ["coffee at four"]
+
+
+def test_a_quote_in_a_filter_is_read(chat):
+    memory = chat.memory(metadata={"user_id": "O'Brien"})
+    memory.add("I like tea")
+    assert len(episodes(memory.search("tea"))) == 1
+
+
+def test_the_empty_query_gives_both_kinds(memory):
+    found = memory.search("")
+    assert found.content.episodic_memory is not None
+    assert found.content.semantic_memory == []
+
+
+@pytest.mark.parametrize(
+    "content", ["A" * 10_000, "测试 🚀 émojis 日本語", "!@#$%^&*()_+-={}|;':\\\""]
+)
+def test_any_text_comes_back_as_it_was(memory, content):
+    memory.add(content)
+    assert episodes(memory.search(""))[0].content == content
+
+
+def test_episodes_are_listed_in_pages(memory, chat):
+    for number in range(3):
+        memory.add(f"message {number}")
+    pages = [memory.list(page_size=2, page_num=page).content for page in (0, 1)]
+    contents = [[each.content for each in page.episodic_memory] for page in pages]
+    assert contents == [["message 0", "message 1"], ["message 2"]]
+    assert chat.get_episode_count() == 3
+
+
+def test_a_deleted_episode_is_gone_and_cannot_be_deleted_again(memory):
+    (added,) = memory.add("to be deleted")
+    assert memory.delete_episodic(added.uid) is True
+    assert episodes(memory.search("deleted")) == []
+    with pytest.raises(requests.HTTPError) as failure:
+        memory.delete_episodic(added.uid)
+    assert status_of(failure) == 404
+
+
+def test_a_feature_lives_and_dies(memory):
+    (cited,) = memory.add("I enjoy jazz")
+    feature_id = memory.add_feature(
+        set_id="mem_project_set_any",
+        category_name="profile",
+        tag="music",
+        feature="favorite_genre",
+        value="jazz",
+        feature_metadata={"user_id": "mara", "session_id": "s1"},
+        citations=[cited.uid],
+    )
+    feature = memory.get_feature(feature_id, load_citations=True)
+    assert (feature.category, feature.tag) == ("profile", "music")
+    assert (feature.feature_name, feature.value) == ("favorite_genre", "jazz")
+    assert feature.metadata.citations == [cited.uid]
+    (found,) = memory.search("which genre?").content.semantic_memory
+    assert found.metadata.id == feature_id
+    assert memory.update_feature(feature_id=feature_id, value="classical", tag="taste")
+    changed = memory.get_feature(feature_id)
+    assert (changed.value, changed.tag, changed.feature_name) == (
+        *("classical", "taste"),
+        "favorite_genre",
+    )
+    assert memory.delete_semantic(feature_id) is True
+    assert memory.get_feature(feature_id) is None
+    with pytest.raises(requests.HTTPError) as failure:
+        memory.delete_semantic(feature_id)
+    assert status_of(failure) == 404
+
+
+def test_features_are_listed(chat):
+    memory = chat.memory()
+    memory.add_feature(
+        set_id="any", category_name="profile", tag="food", feature="dish", value="pizza"
+    )
+    listed = memory.list(memory_type=MemoryType.Semantic).content
+    assert [each.value for each in listed.semantic_memory] == ["pizza"]
+    assert listed.episodic_memory is None
+
+
+def test_a_set_type_lives_and_dies(memory):
+    created = memory.create_semantic_set_type(metadata_tags=["user_id"], name="users")
+    (listed,) = memory.list_semantic_set_types()
+    assert (listed.id, listed.tags, listed.is_org_level) == (created, ["user_id"], False)
+    assert memory.delete_semantic_set_type(created) is True
+    assert memory.list_semantic_set_types() == []
+
+
+def test_the_same_metadata_has_the_same_set(memory):
+    def named(user):
+        return memory.get_semantic_set_id(metadata_tags=["user_id"], set_metadata={"user_id": user})
+
+    assert named("mara") == named("mara") != named("ben")
+    listed = memory.list_semantic_set_ids(set_metadata={"user_id": "mara"})
+    assert named("mara") in [each.id for each in listed]
+    assert named("ben") not in [each.id for each in listed]
+    assert memory.configure_semantic_set(set_id=named("mara")) is True
+
+
+def test_a_category_and_its_tag_live_and_die(memory):
+    set_id = memory.get_semantic_set_id(metadata_tags=[])
+    category = memory.add_semantic_category(
+        set_id=set_id, category_name="likes", prompt="What do they like?"
+    )
+    found = memory.get_semantic_category(category)
+    assert (found.name, found.prompt) == ("likes", "What do they like?")
+    assert memory.get_semantic_category_set_ids(category) == [set_id]
+    tag = memory.add_semantic_tag(category_id=category, tag_name="food", tag_description="dishes")
+    assert memory.delete_semantic_tag(tag) is True
+    assert memory.delete_semantic_category(category) is True
+    assert memory.get_semantic_category(category) is None
+
+
+def test_a_template_is_inherited_and_can_be_switched_off(memory):
+    kind = memory.create_semantic_set_type(metadata_tags=["user_id"])
+    template = memory.add_semantic_category_template(
+        set_type_id=kind, category_name="habits", prompt="What do they often do?"
+    )
+    assert [each.id for each in memory.list_semantic_category_templates(kind)] == [template]
+    set_id = memory.get_semantic_set_id(metadata_tags=["user_id"], set_metadata={"user_id": "mara"})
+    assert memory.get_semantic_category_set_ids(template) == [set_id]
+    assert memory.disable_semantic_category(set_id=set_id, category_name="habits") is True
+
+
+def test_episodic_memory_is_switched(memory):
+    memory.add("I like tea")
+    before = memory.get_episodic_memory_config()
+    assert (before.enabled, before.long_term_memory_enabled) == (True, True)
+    memory.configure_episodic_memory(short_term_memory_enabled=False)
+    assert memory.get_episodic_memory_config().short_term_memory_enabled is False
+    episodic = memory.search("tea").content.episodic_memory
+    assert [len(episodic.short_term_memory.episodes), len(episodic.long_term_memory.episodes)] == [
+        0,
+        1,
+    ]
+    memory.configure_episodic_memory(enabled=False)
+    assert memory.search("tea").content.episodic_memory is None
+
+
+def test_the_agent_is_accepted(memory):
+    memory.add("Rembrandt married Saskia")
+    assert len(episodes(memory.search("whom did Rembrandt marry?", agent_mode=True))) == 1
+
+
+def test_health_and_metrics_are_given(client):
+    assert client.health_check()["status"] == "healthy"
+    assert "recollect_requests_total" in client.get_metrics()
+
+
+def test_the_configuration_can_be_read(client):
+    config = client.config()
+    assert [each.name for each in config.get_resources().embedders] == ["hash-embedder"]
+    assert config.get_config().episodic_memory.long_term_memory.reranker == "overlap-reranker"
+    assert config.get_episodic_memory_config().enabled is True
+    assert config.get_long_term_memory_config().enabled is True
+    assert config.get_short_term_memory_config().message_capacity == 20
+    assert config.get_semantic_memory_config().embedding_model == "hash-embedder"
+
+
+def test_its_command_line_remembers_and_finds(server, project, capsys):
+    names = ["--org-id", project["org_id"], "--project-id", project["project_id"]]
+
+    def run(*words):
+        assert main(["--base-url", server.url, *words]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    run("projects", "create", *names)
+    (added,) = run("memory", "add", *names, "I love pizza")
+    found = run("memory", "search", *names, "pizza")
+    assert added["uid"] in json.dumps(found)
+    assert run("projects", "episode-count", *names) == {"count": 1}
+    assert run("config", "resources")["rerankers"][0]["name"] == "overlap-reranker"
+
+
+def test_the_tools_for_langgraph_remember_and_find(server, project):
+    tools = MemMachineTools(base_url=server.url, **project, user_id="mara")
+    added = tools.add_memory("I love hiking in the mountains")
+    found = tools.search_memory("hiking")
+    tools.close()
+    assert (added["status"], found["status"]) == ("success", "success")
+    episodic = found["results"]["episodic_memory"]
+    assert "hiking" in episodic["short_term_memory"]["episodes"][0]["content"]

@@ -1,0 +1,156 @@
+"""The REST paths as such: statuses, shapes and what the released client does not show."""
+
+import pytest
+from tests.server.running import models, running_server
+
+from recollect import Memory
+from recollect.testing import HashEmbedder
+
+
+def texts(episodes):
+    return [episode["content"] for episode in episodes]
+
+
+def test_memories_of_no_project_go_to_the_universal_one(server):
+    server.answer("/memories", {"messages": [{"content": "for everyone"}]})
+    named = {"org_id": "universal", "project_id": "universal"}
+    assert server.answer("/projects/get", named)["description"] == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("2026-05-01T10:00:00+02:00", "2026-05-01T08:00:00Z"),
+        ("2026-05-01T10:00:00", "2026-05-01T10:00:00Z"),
+        (1_777_629_600, "2026-05-01T10:00:00Z"),
+        (1_777_629_600_000, "2026-05-01T10:00:00Z"),
+    ],
+)
+def test_a_timestamp_is_read_in_every_form(say, found, given, kept):
+    say("tea", timestamp=given)
+    assert found("tea")["episodic_memory"]["short_term_memory"]["episodes"][0]["created_at"] == kept
+
+
+@pytest.mark.parametrize("given", ["yesterday", 1e300, -1e300, True, [], 10**400])
+def test_a_timestamp_that_is_none_is_refused(server, project, given):
+    body = {**project, "messages": [{"content": "tea", "timestamp": given}]}
+    status, message = server.refusal("/memories", body)
+    assert status == 422
+    assert message.startswith("Invalid request payload: messages.0.timestamp: ")
+
+
+def test_a_kind_of_memory_that_is_not_asked_for_is_left_out(say, found):
+    say("tea")
+    assert list(found("tea", types=["episodic"])) == ["episodic_memory"]
+    assert list(found("tea", types=["semantic"])) == ["semantic_memory"]
+
+
+def test_a_message_of_one_kind_has_that_type(server, say, project):
+    server.answer(
+        "/memories", {**project, "types": ["semantic"], "messages": [{"content": "I like tea"}]}
+    )
+    listed = server.answer("/memories/list", {**project, "filter": "type = 'semantic'"})
+    assert texts(listed["content"]["episodic_memory"]) == ["I like tea"]
+
+
+def test_a_search_of_a_project_that_is_not_there_is_empty_and_makes_none(server, project, found):
+    assert found("tea")["episodic_memory"]["long_term_memory"] == {"episodes": []}
+    assert server.refusal("/projects/get", project) == (404, "Project does not exist")
+
+
+def test_a_threshold_above_every_score_leaves_nothing(server, project, say, found):
+    say("tea")
+    server.answer("/memory/episodic/short_term/config", {**project, "enabled": False}, status=204)
+    kept = found("tea", score_threshold=5)["episodic_memory"]["long_term_memory"]["episodes"]
+    assert kept == []
+
+
+def test_the_trace_comes_only_on_request_and_can_always_be_read(server, say, project):
+    say("tea")
+    body = {**project, "query": "tea"}
+    plain = server.post("/memories/search", body)
+    assert "retrieval_trace" not in plain.json()["content"]
+    by_field = server.answer("/memories/search", {**body, "retrieval_trace": True})["content"]
+    by_header = server.answer("/memories/search", body, **{"X-Retrieval-Trace": "true"})["content"]
+    for trace in (by_field["retrieval_trace"], by_header["retrieval_trace"]):
+        assert (trace["agent"], trace["memory_search_called"]) == ("MemMachineSearch", 1)
+    kept = server.client.get(f"/api/v2/traces/{plain.headers['X-Trace-ID']}").json()
+    assert kept["searches"][0]["preset"] == "balanced"
+    assert "tea" not in str(kept)
+
+
+def test_the_agent_follows_a_question_and_its_kept_trace_holds_no_text(server, say, project):
+    say("Rembrandt was married to Saskia.", "Saskia was born in Leeuwarden.")
+    asked = {"query": "Where was Rembrandt's wife born?", "agent_mode": True}
+    answered = server.post("/memories/search", {**project, **asked, "retrieval_trace": True})
+    trace = answered.json()["content"]["retrieval_trace"]
+    assert (trace["agent"], trace["provider"]) == ("RetrievalAgent", "local")
+    assert trace["orchestrator_completed"] is True
+    assert "Saskia" in str(trace)
+    kept = server.client.get(f"/api/v2/traces/{trace['trace_id']}").json()
+    assert kept["orchestrator_step_count"] == trace["orchestrator_step_count"]
+    assert "Saskia" not in str(kept)
+
+
+def test_a_trace_that_is_not_there_is_told(server):
+    assert server.client.get("/api/v2/traces/none").status_code == 404
+
+
+def test_a_filter_that_cannot_be_read_names_its_fault(server, project):
+    status, message = server.refusal("/memories/search", {**project, "query": "", "filter": "a ="})
+    assert status == 422
+    assert "unknown field" in message
+
+
+def test_an_error_has_memmachines_shape(server, project):
+    server.answer("/projects", project, status=201)
+    detail = server.answer("/projects", project, status=409)["detail"]
+    assert detail == {
+        "code": 409,
+        "message": "Project already exists",
+        "internal_error": "Project already exists",
+        "exception": "AlreadyThere",
+        "trace": "",
+    }
+
+
+def test_several_faults_of_a_payload_are_listed(server):
+    status, message = server.refusal("/memories/search", {"top_k": 0, "org_id": "a/b"})
+    assert status == 422
+    assert message.startswith("Invalid request payload:\n- ")
+    assert {line.partition(":")[0] for line in message.splitlines()[1:]} == {
+        "- org_id",
+        "- top_k",
+        "- query",
+    }
+
+
+def test_a_project_that_asks_for_an_unknown_model_is_refused(server, project):
+    body = {**project, "config": {"embedder": "text-embedding-3"}}
+    status, message = server.refusal("/projects", body)
+    assert (status, "no such model here" in message) == (422, True)
+
+
+def test_a_project_says_which_models_it_uses(server, project):
+    config = server.answer("/projects", project, status=201)["config"]
+    assert (config["embedder"], config["reranker"]) == ("hash-embedder", "overlap-reranker")
+
+
+def test_what_python_has_written_is_found_and_can_be_deleted(server, project, found):
+    place = {"org": project["org_id"], "project": project["project_id"]}
+    with Memory(server.store, embedder=HashEmbedder(), **place) as memory:
+        memory.add("tea at five", id="note-7", metadata={"cups": 2})
+    (episode,) = found("tea")["episodic_memory"]["short_term_memory"]["episodes"]
+    assert episode["metadata"] == {"cups": "2"}
+    body = {**project, "episodic_id": episode["uid"]}
+    server.answer("/memories/episodic/delete", body, status=204)
+    assert found("tea")["episodic_memory"]["short_term_memory"]["episodes"] == []
+
+
+def test_memories_are_there_after_the_server_was_started_again(tmp_path):
+    body = {"messages": [{"content": "tea"}]}
+    with running_server(tmp_path / "store", used=models()) as first:
+        uid = first.answer("/memories", body)["results"][0]["uid"]
+    with running_server(tmp_path / "store", used=models()) as second:
+        listed = second.answer("/memories/list", {})["content"]["episodic_memory"]
+    assert [each["uid"] for each in listed] == [uid]

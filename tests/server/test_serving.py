@@ -1,0 +1,171 @@
+"""`recollect serve` as a process of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import httpx
+import pytest
+
+from recollect.catalog.access_keys import AccessKeys
+from recollect.catalog.database import Database
+from recollect.service.catalog_file import catalog_file
+
+PROGRAM = """
+import typer
+from recollect.cli.serve_command import serve
+app = typer.Typer()
+app.command()(serve)
+app()
+"""
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals"),
+]
+
+
+class Served:
+    """A server process, and a client of it."""
+
+    def __init__(self, store, *options):
+        command = [sys.executable, "-c", PROGRAM, "--store", str(store), "--port", "0", "--json"]
+        self.process = subprocess.Popen(
+            [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        first = self._told()
+        self.url = first["url"].replace("0.0.0.0", "127.0.0.1")
+        self.client = httpx.Client(base_url=self.url, timeout=60)
+
+    def _told(self):
+        lines = []
+        while not lines or lines[-1] != "}\n":
+            lines.append(self.process.stdout.readline())
+            assert lines[-1], self.process.stderr.read()
+        return json.loads("".join(lines))
+
+    def add(self, content, **headers):
+        body = {"messages": [{"content": content}]}
+        return self.client.post("/api/v2/memories", json=body, headers=headers)
+
+    def listed(self):
+        answered = self.client.post("/api/v2/memories/list", json={"page_size": 10_000})
+        return {each["content"] for each in answered.json()["content"]["episodic_memory"]}
+
+    def stop(self, how=signal.SIGTERM):
+        """Ends it; gives the log, one parsed object a line."""
+        self.client.close()
+        self.process.send_signal(how)
+        _, log = self.process.communicate(timeout=60)
+        return [json.loads(line) for line in log.splitlines()]
+
+
+@pytest.fixture
+def serve(tmp_path):
+    started = []
+
+    def start(*options):
+        started.append(Served(tmp_path / "store", *options))
+        return started[-1]
+
+    yield start
+    for each in started:
+        if each.process.poll() is None:
+            each.stop(signal.SIGKILL)
+
+
+def test_it_listens_answers_logs_and_stops(serve):
+    server = serve()
+    assert server.client.get("/health").json()["status"] == "healthy"
+    assert server.add("tea at five").status_code == 200
+    log = server.stop()
+    assert [line["route"] for line in log] == ["/health", "/api/v2/memories"]
+    assert server.process.returncode == -signal.SIGTERM
+    assert serve().listed() == {"tea at five"}
+
+
+def test_what_is_under_way_when_it_is_told_to_stop_is_finished(serve):
+    server = serve("--threads", "1")
+    answers = []
+    asking = [
+        threading.Thread(target=lambda n=n: answers.append(server.add(f"message {n}")))
+        for n in range(8)
+    ]
+    server.add("first")
+    for each in asking:
+        each.start()
+    time.sleep(0.05)
+    server.process.send_signal(signal.SIGTERM)
+    for each in asking:
+        each.join()
+    done = [answer for answer in answers if answer.status_code == 200]
+    server.process.communicate(timeout=60)
+    assert len(serve().listed()) == 1 + len(done)
+
+
+def test_every_acknowledged_write_outlives_a_kill(serve):
+    server = serve()
+    acknowledged = set()
+
+    def write(writer):
+        for number in range(10_000):
+            content = f"writer {writer} message {number}"
+            try:
+                if server.add(content).status_code == 200:
+                    acknowledged.add(content)
+            except httpx.HTTPError:
+                return
+
+    writing = [threading.Thread(target=write, args=(writer,)) for writer in range(4)]
+    for each in writing:
+        each.start()
+    while len(acknowledged) < 40:
+        time.sleep(0.01)
+    server.process.kill()
+    for each in writing:
+        each.join()
+    server.process.communicate()
+    assert acknowledged <= serve().listed()
+
+
+def test_several_processes_answer_on_one_store(serve):
+    server = serve("--workers", "2")
+    answers = []
+    asking = [
+        threading.Thread(target=lambda n=n: answers.append(server.add(f"message {n}")))
+        for n in range(16)
+    ]
+    for each in asking:
+        each.start()
+    for each in asking:
+        each.join()
+    assert {answer.status_code for answer in answers} == {200}
+    assert all(len(server.listed()) == 16 for _ in range(8))
+    server.stop()
+
+
+def refusal(store, *options):
+    command = [sys.executable, "-c", PROGRAM, "--store", str(store), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    (sentence,) = done.stderr.splitlines()
+    return sentence
+
+
+def test_an_address_that_others_reach_needs_a_key(serve, tmp_path):
+    sentence = refusal(tmp_path / "store", "--host", "0.0.0.0")
+    assert sentence.startswith("0.0.0.0 can be reached by others, and there is no key yet.")
+    database = Database(catalog_file(tmp_path / "store"))
+    key = AccessKeys(database).create().text
+    database.close()
+    server = serve("--host", "0.0.0.0")
+    assert server.add("tea").status_code == 401
+    assert server.add("tea", Authorization=f"Bearer {key}").status_code == 200
+
+
+def test_a_port_that_is_taken_is_told(serve, tmp_path):
+    port = serve().url.rpartition(":")[2]
+    assert "cannot be listened on" in refusal(tmp_path / "other", "--port", port)

@@ -1,0 +1,19 @@
+"""A service over a store of the test's own."""
+
+import pytest
+
+from recollect.service.memory_service import MemoryService
+from recollect.service.models import ServiceModels
+from recollect.service.place import Place
+from recollect.testing import HashEmbedder
+
+
+@pytest.fixture
+def service(tmp_path):
+    with MemoryService(tmp_path / "store", models=ServiceModels(embedder=HashEmbedder())) as one:
+        yield one
+
+
+@pytest.fixture
+def home():
+    return Place("home", "chat")

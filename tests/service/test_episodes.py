@@ -1,0 +1,107 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from recollect.catalog.failures import NotThere
+from recollect.service.episode import EpisodeQuery, Message
+from recollect.service.place import Place
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def say(service, place, *contents, **fields):
+    return service.episodes.add(place, [Message(content=each, **fields) for each in contents])
+
+
+def find(service, place, text, *, short_term=False, **settings):
+    query = EpisodeQuery(text=text, **settings)
+    return service.episodes.search(place, query, long_term=True, short_term=short_term)
+
+
+def texts(episodes):
+    return [episode.record.text for episode in episodes]
+
+
+def test_what_is_said_again_later_is_another_episode(service, home):
+    assert len({*say(service, home, "yes"), *say(service, home, "yes")}) == 2
+
+
+def test_what_is_sent_again_with_its_time_is_the_same_episode(service, home):
+    assert say(service, home, "yes", at=NOON) == say(service, home, "yes", at=NOON)
+    assert service.episodes.count(home) == 1
+
+
+def test_the_same_words_twice_in_one_call_are_two_episodes(service, home):
+    assert len(set(say(service, home, "yes", "yes", at=NOON))) == 2
+
+
+def test_the_session_of_the_metadata_is_the_episodes_session(service, home):
+    say(service, home, "hello", metadata={"session_id": "s1"})
+    with service.memory(home) as memory:
+        assert memory.list()[0].session == "s1"
+
+
+def test_another_project_sees_nothing(service, home):
+    say(service, home, "the secret")
+    other = Place("home", "work")
+    assert find(service, other, "secret", short_term=True).long_term == ()
+    assert service.episodes.page(other, "", limit=10, offset=0) == []
+    assert service.episodes.count(other) == 0
+
+
+def test_the_newest_come_as_short_term_and_the_rest_is_ranked(service, home):
+    for number, content in enumerate(["tea at home", "rain", "snow"]):
+        say(service, home, content, at=NOON + timedelta(hours=number))
+    found = find(service, home, "tea", short_term=True, limit=2)
+    assert texts(found.short_term) == ["rain", "snow"]
+    assert texts(found.long_term) == ["tea at home"]
+    assert all(0 <= episode.score <= 1 for episode in (*found.long_term, *found.short_term))
+
+
+def test_neighbours_of_the_same_session_come_with_what_was_found(service, home):
+    say(service, home, *"one two three four five six".split(), metadata={"session_id": "a"})
+    say(service, home, "elsewhere", metadata={"session_id": "b"})
+    found = find(service, home, "three", limit=4, expand=3)
+    assert texts(found.long_term)[:4] == ["two", "three", "four", "five"]
+    assert [episode.score is not None for episode in found.long_term][1]
+
+
+def test_neighbours_said_at_the_same_moment_keep_their_order(service, home):
+    say(service, home, "one", "two", "three", at=NOON, metadata={"session_id": "a"})
+    found = find(service, home, "two", limit=3, expand=2)
+    assert texts(found.long_term) == ["two", "three", "one"]
+
+
+def test_neighbours_fulfil_the_filter_too(service, home):
+    say(service, home, "one", metadata={"user_id": "ben"})
+    say(service, home, "two", metadata={"user_id": "eva"})
+    found = find(service, home, "two", limit=3, expand=2, filter="m.user_id = 'eva'")
+    assert texts(found.long_term) == ["two"]
+
+
+def test_metadata_may_have_the_names_of_scope_fields(service, home):
+    say(service, home, "tea", metadata={"user": "mara", "org": "other", "m:x": "1"})
+    assert texts(find(service, home, "tea", filter="m.user = 'mara'").long_term) == ["tea"]
+    assert texts(find(service, home, "tea", filter="m.org = 'home'").long_term) == []
+
+
+def test_created_at_in_a_filter_is_when_it_was_said(service, home):
+    say(service, home, "old", at=NOON)
+    say(service, home, "new")
+    listed = service.episodes.page(home, "created_at < date('2026-05-02')", limit=5, offset=0)
+    assert [record.text for record in listed] == ["old"]
+
+
+def test_of_several_episodes_all_are_deleted_or_none(service, home):
+    ids = say(service, home, "one", "two")
+    with pytest.raises(NotThere, match="'missing' does not exist"):
+        service.episodes.delete(home, [ids[0], "missing"])
+    assert service.episodes.count(home) == 2
+    service.episodes.delete(home, ids)
+    assert service.episodes.count(home) == 0
+
+
+def test_a_filter_by_id_takes_the_uuid_that_is_shown(service, home):
+    shown = service.uids.shown(home, say(service, home, "one", "two"))
+    listed = service.episodes.page(home, f"uid IN ('{shown[0]}')", limit=5, offset=0)
+    assert [record.text for record in listed] == ["one"]

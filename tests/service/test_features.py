@@ -1,0 +1,136 @@
+import pytest
+
+from recollect.catalog.failures import NotPermitted, NotThere
+from recollect.service.feature import Feature
+from recollect.service.features import FeatureQuery
+from recollect.service.place import Place
+
+BOUND = Place("home", "chat", "project")
+WORK = Place("home", "work")
+
+
+def learn(service, place, value="pizza", *, set_id="s", **fields):
+    feature = Feature(
+        **{"set_id": set_id, "category": "profile", "tag": "food", "name": "dish", **fields},
+        value=value,
+    )
+    return service.features.add(place, feature)
+
+
+def find(service, place, text="dish", *, limit=10, **query):
+    features, _ = service.features.search(place, text, FeatureQuery(**query), limit=limit)
+    return [feature.value for feature in features]
+
+
+def test_a_feature_comes_back_as_it_was(service, home):
+    given = Feature(
+        set_id="s",
+        category="profile",
+        tag="food",
+        name="favourite_dish",
+        value="pizza: hot",
+        metadata={"user": "mara", "category": "mine"},
+        citations=("e1",),
+    )
+    feature_id = service.features.add(home, given)
+    found = service.features.get(home, feature_id)
+    assert (found.name, found.value, found.citations) == ("favourite_dish", "pizza: hot", ("e1",))
+    assert found.metadata == {"user": "mara", "category": "mine"}
+
+
+def test_features_are_no_episodes(service, home):
+    learn(service, home)
+    assert service.episodes.count(home) == 0
+
+
+def test_a_feature_of_another_project_is_not_there(service, home):
+    feature_id = learn(service, home)
+    for forbidden in (
+        lambda: service.features.get(WORK, feature_id),
+        lambda: service.features.update(WORK, feature_id, {"value": "x"}),
+        lambda: service.features.delete(WORK, [feature_id]),
+    ):
+        with pytest.raises(NotThere):
+            forbidden()
+    assert find(service, WORK) == []
+
+
+def test_a_set_of_the_organisation_is_seen_by_its_projects(service, home):
+    shared = service.sets.name_of(home, [], None, level="org")
+    feature_id = learn(service, home, "pasta", set_id=shared)
+    assert find(service, WORK) == ["pasta"]
+    assert service.features.get(WORK, feature_id).value == "pasta"
+    assert find(service, Place("other", "chat")) == []
+
+
+def test_who_is_bound_to_a_project_cannot_change_what_its_organisation_shares(service, home):
+    shared = service.sets.name_of(home, [], None, level="org")
+    feature_id = learn(service, home, "pasta", set_id=shared)
+    for forbidden in (
+        lambda: learn(service, BOUND, set_id=shared),
+        lambda: service.features.update(BOUND, feature_id, {"value": "x"}),
+        lambda: service.features.delete(BOUND, [feature_id]),
+        lambda: service.sets.add_type(BOUND, ["user_id"], level="org"),
+        lambda: service.sets.configure(BOUND, shared, embedder=None, llm=None),
+    ):
+        with pytest.raises(NotPermitted):
+            forbidden()
+    assert service.features.get(BOUND, feature_id).value == "pasta"
+
+
+def test_set_metadata_narrows_a_search_to_its_sets(service, home):
+    for user, value in (("mara", "pizza"), ("ben", "pasta")):
+        own = service.sets.name_of(home, ["user_id"], {"user_id": user})
+        learn(service, home, value, set_id=own)
+    learn(service, home, "bread", set_id="for all")
+    assert sorted(find(service, home)) == ["bread", "pasta", "pizza"]
+    assert sorted(find(service, home, set_metadata={"user_id": "mara"})) == ["bread", "pizza"]
+
+
+def test_a_feature_is_filtered_by_its_parts_and_by_the_tags_of_its_set(service, home):
+    own = service.sets.name_of(home, ["user_id"], {"user_id": "mara"})
+    learn(service, home, "pizza", set_id=own)
+    learn(service, home, "jazz", tag="music")
+    assert find(service, home, filter="m.user_id = 'mara'") == ["pizza"]
+    assert find(service, home, filter="m.tag = 'music' AND m.category = 'profile'") == ["jazz"]
+
+
+def test_new_metadata_leaves_a_feature_the_tags_of_its_set(service, home):
+    own = service.sets.name_of(home, ["user_id"], {"user_id": "mara"})
+    feature_id = learn(service, home, "pizza", set_id=own)
+    service.features.update(home, feature_id, {"metadata": {"seen": "twice"}})
+    assert find(service, home, filter="m.user_id = 'mara' AND m.seen = 'twice'") == ["pizza"]
+
+
+def test_changing_a_feature_keeps_what_is_not_named(service, home):
+    feature_id = learn(service, home, metadata={"source": "chat"})
+    service.features.update(home, feature_id, {"value": "pasta", "name": "lunch"})
+    found = service.features.get(home, feature_id)
+    assert (found.name, found.value, found.tag) == ("lunch", "pasta", "food")
+    assert found.metadata == {"source": "chat"}
+
+
+def test_pages_go_through_the_project_and_then_its_organisation(service, home):
+    shared = service.sets.name_of(home, [], None, level="org")
+    for value, set_id in (("a", "s"), ("b", "s"), ("c", shared), ("d", shared)):
+        learn(service, home, value, set_id=set_id)
+
+    def page(limit, offset):
+        found = service.features.page(home, FeatureQuery(), limit=limit, offset=offset)
+        return [feature.value for feature in found]
+
+    pages = [page(3, 0), page(3, 3), page(2, 1), page(2, 9)]
+    assert pages == [["a", "b", "c"], ["d"], ["b", "c"], []]
+
+
+def test_a_deleted_project_leaves_nothing(service, home):
+    from recollect.service.episode import Message
+
+    service.projects.ensure(*home.owner)
+    service.episodes.add(home, [Message(content="tea")])
+    feature_id = learn(service, home)
+    service.delete_project(home)
+    assert service.episodes.count(home) == 0
+    with pytest.raises(NotThere):
+        service.features.get(home, feature_id)
+    assert service.sets.known(home) == []

@@ -1,0 +1,52 @@
+import math
+
+import numpy as np
+import pytest
+
+from recollect.training.reranker.abilities import abilities_of_ratings, bradley_terry, elo
+
+
+def test_three_wins_against_one_put_two_candidates_the_logarithm_of_three_apart():
+    abilities = bradley_terry(np.array([[0.0, 3.0], [1.0, 0.0]]), prior=0.0)
+
+    assert abilities == pytest.approx([math.log(3) / 2, -math.log(3) / 2], abs=1e-6)
+
+
+def test_the_prior_keeps_a_candidate_that_never_loses_finite():
+    abilities = bradley_terry(np.array([[0.0, 1.0], [0.0, 0.0]]), prior=0.1)
+
+    assert abilities[0] - abilities[1] == pytest.approx(math.log(1.1 / 0.1), abs=1e-6)
+
+
+def test_a_circle_of_wins_makes_all_equal():
+    wins = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 2.0], [2.0, 0.0, 0.0]])
+
+    assert bradley_terry(wins) == pytest.approx([0, 0, 0], abs=1e-9)
+
+
+def test_abilities_give_back_the_chances_that_preferences_were_made_of():
+    known = np.array([1.5, 0.5, -0.5, -1.5])
+    wins = 1 / (1 + np.exp(known[None, :] - known[:, None]))
+
+    assert bradley_terry(wins, prior=0.0) == pytest.approx(known, abs=1e-5)
+
+
+def test_one_candidate_has_ability_nought():
+    assert bradley_terry(np.zeros((1, 1))).tolist() == [0.0]
+
+
+def test_the_winner_of_a_first_match_takes_half_of_elos_step():
+    assert elo([(0, 1, 1.0)], 2).tolist() == [1516.0, 1484.0]
+
+
+def test_a_draw_with_a_better_one_is_a_gain():
+    ratings = elo([(0, 1, 1.0), (0, 1, 0.5)], 2)
+
+    expected = 1 / (1 + 10 ** ((1484 - 1516) / 400))
+    assert ratings[1] == pytest.approx(1484 + 32 * (expected - 0.5))
+
+
+def test_four_hundred_points_are_ten_to_one():
+    assert abilities_of_ratings(np.array([1700.0, 1300.0])) == pytest.approx(
+        [math.log(10) / 2, -math.log(10) / 2]
+    )

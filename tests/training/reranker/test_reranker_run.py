@@ -1,0 +1,178 @@
+"""Short runs of a tiny encoder over literal examples."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.training.reranker.tiny_reranker import word_examples
+from tests.training.trainable_encoder import write_trainable_encoder
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+if torch:
+    from recollect.errors import InvalidInput
+    from recollect.training.reranker.cross_encoder import (
+        load_cross_encoder,
+        with_layers,
+    )
+    from recollect.training.reranker.example_files import write_examples
+    from recollect.training.reranker.pair_batches import pair_batches, score_batches
+    from recollect.training.reranker.preparation import (
+        HELD_BACK_FILE,
+        TRAINED_FILE,
+        ExampleMaking,
+    )
+    from recollect.training.reranker.reranker_config import (
+        HeldBack,
+        RerankerConfig,
+        RerankLossWeights,
+    )
+    from recollect.training.reranker.reranker_run import (
+        Listener,
+        RerankRunPlaces,
+        train_reranker,
+    )
+    from recollect.training.training_rows import sha256_of
+
+CONFIG_FIELDS = {
+    "name": "tiny",
+    "base": "made here",
+    "mix": {},
+    "questions": 64,
+    "questions_per_step": 8,
+    "chunk_pairs": 8,
+    "learning_rate": 2e-3,
+    "averaged": 0.25,
+}
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_after(step):
+    def progress(activity, done, total):
+        if activity == "training" and done == step:
+            raise Stopped
+
+    return progress
+
+
+def silent(*_):
+    pass
+
+
+@pytest.fixture
+def base(tmp_path):
+    return write_trainable_encoder(tmp_path / "base")
+
+
+def run(base, target, *, progress=silent, report=silent, **changes):
+    fields = CONFIG_FIELDS | {"held_back": HeldBack(measured=20, every_steps=4)} | changes
+    target.mkdir(exist_ok=True)
+    if not (target / TRAINED_FILE).is_file():
+        write_examples(word_examples(fields["questions"], 1), target / TRAINED_FILE)
+        write_examples(word_examples(20, 2), target / HELD_BACK_FILE)
+    return train_reranker(
+        RerankerConfig(**fields),
+        ExampleMaking(folder=target, base=None, base_name="none"),
+        places=RerankRunPlaces(base=base, target=target),
+        listener=Listener(progress=progress, report=report),
+    )
+
+
+def losses(target):
+    return [json.loads(line)["loss"] for line in (target / "losses.jsonl").read_text().splitlines()]
+
+
+def scores(directory, examples):
+    model = load_cross_encoder(directory)
+    return score_batches(model, pair_batches(model, examples, chunk_pairs=8))
+
+
+def test_a_few_steps_lower_the_loss_and_raise_the_rank(base, tmp_path):
+    found = []
+
+    run(base, tmp_path / "run", questions=240, report=found.append)
+
+    taken = losses(tmp_path / "run")
+    assert np.mean(taken[-4:]) < 0.7 * np.mean(taken[:4])
+    assert [each.step for each in found[:3]] == [-1, 0, 4]
+    assert found[-1].ranks["words"] > found[1].ranks["words"]
+
+
+def test_a_stopped_run_goes_on_to_the_weights_of_one_that_was_not(base, tmp_path):
+    whole = run(base, tmp_path / "whole", checkpoint_seconds=0.0)
+    with pytest.raises(Stopped):
+        run(base, tmp_path / "parts", checkpoint_seconds=0.0, progress=stop_after(7))
+    resumed = run(base, tmp_path / "parts", checkpoint_seconds=0.0)
+
+    for name in ("model.safetensors", "recollect_reranker.safetensors"):
+        assert sha256_of(resumed / name) == sha256_of(whole / name)
+    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+
+
+def test_the_finished_weights_are_the_mean_of_the_last_steps(base, tmp_path):
+    last, mean = (
+        load_cross_encoder(run(base, tmp_path / str(share), averaged=share)).parts["match"].bias
+        for share in (0.0, 0.5)
+    )
+
+    assert float((last - mean).abs().detach()) > 1e-5
+
+
+def test_a_saved_model_scores_as_before(base, tmp_path):
+    model = load_cross_encoder(base)
+    examples = word_examples(4, 3)
+    model.save(tmp_path / "saved")
+
+    batches = pair_batches(model, examples, chunk_pairs=5)
+    assert torch.equal(score_batches(model, batches), scores(tmp_path / "saved", examples))
+
+
+def test_a_score_stays_with_its_pair_whatever_the_chunks(base):
+    model = load_cross_encoder(base)
+    examples = word_examples(6, 4)
+
+    whole = score_batches(model, pair_batches(model, examples, chunk_pairs=64))
+    small = score_batches(model, pair_batches(model, examples, chunk_pairs=3))
+
+    assert (whole - small).abs().max() < 0.05  # bfloat16
+
+
+def test_a_new_model_ranks_by_the_cosine_of_its_base(base):
+    model = load_cross_encoder(base)
+
+    assert model.parts["match"].weight.item() == 10.0
+    assert torch.equal(model.parts["projection"].weight, torch.eye(32))
+
+
+def test_a_model_of_some_layers_follows_the_whole_one(base, tmp_path):
+    loss = RerankLossWeights(contrast=0.0, soft=0.0, following=1.0)
+
+    model = run(base, tmp_path / "run", layers=(1,), loss=loss, questions=160)
+
+    assert json.loads((model / "config.json").read_text())["num_hidden_layers"] == 1
+    taken = losses(tmp_path / "run")
+    assert np.mean(taken[-4:]) < np.mean(taken[:4])
+
+
+def test_a_layer_that_is_not_there_is_refused(base):
+    with pytest.raises(InvalidInput, match="the base has 2"):
+        with_layers(load_cross_encoder(base), [0, 2])
+
+
+def test_word_vectors_stay(base, tmp_path):
+    model = run(base, tmp_path / "run")
+
+    before, after = (load_cross_encoder(each).parts["encoder"].embeddings for each in (base, model))
+    assert torch.equal(before.word_embeddings.weight, after.word_embeddings.weight)
+    assert not torch.equal(before.token_type_embeddings.weight, after.token_type_embeddings.weight)
+
+
+def test_a_run_with_other_settings_is_not_gone_on_with(base, tmp_path):
+    run(base, tmp_path / "run")
+
+    with pytest.raises(InvalidInput, match="another config"):
+        run(base, tmp_path / "run", learning_rate=1e-5)

@@ -1,5 +1,7 @@
 """A `CrossEncoder` gives here what it gives in sentence-transformers."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from tests.models.tiny_rerankers import first_seed, write_cross_encoder
@@ -63,9 +65,10 @@ def test_the_ranking_is_that_of_rank(reranker, original):
     )
 
 
-def test_an_instruction_takes_the_place_of_the_models_prompt(tmp_path, seed):
-    prompts = {"query": "Answer: ", "other": "Popular: "}
-    reranker = TorchCrossEncoder(str(write_cross_encoder(tmp_path, seed=seed, prompts=prompts)))
+def test_an_instruction_takes_the_place_of_the_models_prompt(tmp_path):
+    prompted = partial(write_cross_encoder, prompts={"query": "Answer: ", "other": "Popular: "})
+    seed = first_seed(tmp_path, prompted, TorchCrossEncoder)
+    reranker = TorchCrossEncoder(str(prompted(tmp_path, seed=seed)))
     from sentence_transformers import CrossEncoder
 
     original = CrossEncoder(str(tmp_path / "model"), device="cpu")

@@ -31,7 +31,7 @@ from recollect.cli.rerank_eval_command import rerank
 from recollect.cli.search_command import search
 from recollect.cli.serve_command import serve
 from recollect.cli.train_agent_command import agent
-from recollect.cli.train_commands import calibration, export
+from recollect.cli.train_commands import calibration, export, unpack
 from recollect.cli.train_embedder_command import average, components, embedder
 from recollect.cli.train_gate_command import gate
 from recollect.cli.train_reranker_command import export_reranker, reranker
@@ -136,6 +136,7 @@ TRAINING = (
     ),
     Entry("components", components, "", "recollect train components --model run/model --target m"),
     Entry("export", export, "", "recollect train export --source all-MiniLM-L6-v2 --target model"),
+    Entry("unpack", unpack, "", "recollect train unpack --target base"),
     Entry(
         "reranker",
         reranker,

@@ -91,3 +91,23 @@ def export(
         print_json({"target": target, "record": record})
     else:
         result_console().print(f"{target}: {record.name}@{record.revision}", soft_wrap=True)
+
+
+@command
+def unpack(
+    target: Annotated[Path, typer.Option(metavar="DIR", help="Directory to write.")],
+    output: OutputOptions,
+    source: Annotated[
+        str, typer.Option(metavar="MODEL", help="Directory of an exported embedder, or bundled.")
+    ] = "bundled",
+) -> None:
+    """Turn an exported 8-bit embedder back into weights that training can start from."""
+    from recollect.models.onnx_embedder import load_bundled
+    from recollect.training.unpack import unpack_embedder
+
+    directory = load_bundled().directory if source == "bundled" else Path(source)
+    unpack_embedder(directory, target)
+    if output.json:
+        print_json({"target": target})
+    else:
+        result_console().print(f"{target}: unpacked from {directory.name}", soft_wrap=True)

@@ -10,19 +10,27 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import MissingExtra, ModelError
 from recollect.models.embedder_components import EmbedderComponents, Linear, write_components
-from recollect.models.model_record import LATE_BOUND_FILE, MODEL_FILE, TOKENIZER_FILE
+from recollect.models.model_record import (
+    LATE_BOUND_FILE,
+    MODEL_FILE,
+    TOKENIZER_FILE,
+    ModelPart,
+    read_checked,
+    read_record,
+)
 from recollect.training.encoder_weights import Array
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
+PARTS: tuple[ModelPart, ...] = get_args(ModelPart)
 POSITIONS = 512
 """BERT's; beyond the exported ones the last is repeated, so that longer pairs can be read."""
 
@@ -60,13 +68,14 @@ def unpack_embedder(source: Path, target: Path) -> None:
         from safetensors.numpy import save_file
     except ImportError as error:
         raise MissingExtra("export", "Unpacking an embedder") from error
-    try:
-        found = _Reader(onnx.load(source / MODEL_FILE)).read(_late_bound(source))
-    except (OSError, StopIteration, KeyError, IndexError, ValueError) as error:
+    record = read_record(source)
+    if record.made_by.get("quantisation") != "int8" or set(record.parts) != set(PARTS):
         raise ModelError(
-            f"{source}: not an 8-bit embedder as `recollect train export` writes it "
-            f"({type(error).__name__}: {error})."
-        ) from error
+            f"{source}: {record.name} is not an 8-bit embedder with age, type and both heads. "
+            "Give one that `recollect train export --calibration` wrote."
+        )
+    graph = read_checked(source / MODEL_FILE, record.files[MODEL_FILE])
+    found = _Reader(onnx.load_from_string(graph)).read(_late_bound(source))
     target.mkdir(parents=True, exist_ok=True)
     contiguous = {name: np.ascontiguousarray(value) for name, value in found.tensors.items()}
     save_file(contiguous, target / "model.safetensors", metadata={"format": "pt"})
@@ -129,9 +138,7 @@ class _Reader:
         ):
             yield f"{prefix}.attention.self.{name}.weight", rows.T
             yield f"{prefix}.attention.self.{name}.bias", shift
-        yield from _dense(
-            f"{prefix}.attention.output.dense", *self._projection(next(projections))
-        )
+        yield from _dense(f"{prefix}.attention.output.dense", *self._projection(next(projections)))
         yield from self._normalisation(f"{prefix}.attention.output.LayerNorm", next(norms)).items()
         # Ordinary and outlying channels stand apart; their order means nothing.
         first_in, first_out, second_in, second_out = (

@@ -25,6 +25,7 @@ from recollect.training.contrastive import (
 from recollect.training.drawn_ages import DrawnAges
 from recollect.training.embedder_config import EmbedderConfig, LossWeights
 from recollect.training.memory_loss import MEMORY_LOSS, SampleLayout, memory_loss
+from recollect.training.precision import mixed_precision
 from recollect.training.question_groups import QuestionGroup
 from recollect.training.teacher import TeacherView
 
@@ -87,7 +88,7 @@ def accumulate_gradients(
     places[torch.tensor(order)] = torch.arange(len(order))
 
     def encode(tokens: Any) -> Tensor:  # noqa: ANN401  a tokenizer's batch
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with mixed_precision():
             return encoder.pooled(tokens)
 
     def loss_of(pooled: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 
 from recollect.training.contrastive import Tensor
 from recollect.training.reranker.examples import RerankExample
-from recollect.training.reranker.pair_model import PairBatch, PairModel, half_precision_logits
+from recollect.training.reranker.pair_model import PairBatch, PairModel, training_logits
 from recollect.training.reranker.rerank_losses import RerankTargets, padded
 
 
@@ -74,7 +74,7 @@ def score_batches(model: PairModel, batches: PairBatches) -> Tensor:
 
     def score(chunk: PairBatch) -> Tensor:
         with torch.no_grad():
-            return half_precision_logits(model, chunk)
+            return training_logits(model, chunk)
 
     if model.workers == 1:
         return batches.table(torch.cat([score(chunk) for chunk in batches.chunks]))

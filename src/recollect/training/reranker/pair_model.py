@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import torch
 
 from recollect.training.contrastive import Tensor
+from recollect.training.precision import mixed_precision
 from recollect.training.reranker.examples import RerankExample
 
 
@@ -67,9 +68,9 @@ class PairModel(Protocol):
         ...
 
 
-def half_precision_logits(model: PairModel, batch: PairBatch) -> Tensor:
-    """Score pairs with products in bfloat16."""
-    with torch.autocast(batch.ids.device.type, dtype=torch.bfloat16):
+def training_logits(model: PairModel, batch: PairBatch) -> Tensor:
+    """Score pairs in the device's fastest precision."""
+    with mixed_precision(batch.ids.device.type):
         return model.logits(batch)
 
 

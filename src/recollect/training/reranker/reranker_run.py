@@ -20,7 +20,7 @@ from recollect.training.reranker.development import (
 )
 from recollect.training.reranker.examples import RerankExample
 from recollect.training.reranker.pair_batches import pair_batches, score_batches, targets_of
-from recollect.training.reranker.pair_model import PairBatch, PairModel, half_precision_logits
+from recollect.training.reranker.pair_model import PairBatch, PairModel, training_logits
 from recollect.training.reranker.preparation import (
     ExampleMaking,
     PreparedExamples,
@@ -154,7 +154,7 @@ def _gradients(state: RunState, examples: Sequence[RerankExample], config: Reran
     followed = None if state.followed is None else score_batches(state.followed, batches)
 
     def encode(chunk: PairBatch) -> Tensor:
-        return half_precision_logits(state.model, chunk)
+        return training_logits(state.model, chunk)
 
     def loss_of(logits: Tensor) -> Tensor:
         return rerank_loss(batches.table(logits), targets, config.loss, followed)

@@ -1,4 +1,4 @@
-"""In which precision a training step multiplies: bfloat16 where the processor has it, else float."""
+"""In which precision training multiplies: bfloat16 where the processor has it, else float."""
 
 from __future__ import annotations
 

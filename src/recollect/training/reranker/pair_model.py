@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import torch
-
 from recollect.training.contrastive import Tensor
 from recollect.training.precision import mixed_precision
 from recollect.training.reranker.examples import RerankExample

@@ -40,6 +40,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "agent/llm/session_loop.py::SessionLoop._asked": "a boundary to SDKs of others",
     "catalog/database.py::Database.transaction": "rolls back, then raises it again",
     "server/request_log.py::RequestLog.__call__": "outermost boundary of a request, raised again",
+    "mcp_server/calls.py::Calls.answer": "outermost boundary of a call, told and logged",
     "models/tokenizer_file.py::load_tokenizer": "the tokenizers library raises a bare Exception",
 }
 

@@ -163,7 +163,7 @@ def stored(prepared: Prepared, key: int) -> StoredMemory:
 def _append(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Outcome:
     engine.store.version()
     found = _present(engine, scope, [entry.draft for entry in prepared])
-    present = _alive_ids(found)
+    present = alive_ids(found)
     new: list[Prepared] = []
     ids: list[str] = []
     for entry in prepared:
@@ -173,7 +173,7 @@ def _append(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Outcome:
             new.append(entry)
         ids.append(present[identity])
     if new:
-        _make_way(engine, found, new)
+        make_way(engine, found, {_identity(entry.draft) for entry in new})
         first = engine.store.next_key()
         engine.store.append([stored(entry, first + place) for place, entry in enumerate(new)])
     return Outcome(len(new), tuple(ids))
@@ -181,7 +181,7 @@ def _append(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Outcome:
 
 def _without_present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Draft]:
     """Give the drafts that are not stored yet, each once."""
-    seen = set(_alive_ids(_present(engine, scope, drafts)))
+    seen = set(alive_ids(_present(engine, scope, drafts)))
     fresh: list[Draft] = []
     for entry in drafts:
         if _identity(entry) not in seen:
@@ -190,7 +190,7 @@ def _without_present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[
     return fresh
 
 
-def _alive_ids(found: list[Presence]) -> dict[Identity, str]:
+def alive_ids(found: list[Presence]) -> dict[Identity, str]:
     """Identities of what is stored, with the ids; what has expired does not count."""
     now = to_microseconds(now_utc())
     return {
@@ -201,10 +201,9 @@ def _alive_ids(found: list[Presence]) -> dict[Identity, str]:
     }
 
 
-def _make_way(engine: Engine, found: list[Presence], new: list[Prepared]) -> None:
+def make_way(engine: Engine, found: list[Presence], wanted: set[Identity]) -> None:
     """Delete expired memories whose id or content is being written anew."""
     now = to_microseconds(now_utc())
-    wanted = {_identity(entry.draft) for entry in new}
     expired = [
         entry.key
         for entry in found

@@ -7,9 +7,18 @@ from dataclasses import replace
 from datetime import datetime, tzinfo
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
-from recollect import engine, forgetting, ingest, reading, revision, searching
+from recollect import (
+    engine,
+    exporting,
+    forgetting,
+    ingest,
+    reading,
+    readmission,
+    revision,
+    searching,
+)
 from recollect.agent.session import Searches, agent_search
 from recollect.agent.settings import AgentOptions
 from recollect.config import read_settings
@@ -145,6 +154,21 @@ class Memory:
             counted as added is durable, also when a later batch raises.
         """
         return ingest.add_all(self._engine, self.scope, records, on_progress=on_progress)
+
+    def add_exported(self, records: Iterable[Mapping[str, Any]]) -> WriteReport:
+        """Take memories back as `export` wrote them, whole: ids, moments and earlier versions.
+
+        What is there already, by its id or its content, stays as it is.
+
+        Args:
+            records: Dicts with all fields of `MemoryRecord`, `fingerprint`, and `versions`, the
+                earlier versions in the same form, oldest first.
+
+        Returns:
+            How many were added and skipped, and each that failed with its reason; a memory and
+            its versions are written together or not at all.
+        """
+        return readmission.add_exported(self._engine, self.scope, records)
 
     def search(  # noqa: PLR0913  a search's settings
         self,
@@ -287,6 +311,30 @@ class Memory:
         if purge:
             forgetting.purge(self._engine)
         return gone
+
+    def export(
+        self,
+        target: str | Path | IO[bytes],
+        *,
+        on_progress: exporting.Progress | None = None,
+    ) -> exporting.ExportReport:
+        """Write what this scope itself wrote to JSON Lines, with all earlier versions.
+
+        A file is replaced when its export is whole and durable, and not before. What has expired
+        is left out. `docs/export.md` tells the form; `recollect import` reads it.
+
+        Args:
+            target: A file, or a binary stream, which stays open.
+            on_progress: Called with how many memories are written, and of how many.
+
+        Raises:
+            InvalidInput: The target is a folder, or lies in none.
+            StoreError: The store cannot be read.
+        """
+        tell = on_progress or exporting.tell_nobody
+        if isinstance(target, str | Path):
+            return exporting.export_to_file(self._engine, self.scope, Path(target), tell)
+        return exporting.export_to_stream(self._engine, self.scope, target, tell)
 
     def health(self) -> StoreHealth:
         """Measure the whole store, all scopes together, as `recollect doctor` reports it."""

@@ -60,12 +60,12 @@ def condition(given: str | Filter | None, *, scope: Scope) -> Filter:
 
 def in_view(scope: Scope, narrower: Filter) -> Filter:
     """Give the scope's current, unexpired memories that match `narrower`."""
-    return And((scope.predicate(), CURRENT, _unexpired(), narrower))
+    return And((scope.predicate(), CURRENT, unexpired(), narrower))
 
 
 def get(engine: Engine, scope: Scope, memory_id: str) -> MemoryRecord:
     """Read one memory by its id; history can be read by the ids of its versions."""
-    return _only(scope, memory_id, _with_id(engine, scope, memory_id, _unexpired()))
+    return _only(scope, memory_id, _with_id(engine, scope, memory_id, unexpired()))
 
 
 def get_even_expired(engine: Engine, scope: Scope, memory_id: str) -> MemoryRecord:
@@ -133,6 +133,7 @@ def _meant(scope: Scope, found: list[MemoryRecord]) -> list[MemoryRecord]:
     return own or current
 
 
-def _unexpired() -> Filter:
+def unexpired() -> Filter:
+    """Give the condition for memories that have not expired until now."""
     expiry = Field("expires_at")
     return Or((IsNull(expiry), Comparison(expiry, "gt", now_utc())))

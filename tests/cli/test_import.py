@@ -56,7 +56,8 @@ def test_an_unknown_format_is_refused(recollect, tmp_path):
     (tmp_path / "notes.jsonl").write_text('{"text": "one"}\n')
     sentence = recollect.failure("import", str(tmp_path / "notes.jsonl"), "--format", "xml")
     assert sentence == (
-        "format='xml': unknown format. Use one of locomo, jsonl, documents, text, chatgpt, claude."
+        "format='xml': unknown format. Use one of recollect, locomo, jsonl, documents, text, "
+        "chatgpt, claude."
     )
 
 

@@ -8,7 +8,7 @@ import time
 import pytest
 from tests.server.running import models, running_server
 
-from recollect.server.request_log import JsonLines
+from recollect.server.json_lines import JsonLines
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from recollect.cli.ablation_command import ablation
 from recollect.cli.add_command import add
 from recollect.cli.agentmem_command import agentmem
 from recollect.cli.ask_command import ask
+from recollect.cli.backup_command import backup, restore
 from recollect.cli.bench_command import bench
 from recollect.cli.change_commands import forget, update
 from recollect.cli.consoles import make_unprintable_harmless, result_console
@@ -19,10 +20,12 @@ from recollect.cli.cues_command import cues
 from recollect.cli.demo_command import demo
 from recollect.cli.doctor_command import doctor
 from recollect.cli.eval_commands import beir, conversation, locomo, multihop
+from recollect.cli.export_command import export_memories
 from recollect.cli.generate_command import generate
 from recollect.cli.import_command import import_records
 from recollect.cli.injection_command import injection
 from recollect.cli.keys_commands import create_key, list_keys, revoke_key
+from recollect.cli.mcp_command import mcp
 from recollect.cli.option_groups import Function
 from recollect.cli.pipeline_command import list_presets
 from recollect.cli.pipeline_command import show as show_pipeline
@@ -71,6 +74,7 @@ COMMANDS = (
         'recollect add "I prefer Python over JavaScript" --producer user --type semantic',
     ),
     Entry("import", import_records, _REMEMBER, "recollect import chats.jsonl --project home"),
+    Entry("export", export_memories, _REMEMBER, "recollect export --target memories.jsonl"),
     Entry("update", update, _REMEMBER, 'recollect update note-7 --text "The meeting is at ten"'),
     Entry("forget", forget, _REMEMBER, "recollect forget note-7 --purge"),
     Entry(
@@ -84,7 +88,10 @@ COMMANDS = (
     Entry("get", get, _FIND, "recollect get note-7 --json"),
     Entry("history", history, _FIND, "recollect history note-7"),
     Entry("doctor", doctor, _CARE, "recollect doctor --repair"),
+    Entry("backup", backup, _CARE, "recollect backup --store ./memories --target memories.tar"),
+    Entry("restore", restore, _CARE, "recollect restore --source memories.tar --store ./copy"),
     Entry("serve", serve, _CARE, "recollect serve --store ./memories --port 8080"),
+    Entry("mcp", mcp, _CARE, "recollect mcp --store ./memories --project home --user mara"),
     Entry("bench", bench, _MEASURE, "recollect bench --n 10000 --scopes 50 --json bench.json"),
 )
 

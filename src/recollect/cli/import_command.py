@@ -36,7 +36,8 @@ class ImportFlags:
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="locomo, jsonl, documents, text, chatgpt or claude; found out when left out.",
+            help="recollect, locomo, jsonl, documents, text, chatgpt or claude; found out when "
+            "left out. recollect is what `recollect export` wrote.",
         ),
     ] = None
     failures: Annotated[

@@ -11,11 +11,12 @@ from typing import Literal, get_args
 from recollect.documents.readers import DOCUMENT_SUFFIXES, reader_for
 from recollect.documents.tree import DocumentFile, documents_below
 from recollect.errors import InvalidInput
+from recollect.export_format import HEADER_KEY
 from recollect.importers.json_stream import starts_as_json, top_level_keys
 from recollect.importers.source import conversation_files, numbered_lines, open_exports
 from recollect.importers.text import TEXT_SUFFIXES
 
-Format = Literal["locomo", "jsonl", "documents", "text", "chatgpt", "claude"]
+Format = Literal["recollect", "locomo", "jsonl", "documents", "text", "chatgpt", "claude"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 Look = Format | Literal["other JSON", "binary data"]
 
@@ -28,6 +29,7 @@ _TELLING_KEYS: dict[str, Format] = {
     "chat_messages": "claude",
     "conversation": "locomo",
     "sample_id": "locomo",
+    HEADER_KEY: "recollect",
 }
 _PROBED_LINES = 20
 _JSON_OPENING = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*)?\{")
@@ -121,6 +123,8 @@ def _holds_documents(path: Path) -> bool:
 
 
 def _by_name(path: Path, look: Look) -> Format | None:
+    if look == "recollect":
+        return look
     named = None if path.is_dir() else _BY_SUFFIX.get(path.suffix.lower())
     return named or next((name for name in FORMATS if name == look), None)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from recollect.errors import InvalidInput, ScopeError
 from recollect.importers.chatgpt import read_chatgpt
@@ -15,6 +15,7 @@ from recollect.importers.documents import import_documents
 from recollect.importers.failures import failures_file
 from recollect.importers.jsonl import read_jsonl
 from recollect.importers.locomo import read_locomo
+from recollect.importers.recollect_export import read_export
 from recollect.importers.record import ImportedRecord, Readable, Unreadable
 from recollect.importers.report import ImportInterrupted, ImportReport, Tally
 from recollect.importers.text import read_text
@@ -37,6 +38,18 @@ class RecordWriter(Protocol):
     def add_many(self, records: Iterable[dict[str, object]]) -> WriteReport:
         """Write the records durably and report what became of each."""
         ...
+
+
+@runtime_checkable
+class ExportTaker(Protocol):
+    """What takes back an export; `Memory` is one."""
+
+    def add_exported(self, records: Iterable[dict[str, object]]) -> WriteReport:
+        """Write the records as they were, and report what became of each."""
+        ...
+
+
+Write = Callable[[list[dict[str, object]]], WriteReport]
 
 
 def import_path(
@@ -79,13 +92,31 @@ def import_path(
         )
     if chosen == "documents":
         return _import_documents(memory, source, failures_path, on_progress or _ignore)
+    if chosen == "recollect":
+        return _import_export(memory, source, failures_path, on_progress or _ignore)
     with failures_file(source, failures_path) as failures:
         records = (
             read_locomo(source, conversation=conversation, project=_bound(memory, "project"))
             if chosen == "locomo"
             else _READERS[chosen](source)
         )
-        return _run(memory, records, Tally(failures), on_progress or _ignore)
+        return _run(memory, memory.add_many, records, Tally(failures), on_progress or _ignore)
+
+
+def _import_export(
+    memory: RecordWriter,
+    source: Path,
+    failures_path: Path | None,
+    on_progress: Callable[[ImportReport], None],
+) -> ImportReport:
+    if not isinstance(memory, ExportTaker):
+        raise InvalidInput(
+            "memory", memory, "takes no memories back as they were", "Give a recollect.Memory."
+        )
+    with failures_file(source, failures_path) as failures:
+        tally = Tally(failures)
+        records = read_export(source, tally.leave_out)
+        return _run(memory, memory.add_exported, records, tally, on_progress)
 
 
 def _import_documents(
@@ -117,6 +148,7 @@ def _ignore(report: ImportReport) -> None:
 
 def _run(
     memory: RecordWriter,
+    write: Write,
     records: Iterator[Readable],
     tally: Tally,
     on_progress: Callable[[ImportReport], None],
@@ -124,7 +156,7 @@ def _run(
     """Write all records and give the report."""
     try:
         for number, chunk in enumerate(_chunks(records, tally.fail)):
-            report = memory.add_many([record.fields for record in chunk])
+            report = write([record.fields for record in chunk])
             if number == 0:
                 _refuse_misfit(memory, chunk, report)
             tally.count(chunk, report)
@@ -150,6 +182,12 @@ def _refuse_misfit(memory: RecordWriter, chunk: list[ImportedRecord], report: Wr
         )
 
 
+def _characters(fields: Mapping[str, object]) -> int:
+    versions = fields.get("versions")
+    texts = [fields, *(versions if isinstance(versions, list) else [])]
+    return sum(len(str(entry.get("text", ""))) for entry in texts)
+
+
 def _chunks(
     records: Iterator[Readable], on_unreadable: Callable[[Unreadable], None]
 ) -> Iterator[list[ImportedRecord]]:
@@ -162,7 +200,7 @@ def _chunks(
                 on_unreadable(record)
                 continue
             chunk.append(record)
-            characters += len(str(record.fields.get("text", "")))
+            characters += _characters(record.fields)
             if len(chunk) == CHUNK_RECORDS or characters >= _CHUNK_CHARACTERS:
                 yield chunk
                 chunk, characters = [], 0

@@ -33,13 +33,17 @@ class Caller:
         """Give the caller that a key stands for."""
         return cls(key.id, key.org, key.project, key.rights)
 
+    def may(self, needed: Rights) -> bool:
+        """Whether this much is allowed anywhere at all."""
+        return _ORDER.index(self.rights) >= _ORDER.index(needed)
+
     def check_rights(self, needed: Rights) -> None:
         """Check that this much is allowed anywhere at all.
 
         Raises:
             NotPermitted: It is not.
         """
-        if _ORDER.index(self.rights) < _ORDER.index(needed):
+        if not self.may(needed):
             raise NotPermitted(
                 f"This needs a key with the right to {needed}; this one may {self.rights}."
             )

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import time
-import traceback
 import uuid
 from http import HTTPStatus
 from typing import Any
 
-from recollect.moments import now_utc
 from recollect.server.asgi import Application, AsgiMessage, Receive, Scope, Send, header
 from recollect.server.errors import error_answer
+from recollect.server.json_lines import places_of
 from recollect.server.metrics import Metrics
 
 REQUEST_ID = "X-Request-ID"
@@ -21,22 +19,6 @@ _USABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _UNKNOWN_ROUTE = "unknown"
 _log = logging.getLogger("recollect.server")
-
-
-class JsonLines(logging.Formatter):
-    """Formats a record as one JSON object; of an exception its type and places, not its text."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Give one line."""
-        line: dict[str, Any] = {
-            "at": now_utc().isoformat(),
-            "level": record.levelname.lower(),
-            "message": record.getMessage(),
-        }
-        line |= getattr(record, "fields", {})
-        if record.exc_info and record.exc_info[1] is not None:
-            line["exception"] = places_of(record.exc_info[1])
-        return json.dumps(line)
 
 
 class RequestLog:
@@ -106,15 +88,6 @@ class _Watched:
             own = (REQUEST_ID.lower().encode(), self._id.encode())
             message = {**message, "headers": [*message.get("headers", ()), own]}
         await self._send(message)
-
-
-def places_of(error: BaseException) -> dict[str, Any]:
-    """Give an exception's type and where it came from; its text might hold what was stored."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return {
-        "type": type(error).__name__,
-        "places": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
-    }
 
 
 def _defect(path: str, request_id: str) -> Application:

@@ -6,7 +6,6 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -17,6 +16,8 @@ from recollect.catalog.database import Database
 from recollect.config import read_settings
 from recollect.errors import InvalidInput, RecollectError
 from recollect.server.app import create_app
+from recollect.server.asgi import Application
+from recollect.server.json_lines import LOG
 from recollect.server.options import ServerOptions
 from recollect.service.catalog_file import catalog_file
 from recollect.service.memory_service import MemoryService
@@ -24,18 +25,9 @@ from recollect.service.models import load_models
 
 _STOP_SECONDS = 60
 """So long a stop waits for requests that are being answered."""
+_START_SECONDS = 60
+"""So long a process may take to load what it needs, before it counts as dead and is replaced."""
 _BACKLOG = 2048
-_LOG: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"json": {"()": "recollect.server.request_log.JsonLines"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
-    "loggers": {
-        name: {"handlers": ["stderr"], "level": level, "propagate": False}
-        # Uvicorn tells of every start and stop; what matters of it is a warning or worse.
-        for name, level in (("recollect", "INFO"), ("uvicorn.error", "WARNING"))
-    },
-}
 
 
 class NeedsKey(RecollectError):
@@ -69,17 +61,33 @@ def serve(options: ServerOptions, *, on_listening: Callable[[Listening], None]) 
         InvalidInput: It cannot listen there, or the store cannot be used.
         StoreError: The store or the catalog cannot be opened.
     """
+    serve_application(partial(application_of, options), options, on_listening=on_listening)
+
+
+def serve_application(
+    factory: Callable[[], Application],
+    options: ServerOptions,
+    *,
+    on_listening: Callable[[Listening], None],
+) -> None:
+    """Serve any application over the store in the same way; `serve` says how it ends and fails.
+
+    Args:
+        factory: Opens the store and makes the application, in each process that answers.
+        options: How the server is run.
+        on_listening: Called once it listens.
+    """
     _check_key(options)
     listener = _listener(options)
     listening = Listening(_url(options.host, listener), options.store, options.needs_key)
     try:
         if options.workers == 1:
-            application = application_of(options)
+            application = factory()
             on_listening(listening)
             uvicorn.Server(_config(lambda: application)).run(sockets=[listener])
         else:
             on_listening(listening)
-            config = _config(partial(application_of, options), workers=options.workers)
+            config = _config(factory, workers=options.workers)
             Multiprocess(config, sockets=[listener]).run()
     finally:
         listener.close()
@@ -95,7 +103,7 @@ def application_of(options: ServerOptions) -> FastAPI:
     return create_app(service, options)
 
 
-def _config(factory: Callable[[], FastAPI], *, workers: int = 1) -> uvicorn.Config:
+def _config(factory: Callable[[], Application], *, workers: int = 1) -> uvicorn.Config:
     return uvicorn.Config(
         factory,
         factory=True,
@@ -103,9 +111,10 @@ def _config(factory: Callable[[], FastAPI], *, workers: int = 1) -> uvicorn.Conf
         lifespan="on",
         ws="none",
         access_log=False,
-        log_config=_LOG,
+        log_config=LOG,
         server_header=False,
         timeout_graceful_shutdown=_STOP_SECONDS,
+        timeout_worker_healthcheck=_START_SECONDS,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 
 _CAPABILITIES = ("amx_bf16", "avx512_bf16")
@@ -19,6 +21,6 @@ def mixed_precision(device: str = "cpu") -> torch.autocast:
 def has_bfloat16(device: str = "cpu") -> bool:
     """Whether the device multiplies bfloat16 itself; False where torch cannot tell."""
     if device != "cpu":
-        return torch.cuda.is_bf16_supported()
-    known = getattr(torch.cpu, "get_capabilities", dict)()
-    return any(known.get(name, False) for name in _CAPABILITIES)
+        return bool(torch.cuda.is_bf16_supported())
+    known: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    return any(bool(known.get(name)) for name in _CAPABILITIES)

@@ -1,0 +1,1 @@
+"""Tools for agents over the Model Context Protocol; no other package knows its SDK."""

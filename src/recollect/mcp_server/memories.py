@@ -1,0 +1,69 @@
+"""The memories that a server offers: one open store, and the scope that each caller acts in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from recollect.catalog.failures import NotPermitted
+from recollect.config import Settings
+from recollect.memory import Memory
+from recollect.models.bundled_reranker import bundled_reranker
+from recollect.scope import SCOPE_FIELDS, Scope
+from recollect.server.caller import Caller
+from recollect.service.models import load_models
+
+
+def configured_scope(settings: Settings) -> Scope:
+    """Give the scope that command line and environment bind a server to."""
+    return Scope(**{name: getattr(settings, name) for name in SCOPE_FIELDS})
+
+
+def scope_for(caller: Caller | None, configured: Scope) -> Scope:
+    """Give the configured scope, narrowed to what the caller's key is bound to.
+
+    Raises:
+        NotPermitted: The key is bound to another organisation or project than the server.
+    """
+    if caller is None:
+        return configured
+    bound = {"org": caller.org, "project": caller.project}
+    for name, value in bound.items():
+        if value is not None and getattr(configured, name) not in (None, value):
+            raise NotPermitted("The key is bound to another organisation or project.")
+    return replace(
+        configured, **{name: value for name, value in bound.items() if value is not None}
+    )
+
+
+class Memories:
+    """An open store; its models are loaded once and shared by all scopes."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Open the store, and make it where there is none.
+
+        Raises:
+            RecollectError: The store or a model cannot be used.
+        """
+        self._store = settings.store
+        self._models = load_models(settings)
+        # To a handle, no reranker means the bundled one.
+        self._reranker = self._models.reranker or (bundled_reranker() and "none")
+        self._keeping_open = self.opened(Scope())
+
+    def opened(self, scope: Scope) -> Memory:
+        """Open a handle, which costs microseconds; to be closed after use."""
+        return Memory(
+            self._store,
+            org=scope.org,
+            project=scope.project,
+            agent=scope.agent,
+            user=scope.user,
+            session=scope.session,
+            embedder=self._models.embedder,
+            reranker=self._reranker,
+            chat=self._models.chat,
+        )
+
+    def close(self) -> None:
+        """Let the store close, once every write has been finished."""
+        self._keeping_open.close()

@@ -1,0 +1,44 @@
+"""Serving the process that started this one, over its pipes."""
+
+from __future__ import annotations
+
+import logging.config
+import signal
+
+import anyio
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+from recollect.config import Settings
+from recollect.mcp_server.calls import Calls
+from recollect.mcp_server.memories import Memories, configured_scope
+from recollect.mcp_server.protocol import protocol_server
+from recollect.mcp_server.toolsets import TOOLSETS, Toolset
+from recollect.mcp_server.unreadable import Incoming, hand_on
+from recollect.server.json_lines import LOG
+
+
+def serve_stdio(settings: Settings, toolset: Toolset) -> None:
+    """Serve until the other end closes the pipe; on return every acknowledged write is on disk.
+
+    Standard output carries the protocol alone; the log goes to standard error. Ctrl-C ends the
+    process at once, which loses nothing that was acknowledged.
+
+    Raises:
+        RecollectError: The store or a model cannot be used.
+    """
+    # A thread waits for the pipe, and no exception would reach it there.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    logging.config.dictConfig(LOG)
+    memories = Memories(settings)
+    calls = Calls(memories, TOOLSETS[toolset], configured_scope(settings))
+    server = protocol_server(calls, caller_of=lambda _: None, on_end=memories.close)
+    anyio.run(_serve, server)
+
+
+async def _serve(server: Server[None]) -> None:
+    async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as tasks:
+        send, receive = anyio.create_memory_object_stream[Incoming](0)
+        tasks.start_soon(hand_on, incoming, send, outgoing.send)
+        async with receive:
+            await server.run(receive, outgoing, server.create_initialization_options())

@@ -1,0 +1,163 @@
+"""The files that one state of a Lance store consists of, held open so that none can vanish."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import IO, Self
+
+from recollect.errors import StoreError
+from recollect.filters.tree import Not
+from recollect.store.lance import TABLE
+from recollect.store.lance_snapshot import LanceSnapshot
+from recollect.store.lock import DirectoryLock
+from recollect.store.store import CURRENT, StoreIdentity
+
+TABLE_FOLDER = f"{TABLE}.lance"
+
+_NEWEST_FIRST = 2**64 - 1
+"""Lance names a manifest after this less its version, so that the newest comes first."""
+_DELETIONS = re.compile(r"\d+-(\d+)-\d+\.(?:arrow|bin)")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFile:
+    """One file of a state.
+
+    Attributes:
+        path: Where it is below the store's directory, with forward slashes.
+        length: In bytes; Lance never changes a file.
+        stream: Its content, open, so that it stays when the file is removed.
+    """
+
+    path: str
+    length: int
+    stream: IO[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class StateFiles:
+    """One state of a store as files; to be closed, or used in a `with` block.
+
+    Attributes:
+        version: Its number.
+        identity: What the store was made with.
+        memories, history: How many memories it holds, and how many earlier versions.
+        files: All that it needs, and nothing of other states.
+    """
+
+    version: int
+    identity: StoreIdentity
+    memories: int
+    history: int
+    files: tuple[HeldFile, ...]
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for held in self.files:
+            held.stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def hold_newest_state(directory: Path) -> StateFiles:
+    """Open all files of the newest state.
+
+    The writer's lock is held for the milliseconds that this takes, since whoever removes files
+    holds it. What is open then stays readable, whatever is merged or purged.
+
+    Raises:
+        StoreLocked: Another process has been writing for over a minute.
+        StoreError: The store cannot be read, or has too many files to open.
+    """
+    with DirectoryLock(directory).held(), _told_of_files(directory), ExitStack() as opened:
+        state = LanceSnapshot(str(directory))
+        manifest = _manifest(directory / TABLE_FOLDER, state.version)
+        content = manifest.read_bytes()
+        needed = [manifest, *_needed(directory / TABLE_FOLDER, content, state.version)]
+        files = tuple(_hold(path, directory, opened) for path in needed)
+        _check(state, files, directory)
+        memories, history = state.count(CURRENT), state.count(Not(CURRENT))
+        opened.pop_all()
+    return StateFiles(state.version, state.identity, memories, history, files)
+
+
+def _check(state: LanceSnapshot, files: tuple[HeldFile, ...], directory: Path) -> None:
+    folders = {PurePosixPath(held.path).parent.name for held in files}
+    data = sum("/data/" in held.path for held in files)
+    if data < state.fragments() or not state.index_folders() <= folders:
+        raise StoreError(
+            f"{directory}: files of version {state.version} are missing. "
+            "`recollect doctor` tells the state of the store."
+        )
+
+
+def _manifest(table: Path, version: int) -> Path:
+    folder = table / "_versions"
+    named = folder / f"{_NEWEST_FIRST - version:020}.manifest"
+    return named if named.is_file() else folder / f"{version}.manifest"
+
+
+def _needed(table: Path, manifest: bytes, version: int) -> Iterator[Path]:
+    """Give the files that a manifest names.
+
+    Lance gives every file a random name, which stands in the manifest of each state that needs
+    it: that of an index as sixteen bytes, those of others as text. Deletions go by the version
+    that they were made in.
+    """
+    for path in sorted(path for path in table.rglob("*") if path.is_file()):
+        folder, *rest = path.relative_to(table).parts
+        if folder == "_indices":
+            named = _index_is_named(rest[0], manifest)
+        elif folder == "_deletions":
+            made_in = _DELETIONS.fullmatch(path.name)
+            named = made_in is None or int(made_in[1]) < version
+        else:
+            named = path.name.encode() in manifest
+        if named:
+            yield path
+
+
+def _index_is_named(folder: str, manifest: bytes) -> bool:
+    try:
+        return uuid.UUID(folder).bytes in manifest
+    except ValueError:
+        # No name that Lance gives today: rather too many files than too few.
+        return True
+
+
+def _hold(path: Path, directory: Path, opened: ExitStack) -> HeldFile:
+    stream = opened.enter_context(path.open("rb"))
+    return HeldFile(
+        path.relative_to(directory).as_posix(), os.fstat(stream.fileno()).st_size, stream
+    )
+
+
+@contextmanager
+def _told_of_files(directory: Path) -> Iterator[None]:
+    """Tell too many files in words."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        raise StoreError(
+            f"{directory}: has more files than may be open at once. Merge them with "
+            "`recollect doctor --repair`, or raise the limit with `ulimit -n`."
+        ) from error

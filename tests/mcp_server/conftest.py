@@ -1,0 +1,43 @@
+"""One open store for all tests; every test has a user of its own."""
+
+import itertools
+from contextlib import ExitStack
+
+import pytest
+
+from recollect.config import Settings
+from recollect.mcp_server.calls import Calls
+from recollect.mcp_server.memories import Memories
+from recollect.mcp_server.protocol import protocol_server
+from recollect.mcp_server.toolsets import TOOLSETS
+from recollect.scope import Scope
+
+from .connected import connected
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def memories(tmp_path_factory):
+    opened = Memories(Settings(store=str(tmp_path_factory.mktemp("mcp") / "store")))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def offered(memories):
+    """Connects a client to a set of tools, bound to the scope of the test."""
+    with ExitStack() as clients:
+
+        def connect(toolset="recollect", **scope):
+            calls = Calls(memories, TOOLSETS[toolset], Scope(**scope))
+            server = protocol_server(calls, caller_of=lambda _: None, on_end=lambda: None)
+            return clients.enter_context(connected(server))
+
+        yield connect
+
+
+@pytest.fixture
+def agent(offered):
+    """A client of recollect's own tools, as a user that no other test has."""
+    return offered(user=f"user {next(_numbers)}")

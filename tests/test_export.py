@@ -1,0 +1,377 @@
+"""An export holds every field of every memory of its scope, and comes back as it was."""
+
+import hashlib
+import io
+import json
+import os
+import stat
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect import Memory
+from recollect.errors import InvalidInput, ScopeError
+from recollect.export_format import DamagedLine, decode_line, encode_line, memory_content
+from recollect.importers import import_path
+from recollect.testing import HashEmbedder
+from recollect.types import MemoryRecord
+
+SOON = datetime.now(UTC) + timedelta(days=1)
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory):
+    """Opens handles of any scope on two stores, from which every test takes scopes of its own."""
+    folder = tmp_path_factory.mktemp("shelf")
+    handles = []
+
+    def open_one(name, **scope):
+        handles.append(Memory(folder / name, embedder=HashEmbedder(), **scope))
+        return handles[-1]
+
+    yield open_one
+    for handle in handles:
+        handle.close()
+
+
+@pytest.fixture(scope="module")
+def file(kitchen, tmp_path_factory):
+    """An export of the kitchen: lines 2 and 3 without versions, the oven in 4, its two in 5, 6."""
+    path = tmp_path_factory.mktemp("file") / "e.jsonl"
+    kitchen.export(path)
+    return path
+
+
+_numbers = count()
+
+
+@pytest.fixture
+def project():
+    """A project that no other test uses."""
+    return f"project {next(_numbers)}"
+
+
+@pytest.fixture(scope="module")
+def kitchen(shelf):
+    """Three memories, one of them changed twice."""
+    memory = shelf("kitchen")
+    memory.add("The oven is broken", id="oven", at="2026-03-01", metadata={"urgent": True})
+    memory.add("Anna repaired the sink", producer="Ben", type="episodic", session="monday")
+    memory.add("Knives are in the drawer", id="knives")
+    memory.update("oven", text="The oven is being repaired")
+    memory.update("oven", importance=0.9)
+    return memory
+
+
+def exported(memory, path):
+    memory.export(path)
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def everything(memory):
+    """All memories in the order of writing, each with its earlier versions."""
+    listed = memory.list(limit=10**6, order="written")
+    return [memory.history(record.id) for record in listed]
+
+
+def importing(memory, path):
+    report = import_path(memory, path, failures_path=path.with_name("failures.jsonl"))
+    places = [failure.place for failure in report.examples]
+    return (report.added, report.skipped, report.failed), places
+
+
+def changed(path, edit):
+    lines = path.read_bytes().splitlines(keepends=True)
+    edit(lines)
+    other = path.with_name("changed.jsonl")
+    other.write_bytes(b"".join(lines))
+    return other
+
+
+def test_the_lines_are_a_header_then_memories_before_their_versions_then_the_end(kitchen, tmp_path):
+    header, *memories, end = exported(kitchen, tmp_path / "e.jsonl")
+    assert (header["recollect_export"], header["memories"]) == (1, 3)
+    assert header["scope"]["project"] is None
+    assert [(line["text"], line.get("versions")) for line in memories] == [
+        ("Anna repaired the sink", 0),
+        ("Knives are in the drawer", 0),
+        ("The oven is being repaired", 2),
+        ("The oven is broken", None),
+        ("The oven is being repaired", None),
+    ]
+    assert (end["recollect_export_end"], end["memories"], end["versions"]) == (1, 3, 2)
+
+
+def test_every_field_of_a_memory_is_in_its_line(kitchen, tmp_path):
+    line = exported(kitchen, tmp_path / "e.jsonl")[3]
+    record = kitchen.get("oven")
+    plain = json.loads(json.dumps(asdict(replace(record, predicted=())), default=str))
+    assert {name: line[name] for name in plain if name not in ("at", "created_at")} == {
+        name: value for name, value in plain.items() if name not in ("at", "created_at")
+    }
+    assert line["at"] == "2026-03-01T00:00:00+00:00"
+    assert datetime.fromisoformat(line["created_at"]) == record.created_at
+
+
+def test_a_round_trip_gives_equal_records_with_their_history(kitchen, shelf, file, tmp_path):
+    other = shelf("copy")
+    assert importing(other, file) == ((3, 0, 0), [])
+    assert everything(other) == everything(kitchen)
+    assert other.export(tmp_path / "e.jsonl").sha256 == kitchen.export(file).sha256
+    # Nor is it added twice by its content.
+    assert other.add("Anna repaired the sink", producer="Ben", session="monday").added == 0
+    assert other.search("Anna repaired the sink").hits[0].text == "Anna repaired the sink"
+
+
+def test_importing_again_adds_nothing(kitchen, shelf, project, file):
+    other = shelf("there", project=project)
+    importing(other, file)
+    other.update("knives", text="Knives are on the wall")
+    assert importing(other, file) == ((0, 3, 0), [])
+    assert other.get("knives").text == "Knives are on the wall"
+    assert importing(kitchen, file) == ((0, 3, 0), [])
+
+
+def test_only_what_the_scope_itself_wrote_is_exported(shelf, project, tmp_path):
+    mine = shelf("here", project=project, user="mara")
+    mine.add("Mine", id="mine")
+    shelf("here", project=project, user="ben").add("Of Ben", id="ben")
+    shelf("here", project=project, user="ben").add("A rule", id="rule", pool="shared_rules")
+    shelf("here", project=project + "x", user="mara").add("Elsewhere", id="elsewhere")
+    assert mine.count() == 2
+    assert [line.get("id") for line in exported(mine, tmp_path / "e.jsonl")[1:-1]] == ["mine"]
+
+
+def test_what_has_expired_or_was_forgotten_is_left_out(shelf, project, tmp_path):
+    memory = shelf("here", project=project)
+    memory.add("Kept", id="kept", expires_at=SOON)
+    memory.add("Forgotten", id="forgotten")
+    memory.forget("forgotten")
+    soon = datetime.now(UTC) + timedelta(seconds=0.1)
+    memory.add("Expired", id="expired", expires_at=soon)
+    while datetime.now(UTC) <= soon:
+        pass
+    report = memory.export(tmp_path / "e.jsonl")
+    assert (report.memories, report.expired) == (1, 1)
+    assert b"Forgotten" not in (tmp_path / "e.jsonl").read_bytes()
+
+
+def test_what_expired_since_the_export_is_left_out(shelf, project, tmp_path):
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    gone = MemoryRecord(id="gone", text="Gone", at=moment, created_at=moment, expires_at=moment)
+    line = encode_line(memory_content(gone, None) | {"versions": 0})
+    end = {"memories": 1, "versions": 0, "sha256": hashlib.sha256(line).hexdigest()}
+    (tmp_path / "e.jsonl").write_bytes(
+        encode_line({"recollect_export": 1, "memories": 1})
+        + line
+        + encode_line({"recollect_export_end": 1} | end)
+    )
+    report = import_path(shelf("there", project=project), tmp_path / "e.jsonl")
+    assert (report.added, report.failed) == (0, 0)
+    assert report.left_out == {"expired since the export": 1}
+
+
+def test_an_empty_scope_gives_a_header_and_an_end(shelf, project, tmp_path):
+    assert len(exported(shelf("here", project=project), tmp_path / "e.jsonl")) == 2
+    assert importing(shelf("there", project=project), tmp_path / "e.jsonl") == ((0, 0, 0), [])
+
+
+def test_an_export_can_go_to_a_stream(kitchen, tmp_path):
+    stream = io.BytesIO()
+    report = kitchen.export(stream)
+    assert report.target is None
+    assert report.bytes == len(stream.getvalue())
+    assert kitchen.export(tmp_path / "e.jsonl").sha256 == report.sha256
+
+
+def test_an_interrupted_export_leaves_the_earlier_file_and_nothing_else(kitchen, tmp_path):
+    (tmp_path / "e.jsonl").write_text("earlier")
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        kitchen.export(tmp_path / "e.jsonl", on_progress=interrupt)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["e.jsonl"]
+    assert (tmp_path / "e.jsonl").read_text() == "earlier"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX rights")
+def test_the_file_can_be_read_by_its_owner_alone(kitchen, tmp_path):
+    kitchen.export(tmp_path / "e.jsonl")
+    assert stat.S_IMODE((tmp_path / "e.jsonl").stat().st_mode) == 0o600
+
+
+def test_a_target_that_is_a_folder_is_refused(kitchen, tmp_path):
+    for target in (tmp_path, tmp_path / "nowhere" / "e.jsonl"):
+        with pytest.raises(InvalidInput, match="not a file in an existing folder"):
+            kitchen.export(target)
+
+
+def test_a_file_that_is_cut_off_is_reported_and_completed_later(file, shelf, project):
+    cut = changed(file, lambda lines: lines.__delitem__(slice(4, None)))
+    other = shelf("there", project=project)
+    # The oven lacks its versions, so it is not taken without them.
+    assert importing(other, cut) == ((2, 0, 2), ["changed.jsonl:4", "changed.jsonl:4"])
+    assert importing(other, file) == ((1, 2, 0), [])
+    assert len(other.history("oven")) == 3
+
+
+def test_a_line_that_is_cut_in_the_middle_is_reported(file, shelf, project):
+    def cut(lines):
+        del lines[3:]
+        lines[2] = lines[2][:40]
+
+    counts, places = importing(shelf("there", project=project), changed(file, cut))
+    assert (counts, places) == ((1, 0, 2), ["changed.jsonl:3", "changed.jsonl:3"])
+
+
+def test_an_edited_line_is_reported_with_its_number_and_not_imported(file, shelf, project):
+    def edit(lines):
+        lines[1] = lines[1].replace(b"Anna", b"Eva!")
+
+    other = shelf("there", project=project)
+    counts, places = importing(other, changed(file, edit))
+    assert (counts, places) == ((2, 0, 2), ["changed.jsonl:2", "changed.jsonl:7"])
+    assert {record.id for record in other.list()} == {"oven", "knives"}
+
+
+def test_a_line_that_was_removed_is_missed_at_the_end(file, shelf, project):
+    counts, places = importing(
+        shelf("there", project=project), changed(file, lambda lines: lines.pop(2))
+    )
+    assert (counts, places) == ((2, 0, 1), ["changed.jsonl:6"])
+
+
+def test_a_memory_one_of_whose_versions_is_damaged_is_not_imported(file, shelf, project):
+    def edit(lines):
+        lines[5] = lines[5].replace(b"oven", b"ovum")
+
+    other = shelf("there", project=project)
+    counts, _ = importing(other, changed(file, edit))
+    assert counts == (2, 0, 3)
+    assert importing(other, file)[0] == (1, 2, 0)
+
+
+def test_line_ends_of_another_system_do_no_harm(file, shelf, project):
+    def edit(lines):
+        lines[:] = [line.replace(b"\n", b"\r\n") for line in lines]
+
+    assert importing(shelf("there", project=project), changed(file, edit))[0] == (3, 0, 0)
+
+
+def test_a_damaged_header_and_one_of_a_newer_recollect_are_refused(file, shelf, project):
+    other = shelf("there", project=project)
+
+    def edit(lines):
+        lines[0] = lines[0].replace(b'"memories":3', b'"memories":4')
+
+    with pytest.raises(InvalidInput, match="the header is changed since it was written"):
+        importing(other, changed(file, edit))
+
+    def renew(lines):
+        lines[0] = encode_line({"recollect_export": 2})
+
+    with pytest.raises(InvalidInput, match="reads exports of version 1"):
+        importing(other, changed(file, renew))
+    assert other.count() == 0
+
+
+def test_another_scope_than_the_bound_one_is_refused_at_once(shelf, project, tmp_path):
+    memory = shelf("here", project=project)
+    memory.add("Mine", id="mine")
+    memory.export(tmp_path / "e.jsonl")
+    with pytest.raises(ScopeError, match="no record fits the bound project='other'"):
+        importing(shelf("there", project="other"), tmp_path / "e.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"id": None}, "id"),
+        ({"fingerprint": "') OR TRUE --"}, "fingerprint"),
+        ({"superseded_by": "x"}, "superseded_by"),
+        ({"versions": [{"id": "n~1", "text": "t", "created_at": "2026-01-01"}]}, "superseded_by"),
+        ({"versions": ["x"]}, "versions"),
+        ({"created_at": None}, "created_at"),
+        ({"importance": 2}, "importance"),
+        ({"owner": "me"}, "owner"),
+    ],
+)
+def test_a_record_that_no_export_holds_is_refused_by_its_field(shelf, project, change, field):
+    record = {"id": "n", "text": "t", "created_at": "2026-01-01", "versions": []}
+    report = shelf("there", project=project).add_exported([record | change])
+    assert (report.added, [failure.field for failure in report.failed]) == (0, [field])
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+names = texts.filter(lambda text: text.strip())
+moments = st.datetimes(datetime(1, 1, 2), datetime(9998, 12, 30), timezones=st.just(UTC))
+scalars = st.booleans() | texts | st.integers(-(2**53), 2**53) | st.floats(-1e300, 1e300)
+fields = {
+    "text": names,
+    "at": moments,
+    "producer": texts,
+    "produced_for": texts,
+    "role": texts,
+    "session": st.none() | names,
+    "sequence": st.none() | st.integers(-(2**61), 2**61),
+    "pool": st.sampled_from(["agent_memory", "shared_rules", "täglich.1"]),
+    "type": st.sampled_from(["episodic", "semantic", "procedural", "unknown"]),
+    "importance": st.floats(0, 1),
+    "predicted": st.lists(st.sampled_from(["type", "importance"]), unique=True),
+    "expires_at": st.none() | st.just(SOON),
+    "parent_id": st.none() | texts,
+    "path": st.none() | texts,
+    "heading": st.none() | texts,
+    "lines": st.none() | texts,
+    "source": st.none() | texts,
+    "metadata": st.dictionaries(names.map("_{}".format), scalars, max_size=3),
+}
+records = st.fixed_dictionaries(fields, optional={"id": names})
+
+
+@pytest.mark.slow
+@settings(max_examples=30)
+@given(given_records=st.lists(records, min_size=1, max_size=12), change=names)
+def test_whatever_was_stored_comes_back_equal(shelf, tmp_path_factory, given_records, change):
+    folder, project = tmp_path_factory.mktemp("any"), f"any {next(_numbers)}"
+    memory, other = shelf("here", project=project), shelf("there", project=project)
+    memory.add_many(given_records)
+    memory.update(memory.list(limit=1)[0].id, text=change)
+    memory.export(folder / "e.jsonl")
+    assert importing(other, folder / "e.jsonl")[0] == (memory.count(), 0, 0)
+    assert everything(other) == everything(memory)
+
+
+whole = st.builds(
+    MemoryRecord,
+    id=names,
+    created_at=moments,
+    **{name: given for name, given in fields.items() if name != "predicted"},
+    predicted=st.frozensets(st.sampled_from(["type", "importance"])),
+    supersedes=st.none() | names,
+)
+
+
+@settings(max_examples=30)
+@given(whole, st.none() | names)
+def test_a_line_gives_its_content_back(record, fingerprint):
+    content = memory_content(record, fingerprint)
+    line = encode_line(content)
+    assert line.count(b"\n") == 1
+    assert decode_line(line) == content
+
+
+@settings(max_examples=30)
+@given(whole, st.data())
+def test_a_line_with_any_byte_changed_is_noticed(record, data):
+    line = bytearray(encode_line(memory_content(record, None)))
+    place = data.draw(st.integers(0, len(line) - 2))
+    line[place] ^= data.draw(st.integers(1, 127))
+    with pytest.raises(DamagedLine):
+        decode_line(bytes(line))

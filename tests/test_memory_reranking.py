@@ -78,10 +78,18 @@ def test_with_no_memory_probable_enough_the_result_abstains(open_with, directory
     assert (result.hits, result.abstained) == ((), True)
 
 
-def test_the_bundled_reranker_is_used_by_the_default_preset(open_with, directory):
+def test_the_bundled_reranker_reads_for_the_preset_accurate(open_with, directory):
     memory = open_with(BundledReranker(directory))
     memory.add("a red dog")
-    assert stages(memory.search("red dog", now=NOW))["rerank"].status == "ran"
+    result = memory.search("red dog", preset="accurate", now=NOW)
+    assert stages(result)["rerank"].status == "ran"
+
+
+def test_the_bundled_reranker_does_not_slow_the_default_preset(open_with, directory):
+    memory = open_with(BundledReranker(directory))
+    memory.add("a red dog")
+    stage = stages(memory.search("red dog", now=NOW))["rerank"]
+    assert stage.reason == "the bundled reranker reads for preset='accurate'"
 
 
 def test_no_reranker_at_all_can_be_asked_for(open_with):
@@ -95,7 +103,7 @@ def test_a_broken_bundled_reranker_costs_no_hit_and_is_told(open_with, directory
     (tmp_path / "model.json").write_bytes((directory / "model.json").read_bytes())
     memory = open_with(BundledReranker(tmp_path))
     memory.add("a red dog")
-    result = memory.search("red dog", now=NOW)
+    result = memory.search("red dog", preset="accurate", now=NOW)
     assert len(result.hits) == 1
     assert "tokenizer.json: cannot be read" in stages(result)["rerank"].reason
 

@@ -70,12 +70,12 @@ BALANCED = Pipeline(
             blend=Blend(method="scores", first_stage_share=0.3, least_spread=0.0),
             seconds=0.5,
             boosts="after",
-            asks="local",
+            asks="chosen",
         ),
         PinRules(),
         Cut(),
     ],
-    summary="By meaning and by words, with a local reranker where there is one; the default.",
+    summary="By meaning and by words, with a local reranker where one is chosen; the default.",
 )
 RRF = Pipeline(
     "rrf",
@@ -113,7 +113,7 @@ ACCURATE = Pipeline(
         PinRules(),
         Cut(),
     ],
-    summary="As balanced, with the best fifty read by a reranker, where there is one.",
+    summary="As balanced, deeper, with the best fifty read by a reranker.",
 )
 MEMORY_SPARK = Pipeline(
     "memory_spark",

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from recollect.errors import ModelError, ServiceError
+from recollect.models.bundled_reranker import BundledReranker
 from recollect.models.reranker import RerankingModel, is_remote
 from recollect.retrieval.calibration import reranker_probabilities
 from recollect.retrieval.rerank_blend import (
@@ -37,7 +38,8 @@ class Rerank:
         seconds: Time to spend on reading; None for as long as it takes.
         query_form: Whether statements are put to the reranker as questions.
         boosts: Whether pools, importance and age move the candidates before it or after.
-        asks: Whether a reranker behind a URL is asked too, or only one that runs in this process.
+        asks: Whether any reranker is asked, or only one that the user chose and that runs in this
+            process: neither a service nor the bundled one.
     """
 
     number = 12
@@ -53,7 +55,7 @@ class Rerank:
         seconds: float | None = None,
         query_form: Literal["as asked", "question"] = "as asked",
         boosts: Literal["before", "after"] = "before",
-        asks: Literal["any", "local"] = "any",
+        asks: Literal["any", "chosen"] = "any",
     ) -> None:
         self.candidates = candidates
         self.blend = blend
@@ -73,8 +75,10 @@ class Rerank:
         reranker = state.resources.reranker
         if reranker is None:
             return "no reranker"
-        if self.asks == "local" and is_remote(reranker):
+        if self.asks == "chosen" and is_remote(reranker):
             return "the reranker is a service, which this preset does not ask"
+        if self.asks == "chosen" and isinstance(reranker, BundledReranker):
+            return "the bundled reranker reads for preset='accurate'"
         if state.reading is not None and state.reading.only_time:
             return "the query asks for a time alone"
         if state.gate is not None and not state.gate.rerank:

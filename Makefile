@@ -22,7 +22,7 @@ $(INSTALLED): moved
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all check lint clean moved
+.PHONY: help install demo test test-all test-slow check lint clean moved
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -35,8 +35,10 @@ demo: $(INSTALLED)  ## Remember a small conversation and ask it questions
 test: $(INSTALLED)  ## Run the fast tests, on all cores
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-test-all: $(WITH_TORCH)  ## Install torch (CPU), run every test, the slow ones too
-	$(BIN)/python -m pytest -m '' -n auto --dist worksteal
+test-all: test test-slow  ## Every test, the slow ones and those that need torch too
+
+test-slow: $(WITH_TORCH)  ## Install torch (CPU), run the tests that `make test` leaves out
+	$(BIN)/python -m pytest -m 'slow or torch' -n auto --dist worksteal
 
 check: lint test  ## What CI runs: style, types, direction of imports, fast tests
 

@@ -60,6 +60,7 @@ def test_every_verb_does_what_its_twin_does(store_path):
     assert run(store_path, use) == 2
 
 
+@pytest.mark.slow
 def test_many_tasks_may_share_one_handle(store_path):
     async def use(memory):
         await asyncio.gather(*(memory.add(f"row {n}", id=f"{n}") for n in range(30)))

@@ -84,6 +84,7 @@ def test_the_index_is_restored_too(folder, tmp_path):
     assert table.index_stats("key_idx").num_indexed_rows > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["backup", pytest.param("backup.tar", marks=pytest.mark.slow)])
 def test_a_backup_beside_a_writer_holds_what_was_acknowledged_and_one_moment(
     store_path, tmp_path, start_child, name

@@ -232,6 +232,7 @@ class TestFullDisk:
             assert memory.count() >= acknowledged
             assert len(memory.search("row", k=10)) == 10
 
+    @pytest.mark.slow
     def test_writing_goes_on_once_there_is_space(self, mounted):
         target = mounted("size=2m")
         (target / "ballast").write_bytes(bytes(1_200_000))
@@ -267,6 +268,7 @@ with Memory(sys.argv[1], embedder=HashEmbedder()) as memory:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of files")
 def test_a_write_that_the_system_cuts_off_is_a_clear_error(store_path):
     command = [sys.executable, "-c", WITH_A_LIMIT_ON_FILES, str(store_path)]

@@ -107,6 +107,7 @@ def check_killed_changes(path, kills, *, seed, start_child):
         assert_every_change_is_whole(path, number, reports + child.kill())
 
 
+@pytest.mark.slow
 def test_changes_killed_in_the_middle_are_made_wholly_or_not_at_all(store_path, start_child):
     check_killed_changes(store_path, 1, seed=3, start_child=start_child)
 
@@ -117,6 +118,7 @@ def test_changes_killed_at_twenty_moments_are_made_wholly_or_not_at_all(store_pa
     check_killed_changes(store_path, 20, seed=4, start_child=start_child)
 
 
+@pytest.mark.slow
 def test_a_killed_writer_leaves_no_lock_behind(store_path, start_child):
     child = start_child("importer.py", store_path, "s")
     child.go()

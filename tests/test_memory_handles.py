@@ -257,6 +257,7 @@ print(memory.add("hello", id="1").added)
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_never_closes_its_handle_ends_by_itself(store_path):
     command = [sys.executable, "-W", "error", "-c", FORGETFUL, str(store_path)]
     child = subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)

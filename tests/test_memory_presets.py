@@ -101,7 +101,7 @@ def test_a_reranker_may_be_named_by_its_url(open_with):
 
 
 def test_a_reranker_that_fails_leaves_the_order_and_the_trace_says_so(open_with):
-    plain = open_with()
+    plain = open_with(reranker="none")
     plain.add_many({"text": f"the red dog {n}"} for n in range(5))
     expected = ids(plain.search("red dog 3", preset="accurate", now=NOW))
     with running_service(lambda _: Reply(status=400)) as service:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "recollect"
 SOURCE_FILES = sorted(SOURCE.rglob("*.py"))
@@ -139,6 +141,7 @@ def test_no_file_is_longer_than_its_budget():
     assert breaches(FILE_LINES, measured) == {}
 
 
+@pytest.mark.slow
 def test_no_function_is_longer_than_its_budget():
     found = functions([*SOURCE_FILES, *TEST_FILES])
     measured = ((name, lines_without_docstring(function)) for name, function in found)

@@ -49,6 +49,7 @@ def test_the_version_needs_none_of_the_heavy_modules():
     assert done.stdout.splitlines()[1:] == ["[]"]
 
 
+@pytest.mark.slow
 @posix_only
 def test_a_reader_that_leaves_early_ends_it_quietly(recollect, tmp_path):
     # More than a pipe holds, in a field that is not embedded.
@@ -68,6 +69,7 @@ def test_a_reader_that_leaves_early_ends_it_quietly(recollect, tmp_path):
     assert listing.wait() == 0
 
 
+@pytest.mark.slow
 @posix_only
 def test_an_interrupted_import_keeps_what_was_acknowledged(recollect, tmp_path):
     with (tmp_path / "many.jsonl").open("w") as stream:
@@ -156,6 +158,7 @@ def read_from(master):
         return b""  # so Linux says that nobody holds the terminal any more
 
 
+@pytest.mark.slow
 @posix_only
 def test_on_a_terminal_forgetting_several_asks_first(session):
     assert b"Forget 3 memories? [y/N]" in session.refused

@@ -70,6 +70,7 @@ many_records = st.lists(records(), min_size=8, max_size=40)
 many_filters = st.lists(filters, min_size=6, max_size=12)
 
 
+@pytest.mark.slow
 @thorough
 @given(memories=many_records, trees=many_filters)
 def test_lance_and_the_reference_find_the_same(database, memories, trees):

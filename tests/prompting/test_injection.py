@@ -61,6 +61,7 @@ def test_encodings_are_undone_twice():
     assert find_injection(base64.b64encode(once).decode()).reading == "base64"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [
@@ -79,6 +80,7 @@ def test_a_megabyte_of_adversarial_text_is_read_within_seconds(unit):
     assert time.process_time() - started < 4
 
 
+@pytest.mark.slow
 def test_a_megabyte_of_random_words_is_read_within_seconds():
     words = random.Random(1)
     text = " ".join(f"{words.getrandbits(30):x}" for _ in range(MEGABYTE // 8))

@@ -108,6 +108,7 @@ def victim(tmp_path):
         yield server
 
 
+@pytest.mark.slow
 def test_hostile_requests_are_refused_and_do_no_harm(victim):
     assert attack(victim, times=60, seed=1) == []
     assert unharmed(victim)

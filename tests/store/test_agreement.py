@@ -71,6 +71,7 @@ def assert_same_vectors(reference, store, where):
     assert sorted(nearest[0].tolist()) == sorted(nearest[1].tolist())
 
 
+@pytest.mark.slow
 @thorough
 @given(memories=rows(), conditions=st.lists(filters, min_size=2, max_size=5))
 def test_both_stores_give_the_same_rows_for_every_condition(directory, memories, conditions):
@@ -96,6 +97,7 @@ def test_both_stores_tell_the_same_presence(directory, memories, where):
     assert sorted(found, key=lambda entry: entry.key) == expected
 
 
+@pytest.mark.slow
 @thorough
 @given(memories=rows(), where=scope_filters, data=st.data())
 def test_both_stores_agree_after_versions_and_deletions(directory, memories, where, data):

@@ -43,6 +43,7 @@ def test_a_few_commits_are_left_alone(store):
     assert store.health().fragments == 3
 
 
+@pytest.mark.slow
 def test_many_commits_are_merged(store):
     write_one_by_one(store, 70)
     store.maintain()

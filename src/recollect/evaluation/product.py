@@ -15,6 +15,7 @@ from recollect.evaluation.calibration import PROBABILITIES
 from recollect.evaluation.datasets import EvaluationQuery, Passage
 from recollect.evaluation.retriever import Retriever, Scored, Setting
 from recollect.memory import Memory
+from recollect.models.configured import NO_RERANKER
 from recollect.models.embedder import EmbeddingModel
 from recollect.results import SearchResult
 from recollect.retrieval.pipeline import Pipeline
@@ -48,7 +49,8 @@ class RecollectSystem:
             preset: Preset of every search; None takes the product's default.
             time: What a time in a query's words does.
             embedder: Embedder of the store; None takes the bundled one.
-            models: Reranker and language model, where there are any.
+            models: Reranker and language model, where there are any; not even the bundled
+                reranker is used unless it is given.
             observer: Is given every search's result.
         """
         self.preset = preset
@@ -136,7 +138,7 @@ class RecollectSystem:
                 self._directory / "store",
                 project=pool or _UNNAMED_POOL,
                 embedder=self._embedder,
-                reranker=self._models.reranker,
+                reranker=self._models.reranker or NO_RERANKER,
                 chat=self._models.chat,
             )
         )

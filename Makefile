@@ -38,7 +38,7 @@ test: $(INSTALLED)  ## Run the fast tests, on all cores
 test-all: test test-slow  ## Every test, the slow ones and those that need torch too
 
 test-slow: $(WITH_TORCH)  ## Install torch (CPU), run the tests that `make test` leaves out
-	$(BIN)/python -m pytest -m 'slow or torch' -n auto --dist worksteal
+	$(BIN)/python -m pytest -m 'slow or torch' -n auto --dist worksteal --durations=25
 
 check: lint test  ## What CI runs: style, types, direction of imports, fast tests
 

@@ -37,11 +37,6 @@ def check(path, seconds, readers, start_child):
 
 
 @pytest.mark.slow
-def test_two_writers_and_a_reader_for_half_a_second(start_child, store_path):
-    check(store_path, 0.5, 1, start_child)
-
-
-@pytest.mark.slow
 def test_readers_see_no_error_while_another_process_purges_and_repairs(start_child, store_path):
     with Memory(store_path, embedder=HashEmbedder()) as memory:
         memory.add_many({"text": f"row {number}", "id": f"{number}"} for number in range(400))

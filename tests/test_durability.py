@@ -108,11 +108,6 @@ def check_killed_changes(path, kills, *, seed, start_child):
 
 
 @pytest.mark.slow
-def test_changes_killed_in_the_middle_are_made_wholly_or_not_at_all(store_path, start_child):
-    check_killed_changes(store_path, 1, seed=3, start_child=start_child)
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_changes_killed_at_twenty_moments_are_made_wholly_or_not_at_all(store_path, start_child):
     check_killed_changes(store_path, 20, seed=4, start_child=start_child)

@@ -109,12 +109,6 @@ def victim(tmp_path):
 
 
 @pytest.mark.slow
-def test_hostile_requests_are_refused_and_do_no_harm(victim):
-    assert attack(victim, times=60, seed=1) == []
-    assert unharmed(victim)
-
-
-@pytest.mark.slow
 def test_two_thousand_hostile_requests_are_refused_and_do_no_harm(victim):
     assert attack(victim, times=2000, seed=2) == []
     assert unharmed(victim)

@@ -128,7 +128,9 @@ def test_a_saved_model_scores_as_before(base, tmp_path):
     model.save(tmp_path / "saved")
 
     batches = pair_batches(model, examples, chunk_pairs=5)
-    assert torch.equal(score_batches(model, batches), scores(tmp_path / "saved", examples))
+    before, after = score_batches(model, batches), scores(tmp_path / "saved", examples)
+    # In float the last digit depends on how many pairs are multiplied at a time.
+    assert torch.allclose(before, after, rtol=0, atol=1e-5)
 
 
 def test_a_score_stays_with_its_pair_whatever_the_chunks(base):

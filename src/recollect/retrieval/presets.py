@@ -108,7 +108,6 @@ ACCURATE = Pipeline(
             candidates=50,
             blend=Blend(method="scores", first_stage_share=0.3, least_spread=0.0),
             seconds=2.0,
-            boosts="after",
         ),
         PinRules(),
         Cut(),

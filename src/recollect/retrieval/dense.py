@@ -19,6 +19,8 @@ IntArray = NDArray[np.int64]
 ScoreArray = NDArray[np.float32]
 
 LATER_WINDOW_MARGIN = np.float32(0.05)
+LENGTH_DISCOUNT = np.float32(0.03)
+"""What a memory loses for each natural logarithm of its number of windows."""
 _PIECE = 16_384
 """Rows that are multiplied at a time."""
 FEW_VISIBLE = 4000
@@ -223,12 +225,15 @@ def _product(rows: NDArray[np.float32], vector: ScoreArray) -> ScoreArray:
 def best_window(scores: ScoreArray, owners: NDArray[np.integer], rows: int) -> ScoreArray:
     """Score each row by its best window, shape (rows,); `owners` ascending, windows in order.
 
-    A later window must beat the first by `LATER_WINDOW_MARGIN`: the more windows a memory has,
-    the more often one of them is near by chance.
+    The more windows a memory has, the more often one of them is near by chance. So a later window
+    must beat the first by `LATER_WINDOW_MARGIN`, and the best counts less by `LENGTH_DISCOUNT`
+    times the logarithm of their number, as the expected maximum of independent draws grows.
     """
     later = np.append(False, owners[1:] == owners[:-1])
     margin = LATER_WINDOW_MARGIN * later.astype(np.float32)
-    return best_by_owner(np.asarray(scores - margin, np.float32), owners, rows)
+    best = best_by_owner(np.asarray(scores - margin, np.float32), owners, rows)
+    windows = np.maximum(np.bincount(owners, minlength=rows), 1)
+    return np.asarray(best - LENGTH_DISCOUNT * np.log(windows), np.float32)
 
 
 def best_by_owner(scores: ScoreArray, owners: NDArray[np.integer], rows: int) -> ScoreArray:

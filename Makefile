@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # The tests start many processes; without compiled modules each takes longer to begin.
 unexport PYTHONDONTWRITEBYTECODE
 
-EXTRAS := dev,docs,eval,export,languages,server,mcp,agent
+EXTRAS := dev,docs,eval,export,languages,server,mcp,agent,langgraph,langchain,llama-index,openai-agents
 BIN := .venv/bin
 # Holds the directory that .venv was made for; scripts/make_environment.sh reads it too.
 INSTALLED := .venv/installed
@@ -22,15 +22,18 @@ $(INSTALLED): moved
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-slow check lint clean moved
+.PHONY: help install demo screenshots test test-all test-slow check lint clean moved
 
 help:  ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
 
 install: $(INSTALLED)  ## Make .venv with recollect and all that the tests use
 
 demo: $(INSTALLED)  ## Remember a small conversation and ask it questions
 	@$(BIN)/recollect demo
+
+screenshots: $(INSTALLED)  ## Take pictures of the inspector into build/screenshots
+	$(BIN)/python scripts/make_screenshots.py build/screenshots
 
 test: $(INSTALLED)  ## Run the fast tests, on all cores
 	$(BIN)/python -m pytest -n auto --dist worksteal

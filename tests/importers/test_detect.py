@@ -31,6 +31,19 @@ LOCOMO = json.dumps([{"qa": [{"question": "q"}] * 5_000, "conversation": {}, "sa
         ("lease.docx", b"PK\x03\x04", "documents"),
         ("page.htm", "<p>words", "documents"),
         ("NOTES", "words", "text"),
+        ("all.json", '{"count": 1, "results": [{"id": "1", "memory": "x"}]}', "mem0"),
+        ("all.json", '[{"id": "1", "memory": "x"}]', "mem0"),
+        ("all.jsonl", '{"id": "1", "memory": "x"}\n{"id": "2", "memory": "y"}\n', "mem0"),
+        ("graph.json", '{"edges": [{"uuid": "1", "fact": "x"}]}', "zep"),
+        ("chat.json", '{"messages": [{"role_type": "user", "content": "x"}]}', "zep"),
+        ("chat.json", '[{"role": "user", "content": "x", "created_at": "2026"}]', "zep"),
+        (
+            "chat.json",
+            '[{"id": 1, "messages": [{"uuid": "1", "content": "x", "created_at": "2"}]}]',
+            "zep",
+        ),
+        ("items.json", '[{"namespace": ["a"], "key": "k", "value": {}}]', "langmem"),
+        ("items.jsonl", '{"prefix": "a", "key": "k", "value": {}}\n', "langmem"),
     ],
 )
 def test_the_format_is_found_by_name_and_content(file, name, content, expected):
@@ -72,6 +85,8 @@ def test_documents_beside_an_export_can_be_asked_for(file):
         ("c.pdf", b"%PDF-1.7", "text", "not in the format text: it looks like documents"),
         ("c.py", "x = 1", "documents", "not a document. Give a folder, or a .md, .markdown"),
         ("c.txt", b"", None, "the file is empty"),
+        ("c.json", '[{"memory": "x"}]', "zep", "looks like mem0. Use --format mem0"),
+        ("c.json", '{"messages": [{"role": "user", "content": "x"}]}', "zep", "other JSON"),
     ],
 )
 def test_what_is_not_the_format_is_refused_by_saying_what_it_looks_like(

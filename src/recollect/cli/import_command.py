@@ -36,8 +36,8 @@ class ImportFlags:
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="recollect, locomo, jsonl, documents, text, chatgpt or claude; found out when "
-            "left out. recollect is what `recollect export` wrote.",
+            help="recollect, locomo, jsonl, documents, text, chatgpt, claude, mem0, zep or "
+            "langmem; found out when left out. recollect is what `recollect export` wrote.",
         ),
     ] = None
     failures: Annotated[

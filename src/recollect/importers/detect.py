@@ -6,7 +6,7 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from recollect.documents.readers import DOCUMENT_SUFFIXES, reader_for
 from recollect.documents.tree import DocumentFile, documents_below
@@ -16,7 +16,18 @@ from recollect.importers.json_stream import starts_as_json, top_level_keys
 from recollect.importers.source import conversation_files, numbered_lines, open_exports
 from recollect.importers.text import TEXT_SUFFIXES
 
-Format = Literal["recollect", "locomo", "jsonl", "documents", "text", "chatgpt", "claude"]
+Format = Literal[
+    "recollect",
+    "locomo",
+    "jsonl",
+    "documents",
+    "text",
+    "chatgpt",
+    "claude",
+    "mem0",
+    "zep",
+    "langmem",
+]
 FORMATS: tuple[Format, ...] = get_args(Format)
 Look = Format | Literal["other JSON", "binary data"]
 
@@ -30,7 +41,19 @@ _TELLING_KEYS: dict[str, Format] = {
     "conversation": "locomo",
     "sample_id": "locomo",
     HEADER_KEY: "recollect",
+    "memory": "mem0",
+    "fact": "zep",
+    "role_type": "zep",
+    "namespace": "langmem",
 }
+_TELLING_TOGETHER: tuple[tuple[frozenset[str], Format], ...] = (
+    (frozenset({"content", "created_at", "role"}), "zep"),
+    (frozenset({"content", "created_at", "uuid"}), "zep"),
+    (frozenset({"content", "created_at", "uuid_"}), "zep"),
+    (frozenset({"prefix", "key", "value"}), "langmem"),
+)
+_IN_LINES = ("recollect", "mem0", "zep", "langmem")
+"""Formats whose files may be called .jsonl, as our own records are."""
 _PROBED_LINES = 20
 _JSON_OPENING = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*)?\{")
 _OPENING_BYTES = 4096
@@ -123,8 +146,8 @@ def _holds_documents(path: Path) -> bool:
 
 
 def _by_name(path: Path, look: Look) -> Format | None:
-    if look == "recollect":
-        return look
+    if look in _IN_LINES:
+        return cast("Format", look)
     named = None if path.is_dir() else _BY_SUFFIX.get(path.suffix.lower())
     return named or next((name for name in FORMATS if name == look), None)
 
@@ -139,7 +162,8 @@ def _look_of_stream(stream: io.BufferedReader) -> Look:
         if key in _TELLING_KEYS:
             return _TELLING_KEYS[key]
         keys.add(key)
-    return "jsonl" if opening == "{" and "text" in keys else "other JSON"
+    together = next((name for wanted, name in _TELLING_TOGETHER if wanted <= keys), None)
+    return together or ("jsonl" if opening == "{" and "text" in keys else "other JSON")
 
 
 def _check_look(path: Path, chosen: Format, look: Look) -> None:

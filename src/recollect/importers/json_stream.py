@@ -12,6 +12,11 @@ import ijson
 from recollect.importers.record import Unreadable
 
 _BROKEN = (ijson.JSONError, zipfile.BadZipFile, zlib.error, EOFError)
+_HOLDERS = {
+    *("item", "conversations", "results", "memories", "items"),
+    *("threads", "sessions", "messages", "edges", "facts", "relevant_facts", "episodes"),
+}
+"""Parts of the path to a record: an array, and the names under which exports keep theirs."""
 
 
 def stream_elements(stream: io.BufferedReader, name: str) -> Iterator[tuple[int, object]]:
@@ -39,17 +44,24 @@ def stream_elements(stream: io.BufferedReader, name: str) -> Iterator[tuple[int,
 def top_level_keys(stream: io.BufferedReader) -> Iterator[str]:
     """Read the keys of the first record of a JSON file, as far as it can be read.
 
-    The first record is the file's own object, or the first element of its array or of the array
-    under `conversations`.
+    The first record is the file's own object, or the first element of its array or of an array
+    within it that an export keeps its records in, with the keys of what lies around it.
     """
     try:
         for prefix, event, value in ijson.parse(stream, use_float=True):
-            if event == "map_key" and prefix in ("", "item", "conversations.item"):
+            if event not in ("map_key", "end_map") or not _leads_to_a_record(prefix):
+                continue
+            if event == "map_key":
                 yield value
-            elif event == "end_map" and prefix in ("item", "conversations.item"):
+            elif prefix:
                 return
     except _BROKEN:
         return
+
+
+def _leads_to_a_record(prefix: str) -> bool:
+    parts = prefix.split(".")
+    return not prefix or (parts[-1] == "item" and _HOLDERS.issuperset(parts))
 
 
 def starts_as_json(stream: io.BufferedReader) -> str:

@@ -14,11 +14,14 @@ from recollect.importers.document_sync import DocumentMemory
 from recollect.importers.documents import import_documents
 from recollect.importers.failures import failures_file
 from recollect.importers.jsonl import read_jsonl
+from recollect.importers.langmem import read_langmem
 from recollect.importers.locomo import read_locomo
+from recollect.importers.mem0 import read_mem0
 from recollect.importers.recollect_export import read_export
 from recollect.importers.record import ImportedRecord, Readable, Unreadable
 from recollect.importers.report import ImportInterrupted, ImportReport, Tally
 from recollect.importers.text import read_text
+from recollect.importers.zep import read_zep
 from recollect.scope import SCOPE_FIELDS
 from recollect.types import WriteReport
 
@@ -29,6 +32,9 @@ _READERS: dict[Format, Callable[[Path], Iterator[Readable]]] = {
     "text": read_text,
     "chatgpt": read_chatgpt,
     "claude": read_claude,
+    "mem0": read_mem0,
+    "zep": read_zep,
+    "langmem": read_langmem,
 }
 
 

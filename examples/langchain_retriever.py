@@ -1,0 +1,48 @@
+"""Memories as documents of LangChain, found and then ordered by a reranker.
+
+pip install 'recollect[langchain]'
+python examples/langchain_retriever.py
+"""
+
+from __future__ import annotations
+
+from tempfile import TemporaryDirectory
+
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
+
+from recollect import Memory
+from recollect.frameworks.langchain_compressor import RecollectCompressor
+from recollect.frameworks.langchain_retriever import RecollectRetriever
+
+CONVERSATION = (
+    ("Mara", "2026-05-02", "I sold the old car, it cost more than it was worth"),
+    ("Jon", "2026-05-09", "We painted the kitchen yellow, Mara chose the colour"),
+    ("Mara", "2026-06-01", "For the commute I bought a blue bicycle"),
+    ("Jon", "2026-06-03", "My bicycle was stolen at the station"),
+)
+
+
+def chain(memory: Memory) -> Runnable[str, list[Document]]:
+    """Give a chain from a question to the two documents that answer it best."""
+    retriever = RecollectRetriever(memory=memory, k=10)
+    compressor = RecollectCompressor(top_n=2)
+    best = RunnableLambda(
+        lambda given: compressor.compress_documents(given["documents"], given["question"])
+    )
+    return {"documents": retriever, "question": RunnablePassthrough()} | best
+
+
+def main() -> None:
+    """Remember a conversation and ask it."""
+    with TemporaryDirectory() as folder, Memory(folder) as memory:
+        memory.add_many(
+            {"text": text, "producer": producer, "at": at} for producer, at, text in CONVERSATION
+        )
+        for document in chain(memory).invoke("How does Mara get to work?"):
+            told = document.metadata
+            print(f"{told['relevance_score']:.2f} {told['producer']}: {document.page_content}")
+
+
+if __name__ == "__main__":
+    main()

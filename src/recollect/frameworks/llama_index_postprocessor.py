@@ -1,0 +1,57 @@
+"""`RecollectRerank`: a reranker as a node postprocessor of LlamaIndex."""
+
+from __future__ import annotations
+
+from recollect.errors import InvalidInput, MissingExtra
+from recollect.frameworks.llama_index_nodes import passage_of
+from recollect.models.agent_reranker import Reranker
+from recollect.models.rerank_input import RerankQuery
+from recollect.moments import now_utc
+from recollect.retrieval.reranking import relevance
+
+try:
+    from llama_index.core.bridge.pydantic import Field
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+    from llama_index.core.schema import NodeWithScore, QueryBundle
+except ImportError as error:
+    raise MissingExtra("llama-index", "A postprocessor of LlamaIndex") from error
+
+
+class RecollectRerank(BaseNodePostprocessor):
+    """Orders nodes, whichever retriever found them, by how likely they answer the query.
+
+        rerank = RecollectRerank(top_n=3)
+        best = rerank.postprocess_nodes(nodes, query_str="what language does the user like?")
+
+    A node's score becomes that probability. Nodes of `RecollectRetriever` are read as memories,
+    with who said them and when; others as LlamaIndex would embed them.
+
+    Attributes:
+        reranker: The model; by default the one that comes with recollect.
+        top_n: How many nodes are left at most; None for all.
+        min_score: Only nodes of at least this probability; None for all.
+    """
+
+    reranker: Reranker = Field(default_factory=Reranker.from_pretrained, exclude=True)
+    top_n: int | None = Field(default=None, ge=1)
+    min_score: float | None = Field(default=None, ge=0, le=1)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Give the name under which LlamaIndex shows it."""
+        return "RecollectRerank"
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if query_bundle is None:
+            raise InvalidInput(
+                "query_bundle", None, "nodes are reranked for a query", "Give query_str as well"
+            )
+        query = RerankQuery(query_bundle.query_str, now=now_utc())
+        passages = [passage_of(found) for found in nodes]
+        scores = relevance(self.reranker, query, passages, seconds=None).tolist()
+        ranked = sorted(zip(scores, nodes, strict=True), key=lambda pair: -pair[0])
+        least = self.min_score or 0.0
+        kept = (pair for pair in ranked[: self.top_n] if pair[0] >= least)
+        return [NodeWithScore(node=found.node, score=score) for score, found in kept]

@@ -1,0 +1,102 @@
+"""LangChain's document compressor that keeps what a reranker finds relevant."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from pydantic import ValidationError
+
+from recollect.frameworks.langchain_compressor import RecollectCompressor
+from recollect.frameworks.langchain_retriever import RecollectRetriever
+from recollect.models.agent_reranker import Reranker
+from recollect.testing.overlap_reranker import OverlapReranker
+
+DOCUMENTS = [
+    Document("Jon rows", id="row", metadata={"page": 1}),
+    Document("Mara drinks green tea", id="tea", metadata={"page": 2}),
+    Document("green paint", id="paint"),
+]
+
+
+class Reading:
+    """Keeps what it is given to read."""
+
+    name = "reading"
+    batch_size = 8
+
+    def __init__(self):
+        self.passages = []
+
+    def score(self, _query, passages, /):
+        self.passages += passages
+        return np.zeros(len(passages), np.float32)
+
+
+def compressor(**settings):
+    return RecollectCompressor(reranker=Reranker(OverlapReranker()), **settings)
+
+
+def test_documents_are_ordered_by_the_reranker_and_say_their_score():
+    kept = compressor().compress_documents(DOCUMENTS, "green tea")
+    assert [(each.id, each.metadata) for each in kept] == [
+        ("tea", {"page": 2, "relevance_score": 1.0}),
+        ("paint", {"relevance_score": 0.5}),
+        ("row", {"page": 1, "relevance_score": 0.0}),
+    ]
+
+
+def test_the_documents_that_came_in_stay_as_they_are():
+    compressor().compress_documents(DOCUMENTS, "green tea")
+    assert DOCUMENTS[2].metadata == {}
+
+
+def test_only_the_best_are_kept():
+    kept = compressor(top_n=1).compress_documents(DOCUMENTS, "green tea")
+    assert [each.id for each in kept] == ["tea"]
+
+
+def test_only_those_of_some_probability_are_kept():
+    kept = compressor(min_score=0.5).compress_documents(DOCUMENTS, "green tea")
+    assert [each.id for each in kept] == ["tea", "paint"]
+
+
+def test_it_can_be_awaited():
+    kept = asyncio.run(compressor(top_n=1).acompress_documents(DOCUMENTS, "green tea"))
+    assert [each.id for each in kept] == ["tea"]
+
+
+def test_no_documents_are_no_documents():
+    assert compressor().compress_documents([], "green tea") == []
+
+
+def test_memories_are_read_with_their_date_and_who_said_them(memory):
+    memory.add("I like tea", producer="Mara", at="2026-05-02T10:00Z")
+    documents = RecollectRetriever(memory=memory).invoke("tea")
+    reading = Reading()
+    RecollectCompressor(reranker=Reranker(reading)).compress_documents(documents, "tea")
+    (passage,) = reading.passages
+    assert passage.text == "Mara: I like tea"
+    assert passage.at == datetime(2026, 5, 2, 10, tzinfo=UTC)
+
+
+def test_what_others_call_by_the_same_names_is_left_alone():
+    odd = Document("tea", metadata={"at": "the station", "producer": 7, "heading": None})
+    reading = Reading()
+    RecollectCompressor(reranker=Reranker(reading)).compress_documents([odd], "tea")
+    (passage,) = reading.passages
+    assert (passage.text, passage.at) == ("tea", None)
+
+
+@pytest.mark.parametrize("settings", [{"top_n": 0}, {"min_score": 2}, {"top": 1}])
+def test_a_setting_that_cannot_be_used_is_refused(settings):
+    with pytest.raises(ValidationError):
+        compressor(**settings)
+
+
+@pytest.mark.slow
+def test_without_a_reranker_the_one_that_comes_with_recollect_is_asked():
+    kept = RecollectCompressor().compress_documents(DOCUMENTS, "What does Mara drink?")
+    assert kept[0].id == "tea"
+    assert kept[0].metadata["relevance_score"] > kept[1].metadata["relevance_score"]

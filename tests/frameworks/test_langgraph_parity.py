@@ -1,0 +1,190 @@
+"""The same scenario through LangGraph's own store in memory and through ours gives the same."""
+
+import asyncio
+
+import pytest
+from langgraph.store.base import (
+    GetOp,
+    InvalidNamespaceError,
+    ListNamespacesOp,
+    MatchCondition,
+    PutOp,
+    SearchOp,
+)
+from langgraph.store.memory import InMemoryStore
+
+from recollect import Memory
+from recollect.frameworks.langgraph_store import RecollectStore
+from recollect.testing import HashEmbedder
+
+ITEMS = (
+    (("docs", "public"), "plan", {"title": "Plan", "stars": 4, "tags": ["a"]}),
+    (("docs", "public"), "notes", {"title": "Notes", "stars": 2, "tags": []}),
+    (("docs", "private"), "plan", {"title": "Plan", "stars": 5, "by": {"name": "Ada"}}),
+    (("docs",), "index", {"title": "Index"}),
+    (("docsets",), "index", {"title": "Not within docs"}),
+    (("users", "mara", "prefs"), "theme", {"dark": True, "nothing": None}),
+    (("users", "jon"), "theme", {"dark": False, "text": "日本語 ☕"}),
+)
+
+
+def filled(memory):
+    both = InMemoryStore(), RecollectStore(memory)
+    for store in both:
+        store.batch([PutOp(*item) for item in ITEMS])
+    return both
+
+
+@pytest.fixture
+def stores(memory):
+    return filled(memory)
+
+
+@pytest.fixture(scope="module")
+def read_only(tmp_path_factory):
+    with Memory(tmp_path_factory.mktemp("parity"), embedder=HashEmbedder()) as memory:
+        yield filled(memory)
+
+
+def shown(items):
+    """What two stores agree on: not the moments, nor the order of what was not ranked."""
+    return sorted((item.namespace, item.key, str(item.value)) for item in items)
+
+
+def test_get_gives_the_same(stores):
+    places = [(namespace, key) for namespace, key, _ in ITEMS]
+    others = [(("docs",), "plan"), (("docs", "public", "x"), "plan"), (("nobody",), "theme")]
+    for namespace, key in places + others:
+        theirs, ours = (store.get(namespace, key) for store in stores)
+        assert (theirs and theirs.value) == (ours and ours.value)
+        assert (theirs and theirs.namespace) == (ours and ours.namespace)
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [(), ("docs",), ("doc",), ("docs", "public"), ("docs", "public", "plan"), ("users",), ("x",)],
+)
+def test_search_gives_what_lies_beneath_a_prefix(read_only, prefix):
+    theirs, ours = (store.search(prefix) for store in read_only)
+    assert shown(theirs) == shown(ours)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"title": "Plan"},
+        {"title": "Plan", "stars": {"$gte": 5}},
+        {"title": {"$ne": "Plan"}},
+        {"by": {"name": "Ada"}},
+        {"tags": []},
+        {"dark": True},
+        {"nothing": None},
+        {"title": "Nowhere"},
+    ],
+    ids=str,
+)
+def test_search_with_a_filter_gives_the_same(read_only, given):
+    theirs, ours = (store.search((), filter=given) for store in read_only)
+    assert shown(theirs) == shown(ours)
+
+
+@pytest.mark.parametrize(("limit", "offset"), [(2, 0), (2, 2), (10, 3), (10, 9), (0, 0), (3, 6)])
+def test_pages_are_of_the_same_size(read_only, limit, offset):
+    theirs, ours = (store.search((), limit=limit, offset=offset) for store in read_only)
+    assert len(theirs) == len(ours)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"prefix": ("docs",)},
+        {"prefix": ("*", "mara")},
+        {"prefix": ("docs", "*")},
+        {"suffix": ("public",)},
+        {"suffix": ("mara", "*")},
+        {"prefix": ("users",), "suffix": ("prefs",)},
+        {"max_depth": 1},
+        {"max_depth": 2, "prefix": ("users",)},
+        {"limit": 2},
+        {"limit": 2, "offset": 1},
+        {"prefix": ("nobody",)},
+    ],
+    ids=str,
+)
+def test_list_namespaces_gives_the_same_in_the_same_order(read_only, asked):
+    theirs, ours = (store.list_namespaces(**asked) for store in read_only)
+    assert theirs == ours
+
+
+def test_a_batch_reads_what_was_there_before_and_its_last_put_counts(stores):
+    place = (("docs",), "index")
+    ops = [
+        PutOp(*place, {"title": "first"}),
+        GetOp(*place),
+        PutOp(("docs",), "new", {"title": "new"}),
+        SearchOp(("docs",), filter={"title": "new"}),
+        ListNamespacesOp((MatchCondition("prefix", ("docsets",)),)),
+        PutOp(("docsets",), "index", None),
+        PutOp(*place, {"title": "last"}),
+    ]
+    theirs, ours = (store.batch(ops) for store in stores)
+    assert ours[1].value == theirs[1].value == {"title": "Index"}
+    assert [*ours[:1], *ours[2:]] == [*theirs[:1], *theirs[2:]]
+    assert ours[3] == []
+    for store in stores:
+        assert store.get(*place).value == {"title": "last"}
+        assert store.get(("docs",), "new").value == {"title": "new"}
+        assert store.get(("docsets",), "index") is None
+
+
+def test_deleting_what_is_not_there_is_no_error(stores):
+    for store in stores:
+        store.delete(("nobody",), "theme")
+        store.delete(("docs",), "index")
+        store.delete(("docs",), "index")
+    theirs, ours = (store.search(()) for store in stores)
+    assert shown(theirs) == shown(ours)
+
+
+@pytest.mark.parametrize("namespace", [(), ("a.b",), ("a", ""), ("langgraph", "a"), ("a", 1)])
+def test_put_refuses_the_same_namespaces(read_only, namespace):
+    for store in read_only:
+        with pytest.raises(InvalidNamespaceError):
+            store.put(namespace, "key", {"a": 1})
+
+
+def test_what_put_refuses_a_batch_may_write_and_read(stores):
+    ops = [
+        GetOp(("langgraph", "a.b"), "key"),
+        GetOp(("langgraph", "a", "b"), "key"),
+        SearchOp(("langgraph", "a.b")),
+        SearchOp(("langgraph", "a")),
+    ]
+    for store in stores:
+        store.batch([PutOp(("langgraph", "a.b"), "key", {"a": 1})])
+        got, missing, found, nothing = store.batch(ops)
+        assert (got.value, missing, nothing) == ({"a": 1}, None, [])
+        assert [item.namespace for item in found] == [("langgraph", "a.b")]
+
+
+def test_the_asynchronous_verbs_give_the_same_as_the_others(stores):
+    async def scenario(store):
+        await store.aput(("a",), "one", {"text": "one"})
+        await store.aput(("a",), "two", {"text": "two"})
+        await store.adelete(("a",), "one")
+        together = await asyncio.gather(store.aget(("a",), "one"), store.aget(("a",), "two"))
+        found = await store.asearch(("a",), filter={"text": "two"})
+        named = await store.alist_namespaces(prefix=("a",))
+        return [item and item.value for item in together], shown(found), named
+
+    theirs, ours = (asyncio.run(scenario(store)) for store in stores)
+    assert (
+        theirs == ours == ([None, {"text": "two"}], [(("a",), "two", "{'text': 'two'}")], [("a",)])
+    )
+
+
+def test_an_operation_that_there_is_not_is_a_value_error(read_only):
+    for store in read_only:
+        with pytest.raises(ValueError, match=r"[Oo]p"):
+            store.batch(["get"])

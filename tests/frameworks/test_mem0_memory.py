@@ -1,0 +1,322 @@
+"""Calls as they stand in code that was written for mem0, of its versions 1 and 2."""
+
+import asyncio
+import hashlib
+import uuid
+from datetime import UTC, datetime
+
+import pytest
+from tests.importers.foreign_exports import copied
+
+from recollect.errors import FilterError, InvalidInput, StoreClosed
+from recollect.frameworks.mem0_async_memory import AsyncMemory
+from recollect.frameworks.mem0_memory import Memory
+from recollect.importers import import_path
+from recollect.testing import HashEmbedder
+
+DIALOGUE = [
+    {"role": "system", "content": "Be brief"},
+    {"role": "user", "content": "I am a vegetarian", "name": "Mara"},
+    {"role": "assistant", "content": "Noted"},
+]
+
+
+@pytest.fixture
+def mem0(store_path):
+    memory = Memory(path=store_path, embedder=HashEmbedder())
+    yield memory
+    memory.close()
+
+
+def texts(found):
+    return [entry["memory"] for entry in found["results"]]
+
+
+def test_messages_are_stored_as_they_are_but_for_those_of_the_system(mem0):
+    added = mem0.add(DIALOGUE, user_id="mara")
+    assert [
+        (entry["memory"], entry["event"], entry["role"], entry["actor_id"])
+        for entry in added["results"]
+    ] == [("I am a vegetarian", "ADD", "user", "Mara"), ("Noted", "ADD", "assistant", None)]
+    assert texts(mem0.get_all(user_id="mara")) == ["Noted", "I am a vegetarian"]
+
+
+def test_a_text_a_message_and_parts_of_a_content_are_messages_too(mem0):
+    mem0.add("one", user_id="mara")
+    mem0.add({"role": "user", "content": "two"}, user_id="mara")
+    parts = [{"type": "text", "text": "three"}, {"type": "image_url", "image_url": {"url": "x"}}]
+    mem0.add([{"role": "user", "content": parts}], user_id="mara")
+    assert set(texts(mem0.get_all(user_id="mara"))) == {"one", "two", "three"}
+
+
+def test_messages_without_words_are_left_out(mem0):
+    calls = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
+    assert mem0.add([calls], user_id="mara") == {"results": []}
+
+
+def test_a_growing_dialogue_given_whole_adds_what_is_new(mem0):
+    mem0.add(DIALOGUE, user_id="mara")
+    added = mem0.add([*DIALOGUE, {"role": "user", "content": "Thanks"}], user_id="mara")
+    assert texts(added) == ["Thanks"]
+
+
+def test_without_inference_every_message_is_a_memory_of_its_own(mem0):
+    first = mem0.add("again", user_id="mara", infer=False)["results"][0]["id"]
+    second = mem0.add("again", user_id="mara", infer=False)["results"][0]["id"]
+    assert str(uuid.UUID(first)) == first
+    assert first != second
+
+
+def test_a_memory_comes_in_the_form_of_mem0(mem0):
+    metadata = {"food": True, "tags": ["diet", "home"], "project": "autumn", "note": None}
+    added = mem0.add(
+        "I am a vegetarian",
+        user_id="mara",
+        agent_id="cook",
+        run_id="r1",
+        metadata=metadata,
+        timestamp=1767225600,
+    )
+    (found,) = mem0.search("vegetarian", user_id="mara")["results"]
+    score = found.pop("score")
+    assert found == {
+        "id": added["results"][0]["id"],
+        "memory": "I am a vegetarian",
+        "hash": hashlib.md5(b"I am a vegetarian").hexdigest(),
+        "metadata": metadata,
+        "created_at": "2026-01-01T00:00:00+00:00",
+        "updated_at": "2026-01-01T00:00:00+00:00",
+        "user_id": "mara",
+        "agent_id": "cook",
+        "run_id": "r1",
+        "role": "user",
+    }
+    assert 0 <= score <= 1
+    assert mem0.get(found["id"]) == found
+    assert mem0.get_all(filters={"user_id": "mara"})["results"] == [found]
+
+
+def test_nobody_finds_what_another_user_agent_or_run_has_said(mem0):
+    mem0.add("I like tea", user_id="mara", agent_id="a")
+    mem0.add("I like coffee", user_id="ben", run_id="r")
+    assert texts(mem0.search("What do I like?", filters={"user_id": "mara"})) == ["I like tea"]
+    assert texts(mem0.search("What do I like?", run_id="r", limit=5)) == ["I like coffee"]
+    assert texts(mem0.search("What?", filters={"user_id": "mara", "agent_id": "b"})) == []
+
+
+def test_shared_memories_of_the_project_are_not_a_users_own(mem0, open_memory):
+    open_memory().add("Rules for everybody", pool="shared_rules")
+    mem0.add("I like tea", user_id="mara")
+    assert texts(mem0.get_all(user_id="mara")) == ["I like tea"]
+    assert texts(mem0.search("rules", user_id="mara")) == ["I like tea"]
+    mem0.delete_all(user_id="mara")
+    mem0.reset()
+    assert open_memory().count() == 1
+
+
+def test_a_call_that_names_nobody_is_refused(mem0):
+    for call in (
+        lambda: mem0.add("x"),
+        lambda: mem0.search("x"),
+        lambda: mem0.get_all(filters={"category": "a"}),
+        lambda: mem0.delete_all(),
+        lambda: mem0.delete_all(user_id=" "),
+    ):
+        with pytest.raises(ValueError, match=r"nobody is named|is no name"):
+            call()
+
+
+def test_names_in_the_call_and_in_the_filters_must_agree(mem0):
+    with pytest.raises(InvalidInput, match="user_id='ben': the call names 'mara'"):
+        mem0.search("x", user_id="mara", filters={"user_id": "ben"})
+
+
+@pytest.fixture(scope="module")
+def week(tmp_path_factory):
+    """Three days of Mara's, which no test changes."""
+    memory = Memory(path=tmp_path_factory.mktemp("week") / "store", embedder=HashEmbedder())
+    for number, (day, place) in enumerate(
+        [("monday", "Rome"), ("tuesday", "Oslo"), ("friday", None)]
+    ):
+        known = {"place": place} if place else {}
+        memory.add(
+            f"It was {day}",
+            user_id="mara",
+            metadata={"number": number, "day": day, **known},
+            timestamp=f"2026-01-0{number + 1}",
+        )
+    yield memory
+    memory.close()
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ({"day": "monday"}, {"monday"}),
+        ({"day": {"ne": "monday"}}, {"tuesday", "friday"}),
+        ({"day": {"in": ["monday", "friday"]}}, {"monday", "friday"}),
+        ({"place": {"nin": ["Rome"]}}, {"tuesday"}),
+        ({"number": {"gte": 1, "lt": 2}}, {"tuesday"}),
+        ({"number": {"gt": 1}}, {"friday"}),
+        ({"number": {"lte": 0}}, {"monday"}),
+        ({"day": {"contains": "day"}, "place": "*"}, {"monday", "tuesday"}),
+        ({"place": None}, {"friday"}),
+        ({"AND": [{"number": 0}, {"day": "monday"}]}, {"monday"}),
+        ({"OR": [{"number": 0}, {"day": "friday", "number": 2}]}, {"monday", "friday"}),
+        ({"NOT": [{"number": 0}, {"day": "friday"}]}, {"tuesday"}),
+        ({"OR": [{"AND": [{"number": 0}, {"day": "x"}]}, {"place": "Oslo"}]}, {"tuesday"}),
+        ({"created_at": {"gte": "2026-01-02T00:00:00Z"}, "role": "user"}, {"tuesday", "friday"}),
+    ],
+)
+def test_filters_of_mem0_let_through_what_they_say(week, condition, expected):
+    filters = {"user_id": "mara", **condition}
+    for found in (week.search("It was", filters=filters), week.get_all(filters=filters)):
+        assert {entry["metadata"]["day"] for entry in found["results"]} == expected
+
+
+def test_filters_of_the_platform_may_name_the_user_in_their_and(week):
+    found = week.get_all(filters={"AND": [{"user_id": "mara"}, {"day": "monday"}]})
+    assert texts(found) == ["It was monday"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ({"day": {"icontains": "MON"}}, "no such operator here. Use one of eq, ne, gt"),
+        ({"day": {"in": "monday"}}, "in and nin take a list"),
+        ({"OR": []}, "OR takes a list"),
+        ({"OR": ["monday"]}, "is no dict"),
+        ({"day": ["monday"]}, "metadata holds texts, numbers and booleans only"),
+        ("day = 'monday'", "is no dict"),
+    ],
+)
+def test_filters_that_cannot_be_read_are_refused(week, filters, message):
+    with pytest.raises(FilterError, match=message):
+        week.search("x", user_id="mara", filters=filters)
+
+
+def test_as_many_are_given_as_wanted_and_likely(week):
+    assert len(week.search("It was monday", user_id="mara", limit=2)["results"]) == 2
+    assert len(week.search("It was", filters={"user_id": "mara"}, top_k=1)["results"]) == 1
+    assert week.search("It was", user_id="mara", top_k=0) == {"results": []}
+    assert week.search("unheard of", user_id="mara", threshold=0.999) == {"results": []}
+    assert texts(week.get_all(user_id="mara", limit=1)) == ["It was friday"]
+    assert week.get_all(user_id="mara", top_k=0) == {"results": []}
+
+
+def test_a_score_is_explained_on_request(mem0):
+    mem0.add("I like tea", user_id="mara")
+    (found,) = mem0.search("tea", user_id="mara", explain=True)["results"]
+    assert {"cosine", "lexical"} <= found["score_details"].keys()
+
+
+def test_an_updated_memory_keeps_its_id_and_its_history(mem0):
+    memory_id = mem0.add("I like tea", user_id="mara", metadata={"n": 1})["results"][0]["id"]
+    answer = mem0.update(memory_id, "I like coffee", metadata={"m": [2]})
+    assert answer == {"message": "Memory updated successfully!"}
+    found = mem0.get(memory_id)
+    assert (found["memory"], found["metadata"]) == ("I like coffee", {"n": 1, "m": [2]})
+    assert found["updated_at"] > found["created_at"]
+    assert [
+        (entry["event"], entry["old_memory"], entry["new_memory"], entry["memory_id"])
+        for entry in mem0.history(memory_id)
+    ] == [
+        ("ADD", None, "I like tea", memory_id),
+        ("UPDATE", "I like tea", "I like coffee", memory_id),
+    ]
+
+
+def test_a_deleted_memory_is_gone_with_its_history(mem0):
+    memory_id = mem0.add("I like tea", user_id="mara")["results"][0]["id"]
+    assert mem0.delete(memory_id) == {"message": "Memory deleted successfully!"}
+    assert mem0.get(memory_id) is None
+    assert mem0.history(memory_id) == []
+    with pytest.raises(ValueError, match="no such memory"):
+        mem0.delete(memory_id)
+    with pytest.raises(ValueError, match="no such memory"):
+        mem0.update(memory_id, "x")
+
+
+def test_all_memories_of_one_user_or_of_everybody_are_forgotten(mem0):
+    mem0.add("a", user_id="mara")
+    mem0.add("b", user_id="ben")
+    mem0.delete_all(user_id="mara")
+    assert texts(mem0.get_all(user_id="mara")) == []
+    assert texts(mem0.get_all(user_id="ben")) == ["b"]
+    mem0.reset()
+    assert texts(mem0.get_all(user_id="ben")) == []
+
+
+def test_a_procedure_is_a_procedural_memory_and_other_types_are_refused(mem0, open_memory):
+    mem0.add("First dig, then water", agent_id="gardener", memory_type="procedural_memory")
+    assert open_memory(agent="gardener").list()[0].type == "procedural"
+    with pytest.raises(InvalidInput, match="memory_type='x': no such type"):
+        mem0.add("y", user_id="mara", memory_type="x")
+
+
+def test_what_cannot_be_stored_is_refused_and_nothing_is_written(mem0):
+    for messages, metadata, message in (
+        ([{"content": "x"}], None, r"messages\[0\]=.*is no message with a role"),
+        (7, None, "messages=7: is no message"),
+        ("x", {"when": datetime(2026, 1, 1, tzinfo=UTC)}, "metadata.when=.*cannot be kept"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            mem0.add(messages, user_id="mara", metadata=metadata)
+    assert texts(mem0.get_all(user_id="mara")) == []
+
+
+def test_a_configuration_of_mem0_is_taken_and_told_to_have_no_effect(monkeypatch, store_path):
+    monkeypatch.setenv("RECOLLECT_STORE", str(store_path))
+    config = {"llm": {"provider": "openai"}, "vector_store": {"provider": "qdrant"}}
+    with pytest.warns(UserWarning, match=r"no effect here \(llm, vector_store\): .*are kept in"):
+        memory = Memory.from_config(config)
+    memory.add("x", user_id="mara")
+    memory.close()
+    assert store_path.is_dir()
+
+
+def test_a_prompt_is_told_to_have_no_effect(mem0):
+    with pytest.warns(UserWarning, match="prompt has no effect"):
+        mem0.add("x", user_id="mara", prompt="Extract facts")
+
+
+def test_projects_do_not_see_each_other(mem0, store_path):
+    mem0.add("x", user_id="mara")
+    other = Memory(path=store_path, project="p", embedder=HashEmbedder())
+    other.add("y", user_id="mara")
+    assert texts(other.get_all(user_id="mara")) == ["y"]
+    other.reset()
+    other.close()
+    assert texts(mem0.get_all(user_id="mara")) == ["x"]
+
+
+def test_a_closed_memory_says_so(store_path):
+    memory = Memory(path=store_path, embedder=HashEmbedder())
+    memory.close()
+    with pytest.raises(StoreClosed):
+        memory.get_all(user_id="mara")
+    with pytest.raises(StoreClosed):
+        memory.get("x")
+
+
+def test_all_verbs_can_be_awaited(store_path):
+    async def use():
+        memory = AsyncMemory(path=store_path, embedder=HashEmbedder())
+        added = await memory.add("I like tea", user_id="mara")
+        found = await memory.search("tea", filters={"user_id": "mara"})
+        await memory.update(added["results"][0]["id"], data="I like coffee")
+        listed = await memory.get_all(user_id="mara")
+        await memory.delete_all(user_id="mara")
+        await memory.close()
+        return texts(found), texts(listed)
+
+    assert asyncio.run(use()) == (["I like tea"], ["I like coffee"])
+
+
+def test_what_was_imported_from_mem0_is_found_as_mem0_had_it(mem0, open_memory, tmp_path):
+    import_path(open_memory(), copied("mem0_open_source.json", tmp_path))
+    (found,) = mem0.search("seats", filters={"user_id": "mara", "project": "autumn"})["results"]
+    assert found["id"] == "0b7d1c1e-3a0e-4c55-9d4c-0c9b2f6d7a11"
+    assert found["created_at"] == "2025-09-01T15:30:00.123456+00:00"
+    assert found["metadata"]["tags"] == ["seat", "train"]
+    assert (found["run_id"], found["actor_id"]) == ("trip-1", "Mara")

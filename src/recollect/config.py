@@ -24,6 +24,8 @@ class Settings:
         reranker_protocol, reranker_model, reranker_api_key: What a reranking service speaks, the
             model to ask it for, and its key.
         chat_url, chat_model, chat_api_key: The chat service, its model and its key; None for none.
+        serve_key: A key of the server beside those of its catalog, with all rights; None for none.
+        extraction: What the chat service learns from messages; None for all that it can.
         config: The YAML file that configures the retrieval agent; None for none.
         org, project, agent, user, session: The scope; None leaves a field unbound.
     """
@@ -39,6 +41,8 @@ class Settings:
     chat_url: str | None = None
     chat_model: str | None = None
     chat_api_key: str | None = field(default=None, repr=False)
+    serve_key: str | None = field(default=None, repr=False)
+    extraction: str | None = None
     config: str | None = None
     org: str | None = None
     project: str | None = None

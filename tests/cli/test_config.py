@@ -66,3 +66,10 @@ def test_an_empty_variable_counts_as_none():
 
 def test_the_default_store_lies_in_a_folder_of_its_own():
     assert Path(default_store()).parts[-2:] == ("recollect", "memories")
+
+
+def test_the_key_of_the_server_is_read_and_not_in_the_repr():
+    settings = read_settings({"RECOLLECT_SERVE_KEY": "geheim"})
+
+    assert settings.serve_key == "geheim"
+    assert "geheim" not in repr(settings)

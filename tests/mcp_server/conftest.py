@@ -9,7 +9,7 @@ from recollect.config import Settings
 from recollect.mcp_server.calls import Calls
 from recollect.mcp_server.memories import Memories
 from recollect.mcp_server.protocol import protocol_server
-from recollect.mcp_server.toolsets import TOOLSETS
+from recollect.mcp_server.toolsets import tools_of
 from recollect.scope import Scope
 
 from .connected import connected
@@ -30,7 +30,7 @@ def offered(memories):
     with ExitStack() as clients:
 
         def connect(toolset="recollect", **scope):
-            calls = Calls(memories, TOOLSETS[toolset], Scope(**scope))
+            calls = Calls(memories, tools_of(toolset, memories), Scope(**scope))
             server = protocol_server(calls, caller_of=lambda _: None, on_end=lambda: None)
             return clients.enter_context(connected(server))
 

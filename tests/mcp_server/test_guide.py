@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.mcp_server.toolsets import TOOLSETS
+from recollect.mcp_server.toolsets import tools_of
 
 from .connected import KEPT
 
@@ -26,8 +26,9 @@ def test_a_configuration_is_json_that_names_a_server(block):
     assert "recollect" in (read.get("mcpServers") or read["servers"])
 
 
-def test_every_tool_is_described():
-    names = {tool.name for tools in TOOLSETS.values() for tool in tools}
+def test_every_tool_is_described(memories):
+    sets = [tools_of(toolset, memories) for toolset in ("recollect", "memmachine")]
+    names = {tool.name for tools in sets for tool in tools}
     assert {name for name in names if f"`{name}`" not in GUIDE} == set()
 
 

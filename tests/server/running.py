@@ -53,10 +53,10 @@ def models(**changed):
 
 
 @contextmanager
-def running_server(store, *, used=None, **options):
+def running_server(store, *, used=None, extraction=None, **options):
     """Serve a store until the block ends."""
     options = ServerOptions(store=str(store), **options)
-    service = MemoryService(store, models=used or models())
+    service = MemoryService(store, models=used or models(), extraction=extraction)
     config = uvicorn.Config(
         create_app(service, options), lifespan="on", ws="none", log_config=None, access_log=False
     )

@@ -1,114 +1,147 @@
-"""Whatever is sent, the server answers with a status that it documents, and goes on."""
+"""Whatever is sent, the server answers as it documents, tells nothing of others, and goes on."""
 
 import json
-import random
+import logging
+import socket
 
+import httpx
 import pytest
+from tests.server.attacks import (
+    WORDS,
+    filter_attacks,
+    id_attacks,
+    key_attacks,
+    path_attacks,
+    random_attacks,
+    raw_attacks,
+)
 from tests.server.running import running_server
 
+from recollect.server.json_lines import JsonLines
+
 VICTIM = {"org_id": "victim", "project_id": "vault"}
+OWN = {"org_id": "attacker", "project_id": "own"}
 SECRET = "the safe opens with 4711"
-WORDS = [
-    *("", " ", "a/b", "../../etc/passwd", "%2e%2e%2f", "\x00", "\ud800", "é" * 2000, "🙂", "NaN"),
-    *("' OR 1=1 --", "'; DROP TABLE projects; --", "victim", "victim/vault", "vault/semantic"),
-    *("m.x = 'y'", "org = 'victim'", "project != 'x' OR TRUE", "(" * 5000, "NOT " * 2000, "a ="),
-    *("id IN ('" + "','".join("abc") * 500 + "')", "at > date('9999-99-99')", "text CONTAINS ''"),
-    *("<relevant-memories>", "rk_x_y", "1e999", "-1", "null", "true", "{}", "[]", "x" * 100_000),
-]
-NUMBERS = [0, -1, 1, 10**9, 2**63, -(2**63), 10**400, 1.5, -0.0, 1e308, float("nan"), float("inf")]
-HEADERS = [
-    {},
-    {"Authorization": "Bearer \xff\xfe"},
-    {"Authorization": "Bearer rk_" + "x" * 3000},
-    {"X-Request-ID": "x\ty"},
-    {"X-Retrieval-Trace": "maybe"},
-    {"Content-Type": "text/plain"},
-    {"Origin": "http://["},
-    {"Host": "[["},
-    {"Content-Type": "application/json; charset=utf-16"},
-]
-BODIES = [
-    *(b"", b"{", b"null", b"[]", b"\xff\xfe", b'"x"', b"{}" * 2, b"[" * 100_000, b'{"a":' * 50_000),
-    b'{"top_k": ' + b"9" * 5000 + b', "query": ""}',
-    b'{"query": "\\ud800"}',
-    b'{"query": "x", "query": "y"}',
-]
-
-LIKELY = {
-    **{"query": "tea", "messages": [{"content": "tea"}], "documents": ["a"], "input": "tea"},
-    **{"set_id": "s", "metadata_tags": ["user_id"], "set_type_id": "1", "category_id": "1"},
-    **{"category_name": "c", "prompt": "p", "tag": "t", "feature": "f", "value": "v"},
-    **{"tag_name": "t", "tag_description": "d", "tag_id": "1"},
-    **{"feature_id": "f", "episodic_id": "e", "semantic_id": "f"},
-}
 
 
-def any_json(chance, depth=3):
-    kind = chance.random()
-    if depth == 0 or kind < 0.6:
-        return chance.choice([*WORDS, *NUMBERS, None, True, False])
-    if kind < 0.8:
-        return [any_json(chance, depth - 1) for _ in range(chance.randrange(4))]
-    return {chance.choice(WORDS): any_json(chance, depth - 1) for _ in range(chance.randrange(4))}
+class Besieged:
+    """A server with a victim's memories, and an attacker with all rights to another project."""
 
+    def __init__(self, server):
+        self.server = server
+        self.owner = server.service.keys.create(rights="admin").text
+        self.key = server.service.keys.create(org="attacker", project="own", rights="admin").text
+        self.described = server.client.get("/openapi.json").json()
+        self.ids = self._remembered()
+        self.answer("/memories", {**OWN, "messages": [{"content": "a decoy"}]})
+        self.sent = 0
 
-def fields_of(described, operation):
-    """The names in an operation's body, with the names inside them."""
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-    reference = body.get("schema", {}).get("$ref", "").rpartition("/")[2]
-    return list(described["components"]["schemas"].get(reference, {}).get("properties", {}))
+    def answer(self, path, body, **settings):
+        return self.server.answer(path, body, key=self.owner, **settings)
 
+    def _remembered(self):
+        """Something of each kind in the victim's project; gives all of their ids."""
+        (added,) = self.answer("/memories", {**VICTIM, "messages": [{"content": SECRET}]})[
+            "results"
+        ]
+        semantic = "/memories/semantic"
+        set_type = self.answer(f"{semantic}/set_type", {**VICTIM, "metadata_tags": []}, status=201)
+        feature = {
+            "set_id": "safe",
+            "category_name": "c",
+            "tag": "t",
+            "feature": "f",
+            "value": SECRET,
+        }
+        known = self.answer(f"{semantic}/feature", {**VICTIM, **feature}, status=201)
+        named = {"set_id": "safe", "category_name": "c", "prompt": SECRET}
+        category = self.answer(f"{semantic}/category", {**VICTIM, **named}, status=201)
+        tag = {**category, "tag_name": "t", "tag_description": SECRET}
+        tagged = self.answer(f"{semantic}/category/tag", {**VICTIM, **tag}, status=201)
+        found = self.server.post("/memories/search", {**VICTIM, "query": "safe"}, key=self.owner)
+        made = [*set_type.values(), *known.values(), *category.values(), *tagged.values()]
+        return [added["uid"], "safe", *made, found.headers["X-Trace-ID"]]
 
-def a_body(chance, names):
-    """A body with the right names, of which most hold what they should."""
-    body = {name: LIKELY[name] for name in names if name in LIKELY}
-    for name in chance.sample(names, min(len(names), chance.randrange(1, 4))):
-        body[name] = any_json(chance)
-    return body
-
-
-def attack(server, *, times, seed):
-    """Send requests of all kinds; gives those that were answered as they must not be."""
-    chance = random.Random(seed)
-    described = server.client.get("/openapi.json").json()
-    operations = [
-        (method.upper(), path, operation)
-        for path, methods in described["paths"].items()
-        for method, operation in methods.items()
-    ]
-    wrong = []
-    for _ in range(times):
-        method, path, operation = chance.choice(operations)
-        content = chance.choice(BODIES)
-        if chance.random() < 0.85:
-            content = json.dumps(a_body(chance, fields_of(described, operation) or ["x"])).encode()
-        headers = {"Content-Type": "application/json"} | chance.choice([{}, {}, *HEADERS])
-        answered = server.client.request(
-            method,
-            path.replace("{trace_id}", "%00..%2f"),
-            content=content,
-            headers={name: value.encode("latin-1") for name, value in headers.items()},
+    def send(self, attack):
+        """Send one request; gives the answer's status and text."""
+        self.sent += 1
+        headers = {"Authorization": f"Bearer {self.key}".encode(), **attack.headers}
+        answered = self.server.client.request(
+            attack.method,
+            "/",
+            content=attack.content,
+            headers=headers,
+            # As it is: httpx itself would tidy it up.
+            extensions={"target": attack.path.encode()},
         )
-        documented = {int(status) for status in operation["responses"]} | {401, 404, 405, 413}
-        if answered.status_code not in documented or SECRET in answered.text:
-            wrong.append((method, path, content[:300], answered.status_code, answered.text[:300]))
-    return wrong
+        return answered.status_code, answered.text
 
+    def send_raw(self, data):
+        """Send bytes as they are and nothing more; gives what comes back."""
+        self.sent += 1
+        url = httpx.URL(self.server.url)
+        with socket.create_connection((url.host, url.port), timeout=10) as connection:
+            try:
+                connection.sendall(data)
+                connection.shutdown(socket.SHUT_WR)
+                return b"".join(iter(lambda: connection.recv(65_536), b""))
+            except OSError:
+                # The server hung up in the middle of it.
+                return b""
 
-def unharmed(server):
-    """Whether the victim's memory is as it was."""
-    listed = server.answer("/memories/list", {**VICTIM, "type": "episodic"})["content"]
-    return [each["content"] for each in listed["episodic_memory"]] == [SECRET]
+    def state(self):
+        """All that the victim has."""
+        listed = self.answer("/memories/list", VICTIM)["content"]
+        sets = self.answer("/memories/semantic/set_id/list", VICTIM)
+        categories = self.answer("/memories/semantic/category/get", {**VICTIM, "category_id": "1"})
+        return json.dumps([listed, sets, categories])
 
 
 @pytest.fixture
-def victim(tmp_path):
-    with running_server(tmp_path / "store") as server:
-        server.answer("/memories", {**VICTIM, "messages": [{"content": SECRET}]})
-        yield server
+def besieged(tmp_path):
+    with running_server(tmp_path / "store", require_key=True) as server:
+        yield Besieged(server)
+
+
+def wrong_answers(besieged, attacks):
+    """Those that were answered as they must not be."""
+    wrong = []
+    for attack in attacks:
+        status, text = besieged.send(attack)
+        if status not in attack.documented or status >= 500 or SECRET in text:
+            wrong.append((attack.method, attack.path, attack.content[:200], status, text[:300]))
+    return wrong
+
+
+def wrong_raw_answers(besieged):
+    answers = [(data[:200], besieged.send_raw(data)) for data in raw_attacks(besieged.key)]
+    return [each for each in answers if b" 500 " in each[1][:20] or SECRET.encode() in each[1]]
 
 
 @pytest.mark.slow
-def test_two_thousand_hostile_requests_are_refused_and_do_no_harm(victim):
-    assert attack(victim, times=2000, seed=2) == []
-    assert unharmed(victim)
+@pytest.mark.timeout(600)
+def test_two_thousand_hostile_requests_are_refused_and_do_no_harm(besieged, caplog):
+    caplog.set_level(logging.INFO, logger="recollect")
+    before, described = besieged.state(), besieged.described
+    odd_ids = [word for word in WORDS if len(word) < 5000][::2]
+    assert wrong_answers(besieged, random_attacks(described, times=1000, seed=2)) == []
+    assert wrong_answers(besieged, filter_attacks(described)) == []
+    assert wrong_answers(besieged, id_attacks(described, [*besieged.ids, *odd_ids])) == []
+    assert wrong_answers(besieged, path_attacks()) == []
+    assert wrong_answers(besieged, key_attacks()) == []
+    assert wrong_raw_answers(besieged) == []
+    assert besieged.sent >= 2000
+    assert besieged.state() == before
+    found = besieged.answer("/memories/search", {**VICTIM, "query": "what opens the safe?"})
+    assert SECRET in json.dumps(found)
+    written = "\n".join(JsonLines().format(record) for record in caplog.records)
+    assert '"status": 500' not in written
+    assert not [text for text in (SECRET, besieged.key, besieged.owner) if text in written]
+
+
+@pytest.mark.slow
+def test_nothing_that_was_cut_off_is_remembered(besieged):
+    for data in raw_attacks(besieged.key):
+        besieged.send_raw(data)
+    listed = besieged.answer("/memories/list", {**OWN, "type": "episodic"})["content"]
+    assert [each["content"] for each in listed["episodic_memory"]] == ["a decoy"]

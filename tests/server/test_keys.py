@@ -4,7 +4,9 @@ import httpx
 import pytest
 from tests.server.running import running_server
 
-from recollect.server.options import is_loopback
+from recollect.errors import InvalidInput
+from recollect.server.given_key import GivenKey
+from recollect.server.options import ServerOptions, is_loopback
 
 OWN = {"org_id": "home", "project_id": "chat"}
 OTHER = {"org_id": "home", "project_id": "work"}
@@ -167,3 +169,43 @@ def test_a_page_that_is_named_may_ask(tmp_path):
 )
 def test_only_this_machine_reaches_a_loopback_address(host, expected):
     assert is_loopback(host) is expected
+
+
+GIVEN = "f00d" * 16
+
+
+@pytest.fixture(scope="module")
+def started_with_a_key(tmp_path_factory):
+    store = tmp_path_factory.mktemp("given") / "store"
+    with running_server(store, key=GivenKey.of(GIVEN)) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("key", "status"),
+    [(GIVEN, 200), (None, 401), (GIVEN[:-1], 401), (GIVEN + "0", 401)],
+)
+def test_a_key_that_the_server_is_started_with_is_needed(started_with_a_key, key, status):
+    assert started_with_a_key.post("/projects/list", key=key).status_code == status
+
+
+def test_a_key_that_the_server_is_started_with_may_do_everything(started_with_a_key):
+    started_with_a_key.answer("/projects", OWN, key=GIVEN, status=201)
+    started_with_a_key.answer("/projects/delete", OWN, key=GIVEN, status=204)
+
+
+def test_keys_of_the_catalog_are_known_beside_it(started_with_a_key):
+    bound = started_with_a_key.service.keys.create(org="home", project="chat").text
+    assert started_with_a_key.post("/memories/list", OWN, key=bound).status_code == 200
+    assert started_with_a_key.post("/memories/list", OTHER, key=bound).status_code == 403
+
+
+@pytest.mark.parametrize("text", ["short", "x" * 31, "é" * 40, "x" * 20 + " " + "y" * 20])
+def test_a_key_that_could_be_guessed_or_not_be_sent_is_refused_without_showing_it(text):
+    with pytest.raises(InvalidInput, match="32 or more visible ASCII characters") as refused:
+        GivenKey.of(text)
+    assert text not in str(refused.value)
+
+
+def test_a_given_key_is_in_no_repr():
+    assert GIVEN not in repr(ServerOptions(store="s", key=GivenKey.of(GIVEN)))

@@ -1,7 +1,10 @@
 """How much is taken at a time."""
 
+import socket
 import threading
+import time
 
+import httpx
 import pytest
 from tests.server.running import running_server
 
@@ -32,6 +35,38 @@ def test_a_body_in_pieces_is_read(small):
     headers = {"Content-Type": "application/json"}
     answered = small.client.post("/api/v2/memories", content=pieces, headers=headers)
     assert answered.status_code == 200
+
+
+def request_head(length):
+    return (
+        "POST /api/v2/memories HTTP/1.1\r\nHost: localhost\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    ).encode()
+
+
+def test_a_body_that_does_not_arrive_in_time_frees_its_place(tmp_path):
+    limits = Limits(concurrency=1, body_seconds=0.2)
+    with running_server(tmp_path / "store", limits=limits) as server:
+        url = httpx.URL(server.url)
+        with socket.create_connection((url.host, url.port), timeout=10) as slow:
+            slow.sendall(request_head(1000) + b"{")
+            answered = slow.recv(65_536)
+        assert answered.startswith(b"HTTP/1.1 408")
+        assert b"The body took longer than 0.2 s to arrive." in answered
+        assert server.post("/projects/list").status_code == 200
+
+
+def test_a_request_whose_sender_hangs_up_is_not_acted_on(small):
+    whole = b'{"messages": [{"content": "half"}]}'
+    url = httpx.URL(small.url)
+    with socket.create_connection((url.host, url.port), timeout=10) as connection:
+        connection.sendall(request_head(len(whole) + 10) + whole)
+    deadline = time.monotonic() + 10
+    while 'status="499"' not in small.client.get("/metrics").text:
+        assert time.monotonic() < deadline
+    assert small.answer("/memories/search", {"query": "half"})["content"]["episodic_memory"][
+        "long_term_memory"
+    ] == {"episodes": []}
 
 
 @pytest.mark.parametrize("half", [b"\\ud800", b"\\uDFFF x", b"\xed\xa0\x80"])

@@ -15,7 +15,7 @@ from recollect.retrieval.rerank_blend import blended_ranks
 from recollect.types import Hit
 
 _log = logging.getLogger("recollect.agent")
-MOST_RERANKED = 30
+MOST_RERANKED = 10
 
 
 def reranked(

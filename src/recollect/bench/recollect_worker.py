@@ -32,6 +32,7 @@ class RecollectStore:
     def __init__(self, setup: Setup, embedder: PooledEmbedder) -> None:
         self._corpus = setup.corpus
         self._directory = setup.directory
+        self._org = setup.org
         self._embedder = embedder
         self._handles: dict[str | None, Memory] = {}
         self._shared: engine.Engine | None = None
@@ -112,7 +113,7 @@ class RecollectStore:
     def _handle(self, project: str | None) -> Memory:
         if project not in self._handles:
             self._handles[project] = Memory(
-                self._directory, project=project, embedder=self._embedder
+                self._directory, org=self._org, project=project, embedder=self._embedder
             )
         return self._handles[project]
 

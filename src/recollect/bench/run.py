@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
-
-from platformdirs import user_cache_path
 
 from recollect.bench.child import Launcher, Worker, in_child
 from recollect.bench.generate import Corpus
@@ -18,12 +13,10 @@ from recollect.bench.layout import PRODUCT, SYSTEMS, Layout, Told
 from recollect.bench.machine import machine, versions
 from recollect.bench.options import BenchOptions
 from recollect.bench.peers import PeerRun, measure_peers
+from recollect.bench.preparing import filled_pool, model_setup, placed, workspace
 from recollect.bench.results import BenchReport, EmbeddingSpeed, Latency, SizeReport
 from recollect.bench.setup import Setup
 from recollect.bench.vectors import BATCH
-from recollect.errors import InvalidInput
-
-_STRETCH = 8 * BATCH
 
 
 def run_bench(
@@ -41,11 +34,11 @@ def run_bench(
         BenchError: A measuring process failed.
     """
     began, described = time.perf_counter(), machine()
-    with _workspace(options.keep) as workspace:
-        setup = _setup(options, workspace)
+    with workspace(options.keep) as directory:
+        setup = model_setup(options, directory)
         model = launch("model", setup)
         embedding = _measured_model(model, options, on_progress)
-        setup = replace(setup, pool=_filled_pool(model, options, on_progress))
+        setup = replace(setup, pool=filled_pool(model, options, on_progress))
         peers = _peers(options, setup, model, launch, on_progress)
         model.end()
         sizes = _layouts(options, setup, launch, on_progress)
@@ -58,18 +51,6 @@ def run_bench(
         peers=peers.with_model(embedding),
         skipped=peers.skipped,
         seconds=round(time.perf_counter() - began, 1),
-    )
-
-
-def _setup(options: BenchOptions, workspace: Path) -> Setup:
-    cache = options.cache or user_cache_path("recollect") / "bench"
-    cache.mkdir(parents=True, exist_ok=True)
-    return Setup(
-        directory=str(workspace / "model"),
-        pool=str(cache),
-        embedder=options.embedder,
-        seed=options.seed,
-        scopes=options.scopes[0],
     )
 
 
@@ -88,22 +69,12 @@ def _measured_model(model: Worker, options: BenchOptions, on_progress: Told) -> 
     )
 
 
-def _filled_pool(model: Worker, options: BenchOptions, on_progress: Told) -> str:
-    wanted = options.peer_n if options.peers else 0
-    size = max(min(options.n, options.embedded), wanted)
-    while True:
-        answer = model.call("pool", {"size": size, "stretch": _STRETCH})
-        on_progress(f"embedding ahead: {answer['size']:,} of {size:,} memories")
-        if answer["size"] >= size:
-            return str(answer["directory"])
-
-
 def _peers(
     options: BenchOptions, setup: Setup, model: Worker, launch: Launcher, on_progress: Told
 ) -> PeerRun:
     if not options.peers:
         return PeerRun(None, {}, {})
-    beside = _placed(setup, "peers", scopes=options.scopes[0])
+    beside = placed(setup, "peers", scopes=options.scopes[0])
     return measure_peers(options, setup=beside, model=model, launch=launch, on_progress=on_progress)
 
 
@@ -112,29 +83,13 @@ def _layouts(
 ) -> tuple[SizeReport, ...]:
     reports: list[SizeReport] = []
     for scopes in options.scopes:
-        placed = _placed(setup, f"{scopes}-scopes", scopes=scopes)
+        store = placed(setup, f"{scopes}-scopes", scopes=scopes)
         systems = SYSTEMS if options.beside == "lancedb" else (PRODUCT,)
         layout = Layout(
-            options, setup=placed, systems=systems, launch=launch, on_progress=on_progress
+            options, setup=store, systems=systems, launch=launch, on_progress=on_progress
         )
         reports += [layout.measure(size) for size in options.sizes()]
     return tuple(reports)
-
-
-def _placed(setup: Setup, name: str, *, scopes: int) -> Setup:
-    return replace(setup, directory=str(Path(setup.directory).parent / name), scopes=scopes)
-
-
-@contextmanager
-def _workspace(keep: Path | None) -> Iterator[Path]:
-    if keep is None:
-        with tempfile.TemporaryDirectory(prefix="recollect-bench-") as directory:
-            yield Path(directory)
-        return
-    if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
-        raise InvalidInput("keep", str(keep), "is in use", "Give a new or an empty directory")
-    keep.mkdir(parents=True, exist_ok=True)
-    yield keep
 
 
 def _plain(options: BenchOptions) -> dict[str, Any]:

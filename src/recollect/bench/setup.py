@@ -25,6 +25,7 @@ class Setup:
         pool: Directory of the vectors that are there already.
         embedder: As in `BenchOptions`.
         seed, scopes: Of the corpus.
+        org: The organisation that the store's projects belong to; None for none.
     """
 
     directory: str
@@ -32,6 +33,7 @@ class Setup:
     embedder: str
     seed: int
     scopes: int
+    org: str | None = None
 
     @property
     def corpus(self) -> Corpus:

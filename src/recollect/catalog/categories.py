@@ -32,6 +32,14 @@ class Category:
     description: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tag:
+    """One heading under which a category keeps features, and what belongs there."""
+
+    name: str
+    description: str
+
+
 class Categories:
     """The tables of categories, of their tags, and of those that are switched off."""
 
@@ -129,6 +137,14 @@ class Categories:
                 return str(inserted.lastrowid)
         except sqlite3.IntegrityError as error:
             raise AlreadyThere("Tag already exists") from error
+
+    def tags(self, category: Category) -> list[Tag]:
+        """Give the tags of a category, in the order in which they were added."""
+        rows = self._database.read(
+            "SELECT name, description FROM tags WHERE category_id = ? ORDER BY id",
+            (int(category.id),),
+        )
+        return [Tag(name=row["name"], description=row["description"]) for row in rows]
 
     def category_of_tag(self, org: str, project: str, tag_id: str) -> Category:
         """Give the category that a tag belongs to, if it may be seen from this project.

@@ -13,7 +13,7 @@ from typing import Literal
 from recollect.catalog.schema import MIGRATIONS
 from recollect.errors import SchemaTooNew, StoreClosed, StoreError
 
-Value = str | int | bytes | None
+Value = str | int | float | bytes | None
 Durability = Literal["power loss", "crash"]
 """What an acknowledged write outlives."""
 

@@ -116,6 +116,7 @@ class Projects:
             for table in (
                 *("projects", "traces", "shown_ids", "set_types"),
                 *("semantic_sets", "categories", "disabled_categories"),
+                *("extraction_jobs", "consolidations"),
             ):
                 connection.execute(
                     f"DELETE FROM {table} WHERE org = ? AND project = ?",  # noqa: S608  fixed names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# A project of NULL in set_types, semantic_sets and categories means the whole organisation.
+# A project of NULL in set_types, semantic_sets and their like means the whole organisation.
 _FIRST = """
 CREATE TABLE projects (
     org TEXT NOT NULL,
@@ -95,5 +95,33 @@ CREATE TABLE tags (
 ) STRICT;
 """
 
-MIGRATIONS = (_FIRST,)
+_EXTRACTION = """
+CREATE TABLE extraction_jobs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    org TEXT NOT NULL,
+    project TEXT NOT NULL,
+    reach TEXT NOT NULL,
+    episode TEXT NOT NULL,
+    done TEXT NOT NULL DEFAULT '[]',
+    attempts INTEGER NOT NULL DEFAULT 0,
+    due REAL NOT NULL DEFAULT 0,
+    failure TEXT,
+    UNIQUE (org, project, episode)
+) STRICT;
+CREATE INDEX extraction_jobs_by_due
+    ON extraction_jobs (org, project, due) WHERE failure IS NULL;
+
+CREATE TABLE consolidations (
+    org TEXT NOT NULL,
+    project TEXT,
+    set_id TEXT NOT NULL,
+    category TEXT NOT NULL,
+    tag TEXT NOT NULL,
+    features INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX consolidations_by_tag
+    ON consolidations (org, ifnull(project, ''), set_id, category, tag);
+"""
+
+MIGRATIONS = (_FIRST, _EXTRACTION)
 """Script number n brings a catalog of version n to version n + 1; they are never changed."""

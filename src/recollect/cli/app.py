@@ -14,6 +14,7 @@ from recollect.cli.agentmem_command import agentmem
 from recollect.cli.ask_command import ask
 from recollect.cli.backup_command import backup, restore
 from recollect.cli.bench_command import bench
+from recollect.cli.bench_server_command import bench_server
 from recollect.cli.change_commands import forget, update
 from recollect.cli.consoles import make_unprintable_harmless, result_console
 from recollect.cli.cues_command import cues
@@ -93,6 +94,7 @@ COMMANDS = (
     Entry("serve", serve, _CARE, "recollect serve --store ./memories --port 8080"),
     Entry("mcp", mcp, _CARE, "recollect mcp --store ./memories --project home --user mara"),
     Entry("bench", bench, _MEASURE, "recollect bench --n 10000 --scopes 50 --json bench.json"),
+    Entry("bench-server", bench_server, _MEASURE, "recollect bench-server --n 10000 --seconds 20"),
 )
 
 PIPELINES = (

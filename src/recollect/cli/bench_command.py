@@ -90,12 +90,13 @@ def bench(
         write_json(report, output.json_file)
         message_console().print(f"Written: {output.json_file}", style="dim")
     for table in report_tables(report):
-        result_console().print(_drawn(table))
+        result_console().print(drawn(table))
     for line in conditions(report):
         result_console().print(line, markup=False)
 
 
-def _drawn(content: ReportTable) -> Table:
+def drawn(content: ReportTable) -> Table:
+    """Give a table of a report as the terminal shows it."""
     table = Table(title=content.title, title_justify="left", box=box.SIMPLE_HEAD)
     for place, name in enumerate(content.header):
         table.add_column(name, justify="right" if place else "left")

@@ -13,7 +13,7 @@ from recollect.cli.consoles import message_console, result_console
 from recollect.cli.json_output import print_json
 from recollect.cli.open_store import open_existing, settings_for
 from recollect.cli.options import OutputOptions, StoreOptions
-from recollect.cli.store_findings import Finding, examine
+from recollect.store.findings import Finding, examine
 
 _MARKS = {"fine": ("✓", "green"), "note": ("•", "cyan"), "repairable": ("!", "yellow")}
 

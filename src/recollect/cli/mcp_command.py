@@ -59,7 +59,7 @@ class HttpAddress:
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Where the keys are; by default in the store's folder.",
+            help="Where keys and features are; by default in the store's folder.",
             rich_help_panel=_HTTP,
         ),
     ] = None
@@ -91,30 +91,31 @@ def mcp(
     settings = settings_for(where)
     try:
         if offered.transport == "stdio":
-            _check_unused(address)
-            _serve_stdio(settings, offered)
+            _check_unused(address, offered)
+            _serve_stdio(settings, offered, address)
         else:
             _serve_http(settings, offered, address, output)
     except KeyboardInterrupt:
         message_console().print("Stopped. Every acknowledged write is on disk.", style="dim")
 
 
-def _check_unused(address: HttpAddress) -> None:
+def _check_unused(address: HttpAddress, offered: OfferedTools) -> None:
     """Check that nothing is given that would have no effect over stdio."""
+    used = {"catalog"} if offered.tools == "memmachine" else set()
     for name in HttpAddress.__dataclass_fields__:
         value = getattr(address, name)
-        if value not in (None, False, []):
+        if value not in (None, False, []) and name not in used:
             raise InvalidInput(
                 name, value, "has no meaning over stdio", "Add --transport http, or leave it out"
             )
 
 
-def _serve_stdio(settings: Settings, offered: OfferedTools) -> None:
+def _serve_stdio(settings: Settings, offered: OfferedTools, address: HttpAddress) -> None:
     try:
         from recollect.mcp_server.stdio import serve_stdio
     except ModuleNotFoundError as error:
         raise MissingExtra("mcp", "recollect mcp") from error
-    serve_stdio(settings, offered.tools)
+    serve_stdio(settings, offered.tools, catalog=address.catalog)
 
 
 def _serve_http(

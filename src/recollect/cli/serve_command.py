@@ -86,6 +86,10 @@ class LoadOptions:
             metavar="N", help="Requests a second of one key [any].", rich_help_panel=_LIMITS
         ),
     ] = None
+    body_seconds: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="Seconds a body may take [60].", rich_help_panel=_LIMITS),
+    ] = None
     threads: Annotated[
         int | None,
         typer.Option(metavar="N", help="Requests worked on at once [8].", rich_help_panel=_LIMITS),
@@ -99,19 +103,22 @@ def serve(served: ServedStore, load: LoadOptions, output: OutputOptions) -> None
     The log, one JSON object a line, goes to standard error.
     """
     try:
+        from recollect.server.given_key import GivenKey
         from recollect.server.options import Limits, ServerOptions
         from recollect.server.serving import serve as run
     except ModuleNotFoundError as error:
         raise MissingExtra("server", "recollect serve") from error
+    settings = read_settings()
     limits = {name: getattr(load, name) for name in LoadOptions.__dataclass_fields__}
     options = ServerOptions(
-        store=served.store or read_settings().store,
+        store=served.store or settings.store,
         catalog=served.catalog,
         embedder=served.embedder,
         host=served.host,
         port=served.port,
         workers=served.workers,
         require_key=served.require_key,
+        key=GivenKey.of(settings.serve_key) if settings.serve_key else None,
         origins=tuple(served.cors_origin or ()),
         limits=Limits(**{name: value for name, value in limits.items() if value is not None}),
     )

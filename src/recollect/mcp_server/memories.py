@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from recollect.catalog.failures import NotPermitted
 from recollect.config import Settings
@@ -10,6 +11,8 @@ from recollect.memory import Memory
 from recollect.models.bundled_reranker import bundled_reranker
 from recollect.scope import SCOPE_FIELDS, Scope
 from recollect.server.caller import Caller
+from recollect.service.extraction.settings import ExtractionSettings, read_learnt
+from recollect.service.memory_service import MemoryService
 from recollect.service.models import load_models
 
 
@@ -38,13 +41,20 @@ def scope_for(caller: Caller | None, configured: Scope) -> Scope:
 class Memories:
     """An open store; its models are loaded once and shared by all scopes."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, catalog: Path | None = None) -> None:
         """Open the store, and make it where there is none.
+
+        Args:
+            settings: The store, its models, and what is learnt from what is added.
+            catalog: File of the catalog; None for one in the store's directory.
 
         Raises:
             RecollectError: The store or a model cannot be used.
         """
         self._store = settings.store
+        self._catalog = catalog
+        self._learnt = read_learnt(settings.extraction)
+        self._service: MemoryService | None = None
         self._models = load_models(settings)
         # To a handle, no reranker means the bundled one.
         self._reranker = self._models.reranker or (bundled_reranker() and "none")
@@ -64,6 +74,23 @@ class Memories:
             chat=self._models.chat,
         )
 
+    def service(self) -> MemoryService:
+        """Give the service over the store, which knows its projects; opens the catalog.
+
+        Raises:
+            RecollectError: There can be no catalog, or it cannot be opened.
+        """
+        if self._service is None:
+            self._service = MemoryService(
+                self._store,
+                models=self._models,
+                catalog=self._catalog,
+                extraction=ExtractionSettings(learnt=self._learnt),
+            )
+        return self._service
+
     def close(self) -> None:
         """Let the store close, once every write has been finished."""
+        if self._service is not None:
+            self._service.close()
         self._keeping_open.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging.config
 import signal
+from pathlib import Path
 
 import anyio
 from mcp.server.lowlevel import Server
@@ -13,16 +14,21 @@ from recollect.config import Settings
 from recollect.mcp_server.calls import Calls
 from recollect.mcp_server.memories import Memories, configured_scope
 from recollect.mcp_server.protocol import protocol_server
-from recollect.mcp_server.toolsets import TOOLSETS, Toolset
+from recollect.mcp_server.toolsets import Toolset, tools_of
 from recollect.mcp_server.unreadable import Incoming, hand_on
 from recollect.server.json_lines import LOG
 
 
-def serve_stdio(settings: Settings, toolset: Toolset) -> None:
+def serve_stdio(settings: Settings, toolset: Toolset, *, catalog: Path | None = None) -> None:
     """Serve until the other end closes the pipe; on return every acknowledged write is on disk.
 
     Standard output carries the protocol alone; the log goes to standard error. Ctrl-C ends the
     process at once, which loses nothing that was acknowledged.
+
+    Args:
+        settings: The store, its models, and the scope that every call is bound to.
+        toolset: Which tools are offered.
+        catalog: File of the catalog, for MemMachine's tools; None for one in the store's directory.
 
     Raises:
         RecollectError: The store or a model cannot be used.
@@ -30,8 +36,8 @@ def serve_stdio(settings: Settings, toolset: Toolset) -> None:
     # A thread waits for the pipe, and no exception would reach it there.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     logging.config.dictConfig(LOG)
-    memories = Memories(settings)
-    calls = Calls(memories, TOOLSETS[toolset], configured_scope(settings))
+    memories = Memories(settings, catalog=catalog)
+    calls = Calls(memories, tools_of(toolset, memories), configured_scope(settings))
     server = protocol_server(calls, caller_of=lambda _: None, on_end=memories.close)
     anyio.run(_serve, server)
 

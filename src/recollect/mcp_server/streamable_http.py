@@ -22,7 +22,7 @@ from recollect.config import Settings
 from recollect.mcp_server.calls import Calls
 from recollect.mcp_server.memories import Memories, configured_scope
 from recollect.mcp_server.protocol import Context, protocol_server
-from recollect.mcp_server.toolsets import TOOLSETS, Toolset
+from recollect.mcp_server.toolsets import Toolset, tools_of
 from recollect.server.asgi import Application
 from recollect.server.caller import Caller
 from recollect.server.gate import Gate
@@ -65,7 +65,7 @@ def serve_http(options: HttpOptions, *, on_listening: Callable[[Listening], None
 def application_of(options: HttpOptions) -> Application:
     """Open the store and make the application over it."""
     server = options.server
-    memories = Memories(options.settings)
+    memories = Memories(options.settings, catalog=server.catalog)
     database = Database(catalog_file(server.store, server.catalog))
 
     def end() -> None:
@@ -73,7 +73,7 @@ def application_of(options: HttpOptions) -> Application:
         database.close()
 
     scope = configured_scope(options.settings)
-    calls = Calls(memories, TOOLSETS[options.toolset], scope)
+    calls = Calls(memories, tools_of(options.toolset, memories), scope)
     protocol = protocol_server(calls, caller_of=_caller_of, on_end=end)
     # Without sessions: each request is let in by its own key, and any process can answer it.
     manager = StreamableHTTPSessionManager(

@@ -21,7 +21,10 @@ from recollect.server.routes import (
     categories,
     embeddings,
     episodic_config,
+    extraction,
     features,
+    inspect,
+    inspector_page,
     memories,
     projects,
     rerank,
@@ -38,8 +41,9 @@ _ABOUT = (
 )
 _ROUTERS = (
     *(projects.router, memories.router, features.router, sets.router, categories.router),
+    extraction.router,
     *(episodic_config.router, server_config.router, rerank.router, embeddings.router),
-    system.router,
+    *(inspect.router, inspector_page.router, system.router),
 )
 
 

@@ -11,14 +11,15 @@ Receive = Callable[[], Awaitable[AsgiMessage]]
 Send = Callable[[AsgiMessage], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-OPEN_PATHS = frozenset({"/health", "/api/v2/health", "/docs", "/openapi.json"})
+OPEN_PATHS = frozenset({"/health", "/api/v2/health", "/docs", "/openapi.json", "/inspect"})
 """Answered without a key, and whatever the load."""
 ASSETS = "/docs/"
+INSPECTOR = "/inspect/"
 
 
 def is_open(path: str) -> bool:
     """Whether a path is answered without a key."""
-    return path in OPEN_PATHS or path.startswith(ASSETS)
+    return path in OPEN_PATHS or path.startswith((ASSETS, INSPECTOR))
 
 
 def header(scope: Scope, name: bytes) -> str | None:

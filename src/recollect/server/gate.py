@@ -19,6 +19,8 @@ from recollect.server.errors import error_answer
 from recollect.server.options import ServerOptions, is_loopback
 
 _SCHEMES = ("bearer", "token")
+_GIVEN = "given-key"
+"""Who calls with the key that the server was started with, in logs and rate limits."""
 _MOST_CALLERS = 10_000
 _BURST_SECONDS = 5.0
 """A caller that was quiet may come with so many seconds' worth of requests at once."""
@@ -46,6 +48,7 @@ class Gate:
     ) -> None:
         self._application = application
         self._keys = keys
+        self._given = options.key
         self._needs_key = options.needs_key
         self._origins = frozenset(options.origins)
         self._rates = RateLimit(options.limits.per_second)
@@ -67,6 +70,8 @@ class Gate:
 
     def _caller(self, scope: Scope) -> Caller | Refusal:
         text = _key_text(scope)
+        if self._given is not None and self._given.is_same(text):
+            return Caller(_GIVEN)
         if text.startswith(KEY_PREFIX):
             key = self._keys.recognise(text)
             return Caller.with_key(key) if key else _unknown("This key is not known or revoked.")

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from http import HTTPStatus
 
+import anyio
 from fastapi.responses import JSONResponse
 
 from recollect.server.asgi import Application, AsgiMessage, Receive, Scope, Send, header, is_open
 from recollect.server.errors import RETRY, error_answer
 from recollect.server.half_characters import holds_half_characters
 from recollect.server.options import Limits
+
+
+class _Unread(Enum):
+    """Why a body was not read."""
+
+    TOO_LARGE = "too large"
+    TOO_SLOW = "too slow"
+    CUT_OFF = "cut off"
 
 
 class LoadLimit:
@@ -40,24 +50,36 @@ class LoadLimit:
         most = self._limits.body_bytes
         announced = header(scope, b"content-length") or "0"
         is_large = announced.isdecimal() and int(announced[:20]) > most
-        body = None if is_large else await _read(receive, most)
-        if body is None:
-            await _too_large(scope["path"], most)(scope, receive, send)
+        body: bytes | _Unread = _Unread.TOO_SLOW
+        with anyio.move_on_after(self._limits.body_seconds):
+            body = _Unread.TOO_LARGE if is_large else await _read(receive, most)
+        if body is _Unread.CUT_OFF:
+            # Nobody is left to be answered, and a part of a request must not be acted on.
+            return
+        if isinstance(body, _Unread):
+            await self._unread(scope["path"], body)(scope, receive, send)
             return
         if holds_half_characters(body):
             await _unreadable(scope["path"])(scope, receive, send)
             return
         await self._application(scope, _replayed(body, receive), send)
 
+    def _unread(self, path: str, why: _Unread) -> JSONResponse:
+        if why is _Unread.TOO_SLOW:
+            return _too_slow(path, self._limits.body_seconds)
+        return _too_large(path, self._limits.body_bytes)
 
-async def _read(receive: Receive, most: int) -> bytes | None:
-    """Read a body; None where it is longer than `most` bytes."""
+
+async def _read(receive: Receive, most: int) -> bytes | _Unread:
+    """Read a body of at most `most` bytes."""
     parts = bytearray()
     while True:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            return _Unread.CUT_OFF
         parts += message.get("body", b"")
         if len(parts) > most:
-            return None
+            return _Unread.TOO_LARGE
         if not message.get("more_body", False):
             return bytes(parts)
 
@@ -88,6 +110,16 @@ def _busy(path: str) -> JSONResponse:
         "Too many requests are under way. Try again in a moment.",
         kind="Overloaded",
         headers=RETRY,
+    )
+
+
+def _too_slow(path: str, seconds: float) -> JSONResponse:
+    return error_answer(
+        path,
+        HTTPStatus.REQUEST_TIMEOUT,
+        f"The body took longer than {seconds:g} s to arrive. Send it again.",
+        kind="TooSlow",
+        headers={"Connection": "close"},
     )
 
 

@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from recollect import __version__
+from recollect.service.extraction.verbs import ExtractionState
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -43,6 +44,18 @@ class Metrics:
         self.added = Counter(
             "recollect_memories_added", "Messages and features remembered.", registry=registry
         )
+        self._extraction = Gauge(
+            "recollect_extraction_episodes",
+            "Episodes from which features are to be learnt (waiting), were given up (failed), or "
+            "could not be handed over (unqueued).",
+            ["state"],
+            registry=registry,
+        )
+        self._stands_still = Gauge(
+            "recollect_extraction_stands_still",
+            "1 while the language model cannot be used, as the process that answers knows.",
+            registry=registry,
+        )
         version = Gauge("recollect_version", "Always 1.", ["version"], registry=registry)
         version.labels(__version__).set(1)
 
@@ -54,6 +67,12 @@ class Metrics:
     def stage(self, name: str, milliseconds: float) -> None:
         """Note how long a stage of a search took."""
         self._stages.labels(name).observe(milliseconds / 1000)
+
+    def extraction(self, state: ExtractionState) -> None:
+        """Note how far the learning of features is."""
+        for name in ("waiting", "failed", "unqueued"):
+            self._extraction.labels(name).set(getattr(state, name))
+        self._stands_still.set(state.out_of_order is not None)
 
     def exposed(self) -> bytes:
         """Give everything as Prometheus reads it."""

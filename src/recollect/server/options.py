@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from recollect.errors import InvalidInput
+from recollect.server.given_key import GivenKey
 
 DEFAULT_PORT = 8080
 _LOOPBACK_NAMES = frozenset({"localhost", "ip6-localhost"})
@@ -24,6 +25,7 @@ class Limits:
         per_second: Requests a second of one key, or of one address without a key, over a while;
             None for any number [429].
         threads: Requests that are worked on at the same moment; others wait.
+        body_seconds: How long a request's body may take to arrive [408].
     """
 
     body_bytes: int = 16 * 2**20
@@ -32,6 +34,7 @@ class Limits:
     concurrency: int = 128
     per_second: float | None = None
     threads: int = 8
+    body_seconds: float = 60.0
 
     def __post_init__(self) -> None:
         for entry in fields(self):
@@ -52,6 +55,7 @@ class ServerOptions:
         port: Port to listen on; 0 for any that is free.
         workers: Processes that answer.
         require_key: Whether a key is needed on a loopback address too.
+        key: A key beside those of the catalog, with all rights; where there is one, it is needed.
         origins: Web pages from other hosts that may ask; none by default.
         limits: How much is taken at a time.
     """
@@ -63,6 +67,7 @@ class ServerOptions:
     port: int = DEFAULT_PORT
     workers: int = 1
     require_key: bool = False
+    key: GivenKey | None = None
     origins: tuple[str, ...] = ()
     limits: Limits = Limits()
 
@@ -75,7 +80,7 @@ class ServerOptions:
     @property
     def needs_key(self) -> bool:
         """Whether every request needs a key."""
-        return self.require_key or not is_loopback(self.host)
+        return self.require_key or self.key is not None or not is_loopback(self.host)
 
 
 def is_loopback(host: str) -> bool:

@@ -18,6 +18,8 @@ REQUEST_ID = "X-Request-ID"
 _USABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _UNKNOWN_ROUTE = "unknown"
+_GONE = 499
+"""What is noted for a request whose sender went away; no answer was sent."""
 _log = logging.getLogger("recollect.server")
 
 
@@ -55,7 +57,7 @@ class RequestLog:
         route = getattr(scope.get("route"), "path", _UNKNOWN_ROUTE)
         # A method may be any text: only those that are known become names of measurements.
         method = scope["method"] if scope["method"] in _METHODS else "other"
-        status = answer.status or HTTPStatus.INTERNAL_SERVER_ERROR
+        status = answer.status or _GONE
         self._metrics.answered(method, route, status, seconds)
         state = scope["state"]
         caller = state.get("caller")

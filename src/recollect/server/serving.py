@@ -17,9 +17,11 @@ from recollect.config import read_settings
 from recollect.errors import InvalidInput, RecollectError
 from recollect.server.app import create_app
 from recollect.server.asgi import Application
+from recollect.server.given_key import VARIABLE
 from recollect.server.json_lines import LOG
 from recollect.server.options import ServerOptions
 from recollect.service.catalog_file import catalog_file
+from recollect.service.extraction.settings import ExtractionSettings, read_learnt
 from recollect.service.memory_service import MemoryService
 from recollect.service.models import load_models
 
@@ -99,7 +101,12 @@ def application_of(options: ServerOptions) -> FastAPI:
     if options.embedder is not None:
         settings = replace(settings, embedder=options.embedder)
     models = load_models(settings)
-    service = MemoryService(options.store, models=models, catalog=options.catalog)
+    service = MemoryService(
+        options.store,
+        models=models,
+        catalog=options.catalog,
+        extraction=ExtractionSettings(learnt=read_learnt(settings.extraction)),
+    )
     return create_app(service, options)
 
 
@@ -119,14 +126,15 @@ def _config(factory: Callable[[], Application], *, workers: int = 1) -> uvicorn.
 
 
 def _check_key(options: ServerOptions) -> None:
-    if not options.needs_key:
+    if not options.needs_key or options.key is not None:
         return
     database = Database(catalog_file(options.store, options.catalog))
     try:
         if not AccessKeys(database).any_in_use():
             raise NeedsKey(
                 f"{options.host} can be reached by others, and there is no key yet. Make one with "
-                f"`recollect keys create --store {options.store}`, or listen on 127.0.0.1."
+                f"`recollect keys create --store {options.store}`, give one in {VARIABLE}, "
+                "or listen on 127.0.0.1."
             )
     finally:
         database.close()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recollect.catalog.categories import Categories, Category
+from recollect.catalog.categories import Categories, Category, Tag
 from recollect.catalog.failures import NotThere
 from recollect.catalog.semantic_sets import SemanticSet
+from recollect.service.extraction.profile import PROFILE_TAGS, is_profile, profile_of
 from recollect.service.place import Place
 from recollect.service.semantic_names import check_reach
 from recollect.service.set_verbs import SetVerbs
@@ -93,16 +94,19 @@ class CategoryVerbs:
             NotThere: There is no such set, or it has no such category.
         """
         found = self._sets.get(place, set_id)
-        if name not in self._names(place, found):
+        if name not in {each.name for each in self._all_of(place, found)}:
             raise NotThere("The set has no such category")
         owner = self._sets.for_writing(place, set_id)
         self._categories.disable((owner.org, owner.project), owner.id, name)
 
-    def in_use(self, place: Place, set_id: str) -> set[str]:
-        """Give the names of a set's categories, without those that are switched off."""
-        found = self._sets.get(place, set_id)
-        off = self._categories.disabled((found.org, found.project), found.id)
-        return self._names(place, found) - off
+    def in_use(self, place: Place, owner: SemanticSet) -> list[Category]:
+        """Give the categories of a set, without those that are switched off."""
+        off = self._categories.disabled((owner.org, owner.project), owner.id)
+        return [each for each in self._all_of(place, owner) if each.name not in off]
+
+    def tags(self, category: Category) -> list[Tag]:
+        """Give the tags of a category; with none, its features may have any."""
+        return list(PROFILE_TAGS) if is_profile(category) else self._categories.tags(category)
 
     def add_tag(self, place: Place, category_id: str, name: str, description: str) -> str:
         """Add a tag to a category; gives its id.
@@ -122,8 +126,12 @@ class CategoryVerbs:
         check_reach(place, category.project)
         return category
 
-    def _names(self, place: Place, owner: SemanticSet) -> set[str]:
-        own = self._categories.of_set(owner.org, owner.project, owner.id)
-        types = [each for each in self._sets.types(place) if each.covers(owner)]
-        inherited = [each for kind in types for each in self._categories.templates(kind.id)]
-        return {category.name for category in (*own, *inherited)}
+    def _all_of(self, place: Place, owner: SemanticSet) -> list[Category]:
+        """Give a set's own categories, those of its types, and a user's profile; one a name."""
+        found = self._categories.of_set(owner.org, owner.project, owner.id)
+        for kind in self._sets.types(place):
+            if kind.covers(owner):
+                found += self._categories.templates(kind.id)
+        profile = profile_of(owner)
+        distinct = {each.name: each for each in reversed([*found, *([profile] if profile else [])])}
+        return list(reversed(distinct.values()))

@@ -16,7 +16,12 @@ _SHARE_BEFORE = 3
 
 
 def with_context(
-    memory: Memory, found: Sequence[Episode], condition: Filter | None, count: int
+    memory: Memory,
+    found: Sequence[Episode],
+    *,
+    condition: Filter | None,
+    count: int,
+    enough: int,
 ) -> list[Episode]:
     """Give each found episode together with `count` neighbours of the same session.
 
@@ -28,10 +33,14 @@ def with_context(
         found: The likeliest first.
         condition: What neighbours must fulfil as well.
         count: How many; a third of them said before, the others after.
+        enough: So many episodes are all that is wanted; no more are looked for.
     """
     scored = {episode.record.id: episode for episode in found}
     shown: dict[str, Episode] = {}
     for episode in found:
+        # Each one takes three reads, which a large `count` must not multiply by a large `found`.
+        if len(shown) >= enough:
+            break
         for record in _around(memory, episode.record, condition, count):
             known = scored.get(record.id) or Episode(record)
             shown.setdefault(record.id, known)

@@ -79,7 +79,14 @@ class Episodes:
             found = [Episode(hit.memory, hit.score) for hit in result if hit.id not in recent]
             context = min(query.expand, query.limit - 1)
             if context > 0:
-                around = with_context(memory, found, condition, context)
+                around = with_context(
+                    memory,
+                    found,
+                    condition=condition,
+                    count=context,
+                    # The newest among them are shown elsewhere.
+                    enough=query.limit + len(recent),
+                )
                 found = [episode for episode in around if episode.record.id not in recent]
         return FoundEpisodes(
             tuple(found[: query.limit]),

@@ -64,6 +64,11 @@ def memory_fields(feature: Feature) -> dict[str, Any]:
     }
 
 
+def is_feature(record: MemoryRecord) -> bool:
+    """Whether a memory keeps a feature."""
+    return all(name in record.metadata for name in _OWN_KEYS)
+
+
 def feature_of(record: MemoryRecord) -> Feature:
     """Give back the feature that a memory keeps."""
     own = {name: str(record.metadata[name]) for name in _OWN_KEYS}

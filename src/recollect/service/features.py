@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recollect.catalog.failures import NotThere
+from recollect.catalog.semantic_sets import SemanticSet
 from recollect.errors import MemoryNotFound
-from recollect.filters.tree import And, Field, Filter, In
+from recollect.filters.tree import And, Comparison, Field, Filter, In, MetadataField
 from recollect.results import SearchResult
 from recollect.service.feature import Feature, feature_key, feature_of, memory_fields
 from recollect.service.handles import Handles
@@ -19,7 +20,10 @@ from recollect.service.set_verbs import SetVerbs
 from recollect.service.wire_names import StoredNames, read_filter
 from recollect.types import Hit, MemoryRecord
 
-_POOL = "shared_knowledge"
+MOST_IN_CATEGORY = 10_000
+"""So many features of one category of one set are looked through."""
+# No shared pool: a handle that is bound to a user, and to no project, must not see them.
+_POOL = "agent_memory"
 _ID_BYTES = 12
 
 
@@ -131,6 +135,26 @@ class Features:
                         filter=condition, limit=left, offset=offset, order="written"
                     )
                 offset = max(0, offset - memory.count(filter=condition))
+        return [feature_of(record) for record in found]
+
+    def of_category(
+        self, owner: SemanticSet, category: str, *, like: str = "", limit: int = MOST_IN_CATEGORY
+    ) -> list[Feature]:
+        """Give the features of one category of one set.
+
+        Args:
+            owner: The set.
+            category: The category's name.
+            like: Where there are more than `limit`, those that this text is about come first.
+            limit: How many at most, in order of writing.
+        """
+        named = Comparison(MetadataField(feature_key("category")), "eq", category)
+        condition = And((Comparison(Field("session"), "eq", owner.id), named))
+        with self._handles.features(owner.org, owner.project) as memory:
+            if not like.strip() or memory.count(filter=condition) <= limit:
+                found = memory.list(filter=condition, limit=limit, order="written")
+            else:
+                found = [hit.memory for hit in memory.search(like, k=limit, filter=condition)]
         return [feature_of(record) for record in found]
 
     def delete_all(self, place: Place) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from recollect.engine import Engine, acquire, release
 from recollect.memory import Memory
 from recollect.models.bundled_reranker import bundled_reranker
 from recollect.service.models import ServiceModels
 from recollect.service.place import Place
+from recollect.store.store import StoreHealth
 
 # No name of a project holds a slash, so these scopes are nobody's by accident.
 _OF_PROJECT = "{project}/semantic"
@@ -34,6 +38,19 @@ class Handles:
     def features(self, org: str, project: str | None) -> Memory:
         """Open a handle on the features of a project's sets, or of its organisation's own."""
         return self._bound(org, _OF_ORG if project is None else _OF_PROJECT.format(project=project))
+
+    def health(self) -> StoreHealth:
+        """Measure the whole store, all scopes together."""
+        return self._keeping_open.health()
+
+    @contextmanager
+    def engine(self) -> Iterator[Engine]:
+        """Join the open store below its verbs; every read there takes a scope's predicate."""
+        joined = acquire(self._store, self._models.embedder)
+        try:
+            yield joined
+        finally:
+            release(joined)
 
     def close(self) -> None:
         """Let the store close, once every write has been finished."""

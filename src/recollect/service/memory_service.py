@@ -9,17 +9,27 @@ from typing import Any, Literal, Self
 
 from recollect.catalog.access_keys import AccessKeys
 from recollect.catalog.categories import Categories
+from recollect.catalog.consolidations import Consolidations
 from recollect.catalog.database import Database
+from recollect.catalog.extraction_queue import ExtractionQueue
 from recollect.catalog.projects import EpisodicSwitches, Project, Projects
 from recollect.catalog.semantic_sets import SemanticSets
 from recollect.catalog.shown_ids import ShownIds
 from recollect.catalog.traces import StoredTrace, Traces, new_trace_id
 from recollect.memory import Memory
 from recollect.results import SearchResult
+from recollect.service.browsing import Browsing
 from recollect.service.catalog_file import catalog_file
 from recollect.service.category_verbs import CategoryVerbs
 from recollect.service.episode import EpisodeQuery, FoundEpisodes
 from recollect.service.episodes import Episodes
+from recollect.service.examination import Examination
+from recollect.service.extraction.extractor import Extractor
+from recollect.service.extraction.learning import Learning
+from recollect.service.extraction.settings import ExtractionSettings
+from recollect.service.extraction.targets import Targets
+from recollect.service.extraction.verbs import Extraction, RunningExtraction
+from recollect.service.extraction.worker import ExtractionWorker
 from recollect.service.feature import Feature
 from recollect.service.features import FeatureQuery, Features
 from recollect.service.handles import Handles
@@ -29,6 +39,7 @@ from recollect.service.place import Place
 from recollect.service.retrieval_trace import retrieval_trace, without_texts
 from recollect.service.set_verbs import SetVerbs
 from recollect.service.uids import Uids
+from recollect.store.store import StoreHealth
 
 Kind = Literal["episodic", "semantic"]
 KINDS: tuple[Kind, ...] = ("episodic", "semantic")
@@ -66,11 +77,18 @@ class MemoryService:
         models_alone: What they do on request, without memories.
         projects, keys: Tables of the catalog.
         episodes, features, sets, categories: The verbs of each kind of memory.
+        extraction: Features learnt from episodes, in the background.
+        browsing, examination: What the inspector looks at.
         uids: Ids of episodes as UUIDs.
     """
 
     def __init__(
-        self, store: str | Path, *, models: ServiceModels, catalog: Path | None = None
+        self,
+        store: str | Path,
+        *,
+        models: ServiceModels,
+        catalog: Path | None = None,
+        extraction: ExtractionSettings | None = None,
     ) -> None:
         """Open the store and the catalog, and make them where there are none.
 
@@ -78,6 +96,7 @@ class MemoryService:
             store: A directory, or any Lance URI.
             models: What the service holds.
             catalog: The catalog's file; None for one in the store's directory.
+            extraction: How features are learnt where the models include a language model.
 
         Raises:
             InvalidInput: The store cannot be used, or lies where no catalog can be beside it.
@@ -97,13 +116,20 @@ class MemoryService:
         self._key_database = Database(path)
         self.keys = AccessKeys(self._key_database)
         self.episodes = Episodes(self._handles, self.uids)
+        self.browsing = Browsing(self._handles)
+        self.examination = Examination(self._handles, self.uids)
         self.sets = SetVerbs(SemanticSets(self._database), models)
         self.categories = CategoryVerbs(Categories(self._database), self.sets)
         self.features = Features(self._handles, self.sets)
+        self.extraction = self._extraction(path.parent, extraction or ExtractionSettings())
 
     def memory(self, place: Place) -> Memory:
         """Open a handle on a project, with all the verbs of `Memory`; to be closed after use."""
         return self._handles.episodes(place)
+
+    def health(self) -> StoreHealth:
+        """Measure the whole store, all projects together."""
+        return self._handles.health()
 
     def search(self, place: Place, question: Question) -> Found:
         """Find what answers a question, in episodic and semantic memory.
@@ -162,6 +188,7 @@ class MemoryService:
             NotThere: There is no such project.
         """
         self.projects.get(*place.owner)
+        self.extraction.drop(place)
         self.episodes.delete_all(place)
         self.features.delete_all(place)
         self.projects.delete(*place.owner)
@@ -173,6 +200,7 @@ class MemoryService:
 
     def close(self) -> None:
         """Finish every write, and close the store and the catalog."""
+        self.extraction.close()
         self._handles.close()
         for database in (self._lasting_less, self._key_database, self._database):
             database.close()
@@ -182,6 +210,21 @@ class MemoryService:
 
     def __exit__(self, *raised: object) -> None:
         self.close()
+
+    def _extraction(self, folder: Path, settings: ExtractionSettings) -> Extraction:
+        queue = ExtractionQueue(self._lasting_less)
+        if self.models.chat is None or settings.learnt == "off":
+            return Extraction(queue, None)
+        extractor = Extractor(
+            self.models.chat,
+            queue,
+            handles=self._handles,
+            targets=Targets(self.sets, self.categories, settings.learnt),
+            learning=Learning(self.features, self.sets),
+            consolidations=Consolidations(self._lasting_less),
+        )
+        worker = ExtractionWorker(queue, extractor, folder=folder, settings=settings)
+        return Extraction(queue, RunningExtraction(extractor, worker))
 
     def _found_episodes(self, place: Place, question: Question) -> FoundEpisodes | None:
         switches = self.switches(place)

@@ -71,8 +71,12 @@ class SetVerbs:
         found = set_of(place.org, _project(place, level), tags)
         check_set_id(found.id)
         if found.project is not None or place.reach == "org":
-            self._sets.register(found)
+            self.make_known(found)
         return found.id
+
+    def make_known(self, semantic_set: SemanticSet) -> None:
+        """Let a set be listed and searched, with its tags; one that is known stays as it is."""
+        self._sets.register(semantic_set)
 
     def known(self, place: Place) -> list[SemanticSet]:
         """Give the sets that have been used, a project's and its organisation's."""

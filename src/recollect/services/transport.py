@@ -60,16 +60,18 @@ class JsonTransport:
         carry the key to another place.
 
         Raises:
-            ServiceUnavailable: After all repeats the service was not reached, or was busy.
+            ServiceUnavailable: After all repeats the service was not reached, or was busy; or it
+                failed so often that it is left alone for a while.
             ServiceRefusal: It answered a status that repeating does not change.
-            ServiceError: It answered what is not JSON, or too long, or it failed so often that it
-                is left alone for a while.
+            ServiceError: It answered what is not JSON, or too long.
         """
         wait = self._breaker.refusal()
         if wait is not None:
-            raise self._service.error(
-                "failed too often in a row and is left alone for now",
-                f"It is tried again in {wait:.1f} s. {_UNREACHED}",
+            raise ServiceUnavailable(
+                self._service.message(
+                    "failed too often in a row and is left alone for now",
+                    f"It is tried again in {wait:.1f} s. {_UNREACHED}",
+                )
             )
         # JSON's text may hold surrogates; as bytes it must not
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")

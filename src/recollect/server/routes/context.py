@@ -15,6 +15,7 @@ from recollect.service.memory_service import MemoryService
 _REFUSALS = {
     401: "The key is missing or not known.",
     403: "The key does not reach there.",
+    408: "The body took too long to arrive.",
     413: "More at a time than is allowed.",
     422: "The request cannot be used.",
     429: "Too many requests; see Retry-After.",
@@ -36,22 +37,25 @@ ALREADY_THERE: dict[int | str, dict[str, Any]] = {
 }
 
 
-def _service(request: Request) -> MemoryService:
+# Without `async` each of these would be sent to a thread of its own, which costs more than it does.
+
+
+async def _service(request: Request) -> MemoryService:
     service: MemoryService = request.app.state.service
     return service
 
 
-def _caller(request: Request) -> Caller:
+async def _caller(request: Request) -> Caller:
     caller: Caller = request.state.caller
     return caller
 
 
-def _metrics(request: Request) -> Metrics:
+async def _metrics(request: Request) -> Metrics:
     metrics: Metrics = request.app.state.metrics
     return metrics
 
 
-def _limits(request: Request) -> Limits:
+async def _limits(request: Request) -> Limits:
     limits: Limits = request.app.state.limits
     return limits
 

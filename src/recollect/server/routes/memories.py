@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Response
@@ -57,22 +58,22 @@ def add_memories(
         kind=request.types[0] if len(kinds) == 1 else None,
     )
     metrics.added.inc(len(ids))
+    if not kinds or "semantic" in kinds:
+        service.extraction.learn_from(place, ids)
     return AddedMemories(results=[AddedMemory(uid=each) for each in service.uids.shown(place, ids)])
 
 
-@router.post("/memories/search", response_model_exclude_none=True)
+@router.post("/memories/search", response_model=SearchAnswer)
 def search_memories(
     request: SearchMemories,
-    response: Response,
     service: TheService,
     caller: TheCaller,
     metrics: TheMetrics,
     trace_wanted: TraceWanted = False,
-) -> SearchAnswer:
+) -> Response:
     """Find what answers a question. The header X-Trace-ID names the trace of the search."""
     place = caller.place_of(request, "read")
     found = service.search(place, _question(request))
-    response.headers[TRACE_ID] = found.trace["trace_id"]
     _measure(found, metrics)
     content = SearchContent()
     if found.episodes is not None:
@@ -81,11 +82,11 @@ def search_memories(
         content.semantic_memory = cited_features(found.features, place, service.uids)
     if request.retrieval_trace or trace_wanted:
         content.retrieval_trace = dict(found.trace)
-    return SearchAnswer(content=content)
+    return _written(SearchAnswer(content=content), {TRACE_ID: found.trace["trace_id"]})
 
 
-@router.post("/memories/list", response_model_exclude_none=True)
-def list_memories(request: ListMemories, service: TheService, caller: TheCaller) -> ListAnswer:
+@router.post("/memories/list", response_model=ListAnswer)
+def list_memories(request: ListMemories, service: TheService, caller: TheCaller) -> Response:
     """List a page of episodes in the order in which they were said, and of features."""
     place = caller.place_of(request, "read")
     kinds = KINDS if request.type is None else (request.type,)
@@ -98,7 +99,7 @@ def list_memories(request: ListMemories, service: TheService, caller: TheCaller)
         query = FeatureQuery(filter=request.filter, set_metadata=request.set_metadata)
         features = service.features.page(place, query, limit=limit, offset=offset)
         content.semantic_memory = cited_features(features, place, service.uids)
-    return ListAnswer(content=content)
+    return _written(ListAnswer(content=content))
 
 
 @router.post(
@@ -134,6 +135,14 @@ def get_trace(
         "created_at": found.created_at,
         **found.content,
     }
+
+
+def _written(
+    answer: SearchAnswer | ListAnswer, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Write an answer here, where it was made: FastAPI would check it again, in another thread."""
+    content = answer.model_dump_json(exclude_none=True)
+    return Response(content, media_type="application/json", headers=headers)
 
 
 def _said(message: Message) -> Said:

@@ -86,7 +86,11 @@ def _episodic(models: ServiceModels) -> EpisodicMemoryConfig:
 
 
 def _semantic(models: ServiceModels) -> SemanticMemoryConfig:
-    return SemanticMemoryConfig(database="lancedb", embedding_model=models.embedder_name)
+    return SemanticMemoryConfig(
+        database="lancedb",
+        embedding_model=models.embedder_name,
+        llm_model=models.chat.name if models.chat else None,
+    )
 
 
 def _named(name: str) -> list[Resource]:

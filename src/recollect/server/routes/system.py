@@ -13,7 +13,7 @@ from openapi_ui_bundles import swagger_ui
 from recollect import __version__
 from recollect.server.asgi import ASSETS
 from recollect.server.metrics import CONTENT_TYPE
-from recollect.server.routes.context import REFUSALS, TheCaller, TheMetrics
+from recollect.server.routes.context import REFUSALS, TheCaller, TheMetrics, TheService
 
 router = APIRouter(tags=["System"])
 
@@ -27,9 +27,10 @@ def health() -> dict[str, str]:
 
 @router.get("/metrics", response_class=Response, responses=REFUSALS)
 @router.get("/api/v2/metrics", response_class=Response, responses=REFUSALS)
-def metrics(caller: TheCaller, measured: TheMetrics) -> Response:
+def metrics(caller: TheCaller, measured: TheMetrics, service: TheService) -> Response:
     """Give counts and times of the process that answers, as Prometheus reads them."""
     caller.check_rights("read")
+    measured.extraction(service.extraction.state())
     return Response(measured.exposed(), media_type=CONTENT_TYPE)
 
 

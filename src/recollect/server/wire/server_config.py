@@ -64,5 +64,5 @@ class ServerConfig(BaseModel):
     resources: Resources
     episodic_memory: EpisodicMemoryConfig
     semantic_memory: SemanticMemoryConfig = Field(
-        description="Features are set by callers; no language model extracts any."
+        description="Without a language model (llm_model), features are set by callers alone."
     )

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.cli.store_findings import examine
+from recollect.store.findings import examine
 from recollect.store.store import StoreHealth
 
 HEALTHY = StoreHealth(

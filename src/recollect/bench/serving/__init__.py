@@ -1,0 +1,1 @@
+"""Measures `recollect serve` under load, beside the same searches inside one process."""

@@ -1,0 +1,165 @@
+"""One store measured: in process, served, in process again, and served with lowered limits."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+from recollect.bench.child import BenchError, Worker
+from recollect.bench.generate import BenchQuery
+from recollect.bench.layout import Told
+from recollect.bench.serving.clients import ask, post
+from recollect.bench.serving.load import Answers, Load
+from recollect.bench.serving.options import ServingOptions
+from recollect.bench.serving.process import ServerProcess, serving
+from recollect.bench.serving.results import ServedLayout
+from recollect.bench.setup import Setup
+
+_SEARCH = "/api/v2/memories/search"
+_IN_PROCESS: Mapping[str, str] = {"memory": "Memory.search", "service": "service, in process"}
+_WARMING_ROUNDS = 2
+_WARMING_SECONDS = 600.0
+_SHARE_ALONE = 0.1
+_SHARE_OVERLOADED = 0.1
+_SHARE_IN_PROCESS = 0.25
+_LEAST_SECONDS = 1.0
+_RATE = 2
+"""Requests a second of one caller, when the rate is what is lowered."""
+
+
+class Served:
+    """A store that is filled, and what is asked of it.
+
+    What is measured in process comes before and after the server, in turns, so that what else the
+    machine does hits both alike.
+    """
+
+    def __init__(
+        self, options: ServingOptions, *, setup: Setup, worker: Worker, on_progress: Told
+    ) -> None:
+        """Make the questions.
+
+        Args:
+            options: What to measure.
+            setup: Where the store is.
+            worker: Searches it in a process of its own.
+            on_progress: Told in words what is being done.
+        """
+        self._options = options
+        self._setup = setup
+        self._worker = worker
+        self._on_progress = on_progress
+        found = setup.corpus.queries(options.questions, rows=options.n)
+        self._questions = [(each.text, each.project) for each in found]
+        self._requests = [self._request(each) for each in found]
+        first = {each.project: each for each in found}
+        self._first = list(first.values())
+
+    def measure(self) -> ServedLayout:
+        """Measure it all."""
+        self._warm_worker()
+        alone: dict[str, list[Answers]] = {through: [] for through in _IN_PROCESS}
+        together: dict[str, list[Answers]] = {through: [] for through in _IN_PROCESS}
+        self._in_process(alone, together)
+        with self._server() as server:
+            self._warm(server)
+            one = self._asked(server, clients=1, share=_SHARE_ALONE)
+            many = self._asked(server, clients=self._options.clients, share=1)
+        self._in_process(alone, together)
+        threads = self._options.threads
+        return ServedLayout(
+            scopes=self._setup.scopes,
+            rows=self._options.n,
+            start_seconds=round(server.start_seconds, 2),
+            alone=(*_loads(alone, 1), Load.of("HTTP", 1, [one])),
+            together=(
+                *_loads(together, threads),
+                Load.of("HTTP", self._options.clients, [many]),
+            ),
+            overload=(
+                self._overloaded("--concurrency", max(1, self._options.clients // 5)),
+                self._overloaded("--per-second", _RATE),
+            ),
+        )
+
+    def _in_process(
+        self, alone: dict[str, list[Answers]], together: dict[str, list[Answers]]
+    ) -> None:
+        for through, name in _IN_PROCESS.items():
+            self._tell(f"{name}, one thread and {self._options.threads}")
+            alone[through].append(self._searched(through, threads=1, share=_SHARE_ALONE))
+            together[through].append(
+                self._searched(through, threads=self._options.threads, share=_SHARE_IN_PROCESS)
+            )
+
+    def _searched(self, through: str, *, threads: int, share: float) -> Answers:
+        asked = {
+            "through": through,
+            "threads": threads,
+            "seconds": share * self._options.seconds,
+            "k": self._options.k,
+            "questions": self._questions,
+        }
+        answer = self._worker.call("searches", asked)
+        return Answers(
+            milliseconds=answer["milliseconds"],
+            seconds=answer["seconds"],
+            server_cpu=answer["cpu_seconds"],
+        )
+
+    def _asked(self, server: ServerProcess, *, clients: int, share: float) -> Answers:
+        self._tell(f"the server, {clients} clients")
+        before = server.cpu_seconds()
+        requests = itertools.cycle(self._requests)
+        seconds = max(_LEAST_SECONDS, share * self._options.seconds)
+        answers = ask(server.url, requests, clients=clients, seconds=seconds)
+        after = server.cpu_seconds()
+        used = None if before is None or after is None else after - before
+        return replace(answers, server_cpu=used)
+
+    def _overloaded(self, option: str, limit: int) -> Load:
+        with self._server(option, str(limit)) as server:
+            answers = self._asked(server, clients=self._options.clients, share=_SHARE_OVERLOADED)
+        return Load.of(f"HTTP, {option} {limit}", self._options.clients, [answers])
+
+    def _server(self, *limits: str) -> AbstractContextManager[ServerProcess]:
+        options = self._options
+        arguments = ["--threads", str(options.threads), "--workers", str(options.workers), *limits]
+        if options.embedder != "bundled":
+            arguments += ["--embedder", options.embedder]
+        log = Path(f"{self._setup.directory}.server.log")
+        return serving(self._setup.directory, arguments, log=log)
+
+    def _warm_worker(self) -> None:
+        self._tell("first searches")
+        first = [(each.text, each.project) for each in self._first] * _WARMING_ROUNDS
+        self._worker.call("warm", {"questions": first, "k": self._options.k})
+
+    def _warm(self, server: ServerProcess) -> None:
+        """Let every project be read, by each worker process, before anything is timed."""
+        workers = self._options.workers
+        first = [self._request(each) for each in self._first] * (_WARMING_ROUNDS * workers)
+        answers = ask(server.url, first, clients=workers, seconds=_WARMING_SECONDS)
+        if answers.failed:
+            raise BenchError(f"the server gave no hits: {dict(answers.failed)}")
+
+    def _request(self, query: BenchQuery) -> bytes:
+        asked = {
+            "org_id": self._setup.org,
+            "project_id": query.project,
+            "query": query.text,
+            "top_k": self._options.k,
+        }
+        return post(_SEARCH, json.dumps(asked).encode())
+
+    def _tell(self, what: str) -> None:
+        scopes = "one scope" if self._setup.scopes == 1 else f"{self._setup.scopes} scopes"
+        self._on_progress(f"{scopes}, {self._options.n:,} memories: {what}")
+
+
+def _loads(turns: Mapping[str, list[Answers]], threads: int) -> list[Load]:
+    return [Load.of(_IN_PROCESS[through], threads, each) for through, each in turns.items()]

@@ -1,0 +1,93 @@
+"""`recollect bench-server`: measure the server under load on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.cli.bench_command import drawn
+from recollect.cli.command import command
+from recollect.cli.consoles import message_console, result_console
+from recollect.cli.json_output import print_json, write_json
+from recollect.cli.options import EmbedderOption, FileOutputOptions
+from recollect.cli.progress import running_note
+from recollect.config import read_settings
+
+if TYPE_CHECKING:
+    from recollect.bench.serving.options import ServingOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingSettings:
+    """How much is asked, of how large a store."""
+
+    n: Annotated[int, typer.Option("--n", help="Memories in the store.")] = 100_000
+    scopes: Annotated[
+        list[int] | None,
+        typer.Option(help="Projects they are spread over; repeatable, 50 and 1 by default."),
+    ] = None
+    clients: Annotated[int, typer.Option(help="How many ask at once.")] = 50
+    seconds: Annotated[float, typer.Option(help="How long they ask.")] = 60.0
+    k: Annotated[int, typer.Option("--k", "-k", help="Hits asked for.")] = 10
+    threads: Annotated[
+        int, typer.Option(help="Searches worked on at once, by the server and in process.")
+    ] = 4
+    workers: Annotated[int, typer.Option(help="Processes of the server.")] = 1
+    seed: Annotated[int, typer.Option(help="Decides every memory and question.")] = 7
+    embedder: EmbedderOption = None
+    embedded: Annotated[
+        int, typer.Option(help="Really embedded memories; more reuse their vectors with noise.")
+    ] = 100_000
+    cache: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where vectors are kept between runs.")
+    ] = None
+    keep: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the stores in this directory.")
+    ] = None
+
+
+@command
+def bench_server(asked: ServingSettings, output: FileOutputOptions) -> None:
+    """Measure `recollect serve` under load, beside the same searches in one process.
+
+    A real server answers clients on this machine, which share its cores; then servers with
+    lowered limits are overloaded. The memories are those of `recollect bench`.
+    """
+    from recollect.bench.serving.report import serving_findings, serving_tables
+    from recollect.bench.serving.run import run_serving_bench
+
+    options = _options(asked)
+    with running_note("starting") as note:
+        report = run_serving_bench(options, on_progress=note)
+    if output.json:
+        print_json(report.to_dict())
+        return
+    if output.json_file is not None:
+        write_json(report.to_dict(), output.json_file)
+        message_console().print(f"Written: {output.json_file}", style="dim")
+    for table in serving_tables(report):
+        result_console().print(drawn(table))
+    for line in serving_findings(report):
+        result_console().print(line, markup=False)
+
+
+def _options(asked: ServingSettings) -> ServingOptions:
+    from recollect.bench.serving.options import ServingOptions
+
+    return ServingOptions(
+        n=asked.n,
+        scopes=tuple(asked.scopes or (50, 1)),
+        clients=asked.clients,
+        seconds=asked.seconds,
+        k=asked.k,
+        seed=asked.seed,
+        embedder=asked.embedder or read_settings().embedder or "bundled",
+        embedded=asked.embedded,
+        threads=asked.threads,
+        workers=asked.workers,
+        cache=asked.cache,
+        keep=asked.keep,
+    )

@@ -1,0 +1,1 @@
+"""The inspector: a page that looks inside a store and changes nothing. See docs/inspector.md."""

@@ -1,0 +1,36 @@
+// Elements, made by calls. What is given as a child only ever becomes text, never markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function el(name, attributes = {}, ...children) {
+  return furnished(document.createElement(name), attributes, children);
+}
+
+export function svg(name, attributes = {}, ...children) {
+  return furnished(document.createElementNS(SVG, name), attributes, children);
+}
+
+// A list of names with what they stand for.
+export function facts(entries) {
+  const pairs = entries.map(([name, value]) =>
+    el("div", { class: "fact" }, el("dt", {}, name), el("dd", {}, value)),
+  );
+  return el("dl", { class: "facts" }, pairs);
+}
+
+export function notice(message, kind = "bad") {
+  const role = kind === "bad" ? "alert" : "status";
+  return el("p", { class: `notice notice-${kind}`, role }, message);
+}
+
+function furnished(made, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (typeof value === "function") made.addEventListener(name, value);
+    else if (name.startsWith("--")) made.style.setProperty(name, value);
+    else made.setAttribute(name, value === true ? "" : value);
+  }
+  const given = children.flat(2);
+  made.append(...given.filter((child) => child !== null && child !== undefined && child !== false));
+  return made;
+}

@@ -1,0 +1,105 @@
+"""What the inspector asks for: searches told in full, memories to look through, health."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from recollect.catalog.failures import NotPermitted
+from recollect.moments import now_utc
+from recollect.retrieval.presets import DEFAULT_PRESET, PRESETS
+from recollect.server.inspect_shaping import (
+    health_answer,
+    outline_answer,
+    search_answer,
+    shown_memory,
+)
+from recollect.server.routes.context import REFUSALS, TheCaller, TheService
+from recollect.server.wire.inspect import (
+    HealthAnswer,
+    InspectOutline,
+    InspectPage,
+    InspectSearch,
+    InspectSearchAnswer,
+    OutlineAnswer,
+    PageAnswer,
+    ShownPreset,
+)
+from recollect.service.examination import Probe
+from recollect.service.selection import Selection
+
+router = APIRouter(prefix="/api/v2/inspect", tags=["Inspector"], responses=REFUSALS)
+
+
+@router.get("/presets")
+def list_presets(caller: TheCaller) -> list[ShownPreset]:
+    """List the presets that a search can name."""
+    caller.check_rights("read")
+    return [
+        ShownPreset(name=name, summary=each.summary, default=name == DEFAULT_PRESET)
+        for name, each in PRESETS.items()
+    ]
+
+
+@router.post("/search")
+def inspect_search(
+    request: InspectSearch, service: TheService, caller: TheCaller
+) -> InspectSearchAnswer:
+    """Search a project, and tell every stage, every score and every hop. Nothing is kept."""
+    place = caller.place_of(request, "read")
+    probe = Probe(
+        query=request.query,
+        preset=request.preset,
+        limit=request.top_k,
+        pools=None if request.pools is None else tuple(request.pools),
+        filter=request.filter,
+        min_score=request.min_score,
+        now=request.now,
+        time=request.time,
+        agent_mode=request.agent_mode,
+    )
+    return search_answer(service.examination.search(place, probe), request.query)
+
+
+@router.post("/outline")
+def inspect_outline(
+    request: InspectOutline, service: TheService, caller: TheCaller
+) -> OutlineAnswer:
+    """Count a project's memories by pool, type, importance and time."""
+    place = caller.place_of(request, "read")
+    return outline_answer(service.browsing.outline(place, _selection(request)))
+
+
+@router.post("/memories")
+def inspect_memories(request: InspectPage, service: TheService, caller: TheCaller) -> PageAnswer:
+    """Read a page of a project's memories with all their fields."""
+    found = service.browsing.page(
+        caller.place_of(request, "read"),
+        _selection(request),
+        limit=request.page_size,
+        offset=request.page_size * request.page_num,
+        order=request.order,
+    )
+    now = now_utc()
+    return PageAnswer(memories=[shown_memory(record, now) for record in found])
+
+
+@router.get("/health")
+def inspect_health(service: TheService, caller: TheCaller) -> HealthAnswer:
+    """Judge the whole store, as `recollect doctor` does. For keys that are bound to nothing."""
+    caller.check_rights("read")
+    if caller.org is not None:
+        raise NotPermitted(
+            "The store's health is about all projects, and the key is bound to one organisation "
+            "or project. Use a key that is bound to nothing."
+        )
+    return health_answer(service.health())
+
+
+def _selection(request: InspectOutline) -> Selection:
+    return Selection(
+        pool=request.pool,
+        type=request.type,
+        since=request.since,
+        until=request.until,
+        least_importance=request.least_importance,
+    )

@@ -1,0 +1,1 @@
+"""Features learnt from episodes by a language model, in the background."""

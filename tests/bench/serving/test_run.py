@@ -1,0 +1,77 @@
+import json
+
+import pytest
+
+from recollect.bench.serving.options import ServingOptions
+from recollect.bench.serving.report import serving_findings, serving_tables
+from recollect.bench.serving.run import run_serving_bench
+from recollect.errors import InvalidInput
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    options = ServingOptions(
+        n=300,
+        scopes=(3,),
+        clients=50,
+        seconds=3,
+        questions=500,
+        cache=tmp_path_factory.mktemp("cache"),
+    )
+    return run_serving_bench(options, on_progress=lambda _: None)
+
+
+@pytest.mark.slow
+def test_fifty_clients_get_no_error(report):
+    (layout,) = report.layouts
+    loads = [*layout.alone, *layout.together]
+    assert [(load.name, load.callers) for load in loads] == [
+        ("Memory.search", 1),
+        ("service, in process", 1),
+        ("HTTP", 1),
+        ("Memory.search", 4),
+        ("service, in process", 4),
+        ("HTTP", 50),
+    ]
+    assert [load.failed for load in loads] == [{}] * 6
+    assert all(0 < load.p50 <= load.p95 <= load.p99 for load in loads)
+    assert layout.together[-1].answered > 50
+
+
+@pytest.mark.slow
+def test_too_many_are_told_when_to_come_back_and_nobody_waits_in_vain(report):
+    (layout,) = report.layouts
+    busy, often = layout.overload
+    assert set(busy.failed) == {"503"}
+    assert set(often.failed) == {"429"}
+    assert busy.unannounced == often.unannounced == 0
+
+
+@pytest.mark.slow
+def test_the_report_compares_the_server_with_the_searches_in_process(report):
+    plain = json.loads(json.dumps(report.to_dict()))
+    (layout,) = plain["layouts"]
+    assert layout["http_adds"] == round(layout["alone"][2]["p50"] - layout["alone"][1]["p50"], 2)
+    assert set(layout["shares"]) == {"Memory.search", "service, in process"}
+    (table,) = serving_tables(report)
+    assert table.title == "300 memories in 3 scopes"
+    assert {len(row) for row in table.rows} == {len(table.header)}
+    lines = "\n".join(serving_findings(report))
+    for expected in ("HTTP adds", "of Memory.search", "without Retry-After: 0", "uvicorn"):
+        assert expected in lines
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"clients": 0}, "clients=0: measures nothing"),
+        ({"seconds": 0}, "seconds=0: measures nothing"),
+        ({"n": 1}, "n=1: tells nothing"),
+        ({"scopes": ()}, r"scopes=\(\): no layout"),
+    ],
+)
+def test_an_option_that_measures_nothing_is_named(changed, message):
+    with pytest.raises(InvalidInput, match=message):
+        ServingOptions(**changed)

@@ -1,0 +1,178 @@
+"""What the inspector's page is told by the server."""
+
+from itertools import pairwise
+
+import pytest
+from tests.server.running import running_server
+
+from recollect.retrieval.presets import PRESETS
+
+CHAIN = "Where was the father of Rembrandt's wife born?"
+
+
+@pytest.fixture
+def examined(server, project):
+    """Examines a search in the test's project."""
+
+    def examine(query, *, status=200, **settings):
+        asked = {**project, "query": query, **settings}
+        return server.answer("/inspect/search", asked, status=status)
+
+    return examine
+
+
+@pytest.fixture
+def outlined(server, project):
+    """Counts the memories of the test's project."""
+    return lambda **selected: server.answer("/inspect/outline", {**project, **selected})
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_every_stage_of_every_preset_is_told(say, examined, preset):
+    say("I drink tea", "It rained")
+    stages = examined("tea?", preset=preset)["stages"]
+    assert {each["number"] for each in stages} == set(range(16))
+    used = [each for each in stages if each["status"] != "absent"]
+    assert [each["name"] for each in used[1:]] == [each.name for each in PRESETS[preset].stages]
+    assert all(each["purpose"] for each in used[1:])
+    assert all(one["begins"] <= other["begins"] for one, other in pairwise(used))
+
+
+def test_a_hit_comes_with_its_numbers_and_reasons(say, examined):
+    say("I drink tea", metadata={"topic": "drinks"})
+    (hit,) = examined("tea")["hits"]
+    assert hit["memory"]["metadata"] == {"topic": "drinks"}
+    assert hit["memory"]["age"] == "just now"
+    assert 0 <= hit["score"] <= 1
+    assert {"cosine", "lexical", "fused", "probability"} <= set(hit["scores"])
+    assert [each["kind"] for each in hit["reasons"]][:2] == ["meaning", "words"]
+
+
+def test_the_empty_question_gives_the_newest_and_runs_no_stage(say, examined):
+    say("first", "second")
+    answer = examined("")
+    assert [hit["text"] for hit in answer["hits"]] == ["second", "first"]
+    assert {each["status"] for each in answer["stages"][1:]} == {"skipped", "absent"}
+    assert answer["hits"][0]["reasons"][0]["kind"] == "newest"
+
+
+def test_the_agents_events_name_memories_that_are_told_too(say, examined):
+    say("Rembrandt's wife was Saskia van Uylenburgh", "Saskia's father was Rombertus")
+    answer = examined(CHAIN, agent_mode=True, top_k=1)
+    told = {each["memory"]["id"] for each in answer["hits"]}
+    told |= {each["id"] for each in answer["others"]}
+    searches = [each["data"] for each in answer["agent"]["events"] if "memory_ids" in each["data"]]
+    assert searches
+    assert {each for search in searches for each in search["memory_ids"]} <= told
+
+
+def test_a_search_of_the_inspector_leaves_no_trace(server, say, project, examined):
+    say("tea")
+    kept = server.service._database.read("SELECT count(*) FROM traces")[0][0]
+    examined("tea")
+    assert server.service._database.read("SELECT count(*) FROM traces")[0][0] == kept
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"preset": "fats"}, "Did you mean 'fast'?"),
+        ({"filter": "type ="}, "filter"),
+        ({"pools": ["nowhere"]}, "no such pool"),
+        ({"min_score": 2}, "min_score"),
+        ({"time": "filter", "preset": "rrf"}, "reads no time"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused_in_words(server, project, settings, said):
+    asked = {**project, "query": "tea", **settings}
+    status, message = server.refusal("/inspect/search", asked)
+    assert status == 422
+    assert said in message
+
+
+def test_memories_are_counted_by_pool_type_importance_and_time(server, project, outlined, say):
+    say("old", timestamp="2020-01-01T00:00:00Z")
+    say("new", timestamp="2026-06-01T00:00:00Z")
+    outline = outlined()
+    assert (outline["total"], outline["unit"]) == (2, "quarter")
+    assert sum(outline["types"].values()) == sum(outline["importance"]) == 2
+    assert outline["pools"] == {"agent_memory": 2}
+    assert sum(sum(bar["counts"].values()) for bar in outline["bars"]) == 2
+    assert outline["bars"][0]["begins"].startswith("2020-01-01")
+
+
+def test_a_count_is_of_what_the_other_filters_let_through(outlined, say):
+    say("old", timestamp="2020-01-01T00:00:00Z")
+    say("new", timestamp="2026-06-01T00:00:00Z")
+    outline = outlined(since="2026-01-01", pool="reference_code")
+    assert outline["total"] == 0
+    assert outline["pools"] == {"agent_memory": 1}
+    assert outline["bars"] == []
+
+
+def test_an_empty_project_has_an_empty_outline(outlined):
+    outline = outlined()
+    assert (outline["total"], outline["bars"], outline["unit"]) == (0, [], None)
+
+
+def test_memories_come_page_by_page_in_order(server, project, say):
+    for day in range(1, 6):
+        say(f"day {day}", timestamp=f"2026-01-0{day}T00:00:00Z")
+    asked = {**project, "page_size": 2, "page_num": 1, "order": "oldest", "since": "2026-01-02"}
+    memories = server.answer("/inspect/memories", asked)["memories"]
+    assert [each["text"] for each in memories] == ["day 4", "day 5"]
+
+
+@pytest.mark.parametrize("path", ["/inspect/search", "/inspect/outline", "/inspect/memories"])
+def test_a_key_of_another_project_is_refused(server, project, path):
+    key = server.service.keys.create(org="elsewhere", project="chat").text
+    status, _ = server.refusal(path, {**project, "query": "x"}, key=key)
+    assert status == 403
+
+
+@pytest.mark.parametrize("bound", [{"org": "home"}, {"org": "home", "project": "chat"}])
+def test_the_health_of_all_is_not_for_a_bound_key(server, bound):
+    key = server.service.keys.create(**bound).text
+    headers = {"Authorization": f"Bearer {key}"}
+    assert server.client.get("/api/v2/inspect/health", headers=headers).status_code == 403
+
+
+def test_health_judges_and_counts(server, say):
+    say("tea")
+    health = server.client.get("/api/v2/inspect/health").json()
+    assert health["healthy"] is True
+    assert {"contents", "index", "scopes"} <= {each["subject"] for each in health["findings"]}
+    assert health["numbers"]["memories"] >= 1
+
+
+def test_the_page_forbids_everything_that_it_does_not_need(server):
+    policy = server.client.get("/inspect").headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "require-trusted-types-for 'script'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/inspect", "text/html; charset=utf-8"),
+        ("/inspect/app.js", "text/javascript; charset=utf-8"),
+        ("/inspect/scheme.css", "text/css; charset=utf-8"),
+        ("/inspect/icon.svg", "image/svg+xml"),
+    ],
+)
+def test_the_page_and_its_files_need_no_key(tmp_path, path, kind):
+    with running_server(tmp_path / "store", require_key=True) as server:
+        answered = server.client.get(path)
+    assert (answered.status_code, answered.headers["Content-Type"]) == (200, kind)
+    assert "Content-Security-Policy" in answered.headers
+
+
+@pytest.mark.parametrize("name", ["__init__.py", "..%2fapp.py", "nothing.js", "%00", "a" * 500])
+def test_nothing_but_the_pages_files_is_given(server, name):
+    assert server.client.get(f"/inspect/{name}").status_code in (404, 422)
+
+
+def test_a_slash_too_many_leads_to_the_page(server):
+    assert server.client.get("/inspect/", follow_redirects=True).url.path == "/inspect"

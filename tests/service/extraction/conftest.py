@@ -1,0 +1,71 @@
+"""One service that learns from what is said, and the model that it asks; a project a test."""
+
+import itertools
+
+import pytest
+
+from recollect.service.episode import Message
+from recollect.service.features import FeatureQuery
+from recollect.service.place import Place
+
+from .teacher import Teacher, learning_service, taught, until
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory):
+    with taught() as wire:
+        store = tmp_path_factory.mktemp("learning") / "store"
+        with learning_service(store, wire.host) as service:
+            yield wire, service
+
+
+@pytest.fixture
+def service(running):
+    _, service = running
+    yield service
+    until(lambda: service.extraction.state().waiting == 0)
+
+
+@pytest.fixture
+def teacher():
+    return Teacher()
+
+
+@pytest.fixture
+def wire(running, teacher):
+    wire, _ = running
+    wire.answer = teacher
+    wire.replies.clear()
+    wire.asked.clear()
+    return wire
+
+
+@pytest.fixture
+def home():
+    return Place(f"home {next(_numbers)}", "chat")
+
+
+@pytest.fixture
+def tell(service, wire, home):
+    """Adds messages and hands them over; gives their ids."""
+
+    def add(*contents, place=home, **fields):
+        said = [Message(content=content, **fields) for content in contents]
+        ids = service.episodes.add(place, said)
+        service.extraction.learn_from(place, ids)
+        return ids
+
+    return add
+
+
+@pytest.fixture
+def learnt(service, home):
+    """Waits until all has been read; gives what is known of a project."""
+
+    def give(place=home):
+        until(lambda: service.extraction.state(place).waiting == 0)
+        return service.features.page(place, FeatureQuery(), limit=100, offset=0)
+
+    return give

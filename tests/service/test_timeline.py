@@ -1,0 +1,60 @@
+"""Memories counted by time."""
+
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from recollect.moments import to_microseconds
+from recollect.service.timeline import MOST_BARS, timeline
+
+
+def at(*moments):
+    given = [datetime.fromisoformat(each).replace(tzinfo=UTC) for each in moments]
+    return np.array([to_microseconds(each) for each in given], np.int64)
+
+
+def drawn(*moments):
+    return timeline(at(*moments), np.array(["semantic"] * len(moments)))
+
+
+@pytest.mark.parametrize(
+    ("last", "unit", "begins"),
+    [
+        ("2026-03-04T12:00", "hour", "2026-03-04T09:00"),
+        ("2026-04-01", "day", "2026-03-04"),
+        ("2026-09-19", "week", "2026-03-02"),
+        ("2030-01-01", "month", "2026-03-01"),
+        ("2036-01-01", "quarter", "2026-01-01"),
+        ("2090-01-01", "year", "2026-01-01"),
+        ("2400-01-01", "decade", "2020-01-01"),
+        ("9998-12-31", "century", "2000-01-01"),
+    ],
+)
+def test_the_unit_makes_a_picture_of_few_bars(last, unit, begins):
+    found = drawn("2026-03-04T09:30", last)
+    assert found.unit == unit
+    assert found.bars[0].begins == datetime.fromisoformat(begins).replace(tzinfo=UTC)
+    assert unit == "century" or len(found.bars) <= MOST_BARS
+
+
+def test_bars_follow_each_other_without_a_gap():
+    bars = drawn("2026-01-01", "2026-06-01").bars
+    assert all(one.ends == other.begins for one, other in pairwise(bars))
+    assert [sum(bar.counts.values()) for bar in bars][:: len(bars) - 1] == [1, 1]
+
+
+def test_what_happened_at_the_edges_of_the_calendar_has_a_bar():
+    bars = drawn("0001-01-01", "1969-12-31T23:59", "9998-12-31").bars
+    assert sum(sum(bar.counts.values()) for bar in bars) == 3
+    assert (bars[0].begins.year, bars[-1].ends.year) == (1, 9998)
+
+
+def test_a_bar_counts_by_type():
+    (bar,) = timeline(at("2026-01-01", "2026-01-01"), np.array(["semantic", "episodic"])).bars
+    assert bar.counts == {"semantic": 1, "episodic": 1}
+
+
+def test_nothing_has_no_bars():
+    assert timeline(np.empty(0, np.int64), np.empty(0, np.str_)).bars == ()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-
-from recollect.bench.child import BenchError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +61,9 @@ class Load:
 
     @classmethod
     def of(cls, name: str, callers: int, turns: Sequence[Answers]) -> Load:
-        """Summarise the turns of one load.
-
-        Raises:
-            BenchError: Nothing at all was answered.
-        """
-        times = [each for turn in turns for each in turn.milliseconds]
-        if not times:
-            raise BenchError(f"{name}: no search was answered. {[turn.failed for turn in turns]}")
+        """Summarise the turns of one load; where nothing was answered, times are NaN."""
+        times = [each for turn in turns for each in turn.milliseconds] or [math.nan]
+        answered = sum(len(turn.milliseconds) for turn in turns)
         p50, p95, p99 = (round(float(each), 2) for each in np.percentile(times, [50, 95, 99]))
         failed: dict[str, int] = {}
         for turn in turns:
@@ -79,10 +73,10 @@ class Load:
         return cls(
             name=name,
             callers=callers,
-            answered=len(times),
+            answered=answered,
             failed=failed,
             unannounced=sum(turn.unannounced for turn in turns),
-            per_second=round(len(times) / sum(turn.seconds for turn in turns), 1),
+            per_second=round(answered / sum(turn.seconds for turn in turns), 1),
             p50=p50,
             p95=p95,
             p99=p99,

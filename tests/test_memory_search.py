@@ -207,7 +207,7 @@ def test_a_long_text_is_found_by_its_last_window(memory):
     memory.add_many({"text": f"a note about topic {n}"} for n in range(30))
     hit = memory.search(ending, k=1).hits[0]
     assert hit.id == "long"
-    # A window after the first counts .05 less than its cosine, and .03 less for each ln of their number.
+    # A window after the first counts .05 less than its cosine, and their number takes more.
     assert hit.scores["cosine"] > 0.9
 
 

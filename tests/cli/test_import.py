@@ -57,7 +57,7 @@ def test_an_unknown_format_is_refused(recollect, tmp_path):
     sentence = recollect.failure("import", str(tmp_path / "notes.jsonl"), "--format", "xml")
     assert sentence == (
         "format='xml': unknown format. Use one of recollect, locomo, jsonl, documents, text, "
-        "chatgpt, claude."
+        "chatgpt, claude, mem0, zep, langmem."
     )
 
 

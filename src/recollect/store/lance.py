@@ -26,6 +26,7 @@ from recollect.store.lance_takes import LanceTakes
 from recollect.store.lance_upkeep import STABLE_ROW_IDS, Upkeep
 from recollect.store.lance_vectors import gathered_vectors, keyed_vectors
 from recollect.store.lock import DirectoryLock
+from recollect.store.shared_reading import SharedReading
 from recollect.store.store import (
     CURRENT,
     KEYS_A_COMMIT,
@@ -58,6 +59,7 @@ class LanceStore:
         self._table = table
         self._identity = identity
         self._seen_version = int(table.version)
+        self._newest_version = SharedReading(self._read_version)
         self._presence = LancePresence(self._rows)
         self._takes = LanceTakes(self._take, identity)
         self._vector_index = VectorIndex(table)
@@ -85,10 +87,7 @@ class LanceStore:
 
     def version(self) -> int:
         """Give number of the newest Lance version, of whichever process."""
-        with told("read", self._uri):
-            self._table.checkout_latest()
-            self._seen_version = int(self._table.version)
-            return self._seen_version
+        return self._newest_version.get()
 
     def next_key(self) -> int:
         """Give the first key of the next commit; Lance never gives a version number twice."""
@@ -254,6 +253,12 @@ class LanceStore:
 
     def _condition(self, where: Filter) -> str:
         return f"{_FIRST_WINDOW} AND ({to_lance_sql(where)})"
+
+    def _read_version(self) -> int:
+        with told("read", self._uri):
+            self._table.checkout_latest()
+            self._seen_version = int(self._table.version)
+            return self._seen_version
 
     def _rows(self, condition: str | None, columns: list[str] | None) -> pa.Table:
         query = self._table.search().limit(_ALL_ROWS).with_row_id(columns is SCAN_COLUMNS)

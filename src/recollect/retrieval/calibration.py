@@ -73,5 +73,5 @@ def reranker_probabilities(
     return scores if is_calibrated else None
 
 
-FUSION_CALIBRATION = Calibration(slope=-1.09, steepening=4.0, weight=-2.39, intercept=-3.13)
+FUSION_CALIBRATION = Calibration(slope=-0.367, steepening=3.87, weight=-2.19, intercept=-3.49)
 """For the weighted sum of cosine and lexical share with the bundled embedder."""

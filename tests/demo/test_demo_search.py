@@ -26,11 +26,11 @@ def test_an_expected_memory_is_among_the_first_three(memory, question: DemoQuest
 
 @pytest.mark.parametrize("question", CHAINS, ids=lambda question: question.text)
 def test_the_agent_follows_a_chain_to_its_end_in_order(memory, question: DemoQuestion):
-    result = memory.search(question.text, k=3, now=DEMO_NOW, agent_mode=True, agent_options=LOCAL)
+    result = memory.search(question.text, k=5, now=DEMO_NOW, agent_mode=True, agent_options=LOCAL)
     hops = result.retrieval_trace.hops
     assert tuple(hop.memory_ids[0] for hop in hops) == question.chain
     # A link that the agent is less sure of than not stands after the others.
-    assert {hit.id for hit in result} == set(question.chain)
+    assert {hit.id for hit in result} >= set(question.chain)
 
 
 def test_the_passport_is_forgotten_once_it_is_no_longer_valid(memory):

@@ -5,27 +5,18 @@ Needs the extra `server`, Playwright for Python, and Debian's `chromium`.
 
 from __future__ import annotations
 
-import socket
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import uvicorn
+import httpx
 from playwright.sync_api import Locator, sync_playwright
 
 from recollect import Memory
-from recollect.config import read_settings
+from recollect.bench.serving.process import serving
 from recollect.demo.story import demo_records
-from recollect.server.app import create_app
-from recollect.server.options import ServerOptions
-from recollect.service.examination import Probe
-from recollect.service.memory_service import MemoryService
-from recollect.service.models import load_models
-from recollect.service.place import Place
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = (
@@ -42,23 +33,16 @@ def served_demo(folder: Path) -> Iterator[str]:
     """Serve a store with the demo's memories; gives its address."""
     with Memory(folder, org="demo", project="mara") as memory:
         memory.add_many(demo_records())
-    service = MemoryService(folder, models=load_models(read_settings()))
-    service.projects.ensure("demo", "mara")
-    # What is loaded with the first search is not what a picture is to show.
-    for preset in ("accurate", "memory_spark"):
-        service.examination.search(Place("demo", "mara"), Probe(query=QUESTION, preset=preset))
-    app = create_app(service, ServerOptions(store=str(folder)))
-    server = uvicorn.Server(uvicorn.Config(app, lifespan="on", ws="none", log_level="warning"))
-    listener = socket.create_server(("127.0.0.1", 0))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
+    with serving(str(folder), (), log=folder.parent / "server.log") as server:
+        project = {"org_id": "demo", "project_id": "mara"}
+        httpx.post(f"{server.url}/api/v2/projects", json=project).raise_for_status()
+        # What is loaded with the first search is not what a picture is to show.
+        for preset in ("accurate", "memory_spark"):
+            asked = project | {"query": QUESTION, "preset": preset}
+            httpx.post(
+                f"{server.url}/api/v2/inspect/search", json=asked, timeout=60
+            ).raise_for_status()
+        yield server.url
 
 
 def waterfall(view: Locator) -> None:

@@ -20,7 +20,7 @@ class Settings:
         embedder: What `load_embedder` takes; None for the bundled model.
         embedder_model, embedder_api_key: The model to ask an embedding service for, and its key.
         reranker: What `load_reranker` takes: a URL, a path or a hub id; None for the bundled one,
-            where there is one, and `none` for none.
+            and `none` for none.
         reranker_protocol, reranker_model, reranker_api_key: What a reranking service speaks, the
             model to ask it for, and its key.
         chat_url, chat_model, chat_api_key: The chat service, its model and its key; None for none.

@@ -57,7 +57,7 @@ class Memory:
         embedder: An `EmbeddingModel`, or what `load_embedder` takes; None for the bundled model.
         reranker: A `RerankingModel`, or the directory, hub id or URL that `load_reranker` takes,
             which is used by the presets that rerank, a service only by those that say so; None for
-            the bundled one, where there is one, and `none` for none.
+            the bundled one, and `none` for none.
         chat: A `Chat`, or the URL of a service that `load_chat` takes, which is used by the presets
             that ask a language model; None for none.
 

@@ -15,7 +15,7 @@ from recollect.retrieval.rerank_blend import blended_ranks
 from recollect.types import Hit
 
 _log = logging.getLogger("recollect.agent")
-MOST_RERANKED = 10
+MOST_REREAD = 10
 
 
 def reranked(
@@ -32,7 +32,7 @@ def reranked(
         The hits, and whether the reranker ordered them.
     """
     length = sum(hit.scores.get("hop", 0.0) >= FIRST for hit in hits)
-    chain, rest, tail = hits[:length], hits[length:][:MOST_RERANKED], hits[length + MOST_RERANKED :]
+    chain, rest, tail = hits[:length], hits[length:][:MOST_REREAD], hits[length + MOST_REREAD :]
     if reranker is None or len(rest) < 2:
         return list(hits), False
     passages = [

@@ -5,8 +5,9 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from platformdirs import user_cache_path
 
@@ -16,6 +17,9 @@ from recollect.bench.options import BenchOptions
 from recollect.bench.setup import Setup
 from recollect.bench.vectors import BATCH
 from recollect.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _STRETCH = 8 * BATCH
 
@@ -64,3 +68,9 @@ def filled_pool(model: Worker, options: BenchOptions, on_progress: Told) -> str:
 def placed(setup: Setup, name: str, *, scopes: int) -> Setup:
     """Give the setup of another store beside it."""
     return replace(setup, directory=str(Path(setup.directory).parent / name), scopes=scopes)
+
+
+def plain(options: DataclassInstance) -> dict[str, Any]:
+    """Give options as values that JSON can hold."""
+    given = asdict(options)
+    return {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 from recollect.bench.child import Launcher, Worker, in_child
 from recollect.bench.generate import Corpus
@@ -13,7 +11,7 @@ from recollect.bench.layout import PRODUCT, SYSTEMS, Layout, Told
 from recollect.bench.machine import machine, versions
 from recollect.bench.options import BenchOptions
 from recollect.bench.peers import PeerRun, measure_peers
-from recollect.bench.preparing import filled_pool, model_setup, placed, workspace
+from recollect.bench.preparing import filled_pool, model_setup, placed, plain, workspace
 from recollect.bench.results import BenchReport, EmbeddingSpeed, Latency, SizeReport
 from recollect.bench.setup import Setup
 from recollect.bench.vectors import BATCH
@@ -45,7 +43,7 @@ def run_bench(
     return BenchReport(
         machine=described,
         versions={**versions(), **peers.versions},
-        options=_plain(options),
+        options=plain(options),
         embedding=embedding,
         sizes=sizes,
         peers=peers.with_model(embedding),
@@ -90,8 +88,3 @@ def _layouts(
         )
         reports += [layout.measure(size) for size in options.sizes()]
     return tuple(reports)
-
-
-def _plain(options: BenchOptions) -> dict[str, Any]:
-    given = asdict(options)
-    return {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}

@@ -7,19 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich import box
-from rich.table import Table
 
+from recollect.cli.bench_output import show_report
 from recollect.cli.command import command
-from recollect.cli.consoles import message_console, result_console
-from recollect.cli.json_output import print_json, write_json
 from recollect.cli.options import EmbedderOption, FileOutputOptions
 from recollect.cli.progress import running_note
 from recollect.config import read_settings
 
 if TYPE_CHECKING:
     from recollect.bench.options import BenchOptions, PeerName
-    from recollect.bench.report import ReportTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,26 +79,7 @@ def bench(
     options = _options(asked, peers=PEERS if peers else ())
     with running_note("starting") as note:
         report = run_bench(options, on_progress=note)
-    if output.json:
-        print_json(report)
-        return
-    if output.json_file is not None:
-        write_json(report, output.json_file)
-        message_console().print(f"Written: {output.json_file}", style="dim")
-    for table in report_tables(report):
-        result_console().print(drawn(table))
-    for line in conditions(report):
-        result_console().print(line, markup=False)
-
-
-def drawn(content: ReportTable) -> Table:
-    """Give a table of a report as the terminal shows it."""
-    table = Table(title=content.title, title_justify="left", box=box.SIMPLE_HEAD)
-    for place, name in enumerate(content.header):
-        table.add_column(name, justify="right" if place else "left")
-    for row in content.rows:
-        table.add_row(*row)
-    return table
+    show_report(report, output, report_tables(report), conditions(report))
 
 
 def _options(asked: BenchSettings, *, peers: tuple[PeerName, ...]) -> BenchOptions:

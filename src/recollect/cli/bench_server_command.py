@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recollect.cli.bench_command import drawn
+from recollect.cli.bench_output import show_report
 from recollect.cli.command import command
-from recollect.cli.consoles import message_console, result_console
-from recollect.cli.json_output import print_json, write_json
 from recollect.cli.options import EmbedderOption, FileOutputOptions
 from recollect.cli.progress import running_note
 from recollect.config import read_settings
@@ -62,16 +60,7 @@ def bench_server(asked: ServingSettings, output: FileOutputOptions) -> None:
     options = _options(asked)
     with running_note("starting") as note:
         report = run_serving_bench(options, on_progress=note)
-    if output.json:
-        print_json(report.to_dict())
-        return
-    if output.json_file is not None:
-        write_json(report.to_dict(), output.json_file)
-        message_console().print(f"Written: {output.json_file}", style="dim")
-    for table in serving_tables(report):
-        result_console().print(drawn(table))
-    for line in serving_findings(report):
-        result_console().print(line, markup=False)
+    show_report(report.to_dict(), output, serving_tables(report), serving_findings(report))
 
 
 def _options(asked: ServingSettings) -> ServingOptions:

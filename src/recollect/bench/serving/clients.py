@@ -67,10 +67,10 @@ class _Connection:
             self._streams = None
 
 
-def post(path: str, body: bytes, *, host: str = "127.0.0.1") -> bytes:
+def post(path: str, body: bytes) -> bytes:
     """Give a whole HTTP request."""
     head = (
-        f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body

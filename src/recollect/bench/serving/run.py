@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 from recollect.bench.child import Launcher, in_child
 from recollect.bench.layout import PRODUCT, Told
 from recollect.bench.machine import machine, versions
-from recollect.bench.preparing import filled_pool, model_setup, placed, workspace
+from recollect.bench.preparing import filled_pool, model_setup, placed, plain, workspace
 from recollect.bench.serving.measuring import Served
 from recollect.bench.serving.options import ServingOptions
 from recollect.bench.serving.results import ServedLayout, ServingReport
@@ -50,7 +48,7 @@ def run_serving_bench(
     return ServingReport(
         machine=described,
         versions=versions(_PACKAGES),
-        options=_plain(options),
+        options=plain(options),
         layouts=tuple(layouts),
         seconds=round(time.perf_counter() - began, 1),
     )
@@ -78,8 +76,3 @@ def _measured(
     finally:
         worker.end()
     return layout
-
-
-def _plain(options: ServingOptions) -> dict[str, Any]:
-    given = asdict(options)
-    return {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}

@@ -15,9 +15,12 @@ export function agentView(section) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const given = Object.fromEntries(new FormData(form));
+    given.query = given.query.trim();
+    // Without a question there is nothing to follow.
+    if (!given.query) return;
     answer((signal) => askProject("/inspect/search", { ...given, agent_mode: true }, signal), show);
   });
-  return { open: () => {}, clear: () => results.replaceChildren() };
+  return { open: () => {}, clear: answer.clear };
 }
 
 function show(answer) {

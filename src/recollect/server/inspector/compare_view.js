@@ -24,7 +24,7 @@ export function compareView(section) {
       await withPreset(given.preset_b, signal),
     ], show);
   });
-  return { open: () => {}, clear: () => results.replaceChildren() };
+  return { open: () => {}, clear: answer.clear };
 }
 
 function show([first, second]) {

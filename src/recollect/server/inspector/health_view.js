@@ -13,7 +13,7 @@ export function healthView(section) {
   const answer = answering(results);
   const open = () => answer((signal) => ask("/inspect/health", { signal }), show);
   section.querySelector("#health-again").addEventListener("click", open);
-  return { open, clear: () => results.replaceChildren() };
+  return { open, clear: answer.clear };
 }
 
 function show(health) {

@@ -60,7 +60,7 @@ export function memoriesView(section) {
   return {
     open: reload,
     clear: () => {
-      results.replaceChildren();
+      answer.clear();
       for (const select of [pool, type]) select.replaceChildren();
     },
   };

@@ -23,7 +23,7 @@ export function searchView(section) {
     };
     answer((signal) => askProject("/inspect/search", { ...asked, ...query(given) }, signal), show);
   });
-  return { open: () => {}, clear: () => results.replaceChildren() };
+  return { open: () => {}, clear: answer.clear };
 }
 
 // The empty question is one as well: it asks for the newest.

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from recollect.frameworks.langchain_compressor import RecollectCompressor
 from recollect.frameworks.langchain_retriever import RecollectRetriever
 from recollect.models.agent_reranker import Reranker
+from recollect.models.reranker import Judgement
 from recollect.testing.overlap_reranker import OverlapReranker
 
 DOCUMENTS = [
@@ -32,6 +33,21 @@ class Reading:
     def score(self, _query, passages, /):
         self.passages += passages
         return np.zeros(len(passages), np.float32)
+
+
+class Sure:
+    """Is sure of everything, of the longer text most."""
+
+    name = "sure"
+    batch_size = 8
+    is_calibrated = True
+
+    def score(self, query, passages, /):
+        return self.judge(query, passages).scores
+
+    def judge(self, _query, passages, /):
+        raw = np.array([len(passage.text) for passage in passages], np.float32)
+        return Judgement(np.ones_like(raw), raw)
 
 
 def compressor(**settings):
@@ -87,6 +103,20 @@ def test_what_others_call_by_the_same_names_is_left_alone():
     RecollectCompressor(reranker=Reranker(reading)).compress_documents([odd], "tea")
     (passage,) = reading.passages
     assert (passage.text, passage.at) == ("tea", None)
+
+
+def test_the_program_that_wrote_a_file_is_not_taken_for_a_speaker():
+    page = Document("tea", metadata={"producer": "pdfTeX", "heading": "Drinks", "at": "2026-01-01"})
+    reading = Reading()
+    RecollectCompressor(reranker=Reranker(reading)).compress_documents([page], "tea")
+    (passage,) = reading.passages
+    assert (passage.text, passage.at) == ("tea", None)
+
+
+def test_documents_of_equal_probability_are_ordered_by_what_the_model_itself_gives():
+    sure = RecollectCompressor(reranker=Reranker(Sure()), top_n=1)
+    kept = sure.compress_documents([Document("tea"), Document("green tea")], "tea")
+    assert [each.page_content for each in kept] == ["green tea"]
 
 
 @pytest.mark.parametrize("settings", [{"top_n": 0}, {"min_score": 2}, {"top": 1}])

@@ -93,3 +93,8 @@ def test_texts_have_an_order_of_their_own():
 def test_what_has_no_order_is_not_let_through():
     for name in ("missing", "gone", "tags", "name"):
         assert not lets_through({name: {"$gt": 1}}, VALUE)
+
+
+def test_a_number_beyond_those_with_a_point_has_no_order():
+    assert not lets_through({"age": {"$lt": 10**400}}, VALUE)
+    assert not lets_through({"age": {"$gt": 1}}, {"age": 10**400})

@@ -99,6 +99,14 @@ def test_an_item_that_is_not_indexed_stands_behind_the_others_without_a_score(st
     assert store.get(NOTES, "hidden").value == {"text": "green tea"}
 
 
+def test_items_that_are_not_indexed_fill_the_pages_behind_the_others(store):
+    for key in ("one", "two", "three"):
+        store.put(NOTES, key, {"text": "green tea"}, index=False)
+    store.put(NOTES, "seen", {"text": "rowing"})
+    pages = [keys(store.search(NOTES, query="tea", limit=2, offset=at)) for at in (0, 2, 4)]
+    assert pages == [["seen", "three"], ["two", "one"], []]
+
+
 def test_an_item_can_be_searched_once_it_is_indexed(store):
     store.put(NOTES, "note", {"text": "green tea"}, index=False)
     store.put(NOTES, "note", {"text": "green tea"})

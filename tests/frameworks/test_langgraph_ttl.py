@@ -134,3 +134,9 @@ def test_a_sweeper_needs_an_interval(memory):
     with pytest.raises(InvalidInput, match="sweep_interval_minutes=None"):
         RecollectStore(memory).start_ttl_sweeper()
     assert RecollectStore(memory).stop_ttl_sweeper()
+
+
+def test_no_interval_at_all_is_not_the_one_of_the_store(memory):
+    store = RecollectStore(memory, ttl={"sweep_interval_minutes": 5})
+    with pytest.raises(InvalidInput, match="sweep_interval_minutes=0"):
+        store.start_ttl_sweeper(0)

@@ -1,5 +1,6 @@
 import asyncio
 
+import numpy as np
 import pytest
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 
@@ -38,10 +39,12 @@ class CountWords:
 
     def score(self, query, passages):
         wanted = set(query.text.lower().split())
-        return [
-            len(wanted & set(passage.text.lower().split())) / len(passage.text.split())
-            for passage in passages
-        ]
+        return np.array(
+            [
+                len(wanted & set(passage.text.lower().split())) / len(passage.text.split())
+                for passage in passages
+            ]
+        )
 
 
 def node(text, score=0.5, **metadata):
@@ -121,6 +124,11 @@ def test_a_memory_is_reranked_with_who_said_it_and_when_and_another_node_as_embe
     moment = to_utc("2026-02-03T12:00:00Z", field="at")
     assert passage_of(found) == RerankPassage(f"Mara: {KEY}", at=moment)
     assert passage_of(node("a text", at="noon")) == RerankPassage("at: noon\n\na text")
+
+
+def test_a_node_that_only_has_an_id_like_a_memorys_is_read_as_embedded():
+    other = passage_of(node("a text", memory_id="7"))
+    assert other == RerankPassage("memory_id: 7\n\na text")
 
 
 def test_nodes_are_not_reranked_without_a_query():

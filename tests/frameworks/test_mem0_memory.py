@@ -237,6 +237,27 @@ def test_a_deleted_memory_is_gone_with_its_history(mem0):
         mem0.update(memory_id, "x")
 
 
+def test_a_memory_of_another_pool_is_not_seen_changed_or_deleted_by_its_id(mem0, open_memory):
+    whole = open_memory()
+    whole.add("Rules for everybody", id="rules", pool="shared_rules")
+    assert mem0.get("rules") is None
+    assert mem0.history("rules") == []
+    for call in (lambda: mem0.update("rules", "None"), lambda: mem0.delete("rules")):
+        with pytest.raises(InvalidInput, match="no such memory"):
+            call()
+    assert whole.get("rules").text == "Rules for everybody"
+
+
+def test_the_moment_of_change_is_filtered_as_it_is_shown(mem0):
+    old = {"user_id": "mara", "timestamp": "2020-01-01"}
+    mem0.add("I like tea", **old)
+    changed = mem0.add("I like milk", **old)["results"][0]["id"]
+    mem0.update(changed, "I like coffee")
+    for operator, expected in (("lt", "I like tea"), ("gte", "I like coffee")):
+        filters = {"updated_at": {operator: "2021-01-01"}}
+        assert texts(mem0.get_all(user_id="mara", filters=filters)) == [expected]
+
+
 def test_all_memories_of_one_user_or_of_everybody_are_forgotten(mem0):
     mem0.add("a", user_id="mara")
     mem0.add("b", user_id="ben")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
-from recollect.errors import InvalidInput, MissingExtra
+from recollect.errors import MissingExtra
 
 try:
     from langchain_core.callbacks import Callbacks
@@ -20,6 +19,9 @@ from recollect.moments import now_utc, to_utc
 
 SCORE = "relevance_score"
 """Key of the metadata under which LangChain's rerankers tell their scores."""
+
+_OWN = frozenset({"id", "score", "at", "type", "importance", "metadata"})
+"""What every document of `RecollectRetriever` tells, by which it is known."""
 
 
 class RecollectCompressor(BaseDocumentCompressor):
@@ -58,28 +60,20 @@ class RecollectCompressor(BaseDocumentCompressor):
         if not documents:
             return []
         passages = [_passage(document) for document in documents]
-        scores = self.reranker.score(query, passages, now=now_utc()).tolist()
-        ranked = sorted(zip(scores, documents, strict=True), key=lambda pair: -pair[0])
+        ranked = self.reranker.rank(query, passages, top_n=self.top_n, now=now_utc())
         least = self.min_score or 0.0
-        kept = (pair for pair in ranked[: self.top_n] if pair[0] >= least)
-        return [_scored(document, score) for score, document in kept]
+        return [
+            _scored(documents[each.index], each.score) for each in ranked if each.score >= least
+        ]
 
 
 def _passage(document: Document) -> RerankPassage:
-    """Give a document as a memory is read, as far as its metadata tells what that takes."""
-    told = (document.metadata.get(name) for name in ("heading", "producer"))
-    before = "".join(f"{name}: " for name in told if name and isinstance(name, str))
-    return RerankPassage(before + document.page_content, at=_moment(document.metadata.get("at")))
-
-
-def _moment(told: object) -> datetime | None:
-    if not isinstance(told, str | datetime):
-        return None
-    try:
-        return to_utc(told, field="at")
-    except InvalidInput:
-        # Documents of other sources may call something else by this name.
-        return None
+    """Give a document as a passage: a memory with what is known of it, another as its text."""
+    told = document.metadata
+    if not told.keys() >= _OWN:
+        return RerankPassage(document.page_content)
+    before = "".join(f"{told[name]}: " for name in ("heading", "producer") if name in told)
+    return RerankPassage(before + document.page_content, at=to_utc(told["at"], field="at"))
 
 
 def _scored(document: Document, score: float) -> Document:

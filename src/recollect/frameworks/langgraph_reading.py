@@ -90,7 +90,7 @@ class ItemReader:
             ranked = self._hits(query, where, k=end)
             if len(ranked) >= end:
                 return ranked
-            matching = self._memory.list(filter=where, limit=_ALL)
+            matching = self._memory.list(filter=where, limit=end)
         scored = {found.record.id for found in ranked}
         return ranked + [Found(record) for record in matching if record.id not in scored]
 

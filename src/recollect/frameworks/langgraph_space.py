@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import InvalidInput
 from recollect.filters.storable_text import is_storable
-from recollect.filters.tree import And, Comparison, Field, Filter, In, IsNull
+from recollect.filters.tree import And, Comparison, Field, Filter, In
 from recollect.frameworks.langgraph_namespace import (
     END_OF_LABEL,
     Namespace,
@@ -18,6 +18,7 @@ from recollect.frameworks.langgraph_namespace import (
     namespace_path,
 )
 from recollect.scope import LONGEST_NAME, SCOPE_FIELDS, Scope
+from recollect.store.owner import owned_like
 
 if TYPE_CHECKING:
     from langgraph.store.base import MatchCondition
@@ -44,8 +45,7 @@ class ItemSpace:
     @property
     def items(self) -> Filter:
         """Holds for all of them."""
-        owned = (_same(name, getattr(self.scope, name)) for name in SCOPE_FIELDS)
-        return And((_IN_POOL, *owned))
+        return And((_IN_POOL, owned_like(self.scope)))
 
     def id_of(self, namespace: Sequence[str], key: str) -> str:
         """Give the id of an item's memory: the JSON list of its scope, all labels and the key.
@@ -92,7 +92,3 @@ def place_of(name: str) -> tuple[Namespace, str]:
     """Give the namespace and the key that an id was made of."""
     _owner, *namespace, key = json.loads(name)
     return tuple(namespace), key
-
-
-def _same(name: str, value: str | None) -> Filter:
-    return IsNull(Field(name)) if value is None else Comparison(Field(name), "eq", value)

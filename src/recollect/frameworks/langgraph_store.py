@@ -108,7 +108,9 @@ class RecollectStore(BaseStore):
         Raises:
             InvalidInput: There is no interval, or none above 0.
         """
-        minutes = sweep_interval_minutes or (self.ttl_config or {}).get("sweep_interval_minutes")
+        minutes = sweep_interval_minutes
+        if minutes is None:
+            minutes = (self.ttl_config or {}).get("sweep_interval_minutes")
         if minutes is None or minutes <= 0:
             raise InvalidInput(
                 "sweep_interval_minutes", minutes, "is no interval", "Give minutes above 0"

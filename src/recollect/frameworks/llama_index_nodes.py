@@ -15,6 +15,8 @@ except ImportError as error:
     raise MissingExtra("llama-index", "Recollect in LlamaIndex") from error
 
 _ID = "memory_id"
+_OWN = frozenset({_ID, "at", "type", "importance"})
+"""What the node of every memory tells, by which it is known."""
 _SHOWN = ("at", "producer", "heading")
 """What a language model is shown of a memory besides its text; an embedder all but the moment."""
 _FIELDS = (
@@ -43,7 +45,7 @@ def node_of(hit: Hit) -> NodeWithScore:
 def passage_of(found: NodeWithScore) -> RerankPassage:
     """Give a node as a passage: a memory as such, another as LlamaIndex would embed it."""
     node = found.node
-    if _ID not in node.metadata:
+    if not node.metadata.keys() >= _OWN:
         return RerankPassage(node.get_content(metadata_mode=MetadataMode.EMBED))
     around = "".join(f"{node.metadata[name]}: " for name in _SHOWN[:0:-1] if name in node.metadata)
     moment = to_utc(node.metadata["at"], field="at")

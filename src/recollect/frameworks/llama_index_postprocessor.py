@@ -5,9 +5,7 @@ from __future__ import annotations
 from recollect.errors import InvalidInput, MissingExtra
 from recollect.frameworks.llama_index_nodes import passage_of
 from recollect.models.agent_reranker import Reranker
-from recollect.models.rerank_input import RerankQuery
 from recollect.moments import now_utc
-from recollect.retrieval.reranking import relevance
 
 try:
     from llama_index.core.bridge.pydantic import Field
@@ -48,10 +46,14 @@ class RecollectRerank(BaseNodePostprocessor):
             raise InvalidInput(
                 "query_bundle", None, "nodes are reranked for a query", "Give query_str as well"
             )
-        query = RerankQuery(query_bundle.query_str, now=now_utc())
+        if not nodes:
+            return []
         passages = [passage_of(found) for found in nodes]
-        scores = relevance(self.reranker, query, passages, seconds=None).tolist()
-        ranked = sorted(zip(scores, nodes, strict=True), key=lambda pair: -pair[0])
+        query = query_bundle.query_str
+        ranked = self.reranker.rank(query, passages, top_n=self.top_n, now=now_utc())
         least = self.min_score or 0.0
-        kept = (pair for pair in ranked[: self.top_n] if pair[0] >= least)
-        return [NodeWithScore(node=found.node, score=score) for score, found in kept]
+        return [
+            NodeWithScore(node=nodes[entry.index].node, score=entry.score)
+            for entry in ranked
+            if entry.score >= least
+        ]

@@ -23,19 +23,17 @@ from recollect.filters.tree import (
 from recollect.importers.foreign_metadata import stored_name
 from recollect.scope import Scope
 
+_OWNERS = {"user_id": "user", "agent_id": "agent", "run_id": "session"}
 _FIELDS = {
-    "user_id": "user",
-    "agent_id": "agent",
-    "run_id": "session",
+    **_OWNERS,
     "actor_id": "producer",
     "role": "role",
     "memory": "text",
     "data": "text",
     "id": "id",
     "created_at": "at",
-    "updated_at": "created_at",
 }
-_OWNERS = {"user_id": "user", "agent_id": "agent", "run_id": "session"}
+_CHANGED = "updated_at"
 _LISTS = ("AND", "OR", "NOT")
 
 
@@ -67,11 +65,11 @@ class Selection:
 
     Attributes:
         owner: Whose memories.
-        condition: Which of them; None for all.
+        condition: Which of them.
     """
 
     owner: Owner
-    condition: Filter | None
+    condition: Filter
 
 
 def selection(owner: Owner, filters: Mapping[str, Any] | None) -> Selection:
@@ -90,8 +88,7 @@ def selection(owner: Owner, filters: Mapping[str, Any] | None) -> Selection:
             named[key] = value
         else:
             rest.append(_tree(key, value))
-    condition = None if not rest else rest[0] if len(rest) == 1 else And(tuple(rest))
-    return Selection(Owner(**named), condition)
+    return Selection(Owner(**named), And(tuple(rest)))
 
 
 def _name(key: str, value: str | None) -> str | None:
@@ -118,7 +115,18 @@ def _tree(key: str, value: Any) -> Filter:  # noqa: ANN401  what a caller wrote
         parts = tuple(_all_of(part) for part in _parts(key, value))
         joined: dict[str, Filter] = {"AND": And(parts), "OR": Or(parts), "NOT": Not(Or(parts))}
         return joined[key]
-    field = _field(key)
+    return _changed(value) if key == _CHANGED else _condition(_field(key), value)
+
+
+def _changed(value: Any) -> Filter:  # noqa: ANN401  likewise
+    """Give the condition for when a memory was changed; one that never was tells when it was."""
+    is_first = IsNull(Field("supersedes"))
+    first = And((is_first, _condition(Field("at"), value)))
+    later = And((Not(is_first), _condition(Field("created_at"), value)))
+    return Or((first, later))
+
+
+def _condition(field: FieldReference, value: Any) -> Filter:  # noqa: ANN401  likewise
     if value == "*":
         return Not(IsNull(field))
     if value is None:

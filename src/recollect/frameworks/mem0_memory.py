@@ -189,7 +189,7 @@ class Memory:
     def get(self, memory_id: str) -> Item | None:
         """Read one memory; None where there is none."""
         try:
-            return item_of(self._all.get(memory_id))
+            return item_of(self._seen(memory_id))
         except MemoryNotFound:
             return None
 
@@ -254,6 +254,7 @@ class Memory:
     def history(self, memory_id: str) -> list[Item]:
         """Tell what became of a memory, oldest first; empty where there is none."""
         try:
+            self._seen(memory_id)
             return history_items(self._all.history(memory_id))
         except MemoryNotFound:
             return []
@@ -290,11 +291,17 @@ class Memory:
 
     def _found(self, memory_id: str) -> MemoryRecord:
         try:
-            return self._all.get(memory_id)
+            return self._seen(memory_id)
         except MemoryNotFound as error:
             raise InvalidInput(
                 "memory_id", memory_id, "no such memory", "Take an id of get_all"
             ) from error
+
+    def _seen(self, memory_id: str) -> MemoryRecord:
+        record = self._all.get(memory_id)
+        if record.pool != DEFAULT_POOL:
+            raise MemoryNotFound(memory_id)
+        return record
 
 
 def _read(store: Store, ids: Sequence[str]) -> list[MemoryRecord]:
@@ -308,8 +315,8 @@ def _read(store: Store, ids: Sequence[str]) -> list[MemoryRecord]:
     return [found[name] for name in wanted if name in found]
 
 
-def _in_view(condition: Filter | None) -> Filter:
-    return _IN_VIEW if condition is None else And((_IN_VIEW, condition))
+def _in_view(condition: Filter) -> Filter:
+    return And((_IN_VIEW, condition))
 
 
 def _type(memory_type: str | None) -> MemoryType | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from recollect.errors import InvalidInput, MemoryNotFound, MissingExtra
-from recollect.filters.tree import And, Comparison, Field, Filter, IsNull, MetadataField, Not
+from recollect.filters.tree import And, Filter, IsNull, MetadataField, Not
 from recollect.frameworks.openai_agents_items import ITEM_KEY, item_of, message_of
 from recollect.memory import Memory
-from recollect.scope import SCOPE_FIELDS, Scope
+from recollect.scope import Scope
+from recollect.store.owner import owned_like
+from recollect.types import MemoryRecord
 
 try:
     from agents.memory.session_settings import SessionSettings, resolve_session_limit
@@ -18,6 +21,8 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem
+
+_ALL = 2**31 - 1
 
 
 class RecollectSession:
@@ -72,18 +77,20 @@ class RecollectSession:
         await asyncio.to_thread(self._memory.forget, filter=self._items)
 
     def _newest(self, most: int | None) -> list[TResponseInputItem]:
-        held = self._memory.count(filter=self._items)
-        wanted = held if most is None else min(most, held)
-        if wanted <= 0:
-            return []
-        records = self._memory.list(
-            filter=self._items, limit=wanted, offset=held - wanted, order="written"
-        )
+        records = self._written() if most is None else self._last(most)
         return [item_of(record) for record in records]
+
+    def _last(self, most: int) -> Sequence[MemoryRecord]:
+        held = self._memory.count(filter=self._items)
+        wanted = min(most, held)
+        return self._written(limit=wanted, offset=held - wanted) if wanted > 0 else ()
+
+    def _written(self, *, limit: int = _ALL, offset: int = 0) -> Sequence[MemoryRecord]:
+        return self._memory.list(filter=self._items, limit=limit, offset=offset, order="written")
 
     def _pop(self) -> TResponseInputItem | None:
         while held := self._memory.count(filter=self._items):
-            last = self._memory.list(filter=self._items, limit=1, offset=held - 1, order="written")
+            last = self._written(limit=1, offset=held - 1)
             if last and self._forgotten(last[0].id):
                 item: TResponseInputItem = item_of(last[0])
                 return item
@@ -99,8 +106,4 @@ class RecollectSession:
 
 def _items_of(scope: Scope) -> Filter:
     """Give the condition for the items of exactly this scope: what it leaves open is missing."""
-    bound = ((Field(name), getattr(scope, name)) for name in SCOPE_FIELDS)
-    owner = (
-        IsNull(field) if value is None else Comparison(field, "eq", value) for field, value in bound
-    )
-    return And((*owner, Not(IsNull(MetadataField(ITEM_KEY)))))
+    return And((owned_like(scope), Not(IsNull(MetadataField(ITEM_KEY)))))

@@ -14,7 +14,7 @@ from recollect.documents.settings import ReadingSettings
 from recollect.documents.tree import DocumentFile
 from recollect.errors import MissingExtra
 from recollect.filters.storable_text import is_storable
-from recollect.filters.tree import And, Comparison, Contains, Field, Filter, In, IsNull
+from recollect.filters.tree import And, Comparison, Contains, Field, Filter, In
 from recollect.importers.document_records import (
     DIGEST,
     LAST,
@@ -26,6 +26,7 @@ from recollect.importers.document_records import (
 from recollect.importers.record import ImportedRecord, Unreadable
 from recollect.importers.report import Tally
 from recollect.scope import Scope
+from recollect.store.owner import owned_in_any_session
 from recollect.store.store import Order
 from recollect.types import MemoryRecord, WriteReport
 
@@ -34,7 +35,6 @@ _PASSAGES_A_WRITE = 256
 _IDS_A_QUERY = 500
 _ROWS_A_PAGE = 10_000
 _ALL = 2**31 - 1
-_OWNER_FIELDS = ("org", "project", "agent", "user")
 
 
 @runtime_checkable
@@ -231,16 +231,7 @@ def _own_documents(scope: Scope) -> Filter:
     A wider handle sees those of narrower ones, and all see those of their project, but each
     replaces its own alone.
     """
-    return And(
-        (
-            *(_same(name, getattr(scope, name)) for name in _OWNER_FIELDS),
-            Comparison(Field("source"), "eq", SOURCE),
-        )
-    )
-
-
-def _same(name: str, value: str | None) -> Filter:
-    return IsNull(Field(name)) if value is None else Comparison(Field(name), "eq", value)
+    return And((owned_in_any_session(scope), Comparison(Field("source"), "eq", SOURCE)))
 
 
 def _lies_in(session: str, prefix: str) -> bool:

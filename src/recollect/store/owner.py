@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from recollect.filters.tree import And, Comparison, Field, Filter, IsNull
 from recollect.moments import now_utc
+from recollect.scope import Scope
 from recollect.types import MemoryRecord
 
 OWNER_FIELDS = ("org", "project", "agent", "user")
@@ -16,12 +17,17 @@ def owner_of(record: MemoryRecord) -> tuple[str | None, ...]:
     return tuple(getattr(record, name) for name in OWNER_FIELDS)
 
 
-def owned_like(record: MemoryRecord) -> Filter:
+def owned_like(owner: MemoryRecord | Scope) -> Filter:
     """Give the condition for memories of exactly the same owner and session.
 
-    A field that the record lacks must be missing, whereas a scope leaves it open.
+    A field that is None must be missing, whereas the predicate of a scope leaves it open.
     """
-    return And(tuple(_same(name, getattr(record, name)) for name in (*OWNER_FIELDS, "session")))
+    return And((owned_in_any_session(owner), _same(owner, "session")))
+
+
+def owned_in_any_session(owner: MemoryRecord | Scope) -> Filter:
+    """Give the condition for memories of exactly the same owner, whatever their session."""
+    return And(tuple(_same(owner, name) for name in OWNER_FIELDS))
 
 
 def owner_name(owner: Iterable[str | None]) -> str:
@@ -43,6 +49,6 @@ def orphaned_owners(records: Iterable[MemoryRecord]) -> tuple[str, ...]:
     return tuple(sorted(owners - alive))
 
 
-def _same(name: str, value: str | None) -> Filter:
-    field = Field(name)
+def _same(owner: MemoryRecord | Scope, name: str) -> Filter:
+    field, value = Field(name), getattr(owner, name)
     return IsNull(field) if value is None else Comparison(field, "eq", value)

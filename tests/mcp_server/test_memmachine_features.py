@@ -12,7 +12,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def home():
-    return Place("home", f"project {next(_numbers)}")
+    return Place(f"home {next(_numbers)}", "chat")
 
 
 @pytest.fixture
@@ -41,6 +41,11 @@ def maras(offered, home):
 
 def features(agent, query="which dish?"):
     return agent.data("search_memory", query=query)["content"]["semantic_memory"]
+
+
+def episodes(agent):
+    content = agent.data("search_memory", query="pizza")["content"]
+    return content["episodic_memory"]["long_term_memory"]["episodes"]
 
 
 def values(agent):
@@ -91,6 +96,20 @@ def test_features_and_episodes_are_deleted_together_or_not_at_all(agent, note):
     assert values(agent) == ["pizza"]
     agent.call("delete_memory", semantic_memory_uids=[kept])
     assert values(agent) == []
+
+
+def test_with_a_feature_of_the_organisation_nothing_is_deleted(agent, note, memories, home):
+    shared = memories.service().sets.name_of(home, [], None, level="org")
+    of_all = Feature(set_id=shared, category="house", tag="rules", name="door", value="locked")
+    kept = [note("pizza"), memories.service().features.add(home, of_all)]
+    agent.call("add_memory", content="I love pizza")
+    (episode,) = episodes(agent)
+    told = agent.refusal(
+        "delete_memory", semantic_memory_uids=kept, episodic_memory_uids=[episode["uid"]]
+    )
+    assert "organisation" in told
+    assert values(agent) == ["locked", "pizza"]
+    assert episodes(agent) == [episode]
 
 
 @pytest.mark.parametrize("closer", [{"agent": "a"}, {"session": "s"}])

@@ -1,6 +1,7 @@
 """Features that a language model learns from what is said, over HTTP."""
 
 import os
+import sqlite3
 
 import pytest
 from tests.server.running import models, running_server
@@ -57,6 +58,7 @@ def test_what_is_said_is_learnt_found_and_cited(server, say, found, settled):
     (cited,) = say("I love pizza", metadata={"user_id": "mara"})
     assert settled() == {
         **{"enabled": True, "waiting": 0, "failed": 0, "out_of_order": None, "failures": []},
+        "unqueued": 0,
     }
     (feature,) = found("which dish?", filter="metadata.user_id = 'mara'")["semantic_memory"]
     assert (feature["feature_name"], feature["value"]) == ("favourite_dish", "pizza")
@@ -83,6 +85,20 @@ def test_what_fails_is_shown_and_tried_again_on_request(server, project, say, wi
     assert server.answer(f"{EXTRACTION}/retry", project) == {"waiting": 1}
     settled()
     assert [each["value"] for each in found("dish")["semantic_memory"]] == ["pizza"]
+
+
+def test_what_the_catalog_cannot_take_is_stored_and_counted_for_its_project_alone(
+    server, project, say, tmp_path
+):
+    catalog = sqlite3.connect(tmp_path / "store" / "catalog.sqlite3")
+    catalog.execute(
+        "CREATE TRIGGER broken BEFORE INSERT ON extraction_jobs BEGIN DELETE FROM lost; END"
+    )
+    catalog.close()
+    assert len(say("I love pizza", "I love tea")) == 2
+    assert server.answer(EXTRACTION, project)["unqueued"] == 2
+    assert server.answer(EXTRACTION, {**project, "project_id": "other"})["unqueued"] == 0
+    assert 'recollect_extraction_episodes{state="unqueued"} 2' in server.client.get("/metrics").text
 
 
 def test_the_configuration_names_the_language_model(server):

@@ -123,5 +123,13 @@ CREATE UNIQUE INDEX consolidations_by_tag
     ON consolidations (org, ifnull(project, ''), set_id, category, tag);
 """
 
-MIGRATIONS = (_FIRST, _EXTRACTION)
+_USERS_APART = """
+ALTER TABLE consolidations ADD COLUMN user TEXT;
+DROP INDEX consolidations_by_tag;
+CREATE UNIQUE INDEX consolidations_by_tag
+    ON consolidations (org, ifnull(project, ''), set_id, category, tag, user IS NULL,
+                       ifnull(user, ''));
+"""
+
+MIGRATIONS = (_FIRST, _EXTRACTION, _USERS_APART)
 """Script number n brings a catalog of version n to version n + 1; they are never changed."""

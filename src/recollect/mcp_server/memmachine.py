@@ -123,14 +123,14 @@ class _MemMachine:
                 "Give the uids or ids that search_memory gave",
             )
         # Before anything is forgotten: all of them, or none.
-        own = tuple(uid for uid in features if _is_among(memory, uid))
-        self._features.check(memory.scope, [uid for uid in features if uid not in own])
         for uid in episodes:
             memory.get(uid)
+        own = tuple(uid for uid in features if _is_among(memory, uid))
+        others = [uid for uid in features if uid not in own]
+        if others:
+            self._features.delete(memory.scope, others)
         if episodes or own:
             memory.forget(filter=In(StoredField("id"), (*episodes, *own)))
-        if len(own) < len(features):
-            self._features.delete(memory.scope, [uid for uid in features if uid not in own])
         return _done()
 
 

@@ -39,21 +39,9 @@ class ProjectFeatures:
             NotPermitted: It is the whole organisation's.
         """
         place = _place(scope)
-        if place is None:
+        if place is None or not all(self._sees(scope, place, each) for each in ids):
             raise NotThere("Feature not found")
-        self.check(scope, ids)
         self._service.features.delete(place, ids)
-
-    def check(self, scope: Scope, ids: Sequence[str]) -> None:
-        """Check that a scope sees all of these.
-
-        Raises:
-            NotThere: One of them is not there, or another user's.
-        """
-        place = _place(scope)
-        for feature_id in ids:
-            if place is None or not self._sees(scope, place, feature_id):
-                raise NotThere("Feature not found")
 
     def learn_from(self, scope: Scope, episodes: Sequence[str]) -> None:
         """Hand over what was added, to be learnt from where a language model is configured."""

@@ -10,7 +10,7 @@ from typing import Any
 from recollect.catalog.failures import NotThere
 from recollect.catalog.semantic_sets import SemanticSet
 from recollect.errors import MemoryNotFound
-from recollect.filters.tree import And, Comparison, Field, Filter, In, MetadataField
+from recollect.filters.tree import And, Comparison, Field, Filter, In, IsNull, MetadataField
 from recollect.results import SearchResult
 from recollect.service.feature import Feature, feature_key, feature_of, memory_fields
 from recollect.service.handles import Handles
@@ -138,18 +138,27 @@ class Features:
         return [feature_of(record) for record in found]
 
     def of_category(
-        self, owner: SemanticSet, category: str, *, like: str = "", limit: int = MOST_IN_CATEGORY
+        self,
+        owner: SemanticSet,
+        category: str,
+        *,
+        user: str | None,
+        like: str = "",
+        limit: int = MOST_IN_CATEGORY,
     ) -> list[Feature]:
-        """Give the features of one category of one set.
+        """Give the features of one category of one set, of one user alone.
 
         Args:
             owner: The set.
             category: The category's name.
+            user: Their `user_id`; None for those that have none.
             like: Where there are more than `limit`, those that this text is about come first.
             limit: How many at most, in order of writing.
         """
         named = Comparison(MetadataField(feature_key("category")), "eq", category)
-        condition = And((Comparison(Field("session"), "eq", owner.id), named))
+        whose = MetadataField(feature_key("user_id"))
+        own = IsNull(whose) if user is None else Comparison(whose, "eq", user)
+        condition = And((Comparison(Field("session"), "eq", owner.id), named, own))
         with self._handles.features(owner.org, owner.project) as memory:
             if not like.strip() or memory.count(filter=condition) <= limit:
                 found = memory.list(filter=condition, limit=limit, order="written")

@@ -1,5 +1,6 @@
 """A model that is slow, broken or unwilling touches no message, and hides no failure."""
 
+import sqlite3
 import time
 
 import pytest
@@ -125,6 +126,23 @@ def test_a_project_that_is_deleted_while_its_message_is_read_leaves_nothing(
     time.sleep(0.5)
     assert learnt() == []
     assert service.sets.known(home) == []
+
+
+def test_what_another_process_drops_while_it_is_written_is_taken_back(
+    tmp_path, teacher, wire, home
+):
+    teacher.knows("pizza", PIZZA)
+    with learning_service(tmp_path / "store", wire.host) as service:
+        catalog = sqlite3.connect(tmp_path / "store" / "catalog.sqlite3")
+        catalog.execute(
+            "CREATE TRIGGER dropped AFTER UPDATE OF done ON extraction_jobs "
+            "BEGIN DELETE FROM extraction_jobs; END"
+        )
+        catalog.close()
+        ids = service.episodes.add(home, [Message(content="I love pizza")])
+        service.extraction.learn_from(home, ids)
+        until(lambda: service.sets.known(home) and not service.extraction.state().waiting)
+        until(lambda: not service.features.page(home, FeatureQuery(), limit=5, offset=0))
 
 
 def test_what_waits_when_the_service_ends_is_read_after_the_next_start(

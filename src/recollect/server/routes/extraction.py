@@ -23,6 +23,7 @@ def get_extraction(request: InProject, service: TheService, caller: TheCaller) -
         enabled=state.enabled,
         waiting=state.waiting,
         failed=state.failed,
+        unqueued=state.unqueued,
         out_of_order=state.out_of_order,
         failures=[
             ExtractionFailure(uid=uid, reason=each.reason, attempts=each.attempts)

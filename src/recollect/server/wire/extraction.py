@@ -19,6 +19,9 @@ class ExtractionAnswer(BaseModel):
     enabled: bool = Field(description="Whether a language model is configured.")
     waiting: int = Field(description="Episodes that are still to be read.")
     failed: int = Field(description="Episodes that were given up.")
+    unqueued: int = Field(
+        description="Episodes that could not be queued since the server started, and are not read."
+    )
     out_of_order: str | None = Field(description="Why nothing can be learnt at the moment.")
     failures: list[ExtractionFailure] = Field(description="The newest of those given up.")
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
 from recollect.catalog.consolidations import Consolidations, FeatureGroup
 from recollect.catalog.extraction_queue import ExtractionJob, ExtractionQueue
-from recollect.errors import MemoryNotFound
+from recollect.errors import MemoryNotFound, ServiceError
 from recollect.models.chat import Chat
 from recollect.service.extraction.command import answer_schema, read_commands
 from recollect.service.extraction.learning import Learning
-from recollect.service.extraction.merging import MERGING_SCHEMA, read_mergers
+from recollect.service.extraction.merging import MERGING_SCHEMA, Merger, read_mergers
 from recollect.service.extraction.prompts import (
     OPTIONS,
     learning_prompt,
@@ -22,10 +23,13 @@ from recollect.service.extraction.prompts import (
     message_parts,
 )
 from recollect.service.extraction.targets import Target, Targets
+from recollect.service.feature import Feature
 from recollect.service.handles import Handles
 from recollect.service.place import Place, Reach
+from recollect.services.failures import ServiceRefusal, ServiceUnavailable
 from recollect.types import MemoryRecord
 
+_log = logging.getLogger("recollect.extraction")
 _MOST_NOTED = 50
 """So many features of a category are told to the model, those nearest to the message."""
 _MOST_MERGED = 200
@@ -88,7 +92,11 @@ class Extractor:
         self._queue.finish(job)
 
     def drop(self, place: Place) -> None:
-        """Take a project's jobs out of the queue; once this returns, nothing is written for it."""
+        """Take a project's jobs out of the queue.
+
+        Once this returns, this process writes nothing for them; another one takes back the
+        features that it was adding.
+        """
         with self._writing:
             self._queue.drop(place.owner)
 
@@ -119,34 +127,52 @@ class Extractor:
             )
             commands = read_commands(answer)
             with self._still_wanted(task.job):
-                self._learning.carry_out(task.place, target, task.episode, commands)
+                new = self._learning.carry_out(task.place, target, task.episode, commands)
                 self._queue.note_done(task.job, step)
+                if not self._queue.holds(task.job):  # another process has dropped it meanwhile
+                    self._learning.take_back(task.place, new)
+                    raise Unwanted
             changed = changed or bool(commands)
         return changed
 
     def _put_in_order(self, task: _Task, target: Target, group: int) -> None:
         """Merge what says the same, wherever a tag has gathered `group` features since."""
         for tag, learnt in self._learning.by_tag(target).items():
-            owner = target.owner
-            key = FeatureGroup(
-                org=owner.org,
-                project=owner.project,
-                set_id=owner.id,
-                category=target.category.name,
-                tag=tag,
-            )
-            if len(learnt) < self._consolidations.size(key) + group:
+            key = _group(target, tag)
+            if len(learnt) < self._left_before(task.job, key, now=len(learnt)) + group:
                 continue
-            newest = learnt[-_MOST_MERGED:]
-            answer = self._chat.complete_json(
-                merging_prompt(target.category, tag, newest), MERGING_SCHEMA, options=OPTIONS
-            )
-            mergers = read_mergers(answer, newest)
+            mergers = self._mergers(target, tag, learnt[-_MOST_MERGED:])
             with self._still_wanted(task.job):
                 for merger in mergers:
                     self._learning.merge(task.place, merger)
                 left = len(learnt) - sum(len(each.features) - 1 for each in mergers)
                 self._consolidations.note(key, left)
+
+    def _left_before(self, job: ExtractionJob, key: FeatureGroup, *, now: int) -> int:
+        """Give how many were left of a group when it was put in order, and are not gone since."""
+        before = self._consolidations.size(key)
+        if now >= before:
+            return before
+        with self._still_wanted(job):
+            self._consolidations.note(key, now)
+        return now
+
+    def _mergers(self, target: Target, tag: str, features: Sequence[Feature]) -> list[Merger]:
+        """Ask what is to be merged; where the answer cannot be used, nothing for now.
+
+        What was learnt stands already: a message must not fail, nor others wait, for its order.
+        """
+        try:
+            answer = self._chat.complete_json(
+                merging_prompt(target.category, tag, features), MERGING_SCHEMA, options=OPTIONS
+            )
+            return read_mergers(answer, features)
+        except (ServiceUnavailable, ServiceRefusal):
+            raise
+        except ServiceError as error:
+            fields = {"features": len(features)}
+            _log.warning("features not put in order", extra={"fields": fields}, exc_info=error)
+            return []
 
     @contextmanager
     def _still_wanted(self, job: ExtractionJob) -> Iterator[None]:
@@ -162,6 +188,18 @@ class Extractor:
                 return memory.get(job.episode)
             except MemoryNotFound:
                 return None
+
+
+def _group(target: Target, tag: str) -> FeatureGroup:
+    owner = target.owner
+    return FeatureGroup(
+        org=owner.org,
+        project=owner.project,
+        set_id=owner.id,
+        category=target.category.name,
+        tag=tag,
+        user=target.user,
+    )
 
 
 def _step(target: Target, part: int) -> str:

@@ -7,8 +7,10 @@ step on.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
+from recollect.catalog.failures import NotThere
 from recollect.service.extraction.command import FeatureCommand
 from recollect.service.extraction.merging import Merger
 from recollect.service.extraction.targets import Target, said_about
@@ -20,7 +22,7 @@ from recollect.types import MemoryRecord
 
 
 class Learning:
-    """Carries out what a model says about one category of one set.
+    """Carries out what a model says about one user in one category of one set.
 
     A feature is counted as learnt where it names the episodes it comes from. Others, which a
     caller has set, stay as they are.
@@ -33,13 +35,13 @@ class Learning:
     def noted(self, target: Target, *, like: str, limit: int) -> list[Feature]:
         """Give what is noted already; of too much, what is nearest to a text."""
         return self._features.of_category(
-            target.owner, target.category.name, like=like, limit=limit
+            target.owner, target.category.name, user=target.user, like=like, limit=limit
         )
 
     def by_tag(self, target: Target) -> dict[str, list[Feature]]:
         """Give what was learnt, by tag, in order of writing."""
         found: dict[str, list[Feature]] = {}
-        for each in self._features.of_category(target.owner, target.category.name):
+        for each in self._all(target):
             if each.citations:
                 found.setdefault(each.tag, []).append(each)
         return found
@@ -50,18 +52,26 @@ class Learning:
         target: Target,
         episode: MemoryRecord,
         commands: Sequence[FeatureCommand],
-    ) -> None:
-        """Carry out commands in order."""
+    ) -> list[str]:
+        """Carry out commands in order; gives the ids of the features that are new."""
         if not commands:
-            return
+            return []
         self._sets.make_known(target.owner)
-        held = self._features.of_category(target.owner, target.category.name)
+        held = self._all(target)
+        known = {each.id for each in held}
         for command in commands:
             same = [each for each in held if _is_meant(command, each)]
             others = [each for each in held if each not in same]
             held = others + self._carried_out(
                 place, same, command, _feature(target, episode, command)
             )
+        return [each.id for each in held if each.id not in known]
+
+    def take_back(self, place: Place, ids: Sequence[str]) -> None:
+        """Forget features that should not have been added; some may be gone already."""
+        for feature_id in ids:
+            with suppress(NotThere):
+                self._features.delete(place, [feature_id])
 
     def merge(self, place: Place, merger: Merger) -> None:
         """Put one feature in the place of several, with the citations of all."""
@@ -74,6 +84,9 @@ class Learning:
         }
         self._features.update(place, first.id, changes)
         self._features.delete(place, [each.id for each in others])
+
+    def _all(self, target: Target) -> list[Feature]:
+        return self._features.of_category(target.owner, target.category.name, user=target.user)
 
     def _carried_out(
         self, place: Place, same: list[Feature], command: FeatureCommand, new: Feature

@@ -24,11 +24,13 @@ class Target:
 
     Attributes:
         owner: The set.
+        user: The user that the episode names; what is known of others is out of reach.
         category: What is to be learnt.
         tags: Under which headings.
     """
 
     owner: SemanticSet
+    user: str | None
     category: Category
     tags: tuple[Tag, ...]
 
@@ -56,7 +58,12 @@ class Targets:
         metadata = {_PRODUCER: record.producer} | said_about(record)
         own = user_set(*place.owner, metadata) if self._hears(record) else None
         return [
-            Target(owner=owner, category=category, tags=tuple(self._categories.tags(category)))
+            Target(
+                owner=owner,
+                user=metadata.get("user_id"),
+                category=category,
+                tags=tuple(self._categories.tags(category)),
+            )
             for owner in self._owners(place, metadata, own)
             for category in self._categories.in_use(place, owner)
             # Of the sets that a message is about, one alone is its user's.

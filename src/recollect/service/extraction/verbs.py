@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -52,7 +54,8 @@ class Extraction:
     def __init__(self, queue: ExtractionQueue, running: RunningExtraction | None) -> None:
         self._queue = queue
         self._running = running
-        self._unqueued = 0
+        self._counting = threading.Lock()
+        self._unqueued: Counter[tuple[str, str]] = Counter()
         if running is not None:
             running.worker.start()
 
@@ -67,7 +70,8 @@ class Extraction:
         try:
             self._queue.add(place.owner, place.reach, episodes)
         except StoreError as error:
-            self._unqueued += len(episodes)
+            with self._counting:
+                self._unqueued[place.owner] += len(episodes)
             fields = {"episodes": len(episodes)}
             _log.error("extraction not queued", extra={"fields": fields}, exc_info=error)
         else:
@@ -82,7 +86,7 @@ class Extraction:
             enabled=running is not None,
             waiting=length.waiting,
             failed=length.failed,
-            unqueued=self._unqueued,
+            unqueued=self._number_unqueued(owner),
             out_of_order=None if running is None else running.worker.out_of_order,
             failures=() if owner is None else tuple(self._queue.failed(owner, limit=MOST_SHOWN)),
         )
@@ -105,3 +109,7 @@ class Extraction:
         """End the learning; what is under way is done again after the next start."""
         if self._running is not None:
             self._running.worker.stop()
+
+    def _number_unqueued(self, owner: tuple[str, str] | None) -> int:
+        with self._counting:
+            return self._unqueued.total() if owner is None else self._unqueued[owner]

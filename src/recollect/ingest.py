@@ -19,7 +19,7 @@ from recollect.records import Draft, draft
 from recollect.retrieval.terms import passage_terms
 from recollect.scope import Scope
 from recollect.store.owner import owner_of
-from recollect.store.store import Presence, StoredMemory
+from recollect.store.store import Presence, StoredMemory, first_key
 from recollect.types import Failure, WriteReport
 
 BATCH = 256
@@ -161,7 +161,7 @@ def stored(prepared: Prepared, key: int) -> StoredMemory:
 
 
 def _append(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Outcome:
-    engine.store.version()
+    version = engine.store.version()
     found = _present(engine, scope, [entry.draft for entry in prepared])
     present = alive_ids(found)
     new: list[Prepared] = []
@@ -174,7 +174,7 @@ def _append(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Outcome:
         ids.append(present[identity])
     if new:
         make_way(engine, found, {_identity(entry.draft) for entry in new})
-        first = engine.store.next_key()
+        first = first_key(after=version)
         engine.store.append([stored(entry, first + place) for place, entry in enumerate(new)])
     return Outcome(len(new), tuple(ids))
 

@@ -16,7 +16,7 @@ from recollect.moments import now_utc, to_utc
 from recollect.records import Draft, draft, thread_of
 from recollect.scope import Scope
 from recollect.store.owner import owner_of
-from recollect.store.store import Presence
+from recollect.store.store import Presence, first_key
 from recollect.types import Failure, MemoryRecord, WriteReport
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{32}")
@@ -127,13 +127,13 @@ def _prepared(engine: Engine, units: list[Unit]) -> list[list[Prepared]]:
 
 def _append(engine: Engine, scope: Scope, prepared: list[list[Prepared]]) -> list[str]:
     """Write what is still absent in one commit; gives the ids of those memories."""
-    engine.store.version()
+    version = engine.store.version()
     units = [[row.draft for row in unit] for unit in prepared]
     absent, found = _absent(engine, scope, units)
     new = [row for place in absent for row in prepared[place]]
     if new:
         make_way(engine, found, {name for place in absent for name in _identities(units[place])})
-        first = engine.store.next_key()
+        first = first_key(after=version)
         engine.store.append([stored(row, first + place) for place, row in enumerate(new)])
     return [units[place][-1].record.id for place in absent]
 

@@ -15,7 +15,7 @@ from recollect.reading import get
 from recollect.records import draft
 from recollect.scope import SCOPE_FIELDS, Scope
 from recollect.store.owner import owned_like
-from recollect.store.store import CURRENT
+from recollect.store.store import CURRENT, first_key
 from recollect.types import MemoryRecord
 
 _KEPT = (
@@ -60,7 +60,7 @@ def _replaced(
     named = And((owned_like(before), CURRENT, Comparison(Field("id"), "eq", before.id)))
 
     def write() -> MemoryRecord | None:
-        engine.store.version()
+        version = engine.store.version()
         stored_now = engine.store.fetch(engine.store.keys(named).tolist())
         key = next((key for key, record in stored_now.items() if record == before), None)
         if key is None:
@@ -73,7 +73,7 @@ def _replaced(
             superseded_by=before.id,
             expires_at=prepared.draft.record.expires_at,
         )
-        successor = stored(prepared, engine.store.next_key())
+        successor = stored(prepared, first_key(after=version))
         record = replace(successor.record, supersedes=version_id)
         engine.store.supersede(key, history, replace(successor, record=record, fingerprint=None))
         return record

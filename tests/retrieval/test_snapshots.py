@@ -10,7 +10,7 @@ from recollect.filters.tree import And, Comparison, Field
 from recollect.retrieval.dense import Wanted
 from recollect.retrieval.snapshots import Snapshots
 from recollect.store.in_memory import InMemoryStore
-from recollect.store.store import KEYS_A_COMMIT, ScopeColumns
+from recollect.store.store import KEYS_A_COMMIT, ScopeColumns, first_key
 from recollect.testing import CONTRACT_IDENTITY
 from recollect.testing.contract_rows import contract_record, contract_row
 
@@ -38,7 +38,7 @@ def row(key, record, *, windows=1):
 def take(step, choice, store, snapshots):
     """Do one step; a choice picks the owner of what is written and what is changed."""
     user = "alice" if choice % 3 else "bob"
-    key = store.next_key()
+    key = first_key(after=store.version())
     present = [key for key in store.keys(EVERYTHING).tolist() if store.fetch([key])[key]]
     current = store.scan(EVERYTHING).key.tolist()
     if step == "append":

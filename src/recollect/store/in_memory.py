@@ -15,7 +15,6 @@ from recollect.moments import to_microseconds
 from recollect.store.owner import orphaned_owners, owner_of
 from recollect.store.store import (
     CURRENT,
-    KEYS_A_COMMIT,
     NEVER,
     IntArray,
     KeyedVectors,
@@ -64,10 +63,6 @@ class InMemoryStore:
     def version(self) -> int:
         """Give number of commits so far."""
         return self._version
-
-    def next_key(self) -> int:
-        """Give the first key of the next commit."""
-        return (self._version + 1) * KEYS_A_COMMIT
 
     def append(self, memories: Sequence[StoredMemory]) -> None:
         """Write new rows."""

@@ -29,7 +29,6 @@ from recollect.store.lock import DirectoryLock
 from recollect.store.shared_reading import SharedReading
 from recollect.store.store import (
     CURRENT,
-    KEYS_A_COMMIT,
     IntArray,
     KeyedVectors,
     Order,
@@ -88,10 +87,6 @@ class LanceStore:
     def version(self) -> int:
         """Give number of the newest Lance version, of whichever process."""
         return self._newest_version.get()
-
-    def next_key(self) -> int:
-        """Give the first key of the next commit; Lance never gives a version number twice."""
-        return (self.version() + 1) * KEYS_A_COMMIT
 
     def append(self, memories: Sequence[StoredMemory]) -> None:
         """Write new rows in one Lance commit."""

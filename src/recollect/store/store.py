@@ -31,6 +31,16 @@ IntArray = NDArray[np.int64]
 Order = Literal["newest", "oldest", "written"]
 
 
+def first_key(*, after: int) -> int:
+    """Give the first of `KEYS_A_COMMIT` keys that no row has or ever had.
+
+    Args:
+        after: Number of the version that the next commit follows, read by the one who may write
+            since nobody else may; no store gives a number twice.
+    """
+    return (after + 1) * KEYS_A_COMMIT
+
+
 @dataclass(frozen=True, slots=True)
 class StoreIdentity:
     """What is bound to a store when it is made, and checked whenever it is opened."""
@@ -175,13 +185,6 @@ class Store(Protocol):
 
     def version(self) -> int:
         """Give number of the newest durable state; it changes with every write by any process."""
-        ...
-
-    def next_key(self) -> int:
-        """Give the first of `KEYS_A_COMMIT` keys that no row has or ever had.
-
-        To be called by the one who may write, for the next commit alone.
-        """
         ...
 
     def append(self, memories: Sequence[StoredMemory]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from recollect.filters.tree import And, Comparison, Field, Filter
 from recollect.models.embedder import FloatMatrix
 from recollect.moments import to_microseconds
-from recollect.store.store import NEVER, Store
+from recollect.store.store import NEVER, Store, first_key
 from recollect.testing.contract_rows import (
     CONTRACT_IDENTITY,
     FIRST_DAY,
@@ -311,18 +311,18 @@ class StoreContract:
         assert store.keys(_EVERYTHING).tolist() == [2501]
 
     def test_the_next_key_is_larger_than_every_key_so_far(self, store: Store) -> None:
-        first = store.next_key()
+        first = first_key(after=store.version())
         store.append([contract_row(first), contract_row(first + 1)])
-        assert store.next_key() > first + 1
+        assert first_key(after=store.version()) > first + 1
 
     def test_a_key_is_never_given_out_twice(self, store: Store) -> None:
         handed_out: list[int] = []
         for _ in range(3):
-            handed_out.append(store.next_key())
+            handed_out.append(first_key(after=store.version()))
             store.append([contract_row(handed_out[-1])])
             store.delete(handed_out[-1:])
             store.purge()
-        assert store.next_key() > handed_out[2] > handed_out[1] > handed_out[0]
+        assert first_key(after=store.version()) > handed_out[2] > handed_out[1] > handed_out[0]
 
     def test_purging_keeps_what_was_not_deleted(self, store: Store) -> None:
         kept = [contract_row(1, full_record()), contract_row(3, windows=2)]
@@ -379,10 +379,10 @@ class DurableStoreContract(StoreContract):
     def test_a_key_is_never_given_out_twice_by_another_handle(
         self, store: Store, reopen: Callable[[], Store]
     ) -> None:
-        first = store.next_key()
+        first = first_key(after=store.version())
         store.append([contract_row(first)])
         store.delete([first])
-        assert reopen().next_key() > first
+        assert first_key(after=reopen().version()) > first
 
 
 def _equals(name: str, value: str) -> Filter:

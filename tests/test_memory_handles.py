@@ -264,6 +264,25 @@ def test_a_process_that_never_closes_its_handle_ends_by_itself(store_path):
     assert (child.returncode, child.stdout, child.stderr) == (0, "1\n", "")
 
 
+FORGETFUL_AND_QUICK = """
+import sys
+from recollect import Memory
+from recollect.testing import HashEmbedder
+memory = Memory(sys.argv[1], embedder=HashEmbedder())
+for number in range(10):
+    memory.add(f"hello {number}")
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_ends_without_closing_still_merges_what_it_wrote(store_path):
+    command = [sys.executable, "-W", "error", "-c", FORGETFUL_AND_QUICK, str(store_path)]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)
+    assert (child.returncode, child.stderr) == (0, "")
+    with Memory(store_path, embedder=HashEmbedder()) as memory:
+        assert (memory.count(), memory.health().fragments) == (10, 1)
+
+
 @pytest.mark.parametrize("path", ["", "  ", None, 5, "a\x00b"])
 def test_what_names_no_store_is_a_clear_error(path):
     with pytest.raises(InvalidInput, match=r"^path="):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +75,19 @@ def release(engine: Engine) -> None:
         if shared.handles:
             return
         del _open[engine.uri]
+    _close(engine)
+
+
+@atexit.register
+def _close_all() -> None:
+    """Finish what handles left open have queued: Python ends with threads amid Lance by crashing."""
+    with _guard:
+        left = [shared.engine for shared in _open.values()]
+    for engine in left:
+        _close(engine)
+
+
+def _close(engine: Engine) -> None:
     engine.writer.close()
     engine.store.close()
 

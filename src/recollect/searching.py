@@ -132,7 +132,8 @@ def _visible(
     if question.pools is not None:
         _check_pools(question.pools, snapshot)
         visible &= np.isin(snapshot.columns.pool, list(question.pools))
-    if question.filter != EVERYTHING:
+    # The store need not be asked which of no memories fulfil a condition.
+    if question.filter != EVERYTHING and visible.any():
         where = And((scope.predicate(), CURRENT, question.filter))
         visible &= np.isin(snapshot.columns.key, engine.store.keys(where))
     return visible
@@ -178,6 +179,11 @@ def _check_pools(pools: Sequence[str], snapshot: ScopeSnapshot) -> None:
 
 def _newest(snapshot: ScopeSnapshot, request: SearchRequest) -> Candidates:
     rows = np.flatnonzero(request.visible)
+    if len(rows) > request.k:
+        # Sorting is left with those that can be among the newest at all.
+        moments = snapshot.columns.at[rows]
+        oldest = np.partition(moments, -request.k)[-request.k]
+        rows = rows[moments >= oldest]
     order = np.lexsort((-rows, -snapshot.columns.at[rows]))[: request.k]
     chosen = rows[order]
     nothing = np.zeros(len(chosen), np.float32)

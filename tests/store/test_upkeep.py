@@ -50,6 +50,15 @@ def test_many_commits_are_merged(store):
     assert store.health().fragments < 10
 
 
+def test_commits_of_handles_that_wrote_once_each_are_merged_as_well(tmp_path):
+    for key in range(1, 11):
+        handle = LanceStore.open(str(tmp_path), CONTRACT_IDENTITY)
+        handle.append([contract_row(key)])
+    assert handle.health().fragments == 10
+    handle.tidy()
+    assert (handle.health().fragments, handle.health().memories) == (1, 10)
+
+
 def test_the_size_on_disk_is_that_of_the_files(store, tmp_path):
     write_one_by_one(store, 3)
     assert store.health().bytes == sum(

@@ -18,6 +18,7 @@ from recollect.filters.tree import And, Filter
 from recollect.store import lance_schema
 from recollect.store.allocator import bound_memory
 from recollect.store.arrow_records import ArrowRecords
+from recollect.store.commit_files import CommitFiles
 from recollect.store.lance_errors import read_anew, told
 from recollect.store.lance_index import VectorIndex
 from recollect.store.lance_presence import LancePresence
@@ -58,11 +59,15 @@ class LanceStore:
         self._table = table
         self._identity = identity
         self._seen_version = int(table.version)
+        manifests = Path(uri) / f"{TABLE}.lance" / "_versions" if _is_local(uri) else None
+        self._commits = CommitFiles(manifests)
+        self._seen_commits: frozenset[str] | None = None
         self._newest_version = SharedReading(self._read_version)
         self._presence = LancePresence(self._rows)
         self._takes = LanceTakes(self._take, identity)
         self._vector_index = VectorIndex(table)
-        self._upkeep = Upkeep(uri, table, self._vector_index)
+        unmerged = len(self._commits.names() or ())
+        self._upkeep = Upkeep(uri, table, self._vector_index, commits=unmerged)
 
     @classmethod
     def open(cls, uri: str, identity: StoreIdentity) -> LanceStore:
@@ -91,8 +96,8 @@ class LanceStore:
     def append(self, memories: Sequence[StoredMemory]) -> None:
         """Write new rows in one Lance commit."""
         with told("write", self._uri):
-            self._table.add(lance_schema.to_table(memories, self._schema()))
-            self._note_written(memories)
+            added = self._table.add(lance_schema.to_table(memories, self._schema()))
+            self._note_written(memories, version=int(added.version))
         self._upkeep.note_commit(len(memories))
 
     def supersede(self, key: int, history: MemoryRecord, successor: StoredMemory) -> None:
@@ -110,8 +115,8 @@ class LanceStore:
         rows = lance_schema.to_table([past, successor], self._schema())
         with told("write", self._uri):
             merge = self._table.merge_insert(["key", "passage"])
-            merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
-            self._note_written([successor])
+            merged = merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
+            self._note_written([successor], version=int(merged.version))
         self._upkeep.note_commit(2)
 
     def delete(self, keys: Sequence[int]) -> None:
@@ -250,10 +255,14 @@ class LanceStore:
         return f"{_FIRST_WINDOW} AND ({to_lance_sql(where)})"
 
     def _read_version(self) -> int:
-        with told("read", self._uri):
-            self._table.checkout_latest()
-            self._seen_version = int(self._table.version)
-            return self._seen_version
+        # Read before the table is: a commit in between only makes the next call look again.
+        commits = self._commits.names()
+        if commits is None or commits != self._seen_commits:
+            with told("read", self._uri):
+                self._table.checkout_latest()
+                self._seen_version = int(self._table.version)
+            self._seen_commits = commits
+        return self._seen_version
 
     def _rows(self, condition: str | None, columns: list[str] | None) -> pa.Table:
         query = self._table.search().limit(_ALL_ROWS).with_row_id(columns is SCAN_COLUMNS)
@@ -266,9 +275,13 @@ class LanceStore:
     def _read(self, read: Callable[[], Result]) -> Result:
         return read_anew(self._uri, read, renew=self._table.checkout_latest)
 
-    def _note_written(self, memories: Sequence[StoredMemory]) -> None:
-        before, self._seen_version = self._seen_version, int(self._table.version)
-        self._presence.note(memories, before=before, after=self._seen_version)
+    def _note_written(self, memories: Sequence[StoredMemory], *, version: int) -> None:
+        before, self._seen_version = self._seen_version, version
+        self._presence.note(memories, before=before, after=version)
+        commits = self._commits.names()
+        # One file more is ours, so nobody else wrote since the table was last asked.
+        if commits and self._seen_commits and len(commits - self._seen_commits) == 1:
+            self._seen_commits = commits
 
     def _take(self, rows: list[int], columns: list[str]) -> pa.Table:
         query = self._table.take_row_ids(rows).select(columns)

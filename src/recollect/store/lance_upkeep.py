@@ -35,11 +35,21 @@ _READ_ROWS = 8192
 class Upkeep:
     """Counts what was written since the last upkeep, and does what is due."""
 
-    def __init__(self, uri: str, table: lancedb.table.Table, index: VectorIndex) -> None:
+    def __init__(
+        self, uri: str, table: lancedb.table.Table, index: VectorIndex, *, commits: int
+    ) -> None:
+        """Take a table.
+
+        Args:
+            uri: Where it is.
+            table: The table.
+            index: Its vector index.
+            commits: How many lie there unmerged, as those of processes that wrote once and ended.
+        """
         self._uri = uri
         self._table = table
         self._index = index
-        self._commits = 0
+        self._commits = commits
         self._rows = 0
 
     def note_commit(self, rows: int) -> None:

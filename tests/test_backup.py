@@ -52,6 +52,7 @@ def everything(store):
         return [memory.history(record.id) for record in listed]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_what_is_restored_is_what_was_backed_up(kitchen, tmp_path, name):
     taken = back_up(kitchen, tmp_path / name)

@@ -218,6 +218,7 @@ class TestReadOnly:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="mounts as Linux does")
 class TestFullDisk:
+    @pytest.mark.slow
     def test_what_was_acknowledged_before_the_disk_was_full_is_intact(self, mounted):
         target = mounted("size=2m")
         acknowledged = 0

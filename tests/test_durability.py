@@ -65,6 +65,7 @@ def check_kills(path, kills, *, seed, start_child):
     assert_resuming_adds_nothing_twice(path, acknowledged)
 
 
+@pytest.mark.slow
 def test_an_import_killed_at_two_moments_loses_and_doubles_nothing(store_path, start_child):
     check_kills(store_path, 2, seed=1, start_child=start_child)
 

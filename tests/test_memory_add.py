@@ -186,6 +186,7 @@ def test_a_memory_is_searchable_at_once(memory):
         assert memory.search(f"zzyzx{number}", k=1).hits[0].text.endswith(f"zzyzx{number}")
 
 
+@pytest.mark.slow
 def test_many_single_adds_are_merged_into_few_files(memory):
     for number in range(80):
         memory.add(f"fact {number}")

@@ -169,6 +169,7 @@ def test_deleting_the_directory_of_an_idle_store_raises_nothing(
     assert background_threads() == []
 
 
+@pytest.mark.slow
 def test_a_deleted_directory_stays_deleted_while_the_handle_is_idle(
     open_memory, store_path, caplog
 ):
@@ -212,6 +213,7 @@ def in_threads(work, arguments):
         return list(threads.map(work, arguments))
 
 
+@pytest.mark.slow
 def test_threads_may_share_one_handle(memory):
     memory.add_many({"text": f"shared {n}", "id": f"s{n}"} for n in range(50))
 

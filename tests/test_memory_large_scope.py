@@ -46,6 +46,7 @@ def memory_of_200(path_of_200, store_path, open_memory):
     return open_memory()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", ["note 7", "nothing in common", "you and me"])
 @pytest.mark.parametrize("few", [4_000, 0])
 @pytest.mark.parametrize("preset", ["balanced", "rrf"])

@@ -163,6 +163,7 @@ def test_another_scope_cannot_purge_it(secret, memory, open_memory):
     assert memory.get(secret["id"]).text == f"the password is {secret['text']} indeed"
 
 
+@pytest.mark.slow
 def test_searches_go_on_while_a_purge_runs(memory, open_memory):
     memory.add_many({"text": f"nothing special {n}", "id": f"{n}"} for n in range(600))
     done = threading.Event()

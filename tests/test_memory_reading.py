@@ -120,6 +120,7 @@ def test_a_malformed_filter_is_a_clear_error(memory, condition):
             read(filter=condition)
 
 
+@pytest.mark.slow
 def test_an_expired_memory_is_hidden_from_every_read(memory):
     # Long enough for a busy machine to read it before.
     ends = datetime.now(UTC) + timedelta(seconds=1)

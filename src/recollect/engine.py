@@ -80,7 +80,7 @@ def release(engine: Engine) -> None:
 
 @atexit.register
 def _close_all() -> None:
-    """Finish what handles left open have queued: Python ends with threads amid Lance by crashing."""
+    """Finish what open handles have queued; Python, ending amid a thread's work in Lance, crashes."""
     with _guard:
         left = [shared.engine for shared in _open.values()]
     for engine in left:

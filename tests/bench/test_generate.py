@@ -73,6 +73,7 @@ def test_several_pools_are_filled():
     assert 0.75 < pools["agent_memory"] / 2_000 < 0.85
 
 
+@pytest.mark.slow
 def test_a_memory_has_as_many_tokens_as_a_turn_of_locomo_on_average():
     path = files("recollect.models").joinpath("bundled", BUNDLED, TOKENIZER_FILE)
     tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))

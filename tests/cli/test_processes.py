@@ -19,6 +19,7 @@ COLOUR = re.compile(rb"\x1b\[(\d+;)*3\dm")
 posix_only = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and terminals")
 
 
+@pytest.mark.slow
 def test_results_go_to_standard_output_and_nothing_else(recollect):
     done = subprocess.run(
         [*RECOLLECT, "add", "The oven is broken", "--id", "oven", "--json"],
@@ -168,6 +169,7 @@ def test_on_a_terminal_forgetting_several_asks_first(session):
     assert session.store.json("list")["total"] == 0
 
 
+@pytest.mark.slow
 @posix_only
 def test_colours_are_used_on_a_terminal_unless_unwanted(session):
     assert b"oven" in session.plain_search

@@ -1,5 +1,7 @@
 from itertools import islice
 
+import pytest
+
 from recollect.documents.watching import changes_below
 
 
@@ -13,15 +15,18 @@ def rounds_after(root, act):
     return found
 
 
+@pytest.mark.slow
 def test_a_change_below_a_folder_is_told(file, tmp_path):
     path = file("notes/sub/a.md", "old")
     assert path in rounds_after(tmp_path / "notes", lambda: path.write_text("new"))
 
 
+@pytest.mark.slow
 def test_a_file_that_is_replaced_by_another_is_told(file, tmp_path):
     path, other = file("notes/a.md", "old"), file("b.md", "new")
     assert path in rounds_after(path, lambda: other.replace(path))
 
 
+@pytest.mark.slow
 def test_a_watch_ends_when_it_is_told_to(tmp_path):
     assert list(changes_below(tmp_path, stopped=lambda: True)) == [set()]

@@ -38,6 +38,7 @@ def test_the_temporal_set_says_when_a_question_is_asked(shared_data):
     assert all(query.at for query in load_conversation(shared_data / "temporal_dev").queries)
 
 
+@pytest.mark.slow
 def test_the_multihop_set_is_complete_and_verified(shared_data):
     dataset = load_multihop(shared_data / "2wiki_dev")
     assert (dataset.name, dataset.verified, len(dataset.queries)) == ("2wiki_dev", True, 500)

@@ -54,6 +54,7 @@ def test_a_sweep_leaves_other_scopes_alone(open_memory):
     assert RecollectStore(jon).sweep_ttl() == 1
 
 
+@pytest.mark.slow
 def test_reading_lets_an_item_live_on(memory):
     store = RecollectStore(memory)
     store.put(*PLACE, VALUE, ttl=LONG)

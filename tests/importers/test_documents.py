@@ -282,6 +282,7 @@ def test_import_path_takes_documents_too(memory, house):
     assert (report.added, seen[-1]) == (3, 3)
 
 
+@pytest.mark.slow
 def test_a_watch_imports_at_once_and_follows_changes(memory, house):
     first_import, deadline = threading.Event(), time.monotonic() + 30
     options = DocumentOptions(gone="forget", exclude=Exclusion(("*.draft.md",)))

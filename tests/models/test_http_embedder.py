@@ -117,6 +117,7 @@ def test_a_service_that_is_busy_for_a_moment_is_asked_again(connect, service, st
     assert len(service.bodies) == 3
 
 
+@pytest.mark.slow
 def test_retry_after_is_heeded(connect, service):
     embedder = connect()
     service.replies = [Reply(429, headers={"Retry-After": "1"})]
@@ -145,6 +146,7 @@ def test_a_refusal_is_not_repeated(connect, service, status):
     assert len(service.bodies) == 1
 
 
+@pytest.mark.slow
 def test_a_slow_answer_is_given_up(connect, service):
     embedder = connect(replace(SETTINGS, service=replace(SERVICE, timeout=0.5, retries=0)))
     service.replies = [Reply(delay=30)]

@@ -27,6 +27,7 @@ def outlined(server, project):
     return lambda **selected: server.answer("/inspect/outline", {**project, **selected})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_every_stage_of_every_preset_is_told(say, examined, preset):
     say("I drink tea", "It rained")

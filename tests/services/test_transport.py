@@ -18,6 +18,7 @@ def test_the_body_is_sent_as_json_and_the_answers_json_comes_back(connect, wire)
     assert wire.bodies == [{"text": "ö"}]
 
 
+@pytest.mark.slow
 def test_many_threads_get_each_its_own_answer(connect, wire):
     wire.answer = lambda request: says(request.body["number"])
     transport = connect()

@@ -2,10 +2,10 @@
 
 import pytest
 
+from recollect.errors import StoreError
 from recollect.filters.tree import And
 from recollect.store.commit_files import CommitFiles
 from recollect.store.lance import LanceStore
-from recollect.errors import StoreError
 from recollect.testing import CONTRACT_IDENTITY
 from recollect.testing.contract_rows import contract_row
 

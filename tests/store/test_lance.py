@@ -21,6 +21,7 @@ class TestLanceStore(DurableStoreContract):
         return lambda: LanceStore.open(str(tmp_path / "store"), CONTRACT_IDENTITY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attempt", range(8))
 def test_stores_that_are_made_at_the_same_moment_are_one_and_lose_nothing(tmp_path, attempt):
     start = Barrier(4)

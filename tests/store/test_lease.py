@@ -84,6 +84,7 @@ def test_giving_back_what_is_not_held_does_nothing(tmp_path):
     WriterLease(str(tmp_path)).give_back()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attempt", range(8))
 def test_of_writers_that_find_a_lease_run_out_at_the_same_moment_one_takes_it(tmp_path, attempt):
     lease_that_ran_out(tmp_path)
@@ -97,6 +98,7 @@ def test_a_late_renewal_and_a_take_over_do_not_both_succeed(tmp_path, attempt):
     assert outcomes_of_a_race(late, WriterLease(str(tmp_path))) == ["held", "refused"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attempt", range(4))
 def test_of_writers_that_make_the_first_lease_at_the_same_moment_one_holds_it(
     tmp_path, monkeypatch, attempt

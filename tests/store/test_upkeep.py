@@ -109,6 +109,7 @@ def test_an_index_is_built_once_a_search_has_missed_it(tmp_path):
     assert not store.index_is_due()
 
 
+@pytest.mark.slow
 def test_the_index_finds_nearly_all_of_the_nearest(indexed):
     store, vectors = indexed
     assert recall(store, vectors, EVERYTHING, np.arange(1, 1_501)) >= 0.95

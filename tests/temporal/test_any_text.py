@@ -39,6 +39,7 @@ def test_every_text_is_read_at_every_moment(text, now, zone):
             assert interval.start <= interval.end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", ["a", "last ", "1 ", "May ", "session 1 to ", "first and ", "between ", "the day "]
 )

@@ -1,8 +1,7 @@
-"""The files that commits leave behind: they tell, without asking a table, that nobody wrote to it."""
+"""The files that commits leave behind: they tell, in a moment, that nobody wrote to a table."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 
@@ -21,7 +20,7 @@ class CommitFiles:
         if self._folder is None:
             return None
         try:
-            return frozenset(os.listdir(self._folder))
+            return frozenset(each.name for each in self._folder.iterdir())
         except OSError:
             # The table says what is wrong, and better.
             return None

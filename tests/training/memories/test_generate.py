@@ -32,6 +32,7 @@ def test_another_seed_gives_other_samples():
     assert first != second
 
 
+@pytest.mark.slow
 def test_more_samples_begin_with_the_same_ones(samples):
     assert tuple(islice(generate("train", seed=3, count=10**9), 50)) == samples[:50]
 

@@ -87,6 +87,7 @@ def test_eight_bits_say_nearly_what_floats_say(source, tmp_path):
     assert np.corrcoef(exact, rounded)[0, 1] > 0.98
 
 
+@pytest.mark.slow
 def test_a_score_does_not_depend_on_its_batch(source, tmp_path):
     exported(source, tmp_path / "out")
     model = (tmp_path / "out" / "model.onnx").read_bytes()

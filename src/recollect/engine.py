@@ -80,7 +80,7 @@ def release(engine: Engine) -> None:
 
 @atexit.register
 def _close_all() -> None:
-    """Finish what open handles have queued; Python, ending amid a thread's work in Lance, crashes."""
+    """Finish what open handles have queued: an end of Python amid a write of Lance is a crash."""
     with _guard:
         left = [shared.engine for shared in _open.values()]
     for engine in left:

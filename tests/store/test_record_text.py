@@ -7,6 +7,7 @@ import lancedb
 from hypothesis import given
 from tests.store.strategies import records
 
+from recollect.filters.tree import And
 from recollect.store.lance import LanceStore
 from recollect.store.record_text import decode_record, encode_record
 from recollect.store.store import StoreIdentity
@@ -46,6 +47,16 @@ def test_a_store_of_the_first_schema_keeps_predicted_values_but_not_that_they_we
     predicted = replace(contract_record(1), importance=0.75, predicted=frozenset({"importance"}))
     store.append([contract_row(1, predicted)])
     assert store.fetch([1]) == {1: replace(predicted, predicted=frozenset())}
+
+
+def test_in_a_store_of_the_second_schema_every_importance_counts_as_given(store_path):
+    second = StoreIdentity(2, CONTRACT_IDENTITY.terms_version, CONTRACT_IDENTITY.embedder)
+    predicted = replace(contract_record(1), importance=0.75, predicted=frozenset({"importance"}))
+    LanceStore.open(str(store_path), second).append([contract_row(1, predicted)])
+    reopened = LanceStore.open(str(store_path), CONTRACT_IDENTITY)
+    reopened.append([contract_row(2, replace(predicted, id="2"))])
+    assert reopened.scan(And(())).importance_given.tolist() == [True, True]
+    assert reopened.fetch([1]) == {1: predicted}
 
 
 def test_a_store_of_the_first_schema_is_read_and_written(store_path):

@@ -143,6 +143,9 @@ class InMemoryStore:
                 np.int64,
             ),
             importance=np.array([record.importance for record in records], np.float32),
+            importance_given=np.array(
+                ["importance" not in record.predicted for record in records], np.bool_
+            ),
             pool=np.array([record.pool for record in records], np.str_),
             type=np.array([record.type for record in records], np.str_),
             terms=np.concatenate([np.empty(0, np.uint32), *terms]),

@@ -22,7 +22,7 @@ from recollect.store.commit_files import CommitFiles
 from recollect.store.lance_errors import read_anew, told
 from recollect.store.lance_index import VectorIndex
 from recollect.store.lance_presence import LancePresence
-from recollect.store.lance_scan import SCAN_COLUMNS, to_scope_columns
+from recollect.store.lance_scan import scan_columns, to_scope_columns
 from recollect.store.lance_takes import LanceTakes
 from recollect.store.lance_upkeep import STABLE_ROW_IDS, Upkeep
 from recollect.store.lance_vectors import gathered_vectors, keyed_vectors
@@ -58,6 +58,7 @@ class LanceStore:
         self._uri = uri
         self._table = table
         self._identity = identity
+        self._scan_columns = scan_columns(identity)
         self._seen_version = int(table.version)
         manifests = Path(uri) / f"{TABLE}.lance" / "_versions" if _is_local(uri) else None
         self._commits = CommitFiles(manifests)
@@ -175,7 +176,7 @@ class LanceStore:
     def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
         """Read the ranking columns."""
         condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
-        table = self._rows(condition, SCAN_COLUMNS).sort_by("key")
+        table = self._rows(condition, self._scan_columns).sort_by("key")
         self._takes.note(table)
         return to_scope_columns(table)
 
@@ -265,7 +266,7 @@ class LanceStore:
         return self._seen_version
 
     def _rows(self, condition: str | None, columns: list[str] | None) -> pa.Table:
-        query = self._table.search().limit(_ALL_ROWS).with_row_id(columns is SCAN_COLUMNS)
+        query = self._table.search().limit(_ALL_ROWS).with_row_id(columns is self._scan_columns)
         if condition is not None:
             query = query.where(condition, prefilter=True)
         if columns is not None:

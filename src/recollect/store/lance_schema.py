@@ -25,6 +25,8 @@ RECORD_COLUMNS = tuple(
 _WHOLE_RECORD = "record"
 _WHOLE_RECORDS_SINCE = 2
 """Tables of an earlier schema version hold a memory in its columns alone."""
+IMPORTANCE_GIVEN = "importance_given"
+_MARKS_SINCE = 3
 _MOMENTS = ("at", "created_at", "expires_at")
 _PREFIX = "recollect."
 # A window after the first repeats only what conditions on scope and history read.
@@ -47,6 +49,7 @@ def table_schema(identity: StoreIdentity) -> pa.Schema:
     }
     if identity.schema_version >= _WHOLE_RECORDS_SINCE:
         derived[_WHOLE_RECORD] = pa.string()
+    derived |= dict.fromkeys(marks(identity), pa.bool_())
     return pa.schema(list((kinds | derived).items()), metadata=_identity_metadata(identity))
 
 
@@ -54,6 +57,11 @@ def keyed_record_columns(identity: StoreIdentity) -> list[str]:
     """Name the columns from which `to_records_by_key` reads whole memories."""
     whole = identity.schema_version >= _WHOLE_RECORDS_SINCE
     return ["key", *((_WHOLE_RECORD,) if whole else RECORD_COLUMNS)]
+
+
+def marks(identity: StoreIdentity) -> tuple[str, ...]:
+    """Name the columns that tell what the caller gave from what a model predicted."""
+    return (IMPORTANCE_GIVEN,) if identity.schema_version >= _MARKS_SINCE else ()
 
 
 def _identity_metadata(identity: StoreIdentity) -> dict[str, str]:
@@ -114,6 +122,7 @@ def _rows(memory: StoredMemory) -> Iterator[dict[str, Any]]:
     values["metadata"] = encode_metadata(record.metadata)
     values |= {"key": memory.key, "passage": 0, "thread": memory.thread, "terms": memory.terms}
     values |= {"fingerprint": memory.fingerprint, "windows": len(memory.vectors)}
+    values[IMPORTANCE_GIVEN] = "importance" not in record.predicted
     yield values | {_WHOLE_RECORD: encode_record(record)}
     for window in range(1, len(memory.vectors)):
         shared = {name: values[name] for name in _WINDOW_COLUMNS}

@@ -13,7 +13,7 @@ from recollect.filters.tree import Field, Filter, IsNull
 from recollect.models.embedder import EmbedderIdentity, FloatMatrix
 from recollect.types import MemoryRecord
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 KEYS_A_COMMIT = 2**20
 """Most rows in one commit; keys are numbered from the commit's version times this."""
 RESIDENT_ROWS = 120_000
@@ -97,6 +97,7 @@ class ScopeColumns:
         key, thread, sequence: As in `StoredMemory` and `MemoryRecord`.
         at, expires_at: Microseconds since 1970; `NEVER` where it does not expire.
         importance: In [0, 1].
+        importance_given: Whether the caller gave it, or did not get one that a model predicted.
         pool, type: Names.
         terms: The terms of all rows, one row after another.
         term_counts: Number of terms of each row.
@@ -108,6 +109,7 @@ class ScopeColumns:
     at: IntArray
     expires_at: IntArray
     importance: NDArray[np.float32]
+    importance_given: NDArray[np.bool_]
     pool: NDArray[np.str_]
     type: NDArray[np.str_]
     terms: NDArray[np.uint32]

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from recollect.filters.tree import And, Comparison, Field, Filter
-from recollect.models.embedder import FloatMatrix
 from recollect.moments import to_microseconds
 from recollect.store.store import NEVER, Store, first_key
 from recollect.testing.contract_rows import (
@@ -164,6 +163,11 @@ class StoreContract:
         store.select(_EVERYTHING, order="newest")
         assert store.version() == before
 
+    def test_a_predicted_importance_is_told_from_a_given_one(self, store: Store) -> None:
+        predicted = replace(contract_record(2), predicted=frozenset({"importance"}))
+        store.append([contract_row(1), contract_row(2, predicted)])
+        assert store.scan(_EVERYTHING).importance_given.tolist() == [True, False]
+
     def test_the_ranking_columns_hold_what_was_written(self, store: Store) -> None:
         ends = datetime(2030, 1, 1, tzinfo=UTC)
         second = replace(full_record(), expires_at=ends, sequence=4)
@@ -200,7 +204,7 @@ class StoreContract:
         found = store.scan_vectors(_EVERYTHING)
         assert found.keys.tolist() == [1, 2, 2, 2, 3]
         for row in rows:
-            _assert_same_vectors(found.vectors[found.keys == row.key], row.vectors)
+            assert np.array_equal(found.vectors[found.keys == row.key], row.vectors)
 
     def test_a_long_memory_counts_once(self, store: Store) -> None:
         store.append([contract_row(1, windows=3)])
@@ -214,7 +218,7 @@ class StoreContract:
         store.append(rows)
         found = store.vectors_of([3, 2, 99])
         assert sorted(found.keys.tolist()) == [2, 2, 3]
-        _assert_same_vectors(found.vectors[found.keys == 2], rows[1].vectors)
+        assert np.array_equal(found.vectors[found.keys == 2], rows[1].vectors)
 
     def test_the_nearest_are_found(self, store: Store) -> None:
         rows = [contract_row(key) for key in (1, 2, 3)]
@@ -268,7 +272,7 @@ class StoreContract:
         first = replace(contract_row(1, windows=2), fingerprint="f1", thread=5)
         store.append([first])
         store.supersede(1, history_record(1), contract_row(2, successor_record(1)))
-        _assert_same_vectors(store.vectors_of([1]).vectors, first.vectors)
+        assert np.array_equal(store.vectors_of([1]).vectors, first.vectors)
         assert [entry.key for entry in store.present(_EVERYTHING, [], ["f1"])] == [1]
 
     def test_presence_looks_for_ids_among_current_memories_only(self, store: Store) -> None:
@@ -330,7 +334,7 @@ class StoreContract:
         store.delete([2])
         store.purge()
         assert store.fetch([1, 2, 3]) == {row.key: row.record for row in kept}
-        _assert_same_vectors(store.vectors_of([3]).vectors, kept[1].vectors)
+        assert np.array_equal(store.vectors_of([3]).vectors, kept[1].vectors)
         assert store.identity == CONTRACT_IDENTITY
 
     def test_upkeep_changes_no_row(self, store: Store) -> None:
@@ -391,7 +395,3 @@ def _equals(name: str, value: str) -> Filter:
 
 def _ids(records: Sequence[MemoryRecord]) -> list[str]:
     return [record.id for record in records]
-
-
-def _assert_same_vectors(found: FloatMatrix, expected: FloatMatrix) -> None:
-    assert np.array_equal(found, expected)

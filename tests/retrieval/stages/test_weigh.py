@@ -18,6 +18,23 @@ def test_importance_lifts_and_lowers_by_a_tenth():
     assert weighed.ranking.tolist() == pytest.approx([0.55, 0.5, 0.45])
 
 
+def test_a_predicted_importance_neither_lifts_nor_lowers():
+    predicted = frozenset({"importance"})
+    records = [
+        replace(contract_record(n), importance=n / 2, predicted=predicted) for n in (0, 1, 2)
+    ]
+    state = with_candidates(state_of(*records), [0.5, 0.5, 0.5])
+    assert Weigh(pool_weights={}).run(state).candidates.ranking.tolist() == [0.5, 0.5, 0.5]
+
+
+def test_a_query_for_what_is_important_lifts_a_predicted_importance_too():
+    record = replace(contract_record(1), importance=1.0, predicted=frozenset({"importance"}))
+    state = with_candidates(state_of(record), [0.5])
+    asked = replace(state, query_class=QueryClass("lookup", 0.0, hints=QueryHints(importance=1.0)))
+    lifted = Weigh(pool_weights={}).run(asked).candidates.ranking.tolist()
+    assert lifted == pytest.approx([0.5 * 1.7])
+
+
 def test_a_pool_lifts_by_a_tenth_at_most():
     record = replace(contract_record(1), pool="shared_mistakes")
     weighed = Weigh().run(with_candidates(state_of(record), [0.5])).candidates

@@ -65,14 +65,15 @@ PUBLISHED_ORIGIN_WEIGHTS = OriginWeights(
 class Weigh:
     """Multiplies the ranking by the weights of pool and origin, and by importance.
 
-    Importance .5 is neutral. A query that asks for some type or for what is important lifts that
-    far more, as `type_importance_boost` says. Only the order changes, never a hit's probability.
+    Importance .5 is neutral, and so is one that a model predicted. A query that asks for some type
+    or for what is important lifts that far more, as `type_importance_boost` says. Only the order
+    changes, never a hit's probability.
 
     Args:
         pool_weights: By pool; one that is not named weighs 1.
         origin_weights: By source and path; None reads no memory for them.
         bound: How far each of the weights may lift or lower; None sets no bound.
-        importance: How far importance 1 lifts and importance 0 lowers.
+        importance: How far a given importance of 1 lifts and one of 0 lowers.
     """
 
     number = 8
@@ -108,7 +109,9 @@ class Weigh:
             origin = self._bounded([self.origin_weights.of(record) for record in records])
         rows = candidates.rows
         importance = snapshot.columns.importance[rows]
-        factors = by_pool[snapshot.pool_codes[rows]] * (1 + self.importance * (2 * importance - 1))
+        # What a model predicted of a text weighs only where the query asks for it.
+        own = np.where(snapshot.columns.importance_given[rows], 2 * importance - 1, 0)
+        factors = by_pool[snapshot.pool_codes[rows]] * (1 + self.importance * own)
         if origin is not None:
             factors = factors * origin
         if state.query_class is not None:

@@ -119,6 +119,26 @@ def test_configurations_with_a_reranker_run_on_the_bundled_one(recollect, benchm
     ]
 
 
+def test_configurations_are_written_as_markdown(recollect, benchmark, tmp_path):
+    file = tmp_path / "docs" / "configurations.md"
+    result = recollect.run(
+        *("eval", "beir", "--data", benchmark, "--configs", "h,n", "--markdown", str(file))
+    )
+    assert f"Written: {file}" in result.stderr
+    text = file.read_text()
+    assert "    recollect eval beir --data pets --configs h,n\n" in text
+    assert "reranker: recollect-rerank-small" in text
+    assert "| H | Vector → Reranker (no RRF)" in text
+    assert "run that one alone" in text
+
+
+def test_markdown_is_for_configurations(recollect, benchmark, tmp_path):
+    sentence = recollect.failure(
+        "eval", "beir", "--data", benchmark, "--markdown", str(tmp_path / "m")
+    )
+    assert sentence.endswith("is for configurations. Name some with --configs")
+
+
 def test_an_unknown_configuration_is_told(recollect, benchmark):
     assert "configs='Z'" in recollect.failure("eval", "beir", "--data", benchmark, "--configs", "Z")
 

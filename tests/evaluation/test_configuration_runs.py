@@ -6,8 +6,12 @@ from itertools import repeat
 import pytest
 from rich.console import Console
 
-from recollect.evaluation.configuration_runs import ConfigurationOptions, run_configurations
-from recollect.evaluation.configuration_table import configuration_table
+from recollect.evaluation.configuration_runs import (
+    ConfigurationOptions,
+    run_configurations,
+    runs_json,
+)
+from recollect.evaluation.configuration_table import configuration_markdown, configuration_table
 from recollect.evaluation.configurations import CONFIGURATIONS, configurations
 from recollect.retrieval.resources import OptionalModels
 from recollect.testing.overlap_reranker import OverlapReranker
@@ -35,6 +39,23 @@ def folder(tmp_path):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq0\t0\t1\nq1\t1\t1\n")
     return folder
+
+
+class CountingReranker(OverlapReranker):
+    """Keeps every pair of query and passage that it reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.pairs = []
+
+    def score(self, query, passages, /):
+        self.pairs += [(query, passage) for passage in passages]
+        return super().score(query, passages)
+
+
+def run_with(reranker, folder, embedder, *names):
+    options = ConfigurationOptions(embedder=embedder, models=OptionalModels(reranker=reranker))
+    return run_configurations(folder, configurations(names), options=options)
 
 
 def shown(runs):
@@ -101,3 +122,62 @@ def test_the_reports_can_be_written(folder, embedder, tmp_path):
     options = ConfigurationOptions(embedder=embedder, json_file=file)
     run_configurations(folder, configurations(["B", "GATE-A"]), options=options)
     assert [each["system"] for each in json.loads(file.read_text())["reports"]] == ["A", "B"]
+
+
+def test_each_pair_is_read_once_over_all_configurations(folder, embedder):
+    reranker = CountingReranker()
+    run_with(reranker, folder, embedder, "D", "H", "J", "N", "GATE-B")
+    texts = [(query.text, passage.text) for query, passage in reranker.pairs]
+    assert len(texts) == len(set(texts)) == 2 * 12
+
+
+def test_remembered_scores_rank_as_those_that_are_read(folder, embedder):
+    together = run_with(OverlapReranker(), folder, embedder, "D", "N", "RRF-A")
+    alone = [run_with(OverlapReranker(), folder, embedder, name)[1] for name in ("N", "RRF-A")]
+    assert [run.remembered for run in alone] == [0, 0]
+    for run, by_itself in zip(together[2:], alone, strict=True):
+        assert run.remembered == 24
+        assert [each.ranking for each in run.report.outcomes] == [
+            each.ranking for each in by_itself.report.outcomes
+        ]
+
+
+def test_passages_without_a_time_have_the_same_one_in_every_run(folder, embedder):
+    reranker = CountingReranker()
+    run_with(reranker, folder, embedder, "H")
+    moments = {(query.now.isoformat(), passage.at.isoformat()) for query, passage in reranker.pairs}
+    assert moments == {("2020-01-01T00:00:00+00:00", "2020-01-01T00:00:00+00:00")}
+
+
+def test_latency_is_a_dash_where_scores_were_remembered(folder, embedder):
+    table = shown(run_with(OverlapReranker(), folder, embedder, "H", "N")).splitlines()
+    read, remembered = (next(line for line in table if f"│ {name} " in line) for name in "HN")
+    assert "–" not in read
+    assert remembered.count("–") == 2
+
+
+def test_one_line_says_why_latency_is_a_dash(folder, embedder):
+    runs = run_with(OverlapReranker(), folder, embedder, "H", "N")
+    assert "run that one alone to measure them" in " ".join(shown(runs).split())
+    assert "run that one alone" not in shown(runs[:2])
+
+
+def test_times_are_null_in_json_where_scores_were_remembered(folder, embedder):
+    runs = run_with(OverlapReranker(), folder, embedder, "H", "N")
+    _, read, remembered = runs_json(runs)["reports"]
+    assert (read["remembered_scores"], remembered["remembered_scores"]) == (0, 24)
+    assert read["latency_ms"]["p50"] > 0
+    assert remembered["latency_ms"] is None
+    assert [row["milliseconds"] for row in remembered["queries"]] == [None, None]
+
+
+def test_the_markdown_has_the_figures_of_the_table(folder, embedder):
+    title, _, header, rule, *lines = configuration_markdown(
+        run_with(OverlapReranker(), folder, embedder, "H", "N")
+    ).splitlines()
+    assert title.startswith("## Memory-Spark's configurations on pets: 2 queries, 12 passages")
+    assert header.startswith("|  | configuration | NDCG@10 | A | difference | p |")
+    assert rule.count("---") == 11
+    assert [line.split(" | ")[0] for line in lines[:3]] == ["| A", "| H", "| N"]
+    assert lines[2].endswith("| – | – |")
+    assert lines[4].startswith("– under p50 ms: ")

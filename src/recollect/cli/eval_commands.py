@@ -16,11 +16,24 @@ from recollect.cli.json_output import print_json
 from recollect.cli.options import EmbedderOption, FileOutputOptions
 from recollect.cli.progress import Steps, step_bar
 from recollect.config import read_settings
+from recollect.errors import InvalidInput
 
 if TYPE_CHECKING:
     from recollect.agent.settings import AgentSettings
     from recollect.evaluation.commands import RunOptions
+    from recollect.evaluation.configuration_runs import ConfigurationRun
     from recollect.evaluation.report import Report
+
+_HEADING = """# Memory-Spark's configurations
+
+Each of its thirty-six configurations beside A, vector search alone: the difference to A, and the
+p-value of a paired randomisation test on that pair. Only A's times include embedding the question:
+its vector is cached for the others. Embedder: {embedder}; reranker: {reranker}; language model:
+{chat}. Made by
+
+    {command}
+
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,13 +141,22 @@ def beir(
             "beside vector-only A; takes RECOLLECT_RERANKER and RECOLLECT_CHAT_URL.",
         ),
     ] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the configurations' table to this Markdown file."),
+    ] = None,
 ) -> None:
     """Measure on a folder in BEIR's form, such as SciFact."""
     from recollect.evaluation.commands import run_beir
 
     if configs is not None:
-        _measure_configurations(data, split, configs.split(","), asked, output)
+        wanted = _Configurations(data=data, split=split, names=configs, markdown=markdown)
+        _measure_configurations(wanted, asked, output)
         return
+    if markdown is not None:
+        raise InvalidInput(
+            "markdown", str(markdown), "is for configurations", "Name some with --configs"
+        )
     _measure(lambda options: run_beir(data, split=split, options=options), asked, output)
 
 
@@ -160,15 +182,34 @@ def _measure(measure: Measurement, asked: MeasureOptions, output: FileOutputOpti
         message_console().print(f"Written: {path}", style="dim")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Configurations:
+    """Which configurations are measured on what, and the Markdown file that is asked for."""
+
+    data: Path
+    split: str
+    names: str
+    markdown: Path | None
+
+    @property
+    def command_line(self) -> str:
+        """What measures the same again."""
+        split = "" if self.split == "test" else f" --split {self.split}"
+        return f"recollect eval beir --data {self.data.name}{split} --configs {self.names}"
+
+
 def _measure_configurations(
-    data: Path, split: str, names: list[str], asked: MeasureOptions, output: FileOutputOptions
+    wanted: _Configurations, asked: MeasureOptions, output: FileOutputOptions
 ) -> None:
-    from recollect.evaluation.configuration_runs import ConfigurationOptions, run_configurations
+    from recollect.evaluation.configuration_runs import (
+        ConfigurationOptions,
+        run_configurations,
+        runs_json,
+    )
     from recollect.evaluation.configuration_table import configuration_table
     from recollect.evaluation.configurations import configurations
-    from recollect.evaluation.report import to_json
 
-    chosen = configurations(names)
+    chosen = configurations(wanted.names.split(","))
     with step_bar() as progress:
         common = _run_options(asked, output, progress)
         options = ConfigurationOptions(
@@ -177,14 +218,26 @@ def _measure_configurations(
             json_file=common.json_file,
             progress=progress,
         )
-        runs = run_configurations(data, chosen, split=split, options=options)
+        runs = run_configurations(wanted.data, chosen, split=wanted.split, options=options)
+    if wanted.markdown is not None:
+        wanted.markdown.parent.mkdir(parents=True, exist_ok=True)
+        wanted.markdown.write_text(_document(wanted, runs), encoding="utf-8")
     if output.json:
-        reports = [run.report for run in runs if run.report is not None]
-        print_json({"reports": [to_json(report) for report in reports]})
+        print_json(runs_json(runs))
         return
     result_console().print(configuration_table(runs))
-    if output.json_file is not None:
-        message_console().print(f"Written: {output.json_file}", style="dim")
+    written = (path for path in (output.json_file, wanted.markdown) if path is not None)
+    for path in written:
+        message_console().print(f"Written: {path}", style="dim")
+
+
+def _document(wanted: _Configurations, runs: Sequence[ConfigurationRun]) -> str:
+    from recollect.evaluation.configuration_table import configuration_markdown
+
+    baseline = runs[0].report
+    models = {} if baseline is None else baseline.configuration
+    named = {name: models.get(name) or "none" for name in ("embedder", "reranker", "chat")}
+    return _HEADING.format(command=wanted.command_line, **named) + configuration_markdown(runs)
 
 
 def _run_options(asked: MeasureOptions, output: FileOutputOptions, progress: Steps) -> RunOptions:

@@ -1,4 +1,4 @@
-"""Configurations for people: one rich table, each line beside plain vector search."""
+"""Configurations for people: each a line beside plain vector search, as rich table or Markdown."""
 
 from __future__ import annotations
 
@@ -13,27 +13,46 @@ from recollect.evaluation.stats import PairedTest
 
 _MAIN = MEASURES[0].name
 _OTHERS = ("MRR", "R@10")
+_HEADERS = ("", "configuration", _MAIN, "A", "difference", "p", *_OTHERS, "published")
+_TIMES = ("p50 ms", "p95 ms")
+_NOTHING = "–"
+_NO_TIMES = (
+    f"{_NOTHING} under {_TIMES[0]}: the reranker had read some of these passages for a "
+    "configuration above, so the times would be too short; run that one alone to measure them."
+)
 
 
 def configuration_table(runs: Sequence[ConfigurationRun]) -> Table:
     """Show each configuration with its figures, those of vector-only search, and its latency.
 
     The p-value is that of the paired randomisation test on one pair; among many configurations
-    some are below .05 by chance.
+    some are below .05 by chance. Latency is left out where scores of the reranker were remembered.
 
     Args:
         runs: At least one; the first is vector-only search, and was run.
     """
     baseline = runs[0].report
-    table = Table(title=_title(baseline), title_justify="left")
+    table = Table(title=_title(baseline), title_justify="left", caption_justify="left")
+    if any(run.remembered for run in runs):
+        table.caption = _NO_TIMES
     table.add_column("", no_wrap=True)
     table.add_column("configuration", min_width=30)
-    for name in (_MAIN, "A", "difference", "p", *_OTHERS, "published", "p50 ms", "p95 ms"):
+    for name in (*_HEADERS[2:], *_TIMES):
         table.add_column(name, justify="right", no_wrap=True)
-    reference = "" if baseline is None else _mean(baseline, _MAIN)
     for run in runs:
-        table.add_row(run.configuration.id, _label(run), *_figures(run, reference))
+        style = "dim" if run.missing else ""
+        table.add_row(run.configuration.id, Text(_label(run), style), *_figures(run, baseline))
     return table
+
+
+def configuration_markdown(runs: Sequence[ConfigurationRun]) -> str:
+    """Give the table as a Markdown section."""
+    baseline = runs[0].report
+    rule = ("---", "---", *["---:"] * (len(_HEADERS) + len(_TIMES) - 2))
+    rows = [(run.configuration.id, _label(run), *_figures(run, baseline)) for run in runs]
+    lines = (f"| {' | '.join(row)} |" for row in ((*_HEADERS, *_TIMES), rule, *rows))
+    note = f"\n{_NO_TIMES}\n" if any(run.remembered for run in runs) else ""
+    return f"## {_title(baseline)}\n\n" + "\n".join(lines) + f"\n{note}"
 
 
 def _title(baseline: Report | None) -> str:
@@ -47,7 +66,7 @@ def _title(baseline: Report | None) -> str:
     )
 
 
-def _label(run: ConfigurationRun) -> Text:
+def _label(run: ConfigurationRun) -> str:
     configuration = run.configuration
     notes = [configuration.label]
     if configuration.same_as is not None:
@@ -56,15 +75,16 @@ def _label(run: ConfigurationRun) -> Text:
         notes.append(f"upstream now runs {configuration.at_head} for it")
     if run.missing:
         notes.append(f"needs a {' and a '.join(run.missing)}")
-    return Text("; ".join(notes), style="dim" if run.missing else "")
+    return "; ".join(notes)
 
 
-def _figures(run: ConfigurationRun, reference: str) -> list[str]:
+def _figures(run: ConfigurationRun, baseline: Report | None) -> list[str]:
+    reference = "" if baseline is None else _mean(baseline, _MAIN)
     published = run.configuration.published
     shown = "" if published is None else _number(published)
     report = run.report
     if report is None:
-        return ["–", reference, "", "", *[""] * len(_OTHERS), shown, "", ""]
+        return [_NOTHING, reference, "", "", *[""] * len(_OTHERS), shown, "", ""]
     test = None if run.against_baseline is None else run.against_baseline.tests[_MAIN]
     return [
         _mean(report, _MAIN),
@@ -72,9 +92,14 @@ def _figures(run: ConfigurationRun, reference: str) -> list[str]:
         *_difference(test),
         *(_mean(report, name) for name in _OTHERS),
         shown,
-        f"{report.latency.p50:.1f}",
-        f"{report.latency.p95:.1f}",
+        *_times(run, report),
     ]
+
+
+def _times(run: ConfigurationRun, report: Report) -> tuple[str, str]:
+    if run.remembered:
+        return _NOTHING, _NOTHING
+    return f"{report.latency.p50:.1f}", f"{report.latency.p95:.1f}"
 
 
 def _difference(test: PairedTest | None) -> tuple[str, str]:

@@ -92,6 +92,20 @@ def test_the_bundled_reranker_does_not_slow_the_default_preset(open_with, direct
     assert stage.reason == "the bundled reranker reads for preset='accurate'"
 
 
+def test_the_bundled_reranker_leaves_documents_to_the_first_stage(open_with, directory):
+    memory = open_with(BundledReranker(directory))
+    for number in range(3):
+        memory.add(" ".join(f"word{number}x{place}" for place in range(120)) + " marathon")
+    stage = stages(memory.search("marathon", preset="accurate"))["rerank"]
+    assert stage.reason == "the bundled reranker learned from turns, and these passages are long"
+
+
+def test_a_reranker_of_ones_own_reads_documents_too(open_with, directory):
+    memory = open_with(str(directory))
+    memory.add(" ".join(f"word{place}" for place in range(120)) + " marathon")
+    assert stages(memory.search("marathon", preset="accurate"))["rerank"].status == "ran"
+
+
 def test_no_reranker_at_all_can_be_asked_for(open_with):
     memory = open_with("none")
     memory.add("a red dog")

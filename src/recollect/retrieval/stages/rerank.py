@@ -11,6 +11,7 @@ from recollect.errors import ModelError, ServiceError
 from recollect.models.bundled_reranker import BundledReranker
 from recollect.models.reranker import RerankingModel, is_remote
 from recollect.retrieval.calibration import reranker_probabilities
+from recollect.retrieval.lexical import long_share
 from recollect.retrieval.rerank_blend import (
     Blend,
     FloatArray,
@@ -31,6 +32,9 @@ class Rerank:
 
     All of them get a score. The others follow in the first stage's order: those after them, those
     that time did not suffice for, and all where the reranker fails; then the stage is degraded.
+
+    The bundled reranker learned from turns of conversations: blended by scores, it weighs the less
+    the longer the scope's passages are, and documents it does not read.
 
     Args:
         candidates: How many of the best are read.
@@ -75,15 +79,24 @@ class Rerank:
         reranker = state.resources.reranker
         if reranker is None:
             return "no reranker"
-        if self.asks == "chosen" and is_remote(reranker):
-            return "the reranker is a service, which this preset does not ask"
-        if self.asks == "chosen" and isinstance(reranker, BundledReranker):
-            return "the bundled reranker reads for preset='accurate'"
+        unfit = self._unfit(state, reranker)
+        if unfit is not None:
+            return unfit
         if state.reading is not None and state.reading.only_time:
             return "the query asks for a time alone"
         if state.gate is not None and not state.gate.rerank:
             return state.gate.reason
         return None if len(state.candidates) else "no candidates"
+
+    def _unfit(self, state: SearchState, reranker: RerankingModel) -> str | None:
+        """Say why this reranker is not the one to ask here."""
+        if self.asks == "chosen" and is_remote(reranker):
+            return "the reranker is a service, which this preset does not ask"
+        if self.asks == "chosen" and isinstance(reranker, BundledReranker):
+            return "the bundled reranker reads for preset='accurate'"
+        if self._blend(state, reranker).first_stage_share >= 1:
+            return "the bundled reranker learned from turns, and these passages are long"
+        return None
 
     def run(self, state: SearchState) -> SearchState:
         """Read the best candidates and order them anew."""
@@ -107,8 +120,17 @@ class Rerank:
         scores = np.full(len(candidates), np.nan)
         scores[: len(read)] = read
         scored = _scored(candidates, scores, reranker)
-        ranking = self._ranking(scored, scores, state.gate)
+        blend = self._blend(state, reranker)
+        ranking = self._ranking(scored, scores, blend, state.gate)
         return replace(state, candidates=scored.ranked(ranking), notes=notes, degraded=degraded)
+
+    def _blend(self, state: SearchState, reranker: RerankingModel) -> Blend:
+        if self.blend.method != "scores" or not isinstance(reranker, BundledReranker):
+            return self.blend
+        # Measured on documents, every bit of it made the first stage's order worse (docs/LOG.md).
+        share = self.blend.first_stage_share
+        share += (1 - share) * long_share(state.snapshot.lexical.mean_length)
+        return replace(self.blend, first_stage_share=share)
 
     def _unboosted(self, state: SearchState) -> SearchState:
         boost = state.candidates.scores.get("boost")
@@ -118,13 +140,13 @@ class Rerank:
         return replace(state, candidates=state.candidates.ranked(unboosted))
 
     def _ranking(
-        self, candidates: Candidates, scores: FloatArray, gate: GateDecision | None
+        self, candidates: Candidates, scores: FloatArray, blend: Blend, gate: GateDecision | None
     ) -> ScoreArray:
         boost = candidates.scores.get("boost") if self.boosts == "after" else None
         ranking = reranked(
             candidates.ranking.astype(np.float64),
             scores,
-            self.blend,
+            blend,
             gate_weight=1.0 if gate is None else gate.first_stage_weight,
             boost=None if boost is None else boost.astype(np.float64),
         )

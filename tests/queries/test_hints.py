@@ -21,7 +21,11 @@ def boosts(hints, types, importances, **options):
 
 def test_the_most_important_lifts_the_important_and_lowers_the_rest():
     found = boosts(QueryHints(importance=1.0), ["unknown"] * 3, [0.0, 0.5, 1.0])
-    assert found == pytest.approx([0.3, 1.0, 1.7])
+    assert found == pytest.approx([0.1353353, 1.0, 7.3890561])
+
+
+def test_a_weaker_hint_lifts_less():
+    assert boosts(QueryHints(importance=0.5), ["unknown"], [1.0]) == pytest.approx([2.7182818])
 
 
 @pytest.mark.parametrize(
@@ -38,9 +42,9 @@ def test_the_words_of_a_query_lift_one_type(query, factors):
     assert found.tolist() == pytest.approx(factors)
 
 
-def test_importance_and_type_together_stay_within_both_bounds():
-    hints = QueryHints(importance=1.0, semantic=1.0)
-    assert boosts(hints, ["semantic"], [1.0]) == pytest.approx([2.0])
+def test_importance_and_type_together_multiply():
+    hints = QueryHints(importance=0.5, semantic=1.0)
+    assert boosts(hints, ["semantic"], [1.0]) == pytest.approx([1.3 * 2.7182818])
 
 
 @pytest.mark.parametrize("query_class", [None, QueryClass("lookup", 1.0)])
@@ -58,11 +62,16 @@ def test_types_and_importances_must_be_as_many():
         boosts(QueryHints(), TYPES, [0.5])
 
 
-@pytest.mark.parametrize("name", ["type_bound", "importance_bound"])
 @pytest.mark.parametrize("bound", [-0.1, 1.0, float("nan")])
-def test_a_bound_that_could_turn_a_ranking_over_is_refused(name, bound):
-    with pytest.raises(InvalidInput, match=rf"{name}=.*must stay positive"):
-        boosts(QueryHints(), ["unknown"], [0.5], **{name: bound})
+def test_a_bound_that_is_none_is_refused(bound):
+    with pytest.raises(InvalidInput, match=r"type_bound=.*\[0, 1\)"):
+        boosts(QueryHints(), ["unknown"], [0.5], type_bound=bound)
+
+
+@pytest.mark.parametrize("strength", [-0.1, 10.1, float("nan")])
+def test_a_strength_out_of_range_is_refused(strength):
+    with pytest.raises(InvalidInput, match=r"importance_strength=.*0 to 10"):
+        boosts(QueryHints(), ["unknown"], [0.5], importance_strength=strength)
 
 
 strengths = st.floats(0, 1)
@@ -72,12 +81,15 @@ hints = st.builds(
 candidates = st.lists(st.tuples(st.sampled_from(MEMORY_TYPES), strengths), max_size=8)
 
 
-@given(hints, candidates, st.floats(0, 0.5))
-def test_no_factor_leaves_the_sum_of_the_bounds(hint, found, bound):
+@given(hints, candidates, st.floats(0, 0.5), st.floats(0, 3))
+def test_no_factor_leaves_the_bounds(hint, found, bound, strength):
     types, importances = [kind for kind, _ in found], [value for _, value in found]
-    factors = np.array(boosts(hint, types, importances, type_bound=bound, importance_bound=bound))
+    factors = np.array(
+        boosts(hint, types, importances, type_bound=bound, importance_strength=strength)
+    )
     assert factors.shape == (len(found),)
-    assert np.all(np.abs(factors - 1) <= 2 * bound + 1e-6)
+    assert np.all(factors >= np.exp(-strength) * 0.999)
+    assert np.all(factors <= (1 + bound) * np.exp(strength) * 1.001)
 
 
 @given(hints, st.sampled_from(MEMORY_TYPES), strengths, strengths)

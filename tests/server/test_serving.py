@@ -39,7 +39,7 @@ class Served:
             [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         first = self._told()
-        self.cpu_to_listen = ServerProcess("", self.process.pid, 0).cpu_seconds()
+        self.cpu_to_listen = ServerProcess("", self.process.pid, 0, 0).cpu_seconds()
         self.url = first["url"].replace("0.0.0.0", "127.0.0.1")
         self.client = httpx.Client(base_url=self.url, timeout=60)
 
@@ -169,6 +169,36 @@ def test_several_processes_answer_on_one_store(serve):
     server.stop()
 
 
+def answered(server, *, clients):
+    """Ask /health over so many connections that are all open at once; gives the statuses."""
+    asking = [httpx.Client(base_url=server.url, timeout=60) for _ in range(clients)]
+    statuses = [each.get("/health").status_code for each in asking]
+    for each in asking:
+        each.close()
+    return statuses
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the children of a process")
+def test_a_process_that_is_killed_is_replaced_and_nobody_is_left_waiting(serve):
+    server = serve("--workers", "2")
+    assert answered(server, clients=8) == [200] * 8
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
+    # The last one; before it there may be a process that watches over shared resources.
+    os.kill(int(children.read_text().split()[-1]), signal.SIGKILL)
+    assert answered(server, clients=16) == [200] * 16
+
+
+def test_the_trace_of_a_search_is_given_by_every_process(serve):
+    server = serve("--workers", "2")
+    server.add("tea at five")
+    searched = server.client.post("/api/v2/memories/search", json={"query": "tea"})
+    path = f"/api/v2/traces/{searched.headers['X-Trace-ID']}"
+    asking = [httpx.Client(base_url=server.url, timeout=60) for _ in range(12)]
+    assert {each.get(path).status_code for each in asking} == {200}
+    for each in asking:
+        each.close()
+
+
 def test_the_log_of_a_process_holds_request_ids_and_no_text_and_no_key(serve, tmp_path):
     database = Database(catalog_file(tmp_path / "store"))
     key = AccessKeys(database).create().text
@@ -216,4 +246,11 @@ def test_an_address_that_others_reach_needs_a_key(serve, tmp_path):
 
 def test_a_port_that_is_taken_is_told(serve, tmp_path):
     port = serve().url.rpartition(":")[2]
-    assert "cannot be listened on" in refusal(tmp_path / "other", "--port", port)
+    taken = "cannot be listened on"
+    assert taken in refusal(tmp_path / "other", "--port", port)
+    assert taken in refusal(tmp_path / "other", "--port", port, "--workers", "2")
+
+
+def test_a_port_that_several_processes_answer_at_is_taken_as_well(serve, tmp_path):
+    port = serve("--workers", "2").url.rpartition(":")[2]
+    assert "cannot be listened on" in refusal(tmp_path / "other", "--port", port, "--workers", "2")

@@ -1,5 +1,8 @@
 """A table that nobody wrote to is not asked again, and one that somebody wrote to always is."""
 
+import os
+import time
+
 import pytest
 
 from recollect.errors import StoreError
@@ -28,6 +31,11 @@ def unasked(monkeypatch):
     return refuse
 
 
+def _changed(folder, *, seconds_ago):
+    moment = time.time() - seconds_ago
+    os.utime(folder, (moment, moment))
+
+
 def _opened(directory):
     return LanceStore.open(str(directory), CONTRACT_IDENTITY)
 
@@ -35,6 +43,35 @@ def _opened(directory):
 def test_a_folder_gives_the_names_of_its_files(tmp_path):
     (tmp_path / "18446744073709551614.manifest").touch()
     assert CommitFiles(tmp_path).names() == {"18446744073709551614.manifest"}
+
+
+def test_a_folder_that_has_been_left_alone_is_not_listed_again(tmp_path):
+    _changed(tmp_path, seconds_ago=10)
+    files = CommitFiles(tmp_path)
+    assert files.names() == frozenset()
+    before = tmp_path.stat()
+    (tmp_path / "1.manifest").touch()
+    os.utime(tmp_path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert files.names() == frozenset()
+
+
+def test_a_file_that_comes_into_a_folder_left_alone_is_seen_at_once(tmp_path):
+    _changed(tmp_path, seconds_ago=10)
+    files = CommitFiles(tmp_path)
+    for number in range(1, 20):
+        (tmp_path / f"{number}.manifest").touch()
+        assert len(files.names()) == number
+        assert len(files.names()) == number
+
+
+def test_a_file_that_comes_in_the_same_tick_of_the_clock_is_seen(tmp_path):
+    _changed(tmp_path, seconds_ago=0)
+    files = CommitFiles(tmp_path)
+    assert files.names() == frozenset()
+    before = tmp_path.stat()
+    (tmp_path / "1.manifest").touch()
+    os.utime(tmp_path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert files.names() == {"1.manifest"}
 
 
 @pytest.mark.parametrize("folder", [None, "missing"])

@@ -9,6 +9,7 @@ from recollect.errors import InvalidInput
 from recollect.queries.query_class import QueryClass
 
 _TYPES = ("episodic", "semantic", "procedural")
+_STRONGEST = 10.0
 
 
 def type_importance_boost(
@@ -17,23 +18,25 @@ def type_importance_boost(
     importances: ArrayLike,
     *,
     type_bound: float = 0.3,
-    importance_bound: float = 0.7,
+    importance_strength: float = 2.0,
 ) -> NDArray[np.float32]:
     """Compute one factor a candidate; exactly 1 without hints.
 
-    The factor is 1 + type_bound·t + importance_bound·i: t is the hint for the candidate's own type,
-    0 for the type `unknown`; i is the hint for importance times 2·importance - 1, so that .5 is
-    neutral. `recollect eval cues` measures the bounds; a tenth each decides next to nothing there.
+    The factor is (1 + type_bound·t) · exp(importance_strength·i·(2·importance - 1)): t is the hint
+    for the candidate's own type, 0 for the type `unknown`; i is the hint for importance, and an
+    importance of .5 is neutral. Who asks for what is most important wants it before what fits the
+    other words better, so the lift must reach over several times the probability.
+    `recollect eval cues` measures both numbers.
 
     Args:
         query_class: What the query was found to be; None is without hints.
         types: Memory types, shape (candidates,).
         importances: In [0, 1], shape (candidates,).
         type_bound: The most that the type lifts a factor; below 1.
-        importance_bound: The most that the importance lifts or lowers a factor; below 1.
+        importance_strength: How far importance lifts or lowers, as a natural logarithm; from 0.
 
     Raises:
-        InvalidInput: The shapes differ, or a bound lies outside [0, 1).
+        InvalidInput: The shapes differ, or a number is out of range.
     """
     kinds, weights = np.asarray(types), np.asarray(importances, np.float32)
     if kinds.shape != weights.shape:
@@ -43,13 +46,17 @@ def type_importance_boost(
             f"there are types of shape {kinds.shape}",
             "Give one importance for each type",
         )
-    for name, bound in (("type_bound", type_bound), ("importance_bound", importance_bound)):
-        if not 0 <= bound < 1:
-            raise InvalidInput(name, bound, "a factor must stay positive", "Give it in [0, 1)")
+    if not 0 <= type_bound < 1:
+        raise InvalidInput("type_bound", type_bound, "is no bound", "Give it in [0, 1)")
+    if not 0 <= importance_strength <= _STRONGEST:
+        raise InvalidInput(
+            "importance_strength", importance_strength, "is out of range", f"Give 0 to {_STRONGEST}"
+        )
     if query_class is None or not query_class.hints.given:
         return np.ones(kinds.shape, np.float32)
     hints = query_class.hints
-    lift = importance_bound * hints.importance * (2 * weights - 1)
+    by_type = np.zeros(kinds.shape, np.float32)
     for kind, hint in zip(_TYPES, (hints.episodic, hints.semantic, hints.procedural), strict=True):
-        lift = lift + type_bound * hint * (kinds == kind)
-    return np.asarray(1 + lift, np.float32)
+        by_type += type_bound * hint * (kinds == kind)
+    by_importance = np.exp(importance_strength * hints.importance * (2 * weights - 1))
+    return np.asarray((1 + by_type) * by_importance, np.float32)

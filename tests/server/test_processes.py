@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from recollect.server.processes import listeners_beside
+from recollect.server.processes import listeners_in_place_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they share one")
 
@@ -25,7 +25,7 @@ def open_sockets():
 def test_connections_are_dealt_out_among_the_listeners_of_one_address(open_sockets, family, host):
     alone = socket.create_server((host, 0), family=family)
     address = alone.getsockname()[:2]
-    listeners = listeners_beside(alone, count=2)
+    listeners = listeners_in_place_of(alone, count=2)
     open_sockets += listeners
     assert {each.getsockname()[:2] for each in listeners} == {address}
     open_sockets += [socket.create_connection(address) for _ in range(64)]
@@ -35,7 +35,7 @@ def test_connections_are_dealt_out_among_the_listeners_of_one_address(open_socke
 def test_a_listener_for_one_process_stays_as_it_is(open_sockets):
     alone = socket.create_server(("127.0.0.1", 0))
     open_sockets.append(alone)
-    assert listeners_beside(alone, count=1) == [alone]
+    assert listeners_in_place_of(alone, count=1) == [alone]
 
 
 def _waiting(listener):

@@ -186,6 +186,7 @@ def test_a_process_that_is_killed_is_replaced_and_nobody_is_left_waiting(serve):
     # The last one; before it there may be a process that watches over shared resources.
     os.kill(int(children.read_text().split()[-1]), signal.SIGKILL)
     assert answered(server, clients=16) == [200] * 16
+    server.stop()
 
 
 def test_the_trace_of_a_search_is_given_by_every_process(serve):
@@ -197,6 +198,7 @@ def test_the_trace_of_a_search_is_given_by_every_process(serve):
     assert {each.get(path).status_code for each in asking} == {200}
     for each in asking:
         each.close()
+    server.stop()
 
 
 def test_the_log_of_a_process_holds_request_ids_and_no_text_and_no_key(serve, tmp_path):
@@ -252,5 +254,7 @@ def test_a_port_that_is_taken_is_told(serve, tmp_path):
 
 
 def test_a_port_that_several_processes_answer_at_is_taken_as_well(serve, tmp_path):
-    port = serve("--workers", "2").url.rpartition(":")[2]
-    assert "cannot be listened on" in refusal(tmp_path / "other", "--port", port, "--workers", "2")
+    server = serve("--workers", "2")
+    options = ("--port", server.url.rpartition(":")[2], "--workers", "2")
+    assert "cannot be listened on" in refusal(tmp_path / "other", *options)
+    server.stop()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 
 from recollect.catalog.database import Database
 
@@ -16,7 +17,7 @@ class ShownIds:
     def keep(self, org: str, project: str, shown: Mapping[str, str]) -> None:
         """Note which ids are shown, each with the id that it stands for."""
         # Most were shown before, and reading is much quicker than writing.
-        new = [name for name in shown if self.find(org, project, name) is None]
+        new = shown.keys() - self._kept(org, project, shown)
         if not new:
             return
         with self._database.transaction() as connection:
@@ -32,3 +33,11 @@ class ShownIds:
             (org, project, shown),
         )
         return rows[0]["id"] if rows else None
+
+    def _kept(self, org: str, project: str, shown: Iterable[str]) -> set[str]:
+        rows = self._database.read(
+            "SELECT shown FROM shown_ids WHERE org = ? AND project = ? "
+            "AND shown IN (SELECT value FROM json_each(?))",
+            (org, project, json.dumps(list(shown))),
+        )
+        return {row["shown"] for row in rows}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,7 @@ from recollect.errors import MissingExtra
 if TYPE_CHECKING:
     from recollect.server.serving import Listening
 
+_PACKAGES = ("fastapi", "openapi_ui_bundles", "prometheus_client", "uvicorn")
 _LIMITS = "Limits"
 _TRY = """\
 try it:
@@ -102,12 +104,12 @@ def serve(served: ServedStore, load: LoadOptions, output: OutputOptions) -> None
 
     The log, one JSON object a line, goes to standard error.
     """
-    try:
-        from recollect.server.given_key import GivenKey
-        from recollect.server.options import Limits, ServerOptions
-        from recollect.server.serving import serve as run
-    except ModuleNotFoundError as error:
-        raise MissingExtra("server", "recollect serve") from error
+    if not all(map(find_spec, _PACKAGES)):
+        raise MissingExtra("server", "recollect serve")
+    from recollect.server.given_key import GivenKey
+    from recollect.server.options import Limits, ServerOptions
+    from recollect.server.serving import serve as run
+
     settings = read_settings()
     limits = {name: getattr(load, name) for name in LoadOptions.__dataclass_fields__}
     options = ServerOptions(

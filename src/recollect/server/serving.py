@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import uvicorn
-from fastapi import FastAPI
-from uvicorn.supervisors import Multiprocess
 
 from recollect.catalog.access_keys import AccessKeys
 from recollect.catalog.database import Database
 from recollect.config import read_settings
 from recollect.errors import InvalidInput, RecollectError
-from recollect.server.app import create_app
 from recollect.server.asgi import Application
 from recollect.server.given_key import VARIABLE
 from recollect.server.json_lines import LOG
 from recollect.server.options import ServerOptions
+from recollect.server.processes import BACKLOG, EvenProcesses, listeners_in_place_of
 from recollect.service.catalog_file import catalog_file
-from recollect.service.extraction.settings import ExtractionSettings, read_learnt
-from recollect.service.memory_service import MemoryService
-from recollect.service.models import load_models
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 _STOP_SECONDS = 60
 """So long a stop waits for requests that are being answered."""
 _START_SECONDS = 60
 """So long a process may take to load what it needs, before it counts as dead and is replaced."""
-_BACKLOG = 2048
 
 
 class NeedsKey(RecollectError):
@@ -80,23 +80,33 @@ def serve_application(
         on_listening: Called once it listens.
     """
     _check_key(options)
-    listener = _listener(options)
-    listening = Listening(_url(options.host, listener), options.store, options.needs_key)
+    listeners = _listeners(options)
+    listening = Listening(_url(options.host, listeners[0]), options.store, options.needs_key)
     try:
         if options.workers == 1:
-            application = factory()
+            application = _loaded(factory)
             on_listening(listening)
-            uvicorn.Server(_config(lambda: application)).run(sockets=[listener])
+            uvicorn.Server(_config(lambda: application)).run(sockets=listeners)
         else:
             on_listening(listening)
-            config = _config(factory, workers=options.workers)
-            Multiprocess(config, sockets=[listener]).run()
+            config = _config(partial(_loaded, factory), workers=options.workers)
+            EvenProcesses(config, listeners).run()
     finally:
-        listener.close()
+        for listener in listeners:
+            listener.close()
 
 
 def application_of(options: ServerOptions) -> FastAPI:
     """Open the store and make the application over it."""
+    # Lance's own lines are no JSON; what it only warns of, such as a compaction that came second to
+    # another process's, is made up for later.
+    os.environ.setdefault("LANCEDB_LOG", "error")
+    # Slow to load; a process that only watches over others needs none of it.
+    from recollect.server.app import create_app
+    from recollect.service.extraction.settings import ExtractionSettings, read_learnt
+    from recollect.service.memory_service import MemoryService
+    from recollect.service.models import load_models
+
     settings = read_settings()
     if options.embedder is not None:
         settings = replace(settings, embedder=options.embedder)
@@ -108,6 +118,18 @@ def application_of(options: ServerOptions) -> FastAPI:
         extraction=ExtractionSettings(learnt=read_learnt(settings.extraction)),
     )
     return create_app(service, options)
+
+
+def _loaded(factory: Callable[[], Application]) -> Application:
+    """Make the application, in a process that is there for nothing else."""
+    # Each search for garbage among all that is loaded would take a quarter of a second.
+    gc.disable()
+    try:
+        return factory()
+    finally:
+        # What was loaded stays, and is never searched.
+        gc.freeze()
+        gc.enable()
 
 
 def _config(factory: Callable[[], Application], *, workers: int = 1) -> uvicorn.Config:
@@ -140,11 +162,13 @@ def _check_key(options: ServerOptions) -> None:
         database.close()
 
 
-def _listener(options: ServerOptions) -> socket.socket:
+def _listeners(options: ServerOptions) -> list[socket.socket]:
+    """Listen where nothing else does, with a socket for each process."""
     bare = options.host.strip("[]")
     family = socket.AF_INET6 if ":" in bare else socket.AF_INET
     try:
-        listener = socket.create_server((bare, options.port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server((bare, options.port), family=family, backlog=BACKLOG)
+        listeners = listeners_in_place_of(listener, count=options.workers)
     except OSError as error:
         raise InvalidInput(
             "host and port",
@@ -152,10 +176,11 @@ def _listener(options: ServerOptions) -> socket.socket:
             f"cannot be listened on ({error.strerror or error})",
             "Name another port, or 0 for any that is free",
         ) from error
-    # Connections inherit it; asyncio sets it only on sockets that were made with a protocol number.
-    # Without it an answer's second packet waits 40 ms for the first one's acknowledgement.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
+    for each in listeners:
+        # Connections inherit it; asyncio sets it only on sockets made with a protocol number.
+        # Without it an answer's second packet waits 40 ms for the first one's acknowledgement.
+        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listeners
 
 
 def _url(host: str, listener: socket.socket) -> str:

@@ -23,15 +23,15 @@ from recollect.types import MemoryRecord
 
 def found_episodes(found: FoundEpisodes, place: Place, uids: Uids) -> EpisodicMemory:
     """Give what episodic memory found."""
-
-    def shaped(episodes: Sequence[Episode]) -> list[FoundEpisode]:
-        shown = uids.shown(place, [each.record.id for each in episodes])
-        return [_found(each, uid) for each, uid in zip(episodes, shown, strict=True)]
-
+    episodes = (*found.long_term, *found.short_term)
+    # All at once: what the catalog knows of ids is read once.
+    shown = uids.shown(place, [each.record.id for each in episodes])
+    shaped = [_found(each, uid) for each, uid in zip(episodes, shown, strict=True)]
+    long_term = len(found.long_term)
     return EpisodicMemory(
-        long_term_memory=LongTermMemory(episodes=shaped(found.long_term)),
+        long_term_memory=LongTermMemory(episodes=shaped[:long_term]),
         short_term_memory=ShortTermMemory(
-            episodes=shaped(found.short_term),
+            episodes=shaped[long_term:],
             # MemMachine's clients expect one text; nothing here sums up.
             episode_summary=[""],
         ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from uuid import UUID, uuid5
 
 from recollect.catalog.shown_ids import ShownIds
@@ -17,6 +18,7 @@ _OWN = re.compile(r"([0-9a-f]{13})-([0-9a-f]{16})")
 # Version 8 is free for such use (RFC 9562); the `8e` behind it marks ours.
 _WRITTEN = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-8([0-9a-f]{3})-8e([0-9a-f]{2})-([0-9a-f]{12})")
 _NAMESPACE = UUID("5d0d3c1e-6a3b-5f5e-9d53-0b6d2a6a4c11")
+_REMEMBERED = 20_000
 
 
 class Uids:
@@ -27,11 +29,17 @@ class Uids:
 
     def shown(self, place: Place, ids: Iterable[str]) -> list[str]:
         """Give the UUIDs under which memories of a project are shown, in order."""
-        shown = [(each, written(each) or _others(place, each)) for each in ids]
-        made = {uid: each for each, uid in shown if uid != each and read(uid) is None}
+        shown: list[str] = []
+        made: dict[str, str] = {}
+        for each in ids:
+            own = written(each)
+            uid = own or _others(place.owner, each)
+            if own is None and uid != each:
+                made[uid] = each
+            shown.append(uid)
         if made:
             self._table.keep(*place.owner, made)
-        return [uid for _, uid in shown]
+        return shown
 
     def stored(self, place: Place, uids: Iterable[str]) -> list[str]:
         """Give the ids that UUIDs stand for, in order; what is no UUID is an id already."""
@@ -62,11 +70,12 @@ def read(uid: str) -> str | None:
     return f"{digits[:13]}-{digits[13:]}"
 
 
-def _others(place: Place, memory_id: str) -> str:
+@lru_cache(_REMEMBERED)
+def _others(owner: tuple[str, str], memory_id: str) -> str:
     """Give the UUID for an id that is not ours: itself, where it is one that stands for itself."""
     if _canonical(memory_id) == memory_id and read(memory_id) is None:
         return memory_id
-    return str(uuid5(_NAMESPACE, "\0".join((*place.owner, memory_id))))
+    return str(uuid5(_NAMESPACE, "\0".join((*owner, memory_id))))
 
 
 def _canonical(text: str) -> str | None:

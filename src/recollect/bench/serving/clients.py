@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 
 from recollect.bench.serving.load import Answers
 
-_PATIENCE_SECONDS = 10.0
-"""A request that takes longer counts as a timeout."""
+PATIENCE_SECONDS = 10.0
 _PAUSE_SECONDS = 0.05
 """After a refusal a client waits so long: less than it is told, or there would be no overload."""
 _OK = 200
@@ -27,8 +26,9 @@ class _Answer:
 
 @dataclass(slots=True)
 class _Tally:
-    """What all clients got."""
+    """What all clients got, who wait so many seconds for an answer."""
 
+    patience: float
     milliseconds: list[float] = field(default_factory=list)
     failed: Counter[str] = field(default_factory=Counter)
     unannounced: int = 0
@@ -76,7 +76,14 @@ def post(path: str, body: bytes) -> bytes:
     return head.encode() + body
 
 
-def ask(url: str, requests: Iterable[bytes], *, clients: int, seconds: float) -> Answers:
+def ask(
+    url: str,
+    requests: Iterable[bytes],
+    *,
+    clients: int,
+    seconds: float,
+    patience: float = PATIENCE_SECONDS,
+) -> Answers:
     """Let clients send requests in turn, each one after the other, until the time is over.
 
     Args:
@@ -84,12 +91,15 @@ def ask(url: str, requests: Iterable[bytes], *, clients: int, seconds: float) ->
         requests: Whole requests; with the last one, clients stop before the time is over.
         clients: How many ask at once.
         seconds: After so long no new request is sent; those under way are waited for.
+        patience: A request that takes longer, in seconds, counts as a timeout.
     """
-    return asyncio.run(_ask(url, iter(requests), clients=clients, seconds=seconds))
+    tally = _Tally(patience)
+    return asyncio.run(_ask(url, iter(requests), tally, clients=clients, seconds=seconds))
 
 
-async def _ask(url: str, requests: Iterator[bytes], *, clients: int, seconds: float) -> Answers:
-    tally = _Tally()
+async def _ask(
+    url: str, requests: Iterator[bytes], tally: _Tally, /, *, clients: int, seconds: float
+) -> Answers:
     cpu, began = time.process_time(), time.perf_counter()
     await asyncio.gather(
         *(_client(_Connection(url), requests, tally, until=began + seconds) for _ in range(clients))
@@ -111,7 +121,7 @@ async def _client(
         if started >= until:
             break
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
+            async with asyncio.timeout(tally.patience):
                 answer = await connection.ask(request)
         except TimeoutError:
             tally.failed["timeout"] += 1

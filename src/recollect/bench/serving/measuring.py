@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from recollect.bench.child import BenchError, Worker
 from recollect.bench.generate import BenchQuery
@@ -19,9 +20,11 @@ from recollect.bench.serving.process import ServerProcess, serving
 from recollect.bench.serving.results import ServedLayout
 from recollect.bench.setup import Setup
 
+Asked = TypeVar("Asked")
 _SEARCH = "/api/v2/memories/search"
 _IN_PROCESS: Mapping[str, str] = {"memory": "Memory.search", "service": "service, in process"}
 _WARMING_ROUNDS = 2
+_WARMING_CLIENTS = 4
 _WARMING_SECONDS = 600.0
 _SHARE_ALONE = 0.1
 _SHARE_OVERLOADED = 0.1
@@ -58,6 +61,7 @@ class Served:
         self._requests = [self._request(each) for each in found]
         first = {each.project: each for each in found}
         self._first = list(first.values())
+        self._asked_already = 0
 
     def measure(self) -> ServedLayout:
         """Measure it all."""
@@ -75,6 +79,7 @@ class Served:
             scopes=self._setup.scopes,
             rows=self._options.n,
             start_seconds=round(server.start_seconds, 2),
+            answer_seconds=round(server.answer_seconds, 2),
             alone=(*_loads(alone, 1), Load.of("HTTP", 1, [one])),
             together=(
                 *_loads(together, threads),
@@ -102,9 +107,10 @@ class Served:
             "threads": threads,
             "seconds": share * self._options.seconds,
             "k": self._options.k,
-            "questions": self._questions,
+            "questions": self._from_here(self._questions),
         }
         answer = self._worker.call("searches", asked)
+        self._asked_already += len(answer["milliseconds"])
         return Answers(
             milliseconds=answer["milliseconds"],
             seconds=answer["seconds"],
@@ -114,12 +120,21 @@ class Served:
     def _asked(self, server: ServerProcess, *, clients: int, share: float) -> Answers:
         self._tell(f"the server, {clients} clients")
         before = server.cpu_seconds()
-        requests = itertools.cycle(self._requests)
+        requests = itertools.cycle(self._from_here(self._requests))
         seconds = max(_LEAST_SECONDS, share * self._options.seconds)
         answers = ask(server.url, requests, clients=clients, seconds=seconds)
         after = server.cpu_seconds()
+        self._asked_already += len(answers.milliseconds)
         used = None if before is None or after is None else after - before
         return replace(answers, server_cpu=used)
+
+    def _from_here(self, each_question: Sequence[Asked]) -> list[Asked]:
+        """Give the questions from the first that was not asked yet.
+
+        The model remembers the vectors of those that were, which would flatter whoever comes later.
+        """
+        place = self._asked_already % len(each_question)
+        return [*each_question[place:], *each_question[:place]]
 
     def _overloaded(self, option: str, limit: int) -> Load:
         with self._server(option, str(limit)) as server:
@@ -141,9 +156,16 @@ class Served:
 
     def _warm(self, server: ServerProcess) -> None:
         """Let every project be read, by each worker process, before anything is timed."""
-        workers = self._options.workers
-        first = [self._request(each) for each in self._first] * (_WARMING_ROUNDS * workers)
-        answers = ask(server.url, first, clients=workers, seconds=_WARMING_SECONDS)
+        # Connections are dealt out by chance: with enough of them each process gets some.
+        clients = _WARMING_CLIENTS * self._options.workers
+        first = [self._request(each) for each in self._first] * (_WARMING_ROUNDS * clients)
+        answers = ask(
+            server.url,
+            first,
+            clients=clients,
+            seconds=_WARMING_SECONDS,
+            patience=_WARMING_SECONDS,
+        )
         if answers.failed:
             raise BenchError(f"the server gave no hits: {dict(answers.failed)}")
 

@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.request import urlopen
 
 from recollect.bench.child import BenchError
 
+_START_SECONDS = 60.0
 _STOP_SECONDS = 60.0
 _LOG_CHARACTERS = 600
 _END_OF_JSON = "}\n"
@@ -26,12 +28,14 @@ class ServerProcess:
     Attributes:
         url: Where.
         pid: Its process.
-        start_seconds: From its start until it listened.
+        start_seconds: From its start until it listened; what is asked from then on is answered.
+        answer_seconds: From its start until it had answered a first request.
     """
 
     url: str
     pid: int
     start_seconds: float
+    answer_seconds: float
 
     def cpu_seconds(self) -> float | None:
         """CPU time that it and its worker processes have used; None where that is not told."""
@@ -50,7 +54,7 @@ def serving(store: str, arguments: Sequence[str], *, log: Path) -> Iterator[Serv
         log: The file that gets its log.
 
     Raises:
-        BenchError: It did not start.
+        BenchError: It did not start, or does not answer.
     """
     command = [sys.executable, "-m", "recollect", "serve", "--store", store, "--port", "0"]
     with log.open("ab") as stream:
@@ -63,7 +67,9 @@ def serving(store: str, arguments: Sequence[str], *, log: Path) -> Iterator[Serv
         )
     try:
         url = _told_url(process, log)
-        yield ServerProcess(url, process.pid, time.perf_counter() - began)
+        start_seconds = time.perf_counter() - began
+        _wait_for_answer(url)
+        yield ServerProcess(url, process.pid, start_seconds, time.perf_counter() - began)
     finally:
         process.terminate()
         try:
@@ -82,6 +88,14 @@ def _told_url(process: subprocess.Popen[str], log: Path) -> str:
             raise BenchError(f"the server did not start. {words[-_LOG_CHARACTERS:]}")
         lines.append(line)
     return str(json.loads("".join(lines))["url"])
+
+
+def _wait_for_answer(url: str) -> None:
+    try:
+        with urlopen(f"{url}/health", timeout=_START_SECONDS) as answer:  # noqa: S310  our own server
+            answer.read()
+    except OSError as error:
+        raise BenchError(f"the server does not answer ({error})") from error
 
 
 def _cpu_seconds(pid: int) -> float | None:

@@ -59,7 +59,8 @@ def _findings(layout: ServedLayout) -> list[str]:
     shares = ", ".join(f"{share:.0%} of {name}" for name, share in layout.shares.items())
     unannounced = sum(each.unannounced for each in layout.overload)
     return [
-        f"{_named(layout)}: the server listened after {layout.start_seconds:.1f} s; "
+        f"{_named(layout)}: the server listened after {layout.start_seconds:.1f} s "
+        f"and answered after {layout.answer_seconds:.1f} s; "
         f"HTTP adds {layout.http_adds:.1f} ms to one caller's median; "
         f"throughput {shares}; refusals without Retry-After: {unannounced}"
     ]

@@ -17,6 +17,7 @@ class ServedLayout:
         scopes: Projects that the memories are spread over.
         rows: How many memories.
         start_seconds: From the start of the server's process until it listened.
+        answer_seconds: From its start until it had answered a first request.
         alone: One caller: `Memory.search`, the service that the server stands on, and HTTP.
         together: Many callers: the two in process, in as many threads as the server has, and HTTP.
         overload: Servers with lowered limits, asked by as many clients.
@@ -25,6 +26,7 @@ class ServedLayout:
     scopes: int
     rows: int
     start_seconds: float
+    answer_seconds: float
     alone: tuple[Load, ...]
     together: tuple[Load, ...]
     overload: tuple[Load, ...]

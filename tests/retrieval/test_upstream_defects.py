@@ -22,6 +22,7 @@ from recollect.retrieval.presets import PRESETS
 from recollect.retrieval.rerank_blend import Blend, min_max
 from recollect.retrieval.stages.clean_query import CleanQuery
 from recollect.retrieval.stages.decay import Decay
+from recollect.retrieval.stages.diversify import Diversify
 from recollect.retrieval.stages.drop_known import DropKnown
 from recollect.retrieval.stages.fit_budget import FitBudget
 from recollect.retrieval.stages.fuse import Fuse
@@ -35,7 +36,6 @@ from recollect.testing.overlap_reranker import OverlapReranker
 from recollect.testing.scripted_chat import ScriptedChat
 from retrieval.states import records, rows, state_of, with_candidates
 
-SPARK = PRESETS["memory_spark"]
 
 
 def test_d1_a_boosted_mistake_is_not_cut_off_behind_the_agents_memories(memory):
@@ -84,6 +84,14 @@ def test_d3_nine_tenths_mean_the_same_for_blended_ranks_as_for_probabilities():
     assert marginal_order(ranks, cosine, trade_off=0.9).tolist() == [0, 2, 1]
 
 
+def test_d3_a_second_best_of_blended_ranks_stays_second_though_it_repeats_the_best():
+    given = records("the tram to work", "the tram to work", "a ladder leans there")
+    state = state_of(*given)
+    blended = [2 / 61, 2 / 62, 2 / 90]
+    ranked = with_candidates(state, blended, cosine=[0.9, 0.8, 0.1])
+    assert rows(Diversify(trade_off=0.9).run(ranked)) == [0, 1, 2]
+
+
 def test_d4_parents_take_no_candidates_place(memory):
     memory.add_many(
         {"text": f"the tram passage {n}", "parent_id": f"p{n // 2}", "sequence": n}
@@ -93,6 +101,15 @@ def test_d4_parents_take_no_candidates_place(memory):
     # Upstream drops parents after the quota is spent on them.
     found = ["parent", "child"] * 4
     assert len([kind for kind in found[:8] if kind == "child"]) == 4
+
+
+def test_d4_the_parts_of_one_parent_take_no_other_parents_place(memory):
+    memory.add_many(
+        {"text": f"the tram passage number{n}", "parent_id": f"p{n // 2}", "sequence": n}
+        for n in range(8)
+    )
+    found = memory.search("tram passage", k=4, preset="memory_spark")
+    assert {hit.memory.parent_id for hit in found} == {"p0", "p1", "p2", "p3"}
 
 
 def test_d5_what_is_too_long_for_the_budget_is_passed_over():
@@ -168,6 +185,13 @@ def test_f1_diversity_compares_vectors_not_words(memory):
     assert vectors[1] @ vectors[2] == pytest.approx(1.0, abs=1e-6)
     cosine = float(vectors[0] @ vectors[1])
     assert cosine != pytest.approx(jaccard(words("a red dog"), words("the blue sea")), abs=1e-3)
+
+
+def test_f1_the_stage_orders_by_the_angle_of_vectors_where_the_shared_words_say_otherwise():
+    given = records("red red red dog", "red red red cat", "red dog dog dog")
+    state = with_candidates(state_of(*given), [0.9, 0.8, 0.7], cosine=[0.9, 0.8, 0.7])
+    # To the first, the third has all words in common, but the second points the same way.
+    assert rows(Diversify(trade_off=0.0).run(state)) == [0, 2, 1]
 
 
 def test_f2_a_strong_lexical_match_is_told_from_a_full_one():

@@ -37,7 +37,6 @@ from recollect.testing.scripted_chat import ScriptedChat
 from retrieval.states import records, rows, state_of, with_candidates
 
 
-
 def test_d1_a_boosted_mistake_is_not_cut_off_behind_the_agents_memories(memory):
     memory.add_many({"text": f"the deploy failed on host {n}"} for n in range(12))
     memory.add("the deploy failed on host 99", id="mistake", pool="agent_mistakes")

@@ -83,6 +83,7 @@ def serve(tmp_path):
 
     yield start
     for each in started:
+        each.client.close()
         if each.process.poll() is None:
             each.stop(signal.SIGKILL)
 

@@ -13,7 +13,12 @@ pytestmark = pytest.mark.torch
 
 if torch:
     from recollect.errors import InvalidInput
-    from recollect.training.embedder_config import EmbedderConfig, LossWeights, MemoryPart
+    from recollect.training.embedder_config import (
+        EmbedderConfig,
+        LossWeights,
+        MemoryPart,
+        WrittenPart,
+    )
     from recollect.training.embedder_run import RunPlaces, rate_over_steps, train_embedder
     from recollect.training.encoder_directory import load_agent_encoder
     from recollect.training.group_stream import TrainingData
@@ -37,6 +42,13 @@ class WordVectors:
     def encode(self, texts):
         counts = np.array([[text.split().count(word) for word in WORDS] for text in texts])
         return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
+
+
+class OneDirection:
+    """A base model of the encoder's dimension for which all texts are alike."""
+
+    def encode(self, texts):
+        return np.eye(1, 32, dtype=np.float32).repeat(len(texts), axis=0)
 
 
 def word_groups(random):
@@ -71,11 +83,11 @@ def base(tmp_path):
     return write_trainable_encoder(tmp_path / "base")
 
 
-def run(base, target, *, progress=silent, **changes):
+def run(base, target, *, progress=silent, teacher=None, **changes):
     return train_embedder(
         EmbedderConfig(**CONFIG_FIELDS | changes),
         TrainingData(**DATA),
-        WordVectors(),
+        teacher or WordVectors(),
         places=RunPlaces(base=base, target=target),
         progress=progress,
     )
@@ -102,6 +114,19 @@ def test_a_stopped_run_goes_on_to_the_weights_of_one_that_was_not(base, tmp_path
     for name in ("model.safetensors", "2_Dense/model.safetensors"):
         assert sha256_of(resumed / name) == sha256_of(whole / name)
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+
+
+def test_written_passages_are_pulled_to_the_vectors_of_the_base_model(base, tmp_path):
+    before = load_agent_encoder(base)
+    part = WrittenPart(passages_per_step=4, weight=50.0, mix={"words": 1.0})
+    model = run(base, tmp_path / "run", steps=24, written=part, teacher=OneDirection())
+
+    text = " ".join(WORDS[:6])
+    first, second = (
+        encoder.vectors(encoder.tokens([text], max_tokens=32))[0, 0]
+        for encoder in (before, load_agent_encoder(model))
+    )
+    assert second > first + 0.3
 
 
 def test_large_steps_take_the_same_way_with_cached_gradients(base, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from recollect.errors import InvalidInput
 
@@ -46,6 +46,21 @@ class MemoryPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPart:
+    """Written passages, of which only the anchor is taken.
+
+    Attributes:
+        passages_per_step: How many a step has.
+        weight: Of one minus the mean cosine with the base model's vectors.
+        mix: Share of each source; all of them are sources of the configuration's mix, too.
+    """
+
+    passages_per_step: int = 0
+    weight: float = 0.0
+    mix: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EmbedderConfig:
     """Everything that decides a training run, besides data and base weights.
 
@@ -65,6 +80,7 @@ class EmbedderConfig:
         cached_gradients: Above how many texts a step is encoded twice, to save memory.
         long_messages: Share of the groups in which a speaker's turns are put together.
         memories: What generated memories teach beside the questions.
+        written: Written passages that hold what is known of documents.
         loss: How the loss is put together.
         seed: Decides the order and wording of the data.
         checkpoint_seconds: How often the state is written.
@@ -85,6 +101,7 @@ class EmbedderConfig:
     cached_gradients: int = 2048
     long_messages: float = 0.0
     memories: MemoryPart = MemoryPart()
+    written: WrittenPart = WrittenPart()
     loss: LossWeights = LossWeights()
     seed: int = 20
     checkpoint_seconds: float = 180.0
@@ -99,6 +116,14 @@ MIX: Mapping[str, float] = {
     "nq_gold": 0.04,
     "policyqa": 0.01,
     "timeqa": 0.01,
+}
+
+WRITTEN_MIX: Mapping[str, float] = {
+    "squad": 0.4,
+    "nq_gold": 0.2,
+    "timeqa": 0.2,
+    "policyqa": 0.1,
+    "qmsum": 0.1,
 }
 
 CONFIGS: Mapping[str, EmbedderConfig] = {
@@ -125,6 +150,22 @@ CONFIGS: Mapping[str, EmbedderConfig] = {
         long_messages=0.25,
         memories=MemoryPart(samples_per_step=48),
         loss=LossWeights(anchor=1.0),
+    ),
+    "settled": EmbedderConfig(
+        name="settled",
+        base="an embedder that `refined` trained; whole written passages hold what it knew of them",
+        mix=MIX,
+        groups_per_step=2,
+        steps=1000,
+        learning_rate=5e-5,
+        frozen_layers=1,
+        max_tokens=192,
+        chunk_texts=32,
+        long_messages=0.3,
+        memories=MemoryPart(samples_per_step=44),
+        written=WrittenPart(passages_per_step=16, weight=4.0, mix=WRITTEN_MIX),
+        loss=LossWeights(anchor=0.5),
+        seed=21,
     ),
     "base": EmbedderConfig(
         name="base",

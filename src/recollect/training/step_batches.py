@@ -14,6 +14,7 @@ from recollect.training.memory_loss import SampleLayout, lay_out
 from recollect.training.question_groups import QuestionGroup
 from recollect.training.teacher import BaseModel, teacher_view
 from recollect.training.training_step import StepBatch
+from recollect.training.written_passages import written_passages
 
 
 def step_batches(
@@ -26,6 +27,7 @@ def step_batches(
     )
     groups = islice(groups, first * size, None)
     memories = _memories(config, first=first)
+    written = written_passages(config, data.epochs, teacher, first=first)
     for step in range(first, config.steps):
         chosen = list(islice(groups, size))
         random = Random(f"{config.seed}:ages:{step}")  # noqa: S311  no secret
@@ -34,6 +36,7 @@ def step_batches(
             [teacher_view(group, teacher) for group in chosen],
             [_given(group, config, random) for group in chosen],
             next(memories),
+            next(written),
         )
 
 

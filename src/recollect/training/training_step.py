@@ -28,6 +28,7 @@ from recollect.training.memory_loss import MEMORY_LOSS, SampleLayout, memory_los
 from recollect.training.precision import mixed_precision
 from recollect.training.question_groups import QuestionGroup
 from recollect.training.teacher import TeacherView
+from recollect.training.written_passages import WrittenPassages
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +40,14 @@ class StepBatch:
         views: The teacher's view of each.
         given: Age and type of each group's passages; None where they have neither.
         memories: Generated samples; None for none.
+        written: Passages whose vectors are to stay; None for none.
     """
 
     groups: Sequence[QuestionGroup]
     views: Sequence[TeacherView]
     given: Sequence[DrawnAges | None]
     memories: SampleLayout | None = None
+    written: WrittenPassages | None = None
 
     @property
     def passages(self) -> list[str]:
@@ -58,9 +61,10 @@ class StepBatch:
 
     @property
     def texts(self) -> list[str]:
-        """All passages, then all questions, then the texts of the memories."""
-        generated = [] if self.memories is None else self.memories.texts
-        return [*self.passages, *self.questions, *generated]
+        """All passages, all questions, the texts of the memories, and the written passages."""
+        generated = () if self.memories is None else self.memories.texts
+        written = () if self.written is None else self.written.texts
+        return [*self.passages, *self.questions, *generated, *written]
 
 
 def accumulate_gradients(
@@ -101,7 +105,7 @@ def accumulate_gradients(
 def step_loss(
     encoder: AgentEncoder, pooled: Tensor, batch: StepBatch, config: EmbedderConfig
 ) -> Tensor:
-    """Put the loss of the questions and that of the generated memories together.
+    """Put the losses of the questions, the generated memories and the written passages together.
 
     Args:
         encoder: What comes after the mean is used.
@@ -109,26 +113,33 @@ def step_loss(
         batch: What the step is trained on.
         config: The run's configuration.
     """
-    passages, asked = len(batch.passages), len(batch.questions)
-    memories = _passage_vectors(encoder, pooled[:passages], batch)
-    questions = functional.normalize(encoder.project(pooled[passages : passages + asked]), dim=1)
+    amounts = [len(batch.passages), len(batch.questions)]
+    amounts += [0 if part is None else len(part.texts) for part in (batch.memories, batch.written)]
+    read, asked, generated, written = pooled.split(amounts)
+    memories = _passage_vectors(encoder, read, batch)
+    questions = functional.normalize(encoder.project(asked), dim=1)
     loss = question_loss(torch.cat([memories, questions]), batch, config.loss)
-    if batch.memories is None:
-        return loss
-    generated = memory_loss(encoder, pooled[passages + asked :], batch.memories, MEMORY_LOSS)
-    return loss + config.memories.weight * generated
+    if batch.memories is not None:
+        learned = memory_loss(encoder, generated, batch.memories, MEMORY_LOSS)
+        loss = loss + config.memories.weight * learned
+    if batch.written is not None:
+        kept = _vectors(encoder, written, batch.written.given)
+        base = torch.from_numpy(batch.written.base)
+        loss = loss + config.written.weight * anchor_loss(kept, base)
+    return loss
 
 
 def _passage_vectors(encoder: AgentEncoder, pooled: Tensor, batch: StepBatch) -> Tensor:
-    parts = []
     sizes = [len(group.passages) for group in batch.groups]
-    for part, given in zip(pooled.split(sizes), batch.given, strict=True):
-        if given is None:
-            parts.append(functional.normalize(encoder.project(part), dim=1))
-        else:
-            ages, types = torch.from_numpy(given.ages), torch.from_numpy(given.types)
-            parts.append(encoder.memory_vectors(part, ages, types))
-    return torch.cat(parts)
+    parts = zip(pooled.split(sizes), batch.given, strict=True)
+    return torch.cat([_vectors(encoder, part, given) for part, given in parts])
+
+
+def _vectors(encoder: AgentEncoder, pooled: Tensor, given: DrawnAges | None) -> Tensor:
+    if given is None:
+        return functional.normalize(encoder.project(pooled), dim=1)
+    ages, types = torch.from_numpy(given.ages), torch.from_numpy(given.types)
+    return encoder.memory_vectors(pooled, ages, types)
 
 
 def question_loss(vectors: Tensor, batch: StepBatch, weights: LossWeights) -> Tensor:

@@ -123,7 +123,7 @@ def test_a_record_without_normalisation_gives_the_plain_mean(copied_model):
     lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
     assert lengths.min() > 1.5
     # The projection that the mean has not gone through is next to the identity.
-    assert (pooled / lengths * load_bundled().encode(SENTENCES)).sum(axis=1).min() >= 0.999
+    assert (pooled / lengths * load_bundled().encode(SENTENCES)).sum(axis=1).min() >= 0.997
 
 
 def test_a_long_text_is_split_into_pieces_that_fit_and_start_with_the_prefix(embedder):

@@ -73,5 +73,5 @@ def reranker_probabilities(
     return scores if is_calibrated else None
 
 
-FUSION_CALIBRATION = Calibration(slope=-0.367, steepening=3.87, weight=-2.19, intercept=-3.49)
+FUSION_CALIBRATION = Calibration(slope=-0.536, steepening=3.91, weight=-2.28, intercept=-3.15)
 """For the weighted sum of cosine and lexical share with the bundled embedder."""

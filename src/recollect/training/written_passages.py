@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from random import Random
 
 import numpy as np
@@ -50,15 +50,16 @@ def written_passages(
         first: Which step comes first; a step's passages depend on nothing before it.
     """
     size = config.written.passages_per_step
-    texts = _texts(epochs, config.written.mix, seed=config.seed) if size else iter(())
-    texts = islice(texts, first * size, None)
+    if not size:
+        yield from repeat(None, config.steps - first)
+        return
+    texts = islice(_texts(epochs, config.written.mix, seed=config.seed), first * size, None)
     for step in range(first, config.steps):
         chosen = tuple(islice(texts, size))
         random = Random(f"{config.seed}:written:{step}")  # noqa: S311  no secret
         aged = random.random() < config.memories.aged_groups
-        given = drawn_ages(len(chosen), random) if aged else None
-        vectors = np.asarray(base.encode(chosen), np.float32) if chosen else None
-        yield None if vectors is None else WrittenPassages(chosen, vectors, given)
+        given = drawn_ages(size, random) if aged else None
+        yield WrittenPassages(chosen, np.asarray(base.encode(chosen), np.float32), given)
 
 
 def _texts(epochs: Mapping[str, Epoch], shares: Mapping[str, float], *, seed: int) -> Iterator[str]:

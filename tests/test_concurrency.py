@@ -1,6 +1,7 @@
 """Writing and reading processes share one directory."""
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -56,3 +57,26 @@ def test_readers_see_no_error_while_another_process_purges_and_repairs(start_chi
 @pytest.mark.timeout(300)
 def test_two_writers_and_four_readers_for_a_minute(start_child, store_path):
     check(store_path, 60, 4, start_child)
+
+
+@pytest.mark.parametrize("read", ["get", "list", "search"])
+def test_a_memory_that_is_changed_meanwhile_is_read_under_its_own_id(store_path, read):
+    with Memory(store_path, embedder=HashEmbedder()) as memory:
+        memory.add("count 0", id="count")
+        reading = {
+            "get": lambda: [memory.get("count")],
+            "list": lambda: memory.list(limit=5),
+            "search": lambda: [hit.memory for hit in memory.search("count")],
+        }[read]
+        with ThreadPoolExecutor(1) as thread:
+            changes = thread.submit(change_twelve_times, memory)
+            while not changes.done():
+                (found,) = reading()
+                assert (found.id, found.superseded_by) == ("count", None)
+            changes.result()
+        assert memory.get("count").text == "count 12"
+
+
+def change_twelve_times(memory):
+    for number in range(1, 13):
+        memory.update("count", text=f"count {number}")

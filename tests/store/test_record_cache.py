@@ -4,7 +4,12 @@ import pytest
 
 from recollect.store.record_cache import RecordCache
 from recollect.testing import CONTRACT_IDENTITY
-from recollect.testing.contract_rows import contract_record, contract_row
+from recollect.testing.contract_rows import (
+    contract_record,
+    contract_row,
+    history_record,
+    successor_record,
+)
 from store.counting_store import CountingStore
 
 
@@ -38,3 +43,8 @@ def test_a_full_cache_lets_the_least_recently_used_go(store):
 
 def test_more_records_than_the_cache_holds_come_all_the_same(store):
     assert sorted(RecordCache(store, size=1).fetch([1, 2, 3])) == [1, 2, 3]
+
+
+def test_what_was_changed_since_the_scan_is_given_as_it_was(store):
+    store.supersede(1, history_record(1), contract_row(4, successor_record(1)))
+    assert RecordCache(store).fetch([1]) == {1: contract_record(1)}

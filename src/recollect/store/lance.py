@@ -49,6 +49,11 @@ _FIRST_WINDOW = "passage = 0"
 _ALL_ROWS = 2**31 - 1
 _ROWS_READ = 1024
 _KEYS_A_QUERY = 2000
+_SORT_KEYS: dict[Order, list[tuple[str, str]]] = {
+    "written": [("key", "ascending")],
+    "newest": [("at", "descending"), ("key", "descending")],
+    "oldest": [("at", "ascending"), ("key", "ascending")],
+}
 
 
 class LanceStore:
@@ -137,25 +142,23 @@ class LanceStore:
         self, where: Filter, *, order: Order, limit: int | None = None, offset: int = 0
     ) -> list[MemoryRecord]:
         """Read whole memories."""
-        found = self._rows(self._condition(where), ["key", "at"])
-        direction = "descending" if order == "newest" else "ascending"
-        sort_keys = [("key", "ascending")]
-        if order != "written":
-            sort_keys = [("at", direction), ("key", direction)]
-        end = None if limit is None else offset + limit
-        keys = found.sort_by(sort_keys)["key"].to_pylist()[offset:end]
-        by_key = self.fetch(keys)
-        return [by_key[key] for key in keys if key in by_key]
+        condition = self._condition(where)
+        if limit is None and offset == 0:
+            rows = self._rows(condition, list({*self._record_columns(), "at"}))
+            return lance_schema.to_records(rows.sort_by(_SORT_KEYS[order]))
+        while True:
+            rows = self._rows(condition, ["key", "at"]).sort_by(_SORT_KEYS[order])
+            keys = rows["key"].to_pylist()[offset:][:limit]
+            by_key = self._with_keys(keys, condition)
+            # What was changed or deleted between the two reads is missing, and the page another.
+            if len(by_key) == len(keys):
+                return [by_key[key] for key in keys]
 
     def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
         """Read whole memories by key."""
         found = self._takes.records(np.array(keys, np.int64))
         missing = [key for key in keys if key not in found]
-        for chunk in _chunks(missing):
-            condition = f"{_FIRST_WINDOW} AND key IN ({_listed(chunk)})"
-            rows = self._rows(condition, lance_schema.keyed_record_columns(self._identity))
-            found |= lance_schema.to_records_by_key(rows)
-        return found
+        return found | self._with_keys(missing, _FIRST_WINDOW)
 
     def present(
         self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
@@ -191,9 +194,7 @@ class LanceStore:
     def scan_records(self, where: Filter, *, after_key: int = 0) -> ArrowRecords:
         """Read the current matching memories, whole."""
         condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
-        return ArrowRecords.of(
-            self._rows(condition, lance_schema.keyed_record_columns(self._identity))
-        )
+        return ArrowRecords.of(self._rows(condition, self._record_columns()))
 
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
         """Read the vectors of some memories."""
@@ -264,6 +265,16 @@ class LanceStore:
                 self._seen_version = int(self._table.version)
             self._seen_commits = commits
         return self._seen_version
+
+    def _record_columns(self) -> list[str]:
+        return lance_schema.keyed_record_columns(self._identity)
+
+    def _with_keys(self, keys: list[int], condition: str) -> dict[int, MemoryRecord]:
+        found: dict[int, MemoryRecord] = {}
+        for chunk in _chunks(keys):
+            rows = self._rows(f"{condition} AND key IN ({_listed(chunk)})", self._record_columns())
+            found |= lance_schema.to_records_by_key(rows)
+        return found
 
     def _rows(self, condition: str | None, columns: list[str] | None) -> pa.Table:
         query = self._table.search().limit(_ALL_ROWS).with_row_id(columns is self._scan_columns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from recollect.store.store import Store
 from recollect.types import MemoryRecord
@@ -32,7 +33,8 @@ class RecordCache:
                 self._records.move_to_end(key)
         missing = [key for key in keys if key not in found]
         if missing:
-            read = self._store.fetch(missing)
+            fetched = self._store.fetch(missing)
+            read = {key: _as_scanned(record) for key, record in fetched.items()}
             found |= read
             self._remember(read)
         return found
@@ -42,3 +44,10 @@ class RecordCache:
             self._records |= read
             while len(self._records) > self._size:
                 self._records.popitem(last=False)
+
+
+def _as_scanned(record: MemoryRecord) -> MemoryRecord:
+    """Give a record that was refiled as history since its scope was scanned its own id again."""
+    if record.superseded_by is None:
+        return record
+    return replace(record, id=record.superseded_by, superseded_by=None)

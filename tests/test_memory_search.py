@@ -219,6 +219,14 @@ def test_a_memory_scores_by_its_best_window_less_a_little_for_their_number(memor
     assert scores["short"] - scores["long"] == pytest.approx(0.0208, abs=1e-4)
 
 
+def test_a_long_turn_of_a_conversation_loses_more_for_its_windows_than_a_document(memory):
+    memory.add("kangaroo piano " * 50 + "filler " * 100, id="long", sequence=1)
+    memory.add("kangaroo piano", id="short", sequence=2)
+    scores = {hit.id: hit.scores["cosine"] for hit in memory.search("kangaroo piano").hits}
+    # Two windows: .1 times ln 2.
+    assert scores["short"] - scores["long"] == pytest.approx(0.0693, abs=1e-4)
+
+
 def test_the_score_of_a_memory_does_not_depend_on_k(facts):
     one = facts.search("dog", k=1, now=NOW).hits[0]
     assert one == facts.search("dog", k=1_000, now=NOW).hits[0]

@@ -9,7 +9,7 @@ from recollect.filters.tree import And
 from recollect.models.embedder import EmbedderIdentity
 from recollect.models.late_bound import LateBoundParts
 from recollect.retrieval import dense
-from recollect.retrieval.dense import IndexedVectors, ResidentVectors, Wanted
+from recollect.retrieval.dense import IndexedVectors, ResidentVectors, Wanted, length_discounts
 from recollect.retrieval.late_bound_rows import LateBoundRows, LateBoundWindows
 from recollect.retrieval.scope_vectors import ScopeVectors
 from recollect.store.in_memory import InMemoryStore
@@ -20,21 +20,32 @@ WINDOWS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
 EAST = np.array([1, 0], np.float32)
 
 
+def documents(number):
+    return length_discounts(np.zeros(number, bool))
+
+
 def scored(arm, *also, visible):
     search = arm.begin(EAST, Wanted(nearest=3, visible=np.array(visible, bool), now=0))
     return search.scores(np.array(also, np.int64))
 
 
 def test_resident_vectors_score_every_row():
-    arm = ResidentVectors((WINDOWS,), np.array([0, 1, 2], np.int32), 3)
+    arm = ResidentVectors((WINDOWS,), np.array([0, 1, 2], np.int32), documents(3))
     rows, scores = scored(arm, visible=[1, 0, 1])
     assert rows.tolist() == [0, 1, 2]
     assert scores.tolist() == pytest.approx([1.0, 0.0, 0.6])
 
 
 def test_a_row_of_two_windows_counts_by_its_best_less_five_for_the_later_and_two_for_their_number():
-    arm = ResidentVectors((WINDOWS,), np.array([0, 1, 1], np.int32), 2)
+    arm = ResidentVectors((WINDOWS,), np.array([0, 1, 1], np.int32), documents(2))
     assert scored(arm, visible=[1, 1])[1].tolist() == pytest.approx([1.0, 0.529206], abs=1e-5)
+
+
+def test_a_turn_loses_ten_for_the_number_of_its_windows_where_a_document_loses_three():
+    arm = ResidentVectors(
+        (WINDOWS,), np.array([0, 1, 1], np.int32), length_discounts(np.ones(2, bool))
+    )
+    assert scored(arm, visible=[1, 1])[1].tolist() == pytest.approx([1.0, 0.480685], abs=1e-5)
 
 
 def indexed(*, keys, found=()):
@@ -43,7 +54,12 @@ def indexed(*, keys, found=()):
     windows = {10: WINDOWS[:1], 20: WINDOWS[1:], 30: np.array([[0.1, 0]], np.float32)}
     store.append([replace(contract_row(key), vectors=each) for key, each in windows.items()])
     vectors = ScopeVectors(store, And(()), room=10_000)
-    return IndexedVectors(np.array(keys, np.int64), lambda *_: np.array(found, np.int64), vectors)
+    return IndexedVectors(
+        np.array(keys, np.int64),
+        lambda *_: np.array(found, np.int64),
+        vectors,
+        documents(len(keys)),
+    )
 
 
 def test_a_few_visible_rows_are_scored_without_the_index():
@@ -60,7 +76,7 @@ def test_both_arms_bind_age_and_type_alike():
     bound = LateBoundRows(parts, np.array([-two_days, 0]), np.array([3, 3]))
     content, owners = np.array([[3, 5], [0, 1], [0.6, 0.8]], np.float32), np.array([0, 1, 1])
     windows = LateBoundWindows.of(bound, owners, content)
-    resident = ResidentVectors((content,), owners.astype(np.int32), 2, windows)
+    resident = ResidentVectors((content,), owners.astype(np.int32), documents(2), windows)
 
     found = replace(indexed(keys=[10, 20]), bound=bound)
 
@@ -104,7 +120,7 @@ class TestManyVisibleRows:
 
 
 def test_the_first_window_of_a_row_is_found_in_whichever_block_it_lies():
-    arm = ResidentVectors((WINDOWS[:1], WINDOWS[1:]), np.array([0, 0, 1], np.int32), 2)
+    arm = ResidentVectors((WINDOWS[:1], WINDOWS[1:]), np.array([0, 0, 1], np.int32), documents(2))
     assert arm.first_vectors(np.array([1, 0]), now=0).tolist() == [WINDOWS[2].tolist(), [1.0, 0.0]]
     assert arm.first_vectors(np.array([], np.int64), now=0).shape == (0, 2)
 

@@ -19,8 +19,9 @@ IntArray = NDArray[np.int64]
 ScoreArray = NDArray[np.float32]
 
 LATER_WINDOW_MARGIN = np.float32(0.05)
-LENGTH_DISCOUNT = np.float32(0.03)
-"""What a memory loses for each natural logarithm of its number of windows."""
+TURN_LENGTH_DISCOUNT = np.float32(0.1)
+DOCUMENT_LENGTH_DISCOUNT = np.float32(0.03)
+"""What a memory loses for each natural logarithm of its number of windows (LOG, 21 and 26)."""
 _PIECE = 16_384
 """Rows that are multiplied at a time."""
 FEW_VISIBLE = 4000
@@ -78,13 +79,13 @@ class ResidentVectors:
         blocks: Each of shape (some windows, dimension), one after another; appending a block
             copies none of the others.
         owners: Row of the memory that each window belongs to, ascending.
-        rows: Number of memories.
+        discounts: What each memory loses for its length, as `length_discounts` gives it.
         bound: Their ages and types, where the model binds these late.
     """
 
     blocks: tuple[NDArray[np.float32], ...]
     owners: NDArray[np.int32]
-    rows: int
+    discounts: ScoreArray
     bound: LateBoundWindows | None = None
 
     def begin(self, vector: ScoreArray, wanted: Wanted) -> DenseSearch:
@@ -92,8 +93,8 @@ class ResidentVectors:
         products = _products(self.blocks, vector)
         if self.bound is not None:
             products = self.bound.scores(vector, products, now=wanted.now)
-        if len(products) != self.rows:
-            products = best_window(products, self.owners, self.rows)
+        if len(products) != len(self.discounts):
+            products = best_window(products, self.owners, self.discounts)
         return _EveryRow(products)
 
     def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
@@ -117,12 +118,14 @@ class IndexedVectors:
         keys: Key of each row, ascending; a key that is not among them is out of the scope's view.
         search: Keys of the nearest windows within the scope, by the store.
         vectors: Those of the scope, by key.
+        discounts: What each memory loses for its length, as `length_discounts` gives it.
         bound: Ages and types of the rows, where the model binds these late.
     """
 
     keys: IntArray
     search: Callable[[ScoreArray, int], IntArray]
     vectors: ScopeVectors
+    discounts: ScoreArray
     bound: LateBoundRows | None = None
 
     def begin(self, vector: ScoreArray, wanted: Wanted) -> DenseSearch:
@@ -175,7 +178,7 @@ class IndexedVectors:
             products = _product(vectors, vector)
         else:
             products = self.bound.scores(vector, vectors, owners=rows[places], now=now)
-        return best_window(products[windows], places[windows], len(rows))
+        return best_window(products[windows], places[windows], self.discounts[rows])
 
     def _rows_of(self, keys: IntArray) -> IntArray:
         if len(self.keys) == 0:
@@ -222,18 +225,27 @@ def _product(rows: NDArray[np.float32], vector: ScoreArray) -> ScoreArray:
     return np.asarray(np.einsum("ij,j->i", rows, vector), np.float32)
 
 
-def best_window(scores: ScoreArray, owners: NDArray[np.integer], rows: int) -> ScoreArray:
+def length_discounts(are_turns: NDArray[np.bool_]) -> ScoreArray:
+    """Give what each memory loses for each natural logarithm of its number of windows."""
+    return np.where(are_turns, TURN_LENGTH_DISCOUNT, DOCUMENT_LENGTH_DISCOUNT)
+
+
+def best_window(
+    scores: ScoreArray, owners: NDArray[np.integer], discounts: ScoreArray
+) -> ScoreArray:
     """Score each row by its best window, shape (rows,); `owners` ascending, windows in order.
 
     The more windows a memory has, the more often one of them is near by chance. So a later window
-    must beat the first by `LATER_WINDOW_MARGIN`, and the best counts less by `LENGTH_DISCOUNT`
-    times the logarithm of their number, as the expected maximum of independent draws grows.
+    must beat the first by `LATER_WINDOW_MARGIN`, and the best counts less by the row's discount
+    times the logarithm of their number, as the expected maximum of independent draws grows. A
+    long turn, which answers at length what a short one asked, is near by chance more often yet.
     """
+    rows = len(discounts)
     later = np.append(False, owners[1:] == owners[:-1])
     margin = LATER_WINDOW_MARGIN * later.astype(np.float32)
     best = best_by_owner(np.asarray(scores - margin, np.float32), owners, rows)
     windows = np.maximum(np.bincount(owners, minlength=rows), 1)
-    return np.asarray(best - LENGTH_DISCOUNT * np.log(windows), np.float32)
+    return np.asarray(best - discounts * np.log(windows), np.float32)
 
 
 def best_by_owner(scores: ScoreArray, owners: NDArray[np.integer], rows: int) -> ScoreArray:

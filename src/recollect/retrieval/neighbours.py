@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.store.store import NO_THREAD
+
 FIRST_NEIGHBOUR_SHARE = 0.3
 SECOND_NEIGHBOUR_SHARE = 0.1
-
-NO_THREAD = 0
-"""Thread of a memory that has neither a session nor a sequence: it has no neighbours."""
 
 LARGEST_SHARE = 1 + 2 * (FIRST_NEIGHBOUR_SHARE + SECOND_NEIGHBOUR_SHARE)
 """A memory's score with its neighbours' is at most so many times the best score among them."""

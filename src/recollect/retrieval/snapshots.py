@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from recollect.filters.tree import And, Filter
 from recollect.models.late_bound import LateBoundParts, type_codes
-from recollect.retrieval.dense import DenseArm, IndexedVectors, ResidentVectors
+from recollect.retrieval.dense import (
+    DenseArm,
+    IndexedVectors,
+    ResidentVectors,
+    length_discounts,
+)
 from recollect.retrieval.late_bound_rows import LateBoundRows, LateBoundWindows
 from recollect.retrieval.lexical import LexicalIndex
 from recollect.retrieval.neighbours import Neighbours
@@ -94,7 +99,7 @@ class Snapshots:
         dense = ResidentVectors(
             _few((*held.dense.blocks, *found.blocks)),
             np.concatenate([held.dense.owners, found.owners]),
-            len(columns.key),
+            length_discounts(columns.are_turns),
             bound,
         )
         return _snapshot(parts, dense, held.records)
@@ -109,12 +114,13 @@ class Snapshots:
                 columns.key,
                 lambda vector, limit: self._store.nearest(scope, vector, limit=limit),
                 self._vectors_of(scope),
+                length_discounts(columns.are_turns),
                 self._bound_rows(columns),
             )
         return _snapshot(parts, dense, records)
 
     def _resident(self, columns: ScopeColumns, found: KeyedVectors) -> ResidentVectors:
-        resident = _resident(columns.key, found)
+        resident = _resident(columns, found)
         rows = self._bound_rows(columns)
         if rows is None:
             return resident
@@ -165,14 +171,15 @@ def _snapshot(parts: _Parts, dense: DenseArm, records: RecordReader) -> ScopeSna
     )
 
 
-def _resident(row_keys: NDArray[np.int64], found: KeyedVectors) -> ResidentVectors:
+def _resident(columns: ScopeColumns, found: KeyedVectors) -> ResidentVectors:
+    row_keys, discounts = columns.key, length_discounts(columns.are_turns)
     if len(row_keys) == 0:
-        return ResidentVectors((found.vectors[:0],), np.empty(0, np.int32), 0)
+        return ResidentVectors((found.vectors[:0],), np.empty(0, np.int32), discounts)
     places = np.minimum(np.searchsorted(row_keys, found.keys), len(row_keys) - 1)
     known = row_keys[places] == found.keys
     # A writer may have come between the two reads; its rows are left for the next version.
     vectors = found.vectors if known.all() else found.vectors[known]
-    return ResidentVectors((vectors,), places[known].astype(np.int32), len(row_keys))
+    return ResidentVectors((vectors,), places[known].astype(np.int32), discounts)
 
 
 def _few(blocks: tuple[NDArray[np.float32], ...]) -> tuple[NDArray[np.float32], ...]:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.moments import EPOCH, to_microseconds
-from recollect.retrieval.neighbours import NO_THREAD
 from recollect.retrieval.snapshot import ScopeSnapshot
+from recollect.store.store import NO_THREAD
 from recollect.temporal import Interval, Sessions, TimeReading, TimeReference
 
 IntArray = NDArray[np.int64]

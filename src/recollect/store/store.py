@@ -24,6 +24,9 @@ Precision = type[np.float32] | type[np.float16]
 NEVER = np.iinfo(np.int64).max
 """`expires_at` in microseconds of a memory that is kept for good."""
 
+NO_THREAD = 0
+"""Thread of a memory that has neither a session nor a sequence: it has no neighbours."""
+
 CURRENT: Filter = IsNull(Field("superseded_by"))
 """Holds for memories that no later version supersedes."""
 
@@ -114,6 +117,11 @@ class ScopeColumns:
     type: NDArray[np.str_]
     terms: NDArray[np.uint32]
     term_counts: NDArray[np.int32]
+
+    @property
+    def are_turns(self) -> NDArray[np.bool_]:
+        """Which memories stand in a conversation or another sequence, shape (rows,)."""
+        return np.asarray(self.thread != NO_THREAD)
 
 
 class RecordBlock(Protocol):

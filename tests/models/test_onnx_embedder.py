@@ -141,6 +141,13 @@ def test_a_text_that_fits_is_one_piece(embedder):
     assert embedder.windows("I like tea.", prefix="Anna: ") == ["Anna: I like tea."]
 
 
+@pytest.mark.parametrize("length", [252, 253, 254, 255])
+def test_a_text_of_a_token_for_each_character_is_split_where_it_no_longer_fits(embedder, length):
+    pieces = embedder.windows("!" * length)
+    assert len(pieces) == (1 if length <= 254 else 2)
+    assert all(token_count(embedder, piece) <= 256 for piece in pieces)
+
+
 def test_a_prefix_longer_than_the_window_is_cut_and_the_text_is_kept(embedder):
     text = "one two three four five six seven. " * 30
 

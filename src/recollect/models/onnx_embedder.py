@@ -151,6 +151,8 @@ class OnnxEmbedder:
         is kept than fits half a window. A text that fits comes back as one piece.
         """
         room = self._record.max_tokens - self._special_tokens
+        if _surely_fits(self._record.passage_prompt + prefix + text, prefix, room=room):
+            return [prefix + text]
         room -= len(self._offsets(self._record.passage_prompt))
         prefix = self._shorten(prefix, room // 2)
         # one token less: a prefix's last and a text's first characters may split otherwise together
@@ -211,6 +213,11 @@ class OnnxEmbedder:
         if len(values) == 1:
             return values[0]
         return np.concatenate([value.reshape(len(inputs), -1) for value in values], axis=1)
+
+
+def _surely_fits(whole: str, prefix: str, *, room: int) -> bool:
+    """Tell without tokenising: no tokenizer makes more than one token of an ASCII character."""
+    return len(whole) < room and len(prefix) <= room // 2 and whole.isascii()
 
 
 def load_bundled() -> OnnxEmbedder:

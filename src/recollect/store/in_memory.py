@@ -177,6 +177,10 @@ class InMemoryStore:
         order = np.argsort(-scores, kind="stable")[:limit]
         return found.keys[order]
 
+    def upkeep_is_due(self) -> bool:
+        """Never: nothing gathers."""
+        return False
+
     def maintain(self) -> None:
         """Nothing to merge."""
 

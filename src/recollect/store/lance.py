@@ -215,6 +215,10 @@ class LanceStore:
         table = self._read(lambda: self._vector_index.nearest(vector, condition, limit=limit))
         return self._takes.keys(np.sort(table["_rowid"].to_numpy()).astype(np.int64))
 
+    def upkeep_is_due(self) -> bool:
+        """Whether many files may have gathered."""
+        return self._upkeep.many_commits
+
     def maintain(self) -> None:
         """Do what upkeep is due."""
         with told("maintain", self._uri):

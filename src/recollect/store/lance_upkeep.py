@@ -52,6 +52,11 @@ class Upkeep:
         self._commits = commits
         self._rows = 0
 
+    @property
+    def many_commits(self) -> bool:
+        """Whether so many commits have gathered that merging them may be due."""
+        return self._commits >= _COMMITS_WHEN_BUSY
+
     def note_commit(self, rows: int) -> None:
         """Count one commit of so many rows."""
         self._commits += 1

@@ -38,6 +38,7 @@ class DirectoryLock:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._file = filelock.FileLock(directory / LOCK_FILE)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -48,9 +49,8 @@ class DirectoryLock:
                 f"{self._directory}: cannot be written, since the directory is gone. "
                 "Check whether it was moved or deleted, and open the store anew."
             )
-        lock = filelock.FileLock(self._directory / LOCK_FILE)
         try:
-            lock.acquire(timeout=LOCK_SECONDS)
+            self._file.acquire(timeout=LOCK_SECONDS)
         except filelock.Timeout as error:
             raise StoreLocked(
                 f"{self._directory}: another process has been writing for over "
@@ -64,7 +64,7 @@ class DirectoryLock:
         try:
             yield
         finally:
-            lock.release()
+            self._file.release()
 
     def give_back(self) -> None:
         """Nothing outlasts a write."""

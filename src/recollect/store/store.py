@@ -273,6 +273,10 @@ class Store(Protocol):
         """
         ...
 
+    def upkeep_is_due(self) -> bool:
+        """Whether enough was written for `maintain` to look; asked after every write."""
+        ...
+
     def maintain(self) -> None:
         """Merge small files and drop old versions, where policy asks for it; takes seconds."""
         ...

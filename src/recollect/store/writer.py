@@ -110,6 +110,7 @@ class Writer:
                 job = self._jobs.get(timeout=None if quiet else _QUIET_SECONDS)
             except queue.Empty:
                 self._keep_up(self._store.tidy)
+                self._index_where_due()
                 quiet = True
                 continue
             if job is None:
@@ -120,8 +121,10 @@ class Writer:
             # A finished job holds on to its batch; let it go before waiting again.
             del job
             quiet = False
-            if self._jobs.empty():
+            # Asked before the lock is taken, which would cost every write.
+            if self._jobs.empty() and self._store.upkeep_is_due():
                 self._keep_up(self._store.maintain)
+            self._index_where_due()
 
     def _keep_up(self, upkeep: Callable[[], None]) -> None:
         if not self._rearranging.acquire(blocking=False):
@@ -132,9 +135,10 @@ class Writer:
                 upkeep()
         except StoreError as error:
             _log.info("maintenance is put off: %s", error)
-            return
         finally:
             self._rearranging.release()
+
+    def _index_where_due(self) -> None:
         if self._store.index_is_due():
             self.build_index_soon()
 

@@ -59,7 +59,14 @@ def test_two_writers_and_four_readers_for_a_minute(start_child, store_path):
     check(store_path, 60, 4, start_child)
 
 
-@pytest.mark.parametrize("read", ["get", "list", "search"])
+@pytest.mark.parametrize(
+    "read",
+    [
+        "get",
+        pytest.param("list", marks=pytest.mark.slow),
+        pytest.param("search", marks=pytest.mark.slow),
+    ],
+)
 def test_a_memory_that_is_changed_meanwhile_is_read_under_its_own_id(store_path, read):
     with Memory(store_path, embedder=HashEmbedder()) as memory:
         memory.add("count 0", id="count")

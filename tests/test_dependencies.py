@@ -10,6 +10,8 @@ from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # Runs in environments of its own, made for the competitors that it measures.
@@ -65,6 +67,7 @@ def declared_for_users() -> set[str]:
     return declared(PROJECT["dependencies"]) | extras_for_users()
 
 
+@pytest.mark.slow
 def test_every_imported_package_is_declared():
     found = distributions_of_imports()
     assert {name for name, names in found.items() if not names & declared_for_users()} == set()

@@ -151,18 +151,21 @@ def test_no_function_is_longer_than_its_budget():
     assert breaches(FUNCTION_LINES, measured) == {}
 
 
+@pytest.mark.slow
 def test_only_listed_functions_take_more_arguments_than_the_budget():
     measured = ((name, arguments(function)) for name, function in functions(SOURCE_FILES))
     listed = {name: most for name, (most, _) in MANY_ARGUMENTS.items()}
     assert breaches(ARGUMENTS, measured) == listed
 
 
+@pytest.mark.slow
 def test_only_listed_functions_nest_deeper_than_the_budget():
     measured = ((name, nesting(function)) for name, function in functions(SOURCE_FILES))
     listed = {name: most for name, (most, _) in DEEP_NESTING.items()}
     assert breaches(NESTING, measured) == listed
 
 
+@pytest.mark.slow
 def test_only_listed_functions_catch_whatever_comes():
     measured = ((name, broad_excepts(function)) for name, function in functions(SOURCE_FILES))
     assert set(breaches(0, measured)) == set(BROAD_EXCEPTS)
@@ -181,6 +184,7 @@ def test_no_file_is_named_with_an_empty_word():
     assert [place(path) for path in SOURCE_FILES if BARRED_FILES & words(path.stem)] == []
 
 
+@pytest.mark.slow
 def test_no_name_is_an_empty_word():
     defined = (
         (node.name, place(path))
@@ -191,6 +195,7 @@ def test_no_name_is_an_empty_word():
     assert [(name, file) for name, file in defined if BARRED_WORDS & words(name)] == []
 
 
+@pytest.mark.slow
 def test_no_test_uses_a_mock():
     imported = (
         (f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name, path)

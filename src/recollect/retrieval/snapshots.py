@@ -99,7 +99,7 @@ class Snapshots:
         dense = ResidentVectors(
             _few((*held.dense.blocks, *found.blocks)),
             np.concatenate([held.dense.owners, found.owners]),
-            length_discounts(columns.are_turns),
+            found.discounts,
             bound,
         )
         return _snapshot(parts, dense, held.records)

@@ -96,6 +96,7 @@ STAGE_VARIATIONS: tuple[Variation, ...] = (
     varied("with normalisation", instead(Normalise())),
     varied("with MMR, .9", instead(Diversify(trade_off=0.9))),
     varied("with MMR, adaptive", instead(Diversify(trade_off="adaptive"))),
+    varied("decay by a hundredth", instead(Decay(floor=0.99))),
     varied("decay by a tenth", instead(Decay(floor=0.9))),
     varied("decay as published", instead(Decay(floor=0.8, rate=0.03, fading=MEMORY_TYPES))),
     varied("search depth 100", instead(SearchPools(depth=100))),

@@ -37,7 +37,7 @@ from recollect.types import MEMORY_TYPES
 
 # Of what is about equally likely the newer comes first; a stronger decay cost quality wherever it
 # was measured, most where facts are updated (docs/ablation.md).
-_NEWER_FIRST = Decay(floor=0.99)
+_NEWER_FIRST = Decay(floor=0.998)
 
 FAST = Pipeline(
     "fast",

@@ -1,6 +1,9 @@
 """Writes run one after another, on one thread, and report back."""
 
+import os
+import signal
 import threading
+import time
 
 import filelock
 import pytest
@@ -143,3 +146,28 @@ def test_no_files_are_merged_while_the_index_is_built(tmp_path):
     store.finish.set()
     writer.close()
     assert not store.merged_while_building
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_process_forked_during_a_write_does_not_keep_the_lock(tmp_path):
+    with DirectoryLock(tmp_path).held():
+        child = os.fork()
+        if child == 0:
+            time.sleep(60)
+            os._exit(0)
+    try:
+        with filelock.FileLock(tmp_path / LOCK_FILE).acquire(timeout=0):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_a_lock_file_that_may_not_be_written_is_a_clear_error(tmp_path):
+    (tmp_path / LOCK_FILE).mkdir()
+    with (
+        pytest.raises(StoreError, match=r"cannot be written \(.*Check the disk's space"),
+        DirectoryLock(tmp_path).held(),
+    ):
+        pass

@@ -26,8 +26,8 @@ from recollect.store.lance_scan import scan_columns, to_scope_columns
 from recollect.store.lance_takes import LanceTakes
 from recollect.store.lance_upkeep import STABLE_ROW_IDS, Upkeep
 from recollect.store.lance_vectors import gathered_vectors, keyed_vectors
+from recollect.store.lance_version import NewestVersion, commits_folder
 from recollect.store.lock import DirectoryLock
-from recollect.store.shared_reading import SharedReading
 from recollect.store.store import (
     CURRENT,
     IntArray,
@@ -63,16 +63,14 @@ class LanceStore:
         self._uri = uri
         self._table = table
         self._identity = identity
+        self._schema = lance_schema.table_schema(identity)
         self._scan_columns = scan_columns(identity)
-        self._seen_version = int(table.version)
-        manifests = Path(uri) / f"{TABLE}.lance" / "_versions" if _is_local(uri) else None
-        self._commits = CommitFiles(manifests)
-        self._seen_commits: frozenset[str] | None = None
-        self._newest_version = SharedReading(self._read_version)
+        commits = CommitFiles(commits_folder(uri, TABLE))
+        self._version = NewestVersion(uri, table, commits=commits)
         self._presence = LancePresence(self._rows)
         self._takes = LanceTakes(self._take, identity)
         self._vector_index = VectorIndex(table)
-        unmerged = len(self._commits.names() or ())
+        unmerged = len(commits.names() or ())
         self._upkeep = Upkeep(uri, table, self._vector_index, commits=unmerged)
 
     @classmethod
@@ -97,12 +95,12 @@ class LanceStore:
 
     def version(self) -> int:
         """Give number of the newest Lance version, of whichever process."""
-        return self._newest_version.get()
+        return self._version.get()
 
     def append(self, memories: Sequence[StoredMemory]) -> None:
         """Write new rows in one Lance commit."""
         with told("write", self._uri):
-            added = self._table.add(lance_schema.to_table(memories, self._schema()))
+            added = self._table.add(lance_schema.to_table(memories, self._schema))
             self._note_written(memories, version=int(added.version))
         self._upkeep.note_commit(len(memories))
 
@@ -118,7 +116,7 @@ class LanceStore:
             lance_schema.vectors(ordered["vector"], dimension=self._dimension),
             ordered["fingerprint"][0].as_py(),
         )
-        rows = lance_schema.to_table([past, successor], self._schema())
+        rows = lance_schema.to_table([past, successor], self._schema)
         with told("write", self._uri):
             merge = self._table.merge_insert(["key", "passage"])
             merged = merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
@@ -135,7 +133,7 @@ class LanceStore:
     def purge(self) -> None:
         """Rewrite the whole table without its deleted rows, and drop all older versions."""
         with told("purge", self._uri):
-            self._upkeep.rewrite(self._schema(), TABLE)
+            self._upkeep.rewrite(self._schema, TABLE)
         self._takes.clear()
 
     def select(
@@ -164,7 +162,7 @@ class LanceStore:
         self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
     ) -> list[Presence]:
         """Which of these are stored among the matching memories."""
-        return self._presence.find(where, (ids, fingerprints), version=self._seen_version)
+        return self._presence.find(where, (ids, fingerprints), version=self._version.seen)
 
     def keys(self, where: Filter) -> IntArray:
         """Keys of the matching memories."""
@@ -254,21 +252,8 @@ class LanceStore:
     def _dimension(self) -> int:
         return self._identity.embedder.dimension
 
-    def _schema(self) -> pa.Schema:
-        return lance_schema.table_schema(self._identity)
-
     def _condition(self, where: Filter) -> str:
         return f"{_FIRST_WINDOW} AND ({to_lance_sql(where)})"
-
-    def _read_version(self) -> int:
-        # Read before the table is: a commit in between only makes the next call look again.
-        commits = self._commits.names()
-        if commits is None or commits != self._seen_commits:
-            with told("read", self._uri):
-                self._table.checkout_latest()
-                self._seen_version = int(self._table.version)
-            self._seen_commits = commits
-        return self._seen_version
 
     def _record_columns(self) -> list[str]:
         return lance_schema.keyed_record_columns(self._identity)
@@ -292,12 +277,8 @@ class LanceStore:
         return read_anew(self._uri, read, renew=self._table.checkout_latest)
 
     def _note_written(self, memories: Sequence[StoredMemory], *, version: int) -> None:
-        before, self._seen_version = self._seen_version, version
+        before = self._version.note_own(version)
         self._presence.note(memories, before=before, after=version)
-        commits = self._commits.names()
-        # One file more is ours, so nobody else wrote since the table was last asked.
-        if commits and self._seen_commits and len(commits - self._seen_commits) == 1:
-            self._seen_commits = commits
 
     def _take(self, rows: list[int], columns: list[str]) -> pa.Table:
         query = self._table.take_row_ids(rows).select(columns)

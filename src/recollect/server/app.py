@@ -40,7 +40,8 @@ _ABOUT = (
     "Memos'; embeddings are OpenAI's."
 )
 _ROUTERS = (
-    *(projects.router, memories.router, features.router, sets.router, categories.router),
+    # First what is asked most: routers are tried in order.
+    *(memories.router, projects.router, features.router, sets.router, categories.router),
     extraction.router,
     *(episodic_config.router, server_config.router, rerank.router, embeddings.router),
     *(inspect.router, inspector_page.router, system.router),

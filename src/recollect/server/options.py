@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 
 from recollect.errors import InvalidInput
@@ -83,6 +84,7 @@ class ServerOptions:
         return self.require_key or self.key is not None or not is_loopback(self.host)
 
 
+@lru_cache
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address; a name other than localhost counts as not."""
     bare = host.strip("[]").lower()

@@ -99,8 +99,9 @@ class LanceStore:
 
     def append(self, memories: Sequence[StoredMemory]) -> None:
         """Write new rows in one Lance commit."""
+        told_columns = lance_schema.told_schema(memories, self._schema)
         with told("write", self._uri):
-            added = self._table.add(lance_schema.to_table(memories, self._schema))
+            added = self._table.add(lance_schema.to_table(memories, told_columns))
             self._note_written(memories, version=int(added.version))
         self._upkeep.note_commit(len(memories))
 

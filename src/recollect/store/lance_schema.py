@@ -116,6 +116,20 @@ def to_table(memories: Sequence[StoredMemory], schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
+def told_schema(memories: Sequence[StoredMemory], schema: pa.Schema) -> pa.Schema:
+    """Leave out the columns of which none of the memories says anything.
+
+    Lance appends fewer columns sooner, and reads what was left out as missing.
+    """
+    silent = {
+        name
+        for name in RECORD_COLUMNS
+        if all(getattr(memory.record, name) is None for memory in memories)
+    }
+    told = [field for field in schema if field.name not in silent]
+    return pa.schema(told, metadata=schema.metadata)
+
+
 def _rows(memory: StoredMemory) -> Iterator[dict[str, Any]]:
     record = memory.record
     values = {name: getattr(record, name) for name in RECORD_COLUMNS}

@@ -11,6 +11,12 @@ from urllib.parse import urlsplit
 
 from recollect.bench.serving.load import Answers
 
+try:
+    from uvloop import new_event_loop
+except ImportError:
+    # There is none for Windows.
+    from asyncio import new_event_loop  # type: ignore[assignment]
+
 PATIENCE_SECONDS = 10.0
 _PAUSE_SECONDS = 0.05
 """After a refusal a client waits so long: less than it is told, or there would be no overload."""
@@ -94,7 +100,8 @@ def ask(
         patience: A request that takes longer, in seconds, counts as a timeout.
     """
     tally = _Tally(patience)
-    return asyncio.run(_ask(url, iter(requests), tally, clients=clients, seconds=seconds))
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(_ask(url, iter(requests), tally, clients=clients, seconds=seconds))
 
 
 async def _ask(

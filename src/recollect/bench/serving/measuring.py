@@ -26,7 +26,8 @@ _IN_PROCESS: Mapping[str, str] = {"memory": "Memory.search", "service": "service
 _WARMING_ROUNDS = 2
 _WARMING_CLIENTS = 4
 _WARMING_SECONDS = 600.0
-_SHARE_ALONE = 0.1
+_SHARE_ALONE = 0.2
+_TURNS = 12
 _SHARE_OVERLOADED = 0.1
 _SHARE_IN_PROCESS = 0.25
 _LEAST_SECONDS = 1.0
@@ -37,8 +38,8 @@ _RATE = 2
 class Served:
     """A store that is filled, and what is asked of it.
 
-    What is measured in process comes before and after the server, in turns, so that what else the
-    machine does hits both alike.
+    One caller asks in process and over HTTP by turns, and many ask in process before and after they
+    ask the server, so that what else the machine does hits all alike.
     """
 
     def __init__(
@@ -66,23 +67,21 @@ class Served:
     def measure(self) -> ServedLayout:
         """Measure it all."""
         self._warm_worker()
-        alone: dict[str, list[Answers]] = {through: [] for through in _IN_PROCESS}
         together: dict[str, list[Answers]] = {through: [] for through in _IN_PROCESS}
-        self._in_process(alone, together)
+        self._in_threads(together)
         with self._server() as server:
             self._warm(server)
-            one = self._asked(server, clients=1, share=_SHARE_ALONE)
+            alone = self._one_caller(server)
             many = self._asked(server, clients=self._options.clients, share=1)
-        self._in_process(alone, together)
-        threads = self._options.threads
+        self._in_threads(together)
         return ServedLayout(
             scopes=self._setup.scopes,
             rows=self._options.n,
             start_seconds=round(server.start_seconds, 2),
             answer_seconds=round(server.answer_seconds, 2),
-            alone=(*_loads(alone, 1), Load.of("HTTP", 1, [one])),
+            alone=alone,
             together=(
-                *_loads(together, threads),
+                *_loads(together, self._options.threads),
                 Load.of("HTTP", self._options.clients, [many]),
             ),
             overload=(
@@ -91,17 +90,23 @@ class Served:
             ),
         )
 
-    def _in_process(
-        self, alone: dict[str, list[Answers]], together: dict[str, list[Answers]]
-    ) -> None:
-        for through, name in _IN_PROCESS.items():
-            self._tell(f"{name}, one thread and {self._options.threads}")
-            alone[through].append(self._searched(through, threads=1, share=_SHARE_ALONE))
-            together[through].append(
-                self._searched(through, threads=self._options.threads, share=_SHARE_IN_PROCESS)
-            )
+    def _one_caller(self, server: ServerProcess) -> tuple[Load, ...]:
+        """Let one caller ask in process and over HTTP, in short turns."""
+        inside: dict[str, list[Answers]] = {through: [] for through in _IN_PROCESS}
+        http: list[Answers] = []
+        for _ in range(_TURNS):
+            for through, turns in inside.items():
+                turns.append(self._searched(through, threads=1, share=_SHARE_ALONE / _TURNS))
+            http.append(self._asked(server, clients=1, share=_SHARE_ALONE / _TURNS))
+        return (*_loads(inside, 1), Load.of("HTTP", 1, http))
+
+    def _in_threads(self, together: dict[str, list[Answers]]) -> None:
+        for through, turns in together.items():
+            threads = self._options.threads
+            turns.append(self._searched(through, threads=threads, share=_SHARE_IN_PROCESS))
 
     def _searched(self, through: str, *, threads: int, share: float) -> Answers:
+        self._tell(f"{_IN_PROCESS[through]}, threads: {threads}")
         asked = {
             "through": through,
             "threads": threads,
@@ -118,7 +123,7 @@ class Served:
         )
 
     def _asked(self, server: ServerProcess, *, clients: int, share: float) -> Answers:
-        self._tell(f"the server, {clients} clients")
+        self._tell(f"the server, clients: {clients}")
         before = server.cpu_seconds()
         requests = itertools.cycle(self._from_here(self._requests))
         seconds = max(_LEAST_SECONDS, share * self._options.seconds)

@@ -179,13 +179,40 @@ def answered(server, *, clients):
     return statuses
 
 
+def children_of(server):
+    """Name the processes that answer; before them there may be one that watches over resources."""
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
+    return [int(pid) for pid in children.read_text().split()]
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a single process is not started apart")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process have a core")
+def test_as_many_processes_as_there_are_cores_have_one_each(serve):
+    cores = os.sched_getaffinity(0)
+    server = serve("--workers", str(len(cores)))
+    answering = children_of(server)[-len(cores) :]
+    assert sorted(os.sched_getaffinity(pid) for pid in answering) == sorted(
+        {core} for core in cores
+    )
+    assert os.sched_getaffinity(server.process.pid) == cores
+    server.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process have a core")
+def test_fewer_or_more_processes_than_cores_may_run_on_all(serve):
+    cores = os.sched_getaffinity(0)
+    server = serve("--workers", str(len(cores) + 1))
+    assert {frozenset(os.sched_getaffinity(pid)) for pid in children_of(server)} == {
+        frozenset(cores)
+    }
+    server.stop()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the children of a process")
 def test_a_process_that_is_killed_is_replaced_and_nobody_is_left_waiting(serve):
     server = serve("--workers", "2")
     assert answered(server, clients=8) == [200] * 8
-    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
-    # The last one; before it there may be a process that watches over shared resources.
-    os.kill(int(children.read_text().split()[-1]), signal.SIGKILL)
+    os.kill(children_of(server)[-1], signal.SIGKILL)
     assert answered(server, clients=16) == [200] * 16
     server.stop()
 

@@ -216,7 +216,7 @@ class LanceStore:
 
     def upkeep_is_due(self) -> bool:
         """Whether many files may have gathered."""
-        return self._upkeep.many_commits
+        return self._upkeep.may_be_due
 
     def maintain(self) -> None:
         """Do what upkeep is due."""

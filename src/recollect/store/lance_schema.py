@@ -28,6 +28,8 @@ _WHOLE_RECORDS_SINCE = 2
 IMPORTANCE_GIVEN = "importance_given"
 _MARKS_SINCE = 3
 _MOMENTS = ("at", "created_at", "expires_at")
+_STORED_AS = {"metadata": pa.string()}
+"""Columns whose values Arrow does not take as they are."""
 _PREFIX = "recollect."
 # A window after the first repeats only what conditions on scope and history read.
 _WINDOW_COLUMNS = ("org", "project", "agent", "user", "session", "pool", "superseded_by")
@@ -105,15 +107,16 @@ def read_identity(schema: pa.Schema, *, where: str) -> StoreIdentity:
 def to_table(memories: Sequence[StoredMemory], schema: pa.Schema) -> pa.Table:
     """Lay memories out as rows: one for each window of the text, the first with all fields."""
     rows = [row for memory in memories for row in _rows(memory)]
-    columns: list[pa.Array] = []
-    for field in schema:
-        if field.name == "vector":
-            vectors = np.concatenate([memory.vectors for memory in memories])
-            flat = pa.array(np.ascontiguousarray(vectors, np.float32).ravel(), pa.float32())
-            columns.append(pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1]))
-        else:
-            columns.append(pa.array([row.get(field.name) for row in rows], field.type))
-    return pa.table(columns, schema=schema)
+    names = [name for name in schema.names if name != "vector"]
+    stored = pa.struct([(name, _STORED_AS.get(name) or schema.field(name).type) for name in names])
+    # By way of one struct: Arrow lays out whole dictionaries sooner than each column's values.
+    columns = dict(zip(names, pa.array(rows, stored).flatten(), strict=True))
+    for name in _STORED_AS:
+        columns[name] = pa.ExtensionArray.from_storage(schema.field(name).type, columns[name])
+    vectors = np.concatenate([memory.vectors for memory in memories])
+    flat = pa.array(np.ascontiguousarray(vectors, np.float32).ravel(), pa.float32())
+    columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+    return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
 def told_schema(memories: Sequence[StoredMemory], schema: pa.Schema) -> pa.Schema:

@@ -51,25 +51,30 @@ class Upkeep:
         self._index = index
         self._commits = commits
         self._rows = 0
+        self._rows_in_all: int | None = None
 
     @property
-    def many_commits(self) -> bool:
-        """Whether so many commits have gathered that merging them may be due."""
-        return self._commits >= _COMMITS_WHEN_BUSY
+    def may_be_due(self) -> bool:
+        """Whether so much has gathered that merging is due, as far as this process counted."""
+        if self._rows_in_all is None:
+            return self._commits >= _COMMITS_WHEN_BUSY
+        return self._gathered(_COMMITS_WHEN_BUSY, _GROWTH_WHEN_BUSY, self._rows_in_all)
 
     def note_commit(self, rows: int) -> None:
         """Count one commit of so many rows."""
         self._commits += 1
         self._rows += rows
+        if self._rows_in_all is not None:
+            self._rows_in_all += rows
 
     def run_if_due(self) -> None:
         """Merge small files when many have gathered."""
-        if self._gathered(_COMMITS_WHEN_BUSY, _GROWTH_WHEN_BUSY):
+        if self._gathered(_COMMITS_WHEN_BUSY, _GROWTH_WHEN_BUSY, self._counted()):
             self._merge()
 
     def run_if_it_pays(self) -> None:
         """Merge small files when some have gathered."""
-        if self._gathered(_COMMITS_WHEN_QUIET, _GROWTH_WHEN_QUIET):
+        if self._gathered(_COMMITS_WHEN_QUIET, _GROWTH_WHEN_QUIET, self._counted()):
             self._merge()
 
     def build_index_if_due(self) -> None:
@@ -152,10 +157,13 @@ class Upkeep:
         self._commits = self._rows = 0
         self._index.wanted |= self._index_is_outgrown()
 
-    def _gathered(self, commits: int, growth: float) -> bool:
+    def _counted(self) -> int:
+        self._rows_in_all = self._table.count_rows()
+        return self._rows_in_all
+
+    def _gathered(self, commits: int, growth: float, rows: int) -> bool:
         if self._commits < commits:
             return False
-        rows = self._table.count_rows()
         return rows <= _SMALL_TABLE or self._commits >= _MOST_COMMITS or self._rows >= growth * rows
 
 

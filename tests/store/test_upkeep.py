@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from recollect.filters.tree import And, Comparison, Field
+from recollect.store import lance_upkeep
 from recollect.store.lance import LanceStore
 from recollect.testing import CONTRACT_IDENTITY
 from recollect.testing.contract_rows import contract_record, contract_row
@@ -48,6 +49,23 @@ def test_many_commits_are_merged(store):
     write_one_by_one(store, 70)
     store.maintain()
     assert store.health().fragments < 10
+
+
+def test_a_large_table_is_due_only_once_it_has_grown(tmp_path, store, monkeypatch):
+    monkeypatch.setattr(lance_upkeep, "_SMALL_TABLE", 0)
+    monkeypatch.setattr(lance_upkeep, "_COMMITS_WHEN_BUSY", 4)
+    store.append([contract_row(key) for key in range(1, 101)])
+    for key in range(101, 105):
+        store.append([contract_row(key)])
+    other = LanceStore.open(str(tmp_path), CONTRACT_IDENTITY)
+    # Not counted yet, so it has to be looked at.
+    assert other.upkeep_is_due()
+    other.maintain()
+    assert (other.upkeep_is_due(), other.health().fragments) == (False, 5)
+    other.append([contract_row(key) for key in range(105, 145)])
+    assert other.upkeep_is_due()
+    other.maintain()
+    assert (other.upkeep_is_due(), other.health().fragments) == (False, 1)
 
 
 def test_commits_of_handles_that_wrote_once_each_are_merged_as_well(tmp_path):

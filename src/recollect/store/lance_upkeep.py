@@ -56,9 +56,10 @@ class Upkeep:
     @property
     def may_be_due(self) -> bool:
         """Whether so much has gathered that merging is due, as far as this process counted."""
-        if self._rows_in_all is None:
-            return self._commits >= _COMMITS_WHEN_BUSY
-        return self._gathered(_COMMITS_WHEN_BUSY, _GROWTH_WHEN_BUSY, self._rows_in_all)
+        rows = self._rows_in_all
+        return self._commits >= _COMMITS_WHEN_BUSY and (
+            rows is None or self._has_grown(rows, _GROWTH_WHEN_BUSY)
+        )
 
     def note_commit(self, rows: int) -> None:
         """Count one commit of so many rows."""
@@ -69,12 +70,12 @@ class Upkeep:
 
     def run_if_due(self) -> None:
         """Merge small files when many have gathered."""
-        if self._gathered(_COMMITS_WHEN_BUSY, _GROWTH_WHEN_BUSY, self._counted()):
+        if self._gathered(_COMMITS_WHEN_BUSY, _GROWTH_WHEN_BUSY):
             self._merge()
 
     def run_if_it_pays(self) -> None:
         """Merge small files when some have gathered."""
-        if self._gathered(_COMMITS_WHEN_QUIET, _GROWTH_WHEN_QUIET, self._counted()):
+        if self._gathered(_COMMITS_WHEN_QUIET, _GROWTH_WHEN_QUIET):
             self._merge()
 
     def build_index_if_due(self) -> None:
@@ -157,13 +158,13 @@ class Upkeep:
         self._commits = self._rows = 0
         self._index.wanted |= self._index_is_outgrown()
 
-    def _counted(self) -> int:
-        self._rows_in_all = self._table.count_rows()
-        return self._rows_in_all
-
-    def _gathered(self, commits: int, growth: float, rows: int) -> bool:
+    def _gathered(self, commits: int, growth: float) -> bool:
         if self._commits < commits:
             return False
+        self._rows_in_all = self._table.count_rows()
+        return self._has_grown(self._rows_in_all, growth)
+
+    def _has_grown(self, rows: int, growth: float) -> bool:
         return rows <= _SMALL_TABLE or self._commits >= _MOST_COMMITS or self._rows >= growth * rows
 
 

@@ -9,13 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from recollect.bench.serving.load import Answers
+from uvicorn.loops.auto import auto_loop_factory
 
-try:
-    from uvloop import new_event_loop
-except ImportError:
-    # There is none for Windows.
-    from asyncio import new_event_loop  # type: ignore[assignment]
+from recollect.bench.serving.load import Answers
 
 PATIENCE_SECONDS = 10.0
 _PAUSE_SECONDS = 0.05
@@ -100,7 +96,7 @@ def ask(
         patience: A request that takes longer, in seconds, counts as a timeout.
     """
     tally = _Tally(patience)
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
         return runner.run(_ask(url, iter(requests), tally, clients=clients, seconds=seconds))
 
 

@@ -26,12 +26,12 @@ from recollect.models.telling_window import (
     telling_tokens,
 )
 
-LAYOUT_NAME = "recollect-turn-1"
+LAYOUT_NAME = "recollect-turn-2"
 """Stands in a model's record; another layout needs another name."""
 MOST_QUERY_TOKENS = 64
 MOST_TARGET_TOKENS = 128
 """The date included, which is never cut."""
-MOST_NEIGHBOUR_TOKENS = 32
+MOST_NEIGHBOUR_TOKENS = 16
 MOST_TOKENS = 1 + MOST_QUERY_TOKENS + 1 + MOST_TARGET_TOKENS + 1 + 2 * (MOST_NEIGHBOUR_TOKENS + 1)
 TURN_MARK = " / "
 _KEPT_TEXTS = 2048

@@ -24,7 +24,7 @@ from recollect.training.training_rows import Row, read_rows
 
 _SHUFFLED = 100
 """Examples among which the next is drawn, so that a step sees many conversations."""
-_LONG_MESSAGES_SHARE = 0.15
+_LONG_MESSAGES_SHARE = 0.25
 _GENERATED: Mapping[str, Callable[..., Iterator[RerankExample]]] = {
     MEMORIES_SOURCE: memory_examples,
     HARD_CASES_SOURCE: hard_case_examples,

@@ -122,7 +122,7 @@ class RerankerConfig:
     architecture: Architecture = "cross_encoder"
     mix: Mapping[str, float]
     counts: CandidateCounts = FEW_CANDIDATES
-    questions: int = 7_000
+    questions: int = 18_000
     epochs: int = 1
     questions_per_step: int = 16
     chunk_pairs: int = 24
@@ -147,16 +147,16 @@ class RerankerConfig:
 
 
 MIX: Mapping[str, float] = {
-    "synthetic_persona_chat": 0.42,
-    "sgd": 0.13,
-    "squad": 0.1,
-    "memories": 0.1,
-    "hard_cases": 0.06,
+    "synthetic_persona_chat": 0.36,
+    "sgd": 0.1,
+    "squad": 0.16,
+    "memories": 0.08,
+    "hard_cases": 0.05,
     "crd3": 0.06,
     "qmsum": 0.05,
-    "nq_gold": 0.03,
-    "timeqa": 0.03,
-    "policyqa": 0.02,
+    "nq_gold": 0.05,
+    "timeqa": 0.04,
+    "policyqa": 0.05,
 }
 
 CONFIGS: Mapping[str, RerankerConfig] = {
@@ -169,6 +169,7 @@ CONFIGS: Mapping[str, RerankerConfig] = {
         name="tiny",
         base="the model that `small` gives, of whose layers every second is kept",
         mix=MIX,
+        questions=9_000,
         layers=(0, 2, 4),
         learning_rate=1e-4,
         head_factor=1.0,

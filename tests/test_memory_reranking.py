@@ -89,7 +89,14 @@ def test_the_bundled_reranker_does_not_slow_the_default_preset(open_with, direct
     memory = open_with(BundledReranker(directory))
     memory.add("a red dog")
     stage = stages(memory.search("red dog", now=NOW))["rerank"]
-    assert stage.reason == "the bundled reranker reads for preset='accurate'"
+    assert stage.reason == "recollect-rerank-small reads for preset='accurate'"
+
+
+def test_the_bundled_reranker_of_three_layers_reads_for_the_default_preset(open_with, directory):
+    memory = open_with(BundledReranker(directory, name="recollect-rerank-tiny"))
+    memory.add("a red dog")
+    stage = stages(memory.search("red dog", now=NOW))["rerank"]
+    assert (stage.status, stage.detail["reranker"]) == ("ran", "recollect-rerank-tiny")
 
 
 def test_the_bundled_reranker_leaves_documents_to_the_first_stage(open_with, directory):

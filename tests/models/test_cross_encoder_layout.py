@@ -94,8 +94,8 @@ def test_of_a_long_passage_the_window_with_the_questions_words_is_read_and_the_d
 def test_of_the_turn_before_the_end_is_read_and_of_the_turn_after_the_beginning():
     passage = RerankPassage("a", before="one " * 50 + "two", after="three " + "four " * 50)
     parts = read(RerankQuery("q"), passage).split(" [SEP]")
-    assert parts[2].split() == ["one"] * 31 + ["two"]
-    assert parts[3].split() == ["three"] + ["four"] * 31
+    assert parts[2].split() == ["one"] * 11 + ["two"]
+    assert parts[3].split() == ["three"] + ["four"] * 11
 
 
 def test_a_passage_of_many_words_is_cut_before_it_is_tokenised():

@@ -82,14 +82,30 @@ def test_vllm_is_asked_for_where_it_is_missing():
 def test_the_bundled_reranker_is_loaded_when_it_is_first_needed(tmp_path):
     write_overlap_reranker(tmp_path)
     (tmp_path / "model.onnx").rename(tmp_path / "away.onnx")
-    bundled = bundled_reranker(tmp_path)
+    bundled = bundled_reranker(directory=tmp_path)
     (tmp_path / "away.onnx").rename(tmp_path / "model.onnx")
     assert bundled.score(RerankQuery("red"), [RerankPassage("a red dog")])[0] > 0.7
     assert bundled.name == "recollect-rerank-small"
 
 
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ("bundled", "recollect-rerank-small"),
+        ("recollect-rerank-small", "recollect-rerank-small"),
+        ("recollect-rerank-tiny", "recollect-rerank-tiny"),
+    ],
+)
+def test_the_bundled_rerankers_are_loaded_by_name(spec, name):
+    reranker = load_reranker(spec)
+    passages = [RerankPassage("I moved to Oslo in May"), RerankPassage("The soup was cold")]
+    moved, soup = reranker.score(RerankQuery("Where do I live?"), passages)
+    assert reranker.name == name
+    assert moved > soup
+
+
 def test_where_no_reranker_is_bundled_there_is_none(tmp_path):
-    assert bundled_reranker(tmp_path) is None
+    assert bundled_reranker(directory=tmp_path) is None
 
 
 def test_settings_may_name_a_directory_or_no_reranker_at_all(tmp_path):

@@ -33,8 +33,9 @@ class RerankChoices:
         str,
         typer.Option(
             metavar="NAMES",
-            help="Separated by commas: none, bm25, bundled, a model's directory or hub id, or a "
-            "service's URL (RECOLLECT_RERANKER_PROTOCOL, …_MODEL, …_API_KEY).",
+            help="Separated by commas: none, bm25, bundled, recollect-rerank-tiny, a model's "
+            "directory or hub id, or a service's URL (RECOLLECT_RERANKER_PROTOCOL, …_MODEL, "
+            "…_API_KEY).",
         ),
     ] = "none,bm25,bundled"
     candidates: Annotated[
@@ -72,7 +73,7 @@ def rerank(
         typer.Option(metavar="FILE", help="Write tables and reliability pictures there."),
     ] = None,
 ) -> None:
-    """Order the same candidates by each reranker; measure ranking, calibration, speed, context."""
+    """Order the same candidates by each reranker; measure order, calibration, speed, context."""
     from recollect.evaluation.reranking.report_files import report_json, write_markdown
 
     asked.check()
@@ -93,9 +94,10 @@ def rerank(
 
 def _measured(data: Sequence[Path], asked: RerankChoices) -> Iterator[RerankReport]:
     from recollect.evaluation.ablation import load_benchmark
-    from recollect.evaluation.reranking.benchmark import RerankOptions, run_benchmark
+    from recollect.evaluation.reranking.benchmark import OwnSets, RerankOptions, run_benchmark
     from recollect.evaluation.reranking.contenders import load_contenders
     from recollect.evaluation.reranking.dialogue import load_dialogue_set
+    from recollect.evaluation.reranking.languages import load_language_set
     from recollect.models.configured import configured_embedder
     from recollect.models.loading import load_embedder
 
@@ -110,7 +112,8 @@ def _measured(data: Sequence[Path], asked: RerankChoices) -> Iterator[RerankRepo
             candidates=asked.candidates,
             progress=progress,
         )
-        yield from run_benchmark(datasets, load_dialogue_set(), contenders, options)
+        own = OwnSets(load_dialogue_set(), load_language_set())
+        yield from run_benchmark(datasets, own, contenders, options)
 
 
 def _command_line(data: Sequence[Path], asked: RerankChoices) -> str:

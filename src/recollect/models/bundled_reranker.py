@@ -1,9 +1,9 @@
-"""The reranker that comes with recollect, where it does."""
+"""The rerankers that come with recollect, where they do."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -16,24 +16,31 @@ from recollect.models.reranker import Judgement, RelevanceScores
 if TYPE_CHECKING:
     from recollect.models.onnx_reranker import OnnxReranker
 
-BUNDLED_NAME = "recollect-rerank-small"
-_FOLDER = "reranker"
-"""Among the bundled models."""
+SMALL_RERANKER = "recollect-rerank-small"
+"""Six layers: what is meant where none is named."""
+TINY_RERANKER = "recollect-rerank-tiny"
+"""Three layers that follow the six."""
+BUNDLED_RERANKERS: Mapping[str, str] = {
+    SMALL_RERANKER: "reranker",
+    TINY_RERANKER: "reranker-tiny",
+}
+"""Their folders among the bundled models."""
 
 
 class BundledReranker:
     """A reranker that is loaded when it is first needed, once a process. Safe for threads."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, name: str = SMALL_RERANKER) -> None:
         self._directory = directory
+        self._name = name
 
     def __repr__(self) -> str:
-        return f"BundledReranker({str(self._directory)!r})"
+        return f"BundledReranker({str(self._directory)!r}, name={self._name!r})"
 
     @property
     def name(self) -> str:
         """Known before it is loaded."""
-        return BUNDLED_NAME
+        return self._name
 
     @property
     def batch_size(self) -> int:
@@ -59,21 +66,24 @@ class BundledReranker:
             return _loaded(self._directory)
 
 
-def bundled_reranker(directory: Path | None = None) -> BundledReranker | None:
-    """Give the reranker that comes with recollect; None where this installation has none.
+def bundled_reranker(
+    name: str = SMALL_RERANKER, *, directory: Path | None = None
+) -> BundledReranker | None:
+    """Give a reranker that comes with recollect; None where this installation has none.
 
     Args:
-        directory: Where to look; None for the place among the bundled models.
+        name: One of `BUNDLED_RERANKERS`.
+        directory: Where to look; None for its folder among the bundled models.
     """
-    place = _bundled_directory() if directory is None else directory
-    return BundledReranker(place) if (place / RECORD_FILE).is_file() else None
+    place = _bundled_directory(name) if directory is None else directory
+    return BundledReranker(place, name=name) if (place / RECORD_FILE).is_file() else None
 
 
 _LOCK = threading.Lock()
 
 
-def _bundled_directory() -> Path:
-    return Path(str(files("recollect.models"))) / "bundled" / _FOLDER
+def _bundled_directory(name: str) -> Path:
+    return Path(str(files("recollect.models"))) / "bundled" / BUNDLED_RERANKERS[name]
 
 
 @cache

@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from recollect.errors import InvalidInput
-from recollect.models.bundled_reranker import bundled_reranker
+from recollect.models.bundled_reranker import (
+    BUNDLED_RERANKERS,
+    SMALL_RERANKER,
+    bundled_reranker,
+)
 from recollect.models.cohere_reranker import COHERE
 from recollect.models.jina_reranker import JINA
 from recollect.models.memos_reranker import MEMOS
@@ -37,7 +41,8 @@ def load_reranker(
 
     | given | loads |
     |---|---|
-    | `bundled` | the model that comes with recollect |
+    | `bundled`, `recollect-rerank-small` | the model of six layers that comes with recollect |
+    | `recollect-rerank-tiny` | its model of three layers, which `balanced` may use |
     | `http://…`, `https://…` | a service, by its protocol |
     | a directory with a `model.json`, or `onnx/model.json` | that model, with ONNX Runtime |
     | another directory, or a hub id | a causal language model that answers yes or no \
@@ -83,8 +88,9 @@ def load_local_reranker(name: str, *, runtime: RerankRuntime | None = None) -> L
     if runtime is not None and runtime not in get_args(RerankRuntime):
         known = ", ".join(get_args(RerankRuntime))
         raise InvalidInput("runtime", runtime, "unknown", f"Choose from {known}, or leave it out")
-    if name == "bundled":
-        return _bundled(runtime)
+    bundled = SMALL_RERANKER if name == "bundled" else name
+    if bundled in BUNDLED_RERANKERS:
+        return _bundled(bundled, runtime)
     directory = existing_directory(name, field="reranker")
     onnx = None if directory is None else _onnx_directory(directory)
     if runtime == "onnx" or (runtime is None and onnx is not None):
@@ -103,12 +109,12 @@ def load_local_reranker(name: str, *, runtime: RerankRuntime | None = None) -> L
     return load_torch_reranker(place, runtime=runtime)
 
 
-def _bundled(runtime: RerankRuntime | None) -> LocalReranker:
-    found = bundled_reranker()
+def _bundled(name: str, runtime: RerankRuntime | None) -> LocalReranker:
+    found = bundled_reranker(name)
     if found is None or runtime not in (None, "onnx"):
         raise InvalidInput(
             "reranker",
-            "bundled",
+            name,
             "this installation has no such reranker",
             "Give a model directory, a hub id or a URL",
         )

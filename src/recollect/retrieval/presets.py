@@ -69,6 +69,7 @@ BALANCED = Pipeline(
         _NEWER_FIRST,
         FavourTime(),
         ListTime(),
+        GateReranker(mode="auto"),
         Rerank(
             candidates=30,
             blend=Blend(method="scores", first_stage_share=0.3, least_spread=0.0),

@@ -5,7 +5,7 @@ Source: `computeRerankerGate` in kleinpanic/memory-spark, `src/rerank/reranker.t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Literal
@@ -30,10 +30,6 @@ class GateThresholds:
 
 
 PUBLISHED_THRESHOLDS = GateThresholds()
-
-LEARNED_THRESHOLDS: Mapping[str, GateThresholds] = {}
-"""By the embedder's name, for `auto`. How far scores spread is a property of the embedder, so the
-published numbers hold for the one they were found with; none has been learned yet."""
 
 
 @dataclass(frozen=True, slots=True)

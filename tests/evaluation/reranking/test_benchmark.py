@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.evaluation.reranking.benchmark import RerankOptions, run_benchmark
+from recollect.evaluation.reranking.benchmark import OwnSets, RerankOptions, run_benchmark
 from recollect.evaluation.reranking.contenders import load_contenders
 from recollect.evaluation.reranking.dialogue import load_dialogue_set
+from recollect.evaluation.reranking.languages import load_language_set
 from recollect.evaluation.reranking.published import published_rows
 from recollect.evaluation.reranking.report_files import report_json, write_markdown
 from recollect.evaluation.reranking.tables import ranking_table, rerank_tables
@@ -28,7 +29,7 @@ def dialogue():
 def report(dataset, dialogue):
     contenders = load_contenders(["bm25", "overlap"], load=lambda _: OverlapReranker())
     options = RerankOptions(embedder=HashEmbedder(dimension=64), top=3)
-    *_, last = run_benchmark([dataset], dialogue, contenders, options)
+    *_, last = run_benchmark([dataset], OwnSets(dialogue, load_language_set()), contenders, options)
     return last
 
 

@@ -34,12 +34,9 @@ class Onnx:
 
 
 class Bundled:
-    @pytest.fixture
-    def reranker(self):
-        model = bundled_reranker()
-        if model is None:
-            pytest.skip("no reranker is bundled yet")
-        return model
+    @pytest.fixture(params=["recollect-rerank-small", "recollect-rerank-tiny"])
+    def reranker(self, request):
+        return bundled_reranker(request.param)
 
 
 class TestBm25Reranker(Bm25, RerankerContract):

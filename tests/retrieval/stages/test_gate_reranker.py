@@ -2,6 +2,7 @@
 
 import pytest
 
+from recollect.retrieval.learned_gates import GateBand
 from recollect.retrieval.reranker_gate import GateThresholds
 from recollect.retrieval.stages.gate_reranker import GateReranker
 from recollect.testing.overlap_reranker import OverlapReranker
@@ -36,16 +37,32 @@ def test_the_candidates_stay_as_they_are():
     assert rows(GateReranker().run(state([0.3, 0.6]))) == [0, 1]
 
 
-def test_thresholds_can_be_learned_for_an_embedder():
-    learned = {"hash-embedder": GateThresholds(low=0.0, high=0.5)}
-    gated = GateReranker(mode="auto", learned=learned).run(state([0.6, 0.4]))
-    assert (gated.gate.rerank, gated.degraded) == (True, None)
+LEARNED = {
+    "hash-embedder": {
+        "overlap-reranker": GateBand("probability_gap", GateThresholds(low=0.01, high=0.5))
+    }
+}
 
 
-def test_an_embedder_for_which_none_were_learned_gets_the_hard_gate_and_is_told():
-    gated = GateReranker(mode="auto").run(state([0.6, 0.4]))
-    assert gated.gate.rerank is False
-    assert gated.degraded == ("no gate was learned for hash-embedder: the published one is used")
+@pytest.mark.parametrize(
+    ("probability", "decision", "reason"),
+    [
+        ([0.9, 0.3], False, "auto-gate-skip: probability_gap=0.6000 outside [0.0100, 0.5000]"),
+        ([0.6, 0.3], True, "auto-gate-pass: probability_gap=0.3000 within [0.0100, 0.5000]"),
+    ],
+)
+def test_a_gate_is_learned_for_an_embedder_and_a_reranker(probability, decision, reason):
+    given = with_candidates(state([0.6, 0.4]), [1.0, 0.9], probability=probability)
+    gated = GateReranker(mode="auto", learned=LEARNED).run(given)
+    assert (gated.gate.rerank, gated.gate.reason) == (decision, reason)
+
+
+def test_a_pair_for_which_none_was_learned_is_not_gated():
+    stage = GateReranker(mode="auto", learned={})
+    assert (
+        stage.skip_reason(state([0.6, 0.4]))
+        == "no gate was learned for overlap-reranker with hash-embedder"
+    )
 
 
 def test_without_a_reranker_there_is_nothing_to_decide():

@@ -89,6 +89,19 @@ class RerankedSet:
     results: tuple[ContenderResult, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class OwnSets:
+    """The sets that come with recollect and are always measured.
+
+    Attributes:
+        dialogue: Questions that need the dialogue before them.
+        languages: Questions in other languages.
+    """
+
+    dialogue: DialogueSet
+    languages: Dataset
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankReport:
     """Everything that was found.
@@ -96,42 +109,45 @@ class RerankReport:
     Attributes:
         sets: Set by set.
         dialogue: The questions that need the dialogue before them, contender by contender.
+        languages: The questions in other languages.
         version: Version of recollect that measured.
     """
 
     sets: tuple[RerankedSet, ...]
     dialogue: tuple[DialogueScores, ...]
+    languages: RerankedSet
     version: str = __version__
 
 
 def run_benchmark(
     datasets: Sequence[Dataset],
-    dialogue: DialogueSet,
+    own: OwnSets,
     contenders: Sequence[Contender],
     options: RerankOptions,
 ) -> Iterator[RerankReport]:
-    """Measure all contenders on questions that need the dialogue before them, then set by set.
+    """Measure all contenders on recollect's own sets, then set by set.
 
     Args:
         datasets: What to measure on.
-        dialogue: Questions with the dialogue before them.
+        own: The sets that come with recollect.
         contenders: Who takes part; the first one is the first stage alone.
         options: How.
 
     Yields:
-        The report so far, after the dialogue questions and after every set; the last is whole.
+        The report so far, after recollect's own sets and after every other; the last is whole.
 
     Raises:
         DatasetError: The file of candidates does not fit.
         ServiceError, ModelError: A reranker failed.
     """
-    candidates = _candidates(dialogue.dataset, options)
+    candidates = _candidates(own.dialogue.dataset, options)
     report = RerankReport(
         sets=(),
         dialogue=tuple(
-            measure_dialogue(dialogue, Judge(contender, candidates, dialogue.dataset.pools))
+            measure_dialogue(own.dialogue, Judge(contender, candidates, own.dialogue.dataset.pools))
             for contender in contenders
         ),
+        languages=_measured(own.languages, contenders, options),
     )
     yield report
     for dataset in datasets:

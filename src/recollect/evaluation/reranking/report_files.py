@@ -25,15 +25,9 @@ def report_json(report: RerankReport) -> dict[str, object]:
     """Give the whole report as values that JSON can hold."""
     return {
         "version": report.version,
-        "sets": [
-            {
-                "dataset": each.dataset.name,
-                "candidates": asdict(each.identity),
-                "contenders": [_contender_json(result) for result in each.results],
-            }
-            for each in report.sets
-        ],
+        "sets": [_set_json(each) for each in report.sets],
         "dialogue": [asdict(scores) for scores in report.dialogue],
+        "languages": _set_json(report.languages),
     }
 
 
@@ -87,6 +81,14 @@ def _lines(table: ShownTable) -> Iterator[str]:
 def _picture_name(file: Path, measured: RerankedSet, result: ContenderResult) -> str:
     name = f"{file.stem}-{measured.dataset.name}-{result.name}"
     return re.sub(r"[^\w.-]+", "-", name) + ".svg"
+
+
+def _set_json(measured: RerankedSet) -> dict[str, object]:
+    return {
+        "dataset": measured.dataset.name,
+        "candidates": asdict(measured.identity),
+        "contenders": [_contender_json(result) for result in measured.results],
+    }
 
 
 def _contender_json(result: ContenderResult) -> dict[str, object]:

@@ -45,7 +45,7 @@ class ShownTable:
 
 
 def rerank_tables(report: RerankReport) -> Iterator[ShownTable]:
-    """Give all tables of a report, set by set, and that of the dialogue questions last."""
+    """Give all tables of a report, set by set, and those of recollect's own sets last."""
     for each in report.sets:
         yield ranking_table(each)
         yield interval_table(each)
@@ -55,6 +55,7 @@ def rerank_tables(report: RerankReport) -> Iterator[ShownTable]:
         yield calibration_table(each)
         yield threshold_table(each)
     yield dialogue_table(report.dialogue)
+    yield language_table(report.languages)
 
 
 def ranking_table(measured: RerankedSet) -> ShownTable:
@@ -183,6 +184,21 @@ def dialogue_table(scores: Sequence[DialogueScores]) -> ShownTable:
         f"questions in a dialogue: MRR over {scores[0].questions} questions",
         ("reranker", "without context", "with context", "difference", *headers),
         tuple(rows),
+    )
+
+
+def language_table(measured: RerankedSet) -> ShownTable:
+    """Show MRR language by language."""
+    languages = list(measured.results[0].report.categories)
+    rows = []
+    for result in measured.results:
+        found = (result.report.categories[name].estimates["MRR"] for name in languages)
+        rows.append((result.name, *(number(each.mean) for each in found)))
+    return ShownTable(
+        "languages: MRR over ten questions, each with the same ten passages",
+        ("reranker", *languages),
+        tuple(rows),
+        note="By chance it would be .293.",
     )
 
 

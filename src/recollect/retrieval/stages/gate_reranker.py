@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from recollect.retrieval.gate_features import gate_feature
+from recollect.retrieval.learned_gates import LEARNED_GATES, GateBand
 from recollect.retrieval.reranker_gate import (
-    LEARNED_THRESHOLDS,
     PUBLISHED_THRESHOLDS,
+    GateDecision,
     GateMode,
     GateThresholds,
     gate_decision,
@@ -18,18 +20,17 @@ from recollect.retrieval.state import SearchState
 
 
 class GateReranker:
-    """Decides from how far the five largest cosines of the candidates spread.
+    """Decides from the first stage's scores; as published, from how far the best cosines spread.
 
     Args:
-        mode: As in `gate_decision`; `auto` is `hard` with the thresholds learned for the store's
-            embedder, and with the published ones, degraded, where none were.
+        mode: As in `gate_decision`; `auto` takes the gate that was learned for the store's embedder
+            and the reranker, and is left out where none was.
         thresholds: Where `hard` and `soft` see a tie and a clear winner.
-        learned: Thresholds by the embedder's name, for `auto`.
+        learned: Gates by the names of embedder and reranker, for `auto`.
     """
 
     number = 11
     name = "reranker gate"
-    needs = frozenset({"cosine"})
     gives = frozenset({"gate"})
 
     def __init__(
@@ -37,27 +38,40 @@ class GateReranker:
         *,
         mode: GateMode = "hard",
         thresholds: GateThresholds = PUBLISHED_THRESHOLDS,
-        learned: Mapping[str, GateThresholds] = LEARNED_THRESHOLDS,
+        learned: Mapping[str, Mapping[str, GateBand]] = LEARNED_GATES,
     ) -> None:
         self.mode = mode
+        # What a learned gate reads is known when it runs: a search by words alone has no cosine.
+        self.needs = frozenset({"probability" if mode == "auto" else "cosine"})
         self.thresholds = thresholds
         self.learned = learned
 
     def skip_reason(self, state: SearchState) -> str | None:
-        """Nothing to decide without candidates or without a reranker."""
-        if state.resources.reranker is None:
+        """Nothing to decide without candidates, a reranker, or for `auto` a learned gate."""
+        reranker = state.resources.reranker
+        if reranker is None:
             return "no reranker"
+        if self.mode == "auto" and self._learned(state) is None:
+            embedder = state.resources.embedder.identity.name
+            return f"no gate was learned for {reranker.name} with {embedder}"
         return None if len(state.candidates) else "no candidates"
 
     def run(self, state: SearchState) -> SearchState:
         """Decide; the candidates stay as they are."""
-        cosine = np.sort(state.candidates.scores["cosine"])[::-1].tolist()
-        if self.mode != "auto":
-            decision = gate_decision(cosine, mode=self.mode, thresholds=self.thresholds)
-            return replace(state, gate=decision, notes={"decision": decision.reason})
-        embedder = state.resources.embedder.identity.name
-        own = self.learned.get(embedder)
-        decision = gate_decision(cosine, mode="hard", thresholds=own or PUBLISHED_THRESHOLDS)
-        missing = None if own else f"no gate was learned for {embedder}: the published one is used"
-        notes = {"decision": decision.reason}
-        return replace(state, gate=decision, notes=notes, degraded=missing)
+        decision = self._decision(state)
+        return replace(state, gate=decision, notes={"decision": decision.reason})
+
+    def _decision(self, state: SearchState) -> GateDecision:
+        scores = state.candidates.scores
+        learned = self._learned(state)
+        if learned is not None:
+            return learned.decide(gate_feature(learned.feature, scores))
+        cosine = np.sort(scores["cosine"])[::-1].tolist()
+        mode = "off" if self.mode == "auto" else self.mode
+        return gate_decision(cosine, mode=mode, thresholds=self.thresholds)
+
+    def _learned(self, state: SearchState) -> GateBand | None:
+        reranker = state.resources.reranker
+        if self.mode != "auto" or reranker is None:
+            return None
+        return self.learned.get(state.resources.embedder.identity.name, {}).get(reranker.name)

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from recollect.errors import ModelError, ServiceError
-from recollect.models.bundled_reranker import BundledReranker
+from recollect.models.bundled_reranker import SMALL_RERANKER, BundledReranker
 from recollect.models.reranker import RerankingModel, is_remote
 from recollect.retrieval.calibration import reranker_probabilities
 from recollect.retrieval.lexical import long_share
@@ -33,8 +33,8 @@ class Rerank:
     All of them get a score. The others follow in the first stage's order: those after them, those
     that time did not suffice for, and all where the reranker fails; then the stage is degraded.
 
-    The bundled reranker learned from turns of conversations: blended by scores, it weighs the less
-    the longer the scope's passages are, and documents it does not read.
+    The bundled rerankers learned from turns of conversations: blended by scores, they weigh the
+    less the longer the scope's passages are, and documents they do not read.
 
     Args:
         candidates: How many of the best are read.
@@ -43,7 +43,7 @@ class Rerank:
         query_form: Whether statements are put to the reranker as questions.
         boosts: Whether pools, importance and age move the candidates before it or after.
         asks: Whether any reranker is asked, or only one that the user chose and that runs in this
-            process: neither a service nor the bundled one.
+            process: neither a service nor `recollect-rerank-small`.
     """
 
     number = 12
@@ -92,8 +92,9 @@ class Rerank:
         """Say why this reranker is not the one to ask here."""
         if self.asks == "chosen" and is_remote(reranker):
             return "the reranker is a service, which this preset does not ask"
-        if self.asks == "chosen" and isinstance(reranker, BundledReranker):
-            return "the bundled reranker reads for preset='accurate'"
+        is_bundled = isinstance(reranker, BundledReranker)
+        if self.asks == "chosen" and is_bundled and reranker.name == SMALL_RERANKER:
+            return f"{SMALL_RERANKER} reads for preset='accurate'"
         if self._blend(state, reranker).first_stage_share >= 1:
             return "the bundled reranker learned from turns, and these passages are long"
         return None

@@ -74,7 +74,6 @@ BALANCED = Pipeline(
             candidates=30,
             blend=Blend(method="scores", first_stage_share=0.3, least_spread=0.0),
             seconds=0.5,
-            boosts="after",
             asks="chosen",
         ),
         PinRules(),

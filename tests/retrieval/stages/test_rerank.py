@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from recollect.errors import ServiceError
+from recollect.queries.classification import classify_query
 from recollect.retrieval.rerank_blend import Blend
 from recollect.retrieval.reranker_gate import GateDecision
 from recollect.retrieval.resources import RememberedRecords
@@ -126,6 +127,15 @@ def test_boosts_may_move_candidates_after_the_reranker():
     before = Rerank(blend=ALONE).run(boosted)
     after = Rerank(blend=ALONE, boosts="after").run(boosted)
     assert (rows(before)[0], rows(after)[0]) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("query", "first"), [("red", 2), ("what is the most important red thing", 3)]
+)
+def test_where_the_query_asks_for_what_is_important_boosts_come_after_the_reranker(query, first):
+    boosted = state(OverlapReranker(), query="red", boost=[1.0, 1.0, 1.0, 1.1])
+    boosted = replace(boosted, query_class=classify_query(query))
+    assert rows(Rerank(blend=ALONE).run(boosted))[0] == first
 
 
 def test_without_a_calibration_the_reranker_changes_no_probability():

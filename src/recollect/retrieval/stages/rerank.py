@@ -20,7 +20,6 @@ from recollect.retrieval.rerank_blend import (
     reranked,
 )
 from recollect.retrieval.rerank_passages import asked, read_passages
-from recollect.retrieval.reranker_gate import GateDecision
 from recollect.retrieval.reranking import relevance
 from recollect.retrieval.state import Candidates, ScoreArray, SearchState
 
@@ -41,7 +40,9 @@ class Rerank:
         blend: How order and scores become one.
         seconds: Time to spend on reading; None for as long as it takes.
         query_form: Whether statements are put to the reranker as questions.
-        boosts: Whether pools, importance and age move the candidates before it or after.
+        boosts: Whether pools, importance and age move the candidates before it or after; `as asked`
+            moves them after it where the query asks for what is important, which no reranker sees
+            in a text, and before it otherwise.
         asks: Whether any reranker is asked, or only one that the user chose and that runs in this
             process: neither a service nor `recollect-rerank-small`.
     """
@@ -58,7 +59,7 @@ class Rerank:
         blend: Blend = PUBLISHED_BLEND,
         seconds: float | None = None,
         query_form: Literal["as asked", "question"] = "as asked",
-        boosts: Literal["before", "after"] = "before",
+        boosts: Literal["before", "after", "as asked"] = "as asked",
         asks: Literal["any", "chosen"] = "any",
     ) -> None:
         self.candidates = candidates
@@ -122,7 +123,7 @@ class Rerank:
         scores[: len(read)] = read
         scored = _scored(candidates, scores, reranker)
         blend = self._blend(state, reranker)
-        ranking = self._ranking(scored, scores, blend, state.gate)
+        ranking = self._ranking(scored, scores, blend, state)
         return replace(state, candidates=scored.ranked(ranking), notes=notes, degraded=degraded)
 
     def _blend(self, state: SearchState, reranker: RerankingModel) -> Blend:
@@ -133,17 +134,23 @@ class Rerank:
         share += (1 - share) * long_share(state.snapshot.lexical.mean_length)
         return replace(self.blend, first_stage_share=share)
 
+    def _boosts_after(self, state: SearchState) -> bool:
+        if self.boosts != "as asked":
+            return self.boosts == "after"
+        return state.query_class is not None and state.query_class.hints.importance > 0
+
     def _unboosted(self, state: SearchState) -> SearchState:
         boost = state.candidates.scores.get("boost")
-        if self.boosts == "before" or boost is None:
+        if boost is None or not self._boosts_after(state):
             return state
         unboosted = np.asarray(state.candidates.ranking / boost, np.float32)
         return replace(state, candidates=state.candidates.ranked(unboosted))
 
     def _ranking(
-        self, candidates: Candidates, scores: FloatArray, blend: Blend, gate: GateDecision | None
+        self, candidates: Candidates, scores: FloatArray, blend: Blend, state: SearchState
     ) -> ScoreArray:
-        boost = candidates.scores.get("boost") if self.boosts == "after" else None
+        boost = candidates.scores.get("boost") if self._boosts_after(state) else None
+        gate = state.gate
         ranking = reranked(
             candidates.ranking.astype(np.float64),
             scores,

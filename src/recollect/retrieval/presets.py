@@ -39,6 +39,9 @@ from recollect.types import MEMORY_TYPES
 # was measured, most where facts are updated (docs/ablation.md).
 _NEWER_FIRST = Decay(floor=0.998)
 
+# Below a spread of 2 the differences are noise: rare among fifty, common in a store of a few.
+_BLEND = Blend(method="scores", first_stage_share=0.3, least_spread=2.0)
+
 FAST = Pipeline(
     "fast",
     [
@@ -72,7 +75,7 @@ BALANCED = Pipeline(
         GateReranker(mode="auto"),
         Rerank(
             candidates=30,
-            blend=Blend(method="scores", first_stage_share=0.3, least_spread=0.0),
+            blend=_BLEND,
             seconds=0.5,
             asks="chosen",
         ),
@@ -110,7 +113,7 @@ ACCURATE = Pipeline(
         ListTime(),
         Rerank(
             candidates=50,
-            blend=Blend(method="scores", first_stage_share=0.3, least_spread=0.0),
+            blend=_BLEND,
             seconds=2.0,
         ),
         PinRules(),

@@ -34,7 +34,7 @@ class Blend:
         first_stage_share: Share of the first stage among `scores`; 0 leaves the reranker alone.
         constant: Added to each rank among `ranks`.
         first_stage_weight, reranker_weight: Of the two among `ranks`.
-        least_spread: Reranker's scores that lie closer together, in logits, change nothing.
+        least_spread: Reranker's scores that lie closer together, in logits, change no order.
     """
 
     method: BlendMethod = "ranks"

@@ -24,6 +24,7 @@ from recollect.retrieval.reranking import relevance
 from recollect.retrieval.state import Candidates, ScoreArray, SearchState
 
 PUBLISHED_BLEND = Blend()
+FIRST_STAGE_ORDER = Blend(method="scores", first_stage_share=1.0)
 
 
 class Rerank:
@@ -117,12 +118,14 @@ class Rerank:
         notes: dict[str, object] = {"reranker": reranker.name, "read": len(read) - late}
         if query.context:
             notes["context"] = len(query.context)
-        if is_undecided(read, least_spread=self.blend.least_spread):
-            return replace(state, notes=notes | {"undecided": True}, degraded=degraded)
         scores = np.full(len(candidates), np.nan)
         scores[: len(read)] = read
         scored = _scored(candidates, scores, reranker)
         blend = self._blend(state, reranker)
+        if is_undecided(read, least_spread=self.blend.least_spread):
+            notes["undecided"] = True
+            # It cannot tell them apart, so the order is the first stage's; its probabilities count.
+            blend = FIRST_STAGE_ORDER
         ranking = self._ranking(scored, scores, blend, state)
         return replace(state, candidates=scored.ranked(ranking), notes=notes, degraded=degraded)
 

@@ -39,7 +39,7 @@ def main() -> None:
         memory.add_many(
             {"text": text, "producer": producer, "at": at} for producer, at, text in CONVERSATION
         )
-        for document in chain(memory).invoke("How does Mara get to work?"):
+        for document in chain(memory).invoke("What does Mara ride to work?"):
             told = document.metadata
             print(f"{told['relevance_score']:.2f} {told['producer']}: {document.page_content}")
 

@@ -39,7 +39,7 @@ def main() -> None:
         memory.add_many(
             {"text": text, "producer": producer, "at": at} for producer, at, text in CONVERSATION
         )
-        answer = query_engine(memory).query("How does Mara get to work?")
+        answer = query_engine(memory).query("What does Mara ride to work?")
         for found in answer.source_nodes:
             print(f"{found.score:.2f} {found.metadata['producer']}: {found.text}")
 

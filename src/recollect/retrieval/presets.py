@@ -76,6 +76,7 @@ BALANCED = Pipeline(
         Rerank(
             candidates=30,
             blend=_BLEND,
+            boosts="as asked",
             seconds=0.5,
             asks="chosen",
         ),
@@ -114,6 +115,7 @@ ACCURATE = Pipeline(
         Rerank(
             candidates=50,
             blend=_BLEND,
+            boosts="as asked",
             seconds=2.0,
         ),
         PinRules(),

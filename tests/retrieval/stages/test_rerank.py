@@ -135,7 +135,7 @@ def test_boosts_may_move_candidates_after_the_reranker():
 def test_where_the_query_asks_for_what_is_important_boosts_come_after_the_reranker(query, first):
     boosted = state(OverlapReranker(), query="red", boost=[1.0, 1.0, 1.0, 1.1])
     boosted = replace(boosted, query_class=classify_query(query))
-    assert rows(Rerank(blend=ALONE).run(boosted))[0] == first
+    assert rows(Rerank(blend=ALONE, boosts="as asked").run(boosted))[0] == first
 
 
 def test_without_a_calibration_the_reranker_changes_no_probability():

@@ -24,7 +24,6 @@ from recollect.retrieval.reranking import relevance
 from recollect.retrieval.state import Candidates, ScoreArray, SearchState
 
 PUBLISHED_BLEND = Blend()
-FIRST_STAGE_ORDER = Blend(method="scores", first_stage_share=1.0)
 
 
 class Rerank:
@@ -60,7 +59,7 @@ class Rerank:
         blend: Blend = PUBLISHED_BLEND,
         seconds: float | None = None,
         query_form: Literal["as asked", "question"] = "as asked",
-        boosts: Literal["before", "after", "as asked"] = "as asked",
+        boosts: Literal["before", "after", "as asked"] = "before",
         asks: Literal["any", "chosen"] = "any",
     ) -> None:
         self.candidates = candidates
@@ -97,7 +96,7 @@ class Rerank:
         is_bundled = isinstance(reranker, BundledReranker)
         if self.asks == "chosen" and is_bundled and reranker.name == SMALL_RERANKER:
             return f"{SMALL_RERANKER} reads for preset='accurate'"
-        if self._blend(state, reranker).first_stage_share >= 1:
+        if self._blend(state).first_stage_share >= 1:
             return "the bundled reranker learned from turns, and these passages are long"
         return None
 
@@ -121,16 +120,19 @@ class Rerank:
         scores = np.full(len(candidates), np.nan)
         scores[: len(read)] = read
         scored = _scored(candidates, scores, reranker)
-        blend = self._blend(state, reranker)
+        boost = self._boost_after(scored, state)
         if is_undecided(read, least_spread=self.blend.least_spread):
+            # It cannot tell them apart: the order is the first stage's, the probabilities its own.
+            ranking = scored.ranking * boost
             notes["undecided"] = True
-            # It cannot tell them apart, so the order is the first stage's; its probabilities count.
-            blend = FIRST_STAGE_ORDER
-        ranking = self._ranking(scored, scores, blend, state)
+        else:
+            ranking = self._ranking(scored, scores, state, boost)
         return replace(state, candidates=scored.ranked(ranking), notes=notes, degraded=degraded)
 
-    def _blend(self, state: SearchState, reranker: RerankingModel) -> Blend:
-        if self.blend.method != "scores" or not isinstance(reranker, BundledReranker):
+    def _blend(self, state: SearchState) -> Blend:
+        if self.blend.method != "scores" or not isinstance(
+            state.resources.reranker, BundledReranker
+        ):
             return self.blend
         # Measured on documents, every bit of it made the first stage's order worse (docs/LOG.md).
         share = self.blend.first_stage_share
@@ -142,6 +144,10 @@ class Rerank:
             return self.boosts == "after"
         return state.query_class is not None and state.query_class.hints.importance > 0
 
+    def _boost_after(self, candidates: Candidates, state: SearchState) -> ScoreArray:
+        boost = candidates.scores.get("boost") if self._boosts_after(state) else None
+        return np.ones(len(candidates), np.float32) if boost is None else boost
+
     def _unboosted(self, state: SearchState) -> SearchState:
         boost = state.candidates.scores.get("boost")
         if boost is None or not self._boosts_after(state):
@@ -150,16 +156,15 @@ class Rerank:
         return replace(state, candidates=state.candidates.ranked(unboosted))
 
     def _ranking(
-        self, candidates: Candidates, scores: FloatArray, blend: Blend, state: SearchState
+        self, candidates: Candidates, scores: FloatArray, state: SearchState, boost: ScoreArray
     ) -> ScoreArray:
-        boost = candidates.scores.get("boost") if self._boosts_after(state) else None
         gate = state.gate
         ranking = reranked(
             candidates.ranking.astype(np.float64),
             scores,
-            blend,
+            self._blend(state),
             gate_weight=1.0 if gate is None else gate.first_stage_weight,
-            boost=None if boost is None else boost.astype(np.float64),
+            boost=boost.astype(np.float64),
         )
         return np.asarray(ranking, np.float32)
 

@@ -104,6 +104,11 @@ def test_the_bundled_rerankers_are_loaded_by_name(spec, name):
     assert moved > soup
 
 
+def test_a_misspelt_bundled_reranker_is_looked_for_on_no_hub():
+    with pytest.raises(InvalidInput, match=r"'recollect-rerank-tinny'.*recollect-rerank-tiny"):
+        load_reranker("recollect-rerank-tinny")
+
+
 def test_where_no_reranker_is_bundled_there_is_none(tmp_path):
     assert bundled_reranker(directory=tmp_path) is None
 

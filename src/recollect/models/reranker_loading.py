@@ -23,6 +23,8 @@ from recollect.models.tei_reranker import TEI
 
 DIALECTS = {dialect.name: dialect for dialect in (COHERE, JINA, TEI, MEMOS)}
 DEFAULT_PROTOCOL = JINA.name
+BUNDLED_PREFIX = "recollect-rerank-"
+"""No hub is asked for a name that begins so."""
 
 RerankRuntime = Literal["onnx", "sentence-transformers", "transformers", "vllm"]
 """What runs a local model: the last two answer yes or no with a causal language model."""
@@ -92,6 +94,9 @@ def load_local_reranker(name: str, *, runtime: RerankRuntime | None = None) -> L
     if bundled in BUNDLED_RERANKERS:
         return _bundled(bundled, runtime)
     directory = existing_directory(name, field="reranker")
+    if directory is None and name.startswith(BUNDLED_PREFIX):
+        known = ", ".join(BUNDLED_RERANKERS)
+        raise InvalidInput("reranker", name, "no bundled reranker has this name", f"Give {known}")
     onnx = None if directory is None else _onnx_directory(directory)
     if runtime == "onnx" or (runtime is None and onnx is not None):
         if onnx is None:

@@ -16,9 +16,30 @@ def test_no_inputs_give_no_batches():
     assert length_batches([], most_tokens=10) == []
 
 
-@given(st.lists(st.integers(min_value=0, max_value=300)), st.integers(min_value=1, max_value=512))
-def test_every_input_is_in_one_batch_and_no_batch_is_too_large(lengths, most_tokens):
-    batches = length_batches(lengths, most_tokens=most_tokens)
+def test_two_threads_share_the_last_inputs_evenly():
+    lengths = [100] * 12
+
+    assert [len(batch) for batch in length_batches(lengths, most_tokens=512)] == [5, 5, 2]
+    assert [len(batch) for batch in length_batches(lengths, most_tokens=512, threads=2)] == [
+        5,
+        3,
+        2,
+        1,
+        1,
+    ]
+
+
+def test_what_is_too_little_for_two_threads_stays_in_one_batch():
+    assert length_batches([20, 30, 40], most_tokens=512, threads=2) == [[2, 1, 0]]
+
+
+@given(
+    st.lists(st.integers(min_value=0, max_value=300)),
+    st.integers(min_value=1, max_value=512),
+    st.integers(min_value=1, max_value=16),
+)
+def test_every_input_is_in_one_batch_and_no_batch_is_too_large(lengths, most_tokens, threads):
+    batches = length_batches(lengths, most_tokens=most_tokens, threads=threads)
 
     assert sorted(position for batch in batches for position in batch) == list(range(len(lengths)))
     for batch in batches:

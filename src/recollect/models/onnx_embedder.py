@@ -194,8 +194,12 @@ class OnnxEmbedder:
         def run(batch: list[int]) -> None:
             vectors[batch] = self._run([inputs[position] for position in batch], outputs)
 
-        lengths = [len(each) for each in inputs]
-        self._workers.map(run, length_batches(lengths, most_tokens=TOKENS_PER_RUN))
+        batches = length_batches(
+            [len(each) for each in inputs],
+            most_tokens=TOKENS_PER_RUN,
+            threads=self._workers.threads,
+        )
+        self._workers.map(run, batches)
 
     def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         # one by one: encode_batch starts threads of its own, as many as the machine has CPUs

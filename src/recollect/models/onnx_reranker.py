@@ -127,8 +127,12 @@ class OnnxReranker:
         def run(batch: list[int]) -> None:
             logits[batch] = self._run([pairs[position] for position in batch])
 
-        lengths = [len(pair.ids) for pair in pairs]
-        self._workers.map(run, length_batches(lengths, most_tokens=TOKENS_PER_RUN))
+        batches = length_batches(
+            [len(pair.ids) for pair in pairs],
+            most_tokens=TOKENS_PER_RUN,
+            threads=self._workers.threads,
+        )
+        self._workers.map(run, batches)
 
     def _run(self, pairs: Sequence[PairTokens]) -> RelevanceScores:
         shape = (len(pairs), max(len(pair.ids) for pair in pairs))

@@ -113,6 +113,32 @@ def test_a_reranker_of_ones_own_reads_documents_too(open_with, directory):
     assert stages(memory.search("marathon", preset="accurate"))["rerank"].status == "ran"
 
 
+class Mild(OverlapReranker):
+    """Prefers what is red, a logit of .85 against one of 0."""
+
+    def score(self, _query, passages):
+        return np.array([0.7 if "red" in each.text else 0.5 for each in passages], np.float32)
+
+
+def test_a_reranker_of_ones_own_decides_by_scores_that_lie_close_together(open_with):
+    memory = open_with(Mild())
+    memory.add_many({"text": text} for text in ("a dog and a dog", "a red cat"))
+
+    hits = memory.search("dog", now=NOW).hits
+
+    assert [hit.text for hit in hits] == ["a red cat", "a dog and a dog"]
+
+
+def test_the_bundled_reranker_decides_nothing_by_logits_within_two(open_with, tmp_path):
+    record = RerankerRecord(name="tiny", calibration=CalibrationCard(slope=1.0, intercept=0.0))
+    memory = open_with(BundledReranker(write_overlap_reranker(tmp_path, record)))
+    memory.add_many({"text": text} for text in ("a dog", "a green dog"))
+
+    stage = stages(memory.search("green dog", preset="accurate", now=NOW))["rerank"]
+
+    assert stage.detail["undecided"] is True
+
+
 def test_no_reranker_at_all_can_be_asked_for(open_with):
     memory = open_with("none")
     memory.add("a red dog")

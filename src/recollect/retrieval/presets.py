@@ -39,8 +39,7 @@ from recollect.types import MEMORY_TYPES
 # was measured, most where facts are updated (docs/ablation.md).
 _NEWER_FIRST = Decay(floor=0.998)
 
-# Below a spread of 2 the differences are noise: rare among fifty, common in a store of a few.
-_BLEND = Blend(method="scores", first_stage_share=0.3, least_spread=2.0)
+_BLEND = Blend(method="scores", first_stage_share=0.3)
 
 FAST = Pipeline(
     "fast",

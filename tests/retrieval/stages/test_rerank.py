@@ -121,21 +121,20 @@ def test_a_statement_can_be_put_as_a_question(form, asked):
     assert reranker.asked[0][0].text == asked
 
 
-def test_boosts_may_move_candidates_after_the_reranker():
-    # The reranker scores rows 2 and 3 alike but for the boost of row 3.
-    boosted = state(OverlapReranker(), query="red", boost=[1.0, 1.0, 1.0, 1.1])
-    before = Rerank(blend=ALONE).run(boosted)
-    after = Rerank(blend=ALONE, boosts="after").run(boosted)
-    assert (rows(before)[0], rows(after)[0]) == (2, 3)
+IMPORTANT = "what is the most important red thing"
 
 
 @pytest.mark.parametrize(
-    ("query", "first"), [("red", 2), ("what is the most important red thing", 3)]
+    ("boosts", "query", "first"),
+    [("before", IMPORTANT, 2), ("as asked", "red", 2), ("as asked", IMPORTANT, 3)],
 )
-def test_where_the_query_asks_for_what_is_important_boosts_come_after_the_reranker(query, first):
+def test_boosts_come_after_the_reranker_where_the_query_asks_for_what_is_important(
+    boosts, query, first
+):
+    # The reranker scores rows 2 and 3 alike but for the boost of row 3.
     boosted = state(OverlapReranker(), query="red", boost=[1.0, 1.0, 1.0, 1.1])
     boosted = replace(boosted, query_class=classify_query(query))
-    assert rows(Rerank(blend=ALONE, boosts="as asked").run(boosted))[0] == first
+    assert rows(Rerank(blend=ALONE, boosts=boosts).run(boosted))[0] == first
 
 
 def test_without_a_calibration_the_reranker_changes_no_probability():

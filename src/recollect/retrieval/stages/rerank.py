@@ -25,6 +25,9 @@ from recollect.retrieval.state import Candidates, ScoreArray, SearchState
 
 PUBLISHED_BLEND = Blend()
 
+# Below it the bundled rerankers' differences are noise: rare among fifty, common among a few.
+_BUNDLED_LEAST_SPREAD = 2.0
+
 
 class Rerank:
     """Orders the best candidates by their first-stage order and the reranker's scores together.
@@ -33,16 +36,17 @@ class Rerank:
     that time did not suffice for, and all where the reranker fails; then the stage is degraded.
 
     The bundled rerankers learned from turns of conversations: blended by scores, they weigh the
-    less the longer the scope's passages are, and documents they do not read.
+    less the longer the scope's passages are, and documents they do not read. Where all their logits
+    lie within 2, the first stage's order stays.
 
     Args:
         candidates: How many of the best are read.
         blend: How order and scores become one.
         seconds: Time to spend on reading; None for as long as it takes.
         query_form: Whether statements are put to the reranker as questions.
-        boosts: Whether pools, importance and age move the candidates before it or after; `as asked`
-            moves them after it where the query asks for what is important, which no reranker sees
-            in a text, and before it otherwise.
+        boosts: When pools, importance and age move the candidates: `before` the reranker; or `as
+            asked`, which is after it where the query asks for what is important, since no reranker
+            sees that in a text.
         asks: Whether any reranker is asked, or only one that the user chose and that runs in this
             process: neither a service nor `recollect-rerank-small`.
     """
@@ -59,7 +63,7 @@ class Rerank:
         blend: Blend = PUBLISHED_BLEND,
         seconds: float | None = None,
         query_form: Literal["as asked", "question"] = "as asked",
-        boosts: Literal["before", "after", "as asked"] = "before",
+        boosts: Literal["before", "as asked"] = "before",
         asks: Literal["any", "chosen"] = "any",
     ) -> None:
         self.candidates = candidates
@@ -121,7 +125,7 @@ class Rerank:
         scores[: len(read)] = read
         scored = _scored(candidates, scores, reranker)
         boost = self._boost_after(scored, state)
-        if is_undecided(read, least_spread=self.blend.least_spread):
+        if is_undecided(read, least_spread=self._blend(state).least_spread):
             # It cannot tell them apart: the order is the first stage's, the probabilities its own.
             ranking = scored.ranking * boost
             notes["undecided"] = True
@@ -137,12 +141,11 @@ class Rerank:
         # Measured on documents, every bit of it made the first stage's order worse (docs/LOG.md).
         share = self.blend.first_stage_share
         share += (1 - share) * long_share(state.snapshot.lexical.mean_length)
-        return replace(self.blend, first_stage_share=share)
+        return replace(self.blend, first_stage_share=share, least_spread=_BUNDLED_LEAST_SPREAD)
 
     def _boosts_after(self, state: SearchState) -> bool:
-        if self.boosts != "as asked":
-            return self.boosts == "after"
-        return state.query_class is not None and state.query_class.hints.importance > 0
+        asked_for = state.query_class is not None and state.query_class.hints.importance > 0
+        return self.boosts == "as asked" and asked_for
 
     def _boost_after(self, candidates: Candidates, state: SearchState) -> ScoreArray:
         boost = candidates.scores.get("boost") if self._boosts_after(state) else None

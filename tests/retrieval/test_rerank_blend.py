@@ -70,6 +70,15 @@ def test_scores_are_scaled_and_added():
     assert blended.tolist() == pytest.approx([0.4 * 1 + 0, 0.4 * 0.5 + 0.6 * 0.5, 0.6 * 1])
 
 
+def test_how_improbable_the_improbable_are_does_not_decide_about_the_best():
+    # Logits 3.48, -1.39 and -16.1: the reranker's second is far closer to its first than the third.
+    first_stage, reranker = values(2, 3, 1), values(0.97, 0.2, 0.0)
+    plain = blended_scores(first_stage, reranker, first_stage_share=0.5)
+    bounded = blended_scores(first_stage, reranker, first_stage_share=0.5, most_spread=5.0)
+    assert (plain.argmax(), bounded.argmax()) == (1, 0)
+    assert bounded.tolist() == pytest.approx([0.75, 0.5 + 0.5 * 0.0274, 0.0], abs=1e-3)
+
+
 def test_without_a_share_the_reranker_alone_decides():
     blended = blended_scores(values(3, 2), values(0.2, 0.8), first_stage_share=0.0)
     assert blended.tolist() == [0.0, 1.0]

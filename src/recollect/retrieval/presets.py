@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from recollect.errors import InvalidInput
 from recollect.retrieval.pipeline import Pipeline
-from recollect.retrieval.rerank_blend import Blend
+from recollect.retrieval.rerank_blend import turns_blend
 from recollect.retrieval.stages.classify_query import ClassifyQuery
 from recollect.retrieval.stages.clean_query import CleanQuery
 from recollect.retrieval.stages.cut import Cut
@@ -39,7 +39,7 @@ from recollect.types import MEMORY_TYPES
 # was measured, most where facts are updated (docs/ablation.md).
 _NEWER_FIRST = Decay(floor=0.998)
 
-_BLEND = Blend(method="scores", first_stage_share=0.3)
+_BLEND = turns_blend(0.3)
 
 FAST = Pipeline(
     "fast",

@@ -6,6 +6,7 @@ kleinpanic/memory-spark, `src/rerank/reranker.ts`.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -35,6 +36,8 @@ class Blend:
         constant: Added to each rank among `ranks`.
         first_stage_weight, reranker_weight: Of the two among `ranks`.
         least_spread: Reranker's scores that lie closer together, in logits, change no order.
+        most_spread: Among `scores`: what lies further below the reranker's best, in logits, counts
+            as so far below. How improbable the improbable are shall not decide about the best.
     """
 
     method: BlendMethod = "ranks"
@@ -43,6 +46,12 @@ class Blend:
     first_stage_weight: float = 1.0
     reranker_weight: float = 1.0
     least_spread: float = 0.5
+    most_spread: float = math.inf
+
+
+def turns_blend(first_stage_share: float) -> Blend:
+    """Give the blend of scores that was found best on turns of conversations (docs/LOG.md, 31)."""
+    return Blend(method="scores", first_stage_share=first_stage_share, most_spread=5.0)
 
 
 def reranked(
@@ -77,7 +86,12 @@ def blended(
 ) -> FloatArray:
     """Put the two together, every candidate having a score from both."""
     if blend.method == "scores":
-        return blended_scores(first_stage, reranker, first_stage_share=blend.first_stage_share)
+        return blended_scores(
+            first_stage,
+            reranker,
+            first_stage_share=blend.first_stage_share,
+            most_spread=blend.most_spread,
+        )
     return blended_ranks(
         reranker,
         constant=blend.constant,
@@ -105,11 +119,19 @@ def blended_ranks(
 
 
 def blended_scores(
-    first_stage: FloatArray, reranker: FloatArray, *, first_stage_share: float
+    first_stage: FloatArray,
+    reranker: FloatArray,
+    *,
+    first_stage_share: float,
+    most_spread: float = math.inf,
 ) -> FloatArray:
-    """Add share·minmax(first stage) + (1 - share)·minmax(logit(reranker))."""
-    share = first_stage_share
-    return share * min_max(first_stage) + (1 - share) * min_max(logits(reranker))
+    """Add share·minmax(first stage) + (1 - share)·minmax(max(l, max(l) - most_spread)).
+
+    l are the logits of the reranker's scores.
+    """
+    share, read = first_stage_share, logits(reranker)
+    bounded = np.maximum(read, read.max(initial=-math.inf) - most_spread)
+    return share * min_max(first_stage) + (1 - share) * min_max(bounded)
 
 
 def logits(scores: FloatArray) -> FloatArray:

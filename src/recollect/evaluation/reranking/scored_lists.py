@@ -13,7 +13,7 @@ from recollect.evaluation.reranking.candidates import CandidateList, CandidateSe
 from recollect.evaluation.reranking.contenders import Contender
 from recollect.models.reranker import RerankingModel
 from recollect.retrieval.calibration import reranker_probabilities
-from recollect.retrieval.rerank_blend import Blend, reranked
+from recollect.retrieval.rerank_blend import Blend, reranked, turns_blend
 from recollect.retrieval.reranking import relevance
 
 _NO_SCORES = np.empty(0, np.float32)
@@ -43,7 +43,7 @@ class ScoredList:
         first_stage = self.found.column("ranking")
         if np.isnan(self.scores).all():
             return np.arange(len(first_stage))
-        blend = Blend(method="scores", first_stage_share=first_stage_share)
+        blend = turns_blend(first_stage_share) if first_stage_share else Blend(method="scores")
         return np.argsort(-reranked(first_stage, self.scores, blend), kind="stable")
 
 

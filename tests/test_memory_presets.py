@@ -37,6 +37,19 @@ def open_with(store_path):
         handle.close()
 
 
+def test_a_handle_has_the_preset_of_searches_that_name_none(open_with):
+    memory = open_with(preset="fast")
+    memory.add("tea is warm")
+
+    assert memory.search("tea").trace.preset == "fast"
+    assert memory.search("tea", preset="balanced").trace.preset == "balanced"
+
+
+def test_a_handle_refuses_a_preset_that_there_is_not(open_with):
+    with pytest.raises(InvalidInput, match="preset='fastest'"):
+        open_with(preset="fastest")
+
+
 def ids(result):
     return [hit.id for hit in result]
 

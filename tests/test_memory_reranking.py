@@ -7,6 +7,7 @@ import pytest
 from tests.models.tiny_rerankers import write_overlap_reranker
 
 from recollect import Memory
+from recollect.models.agent_reranker import Reranker
 from recollect.models.bundled_reranker import BundledReranker
 from recollect.models.reranker_record import CalibrationCard, RerankerRecord
 from recollect.testing import HashEmbedder
@@ -90,6 +91,26 @@ def test_the_bundled_reranker_does_not_slow_the_default_preset(open_with, direct
     memory.add("a red dog")
     stage = stages(memory.search("red dog", now=NOW))["rerank"]
     assert stage.reason == "recollect-rerank-small reads for preset='accurate'"
+
+
+def test_the_bundled_reranker_is_the_same_in_the_class_for_users(open_with, directory):
+    memory = open_with(Reranker(BundledReranker(directory)))
+    memory.add("a red dog")
+    stage = stages(memory.search("red dog", now=NOW))["rerank"]
+    assert stage.reason == "recollect-rerank-small reads for preset='accurate'"
+
+
+def test_a_reranker_whose_scores_cannot_be_used_costs_no_hit_and_is_told(open_with):
+    memory = open_with(Overrating())
+    memory.add_many({"text": text} for text in ("a red dog", "a cat"))
+    result = memory.search("red dog", now=NOW)
+    assert len(result.hits) == 2
+    assert stages(result)["rerank"].reason.startswith("overlap-reranker: gave the score 9.")
+
+
+class Overrating(OverlapReranker):
+    def score(self, _query, passages):
+        return np.full(len(passages), 9.0, np.float32)
 
 
 def test_the_bundled_reranker_of_three_layers_reads_for_the_default_preset(open_with, directory):

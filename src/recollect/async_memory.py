@@ -15,6 +15,7 @@ from recollect.memory import Memory
 from recollect.models.chat import Chat
 from recollect.models.embedder import EmbeddingModel
 from recollect.models.reranker import RerankingModel
+from recollect.retrieval.pipeline import Pipeline
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -59,6 +60,7 @@ class AsyncMemory:
         embedder: EmbeddingModel | str | None = None,
         reranker: RerankingModel | str | None = None,
         chat: Chat | str | None = None,
+        preset: str | Pipeline | None = None,
     ) -> None:
         self.memory = Memory(
             path,
@@ -70,6 +72,7 @@ class AsyncMemory:
             embedder=embedder,
             reranker=reranker,
             chat=chat,
+            preset=preset,
         )
 
     add = _awaitable(Memory.add)

@@ -21,8 +21,10 @@ class Settings:
         embedder_model, embedder_api_key: The model to ask an embedding service for, and its key.
         reranker: What `load_reranker` takes: a URL, a path or a hub id; None for the bundled one,
             and `none` for none.
-        reranker_protocol, reranker_model, reranker_api_key: What a reranking service speaks, the
-            model to ask it for, and its key.
+        reranker_protocol, reranker_model, reranker_api_key, reranker_scores: What a reranking
+            service speaks, the model to ask it for, its key, and whether it gives `probability` or
+            `logit`.
+        preset: Name of the pipeline of searches that name none; None for the default.
         chat_url, chat_model, chat_api_key: The chat service, its model and its key; None for none.
         serve_key: A key of the server beside those of its catalog, with all rights; None for none.
         extraction: What the chat service learns from messages; None for all that it can.
@@ -38,6 +40,8 @@ class Settings:
     reranker_protocol: str | None = None
     reranker_model: str | None = None
     reranker_api_key: str | None = field(default=None, repr=False)
+    reranker_scores: str | None = None
+    preset: str | None = None
     chat_url: str | None = None
     chat_model: str | None = None
     chat_api_key: str | None = field(default=None, repr=False)

@@ -35,6 +35,7 @@ from recollect.moments import now_utc, to_utc
 from recollect.records import draft
 from recollect.results import SearchResult
 from recollect.retrieval.pipeline import Pipeline
+from recollect.retrieval.presets import preset as preset_named
 from recollect.retrieval.resources import OptionalModels
 from recollect.scope import Scope
 from recollect.store.store import Order, StoreHealth
@@ -60,9 +61,11 @@ class Memory:
             the bundled one, and `none` for none.
         chat: A `Chat`, or the URL of a service that `load_chat` takes, which is used by the presets
             that ask a language model; None for none.
+        preset: The pipeline of searches that name none, by its name, or one of your own; None for
+            `balanced`.
 
     Raises:
-        InvalidInput: The path or a scope field cannot be used.
+        InvalidInput: The path, a scope field or the preset cannot be used.
         EmbedderMismatch: The store was written with another embedder.
         StoreError: The store cannot be opened or made.
     """
@@ -79,7 +82,9 @@ class Memory:
         embedder: EmbeddingModel | str | None = None,
         reranker: RerankingModel | str | None = None,
         chat: Chat | str | None = None,
+        preset: str | Pipeline | None = None,
     ) -> None:
+        self.preset = preset_named(preset)
         self.scope = Scope(org=org, project=project, agent=agent, user=user, session=session)
         chosen = _loaded(embedder) if embedder is None or isinstance(embedder, str) else embedder
         self._models = _optional_models(reranker, chat)
@@ -197,7 +202,7 @@ class Memory:
             filter: A condition in the filter grammar, or a tree from `recollect.filters.tree`.
             min_score: Only hits of at least this probability; with none, the result is empty
                 and `abstained`.
-            preset: Name of a pipeline, or one of your own; None for the default.
+            preset: Name of a pipeline, or one of your own; None for that of this handle.
             context: The dialogue before the question, oldest turn first: texts, or messages
                 `{"role": …, "content": …}`. A reranker understands the question through it; a
                 preset with context dedup leaves out what it holds.
@@ -220,7 +225,7 @@ class Memory:
             pools=pools,
             filter=self._condition(filter),
             min_score=min_score,
-            preset=preset,
+            preset=self.preset if preset is None else preset,
             context=dialogue_turns(context),
             time=time,
             timezone=timezone,

@@ -34,6 +34,30 @@ def test_a_search_is_reranked_by_the_service_that_is_named(kitchen, reranker):
     assert reranker.bodies[0]["model"] == "m-1"
 
 
+def test_the_environment_names_the_preset_of_searches_that_name_none(kitchen, reranker):
+    environment = {"RECOLLECT_RERANKER": reranker.host, "RECOLLECT_PRESET": "accurate"}
+    assert stages(kitchen.json("search", "oven", **environment))["rerank"]["status"] == "ran"
+    named = kitchen.json("search", "oven", "--preset", "fast", **environment)
+    assert named["trace"]["preset"] == "fast"
+
+
+def test_an_unknown_preset_is_told_before_anything_is_asked(kitchen):
+    result = kitchen.run("search", "oven", RECOLLECT_PRESET="acurate")
+    assert result.exit_code == 1
+    assert "Did you mean 'accurate'?" in result.stderr
+
+
+def test_a_service_may_give_logits(kitchen):
+    rows = [{"index": place, "relevance_score": 4.0 - 3 * place} for place in range(3)]
+    with running_service(lambda _: says({"results": rows})) as service:
+        found = kitchen.json(
+            *("search", "oven", "--preset", "accurate"),
+            RECOLLECT_RERANKER=service.host,
+            RECOLLECT_RERANKER_SCORES="logit",
+        )
+    assert stages(found)["rerank"]["status"] == "ran"
+
+
 def test_a_preset_that_reranks_nothing_asks_no_service(kitchen, reranker):
     kitchen.json("search", "oven", RECOLLECT_RERANKER=reranker.host)
     assert reranker.asked == []

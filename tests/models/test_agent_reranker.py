@@ -9,6 +9,7 @@ from tests.services.wire import running_service, says
 
 from recollect.errors import InvalidInput
 from recollect.models import Reranker
+from recollect.models.bundled_reranker import bundled_name
 from recollect.models.rerank_documents import rerank_passages
 from recollect.models.rerank_input import RerankPassage, RerankQuery
 from recollect.models.reranker_record import CalibrationCard, RerankerRecord
@@ -104,6 +105,8 @@ def test_what_is_no_document_is_refused(documents, problem):
         ({"query": 7}, "query=7"),
         ({"query": RerankQuery("a"), "now": "2026-01-01"}, "says itself"),
         ({"query": "a", "top_n": 0}, "top_n=0"),
+        ({"query": "a", "top_n": "1"}, "top_n='1'"),
+        ({"query": "a", "top_n": 1.0}, "top_n=1.0"),
         ({"query": "a", "now": "soon"}, "now='soon'"),
         ({"query": "a", "context": "b"}, "context='b'"),
     ],
@@ -111,6 +114,22 @@ def test_what_is_no_document_is_refused(documents, problem):
 def test_a_question_that_cannot_be_asked_is_refused(reranker, arguments, problem):
     with pytest.raises(InvalidInput, match=problem):
         reranker.rank(documents=["b"], **arguments)
+
+
+def test_without_context_nothing_is_read_before_the_question(reranker):
+    assert reranker.score("red", ["red"], context=None) == reranker.score("red", ["red"])
+
+
+def test_a_service_that_gives_logits_is_understood_where_it_is_told():
+    answer = {"results": [{"index": 0, "relevance_score": 3.0}]}
+    with running_service(lambda _: says(answer)) as service:
+        reranker = Reranker.from_pretrained(service.host, scores="logit")
+        assert reranker.score("tea", ["tea is warm"]).tolist() == pytest.approx([0.9526], abs=1e-4)
+
+
+def test_the_bundled_one_is_known_through_the_wrapper(reranker):
+    assert bundled_name(Reranker.from_pretrained()) == "recollect-rerank-small"
+    assert bundled_name(reranker) is None
 
 
 def test_a_service_is_asked_by_its_url():

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from tests.models.tiny_rerankers import first_seed, write_cross_encoder
+from tests.models.tiny_rerankers import first_seed, write_cross_encoder, write_yes_no_model
 
 from recollect.errors import ModelError
 from recollect.models.agent_reranker import Reranker
@@ -122,3 +122,31 @@ def test_a_classifier_of_several_classes_is_no_reranker(tmp_path):
 def test_a_directory_without_a_model_is_told(tmp_path):
     with pytest.raises(ModelError, match="cannot read the model's configuration"):
         Reranker.from_pretrained(tmp_path)
+
+
+def write_causal(directory, *, seed):
+    """Write a `CrossEncoder` made of a language model, which answers `the` or `no`."""
+    from sentence_transformers import CrossEncoder
+    from sentence_transformers.base.modules import Transformer
+    from sentence_transformers.cross_encoder.modules import LogitScore
+
+    plain = write_yes_no_model(directory / "plain", seed=seed)
+    language_model = Transformer(str(plain), transformer_task="text-generation")
+    yes, no = language_model.tokenizer.convert_tokens_to_ids(["the", "no"])
+    CrossEncoder(modules=[language_model, LogitScore(yes, no)], device="cpu").save(
+        str(directory / "model")
+    )
+    return directory / "model"
+
+
+def test_a_language_model_that_is_a_cross_encoder_gives_what_its_own_predict_gives(tmp_path):
+    from sentence_transformers import CrossEncoder
+
+    seed = first_seed(tmp_path, write_causal, TorchCrossEncoder)
+    directory = write_causal(tmp_path / "chosen", seed=seed)
+    texts = [text for text in TEXTS if text]
+    expected = CrossEncoder(str(directory), device="cpu").predict([(QUESTION, t) for t in texts])
+
+    found = Reranker.from_pretrained(directory).raw_scores(QUESTION, texts)
+
+    assert np.abs(found - expected).max() < 1e-4

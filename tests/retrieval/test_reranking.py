@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 
+from recollect.errors import ModelError
 from recollect.models.rerank_input import RerankPassage, RerankQuery
 from recollect.retrieval.reranking import relevance
 from recollect.testing.overlap_reranker import OverlapReranker
@@ -32,6 +33,30 @@ def read(reranker, question, texts, *, seconds):
 def test_every_passage_gets_its_own_score_in_the_order_given():
     scores = read(OverlapReranker(), "red dog", ["a dog", "a cat", "red dog"], seconds=None)
     assert scores.tolist() == [0.5, 0.0, 1.0]
+
+
+class Gives(OverlapReranker):
+    def __init__(self, scores):
+        super().__init__()
+        self.given = np.array(scores)
+
+    def score(self, _query, _passages):
+        return self.given
+
+
+@pytest.mark.parametrize(
+    ("scores", "problem"),
+    [
+        ([9.0, 3.0], r"gave the score 9. `score` gives numbers from 0 to 1: bring logits there"),
+        ([0.5, np.nan], "gave the score nan"),
+        ([-0.1, 0.5], "gave the score -0.1"),
+        ([0.5], r"gave scores of shape \(1,\) for 2 passages"),
+        ([[0.5], [0.5]], r"gave scores of shape \(2, 1\) for 2 passages"),
+    ],
+)
+def test_a_reranker_that_gives_something_else_is_told_what_it_gave(scores, problem):
+    with pytest.raises(ModelError, match=problem):
+        read(Gives(scores), "dog", ["a dog", "a cat"], seconds=None)
 
 
 def test_passages_of_like_lengths_go_together():

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from tests.server.running import running_server
+from tests.server.running import models, running_server
 
 from recollect.retrieval.presets import PRESETS
 
@@ -174,3 +174,15 @@ def test_nothing_but_the_pages_files_is_given(server, name):
 
 def test_a_slash_too_many_leads_to_the_page(server):
     assert server.client.get("/inspect/", follow_redirects=True).url.path == "/inspect"
+
+
+def test_the_service_says_which_preset_a_search_takes_that_names_none(tmp_path):
+    used = models(preset=PRESETS["fast"])
+    with running_server(tmp_path, used=used) as server:
+        project = {"org_id": "acme", "project_id": "drinks"}
+        server.answer("/projects", project, status=201)
+        shown = server.client.get("/api/v2/inspect/presets").json()
+        answer = server.answer("/inspect/search", {**project, "query": "tea"})
+
+    assert [each["name"] for each in shown if each["default"]] == ["fast"]
+    assert answer["preset"] == "fast"

@@ -56,6 +56,7 @@ def _open(settings: Settings) -> Memory:
         embedder=settings.embedder,
         reranker=settings.reranker,
         chat=settings.chat_url,
+        preset=settings.preset,
     )
 
 

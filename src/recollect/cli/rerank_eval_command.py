@@ -123,16 +123,9 @@ def _command_line(data: Sequence[Path], asked: RerankChoices) -> str:
 
 
 def _loaded(spec: str) -> RerankingModel:
-    from recollect.models.reranker_loading import load_reranker
+    from recollect.models.configured import named_reranker
 
-    settings = read_settings()
-    is_url = "://" in spec
-    return load_reranker(
-        spec,
-        model=settings.reranker_model if is_url else None,
-        protocol=settings.reranker_protocol if is_url else None,
-        api_key=settings.reranker_api_key if is_url else None,
-    )
+    return named_reranker(spec, read_settings())
 
 
 def _print(report: RerankReport) -> None:

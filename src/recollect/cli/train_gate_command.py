@@ -58,14 +58,14 @@ def gate(
     """Learn when the first stage's scores leave a reranker nothing to gain."""
     from recollect.evaluation.ablation import load_benchmark
     from recollect.evaluation.reranking.gate import gate_outcome, passes
-    from recollect.models.configured import configured_embedder
+    from recollect.models.configured import configured_embedder, named_reranker
     from recollect.models.loading import load_embedder
-    from recollect.models.reranker_loading import load_reranker
     from recollect.training.gate_conversations import gate_conversations
     from recollect.training.gate_thresholds import learn_gates
 
-    model = load_reranker(asked.reranker)
-    embedder = configured_embedder(read_settings()) or load_embedder(None)
+    settings = read_settings()
+    model = named_reranker(asked.reranker, settings)
+    embedder = configured_embedder(settings) or load_embedder(None)
     with step_bar() as progress:
         cases = _cases(gate_conversations(data), model, embedder, asked, progress)
         gates = learn_gates(cases, keep=asked.keep)

@@ -154,14 +154,14 @@ def export_reranker(
 
 def _teacher(name: str) -> PreferenceTeacher:
     from recollect.config import read_settings
-    from recollect.models.configured import configured_chat
-    from recollect.models.reranker_loading import load_reranker
+    from recollect.models.configured import configured_chat, named_reranker
     from recollect.training.reranker.chat_teacher import ChatTeacher
     from recollect.training.reranker.preference_teachers import reranking_teacher
 
+    settings = read_settings()
     if name != CHAT:
-        return reranking_teacher(load_reranker(name))
-    chat = configured_chat(read_settings())
+        return reranking_teacher(named_reranker(name, settings))
+    chat = configured_chat(settings)
     if chat is None:
         raise InvalidInput("teacher", name, "no language model is configured", _CHAT_REMEDY)
     return ChatTeacher(chat)

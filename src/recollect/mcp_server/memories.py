@@ -72,6 +72,7 @@ class Memories:
             embedder=self._models.embedder,
             reranker=self._reranker,
             chat=self._models.chat,
+            preset=self._models.preset,
         )
 
     def service(self) -> MemoryService:

@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from recollect.errors import InvalidInput
+from recollect.models.bundled_reranker import bundled_name
 from recollect.models.dialogue_context import Turn, dialogue_turns
 from recollect.models.rerank_documents import Document, rerank_passages
 from recollect.models.rerank_input import RerankPassage, RerankQuery
+from recollect.models.rerank_scores import ScoreScale
 from recollect.models.reranker import (
     Judgement,
     LocalReranker,
@@ -63,6 +65,7 @@ class Reranker:
         protocol: str | None = None,
         model: str | None = None,
         api_key: str | None = None,
+        scores: ScoreScale | None = None,
     ) -> Reranker:
         """Load a model, and check that it ranks known pairs rightly.
 
@@ -73,6 +76,7 @@ class Reranker:
                 nothing is asked yet.
             runtime: What runs it; None takes what fits its files.
             protocol, model, api_key: For a URL: what the service speaks, and what it is asked for.
+            scores: For a URL: whether it gives `probability`, the default, or `logit`.
 
         Raises:
             InvalidInput: There is no such model, or not for this runtime.
@@ -80,7 +84,12 @@ class Reranker:
             ModelError: The model cannot be loaded, or ranks known pairs wrongly.
         """
         loaded = load_reranker(
-            path_or_id, runtime=runtime, protocol=protocol, model=model, api_key=api_key
+            path_or_id,
+            runtime=runtime,
+            protocol=protocol,
+            model=model,
+            api_key=api_key,
+            scores=scores,
         )
         return cls(loaded)
 
@@ -103,6 +112,11 @@ class Reranker:
         return isinstance(self._model, LocalReranker) and self._model.is_calibrated
 
     @property
+    def bundled_name(self) -> str | None:
+        """Its name, if it came with recollect: searches then know what it is good at."""
+        return bundled_name(self._model)
+
+    @property
     def is_remote(self) -> bool:
         """Whether a service is asked over the network."""
         return is_remote(self._model)
@@ -112,7 +126,7 @@ class Reranker:
         query: str | RerankQuery,
         documents: Sequence[Document],
         *,
-        context: Sequence[Turn] = (),
+        context: Sequence[Turn] | None = None,
         now: str | datetime | None = None,
         instruction: str | None = None,
     ) -> RelevanceScores:
@@ -123,7 +137,7 @@ class Reranker:
         Args:
             query: The question; with a `RerankQuery` the other arguments stay away.
             documents: Texts, memories, hits, or dicts; see `Document`.
-            context: The dialogue before the question, oldest turn first.
+            context: The dialogue before the question, oldest turn first; None for none.
             now: The moment it is asked.
             instruction: What counts as relevant, for models that can be told.
 
@@ -140,7 +154,7 @@ class Reranker:
         query: str | RerankQuery,
         documents: Sequence[Document],
         *,
-        context: Sequence[Turn] = (),
+        context: Sequence[Turn] | None = None,
         now: str | datetime | None = None,
         instruction: str | None = None,
     ) -> RelevanceScores:
@@ -158,7 +172,7 @@ class Reranker:
         documents: Sequence[Document],
         *,
         top_n: int | None = None,
-        context: Sequence[Turn] = (),
+        context: Sequence[Turn] | None = None,
         now: str | datetime | None = None,
         instruction: str | None = None,
     ) -> list[RankedDocument]:
@@ -168,7 +182,8 @@ class Reranker:
             query, documents, context, now, instruction: As in `score`.
             top_n: How many to give; None gives all.
         """
-        if top_n is not None and (isinstance(top_n, bool) or top_n < 1):
+        is_count = isinstance(top_n, int) and not isinstance(top_n, bool) and top_n >= 1
+        if top_n is not None and not is_count:
             raise InvalidInput("top_n", top_n, "gives nothing", "Give 1 or more, or None for all")
         asked = _asked(query, context, now, instruction)
         judged = self.judge(asked, rerank_passages(documents))
@@ -191,7 +206,7 @@ class Reranker:
 
 def _asked(
     query: str | RerankQuery,
-    context: Sequence[Turn],
+    context: Sequence[Turn] | None,
     now: str | datetime | None,
     instruction: str | None,
 ) -> RerankQuery:
@@ -204,4 +219,4 @@ def _asked(
     if not isinstance(query, str):
         raise InvalidInput("query", query, "is no text", "Give a question or some words")
     moment = None if now is None else to_utc(now, field="now")
-    return RerankQuery(query, dialogue_turns(context), moment, instruction)
+    return RerankQuery(query, dialogue_turns(context or ()), moment, instruction)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from recollect.models.model_record import RECORD_FILE
 from recollect.models.rerank_input import RerankPassage, RerankQuery
-from recollect.models.reranker import Judgement, RelevanceScores
+from recollect.models.reranker import Judgement, RelevanceScores, RerankingModel
 
 if TYPE_CHECKING:
     from recollect.models.onnx_reranker import OnnxReranker
@@ -43,6 +43,11 @@ class BundledReranker:
         return self._name
 
     @property
+    def bundled_name(self) -> str:
+        """The name, by which `bundled_name` knows that it came with recollect."""
+        return self._name
+
+    @property
     def batch_size(self) -> int:
         """How many passages are best given at a time."""
         return self._model.batch_size
@@ -64,6 +69,12 @@ class BundledReranker:
     def _model(self) -> OnnxReranker:
         with _LOCK:
             return _loaded(self._directory)
+
+
+def bundled_name(model: RerankingModel) -> str | None:
+    """Name the reranker that came with recollect and that the model is, or wraps; None if none."""
+    name = getattr(model, "bundled_name", None)
+    return name if isinstance(name, str) else None
 
 
 def bundled_reranker(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from recollect.config import Settings
 from recollect.models.bundled_reranker import bundled_reranker
 from recollect.models.chat import Chat
 from recollect.models.chat_loading import load_chat
 from recollect.models.embedder import EmbeddingModel
 from recollect.models.loading import load_embedder
+from recollect.models.rerank_scores import ScoreScale
 from recollect.models.reranker import RerankingModel
 from recollect.models.reranker_loading import load_reranker
 
@@ -40,11 +43,21 @@ def configured_reranker(settings: Settings) -> RerankingModel | None:
         return bundled_reranker()
     if settings.reranker.lower() == NO_RERANKER:
         return None
+    return named_reranker(settings.reranker, settings)
+
+
+def named_reranker(spec: str, settings: Settings) -> RerankingModel:
+    """Load any reranker; a service is asked as the settings say.
+
+    Raises:
+        InvalidInput, MissingExtra, ModelError: As `load_reranker`.
+    """
     return load_reranker(
-        settings.reranker,
+        spec,
         model=settings.reranker_model,
         protocol=settings.reranker_protocol,
         api_key=settings.reranker_api_key,
+        scores=cast("ScoreScale | None", settings.reranker_scores),  # checked where it is used
     )
 
 

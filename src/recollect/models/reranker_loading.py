@@ -37,7 +37,7 @@ def load_reranker(
     model: str | None = None,
     protocol: str | None = None,
     api_key: str | None = None,
-    scores: ScoreScale = "probability",
+    scores: ScoreScale | None = None,
 ) -> RerankingModel:
     """Load a reranker.
 
@@ -65,18 +65,18 @@ def load_reranker(
         model: Name of the model to ask a service for; `cohere` and `memos` need one.
         protocol: What the service speaks; None for `jina`.
         api_key: The service's key.
-        scores: What the service gives, probabilities or logits.
+        scores: What the service gives, `probability` or `logit`; None for probability.
 
     Raises:
-        InvalidInput: There is no such model, or none for this runtime; the protocol is unknown, or
-            a model must be named.
+        InvalidInput: There is no such model, or none for this runtime; the protocol or the scale of
+            the scores is unknown, or a model must be named.
         MissingExtra: The model needs the `[torch]` extra, or vLLM.
         ModelError: The model cannot be loaded, or ranks known pairs wrongly.
     """
     name = str(spec).strip()
     if not name.lower().startswith(("http://", "https://")):
         return load_local_reranker(name, runtime=runtime)
-    settings = RerankSettings(model=model, api_key=api_key, scores=scores)
+    settings = RerankSettings(model=model, api_key=api_key, scores=scores or "probability")
     dialect = DIALECTS.get(protocol or DEFAULT_PROTOCOL)
     if dialect is None:
         raise InvalidInput(

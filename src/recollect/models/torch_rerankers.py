@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from recollect.errors import MissingExtra, ModelError
@@ -17,15 +18,16 @@ def load_torch_reranker(
 
     Args:
         name_or_path: A model directory, or a hub id, which may be downloaded.
-        runtime: What runs it; None takes transformers for causal language models, else
-            sentence-transformers.
+        runtime: What runs it; None takes transformers for causal language models in a directory
+            that sentence-transformers did not write, else sentence-transformers.
 
     Raises:
         MissingExtra: The `[torch]` extra is not installed.
         ModelError: It cannot be loaded, or ranks known pairs wrongly.
     """
     if runtime is None:
-        runtime = "transformers" if _is_causal(name_or_path) else "sentence-transformers"
+        is_plain = not _has_modules(name_or_path) and _is_causal(name_or_path)
+        runtime = "transformers" if is_plain else "sentence-transformers"
     if runtime == "transformers":
         from recollect.models.yes_no_reranker import YesNoReranker
 
@@ -33,6 +35,11 @@ def load_torch_reranker(
     from recollect.models.torch_cross_encoder import TorchCrossEncoder
 
     return TorchCrossEncoder(name_or_path)
+
+
+def _has_modules(name_or_path: str) -> bool:
+    # A language model may be part of a CrossEncoder, with a prompt and tokens of its own.
+    return (Path(name_or_path) / "modules.json").is_file()
 
 
 def _is_causal(name_or_path: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from recollect.errors import ModelError
 from recollect.models.rerank_input import RerankPassage, RerankQuery
 from recollect.models.reranker import RerankingModel
 from recollect.retrieval.rerank_blend import FloatArray
@@ -29,13 +30,17 @@ def relevance(
         query: What is asked.
         passages: The likeliest first: they come before the others.
         seconds: Time to spend; None for as long as it takes.
+
+    Raises:
+        ModelError: The reranker gave something else than one number in [0, 1] for each passage.
+        ServiceError: It is a service, and failed.
     """
     scores = np.full(len(passages), np.nan)
     started = time.perf_counter()
     size = max(1, reranker.batch_size)
     first = size if seconds is not None else len(passages)
     for batch in _batches(passages, range(min(first, len(passages))), size):
-        scores[batch] = reranker.score(query, [passages[place] for place in batch])
+        scores[batch] = _scores(reranker, query, [passages[place] for place in batch])
     if seconds is None:
         return scores
     spent = time.perf_counter() - started
@@ -44,7 +49,25 @@ def relevance(
     for batch in _batches(passages, rest, size):
         if time.perf_counter() - started > seconds:
             break
-        scores[batch] = reranker.score(query, [passages[place] for place in batch])
+        scores[batch] = _scores(reranker, query, [passages[place] for place in batch])
+    return scores
+
+
+def _scores(
+    reranker: RerankingModel, query: RerankQuery, passages: Sequence[RerankPassage]
+) -> FloatArray:
+    scores = np.asarray(reranker.score(query, passages), np.float64)
+    if scores.shape != (len(passages),):
+        raise ModelError(
+            f"gave scores of shape {scores.shape} for {len(passages)} passages. "
+            "`score` gives one number for each."
+        )
+    outside = scores[~((scores >= 0) & (scores <= 1))]
+    if outside.size:
+        raise ModelError(
+            f"gave the score {outside[0]:g}. `score` gives numbers from 0 to 1: "
+            "bring logits there by 1 / (1 + exp(-logit))."
+        )
     return scores
 
 

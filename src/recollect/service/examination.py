@@ -31,7 +31,7 @@ class Probe:
 
     Attributes:
         query: The question; empty for the newest.
-        preset: Name of a preset; None for the default.
+        preset: Name of a preset; None for the service's.
         limit: How many hits.
         pools: Only these; None for all.
         filter: A condition in the filter grammar; blank for none.
@@ -86,10 +86,10 @@ class Examination:
         Raises:
             InvalidInput: The question cannot be used.
         """
-        pipeline = preset(probe.preset)
         now = probe.now or now_utc()
         names = StoredNames(memory_id=lambda uid: self._uids.stored(place, [uid])[0])
         with self._handles.episodes(place) as memory:
+            pipeline = memory.preset if probe.preset is None else preset(probe.preset)
             result = memory.search(
                 probe.query,
                 k=probe.limit,

@@ -65,4 +65,5 @@ class Handles:
             embedder=models.embedder,
             reranker=self._reranker,
             chat=models.chat,
+            preset=models.preset,
         )

@@ -11,6 +11,8 @@ from recollect.models.chat import Chat
 from recollect.models.embedder import EmbeddingModel
 from recollect.models.loading import load_embedder
 from recollect.models.reranker import RerankingModel
+from recollect.retrieval.pipeline import Pipeline
+from recollect.retrieval.presets import BALANCED, preset
 
 DEFAULT_NAMES = ("", "default")
 """Names by which a caller asks for whatever the service has."""
@@ -23,11 +25,13 @@ class ServiceModels:
     Attributes:
         embedder: Embeds memories and queries.
         reranker, chat: Used by the presets that want one; None where there is none.
+        preset: The pipeline of searches that name none.
     """
 
     embedder: EmbeddingModel
     reranker: RerankingModel | None = None
     chat: Chat | None = None
+    preset: Pipeline = BALANCED
 
     @property
     def embedder_name(self) -> str:
@@ -59,14 +63,15 @@ def load_models(settings: Settings) -> ServiceModels:
     """Load what the settings name.
 
     Raises:
-        InvalidInput: A model cannot be what is named.
+        InvalidInput: A model or the preset cannot be what is named.
         ModelError: A model cannot be loaded.
     """
+    pipeline = preset(settings.preset)
     embedder = load_embedder(
         settings.embedder, model=settings.embedder_model, api_key=settings.embedder_api_key
     )
     if settings.reranker is None and settings.chat_url is None:
-        return ServiceModels(embedder=embedder, reranker=bundled_reranker())
+        return ServiceModels(embedder=embedder, reranker=bundled_reranker(), preset=pipeline)
     # Slow to load, and needed only where a service is named.
     from recollect.models.configured import configured_chat, configured_reranker
 
@@ -74,4 +79,5 @@ def load_models(settings: Settings) -> ServiceModels:
         embedder=embedder,
         reranker=configured_reranker(settings),
         chat=configured_chat(settings),
+        preset=pipeline,
     )

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from recollect.errors import ModelError, ServiceError
-from recollect.models.bundled_reranker import SMALL_RERANKER, BundledReranker
+from recollect.models.bundled_reranker import SMALL_RERANKER, bundled_name
 from recollect.models.reranker import RerankingModel, is_remote
 from recollect.retrieval.calibration import reranker_probabilities
 from recollect.retrieval.lexical import long_share
@@ -97,8 +97,7 @@ class Rerank:
         """Say why this reranker is not the one to ask here."""
         if self.asks == "chosen" and is_remote(reranker):
             return "the reranker is a service, which this preset does not ask"
-        is_bundled = isinstance(reranker, BundledReranker)
-        if self.asks == "chosen" and is_bundled and reranker.name == SMALL_RERANKER:
+        if self.asks == "chosen" and bundled_name(reranker) == SMALL_RERANKER:
             return f"{SMALL_RERANKER} reads for preset='accurate'"
         if self._blend(state).first_stage_share >= 1:
             return "the bundled reranker learned from turns, and these passages are long"
@@ -134,9 +133,9 @@ class Rerank:
         return replace(state, candidates=scored.ranked(ranking), notes=notes, degraded=degraded)
 
     def _blend(self, state: SearchState) -> Blend:
-        if self.blend.method != "scores" or not isinstance(
-            state.resources.reranker, BundledReranker
-        ):
+        reranker = state.resources.reranker
+        is_bundled = reranker is not None and bundled_name(reranker) is not None
+        if self.blend.method != "scores" or not is_bundled:
             return self.blend
         # Measured on documents, every bit of it made the first stage's order worse (docs/LOG.md).
         share = self.blend.first_stage_share

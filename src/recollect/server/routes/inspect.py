@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from recollect.catalog.failures import NotPermitted
 from recollect.moments import now_utc
-from recollect.retrieval.presets import DEFAULT_PRESET, PRESETS
+from recollect.retrieval.presets import PRESETS
 from recollect.server.inspect_shaping import (
     health_answer,
     outline_answer,
@@ -31,11 +31,11 @@ router = APIRouter(prefix="/api/v2/inspect", tags=["Inspector"], responses=REFUS
 
 
 @router.get("/presets")
-def list_presets(caller: TheCaller) -> list[ShownPreset]:
+def list_presets(service: TheService, caller: TheCaller) -> list[ShownPreset]:
     """List the presets that a search can name."""
     caller.check_rights("read")
     return [
-        ShownPreset(name=name, summary=each.summary, default=name == DEFAULT_PRESET)
+        ShownPreset(name=name, summary=each.summary, default=name == service.models.preset.name)
         for name, each in PRESETS.items()
     ]
 

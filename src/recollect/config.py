@@ -24,6 +24,7 @@ class Settings:
         reranker_protocol, reranker_model, reranker_api_key, reranker_scores: What a reranking
             service speaks, the model to ask it for, its key, and whether it gives `probability` or
             `logit`.
+        reranker_calibration: File of `recollect train reranker-calibration` for the reranker.
         preset: Name of the pipeline of searches that name none; None for the default.
         chat_url, chat_model, chat_api_key: The chat service, its model and its key; None for none.
         serve_key: A key of the server beside those of its catalog, with all rights; None for none.
@@ -41,6 +42,7 @@ class Settings:
     reranker_model: str | None = None
     reranker_api_key: str | None = field(default=None, repr=False)
     reranker_scores: str | None = None
+    reranker_calibration: str | None = None
     preset: str | None = None
     chat_url: str | None = None
     chat_model: str | None = None

@@ -11,7 +11,6 @@ from recollect.retrieval.rerank_blend import (
     blended_ranks,
     blended_scores,
     is_undecided,
-    logits,
     min_max,
     reranked,
 )
@@ -82,10 +81,6 @@ def test_how_improbable_the_improbable_are_does_not_decide_about_the_best():
 def test_without_a_share_the_reranker_alone_decides():
     blended = blended_scores(values(3, 2), values(0.2, 0.8), first_stage_share=0.0)
     assert blended.tolist() == [0.0, 1.0]
-
-
-def test_logits_undo_the_sigmoid_and_stay_finite():
-    assert logits(values(0.5, 0.0, 1.0)).tolist() == pytest.approx([0.0, -16.118, 16.118], abs=1e-3)
 
 
 def test_equal_values_scale_to_a_half():

@@ -38,6 +38,7 @@ from recollect.cli.train_agent_command import agent
 from recollect.cli.train_commands import calibration, export, unpack
 from recollect.cli.train_embedder_command import average, components, embedder
 from recollect.cli.train_gate_command import gate
+from recollect.cli.train_reranker_calibration_command import reranker_calibration
 from recollect.cli.train_reranker_command import export_reranker, reranker
 
 
@@ -161,6 +162,12 @@ TRAINING = (
     Entry("generate", generate, "", "recollect train generate --count 1000 --out samples.jsonl"),
     Entry("calibration", calibration, "", "recollect train calibration --data training-data"),
     Entry("gate", gate, "", "recollect train gate --data training-data --reranker model"),
+    Entry(
+        "reranker-calibration",
+        reranker_calibration,
+        "",
+        "recollect train reranker-calibration --data train --reranker model --target card.json",
+    ),
     Entry("agent", agent, "", "recollect train agent --stories 40"),
 )
 

@@ -11,6 +11,8 @@ import numpy as np
 
 from recollect.errors import InvalidInput
 from recollect.models.bundled_reranker import bundled_name
+from recollect.models.calibrated_reranker import CalibratedReranker
+from recollect.models.calibration_file import read_calibration
 from recollect.models.dialogue_context import Turn, dialogue_turns
 from recollect.models.rerank_documents import Document, rerank_passages
 from recollect.models.rerank_input import RerankPassage, RerankQuery
@@ -23,6 +25,7 @@ from recollect.models.reranker import (
     is_remote,
 )
 from recollect.models.reranker_loading import RerankRuntime, load_reranker
+from recollect.models.reranker_record import CalibrationCard
 from recollect.moments import to_utc
 
 
@@ -57,7 +60,7 @@ class Reranker:
         self._model = model
 
     @classmethod
-    def from_pretrained(
+    def from_pretrained(  # noqa: PLR0913  what a service must be told
         cls,
         path_or_id: str | Path = "bundled",
         *,
@@ -66,6 +69,7 @@ class Reranker:
         model: str | None = None,
         api_key: str | None = None,
         scores: ScoreScale | None = None,
+        calibration: str | Path | None = None,
     ) -> Reranker:
         """Load a model, and check that it ranks known pairs rightly.
 
@@ -77,6 +81,7 @@ class Reranker:
             runtime: What runs it; None takes what fits its files.
             protocol, model, api_key: For a URL: what the service speaks, and what it is asked for.
             scores: For a URL: whether it gives `probability`, the default, or `logit`.
+            calibration: A file of `recollect train reranker-calibration` for this reranker.
 
         Raises:
             InvalidInput: There is no such model, or not for this runtime.
@@ -91,7 +96,9 @@ class Reranker:
             api_key=api_key,
             scores=scores,
         )
-        return cls(loaded)
+        if calibration is None:
+            return cls(loaded)
+        return cls(CalibratedReranker(loaded, read_calibration(calibration)))
 
     def __repr__(self) -> str:
         return f"Reranker({self._model!r})"
@@ -110,6 +117,12 @@ class Reranker:
     def is_calibrated(self) -> bool:
         """Whether scores were fitted to be probabilities, comparable between questions."""
         return isinstance(self._model, LocalReranker) and self._model.is_calibrated
+
+    @property
+    def calibration(self) -> CalibrationCard | None:
+        """What its scores are worth: method, data, error, thresholds; None where not fitted."""
+        card = getattr(self._model, "calibration", None)
+        return card if isinstance(card, CalibrationCard) else None
 
     @property
     def bundled_name(self) -> str | None:

@@ -15,6 +15,7 @@ from recollect.models.reranker import Judgement, RelevanceScores, RerankingModel
 
 if TYPE_CHECKING:
     from recollect.models.onnx_reranker import OnnxReranker
+    from recollect.models.reranker_record import CalibrationCard
 
 SMALL_RERANKER = "recollect-rerank-small"
 """Six layers: what is meant where none is named."""
@@ -56,6 +57,11 @@ class BundledReranker:
     def is_calibrated(self) -> bool:
         """Whether its record has a calibration."""
         return self._model.is_calibrated
+
+    @property
+    def calibration(self) -> CalibrationCard | None:
+        """That of its record."""
+        return self._model.calibration
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
         """As `OnnxReranker.score`."""

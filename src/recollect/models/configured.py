@@ -6,6 +6,8 @@ from typing import cast
 
 from recollect.config import Settings
 from recollect.models.bundled_reranker import bundled_reranker
+from recollect.models.calibrated_reranker import CalibratedReranker
+from recollect.models.calibration_file import read_calibration
 from recollect.models.chat import Chat
 from recollect.models.chat_loading import load_chat
 from recollect.models.embedder import EmbeddingModel
@@ -35,7 +37,7 @@ def configured_reranker(settings: Settings) -> RerankingModel | None:
     """Load the reranker that is named, else the bundled one; None for `none`, or without either.
 
     Raises:
-        InvalidInput: It cannot be what is named.
+        InvalidInput: It cannot be what is named, or the calibration is another one's.
         MissingExtra: It needs the `[torch]` extra.
         ModelError: It cannot be loaded, or ranks known pairs wrongly.
     """
@@ -43,7 +45,10 @@ def configured_reranker(settings: Settings) -> RerankingModel | None:
         return bundled_reranker()
     if settings.reranker.lower() == NO_RERANKER:
         return None
-    return named_reranker(settings.reranker, settings)
+    model = named_reranker(settings.reranker, settings)
+    if settings.reranker_calibration is None:
+        return model
+    return CalibratedReranker(model, read_calibration(settings.reranker_calibration))
 
 
 def named_reranker(spec: str, settings: Settings) -> RerankingModel:

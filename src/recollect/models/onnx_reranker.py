@@ -17,7 +17,7 @@ from recollect.models.platt_scaling import UNCALIBRATED
 from recollect.models.rerank_input import RerankPassage, RerankQuery
 from recollect.models.rerank_probe import check_order
 from recollect.models.reranker import Judgement, RelevanceScores
-from recollect.models.reranker_record import RerankerRecord, read_reranker_record
+from recollect.models.reranker_record import CalibrationCard, RerankerRecord, read_reranker_record
 from recollect.models.tokenizer_file import load_tokenizer
 from recollect.models.workers import Workers
 
@@ -80,6 +80,11 @@ class OnnxReranker:
     def is_calibrated(self) -> bool:
         """Whether its record has a calibration."""
         return self._record.calibration is not None
+
+    @property
+    def calibration(self) -> CalibrationCard | None:
+        """That of its record."""
+        return self._record.calibration
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
         """Give the probability that each passage answers; shape (len(passages),).

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recollect.models.reranker import RelevanceScores
+
+_LEAST_PROBABILITY = 1e-7
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +30,9 @@ class PlattScaling:
 
 
 UNCALIBRATED = PlattScaling()
+
+
+def log_odds(scores: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Undo the sigmoid that crushes a reranker's scores together: ln(s / (1 - s)), finite."""
+    bounded = np.clip(scores.astype(np.float64), _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
+    return np.asarray(np.log(bounded / (1 - bounded)))

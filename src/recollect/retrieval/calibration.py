@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.models.reranker import LocalReranker, RerankingModel
-from recollect.retrieval.rerank_blend import logits
 
 LEAST_EVIDENCE = 6.0
 """Below this the curve is that of a query with this much: training has too few of them."""
@@ -43,32 +41,14 @@ class Calibration:
         return np.asarray(1 / (1 + np.exp(exponents)), np.float32)
 
 
-@dataclass(frozen=True, slots=True)
-class RerankerCalibration:
-    """A logistic curve over the logit of a reranker's score: P = σ(slope·logit(s) + intercept)."""
-
-    slope: float
-    intercept: float
-
-    def probabilities(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Probabilities in [0, 1], parallel to `scores`; NaN stays NaN."""
-        exponents = self.slope * logits(scores.astype(np.float64)) + self.intercept
-        return np.asarray(1 / (1 + np.exp(-exponents)), np.float32)
-
-
-RERANKER_CALIBRATIONS: Mapping[str, RerankerCalibration] = {}
-"""Of services, by their reranker's name. Without one a hit keeps the probability that fusion gave
-it, since a reranker's score orders the passages of one query and need not mean the same for the
-next."""
-
-
 def reranker_probabilities(
     reranker: RerankingModel, scores: NDArray[np.float32]
 ) -> NDArray[np.float32] | None:
-    """Give the probabilities that a reranker's scores mean; None where nobody has fitted them."""
-    calibration = RERANKER_CALIBRATIONS.get(reranker.name)
-    if calibration is not None:
-        return calibration.probabilities(scores)
+    """Give the probabilities that a reranker's scores mean; None where nobody has fitted them.
+
+    A hit then keeps the probability that fusion gave it: a reranker's score orders the passages of
+    one query, and need not mean the same for the next.
+    """
     is_calibrated = isinstance(reranker, LocalReranker) and reranker.is_calibrated
     return scores if is_calibrated else None
 

@@ -14,10 +14,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.models.platt_scaling import log_odds
+
 FloatArray = NDArray[np.float64]
 BlendMethod = Literal["ranks", "scores"]
 
-_LEAST_PROBABILITY = 1e-7
 _QUESTION_WORDS = frozenset(
     "who what which when where why how is are was were do does did can could will would should "
     "shall has have had may might".split()
@@ -129,15 +130,9 @@ def blended_scores(
 
     l are the logits of the reranker's scores.
     """
-    share, read = first_stage_share, logits(reranker)
+    share, read = first_stage_share, log_odds(reranker)
     bounded = np.maximum(read, read.max(initial=-math.inf) - most_spread)
     return share * min_max(first_stage) + (1 - share) * min_max(bounded)
-
-
-def logits(scores: FloatArray) -> FloatArray:
-    """Undo the sigmoid that crushes a reranker's scores together: ln(s / (1 - s))."""
-    bounded = np.clip(scores.astype(np.float64), _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
-    return np.asarray(np.log(bounded / (1 - bounded)))
 
 
 def min_max(values: FloatArray) -> FloatArray:
@@ -151,7 +146,7 @@ def min_max(values: FloatArray) -> FloatArray:
 def is_undecided(reranker: FloatArray, *, least_spread: float) -> bool:
     """Whether the scores, NaN aside, lie so close together in logits that their order is chance."""
     read = reranker[~np.isnan(reranker)]
-    return len(read) > 1 and float(np.ptp(logits(read))) < least_spread
+    return len(read) > 1 and float(np.ptp(log_odds(read))) < least_spread
 
 
 def as_question(query: str) -> str:

@@ -1,0 +1,42 @@
+"""`recollect train reranker-calibration`, as an application of its own."""
+
+import json
+
+import pytest
+import typer
+from tests.cli.test_train_gate import knowing_the_answers
+from tests.training.test_gate_conversations import folder  # noqa: F401  a fixture
+from typer.testing import CliRunner
+
+from recollect.cli.train_reranker_calibration_command import reranker_calibration
+from recollect.models.calibration_file import read_calibration
+from recollect.training.gate_conversations import gate_conversations
+
+
+def run(*arguments):
+    application = typer.Typer()
+    application.command()(reranker_calibration)
+    return CliRunner().invoke(application, list(map(str, arguments)), env={"COLUMNS": "200"})
+
+
+@pytest.mark.slow
+def test_a_service_that_knows_the_answers_gets_a_steep_curve_and_a_picture(
+    folder,  # noqa: F811
+    tmp_path,
+):
+    target = tmp_path / "card.json"
+    with knowing_the_answers(gate_conversations(folder)) as service:
+        result = run("--data", folder, "--reranker", service.host, "--target", target, "--json")
+    assert result.exit_code == 0, result.output
+    told, fitted = json.loads(result.stdout), read_calibration(target)
+    assert told["reranker"] == fitted.reranker
+    assert fitted.card.slope > 0
+    assert fitted.card.thresholds["0.9"] > 0.5
+    assert target.with_suffix(".svg").read_text().startswith("<svg")
+
+
+def test_a_missing_model_is_named(tmp_path):
+    target = tmp_path / "card.json"
+    result = run("--data", tmp_path, "--reranker", tmp_path / "nowhere", "--target", target)
+    assert result.exit_code == 1
+    assert "no such model directory" in result.stderr

@@ -1,0 +1,86 @@
+"""A reranker of one's own with scores that were fitted to be probabilities."""
+
+import numpy as np
+import pytest
+from tests.models.tiny_rerankers import write_overlap_reranker
+from tests.services.wire import running_service, says
+
+from recollect import Memory
+from recollect.config import Settings
+from recollect.errors import InvalidInput
+from recollect.models import Reranker
+from recollect.models.calibrated_reranker import CalibratedReranker
+from recollect.models.calibration_file import (
+    FittedCalibration,
+    read_calibration,
+    write_calibration,
+)
+from recollect.models.configured import configured_reranker
+from recollect.models.platt_scaling import log_odds
+from recollect.models.reranker_record import CalibrationCard, RerankerRecord
+from recollect.testing import HashEmbedder
+from recollect.testing.overlap_reranker import OverlapReranker
+
+CARD = CalibrationCard(slope=2.0, intercept=-1.0, data="some", thresholds={"0.9": 0.7})
+
+
+@pytest.fixture
+def file(tmp_path):
+    write_calibration(tmp_path / "card.json", FittedCalibration("overlap-reranker", CARD))
+    return tmp_path / "card.json"
+
+
+def test_log_odds_undo_the_sigmoid_and_stay_finite():
+    scores = np.array([0.5, 0.0, 1.0])
+    assert log_odds(scores).tolist() == pytest.approx([0.0, -16.118, 16.118], abs=1e-3)
+
+
+def test_the_curve_goes_over_the_log_odds_of_the_scores(file):
+    reranker = Reranker(CalibratedReranker(OverlapReranker(), read_calibration(file)))
+
+    # One word of two: a score of .5, of which the log-odds are 0.
+    assert reranker.score("red dog", ["a dog"]).tolist() == pytest.approx([1 / (1 + np.exp(1))])
+    assert reranker.raw_scores("red dog", ["a dog"]).tolist() == [0.5]
+    assert reranker.is_calibrated
+    assert reranker.calibration == CARD
+
+
+def test_what_was_written_is_read(file):
+    assert read_calibration(file) == FittedCalibration("overlap-reranker", CARD)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"kind": "reranker calibration"}'])
+def test_a_file_that_is_no_calibration_is_refused_with_the_command_that_makes_one(
+    tmp_path, content
+):
+    (tmp_path / "card.json").write_text(content)
+    with pytest.raises(InvalidInput, match=r"no calibration of a reranker.*train reranker-calib"):
+        read_calibration(tmp_path / "card.json")
+
+
+def test_a_calibration_of_another_reranker_is_refused(file, tmp_path):
+    directory = write_overlap_reranker(tmp_path / "model", RerankerRecord(name="other"))
+    with pytest.raises(InvalidInput, match="fitted for this reranker, and not for 'other'"):
+        Reranker.from_pretrained(directory, calibration=file)
+
+
+def test_the_settings_name_the_file(tmp_path):
+    directory = write_overlap_reranker(tmp_path / "model", RerankerRecord(name="own"))
+    write_calibration(tmp_path / "card.json", FittedCalibration("own", CARD))
+    settings = Settings(
+        store="s", reranker=str(directory), reranker_calibration=str(tmp_path / "card.json")
+    )
+    assert configured_reranker(settings).calibration == CARD
+
+
+def test_a_search_shows_the_probabilities_of_a_service_that_was_calibrated(tmp_path):
+    rows = [{"index": place, "relevance_score": 0.5} for place in range(2)]
+    with running_service(lambda _: says({"results": rows})) as service:
+        name = Reranker.from_pretrained(service.host).name
+        write_calibration(tmp_path / "card.json", FittedCalibration(name, CARD))
+        reranker = Reranker.from_pretrained(service.host, calibration=tmp_path / "card.json")
+        with Memory(tmp_path / "store", embedder=HashEmbedder(), reranker=reranker) as memory:
+            memory.add_many([{"text": "tea is warm"}, {"text": "it rained"}])
+            hits = memory.search("tea", preset="accurate").hits
+
+    assert [hit.score for hit in hits] == pytest.approx([0.2689, 0.2689], abs=1e-4)

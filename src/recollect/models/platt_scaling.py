@@ -22,7 +22,7 @@ class PlattScaling:
     slope: float = 1.0
     intercept: float = 0.0
 
-    def probabilities(self, logits: RelevanceScores) -> RelevanceScores:
+    def probabilities(self, logits: NDArray[np.floating]) -> RelevanceScores:
         """Probabilities in [0, 1], parallel to `logits`; NaN stays NaN."""
         scaled = self.slope * logits.astype(np.float64) + self.intercept
         # The logistic function, written so that no large logit overflows.

@@ -1,3 +1,6 @@
+import shutil
+from datetime import timedelta
+
 import numpy as np
 import pytest
 from tests.models.tiny_components import (
@@ -27,6 +30,10 @@ def directory(tmp_path_factory):
 @pytest.fixture(scope="module")
 def embedder(directory):
     return Embedder.from_pretrained(directory)
+
+
+def same_bytes(first, second, name):
+    return (first / name).read_bytes() == (second / name).read_bytes()
 
 
 @pytest.fixture
@@ -91,8 +98,11 @@ def test_the_importance_is_one_number_for_each_text(embedder):
         ({"days_ago": float("nan")}, "days_ago"),
         ({"days_ago": "yesterday"}, "days_ago"),
         ({"days_ago": True}, "days_ago"),
+        ({"days_ago": timedelta(days=1)}, "days_ago"),
+        ({"days_ago": [timedelta(days=1)] * 3}, "days_ago"),
         ({"memory_type": "seasonal"}, "memory_type"),
         ({"memory_type": ["semantic"]}, "memory_type"),
+        ({"memory_type": 1}, "memory_type"),
     ],
 )
 def test_an_age_or_type_that_is_none_is_refused(embedder, arguments, field):
@@ -123,18 +133,106 @@ def test_the_bundled_model_is_the_one_that_memories_use(bundled):
     assert np.array_equal(bundled.encode("tea"), load_bundled().encode(["tea"]))
 
 
-def test_what_was_loaded_from_onnx_is_saved_as_onnx(embedder, tmp_path):
+def test_what_was_loaded_from_onnx_is_saved_with_the_float_weights_beside_it(
+    directory, embedder, tmp_path
+):
     embedder.save_pretrained(tmp_path / "copy")
 
     copy = Embedder.from_pretrained(tmp_path / "copy", runtime="onnx")
 
     assert copy.identity == embedder.identity
     assert np.array_equal(copy.encode(TEXTS, days_ago=3), embedder.encode(TEXTS, days_ago=3))
+    assert same_bytes(tmp_path / "copy", directory, "model.safetensors")
+    assert (tmp_path / "copy" / "modules.json").is_file()
 
 
-def test_a_model_from_onnx_cannot_be_saved_with_float_weights(embedder, tmp_path):
-    with pytest.raises(InvalidInput, match="runtime='torch'"):
-        embedder.save_pretrained(tmp_path / "copy", formats=["transformers"])
+@pytest.mark.parametrize(
+    ("formats", "weights", "onnx"),
+    [
+        (["transformers"], True, False),
+        (["onnx"], False, True),
+        (["onnx", "transformers"], True, True),
+    ],
+)
+def test_of_a_model_from_onnx_the_wanted_formats_are_copied(
+    embedder, tmp_path, formats, weights, onnx
+):
+    embedder.save_pretrained(tmp_path, formats=formats)
+
+    assert (tmp_path / "model.safetensors").is_file() is weights
+    assert (tmp_path / "onnx" / "model.onnx").is_file() is onnx
+
+
+def test_a_model_from_onnx_may_be_saved_where_it_came_from(directory, tmp_path):
+    own = shutil.copytree(directory, tmp_path / "own")
+    Embedder.from_pretrained(own).save_pretrained(own)
+
+    assert Embedder.from_pretrained(own).identity == Embedder.from_pretrained(directory).identity
+    assert same_bytes(own, directory, "model.safetensors")
+
+
+def test_an_exported_model_without_float_weights_is_saved_as_onnx_alone(directory, tmp_path):
+    exported = Embedder.from_pretrained(shutil.copytree(directory / "onnx", tmp_path / "exported"))
+
+    exported.save_pretrained(tmp_path / "copy")
+
+    assert Embedder.from_pretrained(tmp_path / "copy").identity == exported.identity
+    with pytest.raises(InvalidInput, match="save the model that it was exported from"):
+        exported.save_pretrained(tmp_path / "other", formats=["transformers"])
+
+
+def test_float_weights_of_another_model_are_not_left_beside_an_onnx_model(directory, tmp_path):
+    exported = Embedder.from_pretrained(shutil.copytree(directory / "onnx", tmp_path / "exported"))
+    write_tiny_embedder(tmp_path / "other")
+
+    with pytest.raises(InvalidInput, match="holds float weights"):
+        exported.save_pretrained(tmp_path / "other")
+
+
+def test_a_directory_whose_own_model_would_be_loaded_instead_is_refused(embedder, tmp_path):
+    (tmp_path / "model.json").write_text("{}")
+
+    with pytest.raises(InvalidInput, match="Give another directory"):
+        embedder.save_pretrained(tmp_path)
+
+
+def test_the_bundled_model_is_saved_in_both_formats(bundled, tmp_path):
+    bundled.save_pretrained(tmp_path)
+
+    assert Embedder.from_pretrained(tmp_path).identity == bundled.identity
+    assert (tmp_path / "model.safetensors").is_file()
+    assert (tmp_path / "modules.json").is_file()
+
+
+@pytest.mark.torch
+def test_the_saved_bundled_model_loads_in_plain_libraries_with_nearly_its_vectors(
+    bundled, tmp_path
+):
+    from sentence_transformers import SentenceTransformer
+    from transformers import AutoModel
+
+    bundled.save_pretrained(tmp_path, formats=["transformers"])
+
+    expected = bundled.encode(TEXTS)
+    plain = SentenceTransformer(str(tmp_path), device="cpu").encode(TEXTS)
+    ours = Embedder.from_pretrained(tmp_path).encode(TEXTS)
+    assert (plain * expected).sum(axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=0.03)
+    assert np.abs(plain - ours).max() <= 1e-5
+    assert AutoModel.from_pretrained(tmp_path).config.hidden_size == 384
+
+
+@pytest.mark.parametrize("formats", [["gguf"], "onnx", [], 3])
+def test_formats_that_are_none_are_refused(embedder, tmp_path, formats):
+    with pytest.raises(InvalidInput, match="Give a list of 'transformers' and 'onnx'"):
+        embedder.save_pretrained(tmp_path / "copy", formats=formats)
+    assert not (tmp_path / "copy").exists()
+
+
+@pytest.mark.parametrize("texts", [None, 1, [1], ["tea", None], b"tea"])
+def test_what_is_no_text_is_refused(embedder, texts):
+    for encode in (embedder.encode, embedder.encode_query, embedder.importance):
+        with pytest.raises(InvalidInput, match=r"texts=.*Give a text, or a list of texts"):
+            encode(texts)
 
 
 def test_the_folder_onnx_is_found_by_every_way_of_loading(directory, embedder):
@@ -150,3 +248,18 @@ def test_a_directory_without_an_onnx_model_has_none_for_that_runtime(tmp_path):
 def test_a_path_that_does_not_exist_is_refused():
     with pytest.raises(InvalidInput, match="no such model directory"):
         Embedder.from_pretrained("./nowhere")
+
+
+def test_a_runtime_that_does_not_exist_is_refused(directory):
+    with pytest.raises(InvalidInput, match="Choose from onnx, torch"):
+        Embedder.from_pretrained(directory, runtime="tensorrt")
+
+
+def test_torch_gets_the_bundled_model_by_saving_it(bundled):
+    with pytest.raises(InvalidInput, match="save_pretrained"):
+        Embedder.from_pretrained("bundled", runtime="torch")
+
+
+def test_a_url_is_told_where_it_belongs():
+    with pytest.raises(InvalidInput, match=r"is a service.*Memory\(path, embedder=URL\)"):
+        Embedder.from_pretrained("https://example.org/v1")

@@ -18,6 +18,7 @@ from tests.training.tiny_encoder import write_tiny_encoder
 from recollect.errors import InvalidInput, ModelError
 from recollect.models import Embedder
 from recollect.models.late_bound import normalised
+from recollect.models.torch_embedder import TorchEmbedder
 
 pytestmark = pytest.mark.torch
 
@@ -116,6 +117,56 @@ def test_the_format_onnx_can_be_left_out(embedder, tmp_path):
     embedder.save_pretrained(tmp_path / "saved", formats=["transformers"])
 
     assert not (tmp_path / "saved" / "onnx").exists()
+
+
+def test_changed_weights_are_what_is_loaded_where_an_onnx_model_stood_before(source, tmp_path):
+    Embedder.from_pretrained(source).save_pretrained(tmp_path / "saved")
+    changed = TorchEmbedder(str(source), device="cpu")
+    double_word_vectors(changed)
+
+    Embedder(changed).save_pretrained(tmp_path / "saved", formats=["transformers"])
+
+    loaded = Embedder.from_pretrained(tmp_path / "saved")
+    assert np.abs(loaded.encode(TEXTS) - changed.encode(TEXTS)).max() <= 1e-5
+    assert not (tmp_path / "saved" / "onnx").exists()
+
+
+def double_word_vectors(embedder):
+    import torch
+
+    with torch.no_grad():
+        embedder._model[0].auto_model.get_input_embeddings().weight.mul_(2)
+
+
+def test_files_of_others_in_the_folder_onnx_stay(embedder, tmp_path):
+    embedder.save_pretrained(tmp_path / "saved")
+    (tmp_path / "saved" / "onnx" / "model_O4.onnx").write_bytes(b"not recollect's")
+
+    embedder.save_pretrained(tmp_path / "saved", formats=["transformers"])
+
+    assert [path.name for path in (tmp_path / "saved" / "onnx").iterdir()] == ["model_O4.onnx"]
+
+
+def test_a_plain_model_takes_the_place_of_one_with_components(embedder, source, tmp_path):
+    embedder.save_pretrained(tmp_path / "saved")
+    (source / "recollect_components.safetensors").unlink()
+    plain = Embedder.from_pretrained(source)
+
+    plain.save_pretrained(tmp_path / "saved", formats=["transformers"])
+
+    loaded = Embedder.from_pretrained(tmp_path / "saved")
+    assert loaded.late_bound is None
+    assert np.abs(loaded.encode(TEXTS) - plain.encode(TEXTS)).max() <= 1e-5
+
+
+def test_float_weights_survive_being_loaded_as_onnx_and_saved_again(embedder, tmp_path):
+    embedder.save_pretrained(tmp_path / "first")
+
+    Embedder.from_pretrained(tmp_path / "first").save_pretrained(tmp_path / "second")
+
+    loaded = Embedder.from_pretrained(tmp_path / "second", runtime="torch")
+    difference = loaded.encode(TEXTS, days_ago=5) - embedder.encode(TEXTS, days_ago=5)
+    assert np.abs(difference).max() <= 1e-6
 
 
 def test_agentranks_layout_gives_what_its_package_computes(agentrank):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal, cast
 
 import numpy as np
 
 from recollect.errors import InvalidInput, ModelError
 from recollect.models.embedder import EmbedderIdentity, FloatMatrix
+from recollect.models.embedder_saving import save_embedder
 from recollect.models.late_bound import (
     NO_AGE,
     NO_TYPE,
@@ -20,15 +19,13 @@ from recollect.models.late_bound import (
     age_buckets,
     type_codes,
 )
-from recollect.models.loading import load_local_embedder
-from recollect.models.model_directory import ONNX_FOLDER
+from recollect.models.loading import Runtime, load_local_embedder
 from recollect.models.onnx_embedder import OnnxEmbedder
 from recollect.models.passage_reading import PassageReading, predicted_types
 from recollect.models.torch_embedder import TorchEmbedder
 from recollect.models.torch_layouts import SavedFormat
 from recollect.types import MemoryType
 
-Runtime = Literal["onnx", "torch"]
 AgeInDays = float | None
 
 
@@ -95,8 +92,8 @@ class Embedder:
             memory_type: Likewise.
 
         Raises:
-            InvalidInput: An age or type that is none, too few or too many of them, or a model that
-                knows neither.
+            InvalidInput: No text, an age or type that is none, too few or too many of them, or a
+                model that knows neither.
             ModelError: The model gives numbers that are not finite.
         """
         passages = _listed(texts)
@@ -158,33 +155,25 @@ class Embedder:
         """Write a directory that `from_pretrained` loads.
 
         `transformers` loads in plain `AutoModel` and `SentenceTransformer` too; `onnx` stands in
-        the folder `onnx` of the same directory and needs no torch. A model that was loaded from
-        ONNX holds no float weights: its directory is copied as it is.
+        the folder `onnx` of the same directory and needs no torch. An ONNX model that stood there
+        and is not written anew is removed: it belongs to other weights.
+
+        A model that was loaded from ONNX keeps both formats where its float weights stand beside
+        the folder `onnx`, or can be unpacked from 8 bits, as those of `bundled` can. Unpacking
+        needs the `[export]` extra; without it, and without `formats`, only `onnx` is written.
 
         Args:
             path: Made if needed.
             formats: What to write; None writes `transformers`, and for BERT-like encoders with mean
-                pooling `onnx` too.
+                pooling `onnx` too. Of a model that torch runs `transformers` is always written.
 
         Raises:
-            InvalidInput: The model cannot be saved in this format.
-            MissingExtra: The format `onnx` needs the `[export]` extra.
+            InvalidInput: There is no such format, the model cannot be saved in it, or the directory
+                holds another model that would be loaded instead.
+            MissingExtra: The format needs the `[export]` extra.
             ModelError: The model cannot be exported as ONNX.
         """
-        directory = Path(path)
-        if isinstance(self._model, OnnxEmbedder):
-            if formats is not None and "transformers" in formats:
-                raise InvalidInput(
-                    "formats",
-                    list(formats),
-                    "a model that was loaded from ONNX has no float weights",
-                    "Load it with runtime='torch'",
-                )
-            shutil.copytree(self._model.directory, directory, dirs_exist_ok=True)
-            return
-        self._model.save(directory)
-        if "onnx" in (formats if formats is not None else self._model.formats):
-            _write_onnx(directory, name=self.identity.name)
+        save_embedder(self._model, Path(path), formats=formats)
 
     def _lacks(self, part: str) -> ModelError:
         return ModelError(
@@ -192,26 +181,19 @@ class Embedder:
         )
 
 
-def _write_onnx(directory: Path, *, name: str) -> None:
-    # Optional: the exporter, which is above the models, needs the [export] extra.
-    from recollect.training.export import ModelDescription, export_embedder
-
-    export_embedder(
-        directory,
-        directory / ONNX_FOLDER,
-        description=ModelDescription(name=name),
-        quantisation="float32",
-    )
-
-
 def _listed(texts: str | Sequence[str]) -> list[str]:
-    return [texts] if isinstance(texts, str) else list(texts)
+    if isinstance(texts, str):
+        return [texts]
+    listed = list(texts) if isinstance(texts, Iterable) else [texts]
+    if any(not isinstance(text, str) for text in listed):
+        raise InvalidInput("texts", texts, "is no text", "Give a text, or a list of texts")
+    return listed
 
 
 def _one_for_each(field: str, value: object, count: int) -> list[object]:
-    if value is None or isinstance(value, str | int | float | np.number):
+    if isinstance(value, str) or not isinstance(value, Iterable):
         return [value] * count
-    values = list(cast(Sequence[object], value))
+    values = list(value)
     if len(values) != count:
         raise InvalidInput(
             field, values, f"{len(values)} for {count} texts", "Give one for all, or one for each"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from recollect.errors import InvalidInput
 from recollect.models.embedder import EmbeddingModel
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from recollect.models.torch_embedder import TorchEmbedder
 
 BUNDLED_NAMES = (None, "bundled")
+_SCHEMES = ("http://", "https://")
+
+Runtime = Literal["onnx", "torch"]
+"""What runs a local model."""
 
 
 def load_embedder(
@@ -45,7 +49,7 @@ def load_embedder(
         ServiceError: The service cannot be reached or answers nonsense.
     """
     name = str(name_or_path_or_url or "").strip()
-    if name.lower().startswith(("http://", "https://")):
+    if name.lower().startswith(_SCHEMES):
         from recollect.models.http_embedder import HttpEmbedder, HttpSettings
 
         settings = HttpSettings(model=model or "default", api_key=api_key)
@@ -54,7 +58,7 @@ def load_embedder(
 
 
 def load_local_embedder(
-    name_or_path: str | Path | None = None, *, runtime: Literal["onnx", "torch"] | None = None
+    name_or_path: str | Path | None = None, *, runtime: Runtime | None = None
 ) -> OnnxEmbedder | TorchEmbedder:
     """Load a model that runs in this process.
 
@@ -63,16 +67,17 @@ def load_local_embedder(
         runtime: What runs it; None takes ONNX Runtime where there is an ONNX model, else torch.
 
     Raises:
-        InvalidInput: The name is empty, names a path that does not exist, or has no model for this
-            runtime.
+        InvalidInput: The name is empty, a URL, or names a path that does not exist; or there is no
+            such runtime, or no model for it.
         MissingExtra: The model needs the `[torch]` extra.
         ModelError: The model cannot be loaded.
     """
     bundled = name_or_path in BUNDLED_NAMES
     name = str(name_or_path).strip()
+    _check_local(name, runtime, bundled=bundled)
     directory = None if bundled else existing_directory(name, field="embedder")
     onnx = None if directory is None else _onnx_directory(directory)
-    if (runtime == "onnx" and not (bundled or onnx)) or (runtime == "torch" and bundled):
+    if runtime == "onnx" and not (bundled or onnx):
         raise InvalidInput("runtime", runtime, f"{name} has no such model", "Leave it out")
     if bundled:
         from recollect.models.onnx_embedder import load_bundled
@@ -85,6 +90,26 @@ def load_local_embedder(
     from recollect.models.torch_embedder import TorchEmbedder
 
     return TorchEmbedder(str(directory or name))
+
+
+def _check_local(name: str, runtime: Runtime | None, *, bundled: bool) -> None:
+    if name.lower().startswith(_SCHEMES):
+        raise InvalidInput(
+            "embedder",
+            name,
+            "is a service, not a model that runs in this process",
+            "Give the URL to Memory(path, embedder=URL), or a directory or a hub id here",
+        )
+    if runtime is not None and runtime not in get_args(Runtime):
+        known = ", ".join(get_args(Runtime))
+        raise InvalidInput("runtime", runtime, "unknown", f"Choose from {known}, or leave it out")
+    if runtime == "torch" and bundled:
+        raise InvalidInput(
+            "runtime",
+            runtime,
+            "the bundled model comes as ONNX only",
+            "Leave it out, or save it with save_pretrained(path) and load that directory",
+        )
 
 
 def _onnx_directory(directory: Path) -> Path | None:

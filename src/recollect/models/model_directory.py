@@ -31,6 +31,7 @@ def existing_directory(name: str, *, field: str) -> Path | None:
             field,
             name,
             "no such model directory",
-            "Give a directory, a hub id like 'owner/model', an http(s) URL, or 'bundled'.",
+            "Give a directory, a hub id like 'owner/model', or 'bundled'; the URL of a service "
+            "begins with http:// or https://.",
         )
     return None

@@ -104,7 +104,10 @@ def save_torch_model(model: TorchModel, directory: Path) -> None:
             modules=modules, prompts=dict(encoder.prompts), device=str(encoder.device)
         )
     encoder.save(str(directory), create_model_card=False)
-    if components is not None:
+    if components is None:
+        # Those of a model that stood here before.
+        (directory / COMPONENTS_FILE).unlink(missing_ok=True)
+    else:
         write_components(components, directory)
 
 

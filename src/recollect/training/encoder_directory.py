@@ -5,14 +5,11 @@ Beside the usual files stands `recollect_components.safetensors`: age, type, pro
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from recollect.errors import ModelError
 from recollect.models.embedder_components import (
@@ -21,6 +18,7 @@ from recollect.models.embedder_components import (
     write_components,
 )
 from recollect.training.agent_encoder import AgentEncoder, load_base_encoder
+from recollect.training.sentence_layout import SentenceLayout, write_sentence_layout
 
 # How the file calls each part.
 _PARTS = {
@@ -30,12 +28,6 @@ _PARTS = {
     "importance": "importance",
     "memory_type": "memory_type",
 }
-_MODULES = (
-    ("0", "", "Transformer"),
-    ("1", "1_Pooling", "Pooling"),
-    ("2", "2_Dense", "Dense"),
-    ("3", "3_Normalize", "Normalize"),
-)
 
 
 def save_agent_encoder(encoder: AgentEncoder, directory: Path) -> None:
@@ -43,9 +35,11 @@ def save_agent_encoder(encoder: AgentEncoder, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     encoder.parts["encoder"].save_pretrained(directory)
     encoder.tokenizer.save_pretrained(directory)
-    _write_settings(encoder, directory)
-    _save_dense(encoder, directory / "2_Dense")
-    write_components(components_of(_components(encoder), where=directory), directory)
+    components = components_of(_components(encoder), where=directory)
+    write_sentence_layout(
+        SentenceLayout(projection=components.projection, max_tokens=encoder.max_tokens), directory
+    )
+    write_components(components, directory)
 
 
 def load_agent_encoder(directory: Path, *, dropout: float = 0.0) -> AgentEncoder:
@@ -78,58 +72,3 @@ def _components(encoder: AgentEncoder) -> dict[str, NDArray[np.float32]]:
         for name, part in _PARTS.items()
         for key, value in encoder.parts[part].state_dict().items()
     }
-
-
-def _save_dense(encoder: AgentEncoder, directory: Path) -> None:
-    directory.mkdir(exist_ok=True)
-    size = encoder.dimension
-    _write(
-        directory / "config.json",
-        {
-            "in_features": size,
-            "out_features": size,
-            "bias": True,
-            "activation_function": "torch.nn.modules.linear.Identity",
-        },
-    )
-    projection = encoder.parts["projection"]
-    tensors = {"linear.weight": projection.weight, "linear.bias": projection.bias}
-    save_file(
-        {name: value.detach().contiguous() for name, value in tensors.items()},
-        directory / "model.safetensors",
-    )
-
-
-def _write_settings(encoder: AgentEncoder, directory: Path) -> None:
-    modules = [
-        {
-            "idx": int(number),
-            "name": number,
-            "path": path,
-            "type": f"sentence_transformers.models.{kind}",
-        }
-        for number, path, kind in _MODULES
-    ]
-    (directory / "modules.json").write_text(json.dumps(modules, indent=2) + "\n", "utf-8")
-    _write(
-        directory / "config_sentence_transformers.json",
-        {
-            "prompts": {"query": "", "document": ""},
-            "default_prompt_name": None,
-            "similarity_fn_name": "cosine",
-        },
-    )
-    _write(
-        directory / "sentence_bert_config.json",
-        {"max_seq_length": encoder.max_tokens, "do_lower_case": False},
-    )
-    (directory / "1_Pooling").mkdir(exist_ok=True)
-    _write(
-        directory / "1_Pooling" / "config.json",
-        {"word_embedding_dimension": encoder.dimension, "pooling_mode_mean_tokens": True},
-    )
-    (directory / "3_Normalize").mkdir(exist_ok=True)
-
-
-def _write(path: Path, content: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=2) + "\n", "utf-8")

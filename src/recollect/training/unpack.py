@@ -22,10 +22,12 @@ from recollect.models.model_record import (
     MODEL_FILE,
     TOKENIZER_FILE,
     ModelPart,
+    ModelRecord,
     read_checked,
     read_record,
 )
 from recollect.training.encoder_weights import Array
+from recollect.training.sentence_layout import SentenceLayout, write_sentence_layout
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -52,8 +54,15 @@ class Unpacked:
     components: EmbedderComponents
 
 
+def is_unpackable(record: ModelRecord) -> bool:
+    """Tell whether the model is an 8-bit embedder with age, type and both heads."""
+    return record.made_by.get("quantisation") == "int8" and set(record.parts) == set(PARTS)
+
+
 def unpack_embedder(source: Path, target: Path) -> None:
     """Write an exported embedder as `BertModel`, tokenizer and components.
+
+    The directory loads in plain `AutoModel` and `SentenceTransformer`.
 
     Args:
         source: Directory that `recollect train export` wrote, with components and 8-bit weights.
@@ -69,7 +78,7 @@ def unpack_embedder(source: Path, target: Path) -> None:
     except ImportError as error:
         raise MissingExtra("export", "Unpacking an embedder") from error
     record = read_record(source)
-    if record.made_by.get("quantisation") != "int8" or set(record.parts) != set(PARTS):
+    if not is_unpackable(record):
         raise ModelError(
             f"{source}: {record.name} is not an 8-bit embedder with age, type and both heads. "
             "Give one that `recollect train export --calibration` wrote."
@@ -83,8 +92,12 @@ def unpack_embedder(source: Path, target: Path) -> None:
     (target / TOKENIZER_FILE).write_bytes((source / TOKENIZER_FILE).read_bytes())
     _write_json(target / "config.json", _config(found))
     _write_json(target / "tokenizer_config.json", {"tokenizer_class": "BertTokenizerFast"})
-    window = {"max_seq_length": found.positions, "do_lower_case": False}
-    _write_json(target / "sentence_bert_config.json", window)
+    layout = SentenceLayout(
+        projection=found.components.projection,
+        max_tokens=found.positions,
+        prompts={"query": record.query_prompt, "document": record.passage_prompt},
+    )
+    write_sentence_layout(layout, target)
 
 
 class _Reader:

@@ -7,9 +7,11 @@ from tests.training.tiny_encoder import (
     TOKENIZER_CONFIG,
     pooled_reference,
     tiny_tokenizer,
+    vocabulary,
     write_tiny_encoder,
 )
 
+from recollect import Memory
 from recollect.errors import MissingExtra, ModelError
 from recollect.models.loading import load_embedder
 from recollect.models.torch_embedder import TorchEmbedder
@@ -91,6 +93,52 @@ def test_long_text_is_split_into_pieces_that_fit(embedder):
     assert all(piece.startswith("dog ") for piece in pieces)
     assert all(len(tiny_tokenizer().encode(piece).ids) <= 12 for piece in pieces)
     assert pieces[-1].endswith("a mat ")
+
+
+@pytest.fixture
+def static(tmp_path):
+    """A model that takes the mean of fixed word vectors, as model2vec's do."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+    module = StaticEmbedding(tiny_tokenizer(), np.eye(len(vocabulary()), dtype=np.float32))
+    SentenceTransformer(modules=[module], device="cpu").save(str(tmp_path / "static"))
+    return TorchEmbedder(str(tmp_path / "static"), device="cpu")
+
+
+@pytest.mark.torch
+def test_a_static_model_has_windows_of_512_tokens(static):
+    pieces = static.windows("the cat sat on a mat " * 100, prefix="dog ")
+
+    assert all(piece.startswith("dog ") for piece in pieces)
+    assert [len(piece.split()) for piece in pieces] == [511, 154]
+    assert static.windows("the cat sat") == ["the cat sat"]
+
+
+@pytest.mark.torch
+def test_a_static_model_serves_a_memory(static, tmp_path):
+    with Memory(tmp_path / "store", embedder=static) as memory:
+        memory.add("the cat sat on a mat")
+        memory.add("a big red house")
+
+        hits = memory.search("cat on mat").hits
+
+    assert hits[0].memory.text == "the cat sat on a mat"
+
+
+@pytest.mark.torch
+def test_a_static_models_truncation_is_its_window(tmp_path):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+    tokenizer = tiny_tokenizer()
+    tokenizer.enable_truncation(4)
+    module = StaticEmbedding(tokenizer, embedding_dim=8)
+    SentenceTransformer(modules=[module], device="cpu").save(str(tmp_path))
+
+    pieces = TorchEmbedder(str(tmp_path), device="cpu").windows("the cat sat on a mat")
+
+    assert pieces == ["the cat sat on ", "a mat"]
 
 
 @pytest.mark.torch

@@ -12,6 +12,7 @@ import numpy as np
 
 from recollect.errors import ModelError
 from recollect.models.embedder import EmbedderIdentity, FloatMatrix
+from recollect.models.encodable import encodable
 from recollect.models.late_bound import LateBoundParts, normalised
 from recollect.models.passage_reading import PassageReading
 from recollect.models.torch_layouts import (
@@ -20,12 +21,12 @@ from recollect.models.torch_layouts import (
     load_torch_model,
     save_torch_model,
 )
+from recollect.models.torch_windows import window_of
 from recollect.models.vector_cache import VectorCache
-from recollect.models.windowing import Offsets, window_spans
+from recollect.models.windowing import window_spans
 
 BATCH_SIZE = 64
 QUERY_CACHE = 1024
-FALLBACK_MAX_TOKENS = 512
 _HASHED_SUFFIXES = frozenset({".safetensors", ".bin", ".json", ".txt", ".model", ".pt"})
 
 
@@ -52,6 +53,7 @@ class TorchEmbedder:
         self._loaded = load_torch_model(name_or_path, device=device)
         self._model, self._components = self._loaded.encoder, self._loaded.components
         self._late_bound = None if self._components is None else self._components.late_bound()
+        self._window = window_of(self._model)
         self._lock = threading.Lock()
         self._queries = VectorCache(query_cache)
         self._identity = EmbedderIdentity(
@@ -114,13 +116,14 @@ class TorchEmbedder:
 
         Of a prefix no more is kept than fits half a window.
         """
-        room = (self._model.max_seq_length or FALLBACK_MAX_TOKENS) - self._special_tokens()
-        room -= max((len(self._offsets(each)) for each in self._model.prompts.values()), default=0)
-        offsets = self._offsets(prefix)
+        tokenise = self._window.offsets
+        room = self._window.room
+        room -= max((len(tokenise(each)) for each in self._model.prompts.values()), default=0)
+        offsets = tokenise(prefix)
         if len(offsets) > room // 2:
             prefix = prefix[: offsets[room // 2 - 1][1]]
-        budget = room - len(self._offsets(prefix)) - (1 if prefix else 0)
-        spans = window_spans(text, budget=budget, tokenise=self._offsets)
+        budget = room - len(tokenise(prefix)) - (1 if prefix else 0)
+        spans = window_spans(text, budget=budget, tokenise=tokenise)
         return [prefix + text[start:end] for start, end in spans]
 
     def _encode_new_queries(self, texts: list[str]) -> FloatMatrix:
@@ -132,10 +135,10 @@ class TorchEmbedder:
     def _pooled(self, encode: Any, texts: Sequence[str]) -> FloatMatrix:  # noqa: ANN401  torch's
         if not texts:
             return np.empty((0, self._identity.dimension), dtype=np.float32)
-        encodable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        given = [encodable(text) for text in texts]
         with self._lock:
             vectors = encode(
-                encodable, batch_size=BATCH_SIZE, show_progress_bar=False, convert_to_numpy=True
+                given, batch_size=BATCH_SIZE, show_progress_bar=False, convert_to_numpy=True
             )
         result = np.asarray(vectors, dtype=np.float32)
         if not np.isfinite(result).all():
@@ -143,16 +146,6 @@ class TorchEmbedder:
                 f"{self._identity}: the model gave numbers that are not finite. Take another one."
             )
         return result
-
-    def _offsets(self, text: str) -> Offsets:
-        encodable = text.encode("utf-8", "replace").decode("utf-8")
-        tokens = self._model.tokenizer(
-            encodable, add_special_tokens=False, return_offsets_mapping=True, verbose=False
-        )
-        return [(int(start), int(end)) for start, end in tokens["offset_mapping"]]
-
-    def _special_tokens(self) -> int:
-        return int(self._model.tokenizer.num_special_tokens_to_add(pair=False))
 
 
 def _dimension(model: Any) -> int:  # noqa: ANN401  torch's

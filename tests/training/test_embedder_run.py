@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from tests.training.tiny_encoder import WORDS
-from tests.training.trainable_encoder import write_trainable_encoder
+from tests.training.trainable_encoder import write_modern_encoder, write_trainable_encoder
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -43,12 +43,16 @@ class WordVectors:
         counts = np.array([[text.split().count(word) for word in WORDS] for text in texts])
         return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
 
+    encode_query = encode
+
 
 class OneDirection:
     """A base model of the encoder's dimension for which all texts are alike."""
 
     def encode(self, texts):
         return np.eye(1, 32, dtype=np.float32).repeat(len(texts), axis=0)
+
+    encode_query = encode
 
 
 def word_groups(random):
@@ -153,6 +157,29 @@ def test_frozen_layers_and_word_vectors_stay(base, tmp_path):
     assert all(name.startswith("encoder.layer.1.") for name in changed)
 
 
+def test_modernbert_is_trained_and_its_frozen_layers_stay(tmp_path):
+    base = write_modern_encoder(tmp_path / "modern")
+
+    model = run(base, tmp_path / "run", steps=2, frozen_layers=1)
+
+    before, after = load_agent_encoder(base), load_agent_encoder(model)
+    old, new = (each.parts["encoder"].state_dict() for each in (before, after))
+    changed = {name for name in old if not torch.equal(old[name], new[name])}
+    assert {name.partition(".")[0] for name in changed} == {"layers", "final_norm"}
+    assert not any(name.startswith("layers.0.") for name in changed)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_a_gpu_takes_nearly_the_steps_of_the_processor(base, tmp_path, monkeypatch):
+    changes = {"steps": 2, "memories": MemoryPart(samples_per_step=2)}
+    on_gpu = load_agent_encoder(run(base, tmp_path / "gpu", **changes))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    on_processor = load_agent_encoder(run(base, tmp_path / "cpu", **changes))
+
+    first, second = (each.parts["projection"].weight for each in (on_gpu, on_processor))
+    assert (first - second).abs().max() <= 1e-2
+
+
 def test_generated_memories_train_age_type_and_heads(base, tmp_path):
     memories = MemoryPart(samples_per_step=3, learning_rate=1e-2)
     plain = load_agent_encoder(run(base, tmp_path / "plain", steps=2)).parts.state_dict()
@@ -205,6 +232,8 @@ def test_the_anchor_keeps_vectors_near_those_of_the_base_model(base, tmp_path):
             encoder = load_agent_encoder(base)
             with torch.no_grad():
                 return encoder.vectors(encoder.tokens(texts, max_tokens=24)).numpy()
+
+        encode_query = encode
 
     def moved(weight):
         model = train_embedder(

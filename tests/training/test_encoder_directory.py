@@ -1,8 +1,11 @@
 """What is saved loads here, in plain transformers and in plain sentence-transformers."""
 
+import json
+
 import numpy as np
 import pytest
-from tests.training.trainable_encoder import write_trainable_encoder
+from tests.training.tiny_encoder import TOKENIZER_CONFIG
+from tests.training.trainable_encoder import write_modern_encoder, write_trainable_encoder
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -88,6 +91,60 @@ def test_the_components_are_those_that_the_library_reads(changed, tmp_path):
     assert np.array_equal(components.type, changed.parts["kind"].weight.detach().numpy())
     assert components.importance is not None
     assert components.memory_type is not None
+
+
+def test_what_sentence_transformers_writes_is_a_base(base, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    SentenceTransformer(str(base), device="cpu").save(str(tmp_path / "written"))
+
+    encoder = load_base_encoder(tmp_path / "written")
+
+    assert encoder.max_tokens == 24
+    assert np.abs(vectors(encoder) - vectors(load_base_encoder(base))).max() <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("settings", "tokenizer", "window"),
+    [
+        ({"max_seq_length": 12}, {"model_max_length": 20}, 12),
+        ({"max_seq_length": None}, {"model_max_length": 20}, 20),
+        ({}, {"model_max_length": 10**30}, 24),
+        ({"max_seq_length": 512}, {}, 24),
+    ],
+)
+def test_the_window_is_what_is_named_and_the_encoder_can_read(base, settings, tokenizer, window):
+    write_json(base / "sentence_bert_config.json", settings)
+    write_json(
+        base / "tokenizer_config.json", TOKENIZER_CONFIG | {"model_max_length": None} | tokenizer
+    )
+
+    assert load_base_encoder(base).max_tokens == window
+
+
+def write_json(path, content):
+    path.write_text(json.dumps(content))
+
+
+def test_a_base_keeps_its_prompts(base, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    prompts = {"query": "the ", "passage": "a "}
+    write_json(base / "config_sentence_transformers.json", {"prompts": prompts})
+    save_agent_encoder(load_base_encoder(base), tmp_path / "saved")
+
+    saved = SentenceTransformer(str(tmp_path / "saved"), device="cpu")
+
+    assert np.abs(saved.encode_query(["cat"]) - saved.encode(["the cat"])).max() <= 1e-6
+    assert np.abs(saved.encode_document(["cat"]) - saved.encode(["a cat"])).max() <= 1e-6
+
+
+def test_modernbert_is_a_base_of_which_nothing_is_dropped_out(tmp_path):
+    encoder = load_base_encoder(write_modern_encoder(tmp_path / "modern"))
+
+    encoder.parts.train()
+
+    assert np.array_equal(vectors(encoder), vectors(encoder))
 
 
 def test_a_directory_without_an_encoder_is_refused(tmp_path):

@@ -3,7 +3,14 @@
 import json
 from pathlib import Path
 
-from tests.training.tiny_encoder import TOKENIZER_CONFIG, write_tiny_encoder
+from tests.training.tiny_encoder import (
+    HIDDEN,
+    POSITIONS,
+    TOKENIZER_CONFIG,
+    tiny_tokenizer,
+    vocabulary,
+    write_tiny_encoder,
+)
 
 
 def write_trainable_encoder(directory: Path) -> Path:
@@ -11,4 +18,33 @@ def write_trainable_encoder(directory: Path) -> Path:
     write_tiny_encoder(directory)
     (directory / "tokenizer_config.json").write_text(json.dumps(TOKENIZER_CONFIG))
     (directory / "sentence_bert_config.json").write_text('{"max_seq_length": 24}')
+    return directory
+
+
+def write_modern_encoder(directory: Path) -> Path:
+    """Write a random ModernBERT of two layers as sentence-transformers 6 does: it names no window
+    beside the tokenizer's.
+    """
+    from transformers import ModernBertConfig, ModernBertModel
+
+    words = vocabulary()
+    config = ModernBertConfig(
+        vocab_size=len(words),
+        hidden_size=HIDDEN,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        max_position_embeddings=POSITIONS,
+        pad_token_id=words["[PAD]"],
+        bos_token_id=words["[CLS]"],
+        eos_token_id=words["[SEP]"],
+        cls_token_id=words["[CLS]"],
+        sep_token_id=words["[SEP]"],
+    )
+    ModernBertModel(config).save_pretrained(directory)
+    tiny_tokenizer().save(str(directory / "tokenizer.json"))
+    settings = TOKENIZER_CONFIG | {"model_input_names": ["input_ids", "attention_mask"]}
+    (directory / "tokenizer_config.json").write_text(json.dumps(settings))
+    task = {"transformer_task": "feature-extraction"}
+    (directory / "sentence_bert_config.json").write_text(json.dumps(task))
     return directory

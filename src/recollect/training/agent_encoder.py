@@ -14,15 +14,20 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from recollect.errors import ModelError
 from recollect.models.late_bound import AGE_BUCKETS
 from recollect.training.contrastive import Tensor
-from recollect.training.encoder_weights import read_json
+from recollect.training.sentence_layout import NO_PROMPTS, Prompts, prompts_of, window_of
 from recollect.types import MEMORY_TYPES
 
 _IMPORTANCE_HIDDEN = 64
+_DROPOUTS = (
+    *("hidden_dropout_prob", "attention_probs_dropout_prob"),  # BERT's
+    *("embedding_dropout", "attention_dropout", "mlp_dropout"),  # ModernBERT's
+    "dropout",  # DistilBERT's, beside `attention_dropout`
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +39,23 @@ class AgentEncoder:
             `memory_type`.
         tokenizer: The encoder's.
         max_tokens: Longest text when the model is used.
+        prompts: What stands before queries and passages, also in training.
     """
 
     parts: Any
     tokenizer: Any
     max_tokens: int
+    prompts: Prompts = NO_PROMPTS
 
     @property
     def dimension(self) -> int:
         """Length of a vector."""
         return int(self.parts["projection"].out_features)
+
+    @property
+    def device(self) -> Any:  # noqa: ANN401  torch's
+        """Where the weights are, and the tokens go."""
+        return self.parts["projection"].weight.device
 
     def pooled(self, tokens: Any) -> Tensor:  # noqa: ANN401  a tokenizer's batch
         """Mean of the last layer over a batch's tokens, in float; shape (texts, dimension)."""
@@ -75,48 +87,43 @@ class AgentEncoder:
 
     def tokens(self, texts: Sequence[str], *, max_tokens: int) -> Any:  # noqa: ANN401
         """Tokenise a batch, padded to its longest text, cut also where the model ends."""
-        return self.tokenizer(
+        tokens = self.tokenizer(
             list(texts),
             padding=True,
             truncation=True,
             max_length=min(max_tokens, self.max_tokens),
             return_tensors="pt",
         )
+        return tokens.to(self.device)
 
 
-def load_base_encoder(directory: Path, *, dropout: float = 0.0) -> AgentEncoder:
+def load_base_encoder(directory: Path) -> AgentEncoder:
     """Start from a sentence-transformers directory: projection the identity, age and type zero.
 
     Args:
-        directory: A model with mean pooling.
-        dropout: Of the encoder, while it trains.
+        directory: A model with mean pooling; what it drops out in training is not dropped.
 
     Raises:
         ModelError: It cannot be loaded.
     """
-    encoder, tokenizer = _load_transformer(directory, dropout)
-    return AgentEncoder(_new_parts(encoder), tokenizer, max_tokens_of(directory))
+    encoder, tokenizer = _load_transformer(directory)
+    window = window_of(directory)
+    positions = getattr(encoder.config, "max_position_embeddings", None) or window
+    return AgentEncoder(
+        _new_parts(encoder), tokenizer, min(window, positions), prompts_of(directory)
+    )
 
 
-def max_tokens_of(directory: Path) -> int:
-    """Give the longest text, in tokens, that the directory's settings name.
-
-    Raises:
-        ModelError: They name none.
-    """
-    path = directory / "sentence_bert_config.json"
-    wanted = read_json(path).get("max_seq_length")
-    if not isinstance(wanted, int):
-        raise ModelError(f"{path}: max_seq_length={wanted!r} is no number of tokens.")
-    return wanted
-
-
-def _load_transformer(directory: Path, dropout: float) -> tuple[Any, Any]:
+def _load_transformer(directory: Path) -> tuple[Any, Any]:
     try:
+        config = AutoConfig.from_pretrained(directory, local_files_only=True)
+        # Each architecture has names of its own, and refuses those of others.
+        for name in _DROPOUTS:
+            if hasattr(config, name):
+                setattr(config, name, 0.0)
         encoder = AutoModel.from_pretrained(
             directory,
-            hidden_dropout_prob=dropout,
-            attention_probs_dropout_prob=dropout,
+            config=config,
             # Seven times as fast as fused attention in bfloat16 on a processor without AMX.
             attn_implementation="eager",
             local_files_only=True,

@@ -23,6 +23,7 @@ from recollect.training.memory_loss import (
     lay_out,
     memory_loss,
 )
+from recollect.training.precision import training_device
 
 Progress = Callable[[str, int, int], None]
 _CHUNK = 64
@@ -76,7 +77,7 @@ def train_components(
     config: ComponentConfig,
     progress: Progress,
 ) -> ComponentReport:
-    """Train age, type, importance and type head of `encoder` in place.
+    """Train age, type, importance and type head of `encoder` in place, on the GPU if there is one.
 
     Args:
         encoder: Its encoder and projection stay as they are.
@@ -85,9 +86,9 @@ def train_components(
         progress: Is told what is being done, how much is done, and of how much.
     """
     torch.manual_seed(config.seed)
-    encoder.parts.eval()
-    layout = lay_out(samples)
-    pooled = _pooled(encoder, layout.texts, config, progress)
+    encoder.parts.to(training_device()).eval()
+    layout = lay_out(samples).on(encoder.device)
+    pooled = _pooled(encoder, layout.prompted(encoder.prompts), config, progress)
     weights = [
         weight
         for name in ("age", "kind", "importance", "memory_type")
@@ -95,7 +96,7 @@ def train_components(
     ]
     optimizer = torch.optim.Adam(weights, lr=config.learning_rate)
     for epoch in range(config.epochs):
-        order = torch.randperm(len(samples))
+        order = torch.randperm(len(samples)).to(encoder.device)
         for start in range(0, len(order), config.samples_per_step):
             part = layout.at(order[start : start + config.samples_per_step])
             loss = memory_loss(encoder, pooled, part, config.loss)
@@ -134,11 +135,11 @@ def _pooled(
     encoder: AgentEncoder, texts: Sequence[str], config: ComponentConfig, progress: Progress
 ) -> Tensor:
     order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
-    vectors = torch.empty(len(texts), encoder.dimension)
+    vectors = torch.empty(len(texts), encoder.dimension, device=encoder.device)
     for start in range(0, len(order), _CHUNK):
         rows = order[start : start + _CHUNK]
         tokens = encoder.tokens([texts[row] for row in rows], max_tokens=config.max_tokens)
         with torch.no_grad():
-            vectors[torch.tensor(rows)] = encoder.pooled(tokens)
+            vectors[torch.tensor(rows, device=encoder.device)] = encoder.pooled(tokens)
         progress("encoding", start + len(rows), len(order))
     return vectors

@@ -61,7 +61,8 @@ def plain_gradients(
     """Encode all chunks, take the loss of all vectors together, and add its gradients up.
 
     Each chunk is encoded by one thread, and as many at once as there are cores: on a busy machine
-    no thread waits for another at every layer. The sum has a fixed order.
+    no thread waits for another at every layer. A GPU gets one chunk after the other. The sum has a
+    fixed order.
 
     Args:
         encode: Gives the vectors of a chunk.
@@ -69,7 +70,7 @@ def plain_gradients(
         loss_of: Gives a scalar from all vectors.
         weights: What gets the gradients.
     """
-    with _workers() as workers:
+    with _workers(weights) as workers:
         vectors = list(workers.map(encode, chunks))
         loss, parts = _loss_and_parts(vectors, loss_of)
         _add_up(weights, workers.map(lambda v, g: _gradients(v, g, weights), vectors, parts))
@@ -122,5 +123,6 @@ def _add_up(weights: Sequence[Tensor], found: Iterable[Sequence[Tensor]]) -> Non
             weight.grad = gradient if weight.grad is None else weight.grad.add_(gradient)
 
 
-def _workers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(usable_cores(), initializer=torch.set_num_threads, initargs=(1,))
+def _workers(weights: Sequence[Tensor]) -> ThreadPoolExecutor:
+    threads = 1 if any(weight.is_cuda for weight in weights) else usable_cores()
+    return ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))

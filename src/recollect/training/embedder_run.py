@@ -16,6 +16,7 @@ from recollect.training.agent_encoder import AgentEncoder
 from recollect.training.embedder_config import EmbedderConfig
 from recollect.training.encoder_directory import load_agent_encoder, save_agent_encoder
 from recollect.training.group_stream import TrainingData
+from recollect.training.precision import training_device
 from recollect.training.run_manifest import run_manifest, write_manifest
 from recollect.training.step_batches import step_batches
 from recollect.training.teacher import BaseModel
@@ -58,9 +59,9 @@ def train_embedder(
     places: RunPlaces,
     progress: Progress,
 ) -> Path:
-    """Train, or go on where a run in the same target stopped.
+    """Train, on the GPU where there is one, or go on where a run in the same target stopped.
 
-    Resuming gives the same weights as a run that was never stopped.
+    Resuming on a processor gives the same weights as a run that was never stopped.
 
     Args:
         config: What is trained, and how.
@@ -80,7 +81,9 @@ def train_embedder(
     places.target.mkdir(parents=True, exist_ok=True)
     manifest = run_manifest(config, base=places.base, hashes=data.hashes)
     _claim(places.target, manifest)
-    state = _new_state(config, load_agent_encoder(places.base))
+    encoder = load_agent_encoder(places.base)
+    encoder.parts.to(training_device())
+    state = _new_state(config, encoder)
     first = _restore(state, places.target)
     batches = step_batches(config, data, teacher, first=first)
     saved = monotonic()
@@ -117,7 +120,7 @@ def _new_state(config: EmbedderConfig, encoder: AgentEncoder) -> _State:
         for part in ("encoder", "projection")
     )
     named = transformer + projection
-    spared = [weight for name, weight in named if name.endswith("bias") or "LayerNorm" in name]
+    spared = [weight for name, weight in named if name.endswith("bias") or "norm" in name.lower()]
     decayed = [weight for name, weight in named if not any(weight is each for each in spared)]
     components = _components(encoder, config)
     optimizer = torch.optim.AdamW(
@@ -157,11 +160,17 @@ def _freeze(encoder: AgentEncoder, layers: int) -> None:
     transformer = encoder.parts["encoder"]
     frozen = [transformer.get_input_embeddings()]
     if layers:
-        frozen = [transformer.embeddings, *transformer.encoder.layer[:layers]]
+        frozen = [transformer.embeddings, *_layers(transformer)[:layers]]
     for module in frozen:
         module.requires_grad_(False)
     if getattr(transformer, "pooler", None) is not None:
         transformer.pooler.requires_grad_(False)
+
+
+def _layers(transformer: Any) -> Any:  # noqa: ANN401  torch's modules
+    """Give the layers, where BERT has them or where ModernBERT has them."""
+    inner = getattr(transformer, "encoder", None)
+    return transformer.layers if inner is None else inner.layer
 
 
 def _checkpoint(state: _State, target: Path, *, done: int) -> None:
@@ -182,7 +191,8 @@ def _restore(state: _State, target: Path) -> int:
     path = target / CHECKPOINT_FILE
     if not path.is_file():
         return 0
-    content = torch.load(path, weights_only=True)
+    # The random state belongs on the processor; the rest goes where the weights are.
+    content = torch.load(path, weights_only=True, map_location="cpu")
     state.encoder.parts.load_state_dict(content["parts"])
     state.optimizer.load_state_dict(content["optimizer"])
     state.schedule.load_state_dict(content["schedule"])

@@ -36,19 +36,22 @@ def save_agent_encoder(encoder: AgentEncoder, directory: Path) -> None:
     encoder.parts["encoder"].save_pretrained(directory)
     encoder.tokenizer.save_pretrained(directory)
     components = components_of(_components(encoder), where=directory)
-    write_sentence_layout(
-        SentenceLayout(projection=components.projection, max_tokens=encoder.max_tokens), directory
+    layout = SentenceLayout(
+        projection=components.projection,
+        max_tokens=encoder.max_tokens,
+        prompts=encoder.prompts,
     )
+    write_sentence_layout(layout, directory)
     write_components(components, directory)
 
 
-def load_agent_encoder(directory: Path, *, dropout: float = 0.0) -> AgentEncoder:
+def load_agent_encoder(directory: Path) -> AgentEncoder:
     """Read a directory with components; with none, projection, age and type say nothing.
 
     Raises:
         ModelError: It cannot be loaded, or its components are not those of this encoder.
     """
-    encoder = load_base_encoder(directory, dropout=dropout)
+    encoder = load_base_encoder(directory)
     path = directory / COMPONENTS_FILE
     if not path.is_file():
         return encoder
@@ -68,7 +71,7 @@ def load_agent_encoder(directory: Path, *, dropout: float = 0.0) -> AgentEncoder
 
 def _components(encoder: AgentEncoder) -> dict[str, NDArray[np.float32]]:
     return {
-        f"{name}.{key}": value.detach().numpy()
+        f"{name}.{key}": value.detach().cpu().numpy()
         for name, part in _PARTS.items()
         for key, value in encoder.parts[part].state_dict().items()
     }

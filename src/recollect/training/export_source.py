@@ -15,12 +15,9 @@ from recollect.models.embedder_components import EmbedderComponents
 from recollect.models.model_record import TOKENIZER_FILE
 from recollect.models.torch_layouts import AGENTRANK_FILE
 from recollect.training.encoder_weights import EncoderWeights, load_encoder_weights, read_json
+from recollect.training.sentence_layout import prompts_of, window_of
 
-DEFAULT_MAX_TOKENS = 256
 _EXPORTABLE = frozenset({"Transformer", "Pooling", "Dense", "Normalize"})
-_PASSAGE_PROMPTS = ("document", "passage")
-_NO_WINDOW = 10**6
-"""Tokenizers that were given no window say a larger number than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,33 +52,23 @@ def load_export_source(directory: Path) -> ExportSource:
         )
     weights = load_encoder_weights(directory)
     _check_modules(directory, weights)
-    max_tokens = min(_window(directory), weights.shape.positions)
+    max_tokens = min(window_of(directory), weights.shape.positions)
     path = directory / TOKENIZER_FILE
     if not path.is_file():
         raise ModelError(f"{path}: no such file. Save the model with a fast tokenizer.")
-    prompts = _optional_json(directory / "config_sentence_transformers.json").get("prompts") or {}
+    prompts = prompts_of(directory)
     return ExportSource(
         weights=replace(weights, positions=weights.positions[:max_tokens]),
         tokenizer=Tokenizer.from_file(str(path)),
         max_tokens=max_tokens,
-        query_prompt=prompts.get("query", ""),
-        passage_prompt=next(filter(None, map(prompts.get, _PASSAGE_PROMPTS)), ""),
+        query_prompt=prompts.query,
+        passage_prompt=prompts.passage,
     )
-
-
-def _window(directory: Path) -> int:
-    """Longest input in tokens; sentence-transformers wrote it to one file or the other."""
-    given = (
-        _optional_json(directory / "sentence_bert_config.json").get("max_seq_length"),
-        _optional_json(directory / "tokenizer_config.json").get("model_max_length"),
-    )
-    windows = (int(window) for window in given if window is not None and window < _NO_WINDOW)
-    return next(windows, DEFAULT_MAX_TOKENS)
 
 
 def _check_modules(directory: Path, weights: EncoderWeights) -> None:
-    pooling = _optional_json(directory / "1_Pooling" / "config.json")
-    if pooling and not _is_mean(pooling):
+    path = directory / "1_Pooling" / "config.json"
+    if path.is_file() and not _is_mean(read_json(path)):
         raise ModelError(f"{directory / '1_Pooling'}: only mean pooling can be exported.")
     kinds = _module_kinds(directory)
     if kinds - _EXPORTABLE:
@@ -119,7 +106,3 @@ def _check_projection(path: Path, components: EmbedderComponents) -> None:
                 f"{path}: {name} is not the projection of the components beside it. "
                 "Save the model again."
             )
-
-
-def _optional_json(path: Path) -> dict[str, Any]:
-    return read_json(path) if path.is_file() else {}

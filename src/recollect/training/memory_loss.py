@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from recollect.models.late_bound import Codes, age_buckets, type_codes
 from recollect.training.agent_encoder import AgentEncoder
 from recollect.training.contrastive import Tensor
 from recollect.training.memories.sample import MemorySample
+from recollect.training.sentence_layout import Prompts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,8 @@ class SampleLayout:
     """Samples as tensors; their texts are encoded elsewhere, each once.
 
     Attributes:
-        texts: All distinct texts.
+        texts: All distinct texts, those of queries first.
+        asked: How many of the texts are those of queries.
         queries: Row of each sample's query in `texts`, shape (samples,).
         candidates: Rows of the candidates, the answer first, shape (samples, candidates).
         present: False where a sample has fewer candidates; the answer stands there again.
@@ -57,12 +60,32 @@ class SampleLayout:
     """
 
     texts: tuple[str, ...]
+    asked: int
     queries: Tensor
     candidates: Tensor
     present: Tensor
     ages: Tensor
     types: Tensor
     importance: Tensor
+
+    def prompted(self, prompts: Prompts) -> list[str]:
+        """Give the texts, each with what stands before it when the model is used."""
+        queries, memories = self.texts[: self.asked], self.texts[self.asked :]
+        return [prompts.query + text for text in queries] + [
+            prompts.passage + text for text in memories
+        ]
+
+    def on(self, device: Any) -> SampleLayout:  # noqa: ANN401  torch's
+        """Give the same on a device."""
+        return replace(
+            self,
+            queries=self.queries.to(device),
+            candidates=self.candidates.to(device),
+            present=self.present.to(device),
+            ages=self.ages.to(device),
+            types=self.types.to(device),
+            importance=self.importance.to(device),
+        )
 
     def at(self, samples: Tensor) -> SampleLayout:
         """Give some of the samples, of the same texts."""
@@ -83,12 +106,14 @@ def lay_out(samples: Sequence[MemorySample]) -> SampleLayout:
         (sample.positive, *(negative.memory for negative in sample.negatives)) for sample in samples
     ]
     texts = dict.fromkeys(sample.query for sample in samples)
+    asked = len(texts)
     texts |= dict.fromkeys(memory.text for memory in chain.from_iterable(candidates))
     rows = {text: row for row, text in enumerate(texts)}
     width = max(map(len, candidates))
     padded = [row + row[:1] * (width - len(row)) for row in candidates]
     return SampleLayout(
         tuple(texts),
+        asked,
         torch.tensor([rows[sample.query] for sample in samples]),
         torch.tensor([[rows[memory.text] for memory in row] for row in padded]),
         torch.tensor([[place < len(row) for place in range(width)] for row in candidates]),
@@ -111,7 +136,8 @@ def memory_loss(
     """
     logits = candidate_scores(encoder, pooled, layout) / weights.temperature
     # The answer is the first candidate.
-    ranking = functional.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.long))
+    first = torch.zeros(len(logits), dtype=torch.long, device=logits.device)
+    ranking = functional.cross_entropy(logits, first)
     read = pooled[layout.candidates[layout.present]]
     kinds = functional.cross_entropy(encoder.memory_type_logits(read), layout.types[layout.present])
     importance = functional.mse_loss(encoder.importance(read), layout.importance[layout.present])

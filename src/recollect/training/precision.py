@@ -1,4 +1,4 @@
-"""In which precision training multiplies: bfloat16 where the processor has it, else float."""
+"""Where training computes, and in which precision: bfloat16 where the processor has it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from collections.abc import Mapping
 import torch
 
 _CAPABILITIES = ("amx_bf16", "avx512_bf16")
+
+
+def training_device() -> str:
+    """Give the GPU where there is one, else the processor."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def mixed_precision(device: str = "cpu") -> torch.autocast:

@@ -1,19 +1,23 @@
-"""What sentence-transformers reads beside an encoder: modules, window, prompts and projection."""
+"""What sentence-transformers has beside an encoder: modules, window, prompts and projection."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from recollect.models.embedder_components import Linear
+from recollect.training.encoder_weights import read_json
 
-PROMPTS_FILE = "config_sentence_transformers.json"
-WINDOW_FILE = "sentence_bert_config.json"
+DEFAULT_MAX_TOKENS = 256
+_PROMPTS_FILE = "config_sentence_transformers.json"
+_WINDOW_FILE = "sentence_bert_config.json"
+_PASSAGE_PROMPTS = ("document", "passage")
+_NO_WINDOW = 10**6
+"""Tokenizers that were given no window say a larger number than this."""
 _MODULES = (
     ("0", "", "Transformer"),
     ("1", "1_Pooling", "Pooling"),
@@ -23,18 +27,48 @@ _MODULES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Prompts:
+    """What stands before every query, and before every passage."""
+
+    query: str = ""
+    passage: str = ""
+
+
+NO_PROMPTS = Prompts()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceLayout:
     """What is written beside an encoder with mean pooling.
 
     Attributes:
         projection: What follows the mean.
         max_tokens: Longest text when the model is used.
-        prompts: What stands before queries and documents, by their names.
+        prompts: What stands before queries and passages.
     """
 
     projection: Linear
     max_tokens: int
-    prompts: Mapping[str, str] = field(default_factory=dict)
+    prompts: Prompts
+
+
+def window_of(directory: Path) -> int:
+    """Give the longest input in tokens; sentence-transformers writes it to one of two files."""
+    given = (
+        _optional_json(directory / _WINDOW_FILE).get("max_seq_length"),
+        _optional_json(directory / "tokenizer_config.json").get("model_max_length"),
+    )
+    numbers = (window for window in given if isinstance(window, int | float))
+    return next((int(each) for each in numbers if each < _NO_WINDOW), DEFAULT_MAX_TOKENS)
+
+
+def prompts_of(directory: Path) -> Prompts:
+    """Read the prompts that the directory names; empty ones where it names none."""
+    named = _optional_json(directory / _PROMPTS_FILE).get("prompts") or {}
+    return Prompts(
+        query=named.get("query") or "",
+        passage=next(filter(None, map(named.get, _PASSAGE_PROMPTS)), ""),
+    )
 
 
 def write_sentence_layout(layout: SentenceLayout, directory: Path) -> None:
@@ -50,14 +84,14 @@ def write_sentence_layout(layout: SentenceLayout, directory: Path) -> None:
     ]
     _write(directory / "modules.json", modules)
     _write(
-        directory / PROMPTS_FILE,
+        directory / _PROMPTS_FILE,
         {
-            "prompts": {"query": "", "document": ""} | dict(layout.prompts),
+            "prompts": {"query": layout.prompts.query, "document": layout.prompts.passage},
             "default_prompt_name": None,
             "similarity_fn_name": "cosine",
         },
     )
-    _write(directory / WINDOW_FILE, {"max_seq_length": layout.max_tokens, "do_lower_case": False})
+    _write(directory / _WINDOW_FILE, {"max_seq_length": layout.max_tokens, "do_lower_case": False})
     size = len(layout.projection.bias)
     _write(
         directory / "1_Pooling" / "config.json",
@@ -83,6 +117,10 @@ def _write_dense(projection: Linear, directory: Path) -> None:
     tensors = {"linear.weight": projection.weight, "linear.bias": projection.bias}
     contiguous = {name: np.ascontiguousarray(value) for name, value in tensors.items()}
     save_file(contiguous, directory / "model.safetensors")
+
+
+def _optional_json(path: Path) -> dict[str, Any]:
+    return read_json(path) if path.is_file() else {}
 
 
 def _write(path: Path, content: Any) -> None:  # noqa: ANN401  what JSON holds

@@ -23,7 +23,11 @@ class BaseModel(Protocol):
     """The dense half of the teacher."""
 
     def encode(self, texts: Sequence[str]) -> FloatMatrix:
-        """Embed texts; shape (len(texts), dimension), rows of length 1."""
+        """Embed passages; shape (len(texts), dimension), rows of length 1."""
+        ...
+
+    def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
+        """Embed questions likewise, with what the model puts before them."""
         ...
 
 
@@ -51,7 +55,7 @@ def teacher_view(group: QuestionGroup, base: BaseModel) -> TeacherView:
     lexical = bm25_scorer(group.passages)
     texts = [question.text for question in group.questions]
     passages = np.asarray(base.encode(group.passages), np.float32)
-    questions = np.asarray(base.encode(texts), np.float32)
+    questions = np.asarray(base.encode_query(texts), np.float32)
     dense = questions @ passages.T
     rows = [
         z_scored_mean(lexical(text), dense[place].astype(np.float64))

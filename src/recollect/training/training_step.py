@@ -27,6 +27,7 @@ from recollect.training.embedder_config import EmbedderConfig, LossWeights
 from recollect.training.memory_loss import MEMORY_LOSS, SampleLayout, memory_loss
 from recollect.training.precision import mixed_precision
 from recollect.training.question_groups import QuestionGroup
+from recollect.training.sentence_layout import Prompts
 from recollect.training.teacher import TeacherView
 from recollect.training.written_passages import WrittenPassages
 
@@ -66,6 +67,17 @@ class StepBatch:
         written = () if self.written is None else self.written.texts
         return [*self.passages, *self.questions, *generated, *written]
 
+    def prompted(self, prompts: Prompts) -> list[str]:
+        """Give all texts in that order, each with what stands before it when the model is used."""
+        generated = () if self.memories is None else self.memories.prompted(prompts)
+        written = () if self.written is None else self.written.texts
+        return [
+            *(prompts.passage + text for text in self.passages),
+            *(prompts.query + text for text in self.questions),
+            *generated,
+            *(prompts.passage + text for text in written),
+        ]
+
 
 def accumulate_gradients(
     encoder: AgentEncoder, batch: StepBatch, config: EmbedderConfig, weights: Sequence[Tensor]
@@ -78,7 +90,7 @@ def accumulate_gradients(
         config: The run's configuration.
         weights: The trained weights of the transformer; those after its mean get theirs directly.
     """
-    texts = batch.texts
+    texts = batch.prompted(encoder.prompts)
     lengths = [len(text) for text in texts]
     order = sorted(range(len(texts)), key=lengths.__getitem__)
     chunks = [
@@ -90,9 +102,10 @@ def accumulate_gradients(
     ]
     places = torch.empty(len(order), dtype=torch.long)
     places[torch.tensor(order)] = torch.arange(len(order))
+    places = places.to(encoder.device)
 
     def encode(tokens: Any) -> Tensor:  # noqa: ANN401  a tokenizer's batch
-        with mixed_precision():
+        with mixed_precision(encoder.device.type):
             return encoder.pooled(tokens)
 
     def loss_of(pooled: Tensor) -> Tensor:
@@ -109,22 +122,23 @@ def step_loss(
 
     Args:
         encoder: What comes after the mean is used.
-        pooled: The encoder's mean over each of `batch.texts`, in that order.
+        pooled: The encoder's mean over each text of the batch, in the order of `batch.texts`.
         batch: What the step is trained on.
         config: The run's configuration.
     """
     amounts = [len(batch.passages), len(batch.questions)]
     amounts += [0 if part is None else len(part.texts) for part in (batch.memories, batch.written)]
     read, asked, generated, written = pooled.split(amounts)
-    memories = _passage_vectors(encoder, read, batch)
+    passages = _passage_vectors(encoder, read, batch)
     questions = functional.normalize(encoder.project(asked), dim=1)
-    loss = question_loss(torch.cat([memories, questions]), batch, config.loss)
+    loss = question_loss(torch.cat([passages, questions]), batch, config.loss)
     if batch.memories is not None:
-        learned = memory_loss(encoder, generated, batch.memories, MEMORY_LOSS)
+        memories = batch.memories.on(pooled.device)
+        learned = memory_loss(encoder, generated, memories, MEMORY_LOSS)
         loss = loss + config.memories.weight * learned
     if batch.written is not None:
         kept = _vectors(encoder, written, batch.written.given)
-        base = torch.from_numpy(batch.written.base)
+        base = torch.from_numpy(batch.written.base).to(kept.device)
         loss = loss + config.written.weight * anchor_loss(kept, base)
     return loss
 
@@ -139,7 +153,7 @@ def _vectors(encoder: AgentEncoder, pooled: Tensor, given: DrawnAges | None) -> 
     if given is None:
         return functional.normalize(encoder.project(pooled), dim=1)
     ages, types = torch.from_numpy(given.ages), torch.from_numpy(given.types)
-    return encoder.memory_vectors(pooled, ages, types)
+    return encoder.memory_vectors(pooled, ages.to(pooled.device), types.to(pooled.device))
 
 
 def question_loss(vectors: Tensor, batch: StepBatch, weights: LossWeights) -> Tensor:
@@ -152,12 +166,12 @@ def question_loss(vectors: Tensor, batch: StepBatch, weights: LossWeights) -> Te
     """
     amount = len(batch.passages)
     scores = vectors[amount:] @ vectors[:amount].T
-    positives = _positives(batch, scores.shape)
+    positives = _positives(batch, scores.shape).to(scores.device)
     loss = ranking_loss(scores, positives, temperature=weights.temperature)
     if weights.teacher:
         loss = loss + weights.teacher * _teacher_part(scores, positives, batch, weights)
     if weights.anchor:
-        loss = loss + weights.anchor * anchor_loss(vectors, _base_vectors(batch))
+        loss = loss + weights.anchor * anchor_loss(vectors, _base_vectors(batch).to(vectors.device))
     return loss
 
 
@@ -178,7 +192,7 @@ def _teacher_part(
     parts, row, first = [], 0, 0
     for group, view in zip(batch.groups, batch.views, strict=True):
         inside = slice(row, row + len(group.questions)), slice(first, first + len(group.passages))
-        teacher = torch.from_numpy(view.scores) / weights.teacher_temperature
+        teacher = torch.from_numpy(view.scores).to(scores.device) / weights.teacher_temperature
         teacher = teacher + weights.teacher_bonus * positives[inside]
         part = teacher_loss(scores[inside], teacher, temperature=weights.temperature)
         parts.append(part * len(group.questions))

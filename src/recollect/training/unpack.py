@@ -27,7 +27,7 @@ from recollect.models.model_record import (
     read_record,
 )
 from recollect.training.encoder_weights import Array
-from recollect.training.sentence_layout import SentenceLayout, write_sentence_layout
+from recollect.training.sentence_layout import Prompts, SentenceLayout, write_sentence_layout
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -95,7 +95,7 @@ def unpack_embedder(source: Path, target: Path) -> None:
     layout = SentenceLayout(
         projection=found.components.projection,
         max_tokens=found.positions,
-        prompts={"query": record.query_prompt, "document": record.passage_prompt},
+        prompts=Prompts(query=record.query_prompt, passage=record.passage_prompt),
     )
     write_sentence_layout(layout, target)
 

@@ -2,6 +2,8 @@ import importlib.util
 
 import pytest
 
+from recollect.training.embedder_config import CONFIGS
+
 INSTALLED = importlib.util.find_spec("torch") is not None
 
 
@@ -24,6 +26,11 @@ def test_an_unknown_configuration_is_named(recollect):
     )
     assert "huge" in sentence
     assert "small, refined, settled, base" in sentence
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_the_help_names_every_configuration(recollect, config):
+    assert config in recollect.run("train", "embedder", "--help").stdout
 
 
 @pytest.mark.torch

@@ -21,7 +21,9 @@ from recollect.errors import MissingExtra
 class RunOptions:
     """What changes a configuration."""
 
-    config: Annotated[str, typer.Option(help="small (384 numbers) or base (768).")] = "small"
+    config: Annotated[
+        str, typer.Option(help="small, refined or settled (384 numbers), or base (768).")
+    ] = "small"
     steps: Annotated[int | None, typer.Option(help="Else the configuration's.", min=1)] = None
     seed: Annotated[int | None, typer.Option(help="Else the configuration's.")] = None
 

@@ -177,6 +177,7 @@ CONFIGS: Mapping[str, EmbedderConfig] = {
         max_tokens=256,
         chunk_texts=128,
         cached_gradients=256,
+        memories=MemoryPart(samples_per_step=64),
     ),
 }
 

@@ -10,6 +10,7 @@ from recollect.models.embedder_components import read_components
 from recollect.models.onnx_embedder import OnnxEmbedder
 from recollect.training.calibration import CalibrationSource
 from recollect.training.export import export_embedder
+from recollect.training.sentence_layout import Prompts, prompts_of
 from recollect.training.unpack import unpack_embedder
 
 CALIBRATION = CalibrationSource(tuple(TEXTS), {"texts.jsonl": "0" * 64})
@@ -49,6 +50,20 @@ def test_age_type_projection_and_heads_come_back_exactly(source, unpacked):
     assert np.array_equal(before.projection.weight, after.projection.weight)
     assert np.array_equal(before.importance[0].weight, after.importance[0].weight)
     assert np.array_equal(before.memory_type.weight, after.memory_type.weight)
+
+
+def test_the_prompts_come_back(unpacked):
+    assert prompts_of(unpacked) == Prompts(query="the ", passage="")
+
+
+@pytest.mark.torch
+def test_plain_sentence_transformers_gives_nearly_the_same_vectors(exported, unpacked):
+    from sentence_transformers import SentenceTransformer
+
+    plain = SentenceTransformer(str(unpacked), device="cpu").encode(TEXTS)
+
+    cosines = (OnnxEmbedder(exported).encode(TEXTS) * plain).sum(axis=1)
+    assert cosines == pytest.approx(np.ones(len(TEXTS)), abs=0.01)
 
 
 def test_a_model_in_float_is_refused(source, tmp_path):

@@ -108,7 +108,7 @@ def _check_local(name: str, runtime: Runtime | None, *, bundled: bool) -> None:
             "runtime",
             runtime,
             "the bundled model comes as ONNX only",
-            "Leave it out, or save it with save_pretrained(path) and load that directory",
+            "Leave it out, or save the model with save_pretrained(path) and load that path so",
         )
 
 

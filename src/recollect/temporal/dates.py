@@ -15,12 +15,14 @@ from recollect.temporal.almanac import (
     unit_start,
 )
 from recollect.temporal.mention import Mention, Reader, Rule, mention, rule
+from recollect.temporal.sessions import SESSION
 from recollect.temporal.vocabulary import (
     DAY_OF_MONTH,
     MONTH,
     MONTHS,
     ORDINAL,
     UNIT,
+    WEEKDAY,
     YEAR,
     month_number,
     ordinal_of,
@@ -234,6 +236,12 @@ RULES: tuple[Rule, ...] = (
     rule(
         "0",
         r"\bthe\s+(?P<day>\d{1,2}(?:st|nd|rd|th))\s+(?:of\s+)(?=(?:this|last|next)\s+month)",
+        _day_alone,
+    ),
+    rule(
+        "0",
+        rf"\b{WEEKDAY}\s*,?\s+(?:the\s+)?(?P<day>\d{{1,2}}(?:st|nd|rd|th))\b"
+        rf"(?!\s+(?:(?:of\s+)?{MONTH}|{SESSION}|time\b))",
         _day_alone,
     ),
     rule(

@@ -9,6 +9,7 @@ from recollect.temporal.almanac import DAY, Span, Unit, day_span, day_start, mov
 from recollect.temporal.mention import Mention, Reader, Rule, mention, rule
 from recollect.temporal.vocabulary import (
     COUNT,
+    MONTH,
     WEEKDAY,
     WEEKDAY_NAME,
     WEEKDAYS,
@@ -18,6 +19,7 @@ from recollect.temporal.vocabulary import (
 
 _WEEK = 7 * DAY
 _SHORT_NEEDS = re.compile(r"\b(?:on|by|since|until|till|before|after|from|to|and)\s+\Z", re.I)
+_OR_A_DATE = re.compile(rf"\s*,?\s+(?:{MONTH}\s+\d|\d{{1,2}}(?:st|nd|rd|th)?\s+{MONTH})", re.I)
 
 
 def latest_weekday(now: datetime, weekday: int) -> datetime:
@@ -29,7 +31,7 @@ def latest_weekday(now: datetime, weekday: int) -> datetime:
 def _named(match: re.Match[str], reader: Reader) -> tuple[Mention, ...]:
     weekday, which = weekday_number(match["weekday"]), (match["which"] or "").lower()
     name = match["weekday"].rstrip(".")
-    if len(name) < 6 and not which and not _SHORT_NEEDS.search(reader.before(match.start())):
+    if len(name) < 6 and not which and not _is_day(match, reader):
         return ()
     if which.startswith("this") and "past" not in which and "last" not in which:
         start = moved(unit_start("week", reader.now), DAY * weekday)
@@ -42,6 +44,13 @@ def _named(match: re.Match[str], reader: Reader) -> tuple[Mention, ...]:
     earlier = day_span(moved(start, -_WEEK))
     repeats: Unit | None = None if which else "week"
     return mention(match, day_span(start), 0.9 if which else 0.85, wider=earlier, repeats=repeats)
+
+
+def _is_day(match: re.Match[str], reader: Reader) -> bool:
+    """Whether an abbreviation, which may be another word ("sat", "sun"), stands for a weekday."""
+    if _SHORT_NEEDS.search(reader.before(match.start())):
+        return True
+    return _OR_A_DATE.match(reader.after(match.end())) is not None
 
 
 def _ago(match: re.Match[str], reader: Reader) -> tuple[Mention, ...]:

@@ -41,6 +41,7 @@ def found(memory, query, **options):
         ("What did we discuss in our second session?", ["b1", "b2"]),
         ("What did we discuss 3 sessions ago?", ["b1", "b2"]),
         ("Tell me about sessions 1 through 2", ["a1", "a2", "b1", "b2"]),
+        ("What did we discuss in the last session before June 1st?", ["a1", "a2"]),
         ("What was said earlier today?", ["c1"]),
         ("What happened in May?", ["a1", "a2"]),
     ],

@@ -225,7 +225,7 @@ def _distance(found: Mention, reader: Reader) -> Mention:
     if match["weekday"] is not None:
         return _grown(found, match, _nearest(span, weekday_number(match["weekday"]), step))
     if match["the"] is not None:
-        return _grown(found, match, _beside(span.start, span.end, match["the"].lower(), step))
+        return _grown(found, match, unit_beside(span.start, span.end, match["the"].lower(), step))
     unit = unit_of(match["unit"])
     moment = shifted(span.start, unit, step * count_of(match["count"]))
     margin = DAY * {"week": 3, "month": 10, "year": 60}.get(unit, 0)
@@ -241,7 +241,7 @@ def _nearest(span: Span, weekday: int, step: int) -> Span:
     return day_span(moved(day_start(end), DAY * ((weekday - end.weekday()) % 7)))
 
 
-def _beside(start: datetime, end: datetime, name: str, step: int) -> Span:
+def unit_beside(start: datetime, end: datetime, name: str, step: int) -> Span:
     """Give the unit right before (-1) or right after (1) a time."""
     if name != "weekend":
         unit = unit_of(name)

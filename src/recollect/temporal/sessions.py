@@ -6,7 +6,15 @@ import re
 
 from recollect.temporal.mention import Mention, Reader, Rule, rule
 from recollect.temporal.reference import Sessions
-from recollect.temporal.vocabulary import COUNT, NUMBER, ORDINAL, UNIT, count_of, ordinal_of
+from recollect.temporal.vocabulary import (
+    BEFORE_LAST,
+    COUNT,
+    NUMBER,
+    ORDINAL,
+    UNIT,
+    count_of,
+    ordinal_of,
+)
 
 Mentions = tuple[Mention, ...]
 
@@ -20,6 +28,14 @@ _WE_TALKED = rf"(?:that\s+)?(?:we|you\s+and\s+I|I)\s+{_TALKED}"
 _ASKED_FOR = re.compile(
     r"(?:\b(?:for|was|is|were|when)|\bwhen\b.*)\s+(?:the\s+|our\s+)?\Z", re.I | re.S
 )
+_ASKED_WHEN = re.compile(
+    rf"\b(?:(?:when|how\s+long\s+ago|(?:what|which)\s+(?:day|date|time|week|month|year|{SESSION}))"
+    r"\s+(?:was|is|were|did)\s+(?:(?:we|you\s+and\s+I|I)\s+(?:have\s+)?)?"
+    r"|how\s+long\s+(?:is\s+it\s+|has\s+it\s+been\s+)?since\s+"
+    r"|(?:know|remember|recall)\s+when\s+)(?:(?:was|is)\s+)?(?:the\s+|our\s+|my\s+)?\Z",
+    re.I,
+)
+_NO_MORE = re.compile(r"\s*(?:[?.!,;]|\Z)")
 _NOT_A_TIME = rf"(?!\s*(?:{UNIT}|ago\b|am\b|pm\b)|[:./]\d)"
 _TO = r"\s*(?:-|to|through|thru|until|till|up\s+to)\s*"
 _CUES = (
@@ -37,8 +53,17 @@ def _found(match: re.Match[str], first: int, last: int, confidence: float = 0.92
     )
 
 
+def _is_asked_for(match: re.Match[str], reader: Reader) -> bool:
+    """Whether "when did we last talk about the dog?" asks for the time, and so names none."""
+    # "When did we last talk?", with nothing more in it, is answered by that session.
+    if _NO_MORE.match(reader.after(match.end())):
+        return False
+    return _ASKED_WHEN.search(reader.before(match.start())) is not None
+
+
 def _ordinal(match: re.Match[str], reader: Reader) -> Mentions:
-    del reader
+    if _is_asked_for(match, reader):
+        return ()
     number = ordinal_of(match["ordinal"])
     return _found(match, number, number) if number else ()
 
@@ -79,7 +104,8 @@ def _from_end(match: re.Match[str], reader: Reader) -> Mentions:
 
 
 def _last(match: re.Match[str], reader: Reader) -> Mentions:
-    del reader
+    if _is_asked_for(match, reader):
+        return ()
     if match["before_last"]:
         return _found(match, -2, -2)
     count = 1 if match["count"] is None else count_of(match["count"])
@@ -102,6 +128,8 @@ def _time(match: re.Match[str], reader: Reader) -> Mentions:
     which, talked = match["which"].lower(), match["talked"]
     if talked is None and _ASKED_FOR.search(reader.before(match.start())):
         return ()
+    if _is_asked_for(match, reader):
+        return ()
     sure = 0.75 if talked is None else 0.88
     if match["before_last"]:
         return _found(match, -2, -2, sure)
@@ -114,7 +142,8 @@ def _time(match: re.Match[str], reader: Reader) -> Mentions:
 
 
 def _we_talked_last(match: re.Match[str], reader: Reader) -> Mentions:
-    del reader
+    if _is_asked_for(match, reader):
+        return ()
     number = -1 if match["which"].lower() in ("last", "previously") else 1
     return _found(match, number, number, 0.8)
 
@@ -160,13 +189,13 @@ RULES: tuple[Rule, ...] = (
         _MEETING_CUES,
         r"\b(?P<which>last|latest|most\s+recent|previous|prior|preceding|newest|final|current|this"
         rf"|past|recent)\s+(?:(?P<count>{COUNT})\s+)?(?:{SESSION}|(?:meetings|calls)\b)"
-        r"(?P<before_last>\s+before\s+last\b)?",
+        rf"(?P<before_last>\s+{BEFORE_LAST})?",
         _last,
     ),
     rule(
         "meeting call",
         r"\bour\s+(?P<which>last|latest|most\s+recent|previous|prior)\s+(?P<count>\d)?(?:meeting|call)"
-        r"\b(?P<before_last>\s+before\s+last\b)?",
+        rf"\b(?P<before_last>\s+{BEFORE_LAST})?",
         _last,
     ),
     rule(
@@ -177,12 +206,12 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         f"{_CUES} one time",
-        rf"\b(?:{SESSION}|time|one)\s+before\s+(?:the\s+)?last\b(?:\s+(?:one\b|{SESSION}))?",
+        rf"\b(?:{SESSION}|time|one)\s+{BEFORE_LAST}(?:\s+(?:one\b|{SESSION}))?",
         _before_last,
     ),
     rule(
         "time",
-        rf"\b(?P<which>last|previous|latest|{ORDINAL})\s+time\b(?P<before_last>\s+before\s+last\b)?"
+        rf"\b(?P<which>last|previous|latest|{ORDINAL})\s+time\b(?P<before_last>\s+{BEFORE_LAST})?"
         rf"(?:\s+(?P<talked>{_WE_TALKED})|(?=\s*(?:[?.!,;]|\Z|we\s+(?:had|were)\b)))",
         _time,
     ),

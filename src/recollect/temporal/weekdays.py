@@ -8,6 +8,7 @@ from datetime import datetime
 from recollect.temporal.almanac import DAY, Span, Unit, day_span, day_start, moved, unit_start
 from recollect.temporal.mention import Mention, Reader, Rule, mention, rule
 from recollect.temporal.vocabulary import (
+    BEFORE_LAST,
     COUNT,
     MONTH,
     WEEKDAY,
@@ -87,7 +88,7 @@ RULES: tuple[Rule, ...] = (
         _CUES,
         r"\b(?:(?:the\s+)?(?P<which>this\s+past|this\s+last|this\s+coming|last|past|previous|this|"
         r"next|coming|upcoming)\s+)?(?<!every )(?<!each )"
-        rf"(?:the\s+)?(?P<weekday>{WEEKDAY})(?!s)(?P<before_last>\s+before\s+last\b)?",
+        rf"(?:the\s+)?(?P<weekday>{WEEKDAY})(?!s)(?P<before_last>\s+{BEFORE_LAST})?",
         _named,
     ),
     rule(
@@ -98,7 +99,8 @@ RULES: tuple[Rule, ...] = (
     rule(
         "weekend",
         r"\b(?P<which>this|last|next|(?:this\s+)?past|previous|the\s+(?:coming|upcoming)|the)\s+"
-        r"(?P<past>(?:last|past|previous)\s+)?weekend\b(?!\s+of\b)(?P<before_last>\s+before\s+last\b)?",
+        r"(?P<past>(?:last|past|previous)\s+)?weekend\b(?!\s+of\b)"
+        rf"(?P<before_last>\s+{BEFORE_LAST})?",
         _weekend,
     ),
     rule("weekends weekend", rf"\b(?P<count>{COUNT})\s+weekends?\s+(?:ago|back)\b", _weekends_ago),

@@ -3,7 +3,7 @@
 import pytest
 
 from recollect.temporal.reference import NO_SUCH_SESSION
-from temporal.readings import sessions, times
+from temporal.readings import reading, sessions, times
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,19 @@ def test_several_sessions_have_a_first_and_a_last_one(text, expected):
     assert sessions(text) == [expected]
 
 
-def test_sessions_that_are_named_one_by_one_are_apart():
-    assert sessions("in sessions 2 and 4") == [(2, 2), (4, 4)]
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("in sessions 2 and 4", [(2, 2), (4, 4)]),
+        ("in sessions 2, 3 and 5", [(2, 2), (3, 3), (5, 5)]),
+        ("in sessions 1-3, and 5", [(1, 3), (5, 5)]),
+        ("in session 2, session 3 and session 5", [(2, 2), (3, 3), (5, 5)]),
+        ("in our second, third and fifth sessions", [(2, 2), (3, 3), (5, 5)]),
+    ],
+)
+def test_sessions_that_are_named_one_by_one_are_apart(text, expected):
+    assert sessions(text) == expected
+    assert reading(text).remaining == ""
 
 
 def test_sessions_can_be_counted_within_a_time():

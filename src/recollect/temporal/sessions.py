@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from recollect.temporal.mention import Mention, Reader, Rule, rule
 from recollect.temporal.reference import Sessions
@@ -38,6 +39,16 @@ _ASKED_WHEN = re.compile(
 _NO_MORE = re.compile(r"\s*(?:[?.!,;]|\Z)")
 _NOT_A_TIME = rf"(?!\s*(?:{UNIT}|ago\b|am\b|pm\b)|[:./]\d)"
 _TO = r"\s*(?:-|to|through|thru|until|till|up\s+to)\s*"
+_APART = re.compile(r",|&|\b(?:and|or)\b", re.I)
+_BETWEEN = re.compile(r"\bbetween\s+(?:the\s+|our\s+)*\Z", re.I)
+_MOST = 18
+"""Numbers of a list that are read after the first two."""
+_AND = r"\s*(?:,\s*(?:and|or)|,|and|&|or)"
+_NEXT_ORDINAL = rf"(?:{_TO}|{_AND}\s+)(?:the\s+|our\s+)*{ORDINAL}"
+_NEXT_NUMBER = (
+    rf"(?:{_TO}|{_AND}\s*)(?:(?:{SESSION}|{_MEETING})\s*)?(?:number\s+|no\.?\s*|#\s*)?"
+    rf"{NUMBER}{_NOT_A_TIME}"
+)
 _CUES = (
     "session sessions conversation conversations discussion discussions chat chats dialogue dialog "
     "dialogues dialogs talk talks"
@@ -69,23 +80,31 @@ def _ordinal(match: re.Match[str], reader: Reader) -> Mentions:
 
 
 def _ordinals(match: re.Match[str], reader: Reader) -> Mentions:
-    first, last = ordinal_of(match["first"]), ordinal_of(match["last"])
-    return _pair(match, reader, first, last)
+    return _listed(match, reader, ORDINAL, ordinal_of)
 
 
 def _numbered(match: re.Match[str], reader: Reader) -> Mentions:
-    first = count_of(match["first"])
-    last = first if match["last"] is None else count_of(match["last"])
-    return _pair(match, reader, first, last)
+    return _listed(match, reader, NUMBER, count_of)
 
 
-def _pair(match: re.Match[str], reader: Reader, first: int, last: int) -> Mentions:
-    if first < 1 or last < 1:
+def _listed(
+    match: re.Match[str], reader: Reader, pattern: str, number_of: Callable[[str], int]
+) -> Mentions:
+    """Read "2, 3 and 5" as three of them, "1 to 3 and 5" as a range and one more."""
+    first = number_of(match["first"])
+    ranges, others, done = [(first, first)], match["others"], 0
+    following = list(re.finditer(pattern, others, re.I))
+    is_between = len(following) == 1 and _BETWEEN.search(reader.before(match.start()))
+    for each in following:
+        number = number_of(each[0])
+        if _APART.search(others[done : each.start()]) and not is_between:
+            ranges.append((number, number))
+        else:
+            ranges[-1] = (ranges[-1][0], number)
+        done = each.end()
+    if any(min(pair) < 1 for pair in ranges):
         return ()
-    apart = (match["join"] or "").strip().lower() in ("and", "&", "or", ",")
-    if apart and not re.search(r"\bbetween\s+(?:the\s+|our\s+)*\Z", reader.before(match.start())):
-        return (*_found(match, first, first), *_found(match, last, last))
-    return _found(match, first, last)
+    return tuple(each for pair in dict.fromkeys(ranges) for each in _found(match, *pair))
 
 
 def _ago(match: re.Match[str], reader: Reader) -> Mentions:
@@ -151,8 +170,8 @@ def _we_talked_last(match: re.Match[str], reader: Reader) -> Mentions:
 RULES: tuple[Rule, ...] = (
     rule(
         _MEETING_CUES,
-        rf"\b(?P<first>{ORDINAL})(?:\s+{SESSION})?(?P<join>{_TO}|\s*(?:,|and|&|or)\s+)"
-        rf"(?:the\s+|our\s+)*(?P<last>{ORDINAL})\s+{SESSION}",
+        rf"\b(?P<first>{ORDINAL})(?:\s+{SESSION})?"
+        rf"(?P<others>(?:{_NEXT_ORDINAL}(?:\s+{SESSION})?){{0,{_MOST}}}{_NEXT_ORDINAL})\s+{SESSION}",
         _ordinals,
     ),
     rule(
@@ -168,9 +187,7 @@ RULES: tuple[Rule, ...] = (
     rule(
         _MEETING_CUES,
         rf"\b(?:{SESSION}|{_MEETING})\s*(?:number\s+|numbers\s+|no\.?\s*|nr\.?\s*|#\s*)?"
-        rf"(?P<first>{NUMBER}){_NOT_A_TIME}(?:(?P<join>{_TO}|\s*(?:,|and|&|or)\s*)"
-        rf"(?:(?:{SESSION}|{_MEETING})\s*)?(?:number\s+|no\.?\s*|#\s*)?(?P<last>{NUMBER})"
-        rf"{_NOT_A_TIME})?",
+        rf"(?P<first>{NUMBER}){_NOT_A_TIME}(?P<others>(?:{_NEXT_NUMBER}){{0,{_MOST}}})",
         _numbered,
     ),
     rule(

@@ -22,6 +22,7 @@ from temporal.readings import reading, shown, times
         ("last weekend", "2026-11-14/2026-11-16"),
         ("this past weekend", "2026-11-14/2026-11-16"),
         ("two weekends ago", "2026-11-07/2026-11-09"),
+        ("the last two weekends", "2026-11-07/2026-11-16"),
         ("the Sunday before October 25, 2022", "2022-10-23/2022-10-24"),
         ("the first Friday of October", "2026-10-02/2026-10-03"),
     ],

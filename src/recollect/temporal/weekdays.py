@@ -78,6 +78,13 @@ def _weekends_ago(match: re.Match[str], reader: Reader) -> tuple[Mention, ...]:
     return mention(match, _two_days(moved(saturday, -_WEEK * count_of(match["count"]))), 0.85)
 
 
+def _last_weekends(match: re.Match[str], reader: Reader) -> tuple[Mention, ...]:
+    saturday = moved(unit_start("week", reader.now), 5 * DAY)
+    first = moved(saturday, -_WEEK * count_of(match["count"]))
+    span = Span(first, _two_days(moved(saturday, -_WEEK)).end)
+    return mention(match, span, 0.8) if first < saturday else ()
+
+
 def _two_days(start: datetime) -> Span:
     return day_span(start, days=2)
 
@@ -102,6 +109,11 @@ RULES: tuple[Rule, ...] = (
         r"(?P<past>(?:last|past|previous)\s+)?weekend\b(?!\s+of\b)"
         rf"(?P<before_last>\s+{BEFORE_LAST})?",
         _weekend,
+    ),
+    rule(
+        "weekends",
+        rf"\b(?:last|past|previous)\s+(?P<count>{COUNT})\s+weekends\b",
+        _last_weekends,
     ),
     rule("weekends weekend", rf"\b(?P<count>{COUNT})\s+weekends?\s+(?:ago|back)\b", _weekends_ago),
 )

@@ -85,6 +85,17 @@ def test_the_trace_says_what_was_read_and_how_much_was_found(memory):
     assert detail["search time"]["inside"] == 2
 
 
+def test_the_trace_says_that_an_event_without_a_time_filters_nothing(memory):
+    result = memory.search("Who had a kayak before we moved?", now=NOW, time="filter")
+    stages = {stage.name: stage for stage in result.trace.stages}
+    (read,) = stages["read time"].detail["found"]
+    assert read["unknown"] == "when that was; nothing is filtered or lifted by it"
+    assert stages["search time"].reason == (
+        "the query names an event and no time, so nothing is filtered"
+    )
+    assert len(result.hits) == 6
+
+
 def test_the_timezone_says_where_a_day_begins(memory):
     assert found(memory, "What happened on June 3rd?", timezone="Asia/Tokyo")[:2] == ["b1", "b2"]
 

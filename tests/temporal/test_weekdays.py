@@ -62,6 +62,11 @@ def test_a_weekday_beside_a_date_only_says_it_once_more(text, expected):
     assert reading(text).remaining == ""
 
 
+def test_a_weekday_in_brackets_is_part_of_the_date():
+    (found,) = reading("on May 1st (a Friday) in Lisbon").references
+    assert found.text == "May 1st (a Friday)"
+
+
 def test_the_date_is_kept_where_it_was_another_weekday():
     assert times("on Wednesday, May 1") == ["2026-05-01/2026-05-02"]
 

@@ -32,7 +32,8 @@ def _joined(first: Mention, second: Mention, reader: Reader) -> Mention | None:
     if _is_weekday(first, reader) and _is_date(second, reader) and _THEN_DATE.match(between):
         return replace(second, start=first.start)
     if _is_date(first, reader) and _is_weekday(second, reader) and _THEN_WEEKDAY.match(between):
-        return replace(first, end=second.end)
+        is_closed = "(" in between and reader.text.startswith(")", second.end)
+        return replace(first, end=second.end + is_closed)
     return None
 
 

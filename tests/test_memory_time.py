@@ -41,6 +41,7 @@ def found(memory, query, **options):
         ("What did we discuss in our second session?", ["b1", "b2"]),
         ("What did we discuss 3 sessions ago?", ["b1", "b2"]),
         ("Tell me about sessions 1 through 2", ["a1", "a2", "b1", "b2"]),
+        ("What did we discuss in the last session before June 1st?", ["a1", "a2"]),
         ("What was said earlier today?", ["c1"]),
         ("What happened in May?", ["a1", "a2"]),
     ],
@@ -82,6 +83,17 @@ def test_the_trace_says_what_was_read_and_how_much_was_found(memory):
     (read,) = detail["read time"]["found"]
     assert (read["text"], read["from"]) == ("May 4th", "2026-05-04T00:00:00+00:00")
     assert detail["search time"]["inside"] == 2
+
+
+def test_the_trace_says_that_an_event_without_a_time_filters_nothing(memory):
+    result = memory.search("Who had a kayak before we moved?", now=NOW, time="filter")
+    stages = {stage.name: stage for stage in result.trace.stages}
+    (read,) = stages["read time"].detail["found"]
+    assert read["unknown"] == "when that was; nothing is filtered or lifted by it"
+    assert stages["search time"].reason == (
+        "the query names an event and no time, so nothing is filtered"
+    )
+    assert len(result.hits) == 6
 
 
 def test_the_timezone_says_where_a_day_begins(memory):

@@ -14,7 +14,8 @@ WORDS = (
     "late end week weekend month year days weeks ago session sessions first second 1st 31 30 2023 "
     "0001 9999 2022-02-30 12/31/99 May march monday tuesdays yesterday today morning 3pm 12:30 "
     "half couple of few recently spring christmas new year's not but the one before that , ? - "
-    "decade quarter Q3 hundredth 29 feb around so far time while long fortnight time"
+    "decade quarter Q3 hundredth 29 feb around so far time while long fortnight time "
+    "'23 90s summers winters weekends Friday the 6th, noon o'clock 2pm 4 am : 0 when did we talked"
 ).split()
 MOMENTS = st.one_of(
     st.datetimes(timezones=st.sampled_from([None, UTC])),

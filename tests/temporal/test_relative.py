@@ -29,7 +29,6 @@ from temporal.readings import reading, shown, times
         ("this morning", "2026-11-18/2026-11-18T12:00"),
         ("last night", "2026-11-17T18:00/2026-11-18T06:00"),
         ("yesterday evening", "2026-11-17T17:00/2026-11-18"),
-        ("yesterday at 3pm", "2026-11-17T14:30/2026-11-17T16:00"),
         ("earlier this week", "2026-11-16/2026-11-18"),
         ("so far this year", "2026-01-01/2026-11-18T15:30"),
         ("more than a year ago", "../2025-11-18T15:30"),

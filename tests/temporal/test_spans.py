@@ -33,6 +33,28 @@ def test_two_times_side_by_side_are_two():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("yesterday and the day before", "2026-11-16/2026-11-18"),
+        ("yesterday or the day before that", "2026-11-16/2026-11-18"),
+        ("last month and the month before", "2026-09-01/2026-11-01"),
+        ("May 8th and the day after", "2026-05-08/2026-05-10"),
+        ("not yesterday, but the day before", "2026-11-16/2026-11-17"),
+        ("yesterday, but rather the day before", "2026-11-16/2026-11-17"),
+    ],
+)
+def test_a_time_and_the_one_beside_it_are_both_meant_unless_one_corrects_the_other(text, expected):
+    assert times(text) == [expected]
+
+
+def test_the_day_before_yesterday_is_not_the_day_before_that():
+    assert times("yesterday and the day before yesterday") == [
+        "2026-11-17/2026-11-18",
+        "2026-11-16/2026-11-17",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         ("in early May", "2026-05-01/2026-05-11"),
         ("in late October 2026", "2026-10-21/2026-11-01"),
         ("the first half of October", "2026-10-01/2026-10-16"),
@@ -42,6 +64,11 @@ def test_two_times_side_by_side_are_two():
         ("the weekend before May 8, 2026", "2026-05-02/2026-05-04"),
         ("two days before May 8", "2026-05-06/2026-05-07"),
         ("the week after May 8", "2026-05-09/2026-05-16"),
+        ("the week before last Tuesday", "2026-11-10/2026-11-17"),
+        ("the day before last Tuesday", "2026-11-16/2026-11-17"),
+        ("the Friday before last Tuesday", "2026-11-13/2026-11-14"),
+        ("the week before last month", "2026-09-24/2026-10-01"),
+        ("the year before last summer", "2025-06-01/2026-06-01"),
         ("on the evening of May 8", "2026-05-08T17:00/2026-05-09"),
         ("around May 8", "2026-05-05/2026-05-12"),
     ],

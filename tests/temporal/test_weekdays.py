@@ -22,6 +22,7 @@ from temporal.readings import reading, shown, times
         ("last weekend", "2026-11-14/2026-11-16"),
         ("this past weekend", "2026-11-14/2026-11-16"),
         ("two weekends ago", "2026-11-07/2026-11-09"),
+        ("the last two weekends", "2026-11-07/2026-11-16"),
         ("the Sunday before October 25, 2022", "2022-10-23/2022-10-24"),
         ("the first Friday of October", "2026-10-02/2026-10-03"),
     ],
@@ -38,3 +39,37 @@ def test_where_that_day_is_empty_the_week_before_may_be_meant():
 @pytest.mark.parametrize("text", ["She works on Mondays", "every Friday", "the sun is out"])
 def test_a_weekday_that_comes_again_and_again_is_no_time(text):
     assert times(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("on Friday, May 1", "2026-05-01/2026-05-02"),
+        ("Fri, May 1", "2026-05-01/2026-05-02"),
+        ("on May 1st (a Friday)", "2026-05-01/2026-05-02"),
+        ("last Monday, 9 November", "2026-11-09/2026-11-10"),
+        ("on Monday, 2026-11-09", "2026-11-09/2026-11-10"),
+        ("on Friday the 6th", "2026-11-06/2026-11-07"),
+        ("on Friday the 6th of March", "2026-03-06/2026-03-07"),
+        ("on Friday the 9th of last month", "2026-10-09/2026-10-10"),
+        ("the day before Friday, May 1", "2026-04-30/2026-05-01"),
+        ("from Monday, May 4 to Friday, May 8", "2026-05-04/2026-05-09"),
+        ("between Monday the 2nd and Friday the 6th", "2026-11-02/2026-11-07"),
+    ],
+)
+def test_a_weekday_beside_a_date_only_says_it_once_more(text, expected):
+    assert times(text) == [expected]
+    assert reading(text).remaining == ""
+
+
+def test_a_weekday_in_brackets_is_part_of_the_date():
+    (found,) = reading("on May 1st (a Friday) in Lisbon").references
+    assert found.text == "May 1st (a Friday)"
+
+
+def test_the_date_is_kept_where_it_was_another_weekday():
+    assert times("on Wednesday, May 1") == ["2026-05-01/2026-05-02"]
+
+
+def test_a_weekday_and_a_date_can_be_two_days():
+    assert times("on Monday and May 1") == ["2026-11-16/2026-11-17", "2026-05-01/2026-05-02"]

@@ -6,6 +6,7 @@ import re
 from datetime import datetime
 
 from recollect.temporal.almanac import (
+    EARLIEST,
     Span,
     dated,
     month_start,
@@ -15,12 +16,14 @@ from recollect.temporal.almanac import (
     unit_start,
 )
 from recollect.temporal.mention import Mention, Reader, Rule, mention, rule
+from recollect.temporal.sessions import SESSION
 from recollect.temporal.vocabulary import (
     DAY_OF_MONTH,
     MONTH,
     MONTHS,
     ORDINAL,
     UNIT,
+    WEEKDAY,
     YEAR,
     month_number,
     ordinal_of,
@@ -28,7 +31,11 @@ from recollect.temporal.vocabulary import (
 
 Mentions = tuple[Mention, ...]
 
-_YEAR_TAIL = rf"(?:\s*,?\s+(?:of\s+|in\s+)?(?P<year>{YEAR})|\s*,?\s*'(?P<short>\d\d)\b)?"
+YEAR_TAIL = (
+    rf"(?:\s*,?\s+(?:of\s+|in\s+)?(?P<year>{YEAR})"
+    r"|\s*,?\s*(?:(?:of|in)\s+)?'(?P<short>\d\d)\b)?"
+)
+"""After a name that returns every year: "2022", "of '22"."""
 _NOT_A_COUNT = rf"(?!\s*(?:{UNIT}|{MONTH}|(?:am|pm|a\.m|p\.m|sessions?|times|people|%)\b|[:/.]\d))"
 _TO = r"\s*(?:-|to|through|thru|until|till|and)\s*(?:the\s+)?"
 _MONTH_CUES = " ".join(MONTHS)
@@ -38,9 +45,10 @@ _SURE = re.compile(
 )
 _FAIR = re.compile(
     r"\b(?:before|after|around|between|for|over|about|(?:(?:from|between)\s+\w+(?:\s+\d{4})?\s+"
-    r"(?:and|to|until|till|through|-))|from)\s+\Z",
+    r"(?:and|to|until|till|through|-))|from|(?:last|this|previous)\s+year,?)\s+\Z",
     re.I,
 )
+_OF_A_YEAR = re.compile(r"\s*,?\s+(?:of\s+)?(?:last|this|the\s+previous)\s+year\b", re.I)
 
 
 def occurrence(now: datetime, month: int, day: int, *, year: int | None) -> Span | None:
@@ -87,17 +95,19 @@ def _full_year(year: int, now: datetime) -> int:
     if year > 99:
         return year
     century = now.year // 100 * 100
-    return century + year if century + year <= now.year + 10 else century - 100 + year
+    full = century + year if century + year <= now.year + 10 else century - 100 + year
+    return max(full, EARLIEST.year)
 
 
-def _year(match: re.Match[str], reader: Reader) -> int | None:
+def year_of(match: re.Match[str], reader: Reader) -> int | None:
+    """Give the year that `YEAR_TAIL` found."""
     if match["year"] is not None:
         return int(match["year"])
     return None if match["short"] is None else _full_year(int(match["short"]), reader.now)
 
 
 def _day(match: re.Match[str], reader: Reader) -> Mentions:
-    year = _year(match, reader)
+    year = year_of(match, reader)
     month, day = month_number(match["month"]), ordinal_of(match["day"])
     span = occurrence(reader.now, month, day, year=year)
     return mention(
@@ -106,7 +116,7 @@ def _day(match: re.Match[str], reader: Reader) -> Mentions:
 
 
 def _days(match: re.Match[str], reader: Reader) -> Mentions:
-    year, month = _year(match, reader), month_number(match["month"])
+    year, month = year_of(match, reader), month_number(match["month"])
     last = occurrence(reader.now, month, ordinal_of(match["last"]), year=year)
     if last is None or last.start is None:
         return ()
@@ -118,11 +128,12 @@ def _days(match: re.Match[str], reader: Reader) -> Mentions:
 
 
 def _month(match: re.Match[str], reader: Reader) -> Mentions:
-    year, which, name = _year(match, reader), match["which"], match["month"].lower()
+    year, which, name = year_of(match, reader), match["which"], match["month"].lower()
     before = reader.before(match.start())
     if year is None and which is None and not _SURE.search(before):
         is_common = name.rstrip(".") in _NAMES_OF_PEOPLE or len(name.rstrip(".")) < 5
-        if is_common and not (_FAIR.search(before) and match["month"][0].isupper()):
+        is_fair = _FAIR.search(before) or _OF_A_YEAR.match(reader.after(match.end()))
+        if is_common and not (is_fair and match["month"][0].isupper()):
             return ()
     month, now = month_number(name), reader.now
     span = month_occurrence(now, month, year=now.year if which == "this" else year)
@@ -146,12 +157,13 @@ def _day_alone(match: re.Match[str], reader: Reader) -> Mentions:
 
 
 def _years(match: re.Match[str], reader: Reader) -> Mentions:
-    del reader
-    return mention(match, unit_span("year", datetime(int(match["year"]), 1, 1)), 0.9)
+    year = year_of(match, reader)
+    return () if year is None else mention(match, unit_span("year", datetime(year, 1, 1)), 0.9)
 
 
 def _decade(match: re.Match[str], reader: Reader) -> Mentions:
-    start = datetime(_full_year(int(match["decade"]), reader.now) // 10 * 10, 1, 1)
+    first_year = _full_year(int(match["decade"]), reader.now) // 10 * 10
+    start = datetime(max(first_year, EARLIEST.year), 1, 1)
     part = match["part"]
     if part is None:
         return mention(match, unit_span("decade", start), 0.85)
@@ -163,7 +175,7 @@ def _decade(match: re.Match[str], reader: Reader) -> Mentions:
 
 def _quarter(match: re.Match[str], reader: Reader) -> Mentions:
     number = int(match["number"]) if match["number"] else ordinal_of(match["ordinal"])
-    year, months = _year(match, reader), 6 if (match["half"] or "q")[0] in "hH" else 3
+    year, months = year_of(match, reader), 6 if (match["half"] or "q")[0] in "hH" else 3
     if not 1 <= number <= 12 // months:
         return ()
     begins = (number - 1) * months
@@ -173,7 +185,7 @@ def _quarter(match: re.Match[str], reader: Reader) -> Mentions:
 
 
 def _week_number(match: re.Match[str], reader: Reader) -> Mentions:
-    year, number = _year(match, reader), int(match["number"])
+    year, number = year_of(match, reader), int(match["number"])
     if not 1 <= number <= 53:
         return ()
     chosen = reader.now.year if year is None else year
@@ -200,28 +212,28 @@ RULES: tuple[Rule, ...] = (
     rule(
         _MONTH_CUES,
         rf"\b(?P<month>{MONTH})\s+(?:the\s+)?(?P<day>{DAY_OF_MONTH})"
-        rf"{_TO}(?P<last>{DAY_OF_MONTH}){_NOT_A_COUNT}{_YEAR_TAIL}",
+        rf"{_TO}(?P<last>{DAY_OF_MONTH}){_NOT_A_COUNT}{YEAR_TAIL}",
         _days,
     ),
     rule(
         _MONTH_CUES,
         rf"\b(?P<day>{DAY_OF_MONTH}){_TO}(?P<last>{DAY_OF_MONTH})\s+(?:of\s+)?"
-        rf"(?P<month>{MONTH}){_YEAR_TAIL}",
+        rf"(?P<month>{MONTH}){YEAR_TAIL}",
         _days,
     ),
     rule(
         _MONTH_CUES,
-        rf"\b(?P<month>{MONTH})\s+(?:the\s+)?(?P<day>{DAY_OF_MONTH}){_NOT_A_COUNT}{_YEAR_TAIL}",
+        rf"\b(?P<month>{MONTH})\s+(?:the\s+)?(?P<day>{DAY_OF_MONTH}){_NOT_A_COUNT}{YEAR_TAIL}",
         _day,
     ),
     rule(
         _MONTH_CUES,
-        rf"\b(?P<day>{DAY_OF_MONTH})\s+(?:of\s+|day\s+of\s+)?(?P<month>{MONTH}){_YEAR_TAIL}",
+        rf"\b(?P<day>{DAY_OF_MONTH})\s+(?:of\s+|day\s+of\s+)?(?P<month>{MONTH}){YEAR_TAIL}",
         _day,
     ),
     rule(
         _MONTH_CUES,
-        rf"\b(?:(?P<which>last|this|past|previous|next|coming)\s+)?(?P<month>{MONTH}){_YEAR_TAIL}"
+        rf"\b(?:(?P<which>last|this|past|previous|next|coming)\s+)?(?P<month>{MONTH}){YEAR_TAIL}"
         r"(?!\s+\d{1,2}\b(?!:))",
         _month,
     ),
@@ -238,10 +250,17 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "0",
+        rf"\b{WEEKDAY}\s*,?\s+(?:the\s+)?(?P<day>\d{{1,2}}(?:st|nd|rd|th))\b"
+        rf"(?!\s+(?:(?:of\s+)?{MONTH}|{SESSION}|time\b))",
+        _day_alone,
+    ),
+    rule(
+        "0",
         rf"(?:(?<=\bin )|(?<=\bof )|(?<=\bsince )|(?<=\bduring )|(?<=\bbefore )|(?<=\bafter )"
         r"|(?<=\buntil )|(?<=\bby )|(?<=\bfrom )|(?<=\bbetween )|(?<=\bthroughout )|(?<=\byear )"
         rf"|(?<=\band )|(?<=\bto )|(?<=\bthrough )|(?<=\bfor )|(?<=\bearly )|(?<=\blate )"
-        rf"|(?<=\bmid-))(?P<year>{YEAR})(?![-/.:]\d|\s*(?:{UNIT}|people\b))",
+        rf"|(?<=\bmid-))(?:(?P<year>{YEAR})(?![-/.:]\d|\s*(?:{UNIT}|people\b))"
+        r"|'(?P<short>\d\d)(?![\w']))",
         _years,
     ),
     rule(
@@ -252,13 +271,13 @@ RULES: tuple[Rule, ...] = (
     rule(
         "0 quarter half q1 q2 q3 q4 h1 h2",
         rf"\b(?:(?P<half>[qh])(?P<number>[1-4])|(?:the\s+)?(?P<ordinal>{ORDINAL})\s+"
-        rf"quarter){_YEAR_TAIL}(?![-\w])",
+        rf"quarter){YEAR_TAIL}(?![-\w])",
         _quarter,
     ),
     rule(
         "week cw kw",
         rf"\b(?:(?:calendar\s+)?week\s+(?:number\s+|no\.?\s*|#)?|[ck]w\s*)(?P<number>\d\d?)\b"
-        rf"(?!\s*(?:{UNIT}|{MONTH}))(?:{_YEAR_TAIL}|\s*/\s*(?P<other>{YEAR}))",
+        rf"(?!\s*(?:{UNIT}|{MONTH}))(?:{YEAR_TAIL}|\s*/\s*(?P<other>{YEAR}))",
         _week_number,
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from recollect.temporal.almanac import (
     DAY,
@@ -19,6 +19,7 @@ from recollect.temporal.almanac import (
     unit_span,
     unit_start,
 )
+from recollect.temporal.clock import clocked
 from recollect.temporal.mention import Mention, Reader
 from recollect.temporal.reference import NO_SUCH_SESSION, Sessions
 from recollect.temporal.relative import part_of_day
@@ -67,13 +68,8 @@ _DIRECTION = re.compile(
 _ONWARDS = re.compile(
     r"\s*,?\s*(?:onwards?|and\s+(?:after|later)|or\s+later|on(?=\s*(?:[?.!,;]|\Z)))\b", re.I
 )
-_TIME_OF_DAY = re.compile(
-    r"\s*,?\s*(?:(?:in\s+the\s+|at\s+)?(?P<part>morning|afternoon|evening|night)\b"
-    r"|(?:at|around|about)\s+(?P<hour>1[0-2]|0?[1-9])(?::(?P<minute>[0-5]\d))?\s*"
-    r"(?P<half>a\.?m\b|p\.?m\b)\.?"
-    r"|(?:at|around|about)\s+(?P<hour24>[01]?\d|2[0-3]):(?P<minute24>[0-5]\d)\b"
-    r"|at\s+(?P<name>noon|midnight)\b)",
-    re.I,
+_PART_OF_DAY = re.compile(
+    r"\s*,?\s*(?:in\s+the\s+|at\s+)?(?P<part>morning|afternoon|evening|night)\b", re.I
 )
 
 
@@ -81,7 +77,7 @@ def narrowed(found: Mention, reader: Reader) -> Mention:
     """Apply the words around that say which part of it, or how far from it."""
     if found.span is None:
         return found
-    found = _time_of_day(found, reader)
+    found = clocked(_part_of_day(found, reader), reader)
     for change in (_part, _numbered_part, _whole, _distance, _around):
         found = change(found, reader)
     return found
@@ -122,27 +118,12 @@ def _grown(found: Mention, match: re.Match[str], span: Span | None) -> Mention:
     return replace(found, start=found.start - len(match[0]), span=span, wider=None, repeats=None)
 
 
-def _time_of_day(found: Mention, reader: Reader) -> Mention:
-    match = _TIME_OF_DAY.match(reader.after(found.end))
-    span = found.span
+def _part_of_day(found: Mention, reader: Reader) -> Mention:
+    match, span = _PART_OF_DAY.match(reader.after(found.end)), found.span
     if match is None or span is None or length(span) != DAY or span.start is None:
         return found
-    day = span.start
-    if match["part"] is not None:
-        inner = part_of_day(day, match["part"].lower())
-    elif match["name"] is not None:
-        inner = _hour(day, 12 if match["name"].lower() == "noon" else 0, 0)
-    elif match["hour24"] is not None:
-        inner = _hour(day, int(match["hour24"]), int(match["minute24"]))
-    else:
-        hour = int(match["hour"]) % 12 + (12 if match["half"][0] in "pP" else 0)
-        inner = _hour(day, hour, int(match["minute"] or 0))
+    inner = part_of_day(span.start, match["part"].lower())
     return replace(found, end=found.end + match.end(), span=inner, wider=span)
-
-
-def _hour(day: datetime, hour: int, minute: int) -> Span:
-    middle = moved(day_start(day), timedelta(hours=hour, minutes=minute))
-    return Span(moved(middle, -timedelta(minutes=30)), moved(middle, timedelta(minutes=60)))
 
 
 def _part(found: Mention, reader: Reader) -> Mention:
@@ -225,7 +206,7 @@ def _distance(found: Mention, reader: Reader) -> Mention:
     if match["weekday"] is not None:
         return _grown(found, match, _nearest(span, weekday_number(match["weekday"]), step))
     if match["the"] is not None:
-        return _grown(found, match, _beside(span.start, span.end, match["the"].lower(), step))
+        return _grown(found, match, unit_beside(span.start, span.end, match["the"].lower(), step))
     unit = unit_of(match["unit"])
     moment = shifted(span.start, unit, step * count_of(match["count"]))
     margin = DAY * {"week": 3, "month": 10, "year": 60}.get(unit, 0)
@@ -241,7 +222,7 @@ def _nearest(span: Span, weekday: int, step: int) -> Span:
     return day_span(moved(day_start(end), DAY * ((weekday - end.weekday()) % 7)))
 
 
-def _beside(start: datetime, end: datetime, name: str, step: int) -> Span:
+def unit_beside(start: datetime, end: datetime, name: str, step: int) -> Span:
     """Give the unit right before (-1) or right after (1) a time."""
     if name != "weekend":
         unit = unit_of(name)

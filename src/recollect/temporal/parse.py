@@ -9,6 +9,7 @@ from itertools import chain
 
 from recollect.temporal import dates, events, relative, seasons, sessions, vague, weekdays
 from recollect.temporal.almanac import bounded
+from recollect.temporal.dated_weekdays import without_named_weekdays
 from recollect.temporal.filler import without_filler
 from recollect.temporal.languages import (
     MISSING,
@@ -107,7 +108,8 @@ def _mentions(words: set[str], reader: Reader) -> list[Mention]:
     found = list(_matches(_RULES, words, reader))
     if not found:
         return _apart(_matches(events.RULES, words, reader))[:MOST]
-    read = [narrowed(each, reader) for each in _apart(found)[:MOST]]
+    dated = without_named_weekdays(_apart(found)[:MOST], reader)
+    read = [narrowed(each, reader) for each in dated]
     read = [directed(each, reader) for each in combined(_apart(read), reader)]
     happenings = (
         each

@@ -19,6 +19,7 @@ from recollect.temporal.almanac import (
 )
 from recollect.temporal.mention import Mention, Reader, Rule, mention, rule
 from recollect.temporal.vocabulary import (
+    BEFORE_LAST,
     COUNT,
     UNIT,
     UNITS,
@@ -217,12 +218,12 @@ RULES: tuple[Rule, ...] = (
         _UNIT_CUES,
         r"\b(?:the\s+)?(?P<which>last|this|previous|next|current|coming|upcoming|following)\s+"
         rf"(?:calendar\s+|whole\s+)?(?P<unit>(?:week|fortnight|month|quarter|year|decade)\b){_NOT_OF}"
-        r"(?P<before_last>\s+before\s+last\b)?",
+        rf"(?P<before_last>\s+{BEFORE_LAST})?",
         _which,
     ),
     rule(
         "before",
-        r"\b(?:the\s+)?(?P<unit>week|month|quarter|year|night|day)\s+before\s+last\b",
+        rf"\b(?:the\s+)?(?P<unit>week|month|quarter|year|night|day)\s+{BEFORE_LAST}",
         _before_last,
     ),
     rule(

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from datetime import datetime
 
 from recollect.temporal.almanac import DAY, Span, dated, day_span, month_start, moved, shifted
+from recollect.temporal.dates import YEAR_TAIL, year_of
 from recollect.temporal.mention import Mention, Reader, Rule, mention, rule
-from recollect.temporal.vocabulary import YEAR
+from recollect.temporal.vocabulary import BEFORE_LAST, COUNT, count_of
 
 _FIRST_MONTH = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-_YEAR_TAIL = rf"(?:\s*,?\s+(?:of\s+|in\s+)?(?P<year>{YEAR}))?"
 _IN = re.compile(
     r"\b(?:in|during|since|until|till|over|throughout|early|mid|late|all)[\s-]+(?:the\s+)?\Z", re.I
 )
@@ -31,20 +31,34 @@ def _season_of(name: str, year: int) -> Span:
 
 def _season(match: re.Match[str], reader: Reader) -> tuple[Mention, ...]:
     name, which, now = match["season"].lower(), (match["which"] or "").lower(), reader.now
-    if match["year"] is not None:
-        return mention(match, _season_of(name, int(match["year"])), 0.85)
+    year = year_of(match, reader)
+    if year is not None:
+        return mention(match, _season_of(name, year), 0.85)
+    if match["before_last"] or which in ("last", "past", "previous"):
+        return mention(match, _ended(name, now, 2 if match["before_last"] else 1), 0.85)
     if not which and not _IN.search(reader.before(match.start())):
         return ()
-    years = range(now.year + 1, now.year - 3, -1)
-    seasons = [_season_of(name, year) for year in years]
+    seasons = [_season_of(name, year) for year in range(now.year + 1, now.year - 3, -1)]
     if which in ("next", "coming"):
         ahead = [each for each in seasons if each.start is not None and each.start > now]
         return mention(match, ahead[-1] if ahead else None, 0.75)
-    if which in ("last", "past", "previous"):
-        ended = [each for each in seasons if each.end is not None and each.end <= now]
-        return mention(match, ended[0] if ended else None, 0.85)
     begun = [each for each in seasons if each.start is not None and each.start <= now]
     return mention(match, begun[0] if begun else None, 0.85, repeats="year")
+
+
+def _seasons_ago(match: re.Match[str], reader: Reader) -> tuple[Mention, ...]:
+    count = count_of(match["count"])
+    span = _ended(match["season"].lower(), reader.now, count) if count else None
+    return mention(match, span, 0.8)
+
+
+def _ended(name: str, now: datetime, count: int) -> Span | None:
+    """Give the newest such season that is over, for 1, or one before it."""
+    for year in range(now.year, now.year - 3, -1):
+        end = _season_of(name, year).end
+        if end is not None and end <= now:
+            return _season_of(name, year - count + 1)
+    return None
 
 
 def easter(year: int) -> datetime:
@@ -99,8 +113,9 @@ _HOLIDAY_NAMES = "|".join(name.replace(" ", r"\s+") for name in _HOLIDAYS)
 def _holiday(match: re.Match[str], reader: Reader) -> tuple[Mention, ...]:
     of, now = _HOLIDAYS[" ".join(match["holiday"].lower().split())], reader.now
     which = (match["which"] or "").lower()
-    if match["year"] is not None:
-        return mention(match, of(int(match["year"])), 0.6)
+    year = year_of(match, reader)
+    if year is not None:
+        return mention(match, of(year), 0.6)
     if not which and not _AT.search(reader.before(match.start())):
         return ()
     years = [year for year in range(now.year + 1, now.year - 2, -1) if 2 <= year < 9998]
@@ -116,13 +131,19 @@ RULES: tuple[Rule, ...] = (
     rule(
         " ".join(f"{season} {season}time" for season in _FIRST_MONTH),
         r"\b(?:(?P<which>last|this|past|previous|next|coming)\s+)?"
-        rf"(?P<season>{'|'.join(_FIRST_MONTH)})(?:time)?\b(?!\s+break){_YEAR_TAIL}",
+        rf"(?P<season>{'|'.join(_FIRST_MONTH)})(?:time)?\b(?!\s+break)"
+        rf"(?:\s+(?P<before_last>{BEFORE_LAST})|{YEAR_TAIL})",
         _season,
+    ),
+    rule(
+        " ".join(f"{season} {season}s" for season in _FIRST_MONTH),
+        rf"\b(?P<count>{COUNT})\s+(?P<season>{'|'.join(_FIRST_MONTH)})s?\s+ago\b",
+        _seasons_ago,
     ),
     rule(
         "christmas xmas boxing year's year valentine's halloween independence thanksgiving easter",
         r"\b(?:(?P<which>last|this|past|previous|next)\s+)?"
-        rf"(?P<holiday>{_HOLIDAY_NAMES})\b{_YEAR_TAIL}",
+        rf"(?P<holiday>{_HOLIDAY_NAMES})\b{YEAR_TAIL}",
         _holiday,
     ),
 )

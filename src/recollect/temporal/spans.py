@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from recollect.temporal.almanac import Span, Unit, length, moved, shifted
 from recollect.temporal.mention import Mention, Reader
+from recollect.temporal.modifiers import directed, unit_beside
 from recollect.temporal.reference import NO_SUCH_SESSION, Sessions
 from recollect.temporal.vocabulary import SIDE, step_of
 
@@ -21,8 +22,9 @@ _TO = re.compile(
 )
 _WITHIN = re.compile(r"\s*,?\s*(?:(?:of|in|on|from|during|that|the|this)\s+)*\Z", re.I)
 _CORRECTED = re.compile(
-    r"\s*,?\s*(?:(?:but|and|rather)\s+)*(?:(?:in|during|from|about)\s+)?(?:rather\s+)?(?:the\s+)?"
-    r"(?:one|session|time|conversation|discussion|chat|meeting|day|week|month|year)\s+"
+    r"\s*,?\s*(?P<both>(?:and|or)\s+(?:also\s+)?(?!but\b|rather\b))?(?:(?:but|and|rather)\s+)*"
+    r"(?:(?:in|on|during|from|about)\s+)?(?:rather\s+)?(?:the\s+)?"
+    r"(?:one|session|time|conversation|discussion|chat|meeting|(?P<unit>day|week|month|year))\s+"
     r"(?:right\s+|just\s+|directly\s+|immediately\s+)?(?P<side>before|prior|preceding|after)"
     r"(?:\s+to)?(?:\s+(?:that|it|this|the\s+last))?\b(?:\s+one\b)?",
     re.I,
@@ -39,7 +41,7 @@ def combined(mentions: Sequence[Mention], reader: Reader) -> list[Mention]:
     """Join neighbours that belong together, from left to right."""
     done: list[Mention] = []
     for mention in mentions:
-        following = _beside(_corrected(mention, reader), reader)
+        following = _session_beside(_corrected(mention, mentions, reader), reader)
         joined = _joined(done[-1], following, reader) if done else None
         if joined is None:
             done.append(following)
@@ -48,18 +50,23 @@ def combined(mentions: Sequence[Mention], reader: Reader) -> list[Mention]:
     return done
 
 
-def _corrected(mention: Mention, reader: Reader) -> Mention:
-    """Follow "not the last one, but the one before that"."""
+def _corrected(mention: Mention, mentions: Sequence[Mention], reader: Reader) -> Mention:
+    """Follow "not the last one, but the one before that", and "the last one and the one before"."""
     match = _CORRECTED.match(reader.after(mention.end))
     if match is None:
         return mention
+    end = mention.end + match.end()
+    # "the day before" can be the beginning of "the day before yesterday".
+    if any(each.start < end < each.end for each in mentions):
+        return mention
     denied = _NOT.search(reader.before(mention.start))
     start = mention.start - (0 if denied is None else len(denied[0]))
-    grown = replace(mention, start=start, end=mention.end + match.end())
-    return _stepped(grown, step_of(match["side"]))
+    grown = replace(mention, start=start, end=end)
+    other = _stepped(grown, step_of(match["side"]), match["unit"])
+    return _both(grown, other) if match["both"] and denied is None else other
 
 
-def _beside(mention: Mention, reader: Reader) -> Mention:
+def _session_beside(mention: Mention, reader: Reader) -> Mention:
     """Follow "the session before our third session"."""
     match = _BESIDE.search(reader.before(mention.start))
     if match is None or mention.sessions is None:
@@ -68,7 +75,21 @@ def _beside(mention: Mention, reader: Reader) -> Mention:
     return _stepped(grown, step_of(match["side"]))
 
 
-def _stepped(mention: Mention, step: int) -> Mention:
+def _both(mention: Mention, other: Mention) -> Mention:
+    """Cover a time and the one right before or after it."""
+    mine, theirs = mention.sessions, other.sessions
+    if mine is not None and theirs is not None:
+        if theirs.first == NO_SUCH_SESSION:
+            return mention
+        first, last = min(mine.first, theirs.first), max(mine.last, theirs.last)
+        return replace(mention, sessions=Sessions(first, last))
+    span, beside = mention.span or Span(None, None), other.span or Span(None, None)
+    if span.start is None or span.end is None or beside.start is None or beside.end is None:
+        return mention
+    return replace(other, span=Span(min(span.start, beside.start), max(span.end, beside.end)))
+
+
+def _stepped(mention: Mention, step: int, unit: str | None = None) -> Mention:
     if mention.sessions is not None:
         edge = mention.sessions.first if step < 0 else mention.sessions.last
         number = edge + step or NO_SUCH_SESSION
@@ -76,6 +97,9 @@ def _stepped(mention: Mention, step: int) -> Mention:
     span = mention.span
     if span is None or span.start is None or span.end is None:
         return mention
+    if unit is not None:
+        beside = unit_beside(span.start, span.end, unit.lower(), step)
+        return replace(mention, span=beside, wider=None)
     whole = span.end - span.start
     return replace(
         mention,
@@ -88,12 +112,25 @@ def _joined(first: Mention, second: Mention, reader: Reader) -> Mention | None:
     between = reader.text[first.end : second.start]
     if len(between) > 40:
         return None
+    counted = _counted_within(first, second, reader)
+    if counted is not None:
+        return counted
     to = _TO.match(between)
     if to is not None and _is_range(first, to["word"].lower(), reader):
         return _range(first, second)
     if _WITHIN.match(between):
         return _within(first, second) or _within(second, first)
     return None
+
+
+def _counted_within(first: Mention, second: Mention, reader: Reader) -> Mention | None:
+    """Read "the last session" and "before Christmas" as one: the last of those before it."""
+    if first.sessions is None or first.span is not None:
+        return None
+    opened = directed(second, reader)
+    is_open = opened.span is not None and None in (opened.span.start, opened.span.end)
+    is_next = not reader.text[first.end : opened.start].strip()
+    return _within(first, opened) if is_open and is_next else None
 
 
 def _is_range(first: Mention, word: str, reader: Reader) -> bool:

@@ -88,6 +88,11 @@ NUMBER = rf"(?:\d{{1,4}}(?!\d)|{any_of(_NUMBERS)}\b)"
 COUNT = rf"(?:\d{{1,4}}(?!\d)|{any_of({*_NUMBERS, *_VAGUE, 'a', 'an'})}\b)"
 ORDINAL = rf"(?:\d{{1,4}}(?:st|nd|rd|th)|{any_of(_ORDINALS)})\b"
 _DAY_WORDS = [word for word, number in _ORDINALS.items() if number <= 31]
+_LAST_OF = "weekend morning afternoon evening spring summer autumn fall winter christmas xmas "
+_LAST_OF += "thanksgiving halloween easter"
+_NO_LAST_DAY = rf"(?!\s+(?:{UNIT}|{MONTH}|{WEEKDAY}|{any_of(_LAST_OF.split())}\b))"
+BEFORE_LAST = rf"before\s+(?:the\s+)?last\b{_NO_LAST_DAY}"
+"""Not the beginning of "before last Tuesday"."""
 SIDE = r"(?:before|prior\s+to|preceding|after|following)"
 DAY_OF_MONTH = rf"(?:(?:[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?|{any_of(_DAY_WORDS)})\b"
 

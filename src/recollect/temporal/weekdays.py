@@ -8,7 +8,9 @@ from datetime import datetime
 from recollect.temporal.almanac import DAY, Span, Unit, day_span, day_start, moved, unit_start
 from recollect.temporal.mention import Mention, Reader, Rule, mention, rule
 from recollect.temporal.vocabulary import (
+    BEFORE_LAST,
     COUNT,
+    MONTH,
     WEEKDAY,
     WEEKDAY_NAME,
     WEEKDAYS,
@@ -18,6 +20,7 @@ from recollect.temporal.vocabulary import (
 
 _WEEK = 7 * DAY
 _SHORT_NEEDS = re.compile(r"\b(?:on|by|since|until|till|before|after|from|to|and)\s+\Z", re.I)
+_OR_A_DATE = re.compile(rf"\s*,?\s+(?:{MONTH}\s+\d|\d{{1,2}}(?:st|nd|rd|th)?\s+{MONTH})", re.I)
 
 
 def latest_weekday(now: datetime, weekday: int) -> datetime:
@@ -29,7 +32,7 @@ def latest_weekday(now: datetime, weekday: int) -> datetime:
 def _named(match: re.Match[str], reader: Reader) -> tuple[Mention, ...]:
     weekday, which = weekday_number(match["weekday"]), (match["which"] or "").lower()
     name = match["weekday"].rstrip(".")
-    if len(name) < 6 and not which and not _SHORT_NEEDS.search(reader.before(match.start())):
+    if len(name) < 6 and not which and not _is_day(match, reader):
         return ()
     if which.startswith("this") and "past" not in which and "last" not in which:
         start = moved(unit_start("week", reader.now), DAY * weekday)
@@ -42,6 +45,13 @@ def _named(match: re.Match[str], reader: Reader) -> tuple[Mention, ...]:
     earlier = day_span(moved(start, -_WEEK))
     repeats: Unit | None = None if which else "week"
     return mention(match, day_span(start), 0.9 if which else 0.85, wider=earlier, repeats=repeats)
+
+
+def _is_day(match: re.Match[str], reader: Reader) -> bool:
+    """Whether an abbreviation, which may be another word ("sat", "sun"), stands for a weekday."""
+    if _SHORT_NEEDS.search(reader.before(match.start())):
+        return True
+    return _OR_A_DATE.match(reader.after(match.end())) is not None
 
 
 def _ago(match: re.Match[str], reader: Reader) -> tuple[Mention, ...]:
@@ -68,6 +78,13 @@ def _weekends_ago(match: re.Match[str], reader: Reader) -> tuple[Mention, ...]:
     return mention(match, _two_days(moved(saturday, -_WEEK * count_of(match["count"]))), 0.85)
 
 
+def _last_weekends(match: re.Match[str], reader: Reader) -> tuple[Mention, ...]:
+    saturday = moved(unit_start("week", reader.now), 5 * DAY)
+    first = moved(saturday, -_WEEK * count_of(match["count"]))
+    span = Span(first, _two_days(moved(saturday, -_WEEK)).end)
+    return mention(match, span, 0.8) if first < saturday else ()
+
+
 def _two_days(start: datetime) -> Span:
     return day_span(start, days=2)
 
@@ -78,7 +95,7 @@ RULES: tuple[Rule, ...] = (
         _CUES,
         r"\b(?:(?:the\s+)?(?P<which>this\s+past|this\s+last|this\s+coming|last|past|previous|this|"
         r"next|coming|upcoming)\s+)?(?<!every )(?<!each )"
-        rf"(?:the\s+)?(?P<weekday>{WEEKDAY})(?!s)(?P<before_last>\s+before\s+last\b)?",
+        rf"(?:the\s+)?(?P<weekday>{WEEKDAY})(?!s)(?P<before_last>\s+{BEFORE_LAST})?",
         _named,
     ),
     rule(
@@ -89,8 +106,14 @@ RULES: tuple[Rule, ...] = (
     rule(
         "weekend",
         r"\b(?P<which>this|last|next|(?:this\s+)?past|previous|the\s+(?:coming|upcoming)|the)\s+"
-        r"(?P<past>(?:last|past|previous)\s+)?weekend\b(?!\s+of\b)(?P<before_last>\s+before\s+last\b)?",
+        r"(?P<past>(?:last|past|previous)\s+)?weekend\b(?!\s+of\b)"
+        rf"(?P<before_last>\s+{BEFORE_LAST})?",
         _weekend,
+    ),
+    rule(
+        "weekends",
+        rf"\b(?:last|past|previous)\s+(?P<count>{COUNT})\s+weekends\b",
+        _last_weekends,
     ),
     rule("weekends weekend", rf"\b(?P<count>{COUNT})\s+weekends?\s+(?:ago|back)\b", _weekends_ago),
 )

@@ -34,6 +34,8 @@ class ReadTime:
 
 def _note(reference: TimeReference) -> dict[str, object]:
     note: dict[str, object] = {"text": reference.text, "confidence": reference.confidence}
+    if reference.kind == "event":
+        note["unknown"] = "when that was; nothing is filtered or lifted by it"
     if reference.sessions is not None:
         note["sessions"] = [reference.sessions.first, reference.sessions.last]
     if reference.interval is not None:

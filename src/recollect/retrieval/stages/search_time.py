@@ -22,8 +22,10 @@ class SearchTime:
     def skip_reason(self, state: SearchState) -> str | None:
         """Nothing to find without a time."""
         reading = state.reading
-        if reading is None or all(each.kind == "event" for each in reading.references):
+        if reading is None or not reading.references:
             return "the query names no time"
+        if all(each.kind == "event" for each in reading.references):
+            return "the query names an event and no time, so nothing is filtered"
         return None
 
     def run(self, state: SearchState) -> SearchState:

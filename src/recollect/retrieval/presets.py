@@ -39,8 +39,6 @@ from recollect.types import MEMORY_TYPES
 # was measured, most where facts are updated (docs/ablation.md).
 _NEWER_FIRST = Decay(floor=0.998)
 
-_BLEND = turns_blend(0.3)
-
 FAST = Pipeline(
     "fast",
     [
@@ -74,7 +72,7 @@ BALANCED = Pipeline(
         GateReranker(mode="auto"),
         Rerank(
             candidates=30,
-            blend=_BLEND,
+            blend=turns_blend(0.4),
             boosts="as asked",
             seconds=0.5,
             asks="chosen",
@@ -113,7 +111,7 @@ ACCURATE = Pipeline(
         ListTime(),
         Rerank(
             candidates=50,
-            blend=_BLEND,
+            blend=turns_blend(0.3),
             boosts="as asked",
             seconds=2.0,
         ),

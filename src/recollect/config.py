@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields
 
 from platformdirs import user_data_path
 
+from recollect.errors import InvalidInput
+
 PREFIX = "RECOLLECT_"
 
 
@@ -65,6 +67,9 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     Args:
         environment: Where to read; None for that of the process. Blanks around a value do not
             count, and an empty value counts as none.
+
+    Raises:
+        InvalidInput: A calibration is named and no reranker that it could be of.
     """
     given = os.environ if environment is None else environment
     values = {
@@ -72,7 +77,15 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         for setting in fields(Settings)
         if (value := given.get(PREFIX + setting.name.upper(), "").strip())
     }
-    return Settings(**{"store": default_store()} | values)
+    settings = Settings(**{"store": default_store()} | values)
+    if settings.reranker_calibration is not None and settings.reranker is None:
+        raise InvalidInput(
+            "RECOLLECT_RERANKER_CALIBRATION",
+            settings.reranker_calibration,
+            "names a calibration and no reranker",
+            "Name the reranker in RECOLLECT_RERANKER",
+        )
+    return settings
 
 
 def read_section(

@@ -393,7 +393,11 @@ def _optional_models(
 
     settings = read_settings()
     if isinstance(reranker, str):
-        reranker = configured_reranker(replace(settings, reranker=reranker))
+        # What the environment says of its own reranker's scores holds for no other one.
+        same = reranker == settings.reranker
+        card = settings.reranker_calibration if same else None
+        named = replace(settings, reranker=reranker, reranker_calibration=card)
+        reranker = configured_reranker(named)
     if isinstance(chat, str):
         chat = configured_chat(replace(settings, chat_url=chat))
     return OptionalModels(reranker=reranker, chat=chat)

@@ -5,6 +5,7 @@ import json
 import pytest
 import typer
 from tests.cli.test_train_gate import knowing_the_answers
+from tests.services.wire import running_service, says
 from tests.training.test_gate_conversations import folder  # noqa: F401  a fixture
 from typer.testing import CliRunner
 
@@ -33,6 +34,34 @@ def test_a_service_that_knows_the_answers_gets_a_steep_curve_and_a_picture(
     assert fitted.card.slope > 0
     assert fitted.card.thresholds["0.9"] > 0.5
     assert target.with_suffix(".svg").read_text().startswith("<svg")
+
+
+@pytest.mark.slow
+def test_a_service_that_tells_nothing_apart_gets_no_curve(folder, tmp_path):  # noqa: F811
+    def alike(request):
+        count = len(request.body["documents"])
+        return says({"results": [{"index": n, "relevance_score": 0.5} for n in range(count)]})
+
+    target = tmp_path / "card.json"
+    with running_service(alike) as service:
+        result = run("--data", folder, "--reranker", service.host, "--target", target)
+    assert result.exit_code == 1
+    assert "do not rise with what answers" in result.stderr
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "problem"),
+    [
+        (["--target", "card.svg"], 1, "is where the picture goes"),
+        (["--target", "card.json", "--read", "0"], 2, "is not in the range"),
+    ],
+)
+def test_what_cannot_be_fitted_is_told_before_anything_is_scored(
+    tmp_path, arguments, code, problem
+):
+    result = run("--data", tmp_path, "--reranker", "bundled", *arguments)
+    assert (result.exit_code, problem in result.stderr) == (code, True)
 
 
 def test_a_missing_model_is_named(tmp_path):

@@ -6,9 +6,10 @@ from tests.models.tiny_rerankers import write_overlap_reranker
 from tests.services.wire import running_service, says
 
 from recollect import Memory
-from recollect.config import Settings
-from recollect.errors import InvalidInput
+from recollect.config import Settings, read_settings
+from recollect.errors import InvalidInput, ModelError
 from recollect.models import Reranker
+from recollect.models.bundled_reranker import BundledReranker, bundled_name
 from recollect.models.calibrated_reranker import CalibratedReranker
 from recollect.models.calibration_file import (
     FittedCalibration,
@@ -49,7 +50,15 @@ def test_what_was_written_is_read(file):
     assert read_calibration(file) == FittedCalibration("overlap-reranker", CARD)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"kind": "reranker calibration"}'])
+FALLING = (
+    '{"kind": "reranker calibration", "format": 1, "reranker": "a", "slope": %s, "intercept": 0}'
+)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "{}", '{"kind": "reranker calibration"}', FALLING % "-1", FALLING % "NaN"],
+)
 def test_a_file_that_is_no_calibration_is_refused_with_the_command_that_makes_one(
     tmp_path, content
 ):
@@ -62,6 +71,35 @@ def test_a_calibration_of_another_reranker_is_refused(file, tmp_path):
     directory = write_overlap_reranker(tmp_path / "model", RerankerRecord(name="other"))
     with pytest.raises(InvalidInput, match="fitted for this reranker, and not for 'other'"):
         Reranker.from_pretrained(directory, calibration=file)
+
+
+def test_a_bundled_reranker_stays_known_behind_a_calibration(file):
+    model = BundledReranker(file.parent, name="overlap-reranker")
+    assert bundled_name(CalibratedReranker(model, read_calibration(file))) == "overlap-reranker"
+    calibrated = CalibratedReranker(OverlapReranker(), read_calibration(file))
+    assert bundled_name(Reranker(calibrated)) is None
+
+
+def test_scores_outside_0_and_1_are_told_and_not_clipped(file):
+    class Overrating(OverlapReranker):
+        def score(self, _query, passages):
+            return np.full(len(passages), 12.0, np.float32)
+
+    reranker = Reranker(CalibratedReranker(Overrating(), read_calibration(file)))
+    with pytest.raises(ModelError, match="gave the score 12"):
+        reranker.score("red", ["a dog"])
+
+
+def test_a_calibration_without_a_reranker_is_refused():
+    with pytest.raises(InvalidInput, match="names a calibration and no reranker"):
+        read_settings({"RECOLLECT_RERANKER_CALIBRATION": "card.json"})
+
+
+def test_a_scale_that_there_is_not_is_refused_for_local_rerankers_too(tmp_path):
+    directory = write_overlap_reranker(tmp_path / "model")
+    settings = Settings(store="s", reranker=str(directory), reranker_scores="foo")
+    with pytest.raises(InvalidInput, match="RECOLLECT_RERANKER_SCORES='foo'"):
+        configured_reranker(settings)
 
 
 def test_the_settings_name_the_file(tmp_path):

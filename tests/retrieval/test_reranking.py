@@ -47,6 +47,7 @@ class Gives(OverlapReranker):
 @pytest.mark.parametrize(
     ("scores", "problem"),
     [
+        (["a", "b"], "gave no list of numbers"),
         ([9.0, 3.0], r"gave the score 9. `score` gives numbers from 0 to 1: bring logits there"),
         ([0.5, np.nan], "gave the score nan"),
         ([-0.1, 0.5], "gave the score -0.1"),

@@ -14,6 +14,7 @@ from recollect.cli.command import command
 from recollect.cli.consoles import result_console
 from recollect.cli.json_output import print_json
 from recollect.cli.options import OutputOptions
+from recollect.config import read_settings
 
 
 @command
@@ -49,13 +50,15 @@ def show(
 @command
 def list_presets(output: OutputOptions) -> None:
     """List the presets."""
-    from recollect.retrieval.presets import DEFAULT_PRESET, PRESETS
+    from recollect.retrieval.presets import PRESETS, preset
+
+    default = preset(read_settings().preset).name
 
     if output.json:
         presets = [
             {
                 "name": pipeline.name,
-                "default": pipeline.name == DEFAULT_PRESET,
+                "default": pipeline.name == default,
                 "summary": pipeline.summary,
                 "stages": [stage.name for stage in pipeline.stages],
             }

@@ -54,7 +54,8 @@ class SearchOptions:
         ),
     ] = None
     preset: Annotated[
-        str | None, typer.Option(help="The pipeline to rank with; balanced by default.")
+        str | None,
+        typer.Option(help="The pipeline to rank with; else RECOLLECT_PRESET, else balanced."),
     ] = None
 
 

@@ -14,10 +14,13 @@ from recollect.cli.json_output import print_json
 from recollect.cli.options import OutputOptions
 from recollect.cli.progress import step_bar
 from recollect.config import read_settings
+from recollect.errors import InvalidInput
 
 if TYPE_CHECKING:
     from recollect.models.reranker import RerankingModel
     from recollect.training.reranker.own_calibration import OwnCalibration
+
+PICTURE = ".svg"
 
 
 @command
@@ -34,7 +37,9 @@ def reranker_calibration(
         Path, typer.Option(metavar="FILE", help="Where to write it, with a picture beside it.")
     ],
     output: OutputOptions,
-    read: Annotated[int, typer.Option(help="How many candidates of a question it reads.")] = 50,
+    read: Annotated[
+        int, typer.Option(min=1, help="How many candidates of a question it reads.")
+    ] = 50,
 ) -> None:
     """Fit a reranker's scores to be probabilities, so that a hit's score and min_score hold.
 
@@ -44,12 +49,14 @@ def reranker_calibration(
     from recollect.models.calibration_file import FittedCalibration, write_calibration
     from recollect.models.configured import named_reranker
 
+    if target.suffix == PICTURE:
+        raise InvalidInput("target", str(target), "is where the picture goes", "Name it card.json")
     model = named_reranker(reranker, read_settings())
     found = _fitted(data, model, read)
     write_calibration(target, FittedCalibration(model.name, found.card))
     if found.reliability is not None:
         picture = reliability_svg(found.reliability, title=model.name)
-        target.with_suffix(".svg").write_text(picture, encoding="utf-8")
+        target.with_suffix(PICTURE).write_text(picture, encoding="utf-8")
     if output.json:
         print_json({"target": target, "reranker": model.name, "card": found.card})
         return

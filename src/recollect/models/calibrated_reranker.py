@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.errors import InvalidInput
+from recollect.models.bundled_reranker import bundled_name
 from recollect.models.calibration_file import FittedCalibration
 from recollect.models.platt_scaling import log_odds
 from recollect.models.rerank_input import RerankPassage, RerankQuery
+from recollect.models.rerank_scores import checked_scores
 from recollect.models.reranker import (
     Judgement,
     LocalReranker,
@@ -56,6 +58,11 @@ class CalibratedReranker:
         return is_remote(self._model)
 
     @property
+    def bundled_name(self) -> str | None:
+        """The reranker's own, where it came with recollect."""
+        return bundled_name(self._model)
+
+    @property
     def is_calibrated(self) -> bool:
         """Always."""
         return True
@@ -80,4 +87,5 @@ class CalibratedReranker:
         else:
             scores = self._model.score(query, passages)
             judged = Judgement(scores, scores)
-        return Judgement(self._card.scaling.probabilities(log_odds(judged.scores)), judged.raw)
+        scores = checked_scores(judged.scores, count=len(passages))
+        return Judgement(self._card.scaling.probabilities(log_odds(scores)), judged.raw)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -45,6 +46,8 @@ def read_calibration(path: Path | str) -> FittedCalibration:
             raise ValueError("another kind or format")
         reranker = str(content.pop("reranker"))
         slope, intercept = float(content.pop("slope")), float(content.pop("intercept"))
+        if not (math.isfinite(slope) and slope > 0 and math.isfinite(intercept)):
+            raise ValueError("a curve that does not rise")
         card = CalibrationCard(slope=slope, intercept=intercept, **content)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidInput(

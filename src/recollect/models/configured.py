@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import cast, get_args
 
 from recollect.config import Settings
+from recollect.errors import InvalidInput
 from recollect.models.bundled_reranker import bundled_reranker
 from recollect.models.calibrated_reranker import CalibratedReranker
 from recollect.models.calibration_file import read_calibration
@@ -57,12 +58,18 @@ def named_reranker(spec: str, settings: Settings) -> RerankingModel:
     Raises:
         InvalidInput, MissingExtra, ModelError: As `load_reranker`.
     """
+    scale = settings.reranker_scores
+    if scale is not None and scale not in get_args(ScoreScale):
+        known = " or ".join(get_args(ScoreScale))
+        raise InvalidInput(
+            "RECOLLECT_RERANKER_SCORES", scale, "no scale of scores", f"Give {known}"
+        )
     return load_reranker(
         spec,
         model=settings.reranker_model,
         protocol=settings.reranker_protocol,
         api_key=settings.reranker_api_key,
-        scores=cast("ScoreScale | None", settings.reranker_scores),  # checked where it is used
+        scores=cast("ScoreScale | None", scale),
     )
 
 

@@ -1,4 +1,4 @@
-"""Reads the scores in a reranking service's answer, and invents none."""
+"""Reads the scores that a reranker or its service gives, and invents none."""
 
 from __future__ import annotations
 
@@ -6,11 +6,39 @@ import math
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from recollect.errors import ModelError
 from recollect.models.reranker import RelevanceScores
 
 ScoreScale = Literal["probability", "logit"]
 """What a service's scores are: in [0, 1] as they come, or to be brought there by a sigmoid."""
+
+
+def checked_scores(given: object, *, count: int) -> NDArray[np.float64]:
+    """Give a reranker's scores, if there is one in [0, 1] for each passage.
+
+    Raises:
+        ModelError: There is not.
+    """
+    try:
+        scores = np.asarray(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelError(
+            f"gave no list of numbers ({error}). `score` gives one number for each passage."
+        ) from error
+    if scores.shape != (count,):
+        raise ModelError(
+            f"gave scores of shape {scores.shape} for {count} passages. "
+            "`score` gives one number for each."
+        )
+    outside = scores[~((scores >= 0) & (scores <= 1))]
+    if outside.size:
+        raise ModelError(
+            f"gave the score {outside[0]:g}. `score` gives numbers from 0 to 1: "
+            "bring logits there by 1 / (1 + exp(-logit))."
+        )
+    return scores
 
 
 def scores_in_order(

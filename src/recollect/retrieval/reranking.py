@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recollect.errors import ModelError
 from recollect.models.rerank_input import RerankPassage, RerankQuery
+from recollect.models.rerank_scores import checked_scores
 from recollect.models.reranker import RerankingModel
 from recollect.retrieval.rerank_blend import FloatArray
 
@@ -40,7 +40,7 @@ def relevance(
     size = max(1, reranker.batch_size)
     first = size if seconds is not None else len(passages)
     for batch in _batches(passages, range(min(first, len(passages))), size):
-        scores[batch] = _scores(reranker, query, [passages[place] for place in batch])
+        scores[batch] = _scored(reranker, query, [passages[place] for place in batch])
     if seconds is None:
         return scores
     spent = time.perf_counter() - started
@@ -49,26 +49,14 @@ def relevance(
     for batch in _batches(passages, rest, size):
         if time.perf_counter() - started > seconds:
             break
-        scores[batch] = _scores(reranker, query, [passages[place] for place in batch])
+        scores[batch] = _scored(reranker, query, [passages[place] for place in batch])
     return scores
 
 
-def _scores(
+def _scored(
     reranker: RerankingModel, query: RerankQuery, passages: Sequence[RerankPassage]
 ) -> FloatArray:
-    scores = np.asarray(reranker.score(query, passages), np.float64)
-    if scores.shape != (len(passages),):
-        raise ModelError(
-            f"gave scores of shape {scores.shape} for {len(passages)} passages. "
-            "`score` gives one number for each."
-        )
-    outside = scores[~((scores >= 0) & (scores <= 1))]
-    if outside.size:
-        raise ModelError(
-            f"gave the score {outside[0]:g}. `score` gives numbers from 0 to 1: "
-            "bring logits there by 1 / (1 + exp(-logit))."
-        )
-    return scores
+    return checked_scores(reranker.score(query, passages), count=len(passages))
 
 
 def _batches(

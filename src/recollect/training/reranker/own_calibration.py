@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.errors import InvalidInput
 from recollect.evaluation.datasets import Dataset
 from recollect.evaluation.reranking.reliability import Reliability, reliability
 from recollect.evaluation.reranking.scored_lists import Judge
@@ -31,6 +32,12 @@ class OwnCalibration:
     reliability: Reliability | None
 
 
+_NO_CURVE = (
+    "its scores do not rise with what answers on these conversations",
+    "Check that it reads the language of the data, and the right protocol and scale of scores",
+)
+
+
 def fit_own_calibration(
     dataset: Dataset, judge: Judge, *, read: int, progress: Progress = silent
 ) -> OwnCalibration:
@@ -43,7 +50,7 @@ def fit_own_calibration(
         progress: Is told after each question.
 
     Raises:
-        InvalidInput: Fewer than four questions.
+        InvalidInput: Fewer than four questions, or scores that do not rise with what answers.
         ServiceError, ModelError: The reranker failed.
     """
     odds: list[FloatArray] = []
@@ -56,7 +63,10 @@ def fit_own_calibration(
         odds.append(log_odds(scores[was_read]))
         relevant.append(answers[was_read])
         progress("score", done, len(judge.candidates.own))
-    fit = fit_platt(odds, relevant)
+    all_equal = bool(odds) and float(np.ptp(np.concatenate(odds))) == 0
+    fit = None if all_equal else fit_platt(odds, relevant)
+    if fit is None or fit.scaling.slope <= 0:
+        raise InvalidInput("reranker", judge.contender.name, *_NO_CURVE)
     said = [fit.scaling.probabilities(each).astype(np.float64) for each in odds]
     card = CalibrationCard(
         slope=fit.scaling.slope,

@@ -54,7 +54,7 @@ def test_a_service_that_tells_nothing_apart_gets_no_curve(folder, tmp_path):  # 
     ("arguments", "code", "problem"),
     [
         (["--target", "card.svg"], 1, "is where the picture goes"),
-        (["--target", "card.json", "--read", "0"], 2, "is not in the range"),
+        (["--target", "card.json", "--read", "0"], 2, "read"),
     ],
 )
 def test_what_cannot_be_fitted_is_told_before_anything_is_scored(

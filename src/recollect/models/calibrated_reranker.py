@@ -87,5 +87,5 @@ class CalibratedReranker:
         else:
             scores = self._model.score(query, passages)
             judged = Judgement(scores, scores)
-        scores = checked_scores(judged.scores, count=len(passages))
-        return Judgement(self._card.scaling.probabilities(log_odds(scores)), judged.raw)
+        given = checked_scores(judged.scores, count=len(passages))
+        return Judgement(self._card.scaling.probabilities(log_odds(given)), judged.raw)

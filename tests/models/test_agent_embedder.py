@@ -171,6 +171,52 @@ def test_a_model_from_onnx_may_be_saved_where_it_came_from(directory, tmp_path):
     assert same_bytes(own, directory, "model.safetensors")
 
 
+def test_a_model_from_onnx_keeps_its_files_where_float_weights_are_saved_in_place(
+    directory, tmp_path
+):
+    own = Embedder.from_pretrained(shutil.copytree(directory, tmp_path / "own"))
+
+    own.save_pretrained(tmp_path / "own", formats=["transformers"])
+    own.save_pretrained(tmp_path / "copy", formats=["onnx"])
+
+    assert Embedder.from_pretrained(tmp_path / "own", runtime="onnx").identity == own.identity
+    assert Embedder.from_pretrained(tmp_path / "copy").identity == own.identity
+
+
+def test_float_weights_unpacked_in_place_leave_the_onnx_model_they_came_from(bundled, tmp_path):
+    bundled.save_pretrained(tmp_path, formats=["onnx"])
+
+    Embedder.from_pretrained(tmp_path).save_pretrained(tmp_path, formats=["transformers"])
+
+    assert (tmp_path / "model.safetensors").is_file()
+    assert Embedder.from_pretrained(tmp_path, runtime="onnx").identity == bundled.identity
+
+
+@pytest.mark.parametrize("formats", [None, ["onnx"], ["transformers"]])
+@pytest.mark.parametrize("name", ["model.json", "model.onnx", "tokenizer.json", "late_bound.npz"])
+def test_a_model_whose_files_are_gone_is_not_saved_and_nothing_is_removed(
+    directory, tmp_path, name, formats
+):
+    model = Embedder.from_pretrained(shutil.copytree(directory, tmp_path / "own"))
+    before = shutil.copytree(directory, tmp_path / "target")
+    (tmp_path / "own" / "onnx" / name).unlink()
+
+    with pytest.raises(ModelError, match=rf"{name}.*[Ee]xport the model again"):
+        model.save_pretrained(tmp_path / "target", formats=formats)
+
+    assert Embedder.from_pretrained(before).identity == model.identity
+    assert same_bytes(before, directory, "model.safetensors")
+
+
+def test_a_model_in_whose_place_another_stands_is_not_saved(directory, bundled, tmp_path):
+    model = Embedder.from_pretrained(shutil.copytree(directory, tmp_path / "own"))
+    bundled.save_pretrained(tmp_path / "own")
+
+    with pytest.raises(ModelError, match="Load the model anew"):
+        model.save_pretrained(tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
 def test_an_exported_model_without_float_weights_is_saved_as_onnx_alone(directory, tmp_path):
     exported = Embedder.from_pretrained(shutil.copytree(directory / "onnx", tmp_path / "exported"))
 
@@ -187,6 +233,14 @@ def test_float_weights_of_another_model_are_not_left_beside_an_onnx_model(direct
 
     with pytest.raises(InvalidInput, match="holds float weights"):
         exported.save_pretrained(tmp_path / "other")
+
+
+def test_onnx_alone_is_not_saved_beside_float_weights_whosever_they_are(bundled, tmp_path):
+    bundled.save_pretrained(tmp_path)
+
+    with pytest.raises(InvalidInput, match="that saving ONNX alone would leave beside it"):
+        bundled.save_pretrained(tmp_path, formats=["onnx"])
+    assert Embedder.from_pretrained(tmp_path).identity == bundled.identity
 
 
 def test_a_directory_whose_own_model_would_be_loaded_instead_is_refused(embedder, tmp_path):

@@ -156,7 +156,8 @@ class Embedder:
 
         `transformers` loads in plain `AutoModel` and `SentenceTransformer` too; `onnx` stands in
         the folder `onnx` of the same directory and needs no torch. An ONNX model that stood there
-        and is not written anew is removed: it belongs to other weights.
+        and is not written anew is removed: it belongs to other weights. The one that this model
+        itself was loaded from stays.
 
         A model that was loaded from ONNX keeps both formats where its float weights stand beside
         the folder `onnx`, or can be unpacked from 8 bits, as those of `bundled` can. Unpacking
@@ -171,7 +172,8 @@ class Embedder:
             InvalidInput: There is no such format, the model cannot be saved in it, or the directory
                 holds another model that would be loaded instead.
             MissingExtra: The format needs the `[export]` extra.
-            ModelError: The model cannot be exported as ONNX.
+            ModelError: The model cannot be exported as ONNX, or the files it was loaded from are
+                gone or changed.
         """
         save_embedder(self._model, Path(path), formats=formats)
 

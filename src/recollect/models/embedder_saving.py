@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import get_args
 
-from recollect.errors import InvalidInput, MissingExtra
+from recollect.errors import InvalidInput, MissingExtra, ModelError
 from recollect.models.embedder_components import COMPONENTS_FILE
 from recollect.models.model_directory import ONNX_FOLDER
 from recollect.models.model_record import (
@@ -15,6 +15,8 @@ from recollect.models.model_record import (
     MODEL_FILE,
     RECORD_FILE,
     TOKENIZER_FILE,
+    read_checked,
+    read_record,
 )
 from recollect.models.onnx_embedder import OnnxEmbedder
 from recollect.models.torch_embedder import TorchEmbedder
@@ -35,7 +37,8 @@ def save_embedder(
     Raises:
         InvalidInput: There is no such format, or the directory or the model does not allow it.
         MissingExtra: The format needs the `[export]` extra.
-        ModelError: The model cannot be exported as ONNX.
+        ModelError: The model cannot be exported as ONNX, or the files it was loaded from are
+            gone or changed.
     """
     formats = None if formats is None else _known_formats(formats)
     for name in _LOADED_FIRST:
@@ -68,6 +71,7 @@ def _save_exported(
 
     The weights stand beside the folder it was loaded from, or are unpacked from 8 bits.
     """
+    _check_source(model)
     source = model.directory
     beside = source.parent if _has_weights_beside(source) else None
     if formats is not None and "transformers" not in formats:
@@ -78,12 +82,24 @@ def _save_exported(
     else:
         written = _unpack(model, directory, asked=formats is not None)
     if not written and _has_weights(directory):
-        problem = "holds float weights, which would not be those of the model beside them"
+        problem = "holds float weights that saving ONNX alone would leave beside it"
         raise InvalidInput("path", str(directory), problem, _ANOTHER)
     if formats is None or "onnx" in formats:
         _copy_export(source, directory / ONNX_FOLDER)
-    else:
+    elif not _same(source, directory / ONNX_FOLDER):
         _forget_export(directory)
+
+
+def _check_source(model: OnnxEmbedder) -> None:
+    """Raise `ModelError` unless the model's files are still those that were loaded."""
+    source = model.directory
+    if read_record(source) != model.record:
+        raise ModelError(
+            f"{source / RECORD_FILE}: the record of another model than {model.identity}, which was "
+            "loaded from there. Load the model anew, from where its files are now."
+        )
+    for name, sha256 in model.record.files.items():
+        read_checked(source / name, sha256)
 
 
 def _has_weights_beside(exported: Path) -> bool:

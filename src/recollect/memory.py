@@ -389,15 +389,11 @@ def _optional_models(
     if not isinstance(reranker, str) and not isinstance(chat, str):
         return OptionalModels(reranker=reranker, chat=chat)
     # Slow to load, and needed only where a service is named.
-    from recollect.models.configured import configured_chat, configured_reranker
+    from recollect.models.configured import chosen_reranker, configured_chat
 
     settings = read_settings()
     if isinstance(reranker, str):
-        # What the environment says of its own reranker's scores holds for no other one.
-        same = reranker == settings.reranker
-        card = settings.reranker_calibration if same else None
-        named = replace(settings, reranker=reranker, reranker_calibration=card)
-        reranker = configured_reranker(named)
+        reranker = chosen_reranker(reranker, settings)
     if isinstance(chat, str):
         chat = configured_chat(replace(settings, chat_url=chat))
     return OptionalModels(reranker=reranker, chat=chat)

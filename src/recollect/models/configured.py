@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast, get_args
 
 from recollect.config import Settings
@@ -50,6 +51,16 @@ def configured_reranker(settings: Settings) -> RerankingModel | None:
     if settings.reranker_calibration is None:
         return model
     return CalibratedReranker(model, read_calibration(settings.reranker_calibration))
+
+
+def chosen_reranker(spec: str, settings: Settings) -> RerankingModel | None:
+    """Load what a program names in place of the settings' reranker, whose calibration is not its.
+
+    Raises:
+        InvalidInput, MissingExtra, ModelError: As `configured_reranker`.
+    """
+    card = settings.reranker_calibration if spec == settings.reranker else None
+    return configured_reranker(replace(settings, reranker=spec, reranker_calibration=card))
 
 
 def named_reranker(spec: str, settings: Settings) -> RerankingModel:

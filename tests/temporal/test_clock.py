@@ -149,3 +149,14 @@ def test_a_small_hour_without_a_zero_is_in_the_afternoon(text, expected):
 @pytest.mark.parametrize("text", ["from 3pm yesterday", "yesterday from 3pm"])
 def test_from_an_hour_on_goes_to_the_end_of_the_day(text):
     assert times(text) == ["2026-11-17T15:00/2026-11-18"]
+
+
+@pytest.mark.parametrize("text", ["yesterday from 6 to 11", "between 6:00 and 11:00 yesterday"])
+def test_hours_of_a_morning_or_an_evening_leave_the_day_whole(text):
+    assert times(text) == ["2026-11-17/2026-11-18"]
+
+
+def test_a_part_of_the_day_tells_which_hours_are_meant():
+    assert times("this morning from 6 to 11") == ["2026-11-18T06:00/2026-11-18T11:00"]
+    assert times("yesterday from 6 to 11pm") == ["2026-11-17T18:00/2026-11-17T23:00"]
+    assert times("yesterday from 11 to 9") == ["2026-11-17T11:00/2026-11-17T21:00"]

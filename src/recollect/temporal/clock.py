@@ -110,6 +110,8 @@ def _range(match: re.Match[str], within: Span) -> Span | None:
     first, last = _time(match["first"]), _time(match["last"])
     of_24 = first.of_24 or last.of_24
     last_half = "p" if last.is_midnight else last.half
+    if _is_of_either_half(first, last, within):
+        return None
     # "Between 2 and 4pm" begins at 2pm, "between 11 and 1pm" at 11am.
     for half in (first.half or last_half, first.half):
         for start in _moments(replace(first, half=half, of_24=of_24), within):
@@ -117,6 +119,14 @@ def _range(match: re.Match[str], within: Span) -> Span | None:
                 if start < end:
                     return Span(start, end)
     return None
+
+
+def _is_of_either_half(first: _Time, last: _Time, within: Span) -> bool:
+    """Whether it is "from 6 to 11", of a morning or of an evening, and the day has both."""
+    is_told = first.of_24 or last.of_24 or (first.half or last.half) is not None
+    if is_told or not first.hour < 7 <= last.hour:
+        return False
+    return len(list(_moments(first, within))) > 1
 
 
 def _time(text: str) -> _Time:

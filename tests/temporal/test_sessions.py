@@ -131,3 +131,9 @@ def test_a_question_that_the_whole_session_answers_names_it(text, expected):
 )
 def test_what_is_not_counted_is_no_session_of_ours(text):
     assert sessions(text) == []
+
+
+@pytest.mark.parametrize("text", ["sessions 1 and 2 in May", "in May, sessions 1 and 2"])
+def test_a_time_beside_several_sessions_holds_for_each(text):
+    assert times(text) == ["2026-05-01/2026-06-01", "2026-05-01/2026-06-01"]
+    assert sessions(text) == [(1, 1), (2, 2)]

@@ -1,5 +1,7 @@
 """Weekdays and weekends; it is Wednesday, 18 November 2026."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from temporal.readings import reading, shown, times
@@ -73,3 +75,33 @@ def test_the_date_is_kept_where_it_was_another_weekday():
 
 def test_a_weekday_and_a_date_can_be_two_days():
     assert times("on Monday and May 1") == ["2026-11-16/2026-11-17", "2026-05-01/2026-05-02"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("next Monday the 20th", "2026-07-20/2026-07-21"),
+        ("next Friday the 24th", "2026-07-24/2026-07-25"),
+        ("this coming Monday, the 3rd", "2026-08-03/2026-08-04"),
+    ],
+)
+def test_a_date_beside_the_next_weekday_lies_ahead(text, expected):
+    assert times(text, now=datetime(2026, 7, 15, tzinfo=UTC)) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Sunday, 2nd or 3rd place?", "2026-11-15/2026-11-16"),
+        ("Sunday, 2nd prize", "2026-11-15/2026-11-16"),
+        ("on Friday, 2nd meeting", "2026-11-13/2026-11-14"),
+        ("Monday 1st thing", "2026-11-16/2026-11-17"),
+    ],
+)
+def test_a_rank_after_a_weekday_is_no_date(text, expected):
+    assert times(text) == [expected]
+
+
+@pytest.mark.parametrize("text", ["on Tuesday, 10th", "on Tuesday the 10th we met"])
+def test_a_day_of_the_month_after_a_weekday_is_a_date(text):
+    assert times(text) == ["2026-11-10/2026-11-11"]

@@ -31,13 +31,16 @@ from recollect.temporal.vocabulary import (
 
 Mentions = tuple[Mention, ...]
 
+# "In '12 Angry Men'" is a film and no year; "in '23 I moved" is one.
+_NO_TITLE = r"(?!\s+(?-i:(?!I\b)[A-Z])|.{0,80}?[\w.?!]'(?!\w))"
 YEAR_TAIL = (
     rf"(?:\s*,?\s+(?:of\s+|in\s+)?(?P<year>{YEAR})"
-    r"|\s*,?\s*(?:(?:of|in)\s+)?'(?P<short>\d\d)\b)?"
+    rf"|\s*,?\s*(?:of\s+|(?P<within>in\s+))?'(?P<short>\d\d)\b(?(within){_NO_TITLE}))?"
 )
 """After a name that returns every year: "2022", "of '22"."""
 _NOT_A_COUNT = rf"(?!\s*(?:{UNIT}|{MONTH}|(?:am|pm|a\.m|p\.m|sessions?|times|people|%)\b|[:/.]\d))"
 _TO = r"\s*(?:-|to|through|thru|until|till|and)\s*(?:the\s+)?"
+_ENDS = r"(?=\s*(?:[?.!,;]|\Z|(?:of|in)\s+(?:this|last|the|next)\b))"
 _MONTH_CUES = " ".join(MONTHS)
 _NAMES_OF_PEOPLE = frozenset("may march april june august jan mar".split())
 _SURE = re.compile(
@@ -156,6 +159,18 @@ def _day_alone(match: re.Match[str], reader: Reader) -> Mentions:
     return ()
 
 
+def _day_beside_weekday(match: re.Match[str], reader: Reader) -> Mentions:
+    if match["ahead"] is None:
+        return _day_alone(match, reader)
+    this_month = unit_start("month", reader.now)
+    for later in range(3):
+        start = shifted(this_month, "month", later)
+        span = dated(start.year, start.month, ordinal_of(match["day"]))
+        if span is not None and span.start is not None and span.start > reader.now:
+            return mention(match, span, 0.7)
+    return ()
+
+
 def _years(match: re.Match[str], reader: Reader) -> Mentions:
     year = year_of(match, reader)
     return () if year is None else mention(match, unit_span("year", datetime(year, 1, 1)), 0.9)
@@ -239,8 +254,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "0 " + "first second third fourth fifth tenth",
-        rf"(?<=\bon )(?:the\s+)?(?P<day>\d{{1,2}}(?:st|nd|rd|th)|{ORDINAL})"
-        r"(?=\s*(?:[?.!,;]|\Z|(?:of|in)\s+(?:this|last|the|next)\b))",
+        rf"(?<=\bon )(?:the\s+)?(?P<day>\d{{1,2}}(?:st|nd|rd|th)|{ORDINAL}){_ENDS}",
         _day_alone,
     ),
     rule(
@@ -250,9 +264,11 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "0",
-        rf"\b{WEEKDAY}\s*,?\s+(?:the\s+)?(?P<day>\d{{1,2}}(?:st|nd|rd|th))\b"
-        rf"(?!\s+(?:(?:of\s+)?{MONTH}|{SESSION}|time\b))",
-        _day_alone,
+        rf"\b(?P<ahead>(?:next|coming|upcoming)\s+)?{WEEKDAY}\s*,?\s+(?P<the>the\s+)?"
+        r"(?P<day>\d{1,2}(?:st|nd|rd|th))\b"
+        # "Sunday, 2nd prize" is a rank.
+        rf"(?(the)(?!\s+(?:(?:of\s+)?{MONTH}|{SESSION}|time\b))|{_ENDS})",
+        _day_beside_weekday,
     ),
     rule(
         "0",
@@ -260,7 +276,7 @@ RULES: tuple[Rule, ...] = (
         r"|(?<=\buntil )|(?<=\bby )|(?<=\bfrom )|(?<=\bbetween )|(?<=\bthroughout )|(?<=\byear )"
         rf"|(?<=\band )|(?<=\bto )|(?<=\bthrough )|(?<=\bfor )|(?<=\bearly )|(?<=\blate )"
         rf"|(?<=\bmid-))(?:(?P<year>{YEAR})(?![-/.:]\d|\s*(?:{UNIT}|people\b))"
-        r"|'(?P<short>\d\d)(?![\w']))",
+        rf"|'(?P<short>\d\d)(?![\w']){_NO_TITLE})",
         _years,
     ),
     rule(

@@ -20,7 +20,7 @@ from recollect.temporal.languages import (
 )
 from recollect.temporal.mention import Mention, Reader, Rule
 from recollect.temporal.modifiers import directed, narrowed
-from recollect.temporal.reference import ReferenceKind, TimeReading, TimeReference
+from recollect.temporal.reference import Interval, ReferenceKind, TimeReading, TimeReference
 from recollect.temporal.spans import combined
 from recollect.temporal.zones import zone_of
 
@@ -148,18 +148,29 @@ def _belongs(each: Mention, other: Mention, place: tuple[int, int]) -> bool:
 
 
 def _reference(query: str, mention: Mention, zone: tzinfo) -> TimeReference:
+    interval = None if mention.span is None else mention.span.in_utc(zone)
+    wider = None if mention.wider is None else mention.wider.in_utc(zone)
+    # An hour that the clocks skipped has no moment; the day around it has.
+    if wider is not None and _is_empty(interval):
+        interval, wider = wider, None
     return TimeReference(
         kind=_kind(mention),
         text=query[mention.start : mention.end],
         start=mention.start,
         end=mention.end,
         confidence=mention.confidence,
-        interval=None if mention.span is None else mention.span.in_utc(zone),
-        wider=None if mention.wider is None else mention.wider.in_utc(zone),
+        interval=interval,
+        wider=wider,
         sessions=mention.sessions,
         before_ongoing=mention.before_ongoing,
         newest_first=mention.newest_first,
     )
+
+
+def _is_empty(interval: Interval | None) -> bool:
+    if interval is None or interval.start is None or interval.end is None:
+        return False
+    return interval.start >= interval.end
 
 
 def _kind(mention: Mention) -> ReferenceKind:

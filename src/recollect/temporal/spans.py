@@ -45,9 +45,26 @@ def combined(mentions: Sequence[Mention], reader: Reader) -> list[Mention]:
         joined = _joined(done[-1], following, reader) if done else None
         if joined is None:
             done.append(following)
+        elif joined.sessions is not None and following.start < done[-1].end:
+            # "In May, sessions 1 and 2": the time is already joined with the first of them.
+            done.append(joined)
         else:
-            done[-1] = joined
+            done = [*_all_within(done, joined), joined]
     return done
+
+
+def _all_within(done: Sequence[Mention], joined: Mention) -> list[Mention]:
+    """Apply to "sessions 1 and 2", two mentions of one place, the time that the last one got."""
+    *others, last = done
+    if joined.sessions is None or joined.sessions != last.sessions:
+        return others
+    place = (last.start, last.end)
+    return [
+        replace(each, start=joined.start, end=joined.end, span=joined.span)
+        if (each.start, each.end) == place
+        else each
+        for each in others
+    ]
 
 
 def _corrected(mention: Mention, mentions: Sequence[Mention], reader: Reader) -> Mention:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,8 +50,7 @@ def reranker_calibration(
     from recollect.models.calibration_file import FittedCalibration, write_calibration
     from recollect.models.configured import named_reranker
 
-    if target.suffix == PICTURE:
-        raise InvalidInput("target", str(target), "is where the picture goes", "Name it card.json")
+    _check_target(target)
     model = named_reranker(reranker, read_settings())
     found = _fitted(data, model, read)
     write_calibration(target, FittedCalibration(model.name, found.card))
@@ -61,6 +61,16 @@ def reranker_calibration(
         print_json({"target": target, "reranker": model.name, "card": found.card})
         return
     result_console().print(_table(model.name, found))
+
+
+def _check_target(target: Path) -> None:
+    # Before minutes of scoring, not after them.
+    if target.suffix == PICTURE:
+        raise InvalidInput("target", str(target), "is where the picture goes", "Name it card.json")
+    place = target if target.exists() else target.parent
+    if target.is_dir() or not target.parent.is_dir() or not os.access(place, os.W_OK):
+        problem = "is no file that can be written"
+        raise InvalidInput("target", str(target), problem, "Name one in a directory that is there")
 
 
 def _fitted(data: Path, model: RerankingModel, read: int) -> OwnCalibration:

@@ -23,6 +23,7 @@ from recollect.models.reranker import (
     RelevanceScores,
     RerankingModel,
     is_remote,
+    judged,
 )
 from recollect.models.reranker_loading import RerankRuntime, load_reranker
 from recollect.models.reranker_record import CalibrationCard
@@ -211,10 +212,7 @@ class Reranker:
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
         """Give scores, and beside them what they were made from; of a service the same."""
-        if isinstance(self._model, LocalReranker):
-            return self._model.judge(query, passages)
-        scores = self._model.score(query, passages)
-        return Judgement(scores, scores)
+        return judged(self._model, query, passages)
 
 
 def _asked(

@@ -12,10 +12,10 @@ from recollect.models.rerank_input import RerankPassage, RerankQuery
 from recollect.models.rerank_scores import checked_scores
 from recollect.models.reranker import (
     Judgement,
-    LocalReranker,
     RelevanceScores,
     RerankingModel,
     is_remote,
+    judged,
 )
 from recollect.models.reranker_record import CalibrationCard
 
@@ -82,10 +82,6 @@ class CalibratedReranker:
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
         """Give probabilities, and beside them what the reranker itself shows or gives."""
-        if isinstance(self._model, LocalReranker):
-            judged = self._model.judge(query, passages)
-        else:
-            scores = self._model.score(query, passages)
-            judged = Judgement(scores, scores)
-        given = checked_scores(judged.scores, count=len(passages))
-        return Judgement(self._card.scaling.probabilities(log_odds(given)), judged.raw)
+        own = judged(self._model, query, passages)
+        given = checked_scores(own.scores, count=len(passages))
+        return Judgement(self._card.scaling.probabilities(log_odds(given)), own.raw)

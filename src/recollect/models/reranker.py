@@ -64,6 +64,16 @@ class LocalReranker(RerankingModel, Protocol):
         ...
 
 
+def judged(
+    model: RerankingModel, query: RerankQuery, passages: Sequence[RerankPassage]
+) -> Judgement:
+    """Give what a local model's scores are made from beside them; of any other the same twice."""
+    if isinstance(model, LocalReranker):
+        return model.judge(query, passages)
+    scores = model.score(query, passages)
+    return Judgement(scores, scores)
+
+
 def is_remote(model: RerankingModel) -> bool:
     """Whether the model says of itself that it asks a service over the network."""
     return getattr(model, "is_remote", False) is True

@@ -113,12 +113,14 @@ def _range(match: re.Match[str], within: Span) -> Span | None:
     if _is_of_either_half(first, last, within):
         return None
     # "Between 2 and 4pm" begins at 2pm, "between 11 and 1pm" at 11am.
-    for half in (first.half or last_half, first.half):
-        for start in _moments(replace(first, half=half, of_24=of_24), within):
-            for end in _moments(replace(last, of_24=of_24), within, is_end=True):
-                if start < end:
-                    return Span(start, end)
-    return None
+    starts = [
+        start
+        for half in (first.half or last_half, first.half)
+        for start in _moments(replace(first, half=half, of_24=of_24), within)
+    ]
+    ends = list(_moments(replace(last, of_24=of_24), within, is_end=True))
+    spans = (Span(start, end) for start in starts for end in ends if start < end)
+    return next(spans, None)
 
 
 def _is_of_either_half(first: _Time, last: _Time, within: Span) -> bool:

@@ -13,7 +13,6 @@ from recollect.evaluation.provenance import BenchmarkFile, Source
 from recollect.training.group_stream import SOURCES
 from recollect.training.question_groups import QuestionGroup
 from recollect.training.reranker.training_split import rows_of
-from recollect.training.training_rows import read_rows, sha256_of
 
 GROUPS_PER_POOL = {"synthetic_persona_chat": 2, "sgd": 2, "qmsum": 1, "crd3": 1}
 """Some hundred passages each, as one of LoCoMo's conversations has."""
@@ -39,7 +38,7 @@ def gate_conversations(folder: Path, *, pools: int = MOST_POOLS, seed: int = 0) 
     """
     streams = {
         name: SOURCES[name].groups(
-            rows_of("held_back", read_rows(folder / SOURCES[name].name)),
+            rows_of("held_back", SOURCES[name].rows(folder)),
             Random(f"{seed}:{name}"),  # noqa: S311  no secret
         )
         for name in GROUPS_PER_POOL
@@ -51,7 +50,7 @@ def gate_conversations(folder: Path, *, pools: int = MOST_POOLS, seed: int = 0) 
             break
         _add_pool(collection, str(number), list(chain.from_iterable(drawn)), seed)
     files = tuple(
-        BenchmarkFile(SOURCES[name].name, sha256_of(folder / SOURCES[name].name), None)
+        BenchmarkFile(SOURCES[name].name, SOURCES[name].sha256(folder), None)
         for name in GROUPS_PER_POOL
     )
     return collection.dataset(NAME, source=_SOURCE, files=files)

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Protocol
 
 from recollect.errors import InvalidInput
+from recollect.training.conversation_files import conversations_sha256, read_conversations
+from recollect.training.groups_conversations import conversation_groups
 from recollect.training.groups_crd3 import crd3_groups
 from recollect.training.groups_persona import persona_groups
 from recollect.training.groups_qmsum import qmsum_groups
@@ -27,15 +30,61 @@ Epoch = Callable[[Random], Iterator[QuestionGroup]]
 """Makes all groups of a source once; the generator decides order, names and wording."""
 
 
+Groups = Callable[[Sequence[Row], Random], Iterator[QuestionGroup]]
+
+
+class TrainingSource(Protocol):
+    """Rows, and what makes groups of them."""
+
+    @property
+    def name(self) -> str:
+        """What a manifest calls it."""
+
+    @property
+    def groups(self) -> Groups:
+        """Makes one epoch of groups."""
+
+    def rows(self, folder: Path) -> list[Row]:
+        """Read it."""
+
+    def sha256(self, folder: Path) -> str:
+        """Give its hash, hexadecimal."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A training file and what makes groups of its rows."""
+    """A file in the folder of training data."""
 
     name: str
-    groups: Callable[[Sequence[Row], Random], Iterator[QuestionGroup]]
+    groups: Groups
+
+    def rows(self, folder: Path) -> list[Row]:
+        """Read the file."""
+        return read_rows(folder / self.name)
+
+    def sha256(self, folder: Path) -> str:
+        """Give the file's hash."""
+        return sha256_of(folder / self.name)
 
 
-SOURCES: Mapping[str, SourceFile] = {
+@dataclass(frozen=True, slots=True)
+class OwnConversations:
+    """The conversations that come with the package."""
+
+    name: str = "conversations"
+    groups: Groups = conversation_groups
+
+    def rows(self, folder: Path) -> list[Row]:  # noqa: ARG002  they lie in the package
+        """Read them; the folder has none of them."""
+        return read_conversations()
+
+    def sha256(self, folder: Path) -> str:  # noqa: ARG002  they lie in the package
+        """Give one hash of all of them."""
+        return conversations_sha256()
+
+
+SOURCES: Mapping[str, TrainingSource] = {
+    "conversations": OwnConversations(),
     "synthetic_persona_chat": SourceFile("synthetic_persona_chat.jsonl.gz", persona_groups),
     "sgd": SourceFile("sgd_train.jsonl.gz", sgd_groups),
     "crd3": SourceFile("crd3.jsonl.gz", crd3_groups),
@@ -71,10 +120,8 @@ def load_training_data(folder: Path, names: Sequence[str]) -> TrainingData:
     if unknown:
         raise InvalidInput("mix", unknown, "no such source", f"Known are {', '.join(SOURCES)}.")
     files = {name: SOURCES[name] for name in names}
-    epochs = {
-        name: partial(file.groups, read_rows(folder / file.name)) for name, file in files.items()
-    }
-    hashes = {file.name: sha256_of(folder / file.name) for file in files.values()}
+    epochs = {name: partial(file.groups, file.rows(folder)) for name, file in files.items()}
+    hashes = {file.name: file.sha256(folder) for file in files.values()}
     return TrainingData(epochs, hashes)
 
 
@@ -100,7 +147,8 @@ def mixed_groups(
     joining = Random(f"{seed}:long messages")  # noqa: S311  no secret
     while True:
         group = next(streams[draw.choices(names, weights)[0]])
-        yield with_long_messages(group, joining) if joining.random() < long_messages else group
+        joined = joining.random() < long_messages and not group.dated
+        yield with_long_messages(group, joining) if joined else group
 
 
 def _endless(epoch: Epoch, seed: str) -> Iterator[QuestionGroup]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 
 from recollect.errors import InvalidInput
@@ -33,11 +34,13 @@ class Placement:
     Attributes:
         session: Which conversation of the group, from 0.
         before, after: The turns around it, as passages; None where the conversation ends.
+        at: When it was said; None where nobody knows.
     """
 
     session: int
     before: str | None = None
     after: str | None = None
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,11 @@ class QuestionGroup:
     passages: tuple[str, ...]
     questions: tuple[Question, ...]
     placements: tuple[Placement | None, ...] = ()
+
+    @property
+    def dated(self) -> bool:
+        """Whether its turns have dates of their own, to which what is said refers."""
+        return any(place is not None and place.at is not None for place in self.placements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +103,13 @@ class GroupBuilder:
             self._placements.append(placement)
         return self._passages[text]
 
-    def add_session(self, texts: Sequence[str]) -> list[int]:
+    def add_session(self, texts: Sequence[str], *, at: datetime | None = None) -> list[int]:
         """Add the turns of one more conversation, in order; returns their rows."""
         session = 1 + max((place.session for place in self._placements if place), default=-1)
+        placements = placed_turns(texts, session=session, at=at)
         return [
             self.add_passage(text, placement)
-            for text, placement in zip(texts, placed_turns(texts, session=session), strict=True)
+            for text, placement in zip(texts, placements, strict=True)
         ]
 
     def add_question(self, text: str, positives: Iterable[int]) -> None:
@@ -133,10 +142,12 @@ class GroupBuilder:
         return rows
 
 
-def placed_turns(texts: Sequence[str], *, session: int) -> list[Placement]:
+def placed_turns(
+    texts: Sequence[str], *, session: int, at: datetime | None = None
+) -> list[Placement]:
     """Place the turns of one conversation, which are given in order."""
     before, after = [None, *texts[:-1]], [*texts[1:], None]
-    return [Placement(session, *around) for around in zip(before, after, strict=True)]
+    return [Placement(session, *around, at) for around in zip(before, after, strict=True)]
 
 
 def grouped_pairs(pairs: Iterable[TrainingPair], *, size: int) -> Iterator[QuestionGroup]:

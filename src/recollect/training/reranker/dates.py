@@ -77,14 +77,14 @@ def draw_other_date(random: Random, named: NamedTime) -> datetime:
 def draw_session_dates(
     placements: Sequence[Placement | None], random: Random
 ) -> list[datetime | None]:
-    """Give every turn a date: one day for each conversation, later for the later ones."""
+    """Give every turn without a date one: a day for each conversation, later for the later ones."""
     sessions = sorted({place.session for place in placements if place is not None})
     at = draw_date(random)
     days = {}
     for session in sessions:
         days[session] = at
         at += timedelta(days=random.randint(1, _MOST_GAP_DAYS), minutes=random.randrange(600))
-    return [None if place is None else days[place.session] for place in placements]
+    return [None if place is None else place.at or days[place.session] for place in placements]
 
 
 def _part(at: datetime, grain: Grain) -> tuple[int, ...]:

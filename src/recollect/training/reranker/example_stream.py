@@ -20,7 +20,7 @@ from recollect.training.reranker.memory_examples import SOURCE as MEMORIES_SOURC
 from recollect.training.reranker.memory_examples import memory_examples
 from recollect.training.reranker.training_split import Part, rows_of
 from recollect.training.teacher import BaseModel
-from recollect.training.training_rows import Row, read_rows
+from recollect.training.training_rows import Row
 
 _SHUFFLED = 100
 """Examples among which the next is drawn, so that a step sees many conversations."""
@@ -68,7 +68,7 @@ def mixed_examples(
         if name in _GENERATED:
             stream = _GENERATED[name](base, seed=2 * seed + (part == "held_back"))
         else:
-            rows = rows_of(part, read_rows(folder / SOURCES[name].name))
+            rows = rows_of(part, SOURCES[name].rows(folder))
             stream = _file_examples(name, rows, base, own, counts)
         streams[name] = _shuffled(stream, Random(own))  # noqa: S311  no secret
     return _drawn(streams, [mix[name] for name in drawn], Random(f"{seed}:{part}"))  # noqa: S311
@@ -87,7 +87,7 @@ def _file_examples(
 ) -> Iterator[RerankExample]:
     random = Random(f"{seed}:candidates")  # noqa: S311  no secret
     for group in _endless(name, partial(SOURCES[name].groups, rows), seed):
-        long = random.random() < _LONG_MESSAGES_SHARE
+        long = random.random() < _LONG_MESSAGES_SHARE and not group.dated
         told = with_long_messages(group, random) if long else group
         yield from group_examples(told, base, random, counts=counts)
 

@@ -71,7 +71,8 @@ def _with_surroundings(group: QuestionGroup, random: Random) -> list[RerankPassa
     dates = draw_session_dates(placements, random)
     if not spoken:
         dates = [draw_date(random) for _ in placements]
-    if random.random() >= (_DATED_SHARE if spoken else _DATED_TEXT_SHARE):
+    with_dates = random.random() < (_DATED_SHARE if spoken else _DATED_TEXT_SHARE)
+    if not (with_dates or group.dated):
         dates = [None] * len(placements)
     shown = random.random() < _NEIGHBOUR_SHARE
     return [

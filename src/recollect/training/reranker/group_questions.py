@@ -27,6 +27,7 @@ _NAME = re.compile(r"\w+(?: \w+){0,2}")
 _TIMED = ("{time}, {question}", "{rest} {time}?", "Going by what was said {time}: {question}")
 # "Grog gives the sapphire to Kima" is a statement that is searched, no question to be rewritten.
 _QUESTION = re.compile(r"^[A-Z].*\?$")
+_ASKS_FOR_TIME = re.compile(r"^(When|How long|How many (days|weeks|months|years)|(In|On) wh)", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class _Asker:
         """Name the day, month or year of the answer; the same words at another time are wrong."""
         dates = {self.passages[row].at for row in question.positives}
         at = dates.pop()
-        if at is None or dates:
+        if at is None or dates or _ASKS_FOR_TIME.match(question.text):
             return None
         named = name_time(at, self.random.choice(GRAINS))
         text = self.random.choice(_TIMED).format(

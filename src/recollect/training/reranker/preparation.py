@@ -27,7 +27,6 @@ from recollect.training.reranker.soft_labels import (
     with_soft_labels,
 )
 from recollect.training.teacher import BaseModel
-from recollect.training.training_rows import sha256_of
 
 TRAINED_FILE = "examples.jsonl.gz"
 HELD_BACK_FILE = "held_back.jsonl.gz"
@@ -53,8 +52,8 @@ class ExampleMaking:
 
     def identity(self, config: RerankerConfig) -> dict[str, str]:
         """Give what examples depend on besides the configuration: hashes by file, and models."""
-        names = [SOURCES[name].name for name in config.mix if name in SOURCES]
-        hashes = {name: sha256_of(self.folder / name) for name in names}
+        sources = [SOURCES[name] for name in config.mix if name in SOURCES]
+        hashes = {source.name: source.sha256(self.folder) for source in sources}
         teachers = ", ".join(teacher.name for teacher in self.further)
         return {**hashes, "first stage": self.base_name, "teachers": teachers}
 

@@ -159,6 +159,20 @@ MIX: Mapping[str, float] = {
     "policyqa": 0.05,
 }
 
+REFINING_MIX: Mapping[str, float] = {
+    "conversations": 0.56,
+    "synthetic_persona_chat": 0.1,
+    "sgd": 0.05,
+    "squad": 0.09,
+    "memories": 0.05,
+    "hard_cases": 0.04,
+    "crd3": 0.03,
+    "qmsum": 0.02,
+    "nq_gold": 0.02,
+    "timeqa": 0.02,
+    "policyqa": 0.02,
+}
+
 CONFIGS: Mapping[str, RerankerConfig] = {
     "small": RerankerConfig(
         name="small",
@@ -174,6 +188,14 @@ CONFIGS: Mapping[str, RerankerConfig] = {
         learning_rate=1.5e-4,
         head_factor=1.0,
         loss=RerankLossWeights(contrast=0.5, soft=0.25, following=1.0),
+    ),
+    "refined": RerankerConfig(
+        name="refined",
+        base="a cross-encoder that `small` or `tiny` trained",
+        mix=REFINING_MIX,
+        questions=16_000,
+        head_factor=1.0,
+        seed=21,
     ),
     "0.6b": RerankerConfig(
         name="0.6b",

@@ -125,7 +125,15 @@ def test_the_bundled_reranker_leaves_documents_to_the_first_stage(open_with, dir
     for number in range(3):
         memory.add(" ".join(f"word{number}x{place}" for place in range(120)) + " marathon")
     stage = stages(memory.search("marathon", preset="accurate"))["rerank"]
-    assert stage.reason == "the bundled reranker learned from turns, and these passages are long"
+    assert stage.reason == "the bundled reranker learned from turns, and these are long documents"
+
+
+def test_the_bundled_reranker_reads_long_turns_of_a_conversation(open_with, directory):
+    memory = open_with(BundledReranker(directory))
+    for number in range(3):
+        text = " ".join(f"word{number}x{place}" for place in range(120)) + " marathon"
+        memory.add(text, sequence=number)
+    assert stages(memory.search("marathon", preset="accurate"))["rerank"].status == "ran"
 
 
 def test_a_reranker_of_ones_own_reads_documents_too(open_with, directory):

@@ -30,7 +30,7 @@ class RerankRunOptions:
     """What changes a configuration."""
 
     config: Annotated[
-        str, typer.Option(help="small, tiny (of three layers), 0.6b or 4b (LoRA).")
+        str, typer.Option(help="small, tiny (three layers), refined (goes on), 0.6b or 4b (LoRA).")
     ] = "small"
     questions: Annotated[
         int | None, typer.Option(help="How many to train on; else the configuration's.", min=1)

@@ -27,6 +27,10 @@ PUBLISHED_BLEND = Blend()
 
 # Below it the bundled rerankers' differences are noise: rare among fifty, common among a few.
 _BUNDLED_LEAST_SPREAD = 2.0
+# The first stage's among passages of 100 terms and more. On documents every bit of the bundled
+# rerankers made its order worse; among an assistant's messages half was best (docs/LOG.md, 32).
+_LONG_TURNS_SHARE, _LONG_DOCUMENTS_SHARE = 0.5, 1.0
+_LEAVES_NOTHING = 0.95
 
 
 class Rerank:
@@ -36,8 +40,8 @@ class Rerank:
     that time did not suffice for, and all where the reranker fails; then the stage is degraded.
 
     The bundled rerankers learned from turns of conversations: blended by scores, they weigh the
-    less the longer the scope's passages are, and documents they do not read. Where all their logits
-    lie within 2, the first stage's order stays.
+    less the longer the scope's passages are, long turns half, and long documents they do not read.
+    Where all their logits lie within 2, the first stage's order stays.
 
     Args:
         candidates: How many of the best are read.
@@ -99,8 +103,8 @@ class Rerank:
             return "the reranker is a service, which this preset does not ask"
         if self.asks == "chosen" and bundled_name(reranker) == SMALL_RERANKER:
             return f"{SMALL_RERANKER} reads for preset='accurate'"
-        if self._blend(state).first_stage_share >= 1:
-            return "the bundled reranker learned from turns, and these passages are long"
+        if self._blend(state).first_stage_share >= _LEAVES_NOTHING:
+            return "the bundled reranker learned from turns, and these are long documents"
         return None
 
     def run(self, state: SearchState) -> SearchState:
@@ -137,9 +141,12 @@ class Rerank:
         is_bundled = reranker is not None and bundled_name(reranker) is not None
         if self.blend.method != "scores" or not is_bundled:
             return self.blend
-        # Measured on documents, every bit of it made the first stage's order worse (docs/LOG.md).
         share = self.blend.first_stage_share
-        share += (1 - share) * long_share(state.snapshot.lexical.mean_length)
+        long = long_share(state.snapshot.lexical.mean_length)
+        if long > 0:
+            turns = float(state.snapshot.columns.are_turns.mean())
+            most = turns * _LONG_TURNS_SHARE + (1 - turns) * _LONG_DOCUMENTS_SHARE
+            share += max(0.0, most - share) * long
         return replace(self.blend, first_stage_share=share, least_spread=_BUNDLED_LEAST_SPREAD)
 
     def _boosts_after(self, state: SearchState) -> bool:

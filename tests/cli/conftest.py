@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+from tests.training.test_gate_conversations import write_training_files
 
 from .command_line import CommandLine
 
@@ -37,3 +38,10 @@ def shown_demo(tmp_path_factory):
     """The demo's result, and the path of the user's store that it must not touch."""
     command_line = CommandLine(tmp_path_factory.mktemp("demo") / "store")
     return command_line.run("demo"), command_line.store
+
+
+@pytest.fixture
+def training_folder(tmp_path):
+    """A folder with small training files of conversations."""
+    write_training_files(tmp_path)
+    return tmp_path

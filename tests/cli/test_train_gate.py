@@ -3,7 +3,6 @@
 import pytest
 import typer
 from tests.services.wire import running_service, says
-from tests.training.test_gate_conversations import folder  # noqa: F401  a fixture
 from typer.testing import CliRunner
 
 from recollect.cli.train_gate_command import gate
@@ -38,9 +37,9 @@ def knowing_the_answers(dataset):
 
 
 @pytest.mark.slow
-def test_a_gate_is_learned_on_each_feature(folder):  # noqa: F811
-    with knowing_the_answers(gate_conversations(folder)) as service:
-        result = run("--data", folder, "--reranker", service.host)
+def test_a_gate_is_learned_on_each_feature(training_folder):
+    with knowing_the_answers(gate_conversations(training_folder)) as service:
+        result = run("--data", training_folder, "--reranker", service.host)
     assert result.exit_code == 0, result.output
     for feature in ("cosine_spread", "probability_spread", "probability_gap", "best_probability"):
         assert feature in result.stdout

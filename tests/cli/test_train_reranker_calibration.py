@@ -6,7 +6,6 @@ import pytest
 import typer
 from tests.cli.test_train_gate import knowing_the_answers
 from tests.services.wire import running_service, says
-from tests.training.test_gate_conversations import folder  # noqa: F401  a fixture
 from typer.testing import CliRunner
 
 from recollect.cli.train_reranker_calibration_command import reranker_calibration
@@ -22,12 +21,14 @@ def run(*arguments):
 
 @pytest.mark.slow
 def test_a_service_that_knows_the_answers_gets_a_steep_curve_and_a_picture(
-    folder,  # noqa: F811
+    training_folder,
     tmp_path,
 ):
     target = tmp_path / "card.json"
-    with knowing_the_answers(gate_conversations(folder)) as service:
-        result = run("--data", folder, "--reranker", service.host, "--target", target, "--json")
+    with knowing_the_answers(gate_conversations(training_folder)) as service:
+        result = run(
+            "--data", training_folder, "--reranker", service.host, "--target", target, "--json"
+        )
     assert result.exit_code == 0, result.output
     told, fitted = json.loads(result.stdout), read_calibration(target)
     assert told["reranker"] == fitted.reranker
@@ -37,14 +38,14 @@ def test_a_service_that_knows_the_answers_gets_a_steep_curve_and_a_picture(
 
 
 @pytest.mark.slow
-def test_a_service_that_tells_nothing_apart_gets_no_curve(folder, tmp_path):  # noqa: F811
+def test_a_service_that_tells_nothing_apart_gets_no_curve(training_folder, tmp_path):
     def alike(request):
         count = len(request.body["documents"])
         return says({"results": [{"index": n, "relevance_score": 0.5} for n in range(count)]})
 
     target = tmp_path / "card.json"
     with running_service(alike) as service:
-        result = run("--data", folder, "--reranker", service.host, "--target", target)
+        result = run("--data", training_folder, "--reranker", service.host, "--target", target)
     assert result.exit_code == 1
     assert "do not rise with what answers" in result.stderr
     assert not target.exists()

@@ -79,6 +79,8 @@ def test_a_question_names_the_turns_that_answer_it(written):
         ("1.2 Ruben", "1.1 Ruben", "line 4: turn 1.1 is not of this session"),
         ("2.2 Ilse:", "Ilse said", "is no line of a conversation"),
         ("| 1.3 2.2 |", "| 1.3 4.1 |", "no turn 4.1"),
+        ("| 1.3 2.2 |", "|   |", "line 11: no turn is named"),
+        ("2022-11-14 08:05", "2022-13-14 08:05", "line 7: 2022-13-14 08:05 is no time"),
         ("? multi", "? riddle", "'riddle' is none of single"),
         ("kind: friends\n", "", "no kind"),
     ],
@@ -86,6 +88,19 @@ def test_a_question_names_the_turns_that_answer_it(written):
 def test_a_line_that_cannot_be_read_is_named(written, old, new, said):
     with pytest.raises(DatasetError, match=said):
         read_conversation(written(CHAT.replace(old, new)))
+
+
+def test_a_file_in_another_encoding_is_named(tmp_path):
+    path = tmp_path / "01.txt"
+    path.write_bytes(CHAT.replace("Ilse", "Ägnes").encode("latin-1"))
+
+    with pytest.raises(DatasetError, match=r"01\.txt: cannot be read as UTF-8"):
+        read_conversation(path)
+
+
+def test_an_empty_file_is_named(written):
+    with pytest.raises(DatasetError, match=r"01\.txt: no kind, or no question"):
+        read_conversation(written(""))
 
 
 def test_a_folder_without_conversations_is_an_error(tmp_path):

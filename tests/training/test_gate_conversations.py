@@ -25,12 +25,16 @@ FILES = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path):
+def write_training_files(directory):
     for name, row in FILES.items():
         numbered = [{**row, "id": str(number)} for number in range(640)]
         text = "".join(json.dumps(each) + "\n" for each in numbered)
-        (tmp_path / f"{name}.jsonl.gz").write_bytes(gzip.compress(text.encode(), 1))
+        (directory / f"{name}.jsonl.gz").write_bytes(gzip.compress(text.encode(), 1))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_training_files(tmp_path)
     return tmp_path
 
 

@@ -56,7 +56,11 @@ def read_conversation(path: Path) -> Row:
         DatasetError: A line cannot be read, or names what is not there.
     """
     reader = _Reader(path)
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(f"{path}: cannot be read as UTF-8 ({error}).") from error
+    for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             reader.read(line.strip(), number)
     return reader.row()
@@ -103,7 +107,10 @@ class _Reader:
         }
 
     def _add_session(self, found: re.Match[str], number: int) -> None:
-        at = datetime.strptime(found[2], "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
+        try:
+            at = datetime.strptime(found[2], "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
+        except ValueError as error:
+            raise DatasetError(f"{self._place(number)}: {found[2]} is no time.") from error
         follows = not self._sessions or at > self._sessions[-1]
         if int(found[1]) != len(self._sessions) + 1 or not follows:
             raise DatasetError(f"{self._place(number)}: sessions count from 1 and follow in time.")
@@ -124,13 +131,15 @@ class _Reader:
         )
 
     def _add_question(self, found: re.Match[str], number: int) -> None:
-        missing = [name for name in found[2].split() if name not in self._places]
-        if missing:
-            raise DatasetError(f"{self._place(number)}: no turn {', '.join(missing)}.")
+        answering = found[2].split()
+        missing = [name for name in answering if name not in self._places]
+        if missing or not answering:
+            named = ", ".join(missing) or "is named"
+            raise DatasetError(f"{self._place(number)}: no turn {named}.")
         self._questions.append(
             {
                 "category": _one_of(found[1], CATEGORIES, self._place(number)),
-                "turns": sorted({self._places[name] for name in found[2].split()}),
+                "turns": sorted({self._places[name] for name in answering}),
                 "query": found[3].strip(),
                 "answer": found[4].strip(),
             }

@@ -10,9 +10,9 @@ from random import Random
 from recollect.evaluation.collection import Collection
 from recollect.evaluation.datasets import Dataset, EvaluationQuery, Passage
 from recollect.evaluation.provenance import BenchmarkFile, Source
-from recollect.training.group_stream import SOURCES
 from recollect.training.question_groups import QuestionGroup
 from recollect.training.reranker.training_split import rows_of
+from recollect.training.training_sources import SOURCES
 
 GROUPS_PER_POOL = {"synthetic_persona_chat": 2, "sgd": 2, "qmsum": 1, "crd3": 1}
 """Some hundred passages each, as one of LoCoMo's conversations has."""

@@ -7,93 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Protocol
 
 from recollect.errors import InvalidInput
-from recollect.training.conversation_files import conversations_sha256, read_conversations
-from recollect.training.groups_conversations import conversation_groups
-from recollect.training.groups_crd3 import crd3_groups
-from recollect.training.groups_persona import persona_groups
-from recollect.training.groups_qmsum import qmsum_groups
-from recollect.training.groups_reading import (
-    nq_groups,
-    policyqa_groups,
-    squad_groups,
-    timeqa_groups,
-)
-from recollect.training.groups_sgd import sgd_groups
 from recollect.training.long_messages import with_long_messages
 from recollect.training.question_groups import QuestionGroup
-from recollect.training.training_rows import Row, read_rows, sha256_of
+from recollect.training.training_sources import SOURCES
 
 Epoch = Callable[[Random], Iterator[QuestionGroup]]
 """Makes all groups of a source once; the generator decides order, names and wording."""
-
-
-Groups = Callable[[Sequence[Row], Random], Iterator[QuestionGroup]]
-
-
-class TrainingSource(Protocol):
-    """Rows, and what makes groups of them."""
-
-    @property
-    def name(self) -> str:
-        """What a manifest calls it."""
-
-    @property
-    def groups(self) -> Groups:
-        """Makes one epoch of groups."""
-
-    def rows(self, folder: Path) -> list[Row]:
-        """Read it."""
-
-    def sha256(self, folder: Path) -> str:
-        """Give its hash, hexadecimal."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """A file in the folder of training data."""
-
-    name: str
-    groups: Groups
-
-    def rows(self, folder: Path) -> list[Row]:
-        """Read the file."""
-        return read_rows(folder / self.name)
-
-    def sha256(self, folder: Path) -> str:
-        """Give the file's hash."""
-        return sha256_of(folder / self.name)
-
-
-@dataclass(frozen=True, slots=True)
-class OwnConversations:
-    """The conversations that come with the package."""
-
-    name: str = "conversations"
-    groups: Groups = conversation_groups
-
-    def rows(self, folder: Path) -> list[Row]:  # noqa: ARG002  they lie in the package
-        """Read them; the folder has none of them."""
-        return read_conversations()
-
-    def sha256(self, folder: Path) -> str:  # noqa: ARG002  they lie in the package
-        """Give one hash of all of them."""
-        return conversations_sha256()
-
-
-SOURCES: Mapping[str, TrainingSource] = {
-    "conversations": OwnConversations(),
-    "synthetic_persona_chat": SourceFile("synthetic_persona_chat.jsonl.gz", persona_groups),
-    "sgd": SourceFile("sgd_train.jsonl.gz", sgd_groups),
-    "crd3": SourceFile("crd3.jsonl.gz", crd3_groups),
-    "qmsum": SourceFile("qmsum_train.jsonl.gz", qmsum_groups),
-    "squad": SourceFile("squad_sentences.jsonl.gz", squad_groups),
-    "nq_gold": SourceFile("nq_gold.jsonl.gz", nq_groups),
-    "policyqa": SourceFile("policyqa.jsonl.gz", policyqa_groups),
-    "timeqa": SourceFile("timeqa_train.jsonl.gz", timeqa_groups),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +40,9 @@ def load_training_data(folder: Path, names: Sequence[str]) -> TrainingData:
     unknown = [name for name in names if name not in SOURCES]
     if unknown:
         raise InvalidInput("mix", unknown, "no such source", f"Known are {', '.join(SOURCES)}.")
-    files = {name: SOURCES[name] for name in names}
-    epochs = {name: partial(file.groups, file.rows(folder)) for name, file in files.items()}
-    hashes = {file.name: file.sha256(folder) for file in files.values()}
+    sources = {name: SOURCES[name] for name in names}
+    epochs = {name: partial(each.groups, each.rows(folder)) for name, each in sources.items()}
+    hashes = {each.name: each.sha256(folder) for each in sources.values()}
     return TrainingData(epochs, hashes)
 
 

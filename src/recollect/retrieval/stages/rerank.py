@@ -128,12 +128,14 @@ class Rerank:
         scores[: len(read)] = read
         scored = _scored(candidates, scores, reranker)
         boost = self._boost_after(scored, state)
-        if is_undecided(read, least_spread=self._blend(state).least_spread):
+        blend = self._blend(state)
+        if is_undecided(read, least_spread=blend.least_spread):
             # It cannot tell them apart: the order is the first stage's, the probabilities its own.
             ranking = scored.ranking * boost
             notes["undecided"] = True
         else:
-            ranking = self._ranking(scored, scores, state, boost)
+            weight = 1.0 if state.gate is None else state.gate.first_stage_weight
+            ranking = _ranking(scored, scores, blend, gate_weight=weight, boost=boost)
         return replace(state, candidates=scored.ranked(ranking), notes=notes, degraded=degraded)
 
     def _blend(self, state: SearchState) -> Blend:
@@ -164,18 +166,23 @@ class Rerank:
         unboosted = np.asarray(state.candidates.ranking / boost, np.float32)
         return replace(state, candidates=state.candidates.ranked(unboosted))
 
-    def _ranking(
-        self, candidates: Candidates, scores: FloatArray, state: SearchState, boost: ScoreArray
-    ) -> ScoreArray:
-        gate = state.gate
-        ranking = reranked(
-            candidates.ranking.astype(np.float64),
-            scores,
-            self._blend(state),
-            gate_weight=1.0 if gate is None else gate.first_stage_weight,
-            boost=boost.astype(np.float64),
-        )
-        return np.asarray(ranking, np.float32)
+
+def _ranking(
+    candidates: Candidates,
+    scores: FloatArray,
+    blend: Blend,
+    *,
+    gate_weight: float,
+    boost: ScoreArray,
+) -> ScoreArray:
+    ranking = reranked(
+        candidates.ranking.astype(np.float64),
+        scores,
+        blend,
+        gate_weight=gate_weight,
+        boost=boost.astype(np.float64),
+    )
+    return np.asarray(ranking, np.float32)
 
 
 def _scored(candidates: Candidates, scores: FloatArray, reranker: RerankingModel) -> Candidates:

@@ -9,7 +9,6 @@ from pathlib import Path
 from random import Random
 
 from recollect.errors import DatasetError, InvalidInput
-from recollect.training.group_stream import SOURCES
 from recollect.training.long_messages import with_long_messages
 from recollect.training.question_groups import QuestionGroup
 from recollect.training.reranker.examples import RerankExample
@@ -21,6 +20,7 @@ from recollect.training.reranker.memory_examples import memory_examples
 from recollect.training.reranker.training_split import Part, rows_of
 from recollect.training.teacher import BaseModel
 from recollect.training.training_rows import Row
+from recollect.training.training_sources import SOURCES
 
 _SHUFFLED = 100
 """Examples among which the next is drawn, so that a step sees many conversations."""

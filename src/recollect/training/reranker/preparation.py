@@ -10,7 +10,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from recollect.training.group_stream import SOURCES
 from recollect.training.reranker.example_files import read_examples, write_examples
 from recollect.training.reranker.example_stream import mixed_examples
 from recollect.training.reranker.examples import HARD_CASES, RerankExample
@@ -27,6 +26,7 @@ from recollect.training.reranker.soft_labels import (
     with_soft_labels,
 )
 from recollect.training.teacher import BaseModel
+from recollect.training.training_sources import SOURCES
 
 TRAINED_FILE = "examples.jsonl.gz"
 HELD_BACK_FILE = "held_back.jsonl.gz"

@@ -5,13 +5,10 @@ from __future__ import annotations
 AGENT_POOLS = ("agent_memory", "agent_tools", "agent_mistakes")
 """Seen by their own agent only."""
 
-SHARED_POOLS = (
-    "shared_mistakes",
-    "shared_knowledge",
-    "shared_rules",
-    "reference_library",
-    "reference_code",
-)
+REFERENCE_POOLS = ("reference_library", "reference_code")
+"""Hold documents, whose passages stand in a sequence as turns do."""
+
+SHARED_POOLS = ("shared_mistakes", "shared_knowledge", "shared_rules", *REFERENCE_POOLS)
 """Seen by the whole project, whichever agent, user or session wrote them."""
 
 STANDARD_POOLS = AGENT_POOLS + SHARED_POOLS

@@ -16,7 +16,7 @@ def test_an_unknown_configuration_is_named(recollect):
     sentence = recollect.failure("train", "reranker", *PLACES, "--config", "huge")
 
     assert "huge" in sentence
-    assert "small, tiny, refined, 0.6b, 4b" in sentence
+    assert "small, tiny, refined, following, 0.6b, 4b" in sentence
 
 
 @pytest.mark.torch
@@ -26,6 +26,32 @@ def test_a_chat_teacher_needs_a_configured_model(recollect, monkeypatch):
     sentence = recollect.failure("train", "reranker", *PLACES, "--teacher", "chat")
 
     assert "RECOLLECT_CHAT_URL" in sentence
+
+
+def test_a_bundled_reranker_is_unpacked_by_its_name(recollect, tmp_path):
+    target = tmp_path / "weights"
+
+    told = recollect.run(
+        "train", "unpack", "--source", "recollect-rerank-tiny", "--target", str(target)
+    ).stdout
+
+    assert "unpacked from recollect-rerank-tiny" in told
+    assert sorted(path.name for path in target.iterdir()) == [
+        "config.json",
+        "model.safetensors",
+        "recollect_reranker.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ]
+
+
+def test_what_is_no_model_to_unpack_is_named(recollect, tmp_path):
+    sentence = recollect.failure(
+        "train", "unpack", "--source", "recollect-rerank-huge", "--target", str(tmp_path / "out")
+    )
+
+    assert "source='recollect-rerank-huge': no such directory" in sentence
+    assert "recollect-rerank-small, recollect-rerank-tiny" in sentence
 
 
 def test_an_export_without_a_model_says_what_is_missing(recollect, tmp_path):

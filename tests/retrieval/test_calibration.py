@@ -5,7 +5,12 @@ from math import exp
 import numpy as np
 import pytest
 
-from recollect.retrieval.calibration import FUSION_CALIBRATION, LEAST_EVIDENCE, Calibration
+from recollect.retrieval.calibration import (
+    FUSION_CALIBRATION,
+    LEAST_EVIDENCE,
+    Calibration,
+    FusionCalibration,
+)
 
 CURVE = Calibration(slope=1.0, steepening=0.5, weight=-0.25, intercept=-1.0)
 TWO = exp(2) - 1
@@ -33,9 +38,21 @@ def test_a_query_that_could_tell_nothing_counts_as_one_of_the_least_evidence():
     assert nothing.tolist() == least.tolist()
 
 
+def test_a_scope_of_documents_and_turns_takes_a_curve_between():
+    turns = Calibration(slope=3.0, steepening=0.5, weight=0.25, intercept=-2.0)
+    curves = FusionCalibration(documents=CURVE, turns=turns)
+
+    assert curves.among(0.0) == CURVE
+    assert curves.among(1.0) == turns
+    assert curves.among(0.25) == Calibration(
+        slope=1.5, steepening=0.5, weight=-0.125, intercept=-1.25
+    )
+
+
+@pytest.mark.parametrize("turns", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("evidence", [0.0, 6.0, 30.0, 1_000.0])
-def test_the_fitted_curve_grows_with_the_score(evidence):
-    probabilities = FUSION_CALIBRATION.probabilities(
+def test_the_fitted_curves_grow_with_the_score(evidence, turns):
+    probabilities = FUSION_CALIBRATION.among(turns).probabilities(
         np.linspace(-1, 2, 50, dtype=np.float32), evidence=evidence
     )
     assert np.all(np.diff(probabilities) >= 0)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from recollect.retrieval.fusion import (
+    LexicalWeight,
     adaptive_weights,
     first_found,
     reciprocal_rank,
@@ -27,6 +28,13 @@ def test_the_lexical_weight_can_be_chosen():
     assert weighted_sum(scores(0.5), scores(0.2), lexical_weight=2.0).tolist() == pytest.approx(
         [0.9]
     )
+
+
+def test_the_lexical_weight_follows_the_share_of_turns():
+    weight = LexicalWeight(documents=0.75, turns=0.25)
+
+    assert [weight.among(share) for share in (0.0, 0.5, 1.0)] == [0.75, 0.5, 0.25]
+    assert weight.times(2) == LexicalWeight(documents=1.5, turns=0.5)
 
 
 def test_the_reciprocal_ranks_of_both_arms_add_up():

@@ -45,6 +45,20 @@ def test_the_files_hash_is_kept(tmp_path):
     assert read_calibration([path]).files == {"chat.jsonl": expected}
 
 
+def test_a_folder_of_written_conversations_gives_their_turns(tmp_path):
+    folder = tmp_path / "conversations"
+    folder.mkdir()
+    (folder / "one.txt").write_text(
+        "kind: texting\n## 1 | 2024-05-03 18:02\n1.1 Ann: hi\n1.2 Ben: hello\n"
+        "? single | 1.1 | Who greets first? | Ann\n"
+    )
+
+    found = read_calibration([folder])
+
+    assert found.texts == ("Ann: hi", "Ben: hello")
+    assert list(found.files) == ["conversations"]
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[1]", "{broken", '{"turns": [1]}', '{"turns": 1}'])
 def test_a_malformed_file_is_named(tmp_path, content):
     path = tmp_path / "bad.jsonl"

@@ -7,6 +7,7 @@ import pytest
 
 from recollect.evaluation.ablation import load_benchmark
 from recollect.training.conversation_files import read_conversations
+from recollect.training.development_set import DEVELOPMENT_CONVERSATIONS
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 SETS = ("locomo_dev/locomo.json", "realtalk", "beam_100k", "temporal_dev", "2wiki_dev")
@@ -20,18 +21,28 @@ def runs(text):
 
 
 @pytest.fixture(scope="module")
-def written():
-    rows = read_conversations()
+def trained():
+    return written(read_conversations())
+
+
+@pytest.fixture(scope="module")
+def development():
+    return written(read_conversations(DEVELOPMENT_CONVERSATIONS))
+
+
+def written(rows):
     texts = [turn["text"] for row in rows for turn in row["turns"]]
-    return set().union(*(runs(text) for text in texts), *(asked(row) for row in rows))
+    asked = [question["query"] for row in rows for question in row["questions"]]
+    return set().union(*(runs(text) for text in (*texts, *asked)))
 
 
-def asked(row):
-    return set().union(*(runs(question["query"]) for question in row["questions"]))
+def test_no_eight_words_in_a_row_are_trained_on_and_developed_on(trained, development):
+    assert len(development) > 10_000
+    assert trained & development == set()
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_no_eight_words_in_a_row_are_those_of_an_evaluation_set(written, name):
+def test_no_eight_words_in_a_row_are_those_of_an_evaluation_set(trained, development, name):
     if not (SHARED / name).exists():
         pytest.skip("benchmark data is not beside the repository (../shared/data)")
     found = load_benchmark(SHARED / name).dataset
@@ -39,11 +50,12 @@ def test_no_eight_words_in_a_row_are_those_of_an_evaluation_set(written, name):
     measured = set().union(*map(runs, texts), *(runs(query.text) for query in found.queries))
 
     assert len(measured) > 10_000
-    assert written & measured == set()
+    assert trained & measured == set()
+    assert development & measured == set()
 
 
 def test_every_conversation_has_two_speakers_and_questions_about_most_of_its_sessions():
-    for row in read_conversations():
+    for row in [*read_conversations(), *read_conversations(DEVELOPMENT_CONVERSATIONS)]:
         assert len({turn["speaker"] for turn in row["turns"]}) == 2, row["id"]
         answered = {
             row["turns"][place]["session"] for each in row["questions"] for place in each["turns"]

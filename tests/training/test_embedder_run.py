@@ -19,7 +19,7 @@ if torch:
         MemoryPart,
         WrittenPart,
     )
-    from recollect.training.embedder_run import RunPlaces, rate_over_steps, train_embedder
+    from recollect.training.embedder_run import RunPlaces, train_embedder
     from recollect.training.encoder_directory import load_agent_encoder
     from recollect.training.group_stream import TrainingData
     from recollect.training.question_groups import Question, QuestionGroup
@@ -249,9 +249,3 @@ def test_the_anchor_keeps_vectors_near_those_of_the_base_model(base, tmp_path):
         return 1 - (after * Itself().encode(WORDS)).sum(axis=1).mean()
 
     assert moved(20.0) < 0.5 * moved(0.0)
-
-
-def test_the_rate_rises_and_then_falls_to_a_tenth():
-    share = rate_over_steps(EmbedderConfig(**CONFIG_FIELDS | {"steps": 100, "warm_up": 0.1}))
-
-    assert [round(share(step), 2) for step in (0, 9, 10, 55, 100)] == [0.1, 1.0, 1.0, 0.55, 0.1]

@@ -13,6 +13,7 @@ from recollect.cli.consoles import result_console
 from recollect.cli.json_output import print_json
 from recollect.cli.options import OutputOptions
 from recollect.cli.progress import running_note
+from recollect.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,7 @@ def calibration(
     ],
     output: OutputOptions,
 ) -> None:
-    """Fit the curve that turns a fused score into a probability, on training data."""
+    """Fit the curves that turn a fused score into a probability; no evaluation data is read."""
     from recollect.training.fusion_calibration import fit_fusion_calibration
 
     with running_note("searching"):
@@ -42,11 +43,12 @@ def calibration(
         print_json(fit)
         return
     console = result_console()
-    console.print(f"{fit.calibration}", markup=False, soft_wrap=True)
-    console.print(
-        f"fitted on {fit.observations:,} passages; expected calibration error on held-out "
-        f"questions {fit.expected_calibration_error:.4f}"
-    )
+    for name, found in (("documents", fit.documents), ("turns", fit.turns)):
+        console.print(f"{name}: {found.curve}", markup=False, soft_wrap=True)
+        console.print(
+            f"fitted on {found.observations:,} passages; expected calibration error on held-out "
+            f"questions {found.expected_calibration_error:.4f}"
+        )
 
 
 @command
@@ -98,16 +100,38 @@ def unpack(
     target: Annotated[Path, typer.Option(metavar="DIR", help="Directory to write.")],
     output: OutputOptions,
     source: Annotated[
-        str, typer.Option(metavar="MODEL", help="Directory of an exported embedder, or bundled.")
+        str,
+        typer.Option(
+            metavar="MODEL",
+            help="Directory of an exported embedder or reranker, a bundled reranker's name, or "
+            "bundled for the embedder.",
+        ),
     ] = "bundled",
 ) -> None:
-    """Turn an exported 8-bit embedder back into weights that training can start from."""
-    from recollect.models.onnx_embedder import load_bundled
+    """Turn an exported 8-bit model back into weights that training can start from."""
+    from recollect.models.reranker_record import is_reranker
+    from recollect.training.reranker.unpack_reranker import unpack_reranker
     from recollect.training.unpack import unpack_embedder
 
-    directory = load_bundled().directory if source == "bundled" else Path(source)
-    unpack_embedder(directory, target)
+    directory = _model_directory(source)
+    if is_reranker(directory):
+        unpack_reranker(directory, target)
+    else:
+        unpack_embedder(directory, target)
     if output.json:
         print_json({"target": target})
     else:
-        result_console().print(f"{target}: unpacked from {directory.name}", soft_wrap=True)
+        result_console().print(f"{target}: unpacked from {source}", soft_wrap=True)
+
+
+def _model_directory(source: str) -> Path:
+    from recollect.models.bundled_reranker import BUNDLED_RERANKERS, bundled_directory
+    from recollect.models.onnx_embedder import load_bundled
+
+    if source in BUNDLED_RERANKERS:
+        return bundled_directory(source)
+    directory = load_bundled().directory if source == "bundled" else Path(source)
+    if not directory.is_dir():
+        known = ", ".join(("bundled", *BUNDLED_RERANKERS))
+        raise InvalidInput("source", source, "no such directory", f"Give one, or {known}.")
+    return directory

@@ -22,7 +22,10 @@ class RunOptions:
     """What changes a configuration."""
 
     config: Annotated[
-        str, typer.Option(help="small, refined or settled (384 numbers), or base (768).")
+        str,
+        typer.Option(
+            help="small, refined, settled, conversing or anchored (384 numbers), or base (768)."
+        ),
     ] = "small"
     steps: Annotated[int | None, typer.Option(help="Else the configuration's.", min=1)] = None
     seed: Annotated[int | None, typer.Option(help="Else the configuration's.")] = None

@@ -30,7 +30,11 @@ class RerankRunOptions:
     """What changes a configuration."""
 
     config: Annotated[
-        str, typer.Option(help="small, tiny (three layers), refined (goes on), 0.6b or 4b (LoRA).")
+        str,
+        typer.Option(
+            help="small, tiny (three layers), refined (goes on), following (goes on and follows "
+            "a larger one), 0.6b or 4b (LoRA)."
+        ),
     ] = "small"
     questions: Annotated[
         int | None, typer.Option(help="How many to train on; else the configuration's.", min=1)
@@ -47,6 +51,24 @@ class RerankRunOptions:
             questions=self.questions or config.questions,
             seed=config.seed if self.seed is None else self.seed,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeacherOptions:
+    """Whom a run learns from besides the labels."""
+
+    teacher: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL",
+            help="A further teacher: a reranker's directory or URL, or `chat` for the language "
+            "model that is configured; repeatable.",
+        ),
+    ] = None
+    followed: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A larger reranker's weights, whose scores are followed."),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,15 +93,8 @@ def reranker(
         Path, typer.Option(metavar="DIR", help="Where to write; a stopped run there goes on.")
     ],
     chosen: RerankRunOptions,
+    teachers: TeacherOptions,
     output: OutputOptions,
-    teacher: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MODEL",
-            help="A further teacher: a reranker's directory or URL, or `chat` for the language "
-            "model that is configured; repeatable.",
-        ),
-    ] = None,
 ) -> None:
     """Train a reranker in two stages; run it again to go on after a stop."""
     _require_torch()
@@ -97,13 +112,13 @@ def reranker(
         folder=data,
         base=embedder,
         base_name=str(embedder.identity),
-        further=[_teacher(name) for name in teacher or ()],
+        further=[_teacher(name) for name in teachers.teacher or ()],
     )
     with step_bar() as progress:
         model = train_reranker(
             config,
             making,
-            places=RerankRunPlaces(base=base, target=target),
+            places=RerankRunPlaces(base=base, target=target, followed=teachers.followed),
             listener=Listener(progress=progress, report=_print_development),
         )
     if output.json:

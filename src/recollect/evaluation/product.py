@@ -184,10 +184,11 @@ def _records(passages: Sequence[Passage]) -> Iterator[dict[str, object]]:
     for passage in passages:
         # A text without a character cannot be a memory; such a passage is never found.
         if passage.text.strip():
-            yield _record(passage)
+            yield passage_fields(passage)
 
 
-def _record(passage: Passage) -> dict[str, object]:
+def passage_fields(passage: Passage) -> dict[str, object]:
+    """Give what `Memory.add_many` gets of a passage."""
     fields: dict[str, object | None] = {
         "id": passage.id,
         "text": passage.text,

@@ -87,8 +87,8 @@ STAGE_VARIATIONS: tuple[Variation, ...] = (
     varied(
         "lexical arm alone", instead(SearchPools(arms="lexical")), instead(Fuse(method="lexical"))
     ),
-    varied("half the lexical weight", instead(Fuse(lexical_weight=LEXICAL_WEIGHT / 2))),
-    varied("twice the lexical weight", instead(Fuse(lexical_weight=LEXICAL_WEIGHT * 2))),
+    varied("half the lexical weight", instead(Fuse(lexical_weight=LEXICAL_WEIGHT.times(0.5)))),
+    varied("twice the lexical weight", instead(Fuse(lexical_weight=LEXICAL_WEIGHT.times(2)))),
     varied("reciprocal ranks", instead(Fuse(method="reciprocal_rank"))),
     varied("adaptive reciprocal ranks", instead(Fuse(method="adaptive_reciprocal_rank"))),
     varied("without query classes", without(ClassifyQuery)),

@@ -92,14 +92,15 @@ def bundled_reranker(
         name: One of `BUNDLED_RERANKERS`.
         directory: Where to look; None for its folder among the bundled models.
     """
-    place = _bundled_directory(name) if directory is None else directory
+    place = bundled_directory(name) if directory is None else directory
     return BundledReranker(place, name=name) if (place / RECORD_FILE).is_file() else None
 
 
 _LOCK = threading.Lock()
 
 
-def _bundled_directory(name: str) -> Path:
+def bundled_directory(name: str) -> Path:
+    """Give the folder of a bundled reranker; `name` is one of `BUNDLED_RERANKERS`."""
     return Path(str(files("recollect.models"))) / "bundled" / BUNDLED_RERANKERS[name]
 
 

@@ -18,7 +18,7 @@ def type_importance_boost(
     importances: ArrayLike,
     *,
     type_bound: float = 0.3,
-    importance_strength: float = 2.0,
+    importance_strength: float = 3.0,
 ) -> NDArray[np.float32]:
     """Compute one factor a candidate; exactly 1 without hints.
 
@@ -26,7 +26,7 @@ def type_importance_boost(
     for the candidate's own type, 0 for the type `unknown`; i is the hint for importance, and an
     importance of .5 is neutral. Who asks for what is most important wants it before what fits the
     other words better, so the lift must reach over several times the probability.
-    `recollect eval cues` measures both numbers.
+    `recollect eval cues` measures both numbers (docs/LOG.md, experiments 23 and 33).
 
     Args:
         query_class: What the query was found to be; None is without hints.

@@ -31,6 +31,15 @@ class Calibration:
     weight: float
     intercept: float
 
+    def towards(self, other: Calibration, share: float) -> Calibration:
+        """Give the curve between the two whose logit is `share`, in [0, 1], the other's."""
+        return Calibration(
+            slope=self.slope + share * (other.slope - self.slope),
+            steepening=self.steepening + share * (other.steepening - self.steepening),
+            weight=self.weight + share * (other.weight - self.weight),
+            intercept=self.intercept + share * (other.intercept - self.intercept),
+        )
+
     def probabilities(self, scores: NDArray[np.float32], *, evidence: float) -> NDArray[np.float32]:
         """Probabilities in [0, 1], parallel to `scores`."""
         amount = float(np.log1p(max(evidence, LEAST_EVIDENCE)))
@@ -53,5 +62,28 @@ def reranker_probabilities(
     return scores if is_calibrated else None
 
 
-FUSION_CALIBRATION = Calibration(slope=-0.536, steepening=3.91, weight=-2.28, intercept=-3.15)
-"""For the weighted sum of cosine and lexical share with the bundled embedder."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusionCalibration:
+    """Curves for the weighted sum of cosine and lexical share.
+
+    Attributes:
+        documents, turns: In a scope of documents and notes, and in one of conversations.
+    """
+
+    documents: Calibration
+    turns: Calibration
+
+    def among(self, turn_share: float) -> Calibration:
+        """Give the curve in a scope of which this share, in [0, 1], are turns."""
+        return self.documents.towards(self.turns, turn_share)
+
+
+_DOCUMENTS = Calibration(slope=-0.759, steepening=3.968, weight=-2.345, intercept=-2.905)
+
+FUSION_CALIBRATION = FusionCalibration(
+    documents=_DOCUMENTS,
+    turns=Calibration(slope=-1.116, steepening=3.982, weight=-1.227, intercept=-4.217),
+)
+"""With the bundled embedder, by `recollect train calibration`."""
+EVEN_CALIBRATION = FusionCalibration(documents=_DOCUMENTS, turns=_DOCUMENTS)
+"""Where words weigh among turns what they weigh among documents."""

@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float32]
 
-LEXICAL_WEIGHT = 0.75
-"""How much a full lexical match counts against a cosine of 1 (docs/LOG.md, experiment 17)."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LexicalWeight:
+    """How much a full lexical match counts against a cosine of 1.
+
+    Attributes:
+        documents: In a scope of documents and notes.
+        turns: In a scope of conversations, whose turns share words with every other turn.
+    """
+
+    documents: float
+    turns: float
+
+    def among(self, turn_share: float) -> float:
+        """Give the weight in a scope of which this share, in [0, 1], are turns."""
+        return self.documents + turn_share * (self.turns - self.documents)
+
+    def times(self, factor: float) -> LexicalWeight:
+        """Give both weights times a factor."""
+        return LexicalWeight(documents=self.documents * factor, turns=self.turns * factor)
+
+
+LEXICAL_WEIGHT = LexicalWeight(documents=0.75, turns=0.4)
+"""docs/LOG.md, experiments 17 and 33."""
+EVEN_LEXICAL_WEIGHT = LexicalWeight(documents=0.75, turns=0.75)
+"""Where words are all there is, or a reranker reads what is meant (docs/LOG.md, experiment 33)."""
 RRF_CONSTANT = 60
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from recollect.errors import InvalidInput
+from recollect.retrieval.calibration import EVEN_CALIBRATION
+from recollect.retrieval.fusion import EVEN_LEXICAL_WEIGHT
 from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.rerank_blend import turns_blend
 from recollect.retrieval.stages.classify_query import ClassifyQuery
@@ -47,7 +49,11 @@ FAST = Pipeline(
         ReadTime(),
         SearchTime(),
         SearchPools(arms="lexical"),
-        Fuse(method="lexical"),
+        Fuse(
+            method="lexical",
+            lexical_weight=EVEN_LEXICAL_WEIGHT,
+            calibration=EVEN_CALIBRATION,
+        ),
         Weigh(),
         _NEWER_FIRST,
         FavourTime(),
@@ -104,7 +110,7 @@ ACCURATE = Pipeline(
         ReadTime(),
         SearchTime(),
         SearchPools(depth=400),
-        Fuse(),
+        Fuse(lexical_weight=EVEN_LEXICAL_WEIGHT, calibration=EVEN_CALIBRATION),
         Weigh(),
         _NEWER_FIRST,
         FavourTime(),

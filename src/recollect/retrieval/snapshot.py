@@ -32,6 +32,7 @@ class ScopeSnapshot:
         dense: Vectors of these rows.
         pool_names, pool_codes: The pools of the scope, and the number of each row's among them.
         pool_rows: The rows of each pool, ascending.
+        turn_share: Share of the rows that are turns of a conversation, in [0, 1]; 0 if empty.
         records: Reads these memories whole, by key.
     """
 
@@ -43,6 +44,7 @@ class ScopeSnapshot:
     pool_names: NDArray[np.str_]
     pool_codes: NDArray[np.int16]
     pool_rows: tuple[IntArray, ...]
+    turn_share: float
     records: RecordReader
 
     def __len__(self) -> int:

@@ -166,8 +166,9 @@ def _snapshot(parts: _Parts, dense: DenseArm, records: RecordReader) -> ScopeSna
     pool_names, pool_codes = np.unique(columns.pool, return_inverse=True)
     codes = pool_codes.astype(np.int16)
     pool_rows = tuple(np.flatnonzero(codes == pool) for pool in range(len(pool_names)))
+    turns = float(columns.are_turns.mean()) if len(columns.key) else 0.0
     return ScopeSnapshot(
-        version, columns, lexical, neighbours, dense, pool_names, codes, pool_rows, records
+        version, columns, lexical, neighbours, dense, pool_names, codes, pool_rows, turns, records
     )
 
 

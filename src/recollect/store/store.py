@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from recollect.filters.tree import Field, Filter, IsNull
 from recollect.models.embedder import EmbedderIdentity, FloatMatrix
+from recollect.pools import REFERENCE_POOLS
 from recollect.types import MemoryRecord
 
 SCHEMA_VERSION = 3
@@ -120,8 +121,12 @@ class ScopeColumns:
 
     @property
     def are_turns(self) -> NDArray[np.bool_]:
-        """Which memories stand in a conversation or another sequence, shape (rows,)."""
-        return np.asarray(self.thread != NO_THREAD)
+        """Which memories are turns, shape (rows,).
+
+        What stands in a session or another sequence is one, but for documents in the pools for
+        reference.
+        """
+        return np.asarray((self.thread != NO_THREAD) & ~np.isin(self.pool, REFERENCE_POOLS))
 
 
 class RecordBlock(Protocol):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from recollect.errors import DatasetError
+from recollect.training.conversation_files import conversations_sha256, read_conversations
 
 TEXTS_PER_FILE = 200
 _TEXT_FIELDS = ("text", "query", "passage", "sentence")
@@ -32,7 +33,7 @@ class CalibrationSource:
 def read_calibration(
     paths: Sequence[Path], *, texts_per_file: int = TEXTS_PER_FILE
 ) -> CalibrationSource:
-    """Take evenly spaced texts from `.jsonl` or `.jsonl.gz` files.
+    """Take evenly spaced texts from `.jsonl` or `.jsonl.gz` files, or a folder of conversations.
 
     A row gives its turns as `speaker: text`, or its fields `text`, `query`, `passage`, `sentence`.
 
@@ -42,14 +43,23 @@ def read_calibration(
     texts: list[str] = []
     files: dict[str, str] = {}
     for path in paths:
-        content = _read(path)
-        files[path.name] = hashlib.sha256(content).hexdigest()
-        found = list(_texts(path, content))
+        sha256, rows = _rows(path)
+        files[path.name] = sha256
+        found = [text for row in rows for text in row]
         if not found:
             raise DatasetError(f"{path}: no texts found. Rows need turns, text, query or passage.")
         step = max(1, len(found) // texts_per_file)
         texts.extend(found[::step][:texts_per_file])
     return CalibrationSource(tuple(texts), files)
+
+
+def _rows(path: Path) -> tuple[str, list[list[str]]]:
+    if path.is_dir():
+        turns = (row["turns"] for row in read_conversations(path))
+        said = [[f"{turn['speaker']}: {turn['text']}" for turn in each] for each in turns]
+        return conversations_sha256(path), said
+    content = _read(path)
+    return hashlib.sha256(content).hexdigest(), [list(_texts(path, content))]
 
 
 def _read(path: Path) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from recollect.errors import InvalidInput
 
@@ -118,6 +118,12 @@ MIX: Mapping[str, float] = {
     "timeqa": 0.01,
 }
 
+# What people ask weeks later stands in the written conversations alone; rules made the rest.
+CONVERSATIONS_MIX: Mapping[str, float] = {
+    "conversations": 0.5,
+    **{name: share / 2 for name, share in MIX.items()},
+}
+
 WRITTEN_MIX: Mapping[str, float] = {
     "squad": 0.4,
     "nq_gold": 0.2,
@@ -125,6 +131,23 @@ WRITTEN_MIX: Mapping[str, float] = {
     "policyqa": 0.1,
     "qmsum": 0.1,
 }
+
+_SETTLED = EmbedderConfig(
+    name="settled",
+    base="an embedder that `refined` trained; whole written passages hold what it knew of them",
+    mix=MIX,
+    groups_per_step=2,
+    steps=1000,
+    learning_rate=5e-5,
+    frozen_layers=1,
+    max_tokens=192,
+    chunk_texts=32,
+    long_messages=0.3,
+    memories=MemoryPart(samples_per_step=44),
+    written=WrittenPart(passages_per_step=16, weight=4.0, mix=WRITTEN_MIX),
+    loss=LossWeights(anchor=0.5),
+    seed=21,
+)
 
 CONFIGS: Mapping[str, EmbedderConfig] = {
     "small": EmbedderConfig(
@@ -151,21 +174,25 @@ CONFIGS: Mapping[str, EmbedderConfig] = {
         memories=MemoryPart(samples_per_step=48),
         loss=LossWeights(anchor=1.0),
     ),
-    "settled": EmbedderConfig(
-        name="settled",
-        base="an embedder that `refined` trained; whole written passages hold what it knew of them",
-        mix=MIX,
-        groups_per_step=2,
-        steps=1000,
-        learning_rate=5e-5,
-        frozen_layers=1,
-        max_tokens=192,
-        chunk_texts=32,
-        long_messages=0.3,
-        memories=MemoryPart(samples_per_step=44),
-        written=WrittenPart(passages_per_step=16, weight=4.0, mix=WRITTEN_MIX),
-        loss=LossWeights(anchor=0.5),
-        seed=21,
+    "settled": _SETTLED,
+    "conversing": replace(
+        _SETTLED,
+        name="conversing",
+        base="an embedder that `settled` trained; half of the groups are written conversations",
+        mix=CONVERSATIONS_MIX,
+        seed=22,
+    ),
+    "anchored": replace(
+        _SETTLED,
+        name="anchored",
+        base="an embedder that `conversing` trained; what it knew of documents comes back",
+        mix=CONVERSATIONS_MIX,
+        groups_per_step=1,
+        steps=260,
+        learning_rate=3e-5,
+        memories=MemoryPart(samples_per_step=48),
+        written=WrittenPart(passages_per_step=40, weight=12.0, mix=WRITTEN_MIX),
+        seed=23,
     ),
     "base": EmbedderConfig(
         name="base",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -11,21 +10,25 @@ from typing import Any
 
 import torch
 
-from recollect.errors import InvalidInput
 from recollect.training.agent_encoder import AgentEncoder
 from recollect.training.embedder_config import EmbedderConfig
 from recollect.training.encoder_directory import load_agent_encoder, save_agent_encoder
 from recollect.training.group_stream import TrainingData
+from recollect.training.learning_rate import rise_and_fall
 from recollect.training.precision import training_device
-from recollect.training.run_manifest import run_manifest, write_manifest
+from recollect.training.run_files import (
+    CHECKPOINT_FILE,
+    MODEL_FOLDER,
+    claim_folder,
+    forget_losses,
+    note_loss,
+)
+from recollect.training.run_manifest import run_manifest
 from recollect.training.step_batches import step_batches
 from recollect.training.teacher import BaseModel
 from recollect.training.training_step import StepBatch, accumulate_gradients
 
 Progress = Callable[[str, int, int], None]
-CHECKPOINT_FILE = "checkpoint.pt"
-LOSSES_FILE = "losses.jsonl"
-MODEL_FOLDER = "model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,7 @@ def train_embedder(
     torch.manual_seed(config.seed)
     places.target.mkdir(parents=True, exist_ok=True)
     manifest = run_manifest(config, base=places.base, hashes=data.hashes)
-    _claim(places.target, manifest)
+    claim_folder(places.target, manifest)
     encoder = load_agent_encoder(places.base)
     encoder.parts.to(training_device())
     state = _new_state(config, encoder)
@@ -90,7 +93,7 @@ def train_embedder(
     for step in range(first, config.steps):
         batch = next(batches)
         loss = _step(state, batch, config)
-        _note_loss(places.target, step, loss, len(batch.texts))
+        note_loss(places.target, step, loss, read={"texts": len(batch.texts)})
         progress(f"loss {loss:.3f}", step + 1, config.steps)
         if monotonic() - saved > config.checkpoint_seconds:
             _checkpoint(state, places.target, done=step + 1)
@@ -131,7 +134,7 @@ def _new_state(config: EmbedderConfig, encoder: AgentEncoder) -> _State:
         ],
         lr=config.learning_rate,
     )
-    rate = rate_over_steps(config)
+    rate = rise_and_fall(config.steps, warm_up=config.warm_up)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
     trained = [weight for _, weight in named] + components
     return _State(encoder, [weight for _, weight in transformer], trained, optimizer, schedule)
@@ -142,18 +145,6 @@ def _components(encoder: AgentEncoder, config: EmbedderConfig) -> list[Any]:
         return []
     names = ("age", "kind", "importance", "memory_type")
     return [weight for name in names for weight in encoder.parts[name].parameters()]
-
-
-def rate_over_steps(config: EmbedderConfig) -> Callable[[int], float]:
-    """Give the share of the learning rate at each step: up to 1, then linearly down to 0.1."""
-    rising = max(1, round(config.warm_up * config.steps))
-
-    def share(step: int) -> float:
-        if step < rising:
-            return (step + 1) / rising
-        return 1 - 0.9 * (step - rising) / max(1, config.steps - rising)
-
-    return share
 
 
 def _freeze(encoder: AgentEncoder, layers: int) -> None:
@@ -197,34 +188,5 @@ def _restore(state: _State, target: Path) -> int:
     state.optimizer.load_state_dict(content["optimizer"])
     state.schedule.load_state_dict(content["schedule"])
     torch.set_rng_state(content["random"])
-    _forget_losses(target / LOSSES_FILE, after=int(content["done"]))
+    forget_losses(target, after=int(content["done"]))
     return int(content["done"])
-
-
-def _forget_losses(path: Path, *, after: int) -> None:
-    """Drop the lines of steps that were taken after the checkpoint and are taken again."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    path.write_text("".join(lines[:after]), encoding="utf-8")
-
-
-def _claim(target: Path, manifest: Mapping[str, Any]) -> None:
-    path = target / "manifest.json"
-    if not path.is_file():
-        write_manifest(manifest, target)
-        return
-    written = json.loads(path.read_text(encoding="utf-8"))
-    same = json.loads(json.dumps({name: manifest[name] for name in ("config", "data", "base")}))
-    different = [name for name, value in same.items() if written.get(name) != value]
-    if different:
-        raise InvalidInput(
-            "target",
-            str(target),
-            f"holds a run with another {' and '.join(different)}",
-            "Give an empty folder, or the settings of that run.",
-        )
-
-
-def _note_loss(target: Path, step: int, loss: float, texts: int) -> None:
-    line = json.dumps({"step": step, "loss": round(loss, 5), "texts": texts})
-    with (target / LOSSES_FILE).open("a", encoding="utf-8") as file:
-        file.write(line + "\n")

@@ -1,7 +1,8 @@
-"""Fits the curve that turns the fused score into a probability, on training data alone.
+"""Fits the curves that turn the fused score into a probability; no evaluation data is read.
 
 Every question is searched among a few hundred other passages, as in a scope of that size; each
-returned passage is one observation: its fused score, and whether it answers the question.
+returned passage is one observation: its fused score, and whether it answers the question. Scopes
+of documents and of conversations have a curve each.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import gzip
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,9 +22,11 @@ from numpy.typing import NDArray
 
 from recollect.errors import DatasetError
 from recollect.evaluation.calibration import expected_calibration_error
+from recollect.evaluation.product import newest_moment, passage_fields
 from recollect.memory import Memory
 from recollect.models.embedder import EmbeddingModel
 from recollect.retrieval.calibration import LEAST_EVIDENCE, Calibration
+from recollect.training.development_set import development_set
 
 SQUAD_SENTENCES = "squad_sentences.jsonl.gz"
 _SCOPE_SENTENCES = 600
@@ -33,18 +37,31 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class CalibrationFit:
+class CurveFit:
     """A fitted curve and how well it holds on questions that it was not fitted on.
 
     Attributes:
-        calibration: The curve.
+        curve: The curve.
         observations: Number of scored passages that it was fitted on.
         expected_calibration_error: On held-out questions, ten bins of equal width.
     """
 
-    calibration: Calibration
+    curve: Calibration
     observations: int
     expected_calibration_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationFit:
+    """The curves that a search takes.
+
+    Attributes:
+        documents: Of SQuAD's sentences.
+        turns: Of written conversations on which nothing was trained.
+    """
+
+    documents: CurveFit
+    turns: CurveFit
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,35 +73,48 @@ class Observations:
     relevant: FloatArray
 
 
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What is written into one scope, which of it answers each question, and when it is asked."""
+
+    passages: list[dict[str, Any]]
+    questions: Mapping[str, frozenset[str]]
+    now: datetime | None = None
+
+
 def fit_fusion_calibration(
     directory: Path, *, scopes: int = 8, embedder: EmbeddingModel | None = None
 ) -> CalibrationFit:
-    """Fit on SQuAD questions to sentences.
+    """Fit on SQuAD questions to sentences, and on questions to written conversations.
 
     Args:
-        directory: Holds `squad_sentences.jsonl.gz`.
-        scopes: How many scopes of 600 sentences; every fourth is held out.
+        directory: Holds `squad_sentences.jsonl.gz`; the conversations come with the package.
+        scopes: How many scopes of each; every fourth is held out.
         embedder: None for the bundled one.
 
     Raises:
         DatasetError: A file is missing.
     """
+    documents = islice(_squad_scopes(directory / SQUAD_SENTENCES), scopes)
+    turns = islice(_conversation_scopes(), scopes)
+    return CalibrationFit(_fitted(documents, embedder), _fitted(turns, embedder))
+
+
+def _fitted(scopes: Iterable[_Scope], embedder: EmbeddingModel | None) -> CurveFit:
     fitted: list[Observations] = []
     held_out: list[Observations] = []
-    for number, (passages, questions) in enumerate(
-        islice(_squad_scopes(directory / SQUAD_SENTENCES), scopes)
-    ):
+    for number, scope in enumerate(scopes):
         part = held_out if number % 4 == 3 else fitted
-        part.append(_observe(passages, questions, embedder))
+        part.append(_observe(scope, embedder))
     known = _joined(fitted)
-    calibration = fit_logistic(known.scores, known.evidence, known.relevant)
+    curve = fit_logistic(known.scores, known.evidence, known.relevant)
     tests = _joined(held_out)
     probabilities = [
-        calibration.probabilities(np.array([score], np.float32), evidence=evidence)[0]
+        curve.probabilities(np.array([score], np.float32), evidence=evidence)[0]
         for score, evidence in zip(tests.scores, tests.evidence, strict=True)
     ]
     error = expected_calibration_error(np.array(probabilities, np.float64), tests.relevant)
-    return CalibrationFit(calibration, len(known.scores), error)
+    return CurveFit(curve, len(known.scores), error)
 
 
 def fit_logistic(scores: FloatArray, evidence: FloatArray, relevant: FloatArray) -> Calibration:
@@ -109,20 +139,29 @@ def _joined(parts: list[Observations]) -> Observations:
     return Observations(*(np.concatenate(column) for column in columns))
 
 
-def _observe(
-    passages: list[dict[str, Any]], questions: dict[str, set[str]], embedder: EmbeddingModel | None
-) -> Observations:
+def _observe(scope: _Scope, embedder: EmbeddingModel | None) -> Observations:
     rows: list[tuple[float, float, bool]] = []
     with tempfile.TemporaryDirectory() as place, Memory(place, embedder=embedder) as memory:
-        memory.add_many(passages)
-        for question, answers in questions.items():
-            for hit in memory.search(question, k=_DEPTH):
+        memory.add_many(scope.passages)
+        for question, answers in scope.questions.items():
+            for hit in memory.search(question, k=_DEPTH, now=scope.now):
                 scores = hit.scores
                 rows.append((scores["fused"], scores["lexical_bound"], hit.id in answers))
     return Observations(*np.array(rows, np.float64).T)
 
 
-def _squad_scopes(path: Path) -> Iterator[tuple[list[dict[str, Any]], dict[str, set[str]]]]:
+def _conversation_scopes() -> Iterator[_Scope]:
+    conversations = development_set()
+    for pool, passages in conversations.pools.items():
+        asked = [query for query in conversations.queries if query.pool == pool]
+        yield _Scope(
+            [passage_fields(passage) for passage in passages],
+            {query.text: frozenset(conversations.qrels[query.key]) for query in asked},
+            newest_moment(passages),
+        )
+
+
+def _squad_scopes(path: Path) -> Iterator[_Scope]:
     sentences: dict[str, str] = {}
     questions: dict[str, set[str]] = {}
     for row in _rows(path):
@@ -130,7 +169,10 @@ def _squad_scopes(path: Path) -> Iterator[tuple[list[dict[str, Any]], dict[str, 
         if int(sentence_id) % 3 == 0:
             questions.setdefault(row["query"], set()).add(sentence_id)
         if len(sentences) == _SCOPE_SENTENCES:
-            yield [{"id": name, "text": text} for text, name in sentences.items()], questions
+            yield _Scope(
+                [{"id": name, "text": text} for text, name in sentences.items()],
+                {query: frozenset(answers) for query, answers in questions.items()},
+            )
             sentences, questions = {}, {}
 
 

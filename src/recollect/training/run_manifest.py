@@ -44,7 +44,7 @@ def run_manifest(config: RunConfig, *, base: Path, hashes: Mapping[str, str]) ->
     return {
         "config": asdict(config),
         "seed": config.seed,
-        "base": {"directory": base.name, "sha256": _weights_hash(base)},
+        "base": {"directory": base.name, "sha256": weights_hash(base)},
         "data": dict(hashes),
         "commit": _commit(),
         "recollect": __version__,
@@ -59,8 +59,8 @@ def write_manifest(manifest: Mapping[str, Any], directory: Path) -> None:
     path.write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
 
 
-def _weights_hash(directory: Path) -> str:
-    """Hash the weights; of a model in several files the hashes of all."""
+def weights_hash(directory: Path) -> str:
+    """Hash a directory's weights; of a model in several files the hashes of all."""
     if (directory / _WEIGHTS).is_file():
         return sha256_of(directory / _WEIGHTS)
     parts = [sha256_of(path) for path in sorted(directory.glob(_WEIGHT_PARTS))]

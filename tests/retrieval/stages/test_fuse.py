@@ -1,8 +1,13 @@
 """Stage 5 makes one score out of the arms."""
 
+from dataclasses import replace
+from math import exp
+
 import numpy as np
 import pytest
 
+from recollect.retrieval.calibration import Calibration, FusionCalibration
+from recollect.retrieval.fusion import LexicalWeight
 from recollect.retrieval.stages.fuse import Fuse
 from recollect.retrieval.stages.search_pools import SearchPools
 from recollect.testing.contract_rows import contract_record
@@ -21,6 +26,43 @@ def test_the_probability_comes_from_the_weighted_sum_whatever_orders(method):
     sums = fused.scores["cosine"] + np.float32(0.75) * fused.scores["lexical"]
     assert fused.scores["fused"].tolist() == pytest.approx(sums.tolist())
     assert fused.rows.tolist() == [1, 0]
+
+
+def test_turns_and_documents_weigh_words_and_probabilities_each_in_their_own_way():
+    fuse = Fuse(
+        lexical_weight=LexicalWeight(documents=0.8, turns=0.4),
+        calibration=FusionCalibration(
+            documents=Calibration(slope=2.0, steepening=0.0, weight=0.0, intercept=-1.0),
+            turns=Calibration(slope=4.0, steepening=0.0, weight=0.0, intercept=-1.0),
+        ),
+    )
+    note, turn = records("the roof leaks"), records("the roof leaks", session="s1")
+
+    found = {}
+    for name, stored in (("note", note), ("turn", turn), ("both", [*note, *renamed(turn)])):
+        state = with_candidates(
+            state_of(*stored), [1.0], cosine=[0.5], lexical=[0.5], lexical_bound=[5.0]
+        )
+        scores = fuse.run(state).candidates.scores
+        found[name] = float(scores["fused"][0]), float(scores["probability"][0])
+
+    assert found["note"] == pytest.approx((0.9, 1 / (1 + exp(-0.8))))
+    assert found["turn"] == pytest.approx((0.7, 1 / (1 + exp(-1.8))))
+    assert found["both"] == pytest.approx((0.8, 1 / (1 + exp(-1.4))))
+
+
+def test_documents_in_the_pools_for_reference_are_no_turns():
+    passage = records("the roof leaks", session="handbook", pool="reference_library")
+    state = with_candidates(
+        state_of(*passage), [1.0], cosine=[0.5], lexical=[0.5], lexical_bound=[5.0]
+    )
+    fuse = Fuse(lexical_weight=LexicalWeight(documents=0.8, turns=0.4))
+
+    assert fuse.run(state).candidates.scores["fused"].tolist() == pytest.approx([0.9])
+
+
+def renamed(stored):
+    return [replace(record, id=f"{record.id}b") for record in stored]
 
 
 def arms(cosine, lexical):

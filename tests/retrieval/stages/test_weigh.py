@@ -32,7 +32,7 @@ def test_a_query_for_what_is_important_lifts_a_predicted_importance_too():
     state = with_candidates(state_of(record), [0.5])
     asked = replace(state, query_class=QueryClass("lookup", 0.0, hints=QueryHints(importance=1.0)))
     lifted = Weigh(pool_weights={}).run(asked).candidates.ranking.tolist()
-    assert lifted == pytest.approx([0.5 * 7.3890561])
+    assert lifted == pytest.approx([0.5 * 20.0855369])
 
 
 def test_a_pool_lifts_by_a_tenth_at_most():

@@ -5,9 +5,8 @@ import json
 import numpy as np
 import onnxruntime
 import pytest
-from safetensors.numpy import save_file
+from tests.training.reranker.tiny_cross_encoder import write_tiny_cross_encoder
 from tests.training.reranker.tiny_reranker import word_examples
-from tests.training.tiny_encoder import HIDDEN, write_tiny_encoder
 
 from recollect.errors import InvalidInput, ModelError
 from recollect.models.cross_encoder_layout import CrossEncoderLayout
@@ -29,25 +28,7 @@ SEPARATOR = 3
 
 @pytest.fixture
 def source(tmp_path):
-    directory = tmp_path / "model"
-    directory.mkdir()
-    write_tiny_encoder(directory)
-    random = np.random.default_rng(5)
-
-    def matrix(*shape):
-        return random.normal(0, 0.3, shape).astype(np.float32)
-
-    head = {
-        "projection.weight": matrix(HIDDEN, HIDDEN),
-        "projection.bias": matrix(HIDDEN),
-        "match.weight": np.full((1, 1), 10, np.float32),
-        "match.bias": np.full(1, -5, np.float32),
-        "dense.weight": matrix(HIDDEN, HIDDEN),
-        "dense.bias": matrix(HIDDEN),
-        "out.weight": matrix(1, HIDDEN),
-    }
-    save_file(head, directory / HEAD_FILE)
-    return directory
+    return write_tiny_cross_encoder(tmp_path / "model")
 
 
 def exported(source, target, count=40):

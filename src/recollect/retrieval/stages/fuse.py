@@ -7,10 +7,11 @@ from typing import Literal
 
 import numpy as np
 
-from recollect.retrieval.calibration import FUSION_CALIBRATION, Calibration
+from recollect.retrieval.calibration import FUSION_CALIBRATION, FusionCalibration
 from recollect.retrieval.fusion import (
     LEXICAL_WEIGHT,
     RRF_CONSTANT,
+    LexicalWeight,
     adaptive_weights,
     first_found,
     reciprocal_rank,
@@ -35,7 +36,8 @@ class Fuse:
 
     Args:
         method: How the arms become one.
-        lexical_weight: How much a full lexical match counts against a cosine of 1.
+        lexical_weight: How much a full lexical match counts against a cosine of 1, by what the
+            scope holds.
         list_per_hit: Where ranks are fused, an arm's list ends after so many rows for each hit
             wanted; None takes all that were found.
         calibration: From the weighted sum to a probability.
@@ -49,9 +51,9 @@ class Fuse:
         self,
         *,
         method: FusionMethod = "weighted_sum",
-        lexical_weight: float = LEXICAL_WEIGHT,
+        lexical_weight: LexicalWeight = LEXICAL_WEIGHT,
         list_per_hit: int | None = None,
-        calibration: Calibration = FUSION_CALIBRATION,
+        calibration: FusionCalibration = FUSION_CALIBRATION,
     ) -> None:
         self.method = method
         self.lexical_weight = lexical_weight
@@ -65,14 +67,18 @@ class Fuse:
 
     def run(self, state: SearchState) -> SearchState:
         """Score the candidates anew and order them."""
-        candidates = state.candidates
-        total = self._total(candidates)
+        candidates, turns = state.candidates, state.snapshot.turn_share
+        lexical_weight = self.lexical_weight.among(turns)
+        total = self._total(candidates, lexical_weight)
         bound = candidates.scores.get("lexical_bound")
         evidence = 0.0 if bound is None else float(bound[0])
-        probability = self.calibration.probabilities(total, evidence=evidence)
+        probability = self.calibration.among(turns).probabilities(total, evidence=evidence)
         scores = {**candidates.scores, "fused": total, "probability": probability}
         fused = replace(candidates, scores=scores)
-        notes: dict[str, object] = {"method": self.method, "lexical_weight": self.lexical_weight}
+        notes: dict[str, object] = {
+            "method": self.method,
+            "lexical_weight": round(lexical_weight, 3),
+        }
         if "reciprocal" not in self.method:
             # Ordered by the sum, of which the probability is a growing function.
             return replace(state, candidates=fused.ranked(probability), notes=notes)
@@ -80,14 +86,14 @@ class Fuse:
         notes |= {"arm_weights": weights}
         return replace(state, candidates=fused.ranked(ranks), notes=notes)
 
-    def _total(self, candidates: Candidates) -> ScoreArray:
+    def _total(self, candidates: Candidates, lexical_weight: float) -> ScoreArray:
         if self.method == "dense":
             return candidates.scores["cosine"]
         lexical = candidates.scores["lexical"]
         if self.method == "lexical":
-            return np.asarray(np.float32(self.lexical_weight) * lexical, np.float32)
+            return np.asarray(np.float32(lexical_weight) * lexical, np.float32)
         cosine = candidates.scores["cosine"]
-        return weighted_sum(cosine, lexical, lexical_weight=self.lexical_weight)
+        return weighted_sum(cosine, lexical, lexical_weight=lexical_weight)
 
     def _ranks(self, candidates: Candidates, k: int) -> tuple[ScoreArray, tuple[float, float]]:
         most = None if self.list_per_hit is None else self.list_per_hit * k

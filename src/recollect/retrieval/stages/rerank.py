@@ -146,7 +146,7 @@ class Rerank:
         share = self.blend.first_stage_share
         long = long_share(state.snapshot.lexical.mean_length)
         if long > 0:
-            turns = float(state.snapshot.columns.are_turns.mean())
+            turns = state.snapshot.turn_share
             most = turns * _LONG_TURNS_SHARE + (1 - turns) * _LONG_DOCUMENTS_SHARE
             share += max(0.0, most - share) * long
         return replace(self.blend, first_stage_share=share, least_spread=_BUNDLED_LEAST_SPREAD)

@@ -173,6 +173,8 @@ REFINING_MIX: Mapping[str, float] = {
     "policyqa": 0.02,
 }
 
+_FOLLOWING = RerankLossWeights(contrast=0.5, soft=0.25, following=1.0)
+
 CONFIGS: Mapping[str, RerankerConfig] = {
     "small": RerankerConfig(
         name="small",
@@ -187,7 +189,7 @@ CONFIGS: Mapping[str, RerankerConfig] = {
         layers=(0, 2, 5),
         learning_rate=1.5e-4,
         head_factor=1.0,
-        loss=RerankLossWeights(contrast=0.5, soft=0.25, following=1.0),
+        loss=_FOLLOWING,
     ),
     "refined": RerankerConfig(
         name="refined",
@@ -196,6 +198,16 @@ CONFIGS: Mapping[str, RerankerConfig] = {
         questions=16_000,
         head_factor=1.0,
         seed=21,
+    ),
+    "following": RerankerConfig(
+        name="following",
+        base="a cross-encoder of few layers, such as `tiny` trained; it follows a larger one",
+        mix=REFINING_MIX,
+        questions=16_000,
+        learning_rate=1e-4,
+        head_factor=1.0,
+        loss=_FOLLOWING,
+        seed=22,
     ),
     "0.6b": RerankerConfig(
         name="0.6b",

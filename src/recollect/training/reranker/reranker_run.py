@@ -29,19 +29,19 @@ from recollect.training.reranker.preparation import (
 )
 from recollect.training.reranker.rerank_losses import rerank_loss
 from recollect.training.reranker.reranker_config import RerankerConfig
-from recollect.training.reranker.run_files import (
-    MODEL_FOLDER,
-    append_line,
-    claim_folder,
-    note_loss,
-)
 from recollect.training.reranker.run_state import (
     RunState,
     new_state,
     restore_checkpoint,
     write_checkpoint,
 )
-from recollect.training.run_manifest import run_manifest
+from recollect.training.run_files import (
+    MODEL_FOLDER,
+    append_line,
+    claim_folder,
+    note_loss,
+)
+from recollect.training.run_manifest import run_manifest, weights_hash
 
 DEVELOPMENT_FILE = "development.jsonl"
 Report = Callable[[Development], None]
@@ -54,12 +54,15 @@ class RerankRunPlaces:
     Attributes:
         base: Weights to start from: a sentence-transformers directory, a cross-encoder's, or for
             `yes_no` a causal language model's.
+        followed: Cross-encoder whose scores are followed; None for the base, where layers are
+            left out of it.
         target: Gets the examples, `manifest.json`, `losses.jsonl`, `development.jsonl`,
             `checkpoint.pt` and the folder `model`.
     """
 
     base: Path
     target: Path
+    followed: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,16 +95,20 @@ def train_reranker(
         The trained model's directory.
 
     Raises:
-        InvalidInput: The target holds a run of another configuration or other data.
+        InvalidInput: The target holds a run of another configuration or other data, or there is no
+            model to follow where the configuration follows one.
         MissingExtra: The architecture needs peft, which is not installed.
         ModelError: The base weights cannot be loaded.
     """
     torch.manual_seed(config.seed)
     target = places.target
     target.mkdir(parents=True, exist_ok=True)
-    claim_folder(target, run_manifest(config, base=places.base, hashes=making.identity(config)))
+    state = new_state(config, places.base, places.followed)
+    hashes = dict(making.identity(config))
+    if places.followed is not None:
+        hashes["followed"] = weights_hash(places.followed)
+    claim_folder(target, run_manifest(config, base=places.base, hashes=hashes))
     prepared = prepare_examples(config, making, target, progress=listener.progress)
-    state = new_state(config, places.base)
     first = restore_checkpoint(state, target)
     measured = prepared.held_back[: config.held_back.measured]
     if not first:
@@ -112,7 +119,8 @@ def train_reranker(
         if step % config.held_back.every_steps == 0:
             _measure(state.model, measured, target, listener, step=step)
         loss = _step(state, batch, config, step=step)
-        note_loss(target, step, loss, pairs=sum(len(each.candidates) for each in batch))
+        pairs = sum(len(each.candidates) for each in batch)
+        note_loss(target, step, loss, read={"pairs": pairs})
         listener.progress("training", step + 1, config.steps)
         if monotonic() - saved > config.checkpoint_seconds:
             write_checkpoint(state, target, done=step + 1)

@@ -8,13 +8,19 @@ from typing import Any
 
 import torch
 
+from recollect.errors import InvalidInput
 from recollect.training.contrastive import Tensor
-from recollect.training.reranker.cross_encoder import HEAD_PARTS, load_cross_encoder, with_layers
-from recollect.training.reranker.learning_rate import rise_and_fall
+from recollect.training.learning_rate import rise_and_fall
+from recollect.training.reranker.cross_encoder import (
+    HEAD_PARTS,
+    CrossEncoder,
+    load_cross_encoder,
+    with_layers,
+)
 from recollect.training.reranker.pair_model import PairModel, trained_weights
 from recollect.training.reranker.reranker_config import RerankerConfig
-from recollect.training.reranker.run_files import CHECKPOINT_FILE, forget_losses
 from recollect.training.reranker.weight_mean import WeightMean
+from recollect.training.run_files import CHECKPOINT_FILE, forget_losses
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +43,16 @@ class RunState:
     mean: WeightMean
 
 
-def new_state(config: RerankerConfig, base: Path) -> RunState:
-    """Load the base and begin.
+def new_state(config: RerankerConfig, base: Path, followed: Path | None = None) -> RunState:
+    """Load the base, and the model that is followed, and begin.
 
     Raises:
-        InvalidInput: The base has not the layers that are to be kept.
+        InvalidInput: The base has not the layers that are to be kept, or the configuration follows
+            a model and there is none, or the reverse.
         MissingExtra: The architecture needs peft, which is not installed.
         ModelError: The base cannot be loaded.
     """
-    model, followed = _models(config, base)
+    model, larger = _models(config, base, followed)
     named = trained_weights(model)
     head = [weight for name, weight in named.items() if name.partition(".")[0] in HEAD_PARTS[1:]]
     body = {name: weight for name, weight in named.items() if not _among(weight, head)}
@@ -62,7 +69,7 @@ def new_state(config: RerankerConfig, base: Path) -> RunState:
     )
     rate = rise_and_fall(config.steps, warm_up=config.warm_up)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
-    return RunState(model, followed, list(named.values()), optimizer, schedule, WeightMean())
+    return RunState(model, larger, list(named.values()), optimizer, schedule, WeightMean())
 
 
 def write_checkpoint(state: RunState, target: Path, *, done: int) -> None:
@@ -97,7 +104,16 @@ def restore_checkpoint(state: RunState, target: Path) -> int:
     return int(content["done"])
 
 
-def _models(config: RerankerConfig, base: Path) -> tuple[PairModel, PairModel | None]:
+def _models(
+    config: RerankerConfig, base: Path, followed: Path | None
+) -> tuple[PairModel, PairModel | None]:
+    if followed is not None and not config.loss.following:
+        raise InvalidInput(
+            "followed",
+            str(followed),
+            f"the configuration {config.name} follows no model",
+            "Leave it out, or take `--config following`.",
+        )
     if config.architecture == "yes_no":
         from recollect.training.reranker.yes_no_model import load_yes_no_model
 
@@ -108,7 +124,24 @@ def _models(config: RerankerConfig, base: Path) -> tuple[PairModel, PairModel | 
     model = with_layers(whole, config.layers) if config.layers else whole
     model.parts["encoder"].get_input_embeddings().requires_grad_(False)
     model.parts.train()
-    return model, whole if config.layers and config.loss.following else None
+    return model, _followed(config, whole, followed)
+
+
+def _followed(
+    config: RerankerConfig, whole: CrossEncoder, followed: Path | None
+) -> CrossEncoder | None:
+    if not config.loss.following:
+        return None
+    if followed is not None:
+        return load_cross_encoder(followed)
+    if not config.layers:
+        raise InvalidInput(
+            "followed",
+            None,
+            f"the configuration {config.name} follows the scores of a larger model",
+            "Give its directory as `--followed`.",
+        )
+    return whole
 
 
 def _is_spared(name: str) -> bool:

@@ -37,9 +37,9 @@ def claim_folder(target: Path, manifest: Mapping[str, Any]) -> None:
         )
 
 
-def note_loss(target: Path, step: int, loss: float, *, pairs: int) -> None:
-    """Add a line for one step."""
-    line = json.dumps({"step": step, "loss": round(loss, 5), "pairs": pairs})
+def note_loss(target: Path, step: int, loss: float, *, read: Mapping[str, int]) -> None:
+    """Add a line for one step, with how many texts or pairs it read."""
+    line = json.dumps({"step": step, "loss": round(loss, 5), **read})
     append_line(target / LOSSES_FILE, line)
 
 

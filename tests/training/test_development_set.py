@@ -1,0 +1,39 @@
+"""Written conversations on which nothing is trained, as a set of questions."""
+
+import pytest
+
+from recollect.errors import DatasetError
+from recollect.training.development_set import development_set
+
+FILE = """kind: texting
+## 1 | 2024-05-03 18:02
+1.1 Ann: the roof leaks again
+1.2 Ben: oh no
+## 2 | 2024-05-09 08:15
+2.1 Ben: fixed?
+2.2 Ann: since yesterday, 300 euros
+? temporal | 2.2 | When was the roof repaired? | 8 May 2024
+"""
+
+
+def test_turns_become_passages_and_questions_queries(tmp_path):
+    (tmp_path / "one.txt").write_text(FILE)
+    (tmp_path / "two.txt").write_text(FILE.replace("roof", "shed"))
+
+    found = development_set(tmp_path)
+
+    (passages,) = found.pools.values()
+    assert [passage.id for passage in passages[:4]] == ["one:0", "one:1", "one:2", "one:3"]
+    assert passages[3].indexed_text == "Ann: since yesterday, 300 euros"
+    assert [passages[3].session, passages[4].session] == ["one:1", "two:0"]
+    assert passages[3].at.isoformat() == "2024-05-09T08:15:00+00:00"
+    assert [query.text for query in found.queries] == [
+        "When was the roof repaired?",
+        "When was the shed repaired?",
+    ]
+    assert found.qrels[found.queries[1].key] == {"two:3": 1}
+
+
+def test_a_folder_without_conversations_is_named(tmp_path):
+    with pytest.raises(DatasetError, match="holds no conversation"):
+        development_set(tmp_path)

@@ -200,6 +200,20 @@ def test_an_interrupted_export_leaves_the_earlier_file_and_nothing_else(kitchen,
     assert (tmp_path / "e.jsonl").read_text() == "earlier"
 
 
+def test_an_export_interrupted_as_its_file_comes_to_be_leaves_nothing(
+    kitchen, tmp_path, monkeypatch
+):
+    def interrupted_open(path, flags, mode):
+        os.close(really_open(path, flags, mode))
+        raise KeyboardInterrupt
+
+    really_open = os.open
+    monkeypatch.setattr("recollect.exporting.os.open", interrupted_open)
+    with pytest.raises(KeyboardInterrupt):
+        kitchen.export(tmp_path / "e.jsonl")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX rights")
 def test_the_file_can_be_read_by_its_owner_alone(kitchen, tmp_path):
     kitchen.export(tmp_path / "e.jsonl")

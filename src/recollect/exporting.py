@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -97,19 +97,21 @@ def tell_nobody(done: int, total: int) -> None:
 @contextmanager
 def _put_in_place(target: Path) -> Iterator[IO[bytes]]:
     """Give a file that takes the target's place at the end, or else leaves no trace."""
-    # Readable by its owner alone, as the store may be.
-    descriptor, name = tempfile.mkstemp(
-        prefix=f".{target.name}.", suffix=".part", dir=target.parent
-    )
-    part = Path(name)
+    part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+    # Inside before the file is there: an interrupt the moment after leaves no trace either.
     try:
-        with open(descriptor, "wb") as stream:  # noqa: PTH123  a descriptor has no path
+        with open(part, "xb", opener=_for_its_owner) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
         put_in_place(part, target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _for_its_owner(path: str, flags: int) -> int:
+    """Open a file that its owner alone may read, as the store may be."""
+    return os.open(path, flags, 0o600)
 
 
 class _Versions:

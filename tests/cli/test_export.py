@@ -86,7 +86,11 @@ def test_a_store_is_never_overwritten_by_a_restore(kitchen, tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 def test_an_interrupted_export_leaves_no_half_file(recollect, tmp_path):
-    rows = (json.dumps({"id": str(number), "text": f"note {number}"}) for number in range(5_000))
+    # Long fields that nobody embeds: the export takes long enough to be interrupted.
+    rows = (
+        json.dumps({"id": str(number), "text": f"note {number}", "metadata": {"page": "x" * 4_000}})
+        for number in range(5_000)
+    )
     (tmp_path / "many.jsonl").write_text("\n".join(rows))
     recollect.run("import", str(tmp_path / "many.jsonl"))
     folder = tmp_path / "exports"

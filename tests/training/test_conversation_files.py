@@ -7,13 +7,14 @@ from tests.training.reranker.rerank_examples import WordCounts
 
 from recollect.errors import DatasetError
 from recollect.training.conversation_files import (
-    conversations_sha256,
+    CONVERSATIONS,
     read_conversation,
     read_conversations,
 )
 from recollect.training.group_stream import load_training_data, mixed_groups
 from recollect.training.groups_conversations import conversation_groups
 from recollect.training.reranker.group_examples import CandidateCounts, group_examples
+from recollect.training.training_rows import sha256_of_texts
 
 CHAT = """\
 kind: friends
@@ -110,10 +111,10 @@ def test_a_folder_without_conversations_is_an_error(tmp_path):
 
 def test_the_hash_changes_with_any_file(written, tmp_path):
     written(CHAT)
-    before = conversations_sha256(tmp_path)
+    before = sha256_of_texts(tmp_path)
     shutil.copy(tmp_path / "01.txt", tmp_path / "02.txt")
 
-    assert conversations_sha256(tmp_path) != before
+    assert sha256_of_texts(tmp_path) != before
 
 
 def test_turns_become_passages_that_keep_their_dates(written):
@@ -148,4 +149,4 @@ def test_conversations_come_with_the_package(tmp_path):
 
     assert group.source == "conversations"
     assert group.dated
-    assert data.hashes == {"conversations": conversations_sha256()}
+    assert data.hashes == {"conversations": sha256_of_texts(CONVERSATIONS)}

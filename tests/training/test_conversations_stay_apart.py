@@ -8,9 +8,10 @@ import pytest
 from recollect.evaluation.ablation import load_benchmark
 from recollect.training.conversation_files import read_conversations
 from recollect.training.development_set import DEVELOPMENT_CONVERSATIONS
+from recollect.training.document_files import read_documents
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-SETS = ("locomo_dev/locomo.json", "realtalk", "beam_100k", "temporal_dev", "2wiki_dev")
+SETS = ("locomo_dev/locomo.json", "realtalk", "beam_100k", "temporal_dev", "2wiki_dev", "scifact")
 RUN = 8
 WORD = re.compile(r"[a-z0-9']+")
 
@@ -22,12 +23,18 @@ def runs(text):
 
 @pytest.fixture(scope="module")
 def trained():
-    return written(read_conversations())
+    return written(read_conversations()) | documents()
 
 
 @pytest.fixture(scope="module")
 def development():
     return written(read_conversations(DEVELOPMENT_CONVERSATIONS))
+
+
+def documents():
+    found = [document for row in read_documents() for document in row["documents"]]
+    texts = [text for each in found for text in (each["title"], each["text"], *each["searches"])]
+    return set().union(*map(runs, texts))
 
 
 def written(rows):

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from recollect.errors import DatasetError
-from recollect.training.conversation_files import conversations_sha256, read_conversations
+from recollect.training.conversation_files import read_conversations
+from recollect.training.training_rows import sha256_of_texts
 
 TEXTS_PER_FILE = 200
 _TEXT_FIELDS = ("text", "query", "passage", "sentence")
@@ -57,7 +58,7 @@ def _rows(path: Path) -> tuple[str, list[list[str]]]:
     if path.is_dir():
         turns = (row["turns"] for row in read_conversations(path))
         said = [[f"{turn['speaker']}: {turn['text']}" for turn in each] for each in turns]
-        return conversations_sha256(path), said
+        return sha256_of_texts(path), said
     content = _read(path)
     return hashlib.sha256(content).hexdigest(), [list(_texts(path, content))]
 

@@ -14,7 +14,6 @@ answer`.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -64,14 +63,6 @@ def read_conversation(path: Path) -> Row:
         if line.strip():
             reader.read(line.strip(), number)
     return reader.row()
-
-
-def conversations_sha256(folder: Path = CONVERSATIONS) -> str:
-    """Give one hash of all files, hexadecimal."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.txt")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 class _Reader:

@@ -10,8 +10,8 @@ from pathlib import Path
 from recollect.evaluation.collection import Collection
 from recollect.evaluation.datasets import Dataset, EvaluationQuery, Passage
 from recollect.evaluation.provenance import BenchmarkFile, Source
-from recollect.training.conversation_files import conversations_sha256, read_conversations
-from recollect.training.training_rows import Row
+from recollect.training.conversation_files import read_conversations
+from recollect.training.training_rows import Row, sha256_of_texts
 
 DEVELOPMENT_CONVERSATIONS = Path(__file__).parent / "development_conversations"
 NAME = "development_conversations"
@@ -34,7 +34,7 @@ def development_set(folder: Path = DEVELOPMENT_CONVERSATIONS) -> Dataset:
         for start in range(0, len(chosen), size):
             together = _of_one_pair(chosen[start : start + size])
             _add_pool(collection, f"{kind}-{start // size}", together)
-    file = BenchmarkFile(NAME, conversations_sha256(folder), None)
+    file = BenchmarkFile(NAME, sha256_of_texts(folder), None)
     return collection.dataset(NAME, source=_SOURCE, files=(file,))
 
 

@@ -132,6 +132,18 @@ WRITTEN_MIX: Mapping[str, float] = {
     "qmsum": 0.1,
 }
 
+# Documents and what is searched in them, in the place of half of what rules made.
+DOCUMENTS_MIX: Mapping[str, float] = {
+    "conversations": 0.5,
+    "documents": 0.25,
+    **{name: share / 4 for name, share in MIX.items()},
+}
+
+WRITTEN_AND_DOCUMENTS_MIX: Mapping[str, float] = {
+    "documents": 0.5,
+    **{name: share / 2 for name, share in WRITTEN_MIX.items()},
+}
+
 _SETTLED = EmbedderConfig(
     name="settled",
     base="an embedder that `refined` trained; whole written passages hold what it knew of them",
@@ -193,6 +205,16 @@ CONFIGS: Mapping[str, EmbedderConfig] = {
         memories=MemoryPart(samples_per_step=48),
         written=WrittenPart(passages_per_step=40, weight=12.0, mix=WRITTEN_MIX),
         seed=23,
+    ),
+    "documented": replace(
+        _SETTLED,
+        name="documented",
+        base="an embedder that `anchored` trained; searches in written documents are learned, too",
+        mix=DOCUMENTS_MIX,
+        steps=700,
+        memories=MemoryPart(samples_per_step=48),
+        written=WrittenPart(passages_per_step=20, weight=6.0, mix=WRITTEN_AND_DOCUMENTS_MIX),
+        seed=24,
     ),
     "base": EmbedderConfig(
         name="base",

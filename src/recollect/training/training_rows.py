@@ -43,6 +43,14 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def sha256_of_texts(folder: Path) -> str:
+    """Give one hash of all text files of a folder, in the order of their names; hexadecimal."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.txt")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
 def clean_text(text: str) -> str:
     """Remove a transcript's marks and the spaces that tokenising left before punctuation."""
     spaced = " ".join(_NOISE.sub(" ", text).split())

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from recollect.training.conversation_files import (
-    CONVERSATIONS,
-    conversations_sha256,
-    read_conversations,
-)
+from recollect.training.conversation_files import CONVERSATIONS, read_conversations
+from recollect.training.document_files import DOCUMENTS, read_documents
 from recollect.training.groups_conversations import conversation_groups
 from recollect.training.groups_crd3 import crd3_groups
+from recollect.training.groups_documents import document_groups
 from recollect.training.groups_persona import persona_groups
 from recollect.training.groups_qmsum import qmsum_groups
 from recollect.training.groups_reading import (
@@ -24,7 +22,7 @@ from recollect.training.groups_reading import (
 )
 from recollect.training.groups_sgd import sgd_groups
 from recollect.training.question_groups import QuestionGroup
-from recollect.training.training_rows import Row, read_rows, sha256_of
+from recollect.training.training_rows import Row, read_rows, sha256_of, sha256_of_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +63,15 @@ SOURCES: Mapping[str, TrainingSource] = {
         "conversations",
         conversation_groups,
         read=read_conversations,
-        hashed=conversations_sha256,
+        hashed=sha256_of_texts,
         packaged=CONVERSATIONS,
+    ),
+    "documents": TrainingSource(
+        "documents",
+        document_groups,
+        read=read_documents,
+        hashed=sha256_of_texts,
+        packaged=DOCUMENTS,
     ),
     "synthetic_persona_chat": TrainingSource("synthetic_persona_chat.jsonl.gz", persona_groups),
     "sgd": TrainingSource("sgd_train.jsonl.gz", sgd_groups),

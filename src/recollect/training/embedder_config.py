@@ -209,7 +209,7 @@ CONFIGS: Mapping[str, EmbedderConfig] = {
     "documented": replace(
         _SETTLED,
         name="documented",
-        base="an embedder that `anchored` trained; searches in written documents are learned, too",
+        base="a part of what `anchored` gave; searches in written documents are learned, too",
         mix=DOCUMENTS_MIX,
         steps=700,
         memories=MemoryPart(samples_per_step=48),

@@ -132,11 +132,11 @@ WRITTEN_MIX: Mapping[str, float] = {
     "qmsum": 0.1,
 }
 
-# Documents and what is searched in them, in the place of half of what rules made.
+# Documents and what is searched in them, in the place of a part of what rules made.
 DOCUMENTS_MIX: Mapping[str, float] = {
     "conversations": 0.5,
-    "documents": 0.25,
-    **{name: share / 4 for name, share in MIX.items()},
+    "documents": 0.2,
+    **{name: 0.3 * share for name, share in MIX.items()},
 }
 
 WRITTEN_AND_DOCUMENTS_MIX: Mapping[str, float] = {
@@ -211,9 +211,9 @@ CONFIGS: Mapping[str, EmbedderConfig] = {
         name="documented",
         base="a part of what `anchored` gave; searches in written documents are learned, too",
         mix=DOCUMENTS_MIX,
-        steps=700,
+        steps=400,
         memories=MemoryPart(samples_per_step=48),
-        written=WrittenPart(passages_per_step=20, weight=6.0, mix=WRITTEN_AND_DOCUMENTS_MIX),
+        written=WrittenPart(passages_per_step=16, weight=6.0, mix=WRITTEN_AND_DOCUMENTS_MIX),
         seed=24,
     ),
     "base": EmbedderConfig(

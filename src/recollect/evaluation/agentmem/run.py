@@ -10,7 +10,12 @@ from recollect.errors import InvalidInput
 from recollect.evaluation.agentmem.cases import CaseSet
 from recollect.evaluation.agentmem.labels import LabelledText
 from recollect.evaluation.agentmem.ranking import RankingReport, rank_sets
-from recollect.evaluation.agentmem.scorers import Bm25Scorer, CandidateScorer, EmbedderScorer
+from recollect.evaluation.agentmem.scorers import (
+    Bm25Scorer,
+    CandidateScorer,
+    EmbedderScorer,
+    WindowedScorer,
+)
 from recollect.evaluation.agentmem.traits import TraitScores, score_traits
 from recollect.models.embedder import EmbeddingModel
 
@@ -44,6 +49,9 @@ def run_agentmem(
 ) -> AgentmemReport:
     """Rank every set with every model and with BM25, and compare the heads of the models.
 
+    A model reads the beginning of a text; where some text of a set is longer than a model's window,
+    the model is ranked a second time with all windows read.
+
     Args:
         sets: What is ranked; sets without a case are refused.
         models: By the name that the report gives them. All are compared with the first.
@@ -58,11 +66,10 @@ def run_agentmem(
     for each in sets:
         if not each.cases:
             raise InvalidInput("data", each.name, "it gives no case", "Give a larger set.")
-    scorers: list[CandidateScorer] = [EmbedderScorer(*item) for item in models.items()]
     rankings: list[RankingReport] = []
     for each in sets:
         progress(f"ranking {each.name}")
-        rankings += rank_sets([each], [*scorers, Bm25Scorer()])
+        rankings += rank_sets([each], _scorers(each, models))
     progress("importance and type")
     return AgentmemReport(
         sets=tuple(sets),
@@ -70,6 +77,16 @@ def run_agentmem(
         traits=score_traits(labelled, models),
         notes=tuple(notes),
     )
+
+
+def _scorers(cases: CaseSet, models: Mapping[str, EmbeddingModel]) -> list[CandidateScorer]:
+    """Give every model, every model that reads all windows where some text has several, BM25."""
+    windowed = [WindowedScorer(*item) for item in models.items()]
+    return [
+        *(EmbedderScorer(*item) for item in models.items()),
+        *(each for each in windowed if each.reads_more(cases.cases)),
+        Bm25Scorer(),
+    ]
 
 
 def report_json(report: AgentmemReport) -> dict[str, object]:

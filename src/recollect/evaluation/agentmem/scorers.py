@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -25,7 +26,15 @@ from recollect.models.passage_reading import (
     late_bound_of,
     predicted_types,
     read_passages,
+    traits_by_memory,
 )
+from recollect.retrieval.dense import (
+    LATER_WINDOW_MARGIN,
+    TURN_LENGTH_DISCOUNT,
+    best_window,
+    length_discounts,
+)
+from recollect.types import MemoryType
 
 FloatArray = NDArray[np.float64]
 
@@ -93,6 +102,74 @@ class EmbedderScorer:
             return content
         logits = None if reading.type_logits is None else reading.type_logits[rows]
         return _bind(self._parts, content, logits, candidates)
+
+
+class WindowedScorer:
+    """As a search scores: by the best window of a candidate, not by its beginning alone.
+
+    A later window has to be better by the search's margin, and a candidate of many windows loses
+    what a turn loses (`best_window`). An embedder that binds age and type adds them to each window.
+    """
+
+    def __init__(self, name: str, model: EmbeddingModel) -> None:
+        self._name = name
+        self._model = model
+        self._parts = late_bound_of(model)
+
+    @property
+    def name(self) -> str:
+        """The model's name, and that all windows are read."""
+        return f"{self._name}, all windows"
+
+    @property
+    def configuration(self) -> Mapping[str, Setting]:
+        """The embedder, whether it binds age and type, and how windows are put together."""
+        plain = EmbedderScorer(self._name, self._model).configuration
+        margin, discount = float(LATER_WINDOW_MARGIN), float(TURN_LENGTH_DISCOUNT)
+        return plain | {"later_window_margin": margin, "length_discount": discount}
+
+    def reads_more(self, cases: Sequence[RankingCase]) -> bool:
+        """Tell whether some candidate has more than one window."""
+        texts = {each.text for case in cases for each in case.candidates}
+        return any(len(self._model.windows(text)) > 1 for text in texts)
+
+    def scores(self, cases: Sequence[RankingCase]) -> list[FloatArray]:
+        """Score all cases; equal texts score the same."""
+        texts = list(dict.fromkeys(each.text for case in cases for each in case.candidates))
+        windows = [self._model.windows(text) for text in texts]
+        counts = [len(pieces) for pieces in windows]
+        reading = read_passages(self._model, [piece for pieces in windows for piece in pieces])
+        rows = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
+        traits = traits_by_memory(reading, counts)
+        read = {
+            text: (reading.content[own], trait.type)
+            for text, own, trait in zip(texts, rows, traits, strict=True)
+        }
+        queries = self._model.encode_query([case.query for case in cases])
+        return [
+            self._case_scores(query, case.candidates, read)
+            for query, case in zip(queries, cases, strict=True)
+        ]
+
+    def _case_scores(
+        self,
+        query: NDArray[np.float32],
+        candidates: Sequence[Candidate],
+        read: Mapping[str, tuple[FloatMatrix, MemoryType | None]],
+    ) -> FloatArray:
+        counts = [len(read[each.text][0]) for each in candidates]
+        vectors = np.concatenate([read[each.text][0] for each in candidates])
+        if self._parts is not None:
+            typed = [replace(each, type=each.type or read[each.text][1]) for each in candidates]
+            vectors = self._parts.bound(
+                vectors,
+                buckets=np.repeat(_age_codes(typed), counts),
+                types=np.repeat(_type_codes(typed, None), counts),
+            )
+        owners = np.repeat(np.arange(len(candidates)), counts)
+        discounts = length_discounts(np.ones(len(candidates), np.bool_))
+        scores = best_window(np.asarray(vectors @ query, np.float32), owners, discounts)
+        return np.asarray(scores, np.float64)
 
 
 class Bm25Scorer:

@@ -124,9 +124,11 @@ class WindowedScorer:
     @property
     def configuration(self) -> Mapping[str, Setting]:
         """The embedder, whether it binds age and type, and how windows are put together."""
-        plain = EmbedderScorer(self._name, self._model).configuration
-        margin, discount = float(LATER_WINDOW_MARGIN), float(TURN_LENGTH_DISCOUNT)
-        return plain | {"later_window_margin": margin, "length_discount": discount}
+        return {
+            **EmbedderScorer(self._name, self._model).configuration,
+            "later_window_margin": float(LATER_WINDOW_MARGIN),
+            "length_discount": float(TURN_LENGTH_DISCOUNT),
+        }
 
     def reads_more(self, cases: Sequence[RankingCase]) -> bool:
         """Tell whether some candidate has more than one window."""

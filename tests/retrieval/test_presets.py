@@ -32,6 +32,13 @@ def test_a_preset_says_what_it_is_good_for(name):
     assert len(PRESETS[name].summary.split()) > 3
 
 
+@pytest.mark.parametrize(("name", "turns"), [("balanced", 0.4), ("fast", 0.75), ("accurate", 0.75)])
+def test_balanced_weighs_words_less_among_turns_and_fast_and_accurate_do_not(name, turns):
+    fuse = stages(name)["fuse"]
+    assert (fuse.lexical_weight.documents, fuse.lexical_weight.turns) == (0.75, turns)
+    assert (fuse.calibration.turns == fuse.calibration.documents) == (turns == 0.75)
+
+
 def test_memory_spark_has_all_fifteen_stages():
     assert {stage.number for stage in PRESETS["memory_spark"].stages} == set(range(1, 16))
 

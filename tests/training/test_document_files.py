@@ -67,7 +67,10 @@ def test_a_document_has_its_title_text_and_searches(written):
         ("## Smoke lowers", "Smoke lowers", "stands before the first title"),
         ("? spleen hepcidin\n", "", "'Hepcidin in the spleen' has no text, or no search"),
         ("Hepcidin rose twofold.\n", "", "'Hepcidin in the spleen' has no text, or no search"),
-        ("## Hepcidin in", "Hepcidin in", "line 8: 'Hepcidin in the spleen' stands after the sear"),
+        ("## Hepcidin in", "Hepcidin in", "line 8: 'Hepcidin in the spleen' is no line of a docum"),
+        ("## Hepcidin in", "##Hepcidin in", "line 8: '##Hepcidin in the spleen' is no line"),
+        ("? spleen hepcidin", "?spleen", "line 10: '\\?spleen' is no line of a document"),
+        ("We exposed", "subject: We exposed", "line 3: 'subject: We exposed 24 mice"),
     ],
 )
 def test_what_is_out_of_place_is_named(written, old, new, said):

@@ -3,6 +3,7 @@
 from random import Random
 
 from recollect.training.drawn_ages import drawn_ages
+from recollect.training.group_stream import mixed_groups
 from recollect.training.long_messages import with_long_messages
 from recollect.training.question_groups import Question, QuestionGroup
 
@@ -11,6 +12,9 @@ CHAT = QuestionGroup(
     ("Ann: I bake bread.", "Bob: I ride.", "Ann: On Sundays.", "Bob: A red bike.", "Ann: Bye."),
     (Question("When does Ann bake?", (0, 2)), Question("What does Bob ride?", (3,))),
 )
+
+
+JOINED = {"long_messages": 1.0}
 
 
 class AlwaysTwo(Random):
@@ -42,6 +46,17 @@ def test_sentences_without_a_speaker_become_a_paragraph():
     sentences = QuestionGroup("text", ("It rained.", "It was cold."), (Question("Rain?", (0,)),))
 
     assert with_long_messages(sentences, AlwaysTwo()).passages == ("It rained. It was cold.",)
+
+
+def test_passages_that_are_long_already_stay_as_they_are():
+    short = QuestionGroup("any", ("word " * 59,) * 4, (Question("Which?", (0,)),))
+    long = QuestionGroup("any", ("word " * 60,) * 4, (Question("Which?", (0,)),))
+
+    def drawn(group):
+        return next(mixed_groups({"any": lambda _: iter([group])}, {"any": 1}, seed=1, **JOINED))
+
+    assert len(drawn(short).passages) < 4
+    assert drawn(long) == long
 
 
 def test_neighbouring_passages_share_a_drawn_age():

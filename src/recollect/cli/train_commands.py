@@ -62,8 +62,9 @@ def export(
     calibration: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE",
-            help="JSON Lines file of neutral texts, never evaluation data; repeatable.",
+            metavar="PATH",
+            help="JSON Lines file of neutral texts, or a folder of conversations; never evaluation "
+            "data; repeatable.",
         ),
     ] = None,
 ) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from recollect.retrieval.fusion import LEXICAL_WEIGHT
+from recollect.retrieval.calibration import EVEN_CALIBRATION
+from recollect.retrieval.fusion import EVEN_LEXICAL_WEIGHT, LEXICAL_WEIGHT
 from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.presets import BALANCED, PRESETS
 from recollect.retrieval.resources import OptionalModels
@@ -85,7 +86,15 @@ STAGE_VARIATIONS: tuple[Variation, ...] = (
     ),
     varied("dense arm alone", instead(SearchPools(arms="dense")), instead(Fuse(method="dense"))),
     varied(
-        "lexical arm alone", instead(SearchPools(arms="lexical")), instead(Fuse(method="lexical"))
+        "lexical arm alone",
+        instead(SearchPools(arms="lexical")),
+        instead(
+            Fuse(
+                method="lexical",
+                lexical_weight=EVEN_LEXICAL_WEIGHT,
+                calibration=EVEN_CALIBRATION,
+            )
+        ),
     ),
     varied("half the lexical weight", instead(Fuse(lexical_weight=LEXICAL_WEIGHT.times(0.5)))),
     varied("twice the lexical weight", instead(Fuse(lexical_weight=LEXICAL_WEIGHT.times(2)))),

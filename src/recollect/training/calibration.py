@@ -44,9 +44,7 @@ def read_calibration(
     texts: list[str] = []
     files: dict[str, str] = {}
     for path in paths:
-        sha256, rows = _rows(path)
-        files[path.name] = sha256
-        found = [text for row in rows for text in row]
+        files[path.name], found = _texts_of(path)
         if not found:
             raise DatasetError(f"{path}: no texts found. Rows need turns, text, query or passage.")
         step = max(1, len(found) // texts_per_file)
@@ -54,13 +52,12 @@ def read_calibration(
     return CalibrationSource(tuple(texts), files)
 
 
-def _rows(path: Path) -> tuple[str, list[list[str]]]:
+def _texts_of(path: Path) -> tuple[str, list[str]]:
     if path.is_dir():
-        turns = (row["turns"] for row in read_conversations(path))
-        said = [[f"{turn['speaker']}: {turn['text']}" for turn in each] for each in turns]
+        said = [text for row in read_conversations(path) for text in _row_texts(row)]
         return sha256_of_texts(path), said
     content = _read(path)
-    return hashlib.sha256(content).hexdigest(), [list(_texts(path, content))]
+    return hashlib.sha256(content).hexdigest(), list(_texts(path, content))
 
 
 def _read(path: Path) -> bytes:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from recollect.errors import DatasetError
 from recollect.evaluation.collection import Collection
 from recollect.evaluation.datasets import Dataset, EvaluationQuery, Passage
 from recollect.evaluation.provenance import BenchmarkFile, Source
@@ -25,7 +26,7 @@ def development_set(folder: Path = DEVELOPMENT_CONVERSATIONS) -> Dataset:
     """Put the conversations into pools, some of a kind together, with their questions.
 
     Raises:
-        DatasetError: There is no file, or one cannot be read.
+        DatasetError: There is no file, one cannot be read, or is not of two speakers.
     """
     rows = read_conversations(folder)
     collection = Collection()
@@ -45,7 +46,11 @@ def _of_one_pair(rows: Sequence[Row]) -> list[Row]:
 
 
 def _speakers(row: Row) -> list[str]:
-    return list(dict.fromkeys(turn["speaker"] for turn in row["turns"]))
+    found = list(dict.fromkeys(turn["speaker"] for turn in row["turns"]))
+    if len(found) != 2:
+        raise DatasetError(f"{row['id']}: {len(found)} speakers. A conversation has two.")
+    # Whoever begins: a user stays the user.
+    return sorted(found, reverse=True) if row["kind"] == "assistant" else found
 
 
 def _renamed(row: Row, names: Mapping[str, str]) -> Row:

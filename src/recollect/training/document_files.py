@@ -23,6 +23,7 @@ DOCUMENTS = Path(__file__).parent / "documents"
 _SUBJECT = re.compile(r"subject: (.+)")
 _TITLE = re.compile(r"## (.+)")
 _SEARCH = re.compile(r"\? (.+)")
+_MARKS = ("#", "?", "subject:")
 
 
 def read_documents(folder: Path = DOCUMENTS) -> list[Row]:
@@ -59,7 +60,10 @@ def read_document_file(path: Path) -> Row:
             _read(line.strip(), documents, place=f"{path}, line {number}")
     for document in documents:
         if not (document["text"] and document["searches"]):
-            raise DatasetError(f"{path}: {document['title']!r} has no text, or no search.")
+            raise DatasetError(
+                f"{path}: {document['title']!r} has no text, or no search. "
+                "Give it text, then lines that begin with `? `."
+            )
     if not documents:
         raise DatasetError(f"{path}: holds no document. Begin each with `## its title`.")
     return {"id": path.stem, "subject": subject[1], "documents": documents}
@@ -69,10 +73,15 @@ def _read(line: str, documents: list[dict[str, Any]], *, place: str) -> None:
     if title := _TITLE.fullmatch(line):
         documents.append({"title": title[1], "text": "", "searches": []})
     elif not documents:
-        raise DatasetError(f"{place}: {line[:60]!r} stands before the first title.")
+        raise DatasetError(
+            f"{place}: {line[:60]!r} stands before the first title. Begin with `## its title`."
+        )
     elif search := _SEARCH.fullmatch(line):
         documents[-1]["searches"].append(search[1])
-    elif documents[-1]["searches"]:
-        raise DatasetError(f"{place}: {line[:60]!r} stands after the searches of its document.")
+    elif documents[-1]["searches"] or line.startswith(_MARKS):
+        raise DatasetError(
+            f"{place}: {line[:60]!r} is no line of a document. "
+            "Its text comes first, then `? a search`; `## a title` begins the next."
+        )
     else:
         documents[-1]["text"] = f"{documents[-1]['text']} {line}".strip()

@@ -20,17 +20,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.errors import DatasetError
+from recollect.errors import DatasetError, InvalidInput
 from recollect.evaluation.calibration import expected_calibration_error
 from recollect.evaluation.product import newest_moment, passage_fields
 from recollect.memory import Memory
 from recollect.models.embedder import EmbeddingModel
 from recollect.retrieval.calibration import LEAST_EVIDENCE, Calibration
-from recollect.training.development_set import development_set
+from recollect.training.development_set import DEVELOPMENT_CONVERSATIONS, development_set
 
 SQUAD_SENTENCES = "squad_sentences.jsonl.gz"
 _SCOPE_SENTENCES = 600
 _DEPTH = 50
+_HELD_OUT = 4
 _NEWTON_STEPS = 50
 
 FloatArray = NDArray[np.float64]
@@ -83,20 +84,29 @@ class _Scope:
 
 
 def fit_fusion_calibration(
-    directory: Path, *, scopes: int = 8, embedder: EmbeddingModel | None = None
+    directory: Path,
+    *,
+    scopes: int = 8,
+    conversations: Path = DEVELOPMENT_CONVERSATIONS,
+    embedder: EmbeddingModel | None = None,
 ) -> CalibrationFit:
     """Fit on SQuAD questions to sentences, and on questions to written conversations.
 
     Args:
-        directory: Holds `squad_sentences.jsonl.gz`; the conversations come with the package.
-        scopes: How many scopes of each; every fourth is held out.
+        directory: Holds `squad_sentences.jsonl.gz`.
+        scopes: At most so many of each, at least 4; every fourth is held out. The conversations
+            of the package make 8.
+        conversations: Folder of written conversations.
         embedder: None for the bundled one.
 
     Raises:
-        DatasetError: A file is missing.
+        DatasetError: A file is missing, or holds fewer than four scopes.
+        InvalidInput: `scopes` is below 4.
     """
+    if scopes < _HELD_OUT:
+        raise InvalidInput("scopes", scopes, "leaves none to be held out", "Give 4 or more.")
     documents = islice(_squad_scopes(directory / SQUAD_SENTENCES), scopes)
-    turns = islice(_conversation_scopes(), scopes)
+    turns = islice(_conversation_scopes(conversations), scopes)
     return CalibrationFit(_fitted(documents, embedder), _fitted(turns, embedder))
 
 
@@ -104,8 +114,10 @@ def _fitted(scopes: Iterable[_Scope], embedder: EmbeddingModel | None) -> CurveF
     fitted: list[Observations] = []
     held_out: list[Observations] = []
     for number, scope in enumerate(scopes):
-        part = held_out if number % 4 == 3 else fitted
+        part = held_out if number % _HELD_OUT == _HELD_OUT - 1 else fitted
         part.append(_observe(scope, embedder))
+    if not held_out:
+        raise DatasetError(f"{len(fitted)} scopes, so none is held out. Give data for four.")
     known = _joined(fitted)
     curve = fit_logistic(known.scores, known.evidence, known.relevant)
     tests = _joined(held_out)
@@ -150,8 +162,8 @@ def _observe(scope: _Scope, embedder: EmbeddingModel | None) -> Observations:
     return Observations(*np.array(rows, np.float64).T)
 
 
-def _conversation_scopes() -> Iterator[_Scope]:
-    conversations = development_set()
+def _conversation_scopes(folder: Path) -> Iterator[_Scope]:
+    conversations = development_set(folder)
     for pool, passages in conversations.pools.items():
         asked = [query for query in conversations.queries if query.pool == pool]
         yield _Scope(

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from recollect.errors import InvalidInput
-from recollect.training.long_messages import with_long_messages
+from recollect.training.long_messages import is_long, with_long_messages
 from recollect.training.question_groups import QuestionGroup
 from recollect.training.training_sources import SOURCES
 
@@ -68,7 +68,8 @@ def mixed_groups(
     joining = Random(f"{seed}:long messages")  # noqa: S311  no secret
     while True:
         group = next(streams[draw.choices(names, weights)[0]])
-        joined = joining.random() < long_messages and not group.dated
+        drawn = joining.random() < long_messages
+        joined = drawn and not group.dated and not is_long(group)
         yield with_long_messages(group, joining) if joined else group
 
 

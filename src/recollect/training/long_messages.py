@@ -14,6 +14,13 @@ from recollect.training.question_groups import Question, QuestionGroup
 
 FEWEST_TURNS, MOST_TURNS = 2, 7
 _LONGEST_NAME = 40
+_LONG_WORDS = 60
+
+
+def is_long(group: QuestionGroup) -> bool:
+    """Tell whether the passages are long already: together their answers would be cut off."""
+    words = sum(len(passage.split()) for passage in group.passages)
+    return words >= _LONG_WORDS * len(group.passages)
 
 
 def with_long_messages(group: QuestionGroup, random: Random) -> QuestionGroup:

@@ -76,6 +76,12 @@ def test_each_window_gets_the_age_of_its_candidate():
     assert found == pytest.approx([1 - 0.1 * math.log(2), -0.1 * math.log(2)], abs=1e-6)
 
 
+def test_a_given_type_counts_and_else_the_one_that_is_predicted():
+    cases = [case(Candidate("a", 0), Candidate("b", 0, "episodic"))]
+    (windowed,) = WindowedScorer("m", TimedEmbedder()).scores(cases)
+    assert windowed.tolist() == pytest.approx([1, 2**-0.5])
+
+
 def test_windows_are_read_only_where_some_text_has_several():
     short, long = Candidate("one two"), Candidate("one two three four")
     scorer = WindowedScorer("m", SHORT)

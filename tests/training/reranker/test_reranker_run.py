@@ -190,6 +190,28 @@ def test_a_model_is_not_followed_where_the_configuration_does_not(base, tmp_path
         run(base, tmp_path / "run", followed=base)
 
 
+def test_a_model_without_a_head_is_not_followed(base, tmp_path):
+    loss = RerankLossWeights(following=1.0)
+
+    with pytest.raises(InvalidInput, match=r"has no recollect_reranker\.safetensors"):
+        run(base, tmp_path / "run", followed=base, loss=loss)
+
+
+def test_a_model_that_reads_other_tokens_is_not_followed(base, tmp_path):
+    loss = RerankLossWeights(following=1.0)
+    other = run(base, tmp_path / "other")
+    tokenizer = json.loads((other / "tokenizer.json").read_text())
+    vocabulary = tokenizer["model"]["vocab"]
+    last = max(vocabulary, key=vocabulary.get)
+    tokenizer["model"]["vocab"] = {
+        f"{word}s" if word == last else word: number for word, number in vocabulary.items()
+    }
+    (other / "tokenizer.json").write_text(json.dumps(tokenizer))
+
+    with pytest.raises(InvalidInput, match="reads other tokens than the base"):
+        run(base, tmp_path / "run", followed=other, loss=loss)
+
+
 def test_a_run_that_followed_another_model_is_refused(base, tmp_path):
     loss = RerankLossWeights(following=1.0)
     larger = run(base, tmp_path / "larger")

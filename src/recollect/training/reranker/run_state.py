@@ -17,6 +17,7 @@ from recollect.training.reranker.cross_encoder import (
     load_cross_encoder,
     with_layers,
 )
+from recollect.training.reranker.cross_encoder_graph import HEAD_FILE
 from recollect.training.reranker.pair_model import PairModel, trained_weights
 from recollect.training.reranker.reranker_config import RerankerConfig
 from recollect.training.reranker.weight_mean import WeightMean
@@ -133,7 +134,7 @@ def _followed(
     if not config.loss.following:
         return None
     if followed is not None:
-        return load_cross_encoder(followed)
+        return _reading_alike(whole, followed)
     if not config.layers:
         raise InvalidInput(
             "followed",
@@ -142,6 +143,16 @@ def _followed(
             "Give its directory as `--followed`.",
         )
     return whole
+
+
+def _reading_alike(model: CrossEncoder, place: Path) -> CrossEncoder:
+    remedy = "Give the directory of a reranker of the same vocabulary."
+    if not (place / HEAD_FILE).is_file():
+        raise InvalidInput("followed", str(place), f"has no {HEAD_FILE}, so no scores", remedy)
+    followed = load_cross_encoder(place)
+    if followed.tokenizer.get_vocab() != model.tokenizer.get_vocab():
+        raise InvalidInput("followed", str(place), "reads other tokens than the base", remedy)
+    return followed
 
 
 def _is_spared(name: str) -> bool:

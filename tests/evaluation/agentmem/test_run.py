@@ -1,0 +1,31 @@
+"""Which systems rank which set."""
+
+from recollect.evaluation.agentmem.cases import Candidate, CaseSet, Distractor, RankingCase
+from recollect.evaluation.agentmem.run import run_agentmem
+from recollect.testing import HashEmbedder
+
+
+def case_set(name, *texts):
+    answer, *others = map(Candidate, texts)
+    case = RankingCase("1", "Who rows?", answer, tuple(Distractor("any", each) for each in others))
+    return CaseSet(name=name, cases=(case,), origin={}, missing={})
+
+
+def test_a_set_with_a_long_text_is_ranked_with_all_windows_too():
+    report = run_agentmem(
+        [
+            case_set("short", "Ann rows", "Ben cooks"),
+            case_set("long", "Ann rows", "Ben cooks fish and rice for Ann"),
+        ],
+        {"hash": HashEmbedder(window_words=3)},
+        labelled={},
+        progress=str,
+    )
+
+    assert [(each.set_name, each.scorer) for each in report.rankings] == [
+        ("short", "hash"),
+        ("short", "bm25"),
+        ("long", "hash"),
+        ("long", "hash, all windows"),
+        ("long", "bm25"),
+    ]

@@ -39,6 +39,7 @@ def test_the_bundled_model_loses_at_most_one_hundredth_of_its_dense_map(benchmar
 
 
 @pytest.mark.torch
+@pytest.mark.timeout(600)  # 32-bit floats, beside other tests on few cores.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_plain_encoder_without_its_projection_finds_as_much(benchmark, tmp_path):
     Embedder.from_pretrained("bundled").save_pretrained(tmp_path / "whole")

@@ -66,7 +66,7 @@ def test_fewer_than_four_scopes_are_refused_before_anything_is_read(tmp_path):
 
 
 def test_too_little_data_is_named(squad, chats):
-    with pytest.raises(DatasetError, match="3 scopes, so none is held out"):
+    with pytest.raises(DatasetError, match=r"squad_sentences.*: 3 scopes, so none is held out"):
         fit_fusion_calibration(
             squad(1800), scopes=4, conversations=chats(24), embedder=HashEmbedder()
         )

@@ -107,17 +107,22 @@ def fit_fusion_calibration(
         raise InvalidInput("scopes", scopes, "leaves none to be held out", "Give 4 or more.")
     documents = islice(_squad_scopes(directory / SQUAD_SENTENCES), scopes)
     turns = islice(_conversation_scopes(conversations), scopes)
-    return CalibrationFit(_fitted(documents, embedder), _fitted(turns, embedder))
+    return CalibrationFit(
+        _fitted(documents, embedder, source=SQUAD_SENTENCES),
+        _fitted(turns, embedder, source=str(conversations)),
+    )
 
 
-def _fitted(scopes: Iterable[_Scope], embedder: EmbeddingModel | None) -> CurveFit:
+def _fitted(scopes: Iterable[_Scope], embedder: EmbeddingModel | None, *, source: str) -> CurveFit:
     fitted: list[Observations] = []
     held_out: list[Observations] = []
     for number, scope in enumerate(scopes):
         part = held_out if number % _HELD_OUT == _HELD_OUT - 1 else fitted
         part.append(_observe(scope, embedder))
     if not held_out:
-        raise DatasetError(f"{len(fitted)} scopes, so none is held out. Give data for four.")
+        raise DatasetError(
+            f"{source}: {len(fitted)} scopes, so none is held out. Give data for {_HELD_OUT}."
+        )
     known = _joined(fitted)
     curve = fit_logistic(known.scores, known.evidence, known.relevant)
     tests = _joined(held_out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -13,21 +13,8 @@ from recollect.evaluation.agentmem.cases import Candidate, RankingCase
 from recollect.evaluation.baselines import bm25_scorer
 from recollect.evaluation.retriever import Setting
 from recollect.models.embedder import EmbeddingModel, FloatMatrix
-from recollect.models.late_bound import (
-    NO_AGE,
-    NO_TYPE,
-    Codes,
-    LateBoundParts,
-    age_buckets,
-    type_codes,
-)
-from recollect.models.passage_reading import (
-    PassageReading,
-    late_bound_of,
-    predicted_types,
-    read_passages,
-    traits_by_memory,
-)
+from recollect.models.late_bound import NO_AGE, NO_TYPE, Codes, age_buckets, type_codes
+from recollect.models.passage_reading import late_bound_of, read_passages, traits_by_memory
 from recollect.retrieval.dense import (
     LATER_WINDOW_MARGIN,
     TURN_LENGTH_DISCOUNT,
@@ -58,7 +45,7 @@ class CandidateScorer(Protocol):
 
 
 class EmbedderScorer:
-    """Cosine of query and candidate.
+    """Cosine of query and candidate, of which the model reads the beginning.
 
     A late-bound embedder sees each candidate's age and type: the given one, else the type that it
     predicts itself, as the product does when a memory is added without one. Any other embedder
@@ -83,38 +70,56 @@ class EmbedderScorer:
 
     def scores(self, cases: Sequence[RankingCase]) -> list[FloatArray]:
         """Score all cases; each text is embedded once, so equal texts score the same."""
-        texts = list(dict.fromkeys(each.text for case in cases for each in case.candidates))
-        place = {text: row for row, text in enumerate(texts)}
-        reading = read_passages(self._model, texts)
+        read = self._read(_texts(cases))
         queries = self._model.encode_query([case.query for case in cases])
-        found = []
-        for query, case in zip(queries, cases, strict=True):
-            rows = [place[each.text] for each in case.candidates]
-            vectors = self._bound(reading, rows, case.candidates)
-            found.append(np.asarray(vectors @ query, np.float64))
-        return found
+        return [
+            self._case_scores(query, case.candidates, read)
+            for query, case in zip(queries, cases, strict=True)
+        ]
 
-    def _bound(
-        self, reading: PassageReading, rows: list[int], candidates: Sequence[Candidate]
-    ) -> FloatMatrix:
-        content = reading.content[rows]
-        if self._parts is None:
-            return content
-        logits = None if reading.type_logits is None else reading.type_logits[rows]
-        return _bind(self._parts, content, logits, candidates)
+    def _pieces(self, text: str) -> list[str]:
+        """Give what the model reads of a text."""
+        return [text]
+
+    def _read(self, texts: Sequence[str]) -> Mapping[str, _ReadText]:
+        pieces = [self._pieces(text) for text in texts]
+        counts = [len(each) for each in pieces]
+        reading = read_passages(self._model, [piece for each in pieces for piece in each])
+        vectors = np.split(reading.content, np.cumsum(counts)[:-1])
+        traits = traits_by_memory(reading, counts)
+        return {
+            text: _ReadText(own, each.type)
+            for text, own, each in zip(texts, vectors, traits, strict=True)
+        }
+
+    def _case_scores(
+        self,
+        query: NDArray[np.float32],
+        candidates: Sequence[Candidate],
+        read: Mapping[str, _ReadText],
+    ) -> FloatArray:
+        texts = [read[each.text] for each in candidates]
+        counts = [len(each.windows) for each in texts]
+        vectors = np.concatenate([each.windows for each in texts])
+        if self._parts is not None:
+            types = [own.type or each.type for own, each in zip(candidates, texts, strict=True)]
+            vectors = self._parts.bound(
+                vectors,
+                buckets=np.repeat(_age_codes(candidates), counts),
+                types=np.repeat(_type_codes(types), counts),
+            )
+        owners = np.repeat(np.arange(len(candidates)), counts)
+        discounts = length_discounts(np.ones(len(candidates), np.bool_))
+        scores = best_window(np.asarray(vectors @ query, np.float32), owners, discounts)
+        return np.asarray(scores, np.float64)
 
 
-class WindowedScorer:
+class WindowedScorer(EmbedderScorer):
     """As a search scores: by the best window of a candidate, not by its beginning alone.
 
     A later window has to be better by the search's margin, and a candidate of many windows loses
     what a turn loses (`best_window`). An embedder that binds age and type adds them to each window.
     """
-
-    def __init__(self, name: str, model: EmbeddingModel) -> None:
-        self._name = name
-        self._model = model
-        self._parts = late_bound_of(model)
 
     @property
     def name(self) -> str:
@@ -125,53 +130,25 @@ class WindowedScorer:
     def configuration(self) -> Mapping[str, Setting]:
         """The embedder, whether it binds age and type, and how windows are put together."""
         return {
-            **EmbedderScorer(self._name, self._model).configuration,
+            **super().configuration,
             "later_window_margin": float(LATER_WINDOW_MARGIN),
             "length_discount": float(TURN_LENGTH_DISCOUNT),
         }
 
     def reads_more(self, cases: Sequence[RankingCase]) -> bool:
         """Tell whether some candidate has more than one window."""
-        texts = {each.text for case in cases for each in case.candidates}
-        return any(len(self._model.windows(text)) > 1 for text in texts)
+        return any(len(self._pieces(text)) > 1 for text in _texts(cases))
 
-    def scores(self, cases: Sequence[RankingCase]) -> list[FloatArray]:
-        """Score all cases; equal texts score the same."""
-        texts = list(dict.fromkeys(each.text for case in cases for each in case.candidates))
-        windows = [self._model.windows(text) for text in texts]
-        counts = [len(pieces) for pieces in windows]
-        reading = read_passages(self._model, [piece for pieces in windows for piece in pieces])
-        rows = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
-        traits = traits_by_memory(reading, counts)
-        read = {
-            text: (reading.content[own], trait.type)
-            for text, own, trait in zip(texts, rows, traits, strict=True)
-        }
-        queries = self._model.encode_query([case.query for case in cases])
-        return [
-            self._case_scores(query, case.candidates, read)
-            for query, case in zip(queries, cases, strict=True)
-        ]
+    def _pieces(self, text: str) -> list[str]:
+        return self._model.windows(text)
 
-    def _case_scores(
-        self,
-        query: NDArray[np.float32],
-        candidates: Sequence[Candidate],
-        read: Mapping[str, tuple[FloatMatrix, MemoryType | None]],
-    ) -> FloatArray:
-        counts = [len(read[each.text][0]) for each in candidates]
-        vectors = np.concatenate([read[each.text][0] for each in candidates])
-        if self._parts is not None:
-            typed = [replace(each, type=each.type or read[each.text][1]) for each in candidates]
-            vectors = self._parts.bound(
-                vectors,
-                buckets=np.repeat(_age_codes(typed), counts),
-                types=np.repeat(_type_codes(typed, None), counts),
-            )
-        owners = np.repeat(np.arange(len(candidates)), counts)
-        discounts = length_discounts(np.ones(len(candidates), np.bool_))
-        scores = best_window(np.asarray(vectors @ query, np.float32), owners, discounts)
-        return np.asarray(scores, np.float64)
+
+@dataclass(frozen=True, slots=True)
+class _ReadText:
+    """A text's windows as vectors, shape (windows, dimension), and its predicted type."""
+
+    windows: FloatMatrix
+    type: MemoryType | None
 
 
 class Bm25Scorer:
@@ -190,7 +167,7 @@ class Bm25Scorer:
         Raises:
             MissingExtra: bm25s is not installed.
         """
-        texts = list(dict.fromkeys(each.text for case in cases for each in case.candidates))
+        texts = _texts(cases)
         place = {text: row for row, text in enumerate(texts)}
         score = bm25_scorer(texts)
         return [
@@ -199,15 +176,9 @@ class Bm25Scorer:
         ]
 
 
-def _bind(
-    parts: LateBoundParts,
-    content: FloatMatrix,
-    logits: FloatMatrix | None,
-    candidates: Sequence[Candidate],
-) -> FloatMatrix:
-    return parts.bound(
-        content, buckets=_age_codes(candidates), types=_type_codes(candidates, logits)
-    )
+def _texts(cases: Sequence[RankingCase]) -> list[str]:
+    """Give each candidate's text once, in the order of the cases."""
+    return list(dict.fromkeys(each.text for case in cases for each in case.candidates))
 
 
 def _age_codes(candidates: Sequence[Candidate]) -> Codes:
@@ -217,13 +188,6 @@ def _age_codes(candidates: Sequence[Candidate]) -> Codes:
     return codes
 
 
-def _type_codes(candidates: Sequence[Candidate], logits: FloatMatrix | None) -> Codes:
-    if logits is None:
-        given = [
-            NO_TYPE if each.type is None else type_codes([each.type])[0] for each in candidates
-        ]
-        return np.array(given, np.int64)
-    predicted = predicted_types(logits)
-    return type_codes(
-        [each.type or guess for each, guess in zip(candidates, predicted, strict=True)]
-    )
+def _type_codes(types: Sequence[MemoryType | None]) -> Codes:
+    codes = [NO_TYPE if each is None else type_codes([each])[0] for each in types]
+    return np.array(codes, np.int64)

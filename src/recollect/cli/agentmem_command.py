@@ -50,10 +50,8 @@ def agentmem(
     with running_note("reading") as note:
         datasets = [load_benchmark(path).dataset for path in data or ()]
         report = run_agentmem(
-            [
-                generated_cases(count=count, seed=seed),
-                *(conversation_cases(dataset) for dataset in datasets),
-            ],
+            generated_cases(count=count, seed=seed),
+            [conversation_cases(dataset) for dataset in datasets],
             minilm | _models(model or []),
             labelled={
                 "generated": generated_labels(count=count, seed=seed),

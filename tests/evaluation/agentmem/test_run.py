@@ -13,10 +13,8 @@ def case_set(name, *texts):
 
 def test_a_set_with_a_long_text_is_ranked_with_all_windows_too():
     report = run_agentmem(
-        [
-            case_set("short", "Ann rows", "Ben cooks"),
-            case_set("long", "Ann rows", "Ben cooks fish and rice for Ann"),
-        ],
+        case_set("short", "Ann rows", "Ben cooks"),
+        [case_set("long", "Ann rows", "Ben cooks fish and rice for Ann")],
         {"hash": HashEmbedder(window_words=3)},
         labelled={},
         progress=str,
@@ -29,3 +27,23 @@ def test_a_set_with_a_long_text_is_ranked_with_all_windows_too():
         ("long", "hash, all windows"),
         ("long", "bm25"),
     ]
+
+
+def test_several_conversation_sets_are_put_together_as_well():
+    report = run_agentmem(
+        case_set("generated", "Ann rows", "Ben cooks"),
+        [
+            case_set("short", "Ann rows", "Ben cooks"),
+            case_set("long", "Ann rows", "Ben cooks fish and rice for Ann"),
+        ],
+        {"hash": HashEmbedder(window_words=3)},
+        labelled={},
+        progress=str,
+    )
+
+    assert [each.name for each in report.sets][-1] == "all conversations"
+    assert [
+        (each.scorer, [outcome.case.answer.text for outcome in each.outcomes])
+        for each in report.rankings
+        if each.set_name == "all conversations"
+    ] == [(name, ["Ann rows"] * 2) for name in ("hash", "hash, all windows", "bm25")]

@@ -87,9 +87,42 @@ def rank_sets(
         first: tuple[CaseOutcome, ...] | None = None
         for scorer in scorers:
             outcomes = _outcomes(each.cases, scorer)
-            reports.append(_report(each, scorer, outcomes, first))
+            reports.append(
+                ranking_report(
+                    scorer.name,
+                    scorer.configuration,
+                    set_name=each.name,
+                    outcomes=outcomes,
+                    first=first,
+                )
+            )
             first = first or outcomes
     return tuple(reports)
+
+
+def ranking_report(
+    scorer: str,
+    configuration: Mapping[str, Setting],
+    *,
+    set_name: str,
+    outcomes: tuple[CaseOutcome, ...],
+    first: tuple[CaseOutcome, ...] | None,
+) -> RankingReport:
+    """Sum up what a scorer's cases gave, compared with the first scorer's where there is one."""
+    table = np.array([[outcome.scores[name] for name in MEASURES] for outcome in outcomes])
+    by_kind: dict[str, list[float]] = defaultdict(list)
+    for outcome in outcomes:
+        for kind, share in outcome.outranked.items():
+            by_kind[kind].append(share)
+    return RankingReport(
+        scorer=scorer,
+        configuration=configuration,
+        set_name=set_name,
+        estimates=dict(zip(MEASURES, bootstrap_intervals(table), strict=True)),
+        outranked={kind: float(np.mean(by_kind[kind])) for kind in sorted(by_kind)},
+        outcomes=outcomes,
+        against_first=None if first is None else paired_test(_main(first), _main(outcomes)),
+    )
 
 
 def _outcomes(cases: Sequence[RankingCase], scorer: CandidateScorer) -> tuple[CaseOutcome, ...]:
@@ -106,28 +139,6 @@ def _outranked(case: RankingCase, scores: FloatArray) -> dict[str, float]:
         lead = float(score - scores[0])
         found[distractor.kind].append(0.5 if abs(lead) <= _EQUAL else float(lead > 0))
     return {kind: float(np.mean(shares)) for kind, shares in found.items()}
-
-
-def _report(
-    cases: CaseSet,
-    scorer: CandidateScorer,
-    outcomes: tuple[CaseOutcome, ...],
-    first: tuple[CaseOutcome, ...] | None,
-) -> RankingReport:
-    table = np.array([[outcome.scores[name] for name in MEASURES] for outcome in outcomes])
-    by_kind: dict[str, list[float]] = defaultdict(list)
-    for outcome in outcomes:
-        for kind, share in outcome.outranked.items():
-            by_kind[kind].append(share)
-    return RankingReport(
-        scorer=scorer.name,
-        configuration=scorer.configuration,
-        set_name=cases.name,
-        estimates=dict(zip(MEASURES, bootstrap_intervals(table), strict=True)),
-        outranked={kind: float(np.mean(by_kind[kind])) for kind in sorted(by_kind)},
-        outcomes=outcomes,
-        against_first=None if first is None else paired_test(_main(first), _main(outcomes)),
-    )
 
 
 def _main(outcomes: Sequence[CaseOutcome]) -> FloatArray:

@@ -9,6 +9,7 @@ from recollect import __version__
 from recollect.errors import InvalidInput
 from recollect.evaluation.agentmem.cases import CaseSet
 from recollect.evaluation.agentmem.labels import LabelledText
+from recollect.evaluation.agentmem.pooled import pooled_rankings, pooled_set
 from recollect.evaluation.agentmem.ranking import RankingReport, rank_sets
 from recollect.evaluation.agentmem.scorers import (
     Bm25Scorer,
@@ -25,7 +26,7 @@ class AgentmemReport:
     """Everything that was found.
 
     Attributes:
-        sets: The cases.
+        sets: The cases; last, where there are several conversation sets, all of them together.
         rankings: One scorer on one set each, set by set.
         traits: Importance and type, one source on one set of texts each.
         notes: What was not measured and why, a sentence each.
@@ -40,7 +41,8 @@ class AgentmemReport:
 
 
 def run_agentmem(
-    sets: Sequence[CaseSet],
+    generated: CaseSet,
+    conversations: Sequence[CaseSet],
     models: Mapping[str, EmbeddingModel],
     *,
     labelled: Mapping[str, Sequence[LabelledText]],
@@ -50,10 +52,12 @@ def run_agentmem(
     """Rank every set with every model and with BM25, and compare the heads of the models.
 
     A model reads the beginning of a text; where some text of a set is longer than a model's window,
-    the model is ranked a second time with all windows read.
+    the model is ranked a second time with all windows read. Several conversation sets are put
+    together as well, every query counting the same.
 
     Args:
-        sets: What is ranked; sets without a case are refused.
+        generated: The form on generated memories.
+        conversations: The form on real text, by set. A set without a case is refused.
         models: By the name that the report gives them. All are compared with the first.
         labelled: Texts with importance and type, by the name of their set.
         notes: Sentences on the models that could not be given; the report repeats them.
@@ -63,20 +67,28 @@ def run_agentmem(
         InvalidInput: A set has no case.
         MissingExtra: bm25s is not installed.
     """
+    sets = [generated, *conversations]
     for each in sets:
         if not each.cases:
             raise InvalidInput("data", each.name, "it gives no case", "Give a larger set.")
-    rankings: list[RankingReport] = []
-    for each in sets:
-        progress(f"ranking {each.name}")
-        rankings += rank_sets([each], _scorers(each, models))
+    rankings = [_ranked(each, models, progress) for each in sets]
+    if len(conversations) > 1:
+        sets.append(pooled_set(conversations))
+        rankings.append(pooled_rankings(rankings[1:]))
     progress("importance and type")
     return AgentmemReport(
         sets=tuple(sets),
-        rankings=tuple(rankings),
+        rankings=tuple(report for each in rankings for report in each),
         traits=score_traits(labelled, models),
         notes=tuple(notes),
     )
+
+
+def _ranked(
+    cases: CaseSet, models: Mapping[str, EmbeddingModel], progress: Callable[[str], None]
+) -> tuple[RankingReport, ...]:
+    progress(f"ranking {cases.name}")
+    return rank_sets([cases], _scorers(cases, models))
 
 
 def _scorers(cases: CaseSet, models: Mapping[str, EmbeddingModel]) -> list[CandidateScorer]:

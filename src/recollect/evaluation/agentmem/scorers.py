@@ -124,7 +124,7 @@ class WindowedScorer(EmbedderScorer):
     @property
     def name(self) -> str:
         """The model's name, and that all windows are read."""
-        return f"{self._name}, all windows"
+        return windowed_name(self._name)
 
     @property
     def configuration(self) -> Mapping[str, Setting]:
@@ -174,6 +174,11 @@ class Bm25Scorer:
             np.nan_to_num(score(case.query)[[place[each.text] for each in case.candidates]])
             for case in cases
         ]
+
+
+def windowed_name(model: str) -> str:
+    """Give what a model is called where all windows are read."""
+    return f"{model}, all windows"
 
 
 def _texts(cases: Sequence[RankingCase]) -> list[str]:

@@ -31,7 +31,7 @@ def agentmem(
         list[str] | None,
         typer.Option(metavar="MODEL", help="A further embedder's directory; repeatable."),
     ] = None,
-    count: Annotated[int, typer.Option(help="How many generated samples.")] = 500,
+    count: Annotated[int, typer.Option(min=1, help="How many generated samples.")] = 500,
     seed: Annotated[int, typer.Option(help="Seed of the generated samples.")] = 0,
 ) -> None:
     """Rank one answer among seven hard negatives, on generated memories and on real turns.

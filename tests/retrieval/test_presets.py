@@ -3,6 +3,11 @@
 import pytest
 
 from recollect.errors import InvalidInput
+from recollect.retrieval.calibration import (
+    EVEN_CALIBRATION,
+    FUSION_CALIBRATION,
+    LEXICAL_CALIBRATION,
+)
 from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.presets import DEFAULT_PRESET, PRESETS, preset
 from recollect.retrieval.stages.clean_query import CleanQuery
@@ -36,7 +41,18 @@ def test_a_preset_says_what_it_is_good_for(name):
 def test_balanced_weighs_words_less_among_turns_and_fast_and_accurate_do_not(name, turns):
     fuse = stages(name)["fuse"]
     assert (fuse.lexical_weight.documents, fuse.lexical_weight.turns) == (0.75, turns)
-    assert (fuse.calibration.turns == fuse.calibration.documents) == (turns == 0.75)
+
+
+@pytest.mark.parametrize(
+    ("name", "curves"),
+    [
+        ("balanced", FUSION_CALIBRATION),
+        ("accurate", EVEN_CALIBRATION),
+        ("fast", LEXICAL_CALIBRATION),
+    ],
+)
+def test_each_preset_takes_the_curves_that_were_fitted_for_its_weights(name, curves):
+    assert stages(name)["fuse"].calibration == curves
 
 
 def test_memory_spark_has_all_fifteen_stages():

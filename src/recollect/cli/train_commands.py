@@ -34,16 +34,25 @@ def calibration(
     ],
     output: OutputOptions,
 ) -> None:
-    """Fit the curves that turn a fused score into a probability; no evaluation data is read."""
+    """Fit the curves that turn a fused score into a probability; no evaluation data is read.
+
+    Searches by meaning and words (`balanced`) and by words alone (`fast`) have two each: among
+    documents, and among turns.
+    """
     from recollect.training.fusion_calibration import fit_fusion_calibration
 
     with running_note("searching"):
-        fit = fit_fusion_calibration(data)
+        fits = fit_fusion_calibration(data)
     if output.json:
-        print_json(fit)
+        print_json(fits)
         return
     console = result_console()
-    for name, found in (("documents", fit.documents), ("turns", fit.turns)):
+    curves = {
+        f"{preset}, {kind}": found
+        for preset, fit in fits.items()
+        for kind, found in (("documents", fit.documents), ("turns", fit.turns))
+    }
+    for name, found in curves.items():
         console.print(f"{name}: {found.curve}", markup=False, soft_wrap=True)
         console.print(
             f"fitted on {found.observations:,} passages; expected calibration error on held-out "

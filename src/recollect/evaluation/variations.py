@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from recollect.retrieval.calibration import EVEN_CALIBRATION
+from recollect.retrieval.calibration import LEXICAL_CALIBRATION
 from recollect.retrieval.fusion import EVEN_LEXICAL_WEIGHT, LEXICAL_WEIGHT
 from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.presets import BALANCED, PRESETS
@@ -92,7 +92,7 @@ STAGE_VARIATIONS: tuple[Variation, ...] = (
             Fuse(
                 method="lexical",
                 lexical_weight=EVEN_LEXICAL_WEIGHT,
-                calibration=EVEN_CALIBRATION,
+                calibration=LEXICAL_CALIBRATION,
             )
         ),
     ),

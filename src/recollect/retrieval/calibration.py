@@ -64,7 +64,7 @@ def reranker_probabilities(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusionCalibration:
-    """Curves for the weighted sum of cosine and lexical share.
+    """Curves for the weighted sum of cosine and lexical share, or for a part of it alone.
 
     Attributes:
         documents, turns: In a scope of documents and notes, and in one of conversations.
@@ -88,3 +88,8 @@ FUSION_CALIBRATION = FusionCalibration(
 one before. Fitted anew among turns it says too much of conversations that others wrote (LOG 34)."""
 EVEN_CALIBRATION = FusionCalibration(documents=_DOCUMENTS, turns=_DOCUMENTS)
 """Where words weigh among turns what they weigh among documents."""
+LEXICAL_CALIBRATION = FusionCalibration(
+    documents=Calibration(slope=-12.390, steepening=11.530, weight=-0.099, intercept=-7.857),
+    turns=Calibration(slope=-19.602, steepening=11.729, weight=0.030, intercept=-6.069),
+)
+"""Where words are all there is, each weighed as among documents; by the same command."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from recollect.errors import InvalidInput
-from recollect.retrieval.calibration import EVEN_CALIBRATION
+from recollect.retrieval.calibration import EVEN_CALIBRATION, LEXICAL_CALIBRATION
 from recollect.retrieval.fusion import EVEN_LEXICAL_WEIGHT
 from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.rerank_blend import turns_blend
@@ -52,7 +52,7 @@ FAST = Pipeline(
         Fuse(
             method="lexical",
             lexical_weight=EVEN_LEXICAL_WEIGHT,
-            calibration=EVEN_CALIBRATION,
+            calibration=LEXICAL_CALIBRATION,
         ),
         Weigh(),
         _NEWER_FIRST,

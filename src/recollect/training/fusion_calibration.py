@@ -2,7 +2,8 @@
 
 Every question is searched among a few hundred other passages, as in a scope of that size; each
 returned passage is one observation: its fused score, and whether it answers the question. Scopes
-of documents and of conversations have a curve each.
+of documents and of conversations have a curve each, and so do searches by meaning and words and
+searches by words alone.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from recollect.retrieval.calibration import LEAST_EVIDENCE, Calibration
 from recollect.training.development_set import DEVELOPMENT_CONVERSATIONS, development_set
 
 SQUAD_SENTENCES = "squad_sentences.jsonl.gz"
+PRESETS = ("balanced", "fast")
+"""Both arms, and words alone."""
 _SCOPE_SENTENCES = 600
 _DEPTH = 50
 _HELD_OUT = 4
@@ -54,7 +57,7 @@ class CurveFit:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationFit:
-    """The curves that a search takes.
+    """The curves that a search by one preset takes.
 
     Attributes:
         documents: Of SQuAD's sentences.
@@ -89,7 +92,7 @@ def fit_fusion_calibration(
     scopes: int = 8,
     conversations: Path = DEVELOPMENT_CONVERSATIONS,
     embedder: EmbeddingModel | None = None,
-) -> CalibrationFit:
+) -> dict[str, CalibrationFit]:
     """Fit on SQuAD questions to sentences, and on questions to written conversations.
 
     Args:
@@ -99,6 +102,9 @@ def fit_fusion_calibration(
         conversations: Folder of written conversations.
         embedder: None for the bundled one.
 
+    Returns:
+        The curves of each of `PRESETS`.
+
     Raises:
         DatasetError: A file is missing, or holds fewer than four scopes.
         InvalidInput: `scopes` is below 4.
@@ -107,25 +113,28 @@ def fit_fusion_calibration(
         raise InvalidInput("scopes", scopes, "leaves none to be held out", "Give 4 or more.")
     documents = islice(_squad_scopes(directory / SQUAD_SENTENCES), scopes)
     turns = islice(_conversation_scopes(conversations), scopes)
-    return CalibrationFit(
-        _fitted(documents, embedder, source=SQUAD_SENTENCES),
-        _fitted(turns, embedder, source=str(conversations)),
-    )
+    among_documents = _fitted(documents, embedder, source=SQUAD_SENTENCES)
+    among_turns = _fitted(turns, embedder, source=str(conversations))
+    return {name: CalibrationFit(among_documents[name], among_turns[name]) for name in PRESETS}
 
 
-def _fitted(scopes: Iterable[_Scope], embedder: EmbeddingModel | None, *, source: str) -> CurveFit:
-    fitted: list[Observations] = []
-    held_out: list[Observations] = []
-    for number, scope in enumerate(scopes):
-        part = held_out if number % _HELD_OUT == _HELD_OUT - 1 else fitted
-        part.append(_observe(scope, embedder))
-    if not held_out:
+def _fitted(
+    scopes: Iterable[_Scope], embedder: EmbeddingModel | None, *, source: str
+) -> dict[str, CurveFit]:
+    observed = [_observe(scope, embedder) for scope in scopes]
+    if len(observed) < _HELD_OUT:
         raise DatasetError(
-            f"{source}: {len(fitted)} scopes, so none is held out. Give data for {_HELD_OUT}."
+            f"{source}: {len(observed)} scopes, so none is held out. Give data for {_HELD_OUT}."
         )
-    known = _joined(fitted)
+    return {name: _curve_fit([each[name] for each in observed]) for name in PRESETS}
+
+
+def _curve_fit(observed: list[Observations]) -> CurveFit:
+    tests = _joined(observed[_HELD_OUT - 1 :: _HELD_OUT])
+    known = _joined(
+        [each for number, each in enumerate(observed, start=1) if number % _HELD_OUT != 0]
+    )
     curve = fit_logistic(known.scores, known.evidence, known.relevant)
-    tests = _joined(held_out)
     probabilities = [
         curve.probabilities(np.array([score], np.float32), evidence=evidence)[0]
         for score, evidence in zip(tests.scores, tests.evidence, strict=True)
@@ -156,15 +165,19 @@ def _joined(parts: list[Observations]) -> Observations:
     return Observations(*(np.concatenate(column) for column in columns))
 
 
-def _observe(scope: _Scope, embedder: EmbeddingModel | None) -> Observations:
-    rows: list[tuple[float, float, bool]] = []
+def _observe(scope: _Scope, embedder: EmbeddingModel | None) -> dict[str, Observations]:
     with tempfile.TemporaryDirectory() as place, Memory(place, embedder=embedder) as memory:
         memory.add_many(scope.passages)
-        for question, answers in scope.questions.items():
-            for hit in memory.search(question, k=_DEPTH, now=scope.now):
-                scores = hit.scores
-                rows.append((scores["fused"], scores["lexical_bound"], hit.id in answers))
-    return Observations(*np.array(rows, np.float64).T)
+        return {name: _observations(memory, scope, name) for name in PRESETS}
+
+
+def _observations(memory: Memory, scope: _Scope, preset: str) -> Observations:
+    rows: list[tuple[float, float, bool]] = []
+    for question, answers in scope.questions.items():
+        for hit in memory.search(question, k=_DEPTH, now=scope.now, preset=preset):
+            scores = hit.scores
+            rows.append((scores["fused"], scores["lexical_bound"], hit.id in answers))
+    return Observations(*np.array(rows, np.float64).reshape(-1, 3).T)
 
 
 def _conversation_scopes(folder: Path) -> Iterator[_Scope]:

@@ -25,7 +25,9 @@ def test_an_unknown_configuration_is_named(recollect):
         "train", "embedder", "--data", "d", "--base", "b", "--target", "t", "--config", "huge"
     )
     assert "huge" in sentence
-    assert "small, refined, settled, conversing, anchored, documented, base" in sentence
+    assert (
+        "small, refined, settled, conversing, anchored, documented, remembering, base" in sentence
+    )
 
 
 @pytest.mark.parametrize("config", CONFIGS)

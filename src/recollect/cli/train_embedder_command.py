@@ -24,8 +24,8 @@ class RunOptions:
     config: Annotated[
         str,
         typer.Option(
-            help="small, refined, settled, conversing, anchored or documented (384 numbers), or "
-            "base (768)."
+            help="small, refined, settled, conversing, anchored, documented or remembering (384 "
+            "numbers), or base (768)."
         ),
     ] = "small"
     steps: Annotated[int | None, typer.Option(help="Else the configuration's.", min=1)] = None

@@ -161,6 +161,17 @@ _SETTLED = EmbedderConfig(
     seed=21,
 )
 
+_DOCUMENTED = replace(
+    _SETTLED,
+    name="documented",
+    base="a part of what `anchored` gave; searches in written documents are learned, too",
+    mix=DOCUMENTS_MIX,
+    steps=400,
+    memories=MemoryPart(samples_per_step=48),
+    written=WrittenPart(passages_per_step=16, weight=6.0, mix=WRITTEN_AND_DOCUMENTS_MIX),
+    seed=24,
+)
+
 CONFIGS: Mapping[str, EmbedderConfig] = {
     "small": EmbedderConfig(
         name="small",
@@ -206,15 +217,16 @@ CONFIGS: Mapping[str, EmbedderConfig] = {
         written=WrittenPart(passages_per_step=40, weight=12.0, mix=WRITTEN_MIX),
         seed=23,
     ),
-    "documented": replace(
-        _SETTLED,
-        name="documented",
-        base="a part of what `anchored` gave; searches in written documents are learned, too",
-        mix=DOCUMENTS_MIX,
-        steps=400,
-        memories=MemoryPart(samples_per_step=48),
-        written=WrittenPart(passages_per_step=16, weight=6.0, mix=WRITTEN_AND_DOCUMENTS_MIX),
-        seed=24,
+    "documented": _DOCUMENTED,
+    "remembering": replace(
+        _DOCUMENTED,
+        name="remembering",
+        base="an embedder that `documented` trained; mostly generated memories, a little longer",
+        groups_per_step=1,
+        steps=90,
+        learning_rate=3e-5,
+        memories=MemoryPart(samples_per_step=72),
+        seed=25,
     ),
     "base": EmbedderConfig(
         name="base",

@@ -221,10 +221,10 @@ CONFIGS: Mapping[str, EmbedderConfig] = {
     "remembering": replace(
         _DOCUMENTED,
         name="remembering",
-        base="an embedder that `documented` trained; mostly generated memories, a little longer",
+        base="an embedder that `documented` trained; mostly generated memories",
         groups_per_step=1,
-        steps=90,
-        learning_rate=3e-5,
+        steps=260,
+        learning_rate=5e-5,
         memories=MemoryPart(samples_per_step=72),
         seed=25,
     ),

@@ -33,6 +33,16 @@ def embedder(source):
     return Embedder.from_pretrained(source)
 
 
+def test_weights_on_the_disk_are_read_without_a_bar_and_others_bars_stay(source, capsys):
+    from transformers.utils import logging
+
+    logging.enable_progress_bar()
+    Embedder.from_pretrained(source)
+
+    assert capsys.readouterr().err == ""
+    assert logging.is_progress_bar_enabled()
+
+
 @pytest.fixture
 def agentrank(tmp_path):
     """A directory as AgentRank 0.1.3 saves it."""

@@ -8,7 +8,6 @@ import pytest
 from recollect.retrieval.calibration import (
     FUSION_CALIBRATION,
     LEAST_EVIDENCE,
-    LEXICAL_CALIBRATION,
     Calibration,
     FusionCalibration,
 )
@@ -52,9 +51,8 @@ def test_a_scope_of_documents_and_turns_takes_a_curve_between():
 
 @pytest.mark.parametrize("turns", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("evidence", [0.0, 6.0, 30.0, 1_000.0])
-@pytest.mark.parametrize("curves", [FUSION_CALIBRATION, LEXICAL_CALIBRATION])
-def test_the_fitted_curves_grow_with_the_score(curves, evidence, turns):
-    probabilities = curves.among(turns).probabilities(
+def test_the_fitted_curves_grow_with_the_score(evidence, turns):
+    probabilities = FUSION_CALIBRATION.among(turns).probabilities(
         np.linspace(-1, 2, 50, dtype=np.float32), evidence=evidence
     )
     assert np.all(np.diff(probabilities) >= 0)

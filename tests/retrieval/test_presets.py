@@ -3,11 +3,8 @@
 import pytest
 
 from recollect.errors import InvalidInput
-from recollect.retrieval.calibration import (
-    EVEN_CALIBRATION,
-    FUSION_CALIBRATION,
-    LEXICAL_CALIBRATION,
-)
+from recollect.retrieval.calibration import EVEN_CALIBRATION, FUSION_CALIBRATION
+from recollect.retrieval.lexical_calibration import LEXICAL_CALIBRATION
 from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.presets import DEFAULT_PRESET, PRESETS, preset
 from recollect.retrieval.stages.clean_query import CleanQuery
@@ -51,7 +48,7 @@ def test_balanced_weighs_words_less_among_turns_and_fast_and_accurate_do_not(nam
         ("fast", LEXICAL_CALIBRATION),
     ],
 )
-def test_each_preset_takes_the_curves_that_were_fitted_for_its_weights(name, curves):
+def test_each_preset_takes_the_curves_for_what_it_fuses(name, curves):
     assert stages(name)["fuse"].calibration == curves
 
 

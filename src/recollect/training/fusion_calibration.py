@@ -11,7 +11,7 @@ from __future__ import annotations
 import gzip
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -26,16 +26,17 @@ from recollect.evaluation.calibration import expected_calibration_error
 from recollect.evaluation.product import newest_moment, passage_fields
 from recollect.memory import Memory
 from recollect.models.embedder import EmbeddingModel
-from recollect.retrieval.calibration import LEAST_EVIDENCE, Calibration
+from recollect.retrieval.calibration import Calibration, evidence_amount
+from recollect.retrieval.lexical_calibration import SMALLEST_SHARE, LexicalCurve
 from recollect.training.development_set import DEVELOPMENT_CONVERSATIONS, development_set
 
 SQUAD_SENTENCES = "squad_sentences.jsonl.gz"
-PRESETS = ("balanced", "fast")
-"""Both arms, and words alone."""
 _SCOPE_SENTENCES = 600
 _DEPTH = 50
 _HELD_OUT = 4
 _NEWTON_STEPS = 50
+_RIDGE = 1e-3
+"""Too little to be seen in a fit, enough for data in which the score tells every answer."""
 
 FloatArray = NDArray[np.float64]
 
@@ -50,7 +51,7 @@ class CurveFit:
         expected_calibration_error: On held-out questions, ten bins of equal width.
     """
 
-    curve: Calibration
+    curve: Calibration | LexicalCurve
     observations: int
     expected_calibration_error: float
 
@@ -103,7 +104,7 @@ def fit_fusion_calibration(
         embedder: None for the bundled one.
 
     Returns:
-        The curves of each of `PRESETS`.
+        The curves of each of `FITTED_PRESETS`.
 
     Raises:
         DatasetError: A file is missing, or holds fewer than four scopes.
@@ -115,7 +116,9 @@ def fit_fusion_calibration(
     turns = islice(_conversation_scopes(conversations), scopes)
     among_documents = _fitted(documents, embedder, source=SQUAD_SENTENCES)
     among_turns = _fitted(turns, embedder, source=str(conversations))
-    return {name: CalibrationFit(among_documents[name], among_turns[name]) for name in PRESETS}
+    return {
+        name: CalibrationFit(among_documents[name], among_turns[name]) for name in FITTED_PRESETS
+    }
 
 
 def _fitted(
@@ -126,15 +129,18 @@ def _fitted(
         raise DatasetError(
             f"{source}: {len(observed)} scopes, so none is held out. Give data for {_HELD_OUT}."
         )
-    return {name: _curve_fit([each[name] for each in observed]) for name in PRESETS}
+    return {
+        name: _curve_fit([each[name] for each in observed], FITTED_PRESETS[name])
+        for name in FITTED_PRESETS
+    }
 
 
-def _curve_fit(observed: list[Observations]) -> CurveFit:
+def _curve_fit(observed: list[Observations], fit: CurveFitter) -> CurveFit:
     tests = _joined(observed[_HELD_OUT - 1 :: _HELD_OUT])
     known = _joined(
         [each for number, each in enumerate(observed, start=1) if number % _HELD_OUT != 0]
     )
-    curve = fit_logistic(known.scores, known.evidence, known.relevant)
+    curve = fit(known.scores, known.evidence, known.relevant)
     probabilities = [
         curve.probabilities(np.array([score], np.float32), evidence=evidence)[0]
         for score, evidence in zip(tests.scores, tests.evidence, strict=True)
@@ -144,20 +150,42 @@ def _curve_fit(observed: list[Observations]) -> CurveFit:
 
 
 def fit_logistic(scores: FloatArray, evidence: FloatArray, relevant: FloatArray) -> Calibration:
-    """Maximum likelihood of the curve by Newton's method; shapes (observations,)."""
-    amount = np.log1p(np.maximum(evidence, LEAST_EVIDENCE))
+    """Maximum likelihood of the curve of both arms; shapes (observations,)."""
+    amount = _amounts(evidence)
     design = np.stack([scores, scores * amount, amount, np.ones_like(scores)], axis=1)
+    slope, steepening, weight, intercept = _most_likely(design, relevant)
+    return Calibration(slope, steepening, weight, intercept)
+
+
+def fit_lexical(scores: FloatArray, evidence: FloatArray, relevant: FloatArray) -> LexicalCurve:
+    """Maximum likelihood of the curve of words alone; shapes (observations,)."""
+    shares = np.log(scores + SMALLEST_SHARE)
+    design = np.stack([shares, _amounts(evidence), np.ones_like(scores)], axis=1)
+    slope, weight, intercept = _most_likely(design, relevant)
+    return LexicalCurve(slope, weight, intercept)
+
+
+CurveFitter = Callable[[FloatArray, FloatArray, FloatArray], Calibration | LexicalCurve]
+FITTED_PRESETS: Mapping[str, CurveFitter] = {"balanced": fit_logistic, "fast": fit_lexical}
+"""Both arms, and words alone."""
+
+
+def _amounts(evidence: FloatArray) -> FloatArray:
+    return np.array([evidence_amount(each) for each in evidence])
+
+
+def _most_likely(design: FloatArray, relevant: FloatArray) -> list[float]:
+    """Newton's method; shapes (observations, coefficients) and (observations,)."""
     weights = np.zeros(design.shape[1])
     for _ in range(_NEWTON_STEPS):
         probabilities = 1 / (1 + np.exp(-(design @ weights)))
-        gradient = design.T @ (relevant - probabilities)
-        curvature = probabilities * (1 - probabilities)
-        step = np.linalg.solve(design.T @ (design * curvature[:, None]), gradient)
+        gradient = design.T @ (relevant - probabilities) - _RIDGE * weights
+        curvature = design.T @ (design * (probabilities * (1 - probabilities))[:, None])
+        step = np.linalg.solve(curvature + _RIDGE * np.eye(len(weights)), gradient)
         weights += step
         if float(np.abs(step).max()) < 1e-9:
             break
-    slope, steepening, weight, intercept = map(float, weights)
-    return Calibration(slope, steepening, weight, intercept)
+    return [float(each) for each in weights]
 
 
 def _joined(parts: list[Observations]) -> Observations:
@@ -168,7 +196,7 @@ def _joined(parts: list[Observations]) -> Observations:
 def _observe(scope: _Scope, embedder: EmbeddingModel | None) -> dict[str, Observations]:
     with tempfile.TemporaryDirectory() as place, Memory(place, embedder=embedder) as memory:
         memory.add_many(scope.passages)
-        return {name: _observations(memory, scope, name) for name in PRESETS}
+        return {name: _observations(memory, scope, name) for name in FITTED_PRESETS}
 
 
 def _observations(memory: Memory, scope: _Scope, preset: str) -> Observations:

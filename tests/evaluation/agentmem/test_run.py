@@ -1,5 +1,8 @@
 """Which systems rank which set."""
 
+import pytest
+
+from recollect.errors import InvalidInput
 from recollect.evaluation.agentmem.cases import Candidate, CaseSet, Distractor, RankingCase
 from recollect.evaluation.agentmem.run import run_agentmem
 from recollect.testing import HashEmbedder
@@ -47,3 +50,12 @@ def test_several_conversation_sets_are_put_together_as_well():
         for each in report.rankings
         if each.set_name == "all conversations"
     ] == [(name, ["Ann rows"] * 2) for name in ("hash", "hash, all windows", "bm25")]
+
+
+@pytest.mark.parametrize("name", ["generated", "chats", "all conversations"])
+def test_two_sets_of_one_name_are_refused(name):
+    sets = [case_set("chats", "Ann rows", "Ben cooks"), case_set(name, "Ann rows", "Ben cooks")]
+    with pytest.raises(InvalidInput, match=f"data='{name}': there is a set of this name already"):
+        run_agentmem(
+            case_set("generated", "Ann rows", "Ben cooks"), sets, {}, labelled={}, progress=str
+        )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -24,24 +22,6 @@ def load_minilm() -> tuple[dict[str, EmbeddingModel], tuple[str, ...]]:
             f"Install it with: pip install {_DISTRIBUTION}",
         )
     try:
-        with _without_bars():
-            return {MINILM: load_embedder(import_module(_PACKAGE).get_model_path())}, ()
+        return {MINILM: load_embedder(import_module(_PACKAGE).get_model_path())}, ()
     except MissingExtra as error:
         return {}, (f"{MINILM} is not measured: {error}",)
-
-
-@contextmanager
-def _without_bars() -> Iterator[None]:
-    """Keep transformers from drawing a bar for weights that are there at once."""
-    if find_spec("transformers") is None:
-        yield
-        return
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
-from recollect.evaluation.agentmem.cases import CaseSet
+from recollect.evaluation.agentmem.cases import CaseSet, RankingCase
 from recollect.evaluation.agentmem.ranking import RankingReport, ranking_report
 from recollect.evaluation.agentmem.scorers import windowed_name
 
@@ -13,13 +14,13 @@ POOLED = "all conversations"
 
 
 def pooled_set(sets: Sequence[CaseSet]) -> CaseSet:
-    """Put the cases of several sets into one."""
+    """Put the cases of several sets into one; a case's id gets its set's name before it."""
     missing: Counter[str] = Counter()
     for each in sets:
         missing.update(each.missing)
     return CaseSet(
         name=POOLED,
-        cases=tuple(case for each in sets for case in each.cases),
+        cases=tuple(_of_set(each.name, case) for each in sets for case in each.cases),
         origin={"sets": ", ".join(each.name for each in sets)},
         missing=missing,
     )
@@ -29,7 +30,7 @@ def pooled_rankings(rankings: Sequence[Sequence[RankingReport]]) -> tuple[Rankin
     """Put together what each scorer reached, set by set, without ranking anything again.
 
     Where a set has no row with all windows, no text of it has several, and the model's own row says
-    the same.
+    the same. Words stay weighed set by set where BM25 ranks.
 
     Args:
         rankings: For each set the reports of its scorers; the first of each set is compared with.
@@ -42,17 +43,27 @@ def pooled_rankings(rankings: Sequence[Sequence[RankingReport]]) -> tuple[Rankin
                 scorer,
                 next(each.configuration for each in reports if each.scorer == scorer),
                 set_name=POOLED,
-                outcomes=tuple(outcome for each in reports for outcome in each.outcomes),
+                outcomes=tuple(
+                    replace(outcome, case=_of_set(each.set_name, outcome.case))
+                    for each in reports
+                    for outcome in each.outcomes
+                ),
                 first=pooled[0].outcomes if pooled else None,
             )
         )
     return tuple(pooled)
 
 
+def _of_set(set_name: str, case: RankingCase) -> RankingCase:
+    return replace(case, id=f"{set_name}/{case.id}")
+
+
 def _scorers(rankings: Sequence[Sequence[RankingReport]]) -> tuple[str, ...]:
-    # The set with most rows first, so that every system keeps its place in the tables.
-    longest = sorted(rankings, key=len, reverse=True)
-    return tuple(dict.fromkeys(report.scorer for each in longest for report in each))
+    """Give every system that ranks all sets, each before itself with all windows."""
+    named = {report.scorer for each in rankings for report in each}
+    everywhere = [report.scorer for report in min(rankings, key=len)]
+    both = [each for name in everywhere for each in (name, windowed_name(name))]
+    return tuple(dict.fromkeys(name for name in both if name in named))
 
 
 def _of(scorer: str, rankings: Sequence[RankingReport]) -> RankingReport:

@@ -9,7 +9,7 @@ from recollect import __version__
 from recollect.errors import InvalidInput
 from recollect.evaluation.agentmem.cases import CaseSet
 from recollect.evaluation.agentmem.labels import LabelledText
-from recollect.evaluation.agentmem.pooled import pooled_rankings, pooled_set
+from recollect.evaluation.agentmem.pooled import POOLED, pooled_rankings, pooled_set
 from recollect.evaluation.agentmem.ranking import RankingReport, rank_sets
 from recollect.evaluation.agentmem.scorers import (
     Bm25Scorer,
@@ -57,20 +57,19 @@ def run_agentmem(
 
     Args:
         generated: The form on generated memories.
-        conversations: The form on real text, by set. A set without a case is refused.
+        conversations: The form on real text, by set. One without a case is refused, and so is a
+            second one of the same name.
         models: By the name that the report gives them. All are compared with the first.
         labelled: Texts with importance and type, by the name of their set.
         notes: Sentences on the models that could not be given; the report repeats them.
         progress: Is told what is being done.
 
     Raises:
-        InvalidInput: A set has no case.
+        InvalidInput: A set has no case, or the name of another.
         MissingExtra: bm25s is not installed.
     """
     sets = [generated, *conversations]
-    for each in sets:
-        if not each.cases:
-            raise InvalidInput("data", each.name, "it gives no case", "Give a larger set.")
+    _check(sets)
     rankings = [_ranked(each, models, progress) for each in sets]
     if len(conversations) > 1:
         sets.append(pooled_set(conversations))
@@ -82,6 +81,17 @@ def run_agentmem(
         traits=score_traits(labelled, models),
         notes=tuple(notes),
     )
+
+
+def _check(sets: Sequence[CaseSet]) -> None:
+    names = [POOLED]
+    for each in sets:
+        if not each.cases:
+            raise InvalidInput("data", each.name, "it gives no case", "Give a larger set.")
+        if each.name in names:
+            remedy = "Give each set once, from a folder of another name."
+            raise InvalidInput("data", each.name, "there is a set of this name already", remedy)
+        names.append(each.name)
 
 
 def _ranked(

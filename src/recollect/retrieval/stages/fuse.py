@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from recollect.retrieval.calibration import FUSION_CALIBRATION, FusionCalibration
+from recollect.retrieval.calibration import FUSION_CALIBRATION, ScopeCurves
 from recollect.retrieval.fusion import (
     LEXICAL_WEIGHT,
     RRF_CONSTANT,
@@ -40,7 +40,7 @@ class Fuse:
             scope holds.
         list_per_hit: Where ranks are fused, an arm's list ends after so many rows for each hit
             wanted; None takes all that were found.
-        calibration: From the weighted sum to a probability.
+        calibration: From the weighted sum, or the part of it that `method` takes, to a probability.
     """
 
     number = 5
@@ -53,7 +53,7 @@ class Fuse:
         method: FusionMethod = "weighted_sum",
         lexical_weight: LexicalWeight = LEXICAL_WEIGHT,
         list_per_hit: int | None = None,
-        calibration: FusionCalibration = FUSION_CALIBRATION,
+        calibration: ScopeCurves = FUSION_CALIBRATION,
     ) -> None:
         self.method = method
         self.lexical_weight = lexical_weight

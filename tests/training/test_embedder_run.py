@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 if torch:
-    from recollect.errors import InvalidInput
+    from recollect.errors import InvalidInput, ModelError
     from recollect.training.embedder_config import (
         EmbedderConfig,
         LossWeights,
@@ -224,6 +224,14 @@ def test_a_run_with_other_settings_is_not_gone_on_with(base, tmp_path):
 
     with pytest.raises(InvalidInput, match="another config"):
         run(base, tmp_path / "run", steps=1, learning_rate=1e-5)
+
+
+def test_base_weights_that_cannot_be_loaded_leave_no_target(base, tmp_path):
+    (base / "config.json").write_text("{")
+
+    with pytest.raises(ModelError, match="base"):
+        run(base, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_anchor_keeps_vectors_near_those_of_the_base_model(base, tmp_path):

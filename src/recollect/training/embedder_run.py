@@ -81,10 +81,10 @@ def train_embedder(
         ModelError: The base weights cannot be loaded.
     """
     torch.manual_seed(config.seed)
-    places.target.mkdir(parents=True, exist_ok=True)
     manifest = run_manifest(config, base=places.base, hashes=data.hashes)
-    claim_folder(places.target, manifest)
     encoder = load_agent_encoder(places.base)
+    places.target.mkdir(parents=True, exist_ok=True)
+    claim_folder(places.target, manifest)
     encoder.parts.to(training_device())
     state = _new_state(config, encoder)
     first = _restore(state, places.target)

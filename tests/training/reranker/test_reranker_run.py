@@ -190,6 +190,17 @@ def test_a_model_is_not_followed_where_the_configuration_does_not(base, tmp_path
         run(base, tmp_path / "run", followed=base)
 
 
+def test_a_refused_run_leaves_no_target(base, tmp_path):
+    with pytest.raises(InvalidInput, match="follows no model"):
+        train_reranker(
+            RerankerConfig(**CONFIG_FIELDS),
+            ExampleMaking(folder=tmp_path, base=None, base_name="none"),
+            places=RerankRunPlaces(base=base, target=tmp_path / "run", followed=base),
+            listener=Listener(progress=silent, report=silent),
+        )
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_model_without_a_head_is_not_followed(base, tmp_path):
     loss = RerankLossWeights(following=1.0)
 

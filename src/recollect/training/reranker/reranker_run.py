@@ -102,12 +102,13 @@ def train_reranker(
     """
     torch.manual_seed(config.seed)
     target = places.target
-    target.mkdir(parents=True, exist_ok=True)
     state = new_state(config, places.base, places.followed)
     hashes = dict(making.identity(config))
     if places.followed is not None:
         hashes["followed"] = weights_hash(places.followed)
-    claim_folder(target, run_manifest(config, base=places.base, hashes=hashes))
+    manifest = run_manifest(config, base=places.base, hashes=hashes)
+    target.mkdir(parents=True, exist_ok=True)
+    claim_folder(target, manifest)
     prepared = prepare_examples(config, making, target, progress=listener.progress)
     first = restore_checkpoint(state, target)
     measured = prepared.held_back[: config.held_back.measured]

@@ -89,3 +89,14 @@ def test_nothing_of_the_bundle_is_left_behind(tmp_path):
     with laid_out([load_spec("coq")], str(tmp_path)) as directory:
         assert (directory.root / "coq" / "SKILL.md").is_file()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bundle_that_cannot_be_written_leaves_no_folder(tmp_path):
+    twice = [load_spec("coq"), load_spec("coq")]  # the second folder is there already
+
+    with (
+        pytest.raises(InvalidInput, match="agent_native_bundle_root.*cannot be written"),
+        laid_out(twice, str(tmp_path)),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []

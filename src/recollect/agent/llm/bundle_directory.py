@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import shlex
-import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -106,21 +105,29 @@ def laid_out(specs: Sequence[AgentSpec], root: str | None) -> Iterator[BundleDir
         InvalidInput: The directory cannot be written.
     """
     try:
-        if root is not None:
-            Path(root).expanduser().mkdir(parents=True, exist_ok=True)
-        place = Path(
-            tempfile.mkdtemp(
-                prefix="recollect-agent-", dir=Path(root).expanduser() if root else None
-            )
+        folder = None if root is None else Path(root).expanduser()
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+        made = tempfile.TemporaryDirectory(
+            prefix="recollect-agent-", dir=folder, ignore_cleanup_errors=True
         )
-        for spec in specs:
-            (place / spec.name).mkdir()
-            (place / spec.name / _MANIFEST).write_text(manifest(spec), encoding="utf-8")
     except OSError as error:
-        raise InvalidInput(
-            "agent_native_bundle_root", root, f"cannot be written: {error.strerror}", "Name another"
-        ) from error
-    try:
-        yield BundleDirectory(place, tuple(specs))
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+        raise _unwritable(root, error) from error
+    with made as place:
+        try:
+            _write(specs, Path(place))
+        except OSError as error:
+            raise _unwritable(root, error) from error
+        yield BundleDirectory(Path(place), tuple(specs))
+
+
+def _write(specs: Sequence[AgentSpec], place: Path) -> None:
+    for spec in specs:
+        (place / spec.name).mkdir()
+        (place / spec.name / _MANIFEST).write_text(manifest(spec), encoding="utf-8")
+
+
+def _unwritable(root: str | None, error: OSError) -> InvalidInput:
+    return InvalidInput(
+        "agent_native_bundle_root", root, f"cannot be written: {error.strerror}", "Name another"
+    )

@@ -95,7 +95,7 @@ def test_a_bundle_that_cannot_be_written_leaves_no_folder(tmp_path):
     twice = [load_spec("coq"), load_spec("coq")]  # the second folder is there already
 
     with (
-        pytest.raises(InvalidInput, match="agent_native_bundle_root.*cannot be written"),
+        pytest.raises(InvalidInput, match=r"agent_native_bundle_root.*cannot be written"),
         laid_out(twice, str(tmp_path)),
     ):
         pass

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from recollect.training.memories.templates import templates
+from recollect.training.memories.templates import template, templates
 from recollect.training.memories.vocabulary import vocabulary
 
 TRAIN, TEST = vocabulary("train"), vocabulary("test")
@@ -95,3 +95,10 @@ def test_every_query_has_a_memory_that_holds_what_it_asks(split):
             for query in (*kind.queries.named, *kind.queries.mine):
                 answers = (*kind.said, *kind.told)
                 assert any(query.asked <= answer.slots for answer in answers), query.text
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_every_memory_names_something_of_its_topic(split):
+    topical = {"subject", "thing", "choice", "other", "task", "step", "then", "event", "count"}
+    without = [text for text in memory_templates(split) if not topical & template(text).slots]
+    assert without == []  # the same said of another topic has to read otherwise

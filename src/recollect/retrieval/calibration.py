@@ -104,7 +104,7 @@ class FusionCalibration:
         return self.documents.towards(self.turns, turn_share)
 
 
-_DOCUMENTS = Calibration(slope=-1.200, steepening=4.081, weight=-2.430, intercept=-2.480)
+_DOCUMENTS = Calibration(slope=-1.087, steepening=4.026, weight=-2.398, intercept=-2.557)
 
 FUSION_CALIBRATION = FusionCalibration(
     documents=_DOCUMENTS,

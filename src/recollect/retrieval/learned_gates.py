@@ -33,7 +33,7 @@ class GateBand:
 
 LEARNED_GATES: Mapping[str, Mapping[str, GateBand]] = {
     "recollect-small": {
-        TINY_RERANKER: GateBand("best_probability", GateThresholds(low=0.0, high=0.965))
+        TINY_RERANKER: GateBand("best_probability", GateThresholds(low=0.0, high=0.962))
     }
 }
 """By the names of embedder and reranker. How far scores spread is a property of the embedder, and

@@ -223,10 +223,10 @@ CONFIGS: Mapping[str, EmbedderConfig] = {
         name="remembering",
         base="an embedder that `documented` trained; mostly generated memories",
         groups_per_step=1,
-        steps=260,
+        steps=300,
         learning_rate=5e-5,
         memories=MemoryPart(samples_per_step=72),
-        seed=25,
+        seed=26,
     ),
     "base": EmbedderConfig(
         name="base",

@@ -22,7 +22,7 @@ $(INSTALLED): moved
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo screenshots test test-all test-slow check lint clean moved
+.PHONY: help install demo screenshots test test-all test-slow attack check lint clean moved
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -42,6 +42,9 @@ test-all: test test-slow  ## Every test, the slow ones and those that need torch
 
 test-slow: $(WITH_TORCH)  ## Install torch (CPU), run the tests that `make test` leaves out
 	$(BIN)/python -m pytest -m 'slow or torch' -n auto --dist worksteal --durations=25
+
+attack: $(INSTALLED)  ## Attack what README promises; writes build/attack.json
+	$(BIN)/python -m scripts.attack --resume
 
 check: lint test  ## What CI runs: style, types, direction of imports, fast tests
 

@@ -1,0 +1,1 @@
+"""Attacks on what README promises; `make attack` runs them all."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recollect.errors import EmbedderMismatch, InvalidInput, StoreError
@@ -16,7 +16,8 @@ from recollect.retrieval.snapshots import Snapshots
 from recollect.retrieval.terms import TERMS_VERSION
 from recollect.store.lance import LanceStore
 from recollect.store.lock import lock_for
-from recollect.store.store import SCHEMA_VERSION, Store, StoreIdentity
+from recollect.store.store import SCHEMA_VERSION, Store, StoreHealth, StoreIdentity
+from recollect.store.upkeep_state import UpkeepState
 from recollect.store.writer import Writer
 
 
@@ -36,6 +37,12 @@ class Engine:
     snapshots: Snapshots
     embedder: EmbeddingModel
     pinned: PinnedRules
+
+    def health(self) -> StoreHealth:
+        """Measure the whole store, and say whether its upkeep succeeds."""
+        failure = self.writer.upkeep_failure
+        sentence = None if failure is None else failure.sentence
+        return replace(self.store.health(), upkeep_failure=sentence)
 
 
 @dataclass(slots=True)
@@ -99,11 +106,15 @@ def _opened(uri: str, embedder: EmbeddingModel) -> Engine:
     return Engine(
         uri,
         store,
-        Writer(store, lock_for(uri)),
+        Writer(store, lock_for(uri), upkeep=UpkeepState(_directory(uri))),
         Snapshots(store, late_bound_of(embedder)),
         embedder,
         PinnedRules(store.fetch),
     )
+
+
+def _directory(uri: str) -> Path | None:
+    return None if "://" in uri else Path(uri)
 
 
 def _check_identity(uri: str, store: Store, embedder: EmbeddingModel) -> None:

@@ -343,11 +343,11 @@ class Memory:
 
     def health(self) -> StoreHealth:
         """Measure the whole store, all scopes together, as `recollect doctor` reports it."""
-        return self._engine.store.health()
+        return self._engine.health()
 
     def repair(self) -> None:
-        """Merge files, drop old versions and rebuild indexes now."""
-        self._engine.writer.submit(self._engine.store.repair).result()
+        """Merge files, rebuild indexes, and remove what no version needs, as kills leave it."""
+        self._engine.writer.repair()
 
     def close(self) -> None:
         """End the handle; the last one on a store ends its background work."""

@@ -31,6 +31,7 @@ def test_every_part_of_a_healthy_store_is_fine():
         "2 versions kept on disk.",
         "The vector index covers 40,000 of 40,000 vectors (100%).",
         "Every scope holds a memory that can be found.",
+        "Upkeep succeeds.",
     ]
     assert {entry.state for entry in examine(HEALTHY)} == {"fine"}
 
@@ -85,3 +86,10 @@ def test_every_part_of_a_healthy_store_is_fine():
 )
 def test_what_is_not_fine_is_said(changes, subject, state, sentence):
     assert finding(replace(HEALTHY, **changes), subject) == (state, sentence)
+
+
+def test_upkeep_that_fails_is_to_be_mended():
+    failing = replace(HEALTHY, upkeep_failure="Upkeep has failed once since noon: no space left")
+    finding = examine(failing)[-1]
+    assert (finding.subject, finding.state) == ("upkeep", "repairable")
+    assert finding.sentence == "Upkeep has failed once since noon: no space left"

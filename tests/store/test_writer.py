@@ -171,3 +171,40 @@ def test_a_lock_file_that_may_not_be_written_is_a_clear_error(tmp_path):
         DirectoryLock(tmp_path).held(),
     ):
         pass
+
+
+class _FailingUpkeep(InMemoryStore):
+    """A store whose upkeep is always due and always fails."""
+
+    def __init__(self):
+        super().__init__(CONTRACT_IDENTITY)
+        self.tries = 0
+
+    def upkeep_is_due(self):
+        return True
+
+    def maintain(self):
+        self.tries += 1
+        raise StoreError("the disk is full")
+
+
+def test_upkeep_that_fails_is_not_tried_again_at_every_write(tmp_path):
+    store = _FailingUpkeep()
+    writer = Writer(store, DirectoryLock(tmp_path))
+    for _ in range(20):
+        writer.submit(lambda: 7).result()
+    failure = writer.upkeep_failure
+    writer.close()
+    assert store.tries == 1
+    assert failure.message == "the disk is full"
+
+
+def test_upkeep_that_was_repaired_is_no_failure_any_more(tmp_path):
+    store = _FailingUpkeep()
+    writer = Writer(store, DirectoryLock(tmp_path))
+    writer.submit(lambda: 7).result()
+    writer.submit(lambda: 7).result()
+    writer.repair()
+    failure = writer.upkeep_failure
+    writer.close()
+    assert failure is None

@@ -43,6 +43,11 @@ class Handles:
         """Measure the whole store, all scopes together."""
         return self._keeping_open.health()
 
+    def upkeep_fails(self) -> bool:
+        """Whether upkeep has failed and not succeeded since."""
+        with self.engine() as engine:
+            return engine.writer.upkeep_failure is not None
+
     @contextmanager
     def engine(self) -> Iterator[Engine]:
         """Join the open store below its verbs; every read there takes a scope's predicate."""

@@ -131,6 +131,10 @@ class MemoryService:
         """Measure the whole store, all projects together."""
         return self._handles.health()
 
+    def upkeep_fails(self) -> bool:
+        """Whether the store's upkeep has failed and not succeeded since."""
+        return self._handles.upkeep_fails()
+
     def search(self, place: Place, question: Question) -> Found:
         """Find what answers a question, in episodic and semantic memory.
 

@@ -39,6 +39,7 @@ def examine(health: StoreHealth) -> tuple[Finding, ...]:
         _versions(health),
         _index(health),
         _orphans(health),
+        _upkeep(health),
     )
 
 
@@ -103,6 +104,12 @@ def _orphans(health: StoreHealth) -> Finding:
         f"history: {named}. Wipe them with `recollect forget --purge` if they are not wanted."
     )
     return Finding("scopes", "note", sentence)
+
+
+def _upkeep(health: StoreHealth) -> Finding:
+    if health.upkeep_failure is None:
+        return Finding("upkeep", "fine", "Upkeep succeeds.")
+    return Finding("upkeep", "repairable", health.upkeep_failure)
 
 
 def _counted(number: int, one: str, many: str) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
-import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,13 +16,10 @@ from recollect.filters.tree import Not
 from recollect.store.lance import TABLE
 from recollect.store.lance_snapshot import LanceSnapshot
 from recollect.store.lock import DirectoryLock
+from recollect.store.manifest import manifest_of, needed_files
 from recollect.store.store import CURRENT, StoreIdentity
 
 TABLE_FOLDER = f"{TABLE}.lance"
-
-_NEWEST_FIRST = 2**64 - 1
-"""Lance names a manifest after this less its version, so that the newest comes first."""
-_DELETIONS = re.compile(r"\d+-(\d+)-\d+\.(?:arrow|bin)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +83,9 @@ def hold_newest_state(directory: Path) -> StateFiles:
     """
     with DirectoryLock(directory).held(), _told_of_files(directory), ExitStack() as opened:
         state = LanceSnapshot(str(directory))
-        manifest = _manifest(directory / TABLE_FOLDER, state.version)
+        manifest = manifest_of(directory / TABLE_FOLDER, state.version)
         content = manifest.read_bytes()
-        needed = [manifest, *_needed(directory / TABLE_FOLDER, content, state.version)]
+        needed = [manifest, *needed_files(directory / TABLE_FOLDER, content)]
         files = tuple(_hold(path, directory, opened) for path in needed)
         _check(state, files, directory)
         memories, history = state.count(CURRENT), state.count(Not(CURRENT))
@@ -106,40 +101,6 @@ def _check(state: LanceSnapshot, files: tuple[HeldFile, ...], directory: Path) -
             f"{directory}: files of version {state.version} are missing. "
             "`recollect doctor` tells the state of the store."
         )
-
-
-def _manifest(table: Path, version: int) -> Path:
-    folder = table / "_versions"
-    named = folder / f"{_NEWEST_FIRST - version:020}.manifest"
-    return named if named.is_file() else folder / f"{version}.manifest"
-
-
-def _needed(table: Path, manifest: bytes, version: int) -> Iterator[Path]:
-    """Give the files that a manifest names.
-
-    Lance gives every file a random name, which stands in the manifest of each state that needs
-    it: that of an index as sixteen bytes, those of others as text. Deletions go by the version
-    that they were made in.
-    """
-    for path in sorted(path for path in table.rglob("*") if path.is_file()):
-        folder, *rest = path.relative_to(table).parts
-        if folder == "_indices":
-            named = _index_is_named(rest[0], manifest)
-        elif folder == "_deletions":
-            made_in = _DELETIONS.fullmatch(path.name)
-            named = made_in is None or int(made_in[1]) < version
-        else:
-            named = path.name.encode() in manifest
-        if named:
-            yield path
-
-
-def _index_is_named(folder: str, manifest: bytes) -> bool:
-    try:
-        return uuid.UUID(folder).bytes in manifest
-    except ValueError:
-        # No name that Lance gives today: rather too many files than too few.
-        return True
 
 
 def _hold(path: Path, directory: Path, opened: ExitStack) -> HeldFile:

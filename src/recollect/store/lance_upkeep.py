@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +15,7 @@ import pyarrow as pa
 from recollect.store.lance_index import FEWEST_ROWS, VectorIndex
 from recollect.store.owner import OWNER_FIELDS, owner_name
 from recollect.store.store import RESIDENT_ROWS, StoreHealth
+from recollect.store.sweep import index_lock, sweep_if_free, sweep_table
 
 STABLE_ROW_IDS = {"new_table_enable_stable_row_ids": "true"}
 """Row ids survive merging, so that what was read of a row's place stays true."""
@@ -26,7 +29,8 @@ _COMMITS_WHEN_QUIET = 8
 _GROWTH_WHEN_QUIET = 0.02
 _UNCOVERED_SHARE = 0.3
 # Another process may still read an older version; this long it stays readable.
-_VERSIONS_KEPT = timedelta(minutes=1)
+_SECONDS_KEPT = 60.0
+_VERSIONS_KEPT = timedelta(seconds=_SECONDS_KEPT)
 # LanceDB warns of zero, and rounds what is shorter to it.
 _NO_TIME = timedelta(milliseconds=1)
 _READ_ROWS = 8192
@@ -52,6 +56,8 @@ class Upkeep:
         self._commits = commits
         self._rows = 0
         self._rows_in_all: int | None = None
+        self._outdated: deque[tuple[float, int]] = deque()
+        """When this process saw which version as the newest, oldest first."""
 
     @property
     def may_be_due(self) -> bool:
@@ -80,20 +86,29 @@ class Upkeep:
 
     def build_index_if_due(self) -> None:
         """Build the index when a large scope was searched with too little of it covered."""
-        if self._index.wanted:
+        if not self._index.wanted:
+            return
+        if is_remote(self._uri):
+            self._index.build()
+            return
+        with index_lock(Path(self._uri)).held():
             self._index.build()
 
     def run_all(self) -> None:
-        """Merge files, drop versions and rebuild the index now."""
+        """Merge files, remove what no version needs, and rebuild the index now."""
         self._table.optimize(cleanup_older_than=_NO_TIME)
         self._commits = self._rows = 0
+        self._sweep_all()
         if self._largest_owner() > RESIDENT_ROWS:
             self._index.build()
 
     def rewrite(self, schema: pa.Schema, name: str) -> None:
-        """Write the living rows to new files and remove all others.
+        """Write the living rows to new files and remove all others, whatever the clock says.
 
         Merging files would not do: Lance merges only where a good share of a file is deleted.
+
+        Raises:
+            StoreLocked: An index is being built; nothing was removed yet.
         """
         indexed = self._index.covered_rows() is not None
         reader = self._table.search().limit(2**31 - 1).to_batches(_READ_ROWS)
@@ -109,6 +124,7 @@ class Upkeep:
         )
         self._table.checkout_latest()
         self._table.optimize(cleanup_older_than=_NO_TIME, delete_unverified=True)
+        self._sweep_all()
         if indexed:
             self._index.build()
 
@@ -156,7 +172,35 @@ class Upkeep:
             self._index.build_scalar()
         self._table.optimize(cleanup_older_than=_VERSIONS_KEPT)
         self._commits = self._rows = 0
+        self._sweep_outdated()
         self._index.wanted |= self._index_is_outgrown()
+
+    def _sweep_all(self) -> None:
+        if not is_remote(self._uri):
+            sweep_table(self._folder, keep_from=self._newest())
+
+    def _sweep_outdated(self) -> None:
+        """Remove what only versions need that were outdated long enough ago.
+
+        How long ago is counted by this process, whatever happens to the clock meanwhile.
+        """
+        if is_remote(self._uri):
+            return
+        now = time.monotonic()
+        self._outdated.append((now, self._newest()))
+        while len(self._outdated) > 1 and now - self._outdated[1][0] >= _SECONDS_KEPT:
+            self._outdated.popleft()
+        since, version = self._outdated[0]
+        if now - since >= _SECONDS_KEPT:
+            sweep_if_free(self._folder, keep_from=version)
+
+    def _newest(self) -> int:
+        self._table.checkout_latest()
+        return int(self._table.version)
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self._uri) / f"{self._table.name}.lance"
 
     def _gathered(self, commits: int, growth: float) -> bool:
         if self._commits < commits:
@@ -168,7 +212,12 @@ class Upkeep:
         return rows <= _SMALL_TABLE or self._commits >= _MOST_COMMITS or self._rows >= growth * rows
 
 
+def is_remote(uri: str) -> bool:
+    """Whether a store lies on object storage, where Lance's own cleanup has to do."""
+    return "://" in uri
+
+
 def _bytes_on_disk(uri: str) -> int | None:
-    if "://" in uri:
+    if is_remote(uri):
         return None
     return sum(entry.stat().st_size for entry in Path(uri).rglob("*") if entry.is_file())

@@ -39,15 +39,16 @@ class WriterLock(Protocol):
 class DirectoryLock:
     """A lock on a file in the store's directory, held for each write alone."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, name: str = LOCK_FILE) -> None:
         self._directory = directory
+        self._name = name
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Wait for the lock, at most a minute."""
+    def held(self, *, seconds: float | None = None) -> Iterator[None]:
+        """Hold the lock in the block, after waiting for it at most so long; None for a minute."""
         lock_file = self._opened()
         try:
-            self._wait_for(lock_file)
+            self._wait_for(lock_file, LOCK_SECONDS if seconds is None else seconds)
             try:
                 yield
             finally:
@@ -62,7 +63,7 @@ class DirectoryLock:
     def _opened(self) -> int:
         try:
             # Where the directory is gone this fails: no lock is made behind the remover's back.
-            return os.open(self._directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+            return os.open(self._directory / self._name, os.O_RDWR | os.O_CREAT, 0o644)
         except FileNotFoundError as error:
             raise StoreError(
                 f"{self._directory}: cannot be written, since the directory is gone. "
@@ -71,15 +72,15 @@ class DirectoryLock:
         except OSError as error:
             raise self._unwritable(error) from error
 
-    def _wait_for(self, lock_file: int) -> None:
-        until = time.monotonic() + LOCK_SECONDS
+    def _wait_for(self, lock_file: int, seconds: float) -> None:
+        until = time.monotonic() + seconds
         try:
             # FileLock does the same, but takes ten times as long where nobody holds the lock.
             while not filelock.lock_descriptor(lock_file, blocking=False):
                 if time.monotonic() > until:
                     raise StoreLocked(
                         f"{self._directory}: another process has been writing for over "
-                        f"{LOCK_SECONDS:.0f} seconds. Wait for it, or end it."
+                        f"{seconds:.0f} seconds. Wait for it, or end it."
                     )
                 time.sleep(_POLL_SECONDS)
         except OSError as error:

@@ -173,6 +173,7 @@ class StoreHealth:
         bytes: Size on disk; None where the store is not a local directory.
         vector_index_rows: Rows covered by the vector index; None without one.
         orphaned_scopes: Scopes that hold nothing but history or expired memories.
+        upkeep_failure: Upkeep that fails, in a sentence; None if all is well.
     """
 
     memories: int
@@ -184,6 +185,7 @@ class StoreHealth:
     bytes: int | None
     vector_index_rows: int | None
     orphaned_scopes: tuple[str, ...]
+    upkeep_failure: str | None = None
 
 
 class Store(Protocol):

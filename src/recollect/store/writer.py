@@ -12,6 +12,7 @@ from typing import TypeVar
 from recollect.errors import StoreClosed, StoreError
 from recollect.store.lock import WriterLock
 from recollect.store.store import Store
+from recollect.store.upkeep_state import UpkeepFailure, UpkeepState
 
 Result = TypeVar("Result")
 
@@ -31,17 +32,26 @@ class Writer:
     lock keeps waiting for over a minute fails with `StoreLocked`.
     """
 
-    def __init__(self, store: Store, lock: WriterLock, *, index_pause: float = 2.0) -> None:
+    def __init__(
+        self,
+        store: Store,
+        lock: WriterLock,
+        *,
+        upkeep: UpkeepState | None = None,
+        index_pause: float = 2.0,
+    ) -> None:
         """Take a store and its lock.
 
         Args:
             store: What is written to.
             lock: Keeps other processes from writing at the same time.
+            upkeep: Where failures of upkeep are counted; None counts them in this process alone.
             index_pause: Seconds before building the index is tried again.
         """
         self._index_pause = index_pause
         self._store = store
         self._lock = lock
+        self._upkeep = UpkeepState(None) if upkeep is None else upkeep
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._indexing: threading.Thread | None = None
@@ -49,6 +59,11 @@ class Writer:
         # Merging files under an index that is being built would void it.
         self._rearranging = threading.Lock()
         self._closing = threading.Event()
+
+    @property
+    def upkeep_failure(self) -> UpkeepFailure | None:
+        """Upkeep that failed and has not succeeded since; None if all is well."""
+        return self._upkeep.failure
 
     @property
     def is_indexing(self) -> bool:
@@ -76,6 +91,11 @@ class Writer:
             self._ensure_thread()
             self._jobs.put(work)
         return future
+
+    def repair(self) -> None:
+        """Do all upkeep now, and wait for it."""
+        self.submit(self._store.repair).result()
+        self._upkeep.note_success()
 
     def build_index_soon(self) -> None:
         """Start building the vector index in the background, unless that is under way."""
@@ -127,14 +147,16 @@ class Writer:
             self._index_where_due()
 
     def _keep_up(self, upkeep: Callable[[], None]) -> None:
-        if not self._rearranging.acquire(blocking=False):
+        if not self._upkeep.is_due or not self._rearranging.acquire(blocking=False):
             return
         # Every write before this is acknowledged already, so a failure here only costs speed.
         try:
             with self._lock.held():
                 upkeep()
+            self._upkeep.note_success()
         except StoreError as error:
-            _log.info("maintenance is put off: %s", error)
+            self._upkeep.note_failure(error)
+            _log.warning("upkeep failed and is put off: %s", error)
         finally:
             self._rearranging.release()
 

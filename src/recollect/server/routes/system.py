@@ -20,9 +20,14 @@ router = APIRouter(tags=["System"])
 
 @router.get("/health")
 @router.get("/api/v2/health")
-def health() -> dict[str, str]:
-    """Say that the server answers."""
-    return {"status": "healthy", "service": "recollect", "version": __version__}
+def health(service: TheService) -> dict[str, str]:
+    """Say that the server answers, and whether the store's upkeep succeeds."""
+    return {
+        "status": "healthy",
+        "service": "recollect",
+        "version": __version__,
+        "upkeep": "failing" if service.upkeep_fails() else "healthy",
+    }
 
 
 @router.get("/metrics", response_class=Response, responses=REFUSALS)

@@ -1,0 +1,55 @@
+"""Which files a version of a Lance table needs, read from its manifest."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+NEWEST_FIRST = 2**64 - 1
+"""Lance names a manifest after this less its version, so that the newest comes first."""
+_DELETIONS = re.compile(r"\d+-\d+-(\d+)\.(?:arrow|bin)")
+
+
+def manifest_of(table: Path, version: int) -> Path:
+    """Return the path of a version's manifest."""
+    folder = table / "_versions"
+    named = folder / f"{NEWEST_FIRST - version:020}.manifest"
+    return named if named.is_file() else folder / f"{version}.manifest"
+
+
+def needed_files(table: Path, manifest: bytes) -> Iterator[Path]:
+    """Yield the files that a manifest names, itself left out.
+
+    Lance gives every file a random name, which stands in the manifest of each state that needs
+    it: that of an index as sixteen bytes, that of deletions as a number, those of others as text.
+    """
+    for path in sorted(path for path in table.rglob("*") if path.is_file()):
+        folder, *rest = path.relative_to(table).parts
+        if folder == "_indices":
+            named = _index_is_named(rest[0], manifest)
+        elif folder == "_deletions":
+            number = _DELETIONS.fullmatch(path.name)
+            named = number is None or _varint(int(number[1])) in manifest
+        else:
+            named = path.name.encode() in manifest
+        if named:
+            yield path
+
+
+def _index_is_named(folder: str, manifest: bytes) -> bool:
+    try:
+        return uuid.UUID(folder).bytes in manifest
+    except ValueError:
+        # No name that Lance gives today: rather too many files than too few.
+        return True
+
+
+def _varint(number: int) -> bytes:
+    """Return a number as Protocol Buffers write it: seven bits a byte, the lowest first."""
+    written = bytearray()
+    while number > 0x7F:
+        written.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*written, number])

@@ -6,6 +6,8 @@ from tests.services.wire import running_service, says
 from typer.testing import CliRunner
 
 from recollect.cli.train_gate_command import gate
+from recollect.models.fitted_file import read_fitted
+from recollect.models.loading import load_embedder
 from recollect.training.gate_conversations import gate_conversations
 
 
@@ -37,15 +39,29 @@ def knowing_the_answers(dataset):
 
 
 @pytest.mark.slow
-def test_a_gate_is_learned_on_each_feature(training_folder):
+def test_a_gate_is_learned_on_each_feature_and_written(training_folder, tmp_path):
+    target = tmp_path / "gate.json"
     with knowing_the_answers(gate_conversations(training_folder)) as service:
-        result = run("--data", training_folder, "--reranker", service.host)
+        result = run("--data", training_folder, "--reranker", service.host, "--target", target)
     assert result.exit_code == 0, result.output
     for feature in ("cosine_spread", "probability_spread", "probability_gap", "best_probability"):
         assert feature in result.stdout
+    file = read_fitted(target, kind="gate")
+    assert file.models["embedder"] == load_embedder(None).identity.model_id
+    assert file.values["feature"] == "best_probability"
+    assert 0 <= file.values["low"] < file.values["high"]
+    assert len(file.data) == 4
+    assert file.measured["other training conversations, questions"] > 0
+
+
+def test_a_feature_that_no_gate_compares_is_refused_at_once(tmp_path):
+    result = run("--data", tmp_path, "--feature", "length", "--target", tmp_path / "gate.json")
+    assert result.exit_code == 1
+    assert "must be a feature of a gate" in result.stderr
 
 
 def test_a_missing_model_is_named(tmp_path):
-    result = run("--data", tmp_path, "--reranker", tmp_path / "nowhere")
+    result = run("--data", tmp_path, "--reranker", tmp_path / "nowhere",
+                 "--target", tmp_path / "gate.json")  # fmt: skip
     assert result.exit_code == 1
     assert "no such model directory" in result.stderr

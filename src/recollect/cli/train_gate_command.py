@@ -12,6 +12,7 @@ from rich.table import Table
 
 from recollect.cli.command import command
 from recollect.cli.consoles import result_console
+from recollect.cli.fitted_target import TargetOption, fitted_target
 from recollect.cli.json_output import print_json
 from recollect.cli.options import OutputOptions
 from recollect.cli.progress import step_bar
@@ -32,20 +33,33 @@ class ReadingOptions:
 
     reranker: Annotated[
         str, typer.Option(metavar="MODEL", help="bundled, a model's directory, or a hub id.")
-    ] = "bundled"
+    ] = "recollect-rerank-tiny"
     read: Annotated[int, typer.Option(help="How many candidates it reads.")] = 30
     share: Annotated[
         float, typer.Option(help="How much the first stage's order weighs beside it, 0 to 1.")
-    ] = 0.0
+    ] = 0.4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateOptions:
+    """How the gate is learned, and where it is written."""
+
     keep: Annotated[
         float, typer.Option(help="Share of the MAP gain that the gate has to keep.")
     ] = 0.98
+    feature: Annotated[
+        str,
+        typer.Option(help="What of the first stage's scores the gate compares; all are shown."),
+    ] = "best_probability"
+    seed: Annotated[int, typer.Option(help="Draws the conversations and questions.")] = 0
+    target: TargetOption = None
 
 
 @command
 def gate(
     data: Annotated[Path, typer.Option(metavar="DIR", help="Folder with the training data.")],
     asked: ReadingOptions,
+    wanted: GateOptions,
     output: OutputOptions,
     check: Annotated[
         list[Path] | None,
@@ -55,20 +69,27 @@ def gate(
         ),
     ] = None,
 ) -> None:
-    """Learn when the first stage's scores leave a reranker nothing to gain."""
+    """Learn when the first stage's scores leave a reranker nothing to gain, and write the gate."""
     from recollect.evaluation.ablation import load_benchmark
     from recollect.evaluation.reranking.gate import gate_outcome, passes
     from recollect.models.configured import configured_embedder, named_reranker
+    from recollect.models.fitted_file import write_fitted
     from recollect.models.loading import load_embedder
+    from recollect.retrieval.learned_gates import GATE_FILE
     from recollect.training.gate_conversations import gate_conversations
+    from recollect.training.gate_file import GateRun, chosen_gate, gate_file, require_feature
     from recollect.training.gate_thresholds import learn_gates
 
+    target = fitted_target(wanted.target, GATE_FILE.name)
+    require_feature(wanted.feature)
     settings = read_settings()
     model = named_reranker(asked.reranker, settings)
     embedder = configured_embedder(settings) or load_embedder(None)
+    learned_on = gate_conversations(data, seed=wanted.seed)
     with step_bar() as progress:
-        cases = _cases(gate_conversations(data), model, embedder, asked, progress)
-        gates = learn_gates(cases, keep=asked.keep)
+        cases = _cases(learned_on, model, embedder, asked, progress)
+        gates = learn_gates(cases, keep=wanted.keep)
+        chosen = chosen_gate(gates, wanted.feature)
         checked: dict[str, list[GateOutcome]] = {}
         for path in check or ():
             dataset = load_benchmark(path).dataset
@@ -77,10 +98,31 @@ def gate(
                 gate_outcome(others, passes(others, each.feature, each.thresholds))
                 for each in gates
             ]
+    place = gates.index(chosen)
+    run = GateRun(
+        embedder=embedder.identity,
+        reranker=model,
+        learned_on=learned_on,
+        seed=wanted.seed,
+        command=_command(asked, wanted, chosen),
+        checked={name: found[place] for name, found in checked.items()},
+    )
+    write_fitted(target, gate_file(chosen, run))
     if output.json:
-        print_json({"embedder": embedder.identity.name, "gates": gates, "checked": checked})
+        embedder_id = embedder.identity.model_id
+        print_json({"target": target, "embedder": embedder_id, "gates": gates, "checked": checked})
         return
     result_console().print(_table(gates, checked))
+    result_console().print(f"{target}: the gate on {chosen.feature}", soft_wrap=True)
+
+
+def _command(asked: ReadingOptions, wanted: GateOptions, chosen: LearnedGate) -> str:
+    """Return the command that finds this gate again."""
+    return (
+        f"recollect train gate --data DIR --reranker {asked.reranker} --read {asked.read} "
+        f"--share {asked.share} --keep {wanted.keep} --seed {wanted.seed} "
+        f"--feature {chosen.feature}"
+    )
 
 
 def _cases(

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from recollect.errors import InvalidInput
-from recollect.models.bundled_reranker import bundled_name
+from recollect.models.bundled_reranker import bundled_name, model_id
 from recollect.models.calibrated_reranker import CalibratedReranker
 from recollect.models.calibration_file import read_calibration
 from recollect.models.dialogue_context import Turn, dialogue_turns
@@ -129,6 +129,11 @@ class Reranker:
     def bundled_name(self) -> str | None:
         """Its name, if it came with recollect: searches then know what it is good at."""
         return bundled_name(self._model)
+
+    @property
+    def model_id(self) -> str | None:
+        """`name@revision`, where the model states one."""
+        return model_id(self._model)
 
     @property
     def is_remote(self) -> bool:

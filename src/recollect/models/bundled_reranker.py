@@ -49,6 +49,11 @@ class BundledReranker:
         return self._name
 
     @property
+    def model_id(self) -> str:
+        """`name@revision` of its record, known before it is loaded."""
+        return _recorded_id(self._directory)
+
+    @property
     def batch_size(self) -> int:
         """How many passages are best given at a time."""
         return self._model.batch_size
@@ -83,6 +88,12 @@ def bundled_name(model: RerankingModel) -> str | None:
     return name if isinstance(name, str) else None
 
 
+def model_id(model: RerankingModel) -> str | None:
+    """Return `name@revision` of a reranker; None for a model that states no revision."""
+    stated = getattr(model, "model_id", None)
+    return stated if isinstance(stated, str) else None
+
+
 def bundled_reranker(
     name: str = SMALL_RERANKER, *, directory: Path | None = None
 ) -> BundledReranker | None:
@@ -102,6 +113,14 @@ _LOCK = threading.Lock()
 def bundled_directory(name: str) -> Path:
     """Give the folder of a bundled reranker; `name` is one of `BUNDLED_RERANKERS`."""
     return Path(str(files("recollect.models"))) / "bundled" / BUNDLED_RERANKERS[name]
+
+
+@cache
+def _recorded_id(directory: Path) -> str:
+    # Loaded late: it knows the layout of tokens, and not every process reranks.
+    from recollect.models.reranker_record import read_reranker_record
+
+    return read_reranker_record(directory).model_id
 
 
 @cache

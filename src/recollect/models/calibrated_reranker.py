@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.errors import InvalidInput
-from recollect.models.bundled_reranker import bundled_name
+from recollect.models.bundled_reranker import bundled_name, model_id
 from recollect.models.calibration_file import FittedCalibration
 from recollect.models.platt_scaling import log_odds
 from recollect.models.rerank_input import RerankPassage, RerankQuery
@@ -61,6 +61,11 @@ class CalibratedReranker:
     def bundled_name(self) -> str | None:
         """The reranker's own, where it came with recollect."""
         return bundled_name(self._model)
+
+    @property
+    def model_id(self) -> str | None:
+        """The reranker's own, where it states one."""
+        return model_id(self._model)
 
     @property
     def is_calibrated(self) -> bool:

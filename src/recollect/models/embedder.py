@@ -26,8 +26,13 @@ class EmbedderIdentity:
     revision: str
     dimension: int
 
+    @property
+    def model_id(self) -> str:
+        """`name@revision`: how files of fitted constants name the model."""
+        return f"{self.name}@{self.revision}"
+
     def __str__(self) -> str:
-        return f"{self.name}@{self.revision} ({self.dimension}-d)"
+        return f"{self.model_id} ({self.dimension}-d)"
 
 
 class EmbeddingModel(Protocol):

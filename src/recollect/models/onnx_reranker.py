@@ -67,6 +67,11 @@ class OnnxReranker:
         return self._record.name
 
     @property
+    def model_id(self) -> str:
+        """`name@revision` of its record."""
+        return self._record.model_id
+
+    @property
     def record(self) -> RerankerRecord:
         """What `model.json` says."""
         return self._record

@@ -72,6 +72,11 @@ class RerankerRecord:
     revision: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def model_id(self) -> str:
+        """`name@revision`: how files of fitted constants name the model."""
+        return f"{self.name}@{self.revision}"
+
 
 def seal_reranker(record: RerankerRecord, directory: Path) -> RerankerRecord:
     """Hash `model.onnx` and `tokenizer.json` of a directory and write its `model.json`.

@@ -2,9 +2,11 @@
 
 import pytest
 
-from recollect.retrieval.learned_gates import GateBand
+from recollect.models.fitted_file import FittedFile
+from recollect.retrieval.learned_gates import FittedGate, GateBand
 from recollect.retrieval.reranker_gate import GateThresholds
 from recollect.retrieval.stages.gate_reranker import GateReranker
+from recollect.testing import HashEmbedder
 from recollect.testing.overlap_reranker import OverlapReranker
 from retrieval.states import records, rows, state_of, with_candidates
 
@@ -37,11 +39,25 @@ def test_the_candidates_stay_as_they_are():
     assert rows(GateReranker().run(state([0.3, 0.6]))) == [0, 1]
 
 
-LEARNED = {
-    "hash-embedder": {
-        "overlap-reranker": GateBand("probability_gap", GateThresholds(low=0.01, high=0.5))
-    }
-}
+class KnownReranker(OverlapReranker):
+    """States a revision, as rerankers of a directory do."""
+
+    model_id = "overlap-reranker@1"
+
+
+HASH_EMBEDDER = HashEmbedder().identity.model_id
+
+
+def learned(embedder=HASH_EMBEDDER):
+    """A gate for the embedder and the reranker of these tests."""
+    file = FittedFile(
+        kind="gate",
+        command="recollect train gate --data DIR",
+        models={"embedder": embedder, "reranker": "overlap-reranker@1"},
+        data={},
+        seed=0,
+    )
+    return FittedGate(file, GateBand("probability_gap", GateThresholds(low=0.01, high=0.5)))
 
 
 @pytest.mark.parametrize(
@@ -52,13 +68,14 @@ LEARNED = {
     ],
 )
 def test_a_gate_is_learned_for_an_embedder_and_a_reranker(probability, decision, reason):
-    given = with_candidates(state([0.6, 0.4]), [1.0, 0.9], probability=probability)
-    gated = GateReranker(mode="auto", learned=LEARNED).run(given)
+    given = state([0.6, 0.4], KnownReranker())
+    given = with_candidates(given, [1.0, 0.9], probability=probability)
+    gated = GateReranker(mode="auto", learned=learned()).run(given)
     assert (gated.gate.rerank, gated.gate.reason) == (decision, reason)
 
 
 def test_a_pair_for_which_none_was_learned_is_not_gated():
-    stage = GateReranker(mode="auto", learned={})
+    stage = GateReranker(mode="auto", learned=learned("recollect-small@1f"))
     assert (
         stage.skip_reason(state([0.6, 0.4]))
         == "no gate was learned for overlap-reranker with hash-embedder"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from recollect.retrieval.gate_features import gate_feature
-from recollect.retrieval.learned_gates import LEARNED_GATES, GateBand
+from recollect.retrieval.learned_gates import FittedGate, GateBand, read_gate
 from recollect.retrieval.reranker_gate import (
     PUBLISHED_THRESHOLDS,
     GateDecision,
@@ -26,7 +25,7 @@ class GateReranker:
         mode: As in `gate_decision`; `auto` takes the gate that was learned for the store's embedder
             and the reranker, and is left out where none was.
         thresholds: Where `hard` and `soft` see a tie and a clear winner.
-        learned: Gates by the names of embedder and reranker, for `auto`.
+        learned: The gate of `auto`; None for the package's own, which is read when it is needed.
     """
 
     number = 11
@@ -38,7 +37,7 @@ class GateReranker:
         *,
         mode: GateMode = "hard",
         thresholds: GateThresholds = PUBLISHED_THRESHOLDS,
-        learned: Mapping[str, Mapping[str, GateBand]] = LEARNED_GATES,
+        learned: FittedGate | None = None,
     ) -> None:
         self.mode = mode
         # What a learned gate reads is known when it runs: a search by words alone has no cosine.
@@ -71,7 +70,13 @@ class GateReranker:
         return gate_decision(cosine, mode=mode, thresholds=self.thresholds)
 
     def _learned(self, state: SearchState) -> GateBand | None:
+        """Return the gate for the models of this search; None where it has none.
+
+        Raises:
+            ModelError: The gate was learned with another revision of one of them.
+        """
         reranker = state.resources.reranker
         if self.mode != "auto" or reranker is None:
             return None
-        return self.learned.get(state.resources.embedder.identity.name, {}).get(reranker.name)
+        fitted = self.learned or read_gate()
+        return fitted.band_for(state.resources.embedder.identity, reranker)

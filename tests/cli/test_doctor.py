@@ -2,7 +2,11 @@ def test_a_healthy_store_is_said_to_be_well(kitchen):
     lines = [line.rstrip() for line in kitchen.run("doctor").stdout.splitlines()]
     assert lines[0] == str(kitchen.store)
     assert lines[1] == "✓ 3 memories, 0 earlier versions and 3 vectors."
-    assert lines[-2:] == ["✓ Every scope holds a memory that can be found.", "All is well."]
+    assert lines[-3:] == [
+        "✓ Every scope holds a memory that can be found.",
+        "✓ Upkeep succeeds.",
+        "All is well.",
+    ]
 
 
 def test_the_state_as_json(kitchen):
@@ -15,7 +19,7 @@ def test_the_state_as_json(kitchen):
     )
     assert state["health"].keys() == {
         "memories", "history", "vectors", "fragments", "small_fragments", "versions", "bytes",
-        "vector_index_rows", "orphaned_scopes",
+        "vector_index_rows", "orphaned_scopes", "upkeep_failure",
     }  # fmt: skip
 
 

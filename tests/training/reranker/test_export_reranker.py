@@ -10,6 +10,7 @@ from tests.training.reranker.tiny_reranker import word_examples
 
 from recollect.errors import InvalidInput, ModelError
 from recollect.models.cross_encoder_layout import CrossEncoderLayout
+from recollect.models.onnx_session import OnnxSession
 from recollect.training.encoder_graph import FloatArithmetic
 from recollect.training.reranker.cross_encoder_graph import (
     HEAD_FILE,
@@ -52,8 +53,13 @@ def some_pairs(source):
 
 
 def logits(model, pairs):
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    return session.run(["logits"], dict(pair_inputs(pairs)))[0]
+    inputs = dict(pair_inputs(pairs))
+    return OnnxSession(model, "tiny").run(
+        ["logits"],
+        input_ids=inputs["input_ids"],
+        mask=inputs["attention_mask"],
+        type_ids=inputs["token_type_ids"],
+    )[0]
 
 
 def test_eight_bits_say_nearly_what_floats_say(source, tmp_path):

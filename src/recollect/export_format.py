@@ -18,6 +18,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
+from recollect.errors import RecollectError
 from recollect.types import MemoryRecord
 
 FORMAT_VERSION = 1
@@ -34,7 +35,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 _SUM = re.compile(rb',"sum":"([0-9a-f]{16})"\}\Z')
 
 
-class DamagedLine(ValueError):
+class DamagedLine(RecollectError, ValueError):
     """A line whose sum is missing or does not fit it."""
 
 

@@ -145,3 +145,11 @@ def test_summaries_are_told_where_they_are_wanted(ask):
 def test_an_unknown_provider_is_refused(ask):
     with pytest.raises(InvalidInput, match="no such choice"):
         ask(SINGLE, openai_native_agent_environment="cloud")
+
+
+def test_a_question_longer_than_the_agent_takes_is_answered_by_plain_search(ask, facts):
+    question = "Who painted The Night Watch? " + "Please. " * 300
+    found = ask(question)
+    assert [hit.id for hit in found] == [hit.id for hit in facts.search(question, k=5, now=NOW)]
+    fell_back = found.retrieval_trace.to_dict()["fallback_trigger_reason"]
+    assert fell_back == "invalid_tool_call"

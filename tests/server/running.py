@@ -11,6 +11,7 @@ import uvicorn
 
 from recollect.server.app import create_app
 from recollect.server.options import ServerOptions
+from recollect.server.serving import server_config
 from recollect.service.memory_service import MemoryService
 from recollect.service.models import ServiceModels
 from recollect.testing import HashEmbedder
@@ -57,9 +58,8 @@ def running_server(store, *, used=None, extraction=None, **options):
     """Serve a store until the block ends."""
     options = ServerOptions(store=str(store), **options)
     service = MemoryService(store, models=used or models(), extraction=extraction)
-    config = uvicorn.Config(
-        create_app(service, options), lifespan="on", ws="none", log_config=None, access_log=False
-    )
+    application = create_app(service, options)
+    config = server_config(lambda: application, options, log=None)
     server = uvicorn.Server(config)
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

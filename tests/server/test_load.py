@@ -10,7 +10,7 @@ from tests.server.running import running_server
 
 from recollect.errors import InvalidInput
 from recollect.server.gate import RateLimit
-from recollect.server.options import Limits
+from recollect.server.options import Limits, ServerOptions
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +129,122 @@ def test_a_bucket_fills_steadily_up_to_its_size():
 def test_a_limit_that_lets_nothing_through_is_refused():
     with pytest.raises(InvalidInput, match="lets nothing through"):
         Limits(threads=0)
+
+
+def json_post(server, path, body, **headers):
+    headers = {"Content-Type": "application/json", **headers}
+    return server.client.post(path, content=body, headers=headers)
+
+
+MILLION = b"[" + b"1," * 999_999 + b"1]"
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/rerank", b'{"query": "x", "documents": '),
+        ("/v1/embeddings", b'{"input": '),
+        ("/api/v2/memories/search", b'{"query": "x", "types": '),
+        ("/api/v2/memories/episodic/delete", b'{"episodic_ids": '),
+    ],
+)
+def test_a_million_numbers_are_refused_before_they_are_read(server, path, field):
+    answered = json_post(server, path, field + MILLION + b"}")
+    assert answered.status_code == 413
+    assert "The body holds more than 50,000 values." in answered.text
+    assert len(answered.content) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/rerank", b'{"query": "x", "documents": '),
+        ("/v1/embeddings", b'{"input": '),
+        ("/api/v2/memories/search", b'{"query": "x", "types": '),
+        ("/api/v2/memories/episodic/delete", b'{"episodic_ids": '),
+        ("/api/v2/memories", b'{"messages": '),
+    ],
+)
+def test_many_wrong_values_are_told_in_few_words(server, path, field):
+    answered = json_post(server, path, field + b"[" + b"1," * 40_000 + b"1]}")
+    assert answered.status_code == 422
+    assert len(answered.content) < 3_000
+
+
+def test_the_first_five_errors_are_told(server):
+    body = {"messages": [{"content": 1, "producer": 2, "produced_for": 3, "role": 4}] * 2}
+    body |= {"org_id": 5, "project_id": 6}
+    status, message = server.refusal("/memories", body)
+    assert status == 422
+    assert message.count("\n- ") == 6
+    assert message.endswith("- and 1 more")
+
+
+def test_what_was_sent_is_echoed_in_part(server):
+    status, message = server.refusal("/memories/search", {"query": "x", "filter": "y" * 9_999})
+    assert (status, len(message) <= 1_000) == (422, True)
+
+
+def test_rights_are_told_before_what_is_wrong_with_a_body(server):
+    reader = server.service.keys.create(rights="read").text
+    status, message = server.refusal("/memories", {"messages": 7}, key=reader)
+    assert (status, message) == (
+        403,
+        "This needs a key with the right to write; this one may read.",
+    )
+
+
+def test_an_address_that_a_client_claims_is_not_believed(tmp_path):
+    with running_server(tmp_path / "store", limits=Limits(per_second=0.2)) as server:
+        answers = [
+            server.post("/projects/list", **{"X-Forwarded-For": f"10.0.0.{number}"})
+            for number in range(3)
+        ]
+    assert [answer.status_code for answer in answers] == [200, 429, 429]
+
+
+def test_the_address_that_a_trusted_proxy_names_is_believed(tmp_path):
+    limits = Limits(per_second=0.2)
+    with running_server(
+        tmp_path / "store", limits=limits, trusted_proxies=("127.0.0.1",)
+    ) as server:
+        answers = [
+            server.post("/projects/list", **{"X-Forwarded-For": f"10.0.0.{number}"})
+            for number in (1, 2, 2)
+        ]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+
+
+def test_a_proxy_that_is_no_address_is_refused():
+    with pytest.raises(InvalidInput, match="must be an address or a network"):
+        ServerOptions(store="x", trusted_proxies=("*",))
+
+
+def test_one_key_leaves_places_to_the_others(tmp_path):
+    limits = Limits(concurrency=4, body_seconds=30)
+    with running_server(tmp_path / "store", limits=limits) as server:
+        key = server.service.keys.create().text
+        url = httpx.URL(server.url)
+        half_sent = request_head(1000).replace(
+            b"Host:", f"Authorization: Bearer {key}\r\nHost:".encode()
+        )
+        waiting = [socket.create_connection((url.host, url.port), timeout=10) for _ in range(6)]
+        try:
+            for each in waiting:
+                each.sendall(half_sent + b"{")
+            # The last three find the key's share taken.
+            assert all(b" 503 " in each.recv(100) for each in waiting[3:])
+            assert server.post("/projects/list").status_code == 200
+        finally:
+            for each in waiting:
+                each.close()
+
+
+def test_a_connection_that_sends_no_head_is_closed(tmp_path):
+    limits = Limits(header_seconds=0.2)
+    with running_server(tmp_path / "store", limits=limits) as server:
+        url = httpx.URL(server.url)
+        for sent in (b"", b"POST /api/v2/memories HTTP/1.1\r\nHost: x\r\n"):
+            with socket.create_connection((url.host, url.port), timeout=10) as slow:
+                slow.sendall(sent)
+                assert slow.recv(100) == b""

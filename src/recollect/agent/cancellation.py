@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from recollect.errors import RecollectError
+
 _cancelled: ContextVar[threading.Event | None] = ContextVar("recollect_cancelled", default=None)
 
 
-class SessionCancelled(Exception):
+class SessionCancelled(RecollectError):
     """Whoever asked has gone."""
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from recollect.errors import RecollectError
+
 FaultReason = Literal[
     "global_timeout",
     "session_call_budget_exceeded",
@@ -16,7 +18,7 @@ FaultReason = Literal[
 """MemMachine's names. What a provider's service does wrong is `downstream_tool_failure`."""
 
 
-class SessionFault(Exception):
+class SessionFault(RecollectError):
     """A session ends here.
 
     Attributes:

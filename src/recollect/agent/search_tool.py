@@ -21,7 +21,7 @@ PlainSearch = Callable[[str], Sequence[Hit]]
 """Searches the session's scope as the caller asked it to be searched, with another query."""
 
 
-class QueryRefused(Exception):
+class QueryRefused(RecollectError):
     """A query is not searched; the text says why."""
 
 

@@ -13,7 +13,7 @@ from recollect.agent.evidence_reranking import reranked
 from recollect.agent.faults import SessionFault
 from recollect.agent.merging import merged
 from recollect.agent.provider import Outcome, SessionProvider
-from recollect.agent.search_tool import SearchTool
+from recollect.agent.search_tool import QueryRefused, SearchTool
 from recollect.agent.settings import AgentOptions, AgentSettings
 from recollect.agent_trace.event_log import EventLog
 from recollect.agent_trace.events import FellBack, HopResolved, SessionEnded, SessionStarted
@@ -126,15 +126,24 @@ def _held(
         return True, Outcome("Nothing was asked; these are the newest memories.", True, None)
     try:
         return True, provider.run(query, tool, log)
+    except QueryRefused as refusal:
+        return _fallen_back(provider, SessionFault("invalid_tool_call", str(refusal)), log)
     except SessionFault as fault:
-        log.add(FellBack(reason=fault.reason, problem=fault.problem))
-        _log.warning(
-            "agent session (%s) fell back to plain search: %s: %s",
-            provider.name,
-            fault.reason,
-            fault.problem,
-        )
-        return False, Outcome(f"Fell back to plain search: {fault.reason}.", False, None)
+        return _fallen_back(provider, fault, log)
+
+
+def _fallen_back(
+    provider: SessionProvider, fault: SessionFault, log: EventLog
+) -> tuple[bool, Outcome]:
+    """Tell why plain search answers."""
+    log.add(FellBack(reason=fault.reason, problem=fault.problem))
+    _log.warning(
+        "agent session (%s) fell back to plain search: %s: %s",
+        provider.name,
+        fault.reason,
+        fault.problem,
+    )
+    return False, Outcome(f"Fell back to plain search: {fault.reason}.", False, None)
 
 
 def _ordered(

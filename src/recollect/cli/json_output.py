@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from pathlib import Path
 
-from recollect.errors import InvalidInput, RecollectError
+from recollect.errors import InvalidInput
 from recollect.results import SearchResult
 
 
@@ -72,6 +72,6 @@ def error_json(error: BaseException, message: str) -> dict[str, object]:
     described: dict[str, object] = {"type": type(error).__name__, "message": message}
     if isinstance(error, InvalidInput):
         described |= {"field": error.field, "value": error.value, "remedy": error.remedy}
-    if not isinstance(error, RecollectError) and (report := getattr(error, "report", None)):
+    if isinstance(error, KeyboardInterrupt) and (report := getattr(error, "report", None)):
         described["report"] = report
     return {"error": described}

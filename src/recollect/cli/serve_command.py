@@ -58,6 +58,13 @@ class ServedStore:
         list[str] | None,
         typer.Option(metavar="URL", help="Web page that may ask from a browser. Repeatable."),
     ] = None
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Proxy, or network of proxies, whose X-Forwarded-For is believed. Repeatable.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +73,7 @@ class LoadOptions:
 
     body_bytes: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Largest body [16 MiB].", rich_help_panel=_LIMITS),
+        typer.Option(metavar="N", help="Largest body [8 MiB].", rich_help_panel=_LIMITS),
     ] = None
     documents: Annotated[
         int | None,
@@ -80,7 +87,7 @@ class LoadOptions:
     ] = None
     concurrency: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Requests under way [128].", rich_help_panel=_LIMITS),
+        typer.Option(metavar="N", help="Requests under way [256].", rich_help_panel=_LIMITS),
     ] = None
     per_second: Annotated[
         float | None,
@@ -91,6 +98,16 @@ class LoadOptions:
     body_seconds: Annotated[
         float | None,
         typer.Option(metavar="N", help="Seconds a body may take [60].", rich_help_panel=_LIMITS),
+    ] = None
+    header_seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", help="Seconds a request's head may take [20].", rich_help_panel=_LIMITS
+        ),
+    ] = None
+    values: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Values in a body [50000].", rich_help_panel=_LIMITS),
     ] = None
     threads: Annotated[
         int | None,
@@ -122,6 +139,7 @@ def serve(served: ServedStore, load: LoadOptions, output: OutputOptions) -> None
         require_key=served.require_key,
         key=GivenKey.of(settings.serve_key) if settings.serve_key else None,
         origins=tuple(served.cors_origin or ()),
+        trusted_proxies=tuple(served.trusted_proxy or ()),
         limits=Limits(**{name: value for name, value in limits.items() if value is not None}),
     )
 

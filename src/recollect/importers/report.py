@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from recollect.errors import RecollectError
 from recollect.importers.failures import FailedRecord, FailuresFile, content_of
 from recollect.importers.record import ImportedRecord, Unreadable
 from recollect.types import WriteReport
@@ -38,7 +39,7 @@ class ImportReport:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
-class ImportInterrupted(KeyboardInterrupt):
+class ImportInterrupted(RecollectError, KeyboardInterrupt):
     """Ctrl-C ended an import; what was acknowledged stays.
 
     Attributes:

@@ -27,6 +27,10 @@ STATUSES: tuple[tuple[type[RecollectError], HTTPStatus], ...] = (
 """The first class that an error belongs to says how it is answered."""
 
 RETRY = {"Retry-After": "1"}
+_SHOWN_ERRORS = 5
+_MOST_TEXT = 1_000
+"""Characters of a message: it may echo what was sent, but never much of it."""
+_MOST_PART = 150
 _OUT_OF_ORDER = "The server cannot do this at the moment. Its log says why, under the request's id."
 _OPENAI_PATHS = ("/v1/embeddings", "/v1/models")
 _RERANK_ENDING = "/rerank"
@@ -62,7 +66,11 @@ def error_answer(
         kind: Name of the error.
         headers: Further headers.
     """
-    return JSONResponse(_body(path, status, message, kind), status, dict(headers or {}))
+    return JSONResponse(_body(path, status, _clipped(message), kind), status, dict(headers or {}))
+
+
+def _clipped(message: str) -> str:
+    return message if len(message) <= _MOST_TEXT else f"{message[: _MOST_TEXT - 1]}…"
 
 
 def add_error_handlers(app: FastAPI) -> None:
@@ -124,13 +132,15 @@ def _status(error: Exception) -> HTTPStatus:
 
 
 def _in_words(found: Sequence[Mapping[str, Any]]) -> str:
-    parts = [_one_in_words(each) for each in found]
+    parts = [_one_in_words(each) for each in found[:_SHOWN_ERRORS]]
+    if len(found) > _SHOWN_ERRORS:
+        parts.append(f"and {len(found) - _SHOWN_ERRORS:,} more")
     if len(parts) > 1:
         return "Invalid request payload:\n- " + "\n- ".join(parts)
     return f"Invalid request payload: {parts[0]}" if parts else "Invalid request payload"
 
 
 def _one_in_words(found: Mapping[str, Any]) -> str:
-    place = ".".join(str(part) for part in found.get("loc", ()) if part != "body")
-    message = str(found.get("msg", "Invalid value"))
+    place = ".".join(str(part)[:_MOST_PART] for part in found.get("loc", ()) if part != "body")
+    message = str(found.get("msg", "Invalid value"))[:_MOST_PART]
     return f"{place}: {message}" if place else message

@@ -1,16 +1,21 @@
-"""How much is taken: the size of a body, and the number of requests under way."""
+"""How much is taken: the size and shape of a body, and the number of requests under way."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from http import HTTPStatus
 
 import anyio
+from anyio.lowlevel import checkpoint
 from fastapi.responses import JSONResponse
 
 from recollect.server.asgi import Application, AsgiMessage, Receive, Scope, Send, header, is_open
+from recollect.server.body import WINDOW_BYTES, BodyScan, Trouble
+from recollect.server.caller import Caller
 from recollect.server.errors import RETRY, error_answer
-from recollect.server.half_characters import holds_half_characters
 from recollect.server.options import Limits
 
 
@@ -22,66 +27,119 @@ class _Unread(Enum):
     CUT_OFF = "cut off"
 
 
-class LoadLimit:
-    """Reads a body up to its limit and hands the request on, unless too many are under way.
+class Slots:
+    """Counts what is under way, of everybody and of each caller.
 
-    What no store could keep and no answer could carry is refused here as well, for all endpoints.
+    Args:
+        most: Of everybody.
+        most_of_one: Of one caller, so that nobody leaves nothing to the others.
+    """
+
+    def __init__(self, *, most: int, most_of_one: int) -> None:
+        self._most = most
+        self._most_of_one = most_of_one
+        self._taken: Counter[str] = Counter()
+
+    def is_full(self, caller: str) -> bool:
+        """Whether this caller gets no slot at the moment."""
+        return self._taken.total() >= self._most or self._taken[caller] >= self._most_of_one
+
+    @contextmanager
+    def taken_by(self, caller: str) -> Iterator[None]:
+        """Count one more until the block ends."""
+        self._taken[caller] += 1
+        try:
+            yield
+        finally:
+            self._taken[caller] -= 1
+            if not self._taken[caller]:
+                del self._taken[caller]
+
+
+class LoadLimit:
+    """Reads a body up to its limits and hands the request on, unless too many are under way.
+
+    A body on its way takes a slot among those that arrive, and one of those that are answered only
+    when it is there. What no store could keep and no answer could carry is refused here as well,
+    for all endpoints.
     """
 
     def __init__(self, application: Application, *, limits: Limits) -> None:
         self._application = application
         self._limits = limits
-        self._under_way = 0
+        most, most_of_one = limits.concurrency, limits.concurrency_of_one_caller
+        self._arriving = Slots(most=most, most_of_one=most_of_one)
+        self._answered = Slots(most=most, most_of_one=most_of_one)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http" or is_open(scope["path"]):
             await self._application(scope, receive, send)
-        elif self._under_way >= self._limits.concurrency:
+            return
+        caller = _caller_name(scope)
+        if self._arriving.is_full(caller) or self._answered.is_full(caller):
             await _busy(scope["path"])(scope, receive, send)
-        else:
-            self._under_way += 1
-            try:
-                await self._within_size(scope, receive, send)
-            finally:
-                self._under_way -= 1
-
-    async def _within_size(self, scope: Scope, receive: Receive, send: Send) -> None:
-        most = self._limits.body_bytes
-        announced = header(scope, b"content-length") or "0"
-        is_large = announced.isdecimal() and int(announced[:20]) > most
-        body: bytes | _Unread = _Unread.TOO_SLOW
-        with anyio.move_on_after(self._limits.body_seconds):
-            body = _Unread.TOO_LARGE if is_large else await _read(receive, most)
+            return
+        with self._arriving.taken_by(caller):
+            body = await self._body(scope, receive)
         if body is _Unread.CUT_OFF:
             # Nobody is left to be answered, and a part of a request must not be acted on.
             return
-        if isinstance(body, _Unread):
-            await self._unread(scope["path"], body)(scope, receive, send)
-            return
-        if holds_half_characters(body):
-            await _unreadable(scope["path"])(scope, receive, send)
-            return
-        await self._application(scope, _replayed(body, receive), send)
+        if not isinstance(body, bytes):
+            await self._refusal(scope["path"], body)(scope, receive, send)
+        elif self._answered.is_full(caller):
+            await _busy(scope["path"])(scope, receive, send)
+        else:
+            with self._answered.taken_by(caller):
+                await self._application(scope, _replayed(body, receive), send)
 
-    def _unread(self, path: str, why: _Unread) -> JSONResponse:
-        if why is _Unread.TOO_SLOW:
-            return _too_slow(path, self._limits.body_seconds)
-        return _too_large(path, self._limits.body_bytes)
-
-
-async def _read(receive: Receive, most: int) -> bytes | _Unread:
-    """Read a body of at most `most` bytes."""
-    parts = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return _Unread.CUT_OFF
-        parts += message.get("body", b"")
-        if len(parts) > most:
+    async def _body(self, scope: Scope, receive: Receive) -> bytes | _Unread | Trouble:
+        announced = header(scope, b"content-length") or "0"
+        if announced.isdecimal() and int(announced[:20]) > self._limits.body_bytes:
             return _Unread.TOO_LARGE
-        if not message.get("more_body", False):
-            return bytes(parts)
+        with anyio.move_on_after(self._limits.body_seconds):
+            return await self._read(receive)
+        return _Unread.TOO_SLOW
+
+    async def _read(self, receive: Receive) -> bytes | _Unread | Trouble:
+        """Read a body, and look at each part of it as it comes."""
+        parts = bytearray()
+        scan = BodyScan(most_values=self._limits.values, most_depth=self._limits.depth)
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return _Unread.CUT_OFF
+            piece: bytes = message.get("body", b"")
+            if len(parts) + len(piece) > self._limits.body_bytes:
+                return _Unread.TOO_LARGE
+            parts += piece
+            for start in range(0, len(piece), WINDOW_BYTES):
+                trouble = scan.feed(piece[start : start + WINDOW_BYTES])
+                if trouble is not None:
+                    return trouble
+                await checkpoint()
+            if not message.get("more_body", False):
+                return scan.end() or bytes(parts)
+
+    def _refusal(self, path: str, why: _Unread | Trouble) -> JSONResponse:
+        match why:
+            case _Unread.TOO_SLOW:
+                return _too_slow(path, self._limits.body_seconds)
+            case Trouble.MANY_VALUES:
+                return _too_large(path, f"The body holds more than {self._limits.values:,} values.")
+            case Trouble.DEEP:
+                return _too_large(path, f"The body is nested deeper than {self._limits.depth:,}.")
+            case Trouble.HALF_CHARACTER:
+                return _unreadable(path)
+            case _:
+                return _too_large(
+                    path, f"The body is larger than {self._limits.body_bytes:,} bytes."
+                )
+
+
+def _caller_name(scope: Scope) -> str:
+    caller = scope.get("state", {}).get("caller")
+    return caller.name if isinstance(caller, Caller) else ""
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
@@ -109,7 +167,8 @@ def _busy(path: str) -> JSONResponse:
         HTTPStatus.SERVICE_UNAVAILABLE,
         "Too many requests are under way. Try again in a moment.",
         kind="Overloaded",
-        headers=RETRY,
+        # What may be left of the body is not read.
+        headers={**RETRY, "Connection": "close"},
     )
 
 
@@ -123,11 +182,11 @@ def _too_slow(path: str, seconds: float) -> JSONResponse:
     )
 
 
-def _too_large(path: str, most: int) -> JSONResponse:
+def _too_large(path: str, problem: str) -> JSONResponse:
     return error_answer(
         path,
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"The body is larger than {most:,} bytes. Send less at a time.",
+        f"{problem} Send less at a time.",
         kind="TooLarge",
         # What is left of the body is not read.
         headers={"Connection": "close"},

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
@@ -17,6 +17,7 @@ from recollect.catalog.database import Database
 from recollect.config import read_settings
 from recollect.errors import InvalidInput, RecollectError
 from recollect.server.asgi import Application
+from recollect.server.connections import TimedConfig
 from recollect.server.given_key import VARIABLE
 from recollect.server.json_lines import LOG
 from recollect.server.options import ServerOptions
@@ -86,10 +87,11 @@ def serve_application(
         if options.workers == 1:
             application = _loaded(factory)
             on_listening(listening)
-            uvicorn.Server(_config(lambda: application)).run(sockets=listeners)
+            config = server_config(lambda: application, options)
+            uvicorn.Server(config).run(sockets=listeners)
         else:
             on_listening(listening)
-            config = _config(partial(_loaded, factory), workers=options.workers)
+            config = server_config(partial(_loaded, factory), options)
             EvenProcesses(config, listeners).run()
     finally:
         for listener in listeners:
@@ -132,15 +134,32 @@ def _loaded(factory: Callable[[], Application]) -> Application:
         gc.enable()
 
 
-def _config(factory: Callable[[], Application], *, workers: int = 1) -> uvicorn.Config:
-    return uvicorn.Config(
+def server_config(
+    factory: Callable[[], Application],
+    options: ServerOptions,
+    *,
+    log: dict[str, Any] | None = LOG,
+) -> uvicorn.Config:
+    """Return how uvicorn runs an application.
+
+    Uvicorn itself would believe any proxy on this machine, and those that the environment names.
+
+    Args:
+        factory: Makes the application, in each process that answers.
+        options: How the server is run.
+        log: As `logging.config` reads it; None leaves logging as it is.
+    """
+    return TimedConfig(
         factory,
+        header_seconds=options.limits.header_seconds,
         factory=True,
-        workers=workers,
+        workers=options.workers,
+        proxy_headers=bool(options.trusted_proxies),
+        forwarded_allow_ips=list(options.trusted_proxies),
         lifespan="on",
         ws="none",
         access_log=False,
-        log_config=LOG,
+        log_config=log,
         server_header=False,
         timeout_graceful_shutdown=_STOP_SECONDS,
         timeout_worker_healthcheck=_START_SECONDS,

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from recollect.errors import RecollectError
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
@@ -48,7 +50,7 @@ class ModelTurn:
     output_tokens: int = 0
 
 
-class ModelFault(Exception):
+class ModelFault(RecollectError):
     """The service did not give a message.
 
     Attributes:

@@ -8,8 +8,9 @@ from recollect.server.routes.context import (
     ALREADY_THERE,
     NOT_THERE,
     REFUSALS,
-    TheCaller,
+    TheReader,
     TheService,
+    TheWriter,
 )
 from recollect.server.wire.semantic import (
     AddCategory,
@@ -35,7 +36,7 @@ _FROM_SET_TYPE = "set_type"
 
 
 @router.post("", status_code=201, responses=ALREADY_THERE)
-def add_category(request: AddCategory, service: TheService, caller: TheCaller) -> CategoryId:
+def add_category(request: AddCategory, service: TheService, caller: TheWriter) -> CategoryId:
     """Add a category to a set."""
     added = service.categories.add(
         caller.place_of(request, "write"), request.set_id, _text(request)
@@ -44,7 +45,7 @@ def add_category(request: AddCategory, service: TheService, caller: TheCaller) -
 
 
 @router.post("/get", responses=NOT_THERE)
-def get_category(request: NamedCategory, service: TheService, caller: TheCaller) -> CategoryEntry:
+def get_category(request: NamedCategory, service: TheService, caller: TheReader) -> CategoryEntry:
     """Read a category or template."""
     found = service.categories.get(caller.place_of(request, "read"), request.category_id)
     return CategoryEntry(
@@ -53,13 +54,13 @@ def get_category(request: NamedCategory, service: TheService, caller: TheCaller)
 
 
 @router.post("/delete", status_code=204, responses=NOT_THERE, response_class=Response)
-def delete_category(request: NamedCategory, service: TheService, caller: TheCaller) -> None:
+def delete_category(request: NamedCategory, service: TheService, caller: TheWriter) -> None:
     """Remove a category or template with its tags."""
     service.categories.delete(caller.place_of(request, "write"), request.category_id)
 
 
 @router.post("/disable", status_code=204, responses=NOT_THERE, response_class=Response)
-def disable_category(request: DisableCategory, service: TheService, caller: TheCaller) -> None:
+def disable_category(request: DisableCategory, service: TheService, caller: TheWriter) -> None:
     """Switch a category off for one set, which may have it from its type."""
     service.categories.disable(
         caller.place_of(request, "write"), request.set_id, request.category_name
@@ -67,14 +68,14 @@ def disable_category(request: DisableCategory, service: TheService, caller: TheC
 
 
 @router.post("/set_ids/get", responses=NOT_THERE)
-def get_set_ids(request: NamedCategory, service: TheService, caller: TheCaller) -> SetIds:
+def get_set_ids(request: NamedCategory, service: TheService, caller: TheReader) -> SetIds:
     """Name the sets that have a category."""
     found = service.categories.set_ids(caller.place_of(request, "read"), request.category_id)
     return SetIds(set_ids=found)
 
 
 @router.post("/template", status_code=201, responses=NOT_THERE | ALREADY_THERE)
-def add_template(request: AddTemplate, service: TheService, caller: TheCaller) -> CategoryId:
+def add_template(request: AddTemplate, service: TheService, caller: TheWriter) -> CategoryId:
     """Add a category that all sets of a type have."""
     added = service.categories.add_template(
         caller.place_of(request, "write"), request.set_type_id, _text(request)
@@ -83,7 +84,7 @@ def add_template(request: AddTemplate, service: TheService, caller: TheCaller) -
 
 
 @router.post("/template/list", responses=NOT_THERE)
-def list_templates(request: NamedSetType, service: TheService, caller: TheCaller) -> Templates:
+def list_templates(request: NamedSetType, service: TheService, caller: TheReader) -> Templates:
     """List the templates of a set type."""
     found = service.categories.templates(caller.place_of(request, "read"), request.set_type_id)
     return Templates(
@@ -101,7 +102,7 @@ def list_templates(request: NamedSetType, service: TheService, caller: TheCaller
 
 
 @router.post("/tag", status_code=201, responses=NOT_THERE | ALREADY_THERE)
-def add_tag(request: AddTag, service: TheService, caller: TheCaller) -> TagId:
+def add_tag(request: AddTag, service: TheService, caller: TheWriter) -> TagId:
     """Add a tag to a category."""
     added = service.categories.add_tag(
         caller.place_of(request, "write"),
@@ -113,7 +114,7 @@ def add_tag(request: AddTag, service: TheService, caller: TheCaller) -> TagId:
 
 
 @router.post("/tag/delete", status_code=204, responses=NOT_THERE, response_class=Response)
-def delete_tag(request: NamedTag, service: TheService, caller: TheCaller) -> None:
+def delete_tag(request: NamedTag, service: TheService, caller: TheWriter) -> None:
     """Remove a tag."""
     service.categories.delete_tag(caller.place_of(request, "write"), request.tag_id)
 

@@ -50,6 +50,24 @@ async def _caller(request: Request) -> Caller:
     return caller
 
 
+TheCaller = Annotated[Caller, Depends(_caller)]
+
+
+async def _reader(caller: TheCaller) -> Caller:
+    caller.check_rights("read")
+    return caller
+
+
+async def _writer(caller: TheCaller) -> Caller:
+    caller.check_rights("write")
+    return caller
+
+
+async def _administrator(caller: TheCaller) -> Caller:
+    caller.check_rights("admin")
+    return caller
+
+
 async def _metrics(request: Request) -> Metrics:
     metrics: Metrics = request.app.state.metrics
     return metrics
@@ -61,6 +79,13 @@ async def _limits(request: Request) -> Limits:
 
 
 TheService = Annotated[MemoryService, Depends(_service)]
-TheCaller = Annotated[Caller, Depends(_caller)]
+MAY_READ = (Depends(_reader),)
+"""Needed where a path acts for no project: the right to read anywhere at all."""
+TheReader = Annotated[Caller, Depends(_reader)]
+"""Whoever may read anywhere at all; told before the request's body is looked at."""
+TheWriter = Annotated[Caller, Depends(_writer)]
+"""Likewise, whoever may write."""
+TheAdmin = Annotated[Caller, Depends(_administrator)]
+"""Likewise, whoever may make and remove projects."""
 TheMetrics = Annotated[Metrics, Depends(_metrics)]
 TheLimits = Annotated[Limits, Depends(_limits)]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 
 import numpy as np
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput
 from recollect.server.errors import TooLarge
-from recollect.server.routes.context import MODEL_REFUSALS, TheCaller, TheLimits, TheService
+from recollect.server.routes.context import MAY_READ, MODEL_REFUSALS, TheLimits, TheService
 from recollect.server.wire.embeddings import (
     Embedding,
     EmbeddingAnswer,
@@ -26,12 +27,9 @@ FloatVector = NDArray[np.float32]
 router = APIRouter(prefix="/v1", tags=["Embeddings"], responses=MODEL_REFUSALS)
 
 
-@router.post("/embeddings")
-def embed(
-    request: EmbeddingRequest, service: TheService, caller: TheCaller, limits: TheLimits
-) -> EmbeddingAnswer:
+@router.post("/embeddings", dependencies=MAY_READ, response_model=EmbeddingAnswer)
+def embed(request: EmbeddingRequest, service: TheService, limits: TheLimits) -> Response:
     """Embed texts; the answer says what they were embedded as."""
-    caller.check_rights("read")
     texts = request.texts
     if len(texts) > limits.batch:
         raise TooLarge(f"{len(texts):,} texts are more than {limits.batch:,}. Send less at a time.")
@@ -45,25 +43,33 @@ def embed(
     if wanted < identity.dimension:
         vectors = shortened(vectors, wanted)
     tokens = service.models_alone.tokens(texts)
-    return EmbeddingAnswer(
-        data=[
-            Embedding(index=place, embedding=_encoded(vector, request.encoding_format))
-            for place, vector in enumerate(vectors)
-        ],
+    answer = EmbeddingAnswer(
+        data=[],
         model=identity.name,
         usage=Usage(prompt_tokens=tokens, total_tokens=tokens),
         input_type=request.purpose,
     )
+    found = (
+        Embedding(index=place, embedding=_encoded(vector, request.encoding_format))
+        for place, vector in enumerate(vectors)
+    )
+    return Response(_written(answer, found), media_type="application/json")
 
 
-@router.get("/models")
-def list_models(service: TheService, caller: TheCaller) -> Models:
+@router.get("/models", dependencies=MAY_READ)
+def list_models(service: TheService) -> Models:
     """List the models that the server has."""
-    caller.check_rights("read")
     found = [Model(id=service.models.embedder_name, kind="embedding")]
     if service.models.reranker is not None:
         found.append(Model(id=service.models.reranker_name, kind="reranking"))
     return Models(data=found)
+
+
+def _written(answer: EmbeddingAnswer, found: Iterable[Embedding]) -> str:
+    """Write an answer vector by vector: in one piece it would hold up all other requests."""
+    before, _, after = answer.model_dump_json().partition('"data":[]')
+    vectors = ",".join([each.model_dump_json() for each in found])
+    return f'{before}"data":[{vectors}]{after}'
 
 
 def _encoded(vector: FloatVector, encoding: str) -> list[float] | str:

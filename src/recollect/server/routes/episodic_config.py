@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from recollect.catalog.failures import NotThere
 from recollect.catalog.projects import EpisodicSwitches
-from recollect.server.routes.context import NOT_THERE, REFUSALS, TheCaller, TheService
+from recollect.server.routes.context import NOT_THERE, REFUSALS, TheReader, TheService, TheWriter
 from recollect.server.wire.episodic_config import (
     ConfigureEpisodic,
     ConfigurePart,
@@ -25,7 +25,7 @@ router = APIRouter(
 
 
 @router.post("/config/get")
-def get_config(request: InProject, service: TheService, caller: TheCaller) -> EpisodicConfig:
+def get_config(request: InProject, service: TheService, caller: TheReader) -> EpisodicConfig:
     """Read which parts are in use."""
     switches = _switches(service, caller.place_of(request, "read"))
     return EpisodicConfig(
@@ -36,7 +36,7 @@ def get_config(request: InProject, service: TheService, caller: TheCaller) -> Ep
 
 
 @router.post("/config", status_code=204, response_class=Response)
-def configure(request: ConfigureEpisodic, service: TheService, caller: TheCaller) -> None:
+def configure(request: ConfigureEpisodic, service: TheService, caller: TheWriter) -> None:
     """Switch parts on or off; what is said is kept all the same."""
     place = caller.place_of(request, "write")
     changes = {
@@ -48,28 +48,28 @@ def configure(request: ConfigureEpisodic, service: TheService, caller: TheCaller
 
 
 @router.post("/short_term/config/get")
-def get_short_term(request: InProject, service: TheService, caller: TheCaller) -> PartConfig:
+def get_short_term(request: InProject, service: TheService, caller: TheReader) -> PartConfig:
     """Read whether the newest messages come with every search."""
     switches = _switches(service, caller.place_of(request, "read"))
     return PartConfig(enabled=switches.short_term)
 
 
 @router.post("/short_term/config", status_code=204, response_class=Response)
-def configure_short_term(request: ConfigurePart, service: TheService, caller: TheCaller) -> None:
+def configure_short_term(request: ConfigurePart, service: TheService, caller: TheWriter) -> None:
     """Say whether the newest messages come with every search."""
     place = caller.place_of(request, "write")
     service.projects.switch(*place.owner, {"short_term": request.enabled})
 
 
 @router.post("/long_term/config/get")
-def get_long_term(request: InProject, service: TheService, caller: TheCaller) -> PartConfig:
+def get_long_term(request: InProject, service: TheService, caller: TheReader) -> PartConfig:
     """Read whether what answers a query is looked for."""
     switches = _switches(service, caller.place_of(request, "read"))
     return PartConfig(enabled=switches.long_term)
 
 
 @router.post("/long_term/config", status_code=204, response_class=Response)
-def configure_long_term(request: ConfigurePart, service: TheService, caller: TheCaller) -> None:
+def configure_long_term(request: ConfigurePart, service: TheService, caller: TheWriter) -> None:
     """Say whether what answers a query is looked for."""
     place = caller.place_of(request, "write")
     service.projects.switch(*place.owner, {"long_term": request.enabled})

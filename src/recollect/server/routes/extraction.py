@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from recollect.server.routes.context import REFUSALS, TheCaller, TheService
+from recollect.server.routes.context import REFUSALS, TheReader, TheService, TheWriter
 from recollect.server.wire.extraction import ExtractionAnswer, ExtractionFailure, TriedAgain
 from recollect.server.wire.names import InProject
 
@@ -14,7 +14,7 @@ router = APIRouter(
 
 
 @router.post("")
-def get_extraction(request: InProject, service: TheService, caller: TheCaller) -> ExtractionAnswer:
+def get_extraction(request: InProject, service: TheService, caller: TheReader) -> ExtractionAnswer:
     """Tell from how many episodes of a project features are still to be learnt, and what failed."""
     place = caller.place_of(request, "read")
     state = service.extraction.state(place)
@@ -33,6 +33,6 @@ def get_extraction(request: InProject, service: TheService, caller: TheCaller) -
 
 
 @router.post("/retry")
-def retry_extraction(request: InProject, service: TheService, caller: TheCaller) -> TriedAgain:
+def retry_extraction(request: InProject, service: TheService, caller: TheWriter) -> TriedAgain:
     """Let the episodes that were given up be read anew."""
     return TriedAgain(waiting=service.extraction.try_again(caller.place_of(request, "write")))

@@ -7,9 +7,10 @@ from fastapi import APIRouter, Response
 from recollect.server.routes.context import (
     NOT_THERE,
     REFUSALS,
-    TheCaller,
     TheMetrics,
+    TheReader,
     TheService,
+    TheWriter,
 )
 from recollect.server.shaping import shown_feature
 from recollect.server.wire.memories import SemanticFeature
@@ -25,7 +26,7 @@ _NAMES = {"category_name": "category", "tag": "tag", "feature": "name", "value":
 
 @router.post("", status_code=201)
 def add_feature(
-    request: AddFeature, service: TheService, caller: TheCaller, metrics: TheMetrics
+    request: AddFeature, service: TheService, caller: TheWriter, metrics: TheMetrics
 ) -> FeatureId:
     """Remember a feature. A set that is not known becomes the project's."""
     place = caller.place_of(request, "write")
@@ -45,7 +46,7 @@ def add_feature(
 
 
 @router.post("/get", responses=NOT_THERE, response_model_exclude_none=True)
-def get_feature(request: GetFeature, service: TheService, caller: TheCaller) -> SemanticFeature:
+def get_feature(request: GetFeature, service: TheService, caller: TheReader) -> SemanticFeature:
     """Read a feature; with `load_citations` also which episodes it was learnt from."""
     place = caller.place_of(request, "read")
     feature = service.features.get(place, request.feature_id)
@@ -54,7 +55,7 @@ def get_feature(request: GetFeature, service: TheService, caller: TheCaller) -> 
 
 
 @router.post("/update", status_code=204, responses=NOT_THERE, response_class=Response)
-def update_feature(request: UpdateFeature, service: TheService, caller: TheCaller) -> None:
+def update_feature(request: UpdateFeature, service: TheService, caller: TheWriter) -> None:
     """Change fields of a feature; those that are null stay."""
     place = caller.place_of(request, "write")
     given = {own: getattr(request, wire) for wire, own in _NAMES.items()}

@@ -13,7 +13,7 @@ from recollect.server.inspect_shaping import (
     search_answer,
     shown_memory,
 )
-from recollect.server.routes.context import REFUSALS, TheCaller, TheService
+from recollect.server.routes.context import MAY_READ, REFUSALS, TheReader, TheService
 from recollect.server.wire.inspect import (
     HealthAnswer,
     InspectOutline,
@@ -30,10 +30,9 @@ from recollect.service.selection import Selection
 router = APIRouter(prefix="/api/v2/inspect", tags=["Inspector"], responses=REFUSALS)
 
 
-@router.get("/presets")
-def list_presets(service: TheService, caller: TheCaller) -> list[ShownPreset]:
+@router.get("/presets", dependencies=MAY_READ)
+def list_presets(service: TheService) -> list[ShownPreset]:
     """List the presets that a search can name."""
-    caller.check_rights("read")
     return [
         ShownPreset(name=name, summary=each.summary, default=name == service.models.preset.name)
         for name, each in PRESETS.items()
@@ -42,7 +41,7 @@ def list_presets(service: TheService, caller: TheCaller) -> list[ShownPreset]:
 
 @router.post("/search")
 def inspect_search(
-    request: InspectSearch, service: TheService, caller: TheCaller
+    request: InspectSearch, service: TheService, caller: TheReader
 ) -> InspectSearchAnswer:
     """Search a project, and tell every stage, every score and every hop. Nothing is kept."""
     place = caller.place_of(request, "read")
@@ -62,7 +61,7 @@ def inspect_search(
 
 @router.post("/outline")
 def inspect_outline(
-    request: InspectOutline, service: TheService, caller: TheCaller
+    request: InspectOutline, service: TheService, caller: TheReader
 ) -> OutlineAnswer:
     """Count a project's memories by pool, type, importance and time."""
     place = caller.place_of(request, "read")
@@ -70,7 +69,7 @@ def inspect_outline(
 
 
 @router.post("/memories")
-def inspect_memories(request: InspectPage, service: TheService, caller: TheCaller) -> PageAnswer:
+def inspect_memories(request: InspectPage, service: TheService, caller: TheReader) -> PageAnswer:
     """Read a page of a project's memories with all their fields."""
     found = service.browsing.page(
         caller.place_of(request, "read"),
@@ -84,9 +83,8 @@ def inspect_memories(request: InspectPage, service: TheService, caller: TheCalle
 
 
 @router.get("/health")
-def inspect_health(service: TheService, caller: TheCaller) -> HealthAnswer:
+def inspect_health(service: TheService, caller: TheReader) -> HealthAnswer:
     """Judge the whole store, as `recollect doctor` does. For keys that are bound to nothing."""
-    caller.check_rights("read")
     if caller.org is not None:
         raise NotPermitted(
             "The store's health is about all projects, and the key is bound to one organisation "

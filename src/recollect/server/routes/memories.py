@@ -12,9 +12,10 @@ from recollect.server.metrics import Metrics
 from recollect.server.routes.context import (
     NOT_THERE,
     REFUSALS,
-    TheCaller,
     TheMetrics,
+    TheReader,
     TheService,
+    TheWriter,
 )
 from recollect.server.shaping import cited_features, found_episodes, listed_episodes
 from recollect.server.wire.memories import (
@@ -45,7 +46,7 @@ router = APIRouter(prefix="/api/v2", tags=["Memories"], responses=REFUSALS)
 
 @router.post("/memories")
 def add_memories(
-    request: AddMemories, service: TheService, caller: TheCaller, metrics: TheMetrics
+    request: AddMemories, service: TheService, caller: TheWriter, metrics: TheMetrics
 ) -> AddedMemories:
     """Remember messages; on return they are durable. Makes the project, if need be."""
     place = caller.place_of(request, "write")
@@ -67,7 +68,7 @@ def add_memories(
 def search_memories(
     request: SearchMemories,
     service: TheService,
-    caller: TheCaller,
+    caller: TheReader,
     metrics: TheMetrics,
     trace_wanted: TraceWanted = False,
 ) -> Response:
@@ -86,7 +87,7 @@ def search_memories(
 
 
 @router.post("/memories/list", response_model=ListAnswer)
-def list_memories(request: ListMemories, service: TheService, caller: TheCaller) -> Response:
+def list_memories(request: ListMemories, service: TheService, caller: TheReader) -> Response:
     """List a page of episodes in the order in which they were said, and of features."""
     place = caller.place_of(request, "read")
     kinds = KINDS if request.type is None else (request.type,)
@@ -105,7 +106,7 @@ def list_memories(request: ListMemories, service: TheService, caller: TheCaller)
 @router.post(
     "/memories/episodic/delete", status_code=204, responses=NOT_THERE, response_class=Response
 )
-def delete_episodic(request: DeleteEpisodes, service: TheService, caller: TheCaller) -> None:
+def delete_episodic(request: DeleteEpisodes, service: TheService, caller: TheWriter) -> None:
     """Forget episodes: all that are named, or none where one of them is not there."""
     place = caller.place_of(request, "write")
     service.episodes.delete(place, service.uids.stored(place, request.ids))
@@ -114,17 +115,16 @@ def delete_episodic(request: DeleteEpisodes, service: TheService, caller: TheCal
 @router.post(
     "/memories/semantic/delete", status_code=204, responses=NOT_THERE, response_class=Response
 )
-def delete_semantic(request: DeleteFeatures, service: TheService, caller: TheCaller) -> None:
+def delete_semantic(request: DeleteFeatures, service: TheService, caller: TheWriter) -> None:
     """Forget features: all that are named, or none where one of them is not there."""
     service.features.delete(caller.place_of(request, "write"), request.ids)
 
 
 @router.get("/traces/{trace_id}", responses=NOT_THERE)
 def get_trace(
-    trace_id: Annotated[str, Path(max_length=100)], service: TheService, caller: TheCaller
+    trace_id: Annotated[str, Path(max_length=100)], service: TheService, caller: TheReader
 ) -> dict[str, Any]:
     """Read what an earlier search did."""
-    caller.check_rights("read")
     found = service.trace(trace_id)
     if not caller.may_see(found.org, found.project):
         # Told like one that is not there, so that nobody learns of other projects.

@@ -9,8 +9,10 @@ from recollect.server.routes.context import (
     ALREADY_THERE,
     NOT_THERE,
     REFUSALS,
-    TheCaller,
+    TheAdmin,
+    TheReader,
     TheService,
+    TheWriter,
 )
 from recollect.server.wire.projects import (
     CreateProject,
@@ -24,7 +26,7 @@ router = APIRouter(prefix="/api/v2/projects", tags=["Projects"], responses=REFUS
 
 
 @router.post("", status_code=201, responses=ALREADY_THERE)
-def create_project(request: CreateProject, service: TheService, caller: TheCaller) -> ProjectAnswer:
+def create_project(request: CreateProject, service: TheService, caller: TheWriter) -> ProjectAnswer:
     """Make a project. Adding memories makes one too, where there is none of that name."""
     place = caller.place(request.org_id, request.project_id, "write")
     project = Project(
@@ -37,16 +39,15 @@ def create_project(request: CreateProject, service: TheService, caller: TheCalle
 
 
 @router.post("/get", responses=NOT_THERE)
-def get_project(request: ProjectName, service: TheService, caller: TheCaller) -> ProjectAnswer:
+def get_project(request: ProjectName, service: TheService, caller: TheReader) -> ProjectAnswer:
     """Read a project."""
     place = caller.place(request.org_id, request.project_id, "read")
     return _answer(service.projects.get(*place.owner))
 
 
 @router.post("/list")
-def list_projects(service: TheService, caller: TheCaller) -> list[dict[str, str]]:
+def list_projects(service: TheService, caller: TheReader) -> list[dict[str, str]]:
     """List the projects that the key reaches."""
-    caller.check_rights("read")
     return [
         {"org_id": each.org, "project_id": each.project}
         for each in service.projects.all()
@@ -55,13 +56,13 @@ def list_projects(service: TheService, caller: TheCaller) -> list[dict[str, str]
 
 
 @router.post("/delete", status_code=204, responses=NOT_THERE, response_class=Response)
-def delete_project(request: ProjectName, service: TheService, caller: TheCaller) -> None:
+def delete_project(request: ProjectName, service: TheService, caller: TheAdmin) -> None:
     """Forget a project with all of its memories, features, sets and traces."""
     service.delete_project(caller.place(request.org_id, request.project_id, "admin"))
 
 
 @router.post("/episode_count/get")
-def get_episode_count(request: ProjectName, service: TheService, caller: TheCaller) -> EpisodeCount:
+def get_episode_count(request: ProjectName, service: TheService, caller: TheReader) -> EpisodeCount:
     """Count the episodes of a project."""
     place = caller.place(request.org_id, request.project_id, "read")
     return EpisodeCount(count=service.episodes.count(place))

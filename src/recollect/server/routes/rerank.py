@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import uuid
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
+from pydantic import TypeAdapter
 
 from recollect.models.rerank_input import RerankPassage, RerankQuery
 from recollect.moments import now_utc
 from recollect.server.errors import TooLarge
-from recollect.server.routes.context import MODEL_REFUSALS, TheCaller, TheLimits, TheService
+from recollect.server.routes.context import MAY_READ, MODEL_REFUSALS, TheLimits, TheService
 from recollect.server.wire.rerank import (
     RerankAnswer,
     RerankRequest,
@@ -22,19 +23,18 @@ from recollect.server.wire.rerank import (
 )
 
 router = APIRouter(tags=["Reranking"], responses=MODEL_REFUSALS)
+RerankAnswers = RerankAnswer | list[TeiResult]
+_ANSWERS: TypeAdapter[RerankAnswers] = TypeAdapter(RerankAnswers)
 _NEARLY = 1e-7
 """Log-odds are those of a probability at least so far from 0 and 1, so that they are finite."""
 
 
-@router.post("/rerank", response_model_exclude_none=True)
-@router.post("/v1/rerank", response_model_exclude_none=True)
-@router.post("/v2/rerank", response_model_exclude_none=True)
-@router.post("/api/openmem/v1/rerank", response_model_exclude_none=True)
-def rerank(
-    request: RerankRequest, service: TheService, caller: TheCaller, limits: TheLimits
-) -> RerankAnswer | list[TeiResult]:
+@router.post("/rerank", response_model=RerankAnswers, dependencies=MAY_READ)
+@router.post("/v1/rerank", response_model=RerankAnswers, dependencies=MAY_READ)
+@router.post("/v2/rerank", response_model=RerankAnswers, dependencies=MAY_READ)
+@router.post("/api/openmem/v1/rerank", response_model=RerankAnswers, dependencies=MAY_READ)
+def rerank(request: RerankRequest, service: TheService, limits: TheLimits) -> Response:
     """Order documents by how well they answer a query; with `texts` the answer is TEI's."""
-    caller.check_rights("read")
     passages = request.passages
     if len(passages) > limits.documents:
         raise TooLarge(
@@ -46,14 +46,18 @@ def rerank(
     order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))
     best = [(place, _shown(scores[place], request)) for place in order[: request.top_n or None]]
     if request.texts:
-        return [
-            TeiResult(
-                index=place, score=score, text=passages[place].text if request.return_text else None
-            )
-            for place, score in best
-        ]
+        return _written(
+            [
+                TeiResult(
+                    index=place,
+                    score=score,
+                    text=passages[place].text if request.return_text else None,
+                )
+                for place, score in best
+            ]
+        )
     tokens = service.models_alone.tokens([query.text, *(each.text for each in passages)])
-    return RerankAnswer(
+    answer = RerankAnswer(
         id=uuid.uuid4().hex,
         created=epoch(now_utc()),
         model=model,
@@ -67,6 +71,12 @@ def rerank(
         ],
         usage=Usage(prompt_tokens=tokens, total_tokens=tokens),
     )
+    return _written(answer)
+
+
+def _written(answer: RerankAnswers) -> Response:
+    """Write an answer here, in a thread of its own: FastAPI would write it where all wait."""
+    return Response(_ANSWERS.dump_json(answer, exclude_none=True), media_type="application/json")
 
 
 def _shown(score: float, request: RerankRequest) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from recollect.server.routes.context import REFUSALS, TheCaller, TheService
+from recollect.server.routes.context import MAY_READ, REFUSALS, TheService
 from recollect.server.wire.server_config import (
     EpisodicMemoryConfig,
     LongTermConfig,
@@ -21,10 +21,9 @@ router = APIRouter(prefix="/api/v2/config", tags=["Server configuration"], respo
 _PROVIDER = "recollect"
 
 
-@router.get("")
-def get_config(service: TheService, caller: TheCaller) -> ServerConfig:
+@router.get("", dependencies=MAY_READ)
+def get_config(service: TheService) -> ServerConfig:
     """Read all of it."""
-    caller.check_rights("read")
     return ServerConfig(
         resources=_resources(service.models),
         episodic_memory=_episodic(service.models),
@@ -32,38 +31,33 @@ def get_config(service: TheService, caller: TheCaller) -> ServerConfig:
     )
 
 
-@router.get("/resources")
-def get_resources(service: TheService, caller: TheCaller) -> Resources:
+@router.get("/resources", dependencies=MAY_READ)
+def get_resources(service: TheService) -> Resources:
     """Read which models and databases there are."""
-    caller.check_rights("read")
     return _resources(service.models)
 
 
-@router.get("/memory/episodic")
-def get_episodic(service: TheService, caller: TheCaller) -> EpisodicMemoryConfig:
+@router.get("/memory/episodic", dependencies=MAY_READ)
+def get_episodic(service: TheService) -> EpisodicMemoryConfig:
     """Read what episodic memory uses."""
-    caller.check_rights("read")
     return _episodic(service.models)
 
 
-@router.get("/memory/episodic/long_term")
-def get_long_term(service: TheService, caller: TheCaller) -> LongTermConfig:
+@router.get("/memory/episodic/long_term", dependencies=MAY_READ)
+def get_long_term(service: TheService) -> LongTermConfig:
     """Read what long-term memory uses."""
-    caller.check_rights("read")
     return _episodic(service.models).long_term_memory
 
 
-@router.get("/memory/episodic/short_term")
-def get_short_term(service: TheService, caller: TheCaller) -> ShortTermConfig:
+@router.get("/memory/episodic/short_term", dependencies=MAY_READ)
+def get_short_term(service: TheService) -> ShortTermConfig:
     """Read what short-term memory uses."""
-    caller.check_rights("read")
     return _episodic(service.models).short_term_memory
 
 
-@router.get("/memory/semantic")
-def get_semantic(service: TheService, caller: TheCaller) -> SemanticMemoryConfig:
+@router.get("/memory/semantic", dependencies=MAY_READ)
+def get_semantic(service: TheService) -> SemanticMemoryConfig:
     """Read what semantic memory uses."""
-    caller.check_rights("read")
     return _semantic(service.models)
 
 

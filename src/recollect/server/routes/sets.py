@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from recollect.catalog.semantic_sets import SemanticSet, SetType
-from recollect.server.routes.context import NOT_THERE, REFUSALS, TheCaller, TheService
+from recollect.server.routes.context import NOT_THERE, REFUSALS, TheReader, TheService, TheWriter
 from recollect.server.wire.names import InProject
 from recollect.server.wire.semantic import (
     ConfigureSet,
@@ -26,7 +26,7 @@ router = APIRouter(prefix="/api/v2/memories/semantic", tags=["Semantic sets"], r
 
 
 @router.post("/set_type", status_code=201)
-def create_set_type(request: CreateSetType, service: TheService, caller: TheCaller) -> SetTypeId:
+def create_set_type(request: CreateSetType, service: TheService, caller: TheWriter) -> SetTypeId:
     """Make a set type: one set for each combination of values of its metadata tags."""
     created = service.sets.add_type(
         caller.place_of(request, "write"),
@@ -39,7 +39,7 @@ def create_set_type(request: CreateSetType, service: TheService, caller: TheCall
 
 
 @router.post("/set_type/list")
-def list_set_types(request: InProject, service: TheService, caller: TheCaller) -> SetTypes:
+def list_set_types(request: InProject, service: TheService, caller: TheReader) -> SetTypes:
     """List the set types of a project and of its organisation."""
     found = service.sets.types(caller.place_of(request, "read"))
     return SetTypes(
@@ -57,13 +57,13 @@ def list_set_types(request: InProject, service: TheService, caller: TheCaller) -
 
 
 @router.post("/set_type/delete", status_code=204, responses=NOT_THERE, response_class=Response)
-def delete_set_type(request: NamedSetType, service: TheService, caller: TheCaller) -> None:
+def delete_set_type(request: NamedSetType, service: TheService, caller: TheWriter) -> None:
     """Remove a set type with its category templates; its sets stay."""
     service.sets.delete_type(caller.place_of(request, "write"), request.set_type_id)
 
 
 @router.post("/set_id/get")
-def get_set_id(request: GetSetId, service: TheService, caller: TheCaller) -> SetId:
+def get_set_id(request: GetSetId, service: TheService, caller: TheWriter) -> SetId:
     """Give the id of the set for some metadata; the same metadata always has the same."""
     found = service.sets.name_of(
         caller.place_of(request, "write"),
@@ -75,7 +75,7 @@ def get_set_id(request: GetSetId, service: TheService, caller: TheCaller) -> Set
 
 
 @router.post("/set_id/list")
-def list_sets(request: ListSets, service: TheService, caller: TheCaller) -> Sets:
+def list_sets(request: ListSets, service: TheService, caller: TheReader) -> Sets:
     """List the sets of a project and of its organisation."""
     place = caller.place_of(request, "read")
     types = service.sets.types(place)
@@ -84,7 +84,7 @@ def list_sets(request: ListSets, service: TheService, caller: TheCaller) -> Sets
 
 
 @router.post("/set/configure", status_code=204, responses=NOT_THERE, response_class=Response)
-def configure_set(request: ConfigureSet, service: TheService, caller: TheCaller) -> None:
+def configure_set(request: ConfigureSet, service: TheService, caller: TheWriter) -> None:
     """Say which models a set is to use."""
     service.sets.configure(
         caller.place_of(request, "write"),

@@ -13,7 +13,7 @@ from openapi_ui_bundles import swagger_ui
 from recollect import __version__
 from recollect.server.asgi import ASSETS
 from recollect.server.metrics import CONTENT_TYPE
-from recollect.server.routes.context import REFUSALS, TheCaller, TheMetrics, TheService
+from recollect.server.routes.context import MAY_READ, REFUSALS, TheMetrics, TheService
 
 router = APIRouter(tags=["System"])
 
@@ -30,11 +30,10 @@ def health(service: TheService) -> dict[str, str]:
     }
 
 
-@router.get("/metrics", response_class=Response, responses=REFUSALS)
-@router.get("/api/v2/metrics", response_class=Response, responses=REFUSALS)
-def metrics(caller: TheCaller, measured: TheMetrics, service: TheService) -> Response:
+@router.get("/metrics", response_class=Response, responses=REFUSALS, dependencies=MAY_READ)
+@router.get("/api/v2/metrics", response_class=Response, responses=REFUSALS, dependencies=MAY_READ)
+def metrics(measured: TheMetrics, service: TheService) -> Response:
     """Give counts and times of the process that answers, as Prometheus reads them."""
-    caller.check_rights("read")
     measured.extraction(service.extraction.state())
     return Response(measured.exposed(), media_type=CONTENT_TYPE)
 

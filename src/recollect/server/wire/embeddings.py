@@ -14,6 +14,7 @@ _PURPOSES: dict[str, Purpose] = {
     **dict.fromkeys(("document", "passage", "search_document", "text"), "passage"),
 }
 _LARGEST_TOKEN = 2**31
+_MOST_TEXTS = 20_000
 InputType = Literal[
     "query", "search_query", "web_search_query", "document", "passage", "search_document", "text"
 ]
@@ -23,7 +24,7 @@ class EmbeddingRequest(BaseModel):
     """Texts to be embedded."""
 
     input: Annotated[
-        Text | Annotated[list[Text], Field(min_length=1)],
+        Text | Annotated[list[Text], Field(min_length=1, max_length=_MOST_TEXTS, fail_fast=True)],
         Field(description="A text or several.", examples=[["I prefer tea"]]),
     ]
     model: str | None = Field(default=None, description="Any name; the server has one model.")

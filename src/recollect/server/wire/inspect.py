@@ -57,7 +57,9 @@ class InspectSearch(InProject):
     query: Annotated[str, Field(examples=["What do I like to eat?"])]
     preset: str | None = None
     top_k: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
-    pools: Annotated[list[str] | None, Field(min_length=1, max_length=_MOST_POOLS)] = None
+    pools: Annotated[
+        list[str] | None, Field(min_length=1, max_length=_MOST_POOLS, fail_fast=True)
+    ] = None
     filter: Annotated[str, Field(examples=["metadata.user_id = 'u1'"])] = ""
     min_score: Probability | None = None
     now: Moment | None = None

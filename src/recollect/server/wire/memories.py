@@ -5,17 +5,19 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, JsonValue, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from recollect.server.wire.moments import Moment
-from recollect.server.wire.names import InProject, NameOrEmpty
+from recollect.server.wire.names import Ids, InProject, JsonMetadata, Metadata, NameOrEmpty
 
 MOST_RESULTS = 1_000
 MOST_PAGE = 10_000
 MOST_MESSAGES = 1_000
+LONGEST_FILTER = 10_000
 _LAST_PAGE = 1_000_000_000
 
 MemoryKind = Literal["episodic", "semantic"]
+MemoryKinds = Annotated[list[MemoryKind], Field(max_length=8, fail_fast=True)]
 EpisodeType = Literal["message"]
 
 
@@ -27,17 +29,22 @@ class Message(BaseModel):
     produced_for: str = ""
     timestamp: Moment | None = None
     role: str = ""
-    metadata: dict[str, str] = Field(default_factory=dict)
+    metadata: Metadata = Field(default_factory=dict)
     episode_type: EpisodeType | None = None
 
 
 class AddMemories(InProject):
     """Messages to be remembered, in the order in which they were said."""
 
-    types: list[MemoryKind] = Field(default_factory=list, description="None means all.")
+    types: MemoryKinds = Field(default_factory=list, description="None means all.")
     messages: Annotated[
         list[Message],
-        Field(min_length=1, max_length=MOST_MESSAGES, examples=[[{"content": "I like pizza"}]]),
+        Field(
+            min_length=1,
+            max_length=MOST_MESSAGES,
+            fail_fast=True,
+            examples=[[{"content": "I like pizza"}]],
+        ),
     ]
 
 
@@ -58,11 +65,13 @@ class SearchMemories(InProject):
 
     query: Annotated[str, Field(examples=["What do I like to eat?"])]
     top_k: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 10
-    filter: Annotated[str, Field(examples=["metadata.user_id = 'u1'"])] = ""
-    set_metadata: dict[str, JsonValue] | None = None
+    filter: Annotated[
+        str, Field(max_length=LONGEST_FILTER, examples=["metadata.user_id = 'u1'"])
+    ] = ""
+    set_metadata: JsonMetadata | None = None
     expand_context: Annotated[int, Field(ge=0, le=MOST_RESULTS)] = 0
     score_threshold: Annotated[float | None, Field(allow_inf_nan=False)] = None
-    types: list[MemoryKind] = Field(default_factory=list, description="None means all.")
+    types: MemoryKinds = Field(default_factory=list, description="None means all.")
     agent_mode: bool = False
     retrieval_trace: bool = Field(
         default=False, description="Whether the answer tells what the search did."
@@ -142,8 +151,8 @@ class ListMemories(InProject):
 
     page_size: Annotated[int, Field(ge=1, le=MOST_PAGE)] = 100
     page_num: Annotated[int, Field(ge=0, le=_LAST_PAGE)] = 0
-    filter: str = ""
-    set_metadata: dict[str, JsonValue] | None = None
+    filter: Annotated[str, Field(max_length=LONGEST_FILTER)] = ""
+    set_metadata: JsonMetadata | None = None
     type: MemoryKind | None = None
 
 
@@ -182,7 +191,7 @@ class DeleteEpisodes(InProject):
     """Episodes to be forgotten, at least one."""
 
     episodic_id: NameOrEmpty = ""
-    episodic_ids: list[NameOrEmpty] = Field(default_factory=list)
+    episodic_ids: Ids = Field(default_factory=list)
 
     @property
     def ids(self) -> list[str]:
@@ -200,7 +209,7 @@ class DeleteFeatures(InProject):
     """Features to be forgotten, at least one."""
 
     semantic_id: NameOrEmpty = ""
-    semantic_ids: list[NameOrEmpty] = Field(default_factory=list)
+    semantic_ids: Ids = Field(default_factory=list)
 
     @property
     def ids(self) -> list[str]:

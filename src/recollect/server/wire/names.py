@@ -5,11 +5,19 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    WithJsonSchema,
+)
 
 UNIVERSAL = "universal"
 """The organisation and the project of a request that names none."""
 _LONGEST_NAME = 1_000
+_MOST_ENTRIES = 1_000
 _NAME = re.compile(r"[\w:-]+")
 
 
@@ -30,6 +38,26 @@ Name = Annotated[
 ]
 """Letters and digits of any script, `_`, `-` and `:`."""
 NameOrEmpty = Annotated[str, AfterValidator(_is_name_or_empty)]
+
+
+def has_few_entries(value: object) -> object:
+    """Refuse a mapping of very many entries.
+
+    Raises:
+        ValueError: It has more than 1,000.
+    """
+    # Before anything is made of it: each wrong entry would be an error of its own.
+    if isinstance(value, dict) and len(value) > _MOST_ENTRIES:
+        raise ValueError(f"must have at most {_MOST_ENTRIES:,} entries, got {len(value):,}")
+    return value
+
+
+Metadata = Annotated[dict[str, str], BeforeValidator(has_few_entries)]
+JsonMetadata = Annotated[dict[str, JsonValue], BeforeValidator(has_few_entries)]
+MOST_IDS = 10_000
+Ids = Annotated[list[NameOrEmpty], Field(max_length=MOST_IDS, fail_fast=True)]
+"""Names of what is deleted; the first wrong one is told, and no further one looked at."""
+Tags = Annotated[list[str], Field(max_length=_MOST_ENTRIES, fail_fast=True)]
 
 
 class InProject(BaseModel):

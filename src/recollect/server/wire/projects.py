@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
-from recollect.server.wire.names import Name
+from recollect.server.wire.names import Name, has_few_entries
 
 PropertyType = Literal["bool", "int", "float", "str", "datetime"]
 
@@ -20,7 +20,9 @@ class ProjectConfig(BaseModel):
     vector_graph_store: str = ""
     vector_store: str = ""
     segment_store: str = ""
-    properties_schema: dict[str, PropertyType] = Field(default_factory=dict)
+    properties_schema: Annotated[dict[str, PropertyType], BeforeValidator(has_few_entries)] = Field(
+        default_factory=dict
+    )
 
 
 class ProjectName(BaseModel):

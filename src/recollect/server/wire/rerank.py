@@ -12,6 +12,9 @@ from recollect.server.wire.moments import Moment
 from recollect.types import MemoryType
 
 _LONGEST = 1_000_000
+_MOST_DOCUMENTS = 20_000
+"""More than any server takes; a server's own limit is in its options."""
+_MOST_TURNS = 1_000
 Text = Annotated[str, Field(max_length=_LONGEST)]
 
 
@@ -44,9 +47,12 @@ class RerankRequest(BaseModel):
 
     query: Annotated[str, Field(min_length=1, max_length=_LONGEST, examples=["tea or coffee?"])]
     documents: list[Text | Document] | None = Field(
-        default=None, examples=[["I drink tea", {"text": "It rained", "at": "2026-05-01"}]]
+        default=None,
+        max_length=_MOST_DOCUMENTS,
+        fail_fast=True,
+        examples=[["I drink tea", {"text": "It rained", "at": "2026-05-01"}]],
     )
-    texts: list[Text] | None = None
+    texts: list[Text] | None = Field(default=None, max_length=_MOST_DOCUMENTS, fail_fast=True)
     model: str | None = Field(default=None, description="Any name; the server has one model.")
     top_n: Annotated[int, Field(ge=0)] | None = Field(
         default=None,
@@ -56,7 +62,12 @@ class RerankRequest(BaseModel):
     return_documents: bool = True
     return_text: bool = Field(default=False, description="TEI: whether results carry the text.")
     raw_scores: bool = Field(default=False, description="Log-odds in place of probabilities.")
-    context: list[Text] = Field(default_factory=list, description="The dialogue before the query.")
+    context: list[Text] = Field(
+        default_factory=list,
+        max_length=_MOST_TURNS,
+        fail_fast=True,
+        description="The dialogue before the query.",
+    )
     now: Moment | None = Field(default=None, description="The moment at which it is asked.")
     instruction: Text | None = Field(default=None, description="What counts as relevant.")
 

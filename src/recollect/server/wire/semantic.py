@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field
 
-from recollect.server.wire.names import InProject
+from recollect.server.wire.names import InProject, JsonMetadata, Metadata, Tags
 
 
 class AddFeature(InProject):
@@ -15,8 +15,8 @@ class AddFeature(InProject):
     tag: str
     feature: str
     value: str
-    feature_metadata: dict[str, JsonValue] | None = None
-    citations: list[str] | None = None
+    feature_metadata: JsonMetadata | None = None
+    citations: Tags | None = None
 
 
 class FeatureId(BaseModel):
@@ -40,14 +40,14 @@ class UpdateFeature(InProject):
     tag: str | None = None
     feature: str | None = None
     value: str | None = None
-    metadata: dict[str, str] | None = None
+    metadata: Metadata | None = None
 
 
 class CreateSetType(InProject):
     """A set type to be made."""
 
     is_org_level: bool = False
-    metadata_tags: list[str]
+    metadata_tags: Tags
     name: str | None = None
     description: str | None = None
 
@@ -84,8 +84,8 @@ class GetSetId(InProject):
     """The metadata whose set is wanted."""
 
     is_org_level: bool = False
-    metadata_tags: list[str]
-    set_metadata: dict[str, JsonValue] | None = None
+    metadata_tags: Tags
+    set_metadata: JsonMetadata | None = None
 
 
 class SetId(BaseModel):
@@ -97,7 +97,7 @@ class SetId(BaseModel):
 class ListSets(InProject):
     """What the listed sets are about; null for all."""
 
-    set_metadata: dict[str, JsonValue] | None = None
+    set_metadata: JsonMetadata | None = None
 
 
 class SetEntry(BaseModel):

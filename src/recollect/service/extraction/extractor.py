@@ -11,7 +11,7 @@ from typing import cast
 
 from recollect.catalog.consolidations import Consolidations, FeatureGroup
 from recollect.catalog.extraction_queue import ExtractionJob, ExtractionQueue
-from recollect.errors import MemoryNotFound, ServiceError
+from recollect.errors import MemoryNotFound, RecollectError, ServiceError
 from recollect.models.chat import Chat
 from recollect.service.extraction.command import answer_schema, read_commands
 from recollect.service.extraction.learning import Learning
@@ -35,7 +35,7 @@ _MOST_NOTED = 50
 _MOST_MERGED = 200
 
 
-class Unwanted(Exception):
+class Unwanted(RecollectError):
     """Nothing is wanted of a job any more, or not now."""
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from recollect.cli.options import StoreOptions
 from recollect.config import Settings, read_settings
 from recollect.errors import InvalidInput
+from recollect.store.state_note import STATE_FILE
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
@@ -65,4 +66,6 @@ def _may_be_a_store(path: str) -> bool:
     if "://" in path:
         return True
     directory = Path(path).expanduser()
-    return directory.is_file() or any(directory.glob("*.lance"))
+    if directory.is_file() or (directory / STATE_FILE).is_file():
+        return True
+    return any(directory.glob("*.lance"))

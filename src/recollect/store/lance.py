@@ -19,7 +19,7 @@ from recollect.store import lance_schema
 from recollect.store.allocator import bound_memory
 from recollect.store.arrow_records import ArrowRecords
 from recollect.store.commit_files import CommitFiles
-from recollect.store.lance_errors import read_anew, told
+from recollect.store.lance_errors import read_anew, tells, told
 from recollect.store.lance_index import VectorIndex
 from recollect.store.lance_presence import LancePresence
 from recollect.store.lance_scan import scan_columns, to_scope_columns
@@ -28,6 +28,7 @@ from recollect.store.lance_upkeep import STABLE_ROW_IDS, Upkeep
 from recollect.store.lance_vectors import gathered_vectors, keyed_vectors
 from recollect.store.lance_version import NewestVersion, commits_folder
 from recollect.store.lock import DirectoryLock
+from recollect.store.state_note import StateNote
 from recollect.store.store import (
     CURRENT,
     IntArray,
@@ -72,6 +73,7 @@ class LanceStore:
         self._vector_index = VectorIndex(table)
         unmerged = len(commits.names() or ())
         self._upkeep = Upkeep(uri, table, self._vector_index, commits=unmerged)
+        self._note = _note_of(uri) if _is_local(uri) else None
 
     @classmethod
     def open(cls, uri: str, identity: StoreIdentity) -> LanceStore:
@@ -85,8 +87,10 @@ class LanceStore:
         if _is_local(uri) and Path(uri).is_file():
             raise InvalidInput("path", uri, "is a file", "Give a directory, new or of recollect")
         with told("open", uri):
+            if _is_local(uri):
+                _note_of(uri).check()
             table = _table_at(uri, lance_schema.table_schema(identity))
-        return cls(uri, table, lance_schema.read_identity(table.schema, where=uri))
+            return cls(uri, table, lance_schema.read_identity(table.schema, where=uri))
 
     @property
     def identity(self) -> StoreIdentity:
@@ -97,14 +101,17 @@ class LanceStore:
         """Give number of the newest Lance version, of whichever process."""
         return self._version.get()
 
+    @tells("write")
     def append(self, memories: Sequence[StoredMemory]) -> None:
         """Write new rows in one Lance commit."""
         told_columns = lance_schema.told_schema(memories, self._schema)
         with told("write", self._uri):
             added = self._table.add(lance_schema.to_table(memories, told_columns))
             self._note_written(memories, version=int(added.version))
+            self._note_state(int(added.version))
         self._upkeep.note_commit(len(memories))
 
+    @tells("write")
     def supersede(self, key: int, history: MemoryRecord, successor: StoredMemory) -> None:
         """Refile one row as history and write its successor, in one Lance commit."""
         stored = self._rows(f"key = {key}", None)
@@ -122,21 +129,25 @@ class LanceStore:
             merge = self._table.merge_insert(["key", "passage"])
             merged = merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
             self._note_written([successor], version=int(merged.version))
+            self._note_state(int(merged.version))
         self._upkeep.note_commit(2)
 
     def delete(self, keys: Sequence[int]) -> None:
         """Hide these memories."""
         for chunk in _chunks(list(keys)):
             with told("write", self._uri):
-                self._table.delete(f"key IN ({_listed(chunk)})")
+                deleted = self._table.delete(f"key IN ({_listed(chunk)})")
+                self._note_state(int(deleted.version))
             self._upkeep.note_commit(0)
 
     def purge(self) -> None:
         """Rewrite the whole table without its deleted rows, and drop all older versions."""
         with told("purge", self._uri):
             self._upkeep.rewrite(self._schema, TABLE)
+            self._note_rearranged()
         self._takes.clear()
 
+    @tells("read")
     def select(
         self, where: Filter, *, order: Order, limit: int | None = None, offset: int = 0
     ) -> list[MemoryRecord]:
@@ -153,28 +164,33 @@ class LanceStore:
             if len(by_key) == len(keys):
                 return [by_key[key] for key in keys]
 
+    @tells("read")
     def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
         """Read whole memories by key."""
         found = self._takes.records(np.array(keys, np.int64))
         missing = [key for key in keys if key not in found]
         return found | self._with_keys(missing, _FIRST_WINDOW)
 
+    @tells("read")
     def present(
         self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
     ) -> list[Presence]:
         """Which of these are stored among the matching memories."""
         return self._presence.find(where, (ids, fingerprints), version=self._version.seen)
 
+    @tells("read")
     def keys(self, where: Filter) -> IntArray:
         """Keys of the matching memories."""
         table = self._rows(self._condition(where), ["key"])
         return np.sort(lance_schema.integers(table["key"], missing=0))
 
+    @tells("read")
     def count(self, where: Filter) -> int:
         """How many memories match."""
         condition = self._condition(where)
         return int(self._read(lambda: self._table.count_rows(condition)))
 
+    @tells("read")
     def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
         """Read the ranking columns."""
         condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
@@ -182,6 +198,7 @@ class LanceStore:
         self._takes.note(table)
         return to_scope_columns(table)
 
+    @tells("read")
     def scan_vectors(
         self, where: Filter, *, after_key: int = 0, precision: Precision = np.float32
     ) -> KeyedVectors:
@@ -190,11 +207,13 @@ class LanceStore:
         condition = f"{to_lance_sql(And((where, CURRENT)))} AND key > {after_key}"
         return self._read(lambda: self._streamed_vectors(condition, precision))
 
+    @tells("read")
     def scan_records(self, where: Filter, *, after_key: int = 0) -> ArrowRecords:
         """Read the current matching memories, whole."""
         condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
         return ArrowRecords.of(self._rows(condition, self._record_columns()))
 
+    @tells("read")
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
         """Read the vectors of some memories."""
         parts = [self._takes.vectors(np.array(keys, np.int64))]
@@ -208,6 +227,7 @@ class LanceStore:
             np.concatenate([part.vectors for part in parts]),
         )
 
+    @tells("read")
     def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> IntArray:
         """Find the rows with the largest dot product, by index or by a scan."""
         condition = None if where == And(()) else to_lance_sql(where)
@@ -221,12 +241,14 @@ class LanceStore:
     def maintain(self) -> None:
         """Do what upkeep is due."""
         with told("maintain", self._uri):
-            self._upkeep.run_if_due()
+            if self._upkeep.run_if_due():
+                self._note_rearranged()
 
     def tidy(self) -> None:
         """Do what upkeep pays in a quiet moment."""
         with told("maintain", self._uri):
-            self._upkeep.run_if_it_pays()
+            if self._upkeep.run_if_it_pays():
+                self._note_rearranged()
 
     def index_is_due(self) -> bool:
         """Whether a large scope has outgrown its index."""
@@ -241,7 +263,9 @@ class LanceStore:
         """Do all upkeep now."""
         with told("repair", self._uri):
             self._upkeep.run_all()
+            self._note_rearranged()
 
+    @tells("read")
     def health(self) -> StoreHealth:
         """Measure the state of the store."""
         return self._read(self._upkeep.health)
@@ -281,6 +305,15 @@ class LanceStore:
         before = self._version.note_own(version)
         self._presence.note(memories, before=before, after=version)
 
+    def _note_rearranged(self) -> None:
+        if self._note is not None:
+            self._note.tidy()
+            self._note.write(int(self._table.version))
+
+    def _note_state(self, version: int) -> None:
+        if self._note is not None:
+            self._note.write(version)
+
     def _take(self, rows: list[int], columns: list[str]) -> pa.Table:
         query = self._table.take_row_ids(rows).select(columns)
         return self._read(query.to_arrow)
@@ -313,6 +346,10 @@ def _made_by_one(uri: str) -> AbstractContextManager[None]:
     directory = Path(uri)
     directory.mkdir(parents=True, exist_ok=True)
     return DirectoryLock(directory).held()
+
+
+def _note_of(uri: str) -> StateNote:
+    return StateNote(Path(uri) / f"{TABLE}.lance")
 
 
 def _is_local(uri: str) -> bool:

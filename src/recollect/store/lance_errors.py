@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
-from recollect.errors import InvalidInput, StoreError
+from recollect.errors import RecollectError, StoreError
 
+Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 _READ_ATTEMPTS = 5
@@ -16,17 +18,33 @@ _READ_ATTEMPTS = 5
 
 @contextmanager
 def told(verb: str, uri: str) -> Iterator[None]:
-    """Turn what LanceDB raises within the block into a `StoreError`."""
+    """Turn whatever LanceDB raises within the block, panics included, into a `StoreError`."""
     try:
         yield
-    except (OSError, RuntimeError, ValueError) as error:
-        if isinstance(error, InvalidInput):
+    except BaseException as error:
+        if isinstance(error, RecollectError) or not _is_of_lance(error):
             raise
         raise StoreError(
             f"{uri}: cannot {verb} the store: {_cause(error)}. "
             "Check the disk's space and the directory's permissions; "
-            "`recollect doctor` tells the state of the store."
+            "`recollect doctor --verify` names what is damaged, and `recollect restore` brings a "
+            "backup back."
         ) from error
+
+
+def tells(verb: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """Make a method of an object with a `_uri` tell what it raises as `told` does."""
+
+    def telling(method: Callable[Given, Result]) -> Callable[Given, Result]:
+        @wraps(method)
+        def call(*arguments: Given.args, **options: Given.kwargs) -> Result:
+            owner: Any = arguments[0]
+            with told(verb, owner._uri):
+                return method(*arguments, **options)
+
+        return call
+
+    return telling
 
 
 def read_anew(uri: str, read: Callable[[], Result], *, renew: Callable[[], object]) -> Result:
@@ -47,7 +65,14 @@ def read_anew(uri: str, read: Callable[[], Result], *, renew: Callable[[], objec
         return read()
 
 
+def _is_of_lance(error: BaseException) -> bool:
+    # A panic in Rust derives from BaseException alone, as does what ends a program.
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
 def _cause(error: BaseException) -> str:
     """Give the first line of what Lance says, without the place in its source."""
+    if type(error).__name__ in ("PanicException", "RustPanic"):
+        return "a file of it is damaged, so that reading it broke off"
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return re.sub(r",? ?/\S+\.rs:\d+:\d+", "", line).rstrip(". ")

@@ -112,12 +112,16 @@ def _hold(path: Path, directory: Path, opened: ExitStack) -> HeldFile:
 
 @contextmanager
 def _told_of_files(directory: Path) -> Iterator[None]:
-    """Tell too many files in words."""
+    """Tell in words what the system says of files."""
     try:
         yield
     except OSError as error:
         if error.errno != errno.EMFILE:
-            raise
+            raise StoreError(
+                f"{error.filename or directory}: cannot be read ({error.strerror}). `recollect "
+                "doctor --verify` names what is damaged, and `recollect restore` brings a backup "
+                "back."
+            ) from error
         raise StoreError(
             f"{directory}: has more files than may be open at once. Merge them with "
             "`recollect doctor --repair`, or raise the limit with `ulimit -n`."

@@ -147,7 +147,21 @@ def _rows(memory: StoredMemory) -> Iterator[dict[str, Any]]:
 
 
 def to_records(table: pa.Table) -> list[MemoryRecord]:
-    """Read rows back as memories."""
+    """Read rows back as memories.
+
+    Raises:
+        StoreError: A row was damaged since it was written.
+    """
+    try:
+        return _records(table)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        raise StoreError(
+            f"a row of memories.lance is damaged ({error}). `recollect doctor --verify` names the "
+            "memory and the file, and `recollect restore` brings a backup back."
+        ) from error
+
+
+def _records(table: pa.Table) -> list[MemoryRecord]:
     if _WHOLE_RECORD in table.column_names:
         return [decode_record(text) for text in table[_WHOLE_RECORD].to_pylist()]
     columns = {name: table[name].to_pylist() for name in RECORD_COLUMNS if name != "metadata"}

@@ -74,15 +74,19 @@ class Upkeep:
         if self._rows_in_all is not None:
             self._rows_in_all += rows
 
-    def run_if_due(self) -> None:
-        """Merge small files when many have gathered."""
-        if self._gathered(_COMMITS_WHEN_BUSY, _GROWTH_WHEN_BUSY):
+    def run_if_due(self) -> bool:
+        """Merge small files when many have gathered; return whether it was done."""
+        due = self._gathered(_COMMITS_WHEN_BUSY, _GROWTH_WHEN_BUSY)
+        if due:
             self._merge()
+        return due
 
-    def run_if_it_pays(self) -> None:
-        """Merge small files when some have gathered."""
-        if self._gathered(_COMMITS_WHEN_QUIET, _GROWTH_WHEN_QUIET):
+    def run_if_it_pays(self) -> bool:
+        """Merge small files when some have gathered; return whether it was done."""
+        pays = self._gathered(_COMMITS_WHEN_QUIET, _GROWTH_WHEN_QUIET)
+        if pays:
             self._merge()
+        return pays
 
     def build_index_if_due(self) -> None:
         """Build the index when a large scope was searched with too little of it covered."""

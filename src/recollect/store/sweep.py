@@ -6,21 +6,18 @@ are chosen by their number, and a file stays only if a version that is kept name
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from recollect.errors import StoreError, StoreLocked
 from recollect.store.lock import DirectoryLock
-from recollect.store.manifest import NEWEST_FIRST, needed_files
+from recollect.store.manifest import manifests_in, needed_files
 
 INDEX_LOCK_FILE = ".recollect.index.lock"
 """Held while an index is built, which happens beside the writer's lock."""
-_MANIFEST = re.compile(r"(\d+)\.manifest")
 _HINT = "latest_version_hint.json"
-_NUMBERED_UPWARD = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ def sweep_if_free(table: Path, *, keep_from: int) -> Swept | None:
 
 
 def _unneeded(table: Path, *, keep_from: int) -> list[Path]:
-    manifests = dict(_manifests(table / "_versions"))
+    manifests = manifests_in(table / "_versions")
     newest = max(manifests, default=None)
     if newest is None:
         raise StoreError(
@@ -79,14 +76,6 @@ def _unneeded(table: Path, *, keep_from: int) -> list[Path]:
             needed.add(path)
             needed.update(needed_files(table, path.read_bytes()))
     return [path for path in table.rglob("*") if path.is_file() and path not in needed]
-
-
-def _manifests(folder: Path) -> Iterator[tuple[int, Path]]:
-    for path in folder.glob("*.manifest"):
-        found = _MANIFEST.fullmatch(path.name)
-        if found is not None:
-            number = int(found[1])
-            yield (NEWEST_FIRST - number if number >= _NUMBERED_UPWARD else number), path
 
 
 def _remove(files: Sequence[Path], *, table: Path) -> Swept:

@@ -100,7 +100,10 @@ class UpkeepState:
         if self._note is None:
             return None
         try:
-            return UpkeepFailure(**json.loads(self._note.read_text(encoding="utf-8")))
+            noted = UpkeepFailure(**json.loads(self._note.read_text(encoding="utf-8")))
+            if type(noted.attempts) is not int:
+                raise TypeError("attempts must be a number")
+            return noted
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError) as error:

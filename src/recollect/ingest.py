@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,13 @@ from recollect.store.store import Presence, StoredMemory, first_key
 from recollect.types import Failure, WriteReport
 
 BATCH = 256
+LONGEST_WHOLE = 60_000
+"""Characters of a text up to which all of its windows are embedded."""
+SAMPLED_WINDOWS = 64
+"""So many windows of a longer text are embedded, evenly spread over it."""
+_PIECE = 4_000
+
+_BLANK = re.compile(r"\s+")
 
 Progress = Callable[[WriteReport], None]
 Identity = tuple[str | None, ...]
@@ -57,9 +65,10 @@ class _Tally:
     added: int = 0
     skipped: int = 0
     failed: list[Failure] = field(default_factory=list)
+    sampled: list[str] = field(default_factory=list)
 
     def report(self) -> WriteReport:
-        return WriteReport(self.added, self.skipped, list(self.failed))
+        return WriteReport(self.added, self.skipped, list(self.failed), sampled=tuple(self.sampled))
 
 
 class _Appending:
@@ -106,6 +115,7 @@ def add_all(
         for batch in _batches(_drafts(records, scope, tally)):
             fresh = _without_present(engine, scope, batch)
             tally.skipped += len(batch) - len(fresh)
+            tally.sampled += [each.record.id for each in fresh if is_sampled(each.record.text)]
             appending.next(prepare(engine, fresh))
             if on_progress is not None:
                 on_progress(tally.report())
@@ -121,7 +131,12 @@ def add_drafts(engine: Engine, scope: Scope, drafts: list[Draft]) -> WriteReport
     """
     prepared = prepare(engine, [entry for entry in drafts if not entry.is_only_recalled])
     outcome = submit(engine, scope, prepared).result()
-    return WriteReport(outcome.added, len(drafts) - outcome.added, [], outcome.ids)
+    sampled = tuple(
+        name
+        for entry, name in zip(prepared, outcome.ids, strict=True)
+        if is_sampled(entry.draft.record.text)
+    )
+    return WriteReport(outcome.added, len(drafts) - outcome.added, [], outcome.ids, sampled)
 
 
 def prepare(engine: Engine, drafts: list[Draft]) -> list[Prepared]:
@@ -245,4 +260,25 @@ def _batches(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
 
 
 def _windows(engine: Engine, entry: Draft) -> list[str]:
-    return engine.embedder.windows(entry.record.text, prefix=entry.record.index_prefix)
+    text, prefix = entry.record.text, entry.record.index_prefix
+    if not is_sampled(text):
+        return engine.embedder.windows(text, prefix=prefix)
+    pieces = [engine.embedder.windows(piece, prefix=prefix) for piece in _pieces(text)]
+    return [*(windows[0] for windows in pieces[:-1]), pieces[-1][-1]]
+
+
+def is_sampled(text: str) -> bool:
+    """Whether a text is so long that only some of its windows are embedded.
+
+    Words are found wherever they stand in it; what is meant, where a window was embedded.
+    """
+    return len(text) > LONGEST_WHOLE
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield pieces from which windows are taken: the text's beginning, its end, and between."""
+    last = len(text) - _PIECE
+    for place in range(SAMPLED_WINDOWS):
+        start = place * last // (SAMPLED_WINDOWS - 1)
+        blank = _BLANK.search(text, start, start + _PIECE // 2) if start else None
+        yield text[blank.end() if blank else start :][:_PIECE]

@@ -124,9 +124,12 @@ class WriteReport:
         skipped: Number of records that were already there, or held nothing but recalled memories.
         failed: The records that were refused, each with its reason.
         ids: Ids of the added memories, in input order.
+        sampled: Ids of those of more than 60,000 characters. Their whole text is stored and
+            searched by words, and of their windows 64 are searched by meaning.
     """
 
     added: int
     skipped: int
     failed: list[Failure]
     ids: tuple[str, ...] = ()
+    sampled: tuple[str, ...] = ()

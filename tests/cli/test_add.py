@@ -18,6 +18,7 @@ def test_the_report_as_json(recollect):
         "skipped": 0,
         "failed": [],
         "ids": ["oven"],
+        "sampled": [],
     }
 
 

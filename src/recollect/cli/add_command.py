@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from recollect.cli.command import command
-from recollect.cli.consoles import result_console
+from recollect.cli.consoles import message_console, result_console
 from recollect.cli.json_output import print_json
 from recollect.cli.metadata_option import read_metadata
 from recollect.cli.open_store import open_for_writing
@@ -76,6 +76,13 @@ class MemoryFields:
     ] = None
 
 
+SAMPLED = (
+    "The text is longer than 60,000 characters: it is stored whole and found by its words, "
+    "and 64 windows spread over it are searched by meaning. Import it as a document to have all "
+    "of it searched so."
+)
+
+
 @command
 def add(
     text: Annotated[str, typer.Argument(help="What to remember; - reads standard input.")],
@@ -110,6 +117,8 @@ def add(
         state = "Added" if report.added else "Already there:"
         said = f"{state} {report.ids[0]}" if report.ids else "Nothing new: only recalled memories"
         result_console().print(said, soft_wrap=True)
+        if report.sampled:
+            message_console().print(SAMPLED, style="dim")
 
 
 def _piped_text() -> str:

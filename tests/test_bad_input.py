@@ -105,7 +105,7 @@ def test_a_path_below_a_file_is_refused(tmp_path):
 def test_a_store_of_a_newer_schema_is_refused_with_the_remedy(store_path):
     newer = StoreIdentity(SCHEMA_VERSION + 1, TERMS_VERSION, HashEmbedder().identity)
     lancedb.connect(store_path).create_table("memories", schema=table_schema(newer))
-    with pytest.raises(SchemaTooNew, match=r"schema version 4.* up to 3.*pip install --upgrade"):
+    with pytest.raises(SchemaTooNew, match=r"schema version 5.* up to 4.*pip install --upgrade"):
         Memory(store_path, embedder=HashEmbedder())
 
 

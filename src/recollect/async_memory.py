@@ -89,6 +89,7 @@ class AsyncMemory:
     export = _awaitable(Memory.export)
     health = _awaitable(Memory.health)
     repair = _awaitable(Memory.repair)
+    verify = _awaitable(Memory.verify)
     close = _awaitable(Memory.close)
 
     async def __aenter__(self) -> Self:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, tzinfo
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 from recollect import (
@@ -38,7 +37,7 @@ from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.presets import preset as preset_named
 from recollect.retrieval.resources import OptionalModels
 from recollect.scope import Scope
-from recollect.store.store import Order, StoreHealth
+from recollect.store.store import Order, Progress, StoreHealth, Verification
 from recollect.types import MemoryRecord, MemoryType, Scalar, TimeUse, WriteReport
 
 Records = list[MemoryRecord]
@@ -349,6 +348,10 @@ class Memory:
         """Merge files, rebuild indexes, and remove what no version needs, as kills leave it."""
         self._engine.writer.repair()
 
+    def verify(self, *, on_progress: Progress = exporting.tell_nobody) -> Verification:
+        """Compare every row of the whole store with its checksum; tells rows done and in all."""
+        return self._engine.store.verify(on_progress)
+
     def close(self) -> None:
         """End the handle; the last one on a store ends its background work."""
         if self._shared is not None:
@@ -358,12 +361,7 @@ class Memory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _condition(self, given: str | Filter | None) -> Filter:

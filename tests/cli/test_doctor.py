@@ -1,3 +1,6 @@
+import json
+
+
 def test_a_healthy_store_is_said_to_be_well(kitchen):
     lines = [line.rstrip() for line in kitchen.run("doctor").stdout.splitlines()]
     assert lines[0] == str(kitchen.store)
@@ -34,3 +37,40 @@ def test_a_directory_without_a_store_is_told_and_left_alone(recollect, tmp_path)
     (tmp_path / "photos").mkdir()
     assert "there is no store" in recollect.failure("doctor", "--store", str(tmp_path / "photos"))
     assert list((tmp_path / "photos").iterdir()) == []
+
+
+def flip(store, old, new):
+    for path in store.glob("memories.lance/data/*.lance"):
+        path.write_bytes(path.read_bytes().replace(old, new))
+
+
+def test_a_verified_store_is_said_to_be_what_was_written(kitchen):
+    result = kitchen.run("doctor", "--verify")
+    assert (result.exit_code, "✓ All 3 rows are what was written." in result.stdout) == (0, True)
+    verification = kitchen.json("doctor", "--verify")["verification"]
+    assert verification == {"rows": 3, "unverified": 0, "damage": []}
+
+
+def test_a_flip_in_a_text_is_told_with_its_memory_and_file_and_fails_the_command(recollect):
+    recollect.run("add", "the spare key is under the mat", "--id", "key")
+    flip(recollect.store, b"under the mat", b"under the hat")
+    result = recollect.run("doctor", "--verify", "--json")
+    assert result.exit_code == 1
+    state = json.loads(result.stdout)
+    (damage,) = state["verification"]["damage"]
+    assert (state["healthy"], damage["ids"]) == (False, ["key"])
+    assert (recollect.store / damage["file"]).is_file()
+    told = recollect.run("doctor", "--verify")
+    assert told.exit_code == 1
+    assert "of the memories key: is not what was written." in " ".join(told.stdout.split())
+    assert "recollect restore" in told.stdout
+
+
+def test_a_store_whose_files_are_gone_is_verified_and_named(recollect):
+    recollect.run("add", "the spare key is under the mat", "--id", "key")
+    (data,) = recollect.store.glob("memories.lance/data/*.lance")
+    data.unlink()
+    result = recollect.run("doctor", "--verify", "--json")
+    assert result.exit_code == 1
+    (damage,) = json.loads(result.stdout)["verification"]["damage"]
+    assert damage["file"] == f"memories.lance/data/{data.name}"

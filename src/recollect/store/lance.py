@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import lancedb
 import numpy as np
 import pyarrow as pa
+from lancedb.query import LanceQueryBuilder
 from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput
@@ -24,23 +26,27 @@ from recollect.store.lance_index import VectorIndex
 from recollect.store.lance_presence import LancePresence
 from recollect.store.lance_scan import scan_columns, to_scope_columns
 from recollect.store.lance_takes import LanceTakes
-from recollect.store.lance_upkeep import STABLE_ROW_IDS, Upkeep
+from recollect.store.lance_upkeep import Upkeep, opened_table
 from recollect.store.lance_vectors import gathered_vectors, keyed_vectors
 from recollect.store.lance_version import NewestVersion, commits_folder
-from recollect.store.lock import DirectoryLock
+from recollect.store.row_checksums import CHECKSUM
 from recollect.store.state_note import StateNote
 from recollect.store.store import (
     CURRENT,
+    SCHEMA_VERSION,
     IntArray,
     KeyedVectors,
     Order,
     Precision,
     Presence,
+    Progress,
     ScopeColumns,
     StoredMemory,
     StoreHealth,
     StoreIdentity,
+    Verification,
 )
+from recollect.store.verification import verify_rows
 from recollect.types import MemoryRecord
 
 TABLE = "memories"
@@ -63,13 +69,10 @@ class LanceStore:
     def __init__(self, uri: str, table: lancedb.table.Table, identity: StoreIdentity) -> None:
         self._uri = uri
         self._table = table
-        self._identity = identity
-        self._schema = lance_schema.table_schema(identity)
-        self._scan_columns = scan_columns(identity)
+        self._adopt(identity)
         commits = CommitFiles(commits_folder(uri, TABLE))
         self._version = NewestVersion(uri, table, commits=commits)
         self._presence = LancePresence(self._rows)
-        self._takes = LanceTakes(self._take, identity)
         self._vector_index = VectorIndex(table)
         unmerged = len(commits.names() or ())
         self._upkeep = Upkeep(uri, table, self._vector_index, commits=unmerged)
@@ -89,7 +92,7 @@ class LanceStore:
         with told("open", uri):
             if _is_local(uri):
                 _note_of(uri).check()
-            table = _table_at(uri, lance_schema.table_schema(identity))
+            table = opened_table(uri, TABLE, lance_schema.table_schema(identity))
             return cls(uri, table, lance_schema.read_identity(table.schema, where=uri))
 
     @property
@@ -143,9 +146,7 @@ class LanceStore:
     def purge(self) -> None:
         """Rewrite the whole table without its deleted rows, and drop all older versions."""
         with told("purge", self._uri):
-            self._upkeep.rewrite(self._schema, TABLE)
-            self._note_rearranged()
-        self._takes.clear()
+            self._rewrite()
 
     @tells("read")
     def select(
@@ -194,7 +195,8 @@ class LanceStore:
     def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
         """Read the ranking columns."""
         condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
-        table = self._rows(condition, self._scan_columns).sort_by("key")
+        query = self._query(condition, self._scan_columns).with_row_id(True)
+        table = self._read(query.to_arrow).sort_by("key")
         self._takes.note(table)
         return to_scope_columns(table)
 
@@ -262,13 +264,32 @@ class LanceStore:
     def repair(self) -> None:
         """Do all upkeep now."""
         with told("repair", self._uri):
-            self._upkeep.run_all()
-            self._note_rearranged()
+            if self._lacks_checksums():
+                self._rewrite()
+            else:
+                self._upkeep.run_all()
+                self._note_rearranged()
 
     @tells("read")
     def health(self) -> StoreHealth:
         """Measure the state of the store."""
         return self._read(self._upkeep.health)
+
+    @tells("verify")
+    def verify(self, on_progress: Progress) -> Verification:
+        """Read every row, whatever damage there is, and compare it with its checksum."""
+        if self._note is not None:
+            self._note.check()
+        self._table.checkout_latest()
+        query = self._table.search().limit(_ALL_ROWS).select(["_rowaddr"]).with_row_id(True)
+        return verify_rows(
+            self._read(query.to_arrow),
+            self._take,
+            dimension=self._dimension,
+            columns=self._table.schema.names,
+            files={} if self._note is None else self._note.data_files(int(self._table.version)),
+            on_progress=on_progress,
+        )
 
     def close(self) -> None:
         """Nothing to release: Lance holds no lock and no open transaction."""
@@ -290,13 +311,12 @@ class LanceStore:
             found |= lance_schema.to_records_by_key(rows)
         return found
 
-    def _rows(self, condition: str | None, columns: list[str] | None) -> pa.Table:
-        query = self._table.search().limit(_ALL_ROWS).with_row_id(columns is self._scan_columns)
-        if condition is not None:
-            query = query.where(condition, prefilter=True)
-        if columns is not None:
-            query = query.select(columns)
-        return self._read(query.to_arrow)
+    def _rows(self, condition: str, columns: list[str] | None) -> pa.Table:
+        return self._read(self._query(condition, columns).to_arrow)
+
+    def _query(self, condition: str, columns: list[str] | None) -> LanceQueryBuilder:
+        query = self._table.search().limit(_ALL_ROWS).where(condition, prefilter=True)
+        return query if columns is None else query.select(columns)
 
     def _read(self, read: Callable[[], Result]) -> Result:
         return read_anew(self._uri, read, renew=self._table.checkout_latest)
@@ -304,6 +324,28 @@ class LanceStore:
     def _note_written(self, memories: Sequence[StoredMemory], *, version: int) -> None:
         before = self._version.note_own(version)
         self._presence.note(memories, before=before, after=version)
+
+    def _rewrite(self) -> None:
+        identity = replace(self._identity, schema_version=SCHEMA_VERSION)
+        schema = lance_schema.table_schema(identity)
+        self._upkeep.rewrite(
+            schema,
+            TABLE,
+            completed=partial(lance_schema.completed, schema=schema, dimension=self._dimension),
+        )
+        self._note_rearranged()
+        self._adopt(identity)
+
+    def _adopt(self, identity: StoreIdentity) -> None:
+        self._identity = identity
+        self._schema = lance_schema.table_schema(identity)
+        self._scan_columns = scan_columns(identity)
+        self._takes = LanceTakes(self._take, identity)
+
+    def _lacks_checksums(self) -> bool:
+        if CHECKSUM not in self._table.schema.names:
+            return True
+        return bool(self._table.count_rows(f"{CHECKSUM} IS NULL"))
 
     def _note_rearranged(self) -> None:
         if self._note is not None:
@@ -324,28 +366,6 @@ class LanceStore:
         batches = query.select(["key", "passage", "vector"]).to_batches(_ROWS_READ)
         vectors = np.empty((total, self._dimension), precision)
         return gathered_vectors(batches, into=vectors)
-
-
-def _table_at(uri: str, schema: pa.Schema) -> lancedb.table.Table:
-    connection = lancedb.connect(uri)
-    # Opened, not listed: a table that is being made is listed before it can be opened.
-    with suppress(ValueError):
-        return connection.open_table(TABLE)
-    # Of two processes that make a table at once, one would replace what the other made and wrote.
-    with _made_by_one(uri):
-        try:
-            return connection.create_table(TABLE, schema=schema, storage_options=STABLE_ROW_IDS)
-        except ValueError:
-            # Another process made it in between.
-            return connection.open_table(TABLE)
-
-
-def _made_by_one(uri: str) -> AbstractContextManager[None]:
-    if not _is_local(uri):
-        return nullcontext()
-    directory = Path(uri)
-    directory.mkdir(parents=True, exist_ok=True)
-    return DirectoryLock(directory).held()
 
 
 def _note_of(uri: str) -> StateNote:

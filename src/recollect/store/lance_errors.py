@@ -25,7 +25,7 @@ def told(verb: str, uri: str) -> Iterator[None]:
         if isinstance(error, RecollectError) or not _is_of_lance(error):
             raise
         raise StoreError(
-            f"{uri}: cannot {verb} the store: {_cause(error)}. "
+            f"{uri}: cannot {verb} the store: {cause_of(error)}. "
             "Check the disk's space and the directory's permissions; "
             "`recollect doctor --verify` names what is damaged, and `recollect restore` brings a "
             "backup back."
@@ -70,7 +70,7 @@ def _is_of_lance(error: BaseException) -> bool:
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
-def _cause(error: BaseException) -> str:
+def cause_of(error: BaseException) -> str:
     """Give the first line of what Lance says, without the place in its source."""
     if type(error).__name__ in ("PanicException", "RustPanic"):
         return "a file of it is damaged, so that reading it broke off"

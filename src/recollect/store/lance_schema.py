@@ -14,6 +14,7 @@ from recollect.errors import SchemaTooNew, StoreError
 from recollect.filters.metadata_encoding import decode_metadata, encode_metadata
 from recollect.models.embedder import EmbedderIdentity
 from recollect.store.record_text import decode_record, encode_record
+from recollect.store.row_checksums import CHECKSUM, RECORD, row_checksum, rows_with_vectors
 from recollect.store.store import SCHEMA_VERSION, StoredMemory, StoreIdentity
 from recollect.types import MemoryRecord
 
@@ -22,11 +23,12 @@ _IN_WHOLE_RECORD_ALONE = ("predicted",)
 RECORD_COLUMNS = tuple(
     entry.name for entry in fields(MemoryRecord) if entry.name not in _IN_WHOLE_RECORD_ALONE
 )
-_WHOLE_RECORD = "record"
+_WHOLE_RECORD = RECORD
 _WHOLE_RECORDS_SINCE = 2
 """Tables of an earlier schema version hold a memory in its columns alone."""
 IMPORTANCE_GIVEN = "importance_given"
 _MARKS_SINCE = 3
+_CHECKSUMS_SINCE = 4
 _MOMENTS = ("at", "created_at", "expires_at")
 _STORED_AS = {"metadata": pa.string()}
 """Columns whose values Arrow does not take as they are."""
@@ -52,6 +54,8 @@ def table_schema(identity: StoreIdentity) -> pa.Schema:
     if identity.schema_version >= _WHOLE_RECORDS_SINCE:
         derived[_WHOLE_RECORD] = pa.string()
     derived |= dict.fromkeys(marks(identity), pa.bool_())
+    if identity.schema_version >= _CHECKSUMS_SINCE:
+        derived[CHECKSUM] = pa.int64()
     return pa.schema(list((kinds | derived).items()), metadata=_identity_metadata(identity))
 
 
@@ -107,6 +111,10 @@ def read_identity(schema: pa.Schema, *, where: str) -> StoreIdentity:
 def to_table(memories: Sequence[StoredMemory], schema: pa.Schema) -> pa.Table:
     """Lay memories out as rows: one for each window of the text, the first with all fields."""
     rows = [row for memory in memories for row in _rows(memory)]
+    if CHECKSUM in schema.names:
+        every = (vector for memory in memories for vector in memory.vectors)
+        for row, vector in zip(rows, every, strict=True):
+            row[CHECKSUM] = row_checksum(row, vector)
     names = [name for name in schema.names if name != "vector"]
     stored = pa.struct([(name, _STORED_AS.get(name) or schema.field(name).type) for name in names])
     # By way of one struct: Arrow lays out whole dictionaries sooner than each column's values.
@@ -144,6 +152,34 @@ def _rows(memory: StoredMemory) -> Iterator[dict[str, Any]]:
     for window in range(1, len(memory.vectors)):
         shared = {name: values[name] for name in _WINDOW_COLUMNS}
         yield shared | {"key": memory.key, "passage": window}
+
+
+def completed(batch: pa.RecordBatch, schema: pa.Schema, *, dimension: int) -> pa.RecordBatch:
+    """Give rows of an earlier schema version what they lack, their checksums among it.
+
+    A checksum that is there stays as it is, so that it goes on to tell of damage.
+    """
+    table = pa.Table.from_batches([batch])
+    rows = list(rows_with_vectors(table, dimension=dimension))
+    first = [number for number, (row, _) in enumerate(rows) if row["passage"] == 0]
+    for number, record in zip(
+        first, to_records(table.take(pa.array(first, pa.int64()))), strict=True
+    ):
+        row, _ = rows[number]
+        row.setdefault(_WHOLE_RECORD, encode_record(record))
+        row.setdefault(IMPORTANCE_GIVEN, "importance" not in record.predicted)
+    for row, vector in rows:
+        if row.get(CHECKSUM) is None:
+            row[CHECKSUM] = row_checksum(row, vector)
+    for name in (_WHOLE_RECORD, IMPORTANCE_GIVEN, CHECKSUM):
+        column = pa.array([row.get(name) for row, _ in rows], schema.field(name).type)
+        present = table.column_names.index(name) if name in table.column_names else None
+        if present is None:
+            table = table.append_column(name, column)
+        else:
+            table = table.set_column(present, table.field(present), column)
+    columns = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
 def to_records(table: pa.Table) -> list[MemoryRecord]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import lancedb
 import pyarrow as pa
 
 from recollect.store.lance_index import FEWEST_ROWS, VectorIndex
+from recollect.store.lock import DirectoryLock
 from recollect.store.owner import OWNER_FIELDS, owner_name
 from recollect.store.store import RESIDENT_ROWS, StoreHealth
 from recollect.store.sweep import index_lock, sweep_if_free, sweep_table
@@ -34,6 +36,7 @@ _VERSIONS_KEPT = timedelta(seconds=_SECONDS_KEPT)
 # LanceDB warns of zero, and rounds what is shorter to it.
 _NO_TIME = timedelta(milliseconds=1)
 _READ_ROWS = 8192
+Complete = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 class Upkeep:
@@ -106,10 +109,15 @@ class Upkeep:
         if self._largest_owner() > RESIDENT_ROWS:
             self._index.build()
 
-    def rewrite(self, schema: pa.Schema, name: str) -> None:
+    def rewrite(self, schema: pa.Schema, name: str, *, completed: Complete) -> None:
         """Write the living rows to new files and remove all others, whatever the clock says.
 
         Merging files would not do: Lance merges only where a good share of a file is deleted.
+
+        Args:
+            schema: Of the table that is written.
+            name: Of the table.
+            completed: Gives rows of an earlier schema version what they lack.
 
         Raises:
             StoreLocked: An index is being built; nothing was removed yet.
@@ -118,10 +126,11 @@ class Upkeep:
         reader = self._table.search().limit(2**31 - 1).to_batches(_READ_ROWS)
 
         def batches() -> Iterator[pa.RecordBatch]:
-            yield from reader
+            yield from (completed(batch) for batch in reader if batch.num_rows)
 
+        none = completed(pa.RecordBatch.from_pylist([], schema=reader.schema))
         living = pa.RecordBatchReader.from_batches(
-            reader.schema.with_metadata(schema.metadata), batches()
+            none.schema.with_metadata(schema.metadata), batches()
         )
         lancedb.connect(self._uri).create_table(
             name, data=living, mode="overwrite", storage_options=STABLE_ROW_IDS
@@ -225,3 +234,26 @@ def _bytes_on_disk(uri: str) -> int | None:
     if is_remote(uri):
         return None
     return sum(entry.stat().st_size for entry in Path(uri).rglob("*") if entry.is_file())
+
+
+def opened_table(uri: str, name: str, schema: pa.Schema) -> lancedb.table.Table:
+    """Open a table, or make it where there is none."""
+    connection = lancedb.connect(uri)
+    # Opened, not listed: a table that is being made is listed before it can be opened.
+    with suppress(ValueError):
+        return connection.open_table(name)
+    # Of two processes that make a table at once, one would replace what the other made and wrote.
+    with _made_by_one(uri):
+        try:
+            return connection.create_table(name, schema=schema, storage_options=STABLE_ROW_IDS)
+        except ValueError:
+            # Another process made it in between.
+            return connection.open_table(name)
+
+
+def _made_by_one(uri: str) -> AbstractContextManager[None]:
+    if is_remote(uri):
+        return nullcontext()
+    directory = Path(uri)
+    directory.mkdir(parents=True, exist_ok=True)
+    return DirectoryLock(directory).held()

@@ -7,9 +7,16 @@ import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from recollect.errors import StoreError
 
 NEWEST_FIRST = 2**64 - 1
 """Lance names a manifest after this less its version, so that the newest comes first."""
+_FRAGMENT = 2
+"""Number of the field that holds a fragment: its number in 1, its files in 2, their paths in 1."""
+_FIXED = {1: 8, 5: 4}
+"""Length of values of fixed length, by their kind."""
 _NUMBERED_UPWARD = 2**63
 _MANIFEST = re.compile(r"(\d+)\.manifest")
 _DELETIONS = re.compile(r"\d+-\d+-(\d+)\.(?:arrow|bin)")
@@ -60,6 +67,52 @@ def needed_files(table: Path, manifest: bytes) -> Iterator[Path]:
             named = path.name.encode() in manifest
         if named:
             yield path
+
+
+def data_files(manifest: bytes) -> dict[int, str]:
+    """Return the name of the data file of each fragment, by the fragment's number.
+
+    Raises:
+        StoreError: It is damaged.
+    """
+    try:
+        start = int.from_bytes(manifest[-16:-8], "little")
+        length = int.from_bytes(manifest[start : start + 4], "little")
+        whole = manifest[start + 4 : start + 4 + length]
+        fragments = [dict(_fields(part)) for number, part in _fields(whole) if number == _FRAGMENT]
+        return {int(each.get(1, 0)): dict(_fields(each[2]))[1].decode() for each in fragments}
+    except (IndexError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise StoreError(
+            f"a manifest of the store is damaged ({error}). Restore a backup with "
+            "`recollect restore`."
+        ) from error
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """Yield the fields of a message of Protocol Buffers: number and value, a message as bytes."""
+    place = 0
+    while place < len(message):
+        tag, place = _number(message, place)
+        kind = tag & 7
+        value: int | bytes
+        if kind == 0:
+            value, place = _number(message, place)
+        else:
+            length, place = _number(message, place) if kind == 2 else (_FIXED[kind], place)
+            value = message[place : place + length]
+            place += length
+        yield tag >> 3, value
+
+
+def _number(message: bytes, place: int) -> tuple[int, int]:
+    """Read a number as Protocol Buffers write it; return it and the place after it."""
+    value = shift = 0
+    while True:
+        byte = message[place]
+        value |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return value, place
 
 
 def _deletions_are_named(name: str, manifest: bytes) -> bool:

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from recollect.errors import StoreError
-from recollect.store.manifest import manifest_of, manifests_in, names_deletions
+from recollect.store.manifest import data_files, manifest_of, manifests_in, names_deletions
 
 STATE_FILE = ".recollect.state.json"
 _READ_ATTEMPTS = 5
@@ -49,6 +49,12 @@ class StateNote:
         for part in self._path.parent.glob(f"{STATE_FILE}.*"):
             with suppress(OSError):
                 part.unlink()
+
+    def data_files(self, version: int) -> dict[int, str]:
+        """Return the path of each fragment's data file below the store, by fragment number."""
+        manifest = manifest_of(self._table, version).read_bytes()
+        folder = f"{self._table.name}/data"
+        return {number: f"{folder}/{name}" for number, name in data_files(manifest).items()}
 
     def check(self) -> None:
         """Check that the newest state is there, and as it was written.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -14,7 +14,7 @@ from recollect.models.embedder import EmbedderIdentity, FloatMatrix
 from recollect.pools import REFERENCE_POOLS
 from recollect.types import MemoryRecord
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 KEYS_A_COMMIT = 2**20
 """Most rows in one commit; keys are numbered from the commit's version times this."""
 RESIDENT_ROWS = 120_000
@@ -188,6 +188,42 @@ class StoreHealth:
     upkeep_failure: str | None = None
 
 
+Progress = Callable[[int, int], None]
+"""Is told how many rows were read, and of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What is damaged in one file.
+
+    Attributes:
+        file: Its path below the store's directory; None where it cannot be told.
+        ids: The memories whose rows are damaged, as far as their ids can be read.
+        rows: How many rows those are.
+        problem: What is wrong, in words.
+    """
+
+    file: str | None
+    ids: tuple[str, ...]
+    rows: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What reading all rows found.
+
+    Attributes:
+        rows: How many there are; a long memory has several.
+        unverified: How many of them have no checksum, as they were written by an earlier version.
+        damage: What is damaged; empty if all is well.
+    """
+
+    rows: int
+    unverified: int
+    damage: tuple[Damage, ...]
+
+
 class Store(Protocol):
     """Keeps memories durably. Reads may come from several threads, writes from one.
 
@@ -309,6 +345,14 @@ class Store(Protocol):
 
     def health(self) -> StoreHealth:
         """Measure the state of the store."""
+        ...
+
+    def verify(self, on_progress: Progress) -> Verification:
+        """Read every row, and compare it with its checksum.
+
+        Args:
+            on_progress: Told how many rows were read, and of how many.
+        """
         ...
 
     def close(self) -> None:

@@ -1,0 +1,127 @@
+"""Every row has a checksum, so that a byte that flipped in a text is found where it lies."""
+
+from dataclasses import replace
+
+import pytest
+
+from recollect import Memory
+from recollect.filters.tree import And, Comparison, Field
+from recollect.store.lance import LanceStore
+from recollect.testing import CONTRACT_IDENTITY, HashEmbedder
+from recollect.testing.contract_rows import contract_row, full_record
+
+
+def tell_nobody(done, total):
+    """Take no note of progress."""
+
+
+@pytest.fixture
+def store(store_path):
+    with Memory(store_path, embedder=HashEmbedder()) as memory:
+        for number in range(3):
+            memory.add(
+                f"the colour of number {number} is teal",
+                id=f"memory-{number}",
+                metadata={"place": f"Oslo{number}", "n": 1.5, "done": True},
+                importance=1,
+                at="2026-11-24T08:00:00+01:00",
+            )
+        memory.update("memory-0", text="the colour of number 0 is grey")
+        memory.forget("memory-1")
+    return store_path
+
+
+def damage(store_path, old, new):
+    changed = 0
+    for path in store_path.glob("memories.lance/data/*.lance"):
+        content = path.read_bytes()
+        changed += old in content
+        path.write_bytes(content.replace(old, new))
+    assert changed
+
+
+def verified(store_path):
+    with Memory(store_path, embedder=HashEmbedder()) as memory:
+        return memory.verify()
+
+
+def test_rows_of_every_kind_are_what_was_written(store):
+    found = verified(store)
+    assert (found.rows, found.unverified, found.damage) == (3, 0, ())
+
+
+@pytest.mark.parametrize("old", [b"number 2 is teal", b"Oslo2", b"memory-2"])
+def test_a_flip_is_found_with_the_memory_and_the_file(store, old):
+    damage(store, old, bytes([old[0] ^ 1]) + old[1:])
+    found = verified(store).damage
+    assert {each.problem for each in found} == {"is not what was written"}
+    assert all(len(each.ids) == 1 and each.ids[0][-1] == "2" for each in found)
+    assert all((store / each.file).is_file() for each in found)
+
+
+def test_a_flip_in_a_vector_is_found(store):
+    with Memory(store, embedder=HashEmbedder()) as memory:
+        (key,) = memory._engine.store.keys(Comparison(Field("id"), "eq", "memory-2"))
+        vector = memory._engine.store.vectors_of([key]).vectors.tobytes()
+    damage(store, vector, bytes([vector[0] ^ 1]) + vector[1:])
+    assert [each.ids for each in verified(store).damage] == [("memory-2",)]
+
+
+def test_a_row_that_cannot_be_read_is_told_and_the_others_are_verified(store):
+    damage(store, b'{"id":"memory-2"', b'{"id":"memory-2!')
+    (found,) = verified(store).damage
+    assert (found.ids, found.rows) == (("memory-2",), 1)
+
+
+def test_a_file_that_is_gone_is_named(store):
+    with Memory(store, embedder=HashEmbedder()) as memory:
+        memory.add("the last one", id="last")
+        (newest,) = sorted(store.glob("memories.lance/data/*"), key=lambda at: at.stat().st_mtime)[
+            -1:
+        ]
+        newest.unlink()
+        (found,) = memory.verify().damage
+    assert (found.file, found.rows) == (f"memories.lance/data/{newest.name}", 1)
+    assert found.problem.startswith("cannot be read")
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_rows_of_earlier_stores_are_unverified_until_a_repair(store_path, version):
+    earlier = replace(CONTRACT_IDENTITY, schema_version=version)
+    store = LanceStore.open(str(store_path), earlier)
+    store.append([contract_row(1), contract_row(2, windows=3)])
+    found = store.verify(tell_nobody)
+    assert (found.rows, found.unverified, found.damage) == (4, 4, ())
+    before = store.fetch([1, 2])
+    store.repair()
+    found = store.verify(tell_nobody)
+    assert (found.rows, found.unverified, found.damage) == (4, 0, ())
+    store.append([contract_row(3)])
+    reopened = LanceStore.open(str(store_path), CONTRACT_IDENTITY)
+    assert reopened.identity.schema_version == 4
+    assert reopened.verify(tell_nobody).unverified == 0
+    assert reopened.fetch([1, 2]) == before
+    assert reopened.keys(And(())).tolist() == [1, 2, 3]
+    assert reopened.scan(And(())).importance_given.tolist() == [True] * 3
+
+
+def test_a_full_memory_is_what_was_written(store_path):
+    store = LanceStore.open(str(store_path), CONTRACT_IDENTITY)
+    store.append([contract_row(1, full_record(), windows=2)])
+    assert store.verify(tell_nobody).damage == ()
+    store.purge()
+    assert store.verify(tell_nobody).damage == ()
+
+
+def test_a_purge_of_others_leaves_the_checksum_of_a_damaged_row_as_it_was(store):
+    damage(store, b"number 2 is teal", b"number 2 is tean")
+    with Memory(store, embedder=HashEmbedder()) as memory:
+        memory.forget("memory-0", purge=True)
+        assert [each.ids for each in memory.verify().damage] == [("memory-2",)]
+
+
+def test_progress_is_told_up_to_the_last_row(store):
+    told = []
+    with Memory(store, embedder=HashEmbedder()) as memory:
+        rows = memory.verify(on_progress=lambda done, total: told.append((done, total))).rows
+    assert told[-1] == (rows, rows)

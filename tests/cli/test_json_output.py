@@ -15,6 +15,7 @@ def test_dataclasses_moments_and_tuples_become_plain_values():
             "skipped": 0,
             "failed": [{"index": 3, "id": None, "field": "at", "message": "bad"}],
             "ids": ["a"],
+            "sampled": [],
         },
         "now": "2026-03-01T00:00:00+00:00",
     }

@@ -16,10 +16,10 @@ from recollect.cli.open_store import open_existing, settings_for
 from recollect.cli.options import OutputOptions, StoreOptions
 from recollect.cli.progress import step_bar
 from recollect.store.findings import Finding, examine
-from recollect.store.store import Verification
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
+    from recollect.store.store import Verification
 
 _MARKS = {
     "fine": ("✓", "green"),

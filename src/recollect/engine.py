@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import atexit
-import threading
-from dataclasses import dataclass, replace
+import os
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from recollect.errors import EmbedderMismatch, InvalidInput, StoreError
 from recollect.filters.storable_text import is_storable
+from recollect.fork_safe import ForkSafeLock, run_after_fork
 from recollect.models.embedder import EmbedderIdentity, EmbeddingModel
 from recollect.models.passage_reading import late_bound_of
 from recollect.retrieval.pinned import PinnedRules
@@ -29,6 +30,7 @@ class Engine:
         uri: Directory or Lance URI.
         store, writer, snapshots, embedder: Its parts.
         pinned: Which rules every search finds.
+        process: Id of the process that opened it; a fork has none of its threads.
     """
 
     uri: str
@@ -37,6 +39,11 @@ class Engine:
     snapshots: Snapshots
     embedder: EmbeddingModel
     pinned: PinnedRules
+    process: int = field(default_factory=os.getpid)
+
+    def is_inherited(self) -> bool:
+        """Whether another process opened it, and this one is its fork."""
+        return self.process != os.getpid()
 
     def health(self) -> StoreHealth:
         """Measure the whole store, and say whether its upkeep succeeds."""
@@ -52,7 +59,8 @@ class _Shared:
 
 
 _open: dict[str, _Shared] = {}
-_guard = threading.Lock()
+_inherited: list[dict[str, _Shared]] = []
+_guard = ForkSafeLock()
 
 
 def acquire(path: str | Path, embedder: EmbeddingModel) -> Engine:
@@ -76,6 +84,8 @@ def acquire(path: str | Path, embedder: EmbeddingModel) -> Engine:
 
 def release(engine: Engine) -> None:
     """Give a handle back; with the last one the writer ends and the store is closed."""
+    if engine.is_inherited():
+        return
     with _guard:
         shared = _open[engine.uri]
         shared.handles -= 1
@@ -83,6 +93,17 @@ def release(engine: Engine) -> None:
             return
         del _open[engine.uri]
     _close(engine)
+
+
+def _forget_parents() -> None:
+    """Open every store anew in a fork: the parent's writers have no threads here."""
+    global _open
+    # Kept alive: what their ends would give back belongs to the parent.
+    _inherited.append(_open)
+    _open = {}
+
+
+run_after_fork(_forget_parents)
 
 
 @atexit.register

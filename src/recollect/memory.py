@@ -371,6 +371,8 @@ class Memory:
     def _engine(self) -> engine.Engine:
         if self._shared is None:
             raise StoreClosed("This handle was closed. Open the store again.")
+        if self._shared.is_inherited():
+            raise StoreClosed("This handle is of the process before a fork. Open Memory here too.")
         return self._shared
 
 

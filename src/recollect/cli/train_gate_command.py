@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from recollect.evaluation.reranking.gate import GateCases, GateOutcome
     from recollect.models.embedder import EmbeddingModel
     from recollect.models.reranker import RerankingModel
+    from recollect.training.gate_file import GateRun
     from recollect.training.gate_thresholds import LearnedGate
 
 
@@ -71,7 +72,6 @@ def gate(
 ) -> None:
     """Learn when the first stage's scores leave a reranker nothing to gain, and write the gate."""
     from recollect.evaluation.ablation import load_benchmark
-    from recollect.evaluation.reranking.gate import gate_outcome, passes
     from recollect.models.configured import configured_embedder, named_reranker
     from recollect.models.fitted_file import write_fitted
     from recollect.models.loading import load_embedder
@@ -87,33 +87,43 @@ def gate(
     embedder = configured_embedder(settings) or load_embedder(None)
     learned_on = gate_conversations(data, seed=wanted.seed)
     with step_bar() as progress:
-        cases = _cases(learned_on, model, embedder, asked, progress)
-        gates = learn_gates(cases, keep=wanted.keep)
+        gates = learn_gates(_cases(learned_on, model, embedder, asked, progress), keep=wanted.keep)
         chosen = chosen_gate(gates, wanted.feature)
-        checked: dict[str, list[GateOutcome]] = {}
-        for path in check or ():
-            dataset = load_benchmark(path).dataset
-            others = _cases(dataset, model, embedder, asked, progress)
-            checked[dataset.name] = [
-                gate_outcome(others, passes(others, each.feature, each.thresholds))
-                for each in gates
-            ]
-    place = gates.index(chosen)
+        benchmarks = [load_benchmark(path).dataset for path in check or ()]
+        checked = {
+            dataset.name: _outcomes(gates, _cases(dataset, model, embedder, asked, progress))
+            for dataset in benchmarks
+        }
     run = GateRun(
         embedder=embedder.identity,
         reranker=model,
         learned_on=learned_on,
         seed=wanted.seed,
         command=_command(asked, wanted, chosen),
-        checked={name: found[place] for name, found in checked.items()},
+        checked={name: found[gates.index(chosen)] for name, found in checked.items()},
     )
     write_fitted(target, gate_file(chosen, run))
     if output.json:
-        embedder_id = embedder.identity.model_id
-        print_json({"target": target, "embedder": embedder_id, "gates": gates, "checked": checked})
+        print_json(_report(target, run, gates, checked))
         return
     result_console().print(_table(gates, checked))
     result_console().print(f"{target}: the gate on {chosen.feature}", soft_wrap=True)
+
+
+def _outcomes(gates: Sequence[LearnedGate], cases: GateCases) -> list[GateOutcome]:
+    from recollect.evaluation.reranking.gate import gate_outcome, passes
+
+    return [gate_outcome(cases, passes(cases, each.feature, each.thresholds)) for each in gates]
+
+
+def _report(
+    target: Path,
+    run: GateRun,
+    gates: Sequence[LearnedGate],
+    checked: Mapping[str, list[GateOutcome]],
+) -> dict[str, object]:
+    embedder = run.embedder.model_id
+    return {"target": target, "embedder": embedder, "gates": gates, "checked": checked}
 
 
 def _command(asked: ReadingOptions, wanted: GateOptions, chosen: LearnedGate) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recollect.fork_safe import ForkSafeLock
 from recollect.models.model_record import RECORD_FILE
 from recollect.models.rerank_input import RerankPassage, RerankQuery
 from recollect.models.reranker import Judgement, RelevanceScores, RerankingModel
@@ -107,7 +107,7 @@ def bundled_reranker(
     return BundledReranker(place, name=name) if (place / RECORD_FILE).is_file() else None
 
 
-_LOCK = threading.Lock()
+_LOCK = ForkSafeLock()
 
 
 def bundled_directory(name: str) -> Path:

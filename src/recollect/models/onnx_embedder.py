@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -13,6 +12,7 @@ import numpy as np
 from tokenizers import Encoding
 
 from recollect.errors import ModelError
+from recollect.fork_safe import ForkSafeLock
 from recollect.models.batching import length_batches
 from recollect.models.cores import usable_cores
 from recollect.models.embedder import EmbedderIdentity, FloatMatrix
@@ -234,7 +234,7 @@ def load_bundled() -> OnnxEmbedder:
         return _load_bundled_once()
 
 
-_BUNDLED_LOCK = threading.Lock()
+_BUNDLED_LOCK = ForkSafeLock()
 
 
 @cache

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.fork_safe import ForkSafeLock
 from recollect.models.embedder import FloatMatrix
 
 Vector = NDArray[np.float32]
@@ -22,7 +22,7 @@ class VectorCache:
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._vectors: OrderedDict[str, Vector] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     def __len__(self) -> int:
         return len(self._vectors)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+
+from recollect.fork_safe import ForkSafeLock
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -17,7 +18,7 @@ class Workers:
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._executor: ThreadPoolExecutor | None = None
         self._process = os.getpid()
 

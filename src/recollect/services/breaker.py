@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+
+from recollect.fork_safe import ForkSafeLock
 
 
 class CircuitBreaker:
@@ -25,7 +26,7 @@ class CircuitBreaker:
         self._most = failures
         self._cool_down = cool_down
         self._now = now
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._failures = 0
         self._trial_at = 0.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,7 +52,8 @@ class JsonTransport:
         self._breaker = CircuitBreaker(
             failures=settings.failures, cool_down=settings.cool_down, now=clock.now
         )
-        self._client = httpx.Client(timeout=settings.timeout, headers=_headers(service))
+        self._client = self._connected()
+        self._process = os.getpid()
 
     def post(self, body: Mapping[str, Any]) -> Any:  # noqa: ANN401  whatever JSON holds
         """Send the body as JSON; returns the answer's JSON.
@@ -90,6 +92,16 @@ class JsonTransport:
         """Close the connections."""
         self._client.close()
 
+    def _own_client(self) -> httpx.Client:
+        # A fork that used its parent's connections would read the parent's answers.
+        if self._process != os.getpid():
+            self._client = self._connected()
+            self._process = os.getpid()
+        return self._client
+
+    def _connected(self) -> httpx.Client:
+        return httpx.Client(timeout=self._settings.timeout, headers=_headers(self._service))
+
     def _repeated(self, content: bytes) -> object:
         for attempt in range(self._settings.retries):
             try:
@@ -103,7 +115,7 @@ class JsonTransport:
 
     def _asked(self, content: bytes) -> object:
         try:
-            with self._client.stream("POST", self._service.url, content=content) as response:
+            with self._own_client().stream("POST", self._service.url, content=content) as response:
                 body = self._read(response)
         except httpx.HTTPError as error:
             reason = self._service.quote(str(error) or "no more is known")

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import lancedb
 import numpy as np
 import pyarrow as pa
 
@@ -16,6 +15,7 @@ from recollect.filters.lance_sql import to_lance_sql
 from recollect.filters.tree import And, Filter, IsNull, Not
 from recollect.filters.tree import Field as FilterField
 from recollect.store import lance_schema
+from recollect.store.connection import connect
 from recollect.store.lance import TABLE
 from recollect.store.lance_errors import told
 from recollect.store.owner import OWNER_FIELDS
@@ -63,7 +63,7 @@ class LanceSnapshot:
         """
         self._uri = uri
         with told("open", uri):
-            self._table = lancedb.connect(uri).open_table(TABLE)
+            self._table = connect(uri).open_table(TABLE)
             self.version = int(self._table.version)
             self._table.checkout(self.version)
         self.identity: StoreIdentity = lance_schema.read_identity(self._table.schema, where=uri)

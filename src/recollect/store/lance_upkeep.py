@@ -13,6 +13,7 @@ from typing import Any
 import lancedb
 import pyarrow as pa
 
+from recollect.store.connection import connect
 from recollect.store.lance_index import FEWEST_ROWS, VectorIndex
 from recollect.store.lock import DirectoryLock
 from recollect.store.owner import OWNER_FIELDS, owner_name
@@ -132,7 +133,7 @@ class Upkeep:
         living = pa.RecordBatchReader.from_batches(
             none.schema.with_metadata(schema.metadata), batches()
         )
-        lancedb.connect(self._uri).create_table(
+        connect(self._uri).create_table(
             name, data=living, mode="overwrite", storage_options=STABLE_ROW_IDS
         )
         self._table.checkout_latest()
@@ -238,7 +239,7 @@ def _bytes_on_disk(uri: str) -> int | None:
 
 def opened_table(uri: str, name: str, schema: pa.Schema) -> lancedb.table.Table:
     """Open a table, or make it where there is none."""
-    connection = lancedb.connect(uri)
+    connection = connect(uri)
     # Opened, not listed: a table that is being made is listed before it can be opened.
     with suppress(ValueError):
         return connection.open_table(name)

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from recollect.errors import StoreLocked
 from recollect.moments import now_utc
+from recollect.store.connection import connect
 from recollect.store.lance_errors import told
 
 LEASE_TABLE = "writer_lease"
@@ -96,7 +97,7 @@ class WriterLease:
                 return
 
     def _table(self) -> lancedb.table.Table:
-        connection = lancedb.connect(self._uri)
+        connection = connect(self._uri)
         try:
             first = _Lease(_NOBODY, uuid.uuid4().hex, _FREE)
             return connection.create_table(LEASE_TABLE, data=_row(first))

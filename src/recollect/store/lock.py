@@ -12,11 +12,13 @@ from typing import Protocol
 import filelock
 
 from recollect.errors import StoreError, StoreLocked
+from recollect.fork_safe import run_after_fork
 from recollect.store.lease import WriterLease
 
 LOCK_FILE = ".recollect.lock"
 LOCK_SECONDS = 60.0
 _POLL_SECONDS = 0.005
+_open_files: set[int] = set()
 
 
 class WriterLock(Protocol):
@@ -47,6 +49,7 @@ class DirectoryLock:
     def held(self, *, seconds: float | None = None) -> Iterator[None]:
         """Hold the lock in the block, after waiting for it at most so long; None for a minute."""
         lock_file = self._opened()
+        _open_files.add(lock_file)
         try:
             self._wait_for(lock_file, LOCK_SECONDS if seconds is None else seconds)
             try:
@@ -55,6 +58,7 @@ class DirectoryLock:
                 # Closing alone would leave it with a child that was forked meanwhile.
                 filelock.unlock_descriptor(lock_file)
         finally:
+            _open_files.discard(lock_file)
             os.close(lock_file)
 
     def give_back(self) -> None:
@@ -91,6 +95,16 @@ class DirectoryLock:
             f"{self._directory}: cannot be written ({error}). "
             "Check the disk's space and the directory's permissions."
         )
+
+
+def _close_parents_files() -> None:
+    # A fork that kept them would hold the parent's lock after the parent's death.
+    for lock_file in _open_files:
+        os.close(lock_file)
+    _open_files.clear()
+
+
+run_after_fork(_close_parents_files)
 
 
 class LeaseLock:

@@ -59,8 +59,9 @@ class UpkeepState:
 
     @property
     def is_due(self) -> bool:
-        """Whether upkeep may be tried now."""
-        return self._clock() >= self._next
+        """Whether upkeep may be tried now; of a directory that was deleted nothing is kept up."""
+        is_there = self._note is None or self._note.parent.exists()
+        return is_there and self._clock() >= self._next
 
     @property
     def failure(self) -> UpkeepFailure | None:

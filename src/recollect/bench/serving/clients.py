@@ -61,6 +61,8 @@ class _Connection:
         _, found, rest = head.partition(b"content-length:")
         if found:
             await reader.readexactly(int(rest.split(b"\r\n", 1)[0]))
+        if b"\r\nconnection: close" in head:
+            await self.close()
         return _Answer(int(head[9:12]), b"\r\nretry-after:" in head)
 
     async def close(self) -> None:

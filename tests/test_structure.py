@@ -38,7 +38,7 @@ DEEP_NESTING: dict[str, tuple[int, str]] = {
 }
 # Function: why it catches whatever comes.
 BROAD_EXCEPTS: dict[str, str] = {
-    "store/writer.py::Writer.submit.work": "handed through the future to whoever asked",
+    "store/writer.py::Writer._write": "handed through the future to whoever asked",
     "store/lance_errors.py::told": "panics of LanceDB too become errors; others are raised again",
     "bench/peer_workers/loop.py::answer": "what an operation raised is the answer to its caller",
     "cli/endings.py::ended_in_words": "outermost boundary of the command line",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -30,6 +30,7 @@ SAMPLED_WINDOWS = 64
 """So many windows of a longer text are embedded, evenly spread over it."""
 _PIECE = 4_000
 
+_APPENDS = "appends"
 _BLANK = re.compile(r"\s+")
 
 Progress = Callable[[WriteReport], None]
@@ -163,8 +164,13 @@ def _completed(entry: Draft, traits: PredictedTraits) -> Draft:
 
 
 def submit(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Future[Outcome]:
-    """Queue one commit; its result says how many of the memories were new."""
-    return engine.writer.submit(lambda: _append(engine, scope, prepared))
+    """Queue memories to be written; the result says how many of them were new.
+
+    All of them are in one commit, which may be that of others that wait beside them too.
+    """
+    return engine.writer.submit_to_group(
+        (scope, prepared), lambda waiting: _append(engine, waiting), group=_APPENDS
+    )
 
 
 def stored(prepared: Prepared, key: int) -> StoredMemory:
@@ -175,23 +181,39 @@ def stored(prepared: Prepared, key: int) -> StoredMemory:
     )
 
 
-def _append(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Outcome:
+def _append(engine: Engine, waiting: Sequence[tuple[Scope, list[Prepared]]]) -> list[Outcome]:
     version = engine.store.version()
-    found = _present(engine, scope, [entry.draft for entry in prepared])
-    present = alive_ids(found)
+    found: list[Presence] = []
     new: list[Prepared] = []
+    written: dict[Identity, str] = {}
+    outcomes = []
+    for scope, prepared in waiting:
+        here = _present(engine, scope, [entry.draft for entry in prepared])
+        fresh, ids = _told_apart(prepared, alive_ids(here) | written)
+        written |= {_identity(entry.draft): entry.draft.record.id for entry in fresh}
+        found += here
+        new += fresh
+        outcomes.append(Outcome(len(fresh), ids))
+    if new:
+        make_way(engine, found, {_identity(entry.draft) for entry in new})
+        first = first_key(after=version)
+        engine.store.append([stored(entry, first + place) for place, entry in enumerate(new)])
+    return outcomes
+
+
+def _told_apart(
+    prepared: list[Prepared], present: dict[Identity, str]
+) -> tuple[list[Prepared], tuple[str, ...]]:
+    """Return those that are not present, each once, and the id under which each of all is."""
+    fresh: list[Prepared] = []
     ids: list[str] = []
     for entry in prepared:
         identity = _identity(entry.draft)
         if identity not in present:
             present[identity] = entry.draft.record.id
-            new.append(entry)
+            fresh.append(entry)
         ids.append(present[identity])
-    if new:
-        make_way(engine, found, {_identity(entry.draft) for entry in new})
-        first = first_key(after=version)
-        engine.store.append([stored(entry, first + place) for place, entry in enumerate(new)])
-    return Outcome(len(new), tuple(ids))
+    return fresh, tuple(ids)
 
 
 def _without_present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Draft]:

@@ -47,6 +47,73 @@ def test_an_error_reaches_the_one_who_asked_and_stops_nobody_else(writer):
     assert succeeded.result() == "written"
 
 
+def _held_up(writer):
+    """Keep the writer busy until the event that is returned is set."""
+    go_on, begun = threading.Event(), threading.Event()
+    writer.submit(lambda: begun.set() or go_on.wait(10))
+    begun.wait(10)
+    return go_on
+
+
+def test_writes_of_a_group_that_wait_are_made_together(writer):
+    calls = []
+
+    def write(items):
+        calls.append(list(items))
+        return [item * 10 for item in items]
+
+    go_on = _held_up(writer)
+    futures = [writer.submit_to_group(number, write, group="a") for number in (1, 2, 3)]
+    go_on.set()
+    assert [future.result() for future in futures] == [10, 20, 30]
+    assert calls == [[1, 2, 3]]
+
+
+def test_writes_of_other_groups_and_of_none_keep_their_turn(writer):
+    calls = []
+
+    def write(items):
+        calls.append(list(items))
+        return items
+
+    go_on = _held_up(writer)
+    futures = [writer.submit_to_group(number, write, group="a") for number in (1, 2)]
+    futures.append(writer.submit_to_group(3, write, group="b"))
+    futures.append(writer.submit(lambda: calls.append("alone")))
+    futures.append(writer.submit_to_group(4, write, group="b"))
+    go_on.set()
+    for future in futures:
+        future.result()
+    assert calls == [[1, 2], [3], "alone", [4]]
+
+
+def test_at_most_64_writes_are_made_together(writer):
+    calls = []
+    go_on = _held_up(writer)
+    futures = [
+        writer.submit_to_group(number, lambda items: calls.append(len(items)) or items, group="a")
+        for number in range(100)
+    ]
+    go_on.set()
+    assert [future.result() for future in futures] == list(range(100))
+    assert calls == [64, 36]
+
+
+def test_one_write_that_fails_does_not_fail_the_others_of_its_group(writer):
+    def write(items):
+        if "bad" in items:
+            raise StoreError("refused")
+        return items
+
+    go_on = _held_up(writer)
+    futures = [writer.submit_to_group(item, write, group="a") for item in ("1", "bad", "2")]
+    go_on.set()
+    assert futures[0].result() == "1"
+    with pytest.raises(StoreError, match="refused"):
+        futures[1].result()
+    assert futures[2].result() == "2"
+
+
 def test_closing_finishes_what_is_queued(tmp_path):
     writer = Writer(InMemoryStore(CONTRACT_IDENTITY), DirectoryLock(tmp_path))
     futures = [writer.submit(lambda: "written") for _ in range(20)]

@@ -28,6 +28,9 @@ class ServingSettings:
         typer.Option(help="Projects they are spread over; repeatable, 50 and 1 by default."),
     ] = None
     clients: Annotated[int, typer.Option(help="How many ask at once.")] = 50
+    writers: Annotated[
+        int, typer.Option(help="How many of them write, while the load is mixed.")
+    ] = 10
     seconds: Annotated[float, typer.Option(help="How long they ask.")] = 60.0
     k: Annotated[int, typer.Option("--k", "-k", help="Hits asked for.")] = 10
     threads: Annotated[
@@ -70,6 +73,7 @@ def _options(asked: ServingSettings) -> ServingOptions:
         n=asked.n,
         scopes=tuple(asked.scopes or (50, 1)),
         clients=asked.clients,
+        writers=asked.writers,
         seconds=asked.seconds,
         k=asked.k,
         seed=asked.seed,

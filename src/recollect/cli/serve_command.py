@@ -87,7 +87,9 @@ class LoadOptions:
     ] = None
     concurrency: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Requests under way [256].", rich_help_panel=_LIMITS),
+        typer.Option(
+            metavar="N", help="Reads, and writes, under way [512].", rich_help_panel=_LIMITS
+        ),
     ] = None
     per_second: Annotated[
         float | None,
@@ -111,7 +113,11 @@ class LoadOptions:
     ] = None
     threads: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Requests worked on at once [8].", rich_help_panel=_LIMITS),
+        typer.Option(metavar="N", help="Reads worked on at once [8].", rich_help_panel=_LIMITS),
+    ] = None
+    write_threads: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Writes worked on at once [4].", rich_help_panel=_LIMITS),
     ] = None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +24,7 @@ from recollect.retrieval.neighbours import Neighbours
 from recollect.retrieval.scope_vectors import ScopeVectors
 from recollect.retrieval.snapshot import RecordReader, ScopeSnapshot, joined, kept
 from recollect.retrieval.snapshot_budget import snapshot_budget
+from recollect.store.recent_writes import columns_of, vectors_of
 from recollect.store.record_cache import RecordCache
 from recollect.store.scope_records import ScopeRecords
 from recollect.store.store import CURRENT, RESIDENT_ROWS, KeyedVectors, ScopeColumns, Store
@@ -71,11 +73,23 @@ class Snapshots:
         return self._assembled(scope, records, _built(version, columns))
 
     def _renewed(self, scope: Filter, held: ScopeSnapshot) -> ScopeSnapshot:
+        growth = self._store.growth_since(held.version)
+        if growth is not None:
+            fresh = growth.within(scope)
+            return self._extended(
+                scope,
+                held,
+                columns_of(fresh),
+                growth.version,
+                lambda: vectors_of(fresh, dimension=self._store.identity.embedder.dimension),
+            )
         version = self._store.version()
         last = int(held.columns.key[-1]) if len(held) else 0
         added = self._store.scan(scope, after_key=last)
         if self._store.count(And((scope, CURRENT))) == len(held) + len(added.key):
-            return self._extended(scope, held, added, version)
+            return self._extended(
+                scope, held, added, version, lambda: self._store.scan_vectors(scope, after_key=last)
+            )
         present = self._store.keys(And((scope, CURRENT)))
         living = np.isin(held.columns.key, present)
         if int(living.sum()) + len(added.key) != len(present):
@@ -85,7 +99,12 @@ class Snapshots:
         return self._assembled(scope, held.records, _built(version, columns))
 
     def _extended(
-        self, scope: Filter, held: ScopeSnapshot, added: ScopeColumns, version: int
+        self,
+        scope: Filter,
+        held: ScopeSnapshot,
+        added: ScopeColumns,
+        version: int,
+        vectors: Callable[[], KeyedVectors],
     ) -> ScopeSnapshot:
         if len(added.key) == 0:
             return replace(held, version=version)
@@ -93,8 +112,7 @@ class Snapshots:
         parts = _grown(held, version, columns, added)
         if not isinstance(held.dense, ResidentVectors) or len(columns.key) > RESIDENT_ROWS:
             return self._assembled(scope, held.records, parts)
-        last = int(held.columns.key[-1]) if len(held) else 0
-        found = self._resident(columns, self._store.scan_vectors(scope, after_key=last))
+        found = self._resident(columns, vectors())
         bound = held.dense.bound and found.bound and held.dense.bound.followed_by(found.bound)
         dense = ResidentVectors(
             _few((*held.dense.blocks, *found.blocks)),

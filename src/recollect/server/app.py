@@ -15,7 +15,7 @@ from recollect.server.errors import add_error_handlers
 from recollect.server.gate import Gate
 from recollect.server.load import LoadLimit
 from recollect.server.metrics import Metrics
-from recollect.server.options import ServerOptions
+from recollect.server.options import Limits, ServerOptions
 from recollect.server.request_log import RequestLog
 from recollect.server.routes import (
     categories,
@@ -39,6 +39,8 @@ _ABOUT = (
     "released clients work unchanged. Reranking is Cohere's, Jina's, vLLM's, Infinity's, TEI's and "
     "Memos'; embeddings are OpenAI's."
 )
+_THREADS_FOR_THE_REST = 4
+"""Such as /health, which nothing may keep waiting."""
 _ROUTERS = (
     # First what is asked most: routers are tried in order.
     *(memories.router, projects.router, features.router, sets.router, categories.router),
@@ -48,12 +50,17 @@ _ROUTERS = (
 )
 
 
+def _threads(limits: Limits) -> int:
+    """Return how many there are; LoadLimit lets each kind of request use its share."""
+    return limits.threads + limits.write_threads + _THREADS_FOR_THE_REST
+
+
 def create_app(service: MemoryService, options: ServerOptions) -> FastAPI:
     """Make the application over an open service, which it closes when it stops."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        anyio.to_thread.current_default_thread_limiter().total_tokens = options.limits.threads
+        anyio.to_thread.current_default_thread_limiter().total_tokens = _threads(options.limits)
         yield
         # Every request has been answered; what they wrote is finished here.
         await anyio.to_thread.run_sync(service.close)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
 
@@ -17,6 +18,17 @@ from recollect.server.body import WINDOW_BYTES, BodyScan, Trouble
 from recollect.server.caller import Caller
 from recollect.server.errors import RETRY, error_answer
 from recollect.server.options import Limits
+
+_WRITES = frozenset(
+    {
+        "/api/v2/memories",
+        "/api/v2/memories/episodic/delete",
+        "/api/v2/memories/semantic/delete",
+        "/api/v2/projects/delete",
+        "/api/v2/memories/semantic/feature",
+        "/api/v2/memories/semantic/feature/update",
+    }
+)
 
 
 class _Unread(Enum):
@@ -56,20 +68,29 @@ class Slots:
                 del self._taken[caller]
 
 
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    """Requests of one kind: how many there may be, and how many are worked on at a time."""
+
+    slots: Slots
+    threads: anyio.CapacityLimiter
+
+
 class LoadLimit:
     """Reads a body up to its limits and hands the request on, unless too many are under way.
 
     A body on its way takes a slot among those that arrive, and one of those that are answered only
-    when it is there. What no store could keep and no answer could carry is refused here as well,
-    for all endpoints.
+    when it is there. Writes, which wait for a commit, are counted and worked on apart from reads,
+    so that neither waits for the other. What no store could keep and no answer could carry is
+    refused here as well, for all endpoints.
     """
 
     def __init__(self, application: Application, *, limits: Limits) -> None:
         self._application = application
         self._limits = limits
-        most, most_of_one = limits.concurrency, limits.concurrency_of_one_caller
-        self._arriving = Slots(most=most, most_of_one=most_of_one)
-        self._answered = Slots(most=most, most_of_one=most_of_one)
+        self._arriving = _slots(limits)
+        self._reads = _Queue(_slots(limits), anyio.CapacityLimiter(limits.threads))
+        self._writes = _Queue(_slots(limits), anyio.CapacityLimiter(limits.write_threads))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -77,7 +98,8 @@ class LoadLimit:
             await self._application(scope, receive, send)
             return
         caller = _caller_name(scope)
-        if self._arriving.is_full(caller) or self._answered.is_full(caller):
+        queue = self._writes if is_write(scope) else self._reads
+        if self._arriving.is_full(caller) or queue.slots.is_full(caller):
             await _busy(scope["path"])(scope, receive, send)
             return
         with self._arriving.taken_by(caller):
@@ -87,11 +109,12 @@ class LoadLimit:
             return
         if not isinstance(body, bytes):
             await self._refusal(scope["path"], body)(scope, receive, send)
-        elif self._answered.is_full(caller):
+        elif queue.slots.is_full(caller):
             await _busy(scope["path"])(scope, receive, send)
         else:
-            with self._answered.taken_by(caller):
-                await self._application(scope, _replayed(body, receive), send)
+            with queue.slots.taken_by(caller):
+                async with queue.threads:
+                    await self._application(scope, _replayed(body, receive), send)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | _Unread | Trouble:
         announced = header(scope, b"content-length") or "0"
@@ -135,6 +158,15 @@ class LoadLimit:
                 return _too_large(
                     path, f"The body is larger than {self._limits.body_bytes:,} bytes."
                 )
+
+
+def is_write(scope: Scope) -> bool:
+    """Whether a request changes memories, and so waits until the change is durable."""
+    return scope["method"] == "POST" and scope["path"] in _WRITES
+
+
+def _slots(limits: Limits) -> Slots:
+    return Slots(most=limits.concurrency, most_of_one=limits.concurrency_of_one_caller)
 
 
 def _caller_name(scope: Scope) -> str:

@@ -25,11 +25,14 @@ class Limits:
         depth: How deep lists and objects are nested in it [413].
         documents: Documents of one reranking request [413].
         batch: Texts of one embedding request [413].
-        concurrency: Requests that are being answered, waiting ones included, and beside them as
-            many whose bodies are on their way [503]. One caller gets three quarters of either.
+        concurrency: Reads that are being answered, waiting ones included; beside them as many
+            writes, and as many requests whose bodies are on their way [503]. One caller gets three
+            quarters of each.
         per_second: Requests a second of one key, or of one address without a key, over a while;
             None for any number [429].
-        threads: Requests that are worked on at the same moment; others wait.
+        threads: Reads that are worked on at the same moment; others wait.
+        write_threads: Writes that are worked on at the same moment; those that wait for the disk
+            are written in one commit.
         body_seconds: How long a request's body may take to arrive [408].
         header_seconds: How long a connection may take to send the head of a request before it is
             closed.
@@ -40,9 +43,10 @@ class Limits:
     depth: int = 100
     documents: int = 1_000
     batch: int = 2_048
-    concurrency: int = 256
+    concurrency: int = 512
     per_second: float | None = None
     threads: int = 8
+    write_threads: int = 4
     body_seconds: float = 60.0
     header_seconds: float = 20.0
 

@@ -13,9 +13,11 @@ from recollect.filters.evaluate import matches
 from recollect.filters.tree import And, Filter
 from recollect.moments import to_microseconds
 from recollect.store.owner import orphaned_owners, owner_of
+from recollect.store.recent_writes import columns_of, vectors_of
 from recollect.store.store import (
     CURRENT,
     NEVER,
+    Growth,
     IntArray,
     KeyedVectors,
     Order,
@@ -130,29 +132,13 @@ class InMemoryStore:
         """How many memories match."""
         return len(self._matching(where))
 
+    def growth_since(self, version: int) -> Growth | None:  # noqa: ARG002  as the protocol has it
+        """Never known: reading is as cheap."""
+        return None
+
     def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
         """Read the ranking columns."""
-        rows = self._current(where, after_key)
-        records = [memory.record for memory in rows]
-        terms = [memory.terms for memory in rows]
-        return ScopeColumns(
-            key=np.array([memory.key for memory in rows], np.int64),
-            thread=np.array([memory.thread for memory in rows], np.int64),
-            sequence=np.array([record.sequence or 0 for record in records], np.int64),
-            at=np.array([to_microseconds(record.at) for record in records], np.int64),
-            expires_at=np.array(
-                [to_microseconds(r.expires_at) if r.expires_at else NEVER for r in records],
-                np.int64,
-            ),
-            importance=np.array([record.importance for record in records], np.float32),
-            importance_given=np.array(
-                ["importance" not in record.predicted for record in records], np.bool_
-            ),
-            pool=np.array([record.pool for record in records], np.str_),
-            type=np.array([record.type for record in records], np.str_),
-            terms=np.concatenate([np.empty(0, np.uint32), *terms]),
-            term_counts=np.array([len(row) for row in terms], np.int32),
-        )
+        return columns_of(self._current(where, after_key))
 
     def scan_vectors(
         self, where: Filter, *, after_key: int = 0, precision: Precision = np.float32
@@ -234,8 +220,4 @@ class InMemoryStore:
         return [m for m in self._matching(And((where, CURRENT))) if m.key > after_key]
 
     def _vectors(self, rows: list[StoredMemory]) -> KeyedVectors:
-        dimension = self._identity.embedder.dimension
-        empty = np.empty((0, dimension), np.float32)
-        keys = [key for memory in rows for key in [memory.key] * len(memory.vectors)]
-        vectors = np.concatenate([empty, *(memory.vectors for memory in rows)])
-        return KeyedVectors(np.array(keys, np.int64), vectors)
+        return vectors_of(rows, dimension=self._identity.embedder.dimension)

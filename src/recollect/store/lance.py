@@ -26,14 +26,16 @@ from recollect.store.lance_index import VectorIndex
 from recollect.store.lance_presence import LancePresence
 from recollect.store.lance_scan import scan_columns, to_scope_columns
 from recollect.store.lance_takes import LanceTakes
-from recollect.store.lance_upkeep import Upkeep, opened_table
+from recollect.store.lance_upkeep import Upkeep, is_remote, opened_table
 from recollect.store.lance_vectors import gathered_vectors, keyed_vectors
 from recollect.store.lance_version import NewestVersion, commits_folder
+from recollect.store.recent_writes import RecentWrites
 from recollect.store.row_checksums import CHECKSUM
 from recollect.store.state_note import StateNote
 from recollect.store.store import (
     CURRENT,
     SCHEMA_VERSION,
+    Growth,
     IntArray,
     KeyedVectors,
     Order,
@@ -73,10 +75,11 @@ class LanceStore:
         commits = CommitFiles(commits_folder(uri, TABLE))
         self._version = NewestVersion(uri, table, commits=commits)
         self._presence = LancePresence(self._rows)
+        self._recent = RecentWrites()
         self._vector_index = VectorIndex(table)
         unmerged = len(commits.names() or ())
         self._upkeep = Upkeep(uri, table, self._vector_index, commits=unmerged)
-        self._note = _note_of(uri) if _is_local(uri) else None
+        self._note = None if is_remote(uri) else _note_of(uri)
 
     @classmethod
     def open(cls, uri: str, identity: StoreIdentity) -> LanceStore:
@@ -87,10 +90,10 @@ class LanceStore:
             StoreError: It cannot be opened or made, or was not written by recollect.
         """
         bound_memory()
-        if _is_local(uri) and Path(uri).is_file():
+        if not is_remote(uri) and Path(uri).is_file():
             raise InvalidInput("path", uri, "is a file", "Give a directory, new or of recollect")
         with told("open", uri):
-            if _is_local(uri):
+            if not is_remote(uri):
                 _note_of(uri).check()
             table = opened_table(uri, TABLE, lance_schema.table_schema(identity))
             return cls(uri, table, lance_schema.read_identity(table.schema, where=uri))
@@ -110,7 +113,10 @@ class LanceStore:
         told_columns = lance_schema.told_schema(memories, self._schema)
         with told("write", self._uri):
             added = self._table.add(lance_schema.to_table(memories, told_columns))
-            self._note_written(memories, version=int(added.version))
+            before = self._note_written(memories, version=int(added.version))
+            # An earlier schema does not keep all that was given.
+            if self._identity.schema_version == SCHEMA_VERSION:
+                self._recent.note(memories, before=before, after=int(added.version))
             self._note_state(int(added.version))
         self._upkeep.note_commit(len(memories))
 
@@ -132,6 +138,7 @@ class LanceStore:
             merge = self._table.merge_insert(["key", "passage"])
             merged = merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
             self._note_written([successor], version=int(merged.version))
+            self._recent.forget()
             self._note_state(int(merged.version))
         self._upkeep.note_commit(2)
 
@@ -139,6 +146,7 @@ class LanceStore:
         """Hide these memories."""
         for chunk in _chunks(list(keys)):
             with told("write", self._uri):
+                self._recent.forget()
                 deleted = self._table.delete(f"key IN ({_listed(chunk)})")
                 self._note_state(int(deleted.version))
             self._upkeep.note_commit(0)
@@ -146,6 +154,7 @@ class LanceStore:
     def purge(self) -> None:
         """Rewrite the whole table without its deleted rows, and drop all older versions."""
         with told("purge", self._uri):
+            self._recent.forget()
             self._rewrite()
 
     @tells("read")
@@ -168,9 +177,9 @@ class LanceStore:
     @tells("read")
     def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
         """Read whole memories by key."""
-        found = self._takes.records(np.array(keys, np.int64))
-        missing = [key for key in keys if key not in found]
-        return found | self._with_keys(missing, _FIRST_WINDOW)
+        found = self._recent.records(keys, newest=self._version.seen)
+        found |= self._takes.records(np.array([key for key in keys if key not in found], np.int64))
+        return found | self._with_keys([key for key in keys if key not in found], _FIRST_WINDOW)
 
     @tells("read")
     def present(
@@ -190,6 +199,10 @@ class LanceStore:
         """How many memories match."""
         condition = self._condition(where)
         return int(self._read(lambda: self._table.count_rows(condition)))
+
+    def growth_since(self, version: int) -> Growth | None:
+        """Tell what this process added since, if nobody changed anything else."""
+        return self._recent.since(version, newest=self._version.seen)
 
     @tells("read")
     def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
@@ -243,14 +256,12 @@ class LanceStore:
     def maintain(self) -> None:
         """Do what upkeep is due."""
         with told("maintain", self._uri):
-            if self._upkeep.run_if_due():
-                self._note_rearranged()
+            self._rearranged(self._upkeep.run_if_due)
 
     def tidy(self) -> None:
         """Do what upkeep pays in a quiet moment."""
         with told("maintain", self._uri):
-            if self._upkeep.run_if_it_pays():
-                self._note_rearranged()
+            self._rearranged(self._upkeep.run_if_it_pays)
 
     def index_is_due(self) -> bool:
         """Whether a large scope has outgrown its index."""
@@ -321,9 +332,18 @@ class LanceStore:
     def _read(self, read: Callable[[], Result]) -> Result:
         return read_anew(self._uri, read, renew=self._table.checkout_latest)
 
-    def _note_written(self, memories: Sequence[StoredMemory], *, version: int) -> None:
+    def _note_written(self, memories: Sequence[StoredMemory], *, version: int) -> int:
         before = self._version.note_own(version)
         self._presence.note(memories, before=before, after=version)
+        return before
+
+    def _rearranged(self, upkeep: Callable[[], bool]) -> None:
+        before = self._version.get()
+        if upkeep():
+            self._note_rearranged()
+            after = int(self._table.version)
+            self._version.note_own(after)
+            self._recent.note_rearranged(before=before, after=after)
 
     def _rewrite(self) -> None:
         identity = replace(self._identity, schema_version=SCHEMA_VERSION)
@@ -343,9 +363,8 @@ class LanceStore:
         self._takes = LanceTakes(self._take, identity)
 
     def _lacks_checksums(self) -> bool:
-        if CHECKSUM not in self._table.schema.names:
-            return True
-        return bool(self._table.count_rows(f"{CHECKSUM} IS NULL"))
+        is_there = CHECKSUM in self._table.schema.names
+        return not is_there or bool(self._table.count_rows(f"{CHECKSUM} IS NULL"))
 
     def _note_rearranged(self) -> None:
         if self._note is not None:
@@ -370,10 +389,6 @@ class LanceStore:
 
 def _note_of(uri: str) -> StateNote:
     return StateNote(Path(uri) / f"{TABLE}.lance")
-
-
-def _is_local(uri: str) -> bool:
-    return "://" not in uri
 
 
 def _listed(keys: Sequence[int]) -> str:

@@ -9,7 +9,8 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.filters.tree import Field, Filter, IsNull
+from recollect.filters.evaluate import matches
+from recollect.filters.tree import And, Field, Filter, IsNull
 from recollect.models.embedder import EmbedderIdentity, FloatMatrix
 from recollect.pools import REFERENCE_POOLS
 from recollect.types import MemoryRecord
@@ -224,6 +225,24 @@ class Verification:
     damage: tuple[Damage, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """What was added to a table between two versions, while nothing else was changed.
+
+    Attributes:
+        version: The later version.
+        memories: Those added, in the order of keys.
+    """
+
+    version: int
+    memories: tuple[StoredMemory, ...]
+
+    def within(self, scope: Filter) -> tuple[StoredMemory, ...]:
+        """Return the current memories that `scope` lets through."""
+        wanted = And((scope, CURRENT))
+        return tuple(memory for memory in self.memories if matches(wanted, memory.record))
+
+
 class Store(Protocol):
     """Keeps memories durably. Reads may come from several threads, writes from one.
 
@@ -282,6 +301,10 @@ class Store(Protocol):
 
     def count(self, where: Filter) -> int:
         """How many memories match, history included."""
+        ...
+
+    def growth_since(self, version: int) -> Growth | None:
+        """Tell what was added to that version; None where it is not known, or more was changed."""
         ...
 
     def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
-from recollect.errors import StoreClosed, StoreError
+from recollect.errors import StoreClosed, StoreError, StoreLocked
 from recollect.store.lock import WriterLock
 from recollect.store.store import Store
 from recollect.store.upkeep_state import UpkeepFailure, UpkeepState
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _log = logging.getLogger("recollect")
@@ -23,6 +25,28 @@ _log.addHandler(logging.NullHandler())
 _QUIET_SECONDS = 1.0
 """After this long without a write, small files are merged."""
 _INDEX_ATTEMPTS = 5
+_MOST_TOGETHER = 64
+"""So many writes that wait are made one commit."""
+
+GroupWrite = Callable[[Sequence[Item]], Sequence[Result]]
+"""Writes items in one commit, all or none, and returns a result for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job(Generic[Item, Result]):
+    """A write that waits.
+
+    Attributes:
+        write: Makes it.
+        item: What is written.
+        future: Holds its result once it is durable.
+        group: Writes of an equal group may be made together; None is made alone.
+    """
+
+    write: GroupWrite[Item, Result]
+    item: Item
+    future: Future[Result]
+    group: object = None
 
 
 class Writer:
@@ -52,7 +76,8 @@ class Writer:
         self._store = store
         self._lock = lock
         self._upkeep = UpkeepState(None) if upkeep is None else upkeep
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job[Any, Any] | None] = queue.SimpleQueue()
+        self._held_back: list[_Job[Any, Any] | None] = []
         self._thread: threading.Thread | None = None
         self._indexing: threading.Thread | None = None
         self._guard = threading.Lock()
@@ -72,25 +97,28 @@ class Writer:
 
     def submit(self, write: Callable[[], Result]) -> Future[Result]:
         """Queue a write; the future holds its result once it is durable."""
-        future: Future[Result] = Future()
+        return self._queued(_Job(lambda _: [write()], None, Future()))
 
-        def work() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                with self._lock.held():
-                    result = write()
-            except BaseException as error:  # noqa: BLE001  handed to the caller, whatever it is
-                future.set_exception(error)
-            else:
-                future.set_result(result)
+    def submit_to_group(
+        self, item: Item, write: GroupWrite[Item, Result], *, group: object
+    ) -> Future[Result]:
+        """Queue one item's write; it is made together with those of its group that wait beside it.
 
+        Args:
+            item: What is written.
+            write: Writes items of the group, whoever queued them. If it fails for several, it is
+                called for each alone, so that one cannot fail the others.
+            group: Equal for writes that may be made together.
+        """
+        return self._queued(_Job(write, item, Future(), group))
+
+    def _queued(self, job: _Job[Item, Result]) -> Future[Result]:
         with self._guard:
             if self._closing.is_set():
                 raise StoreClosed("The store was closed. Open it again to write.")
             self._ensure_thread()
-            self._jobs.put(work)
-        return future
+            self._jobs.put(job)
+        return job.future
 
     def repair(self) -> None:
         """Do all upkeep now, and wait for it."""
@@ -127,7 +155,7 @@ class Writer:
         quiet = True
         while True:
             try:
-                job = self._jobs.get(timeout=None if quiet else _QUIET_SECONDS)
+                job = self._next(timeout=None if quiet else _QUIET_SECONDS)
             except queue.Empty:
                 self._keep_up(self._store.tidy)
                 self._index_where_due()
@@ -137,14 +165,48 @@ class Writer:
                 if not quiet:
                     self._keep_up(self._store.tidy)
                 return
-            job()
+            self._perform(self._with_its_group(job))
             # A finished job holds on to its batch; let it go before waiting again.
             del job
             quiet = False
             # Asked before the lock is taken, which would cost every write.
-            if self._jobs.empty() and self._store.upkeep_is_due():
+            if self._store.upkeep_is_due():
                 self._keep_up(self._store.maintain)
             self._index_where_due()
+
+    def _next(self, *, timeout: float | None) -> _Job[Any, Any] | None:
+        return self._held_back.pop() if self._held_back else self._jobs.get(timeout=timeout)
+
+    def _with_its_group(self, job: _Job[Any, Any]) -> list[_Job[Any, Any]]:
+        """Take those that follow it and may be made with it."""
+        jobs = [job]
+        while job.group is not None and len(jobs) < _MOST_TOGETHER and not self._jobs.empty():
+            following = self._jobs.get()
+            if following is None or following.group != job.group:
+                self._held_back.append(following)
+                break
+            jobs.append(following)
+        return jobs
+
+    def _perform(self, jobs: Sequence[_Job[Any, Any]]) -> None:
+        wanted = [job for job in jobs if job.future.set_running_or_notify_cancel()]
+        if wanted:
+            self._write(wanted)
+
+    def _write(self, jobs: Sequence[_Job[Any, Any]]) -> None:
+        try:
+            with self._lock.held():
+                results = jobs[0].write([job.item for job in jobs])
+        except BaseException as error:  # noqa: BLE001  handed to the caller, whatever it is
+            if len(jobs) > 1 and not isinstance(error, StoreLocked):
+                for job in jobs:
+                    self._write([job])
+                return
+            for job in jobs:
+                job.future.set_exception(error)
+        else:
+            for job, result in zip(jobs, results, strict=True):
+                job.future.set_result(result)
 
     def _keep_up(self, upkeep: Callable[[], None]) -> None:
         if not self._upkeep.is_due or not self._rearranging.acquire(blocking=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -34,10 +34,12 @@ class _Tally:
     milliseconds: list[float] = field(default_factory=list)
     failed: Counter[str] = field(default_factory=Counter)
     unannounced: int = 0
+    answered: list[bytes] = field(default_factory=list)
 
-    def note(self, answer: _Answer, milliseconds: float) -> None:
+    def note(self, request: bytes, answer: _Answer, milliseconds: float) -> None:
         if answer.status == _OK:
             self.milliseconds.append(milliseconds)
+            self.answered.append(request)
             return
         self.failed[str(answer.status)] += 1
         if answer.status in _REFUSALS and not answer.says_when:
@@ -97,9 +99,29 @@ def ask(
         seconds: After so long no new request is sent; those under way are waited for.
         patience: A request that takes longer, in seconds, counts as a timeout.
     """
-    tally = _Tally(patience)
+    (answers,) = ask_at_once(url, [(requests, clients)], seconds=seconds, patience=patience)
+    return answers
+
+
+def ask_at_once(
+    url: str,
+    kinds: Sequence[tuple[Iterable[bytes], int]],
+    *,
+    seconds: float,
+    patience: float = PATIENCE_SECONDS,
+) -> list[Answers]:
+    """Send several kinds of requests at the same time, each with so many clients, as `ask` does."""
+
+    async def all_of_them() -> list[Answers]:
+        return await asyncio.gather(
+            *(
+                _ask(url, iter(requests), _Tally(patience), clients=clients, seconds=seconds)
+                for requests, clients in kinds
+            )
+        )
+
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
-        return runner.run(_ask(url, iter(requests), tally, clients=clients, seconds=seconds))
+        return runner.run(all_of_them())
 
 
 async def _ask(
@@ -115,6 +137,7 @@ async def _ask(
         failed=dict(tally.failed),
         client_cpu=time.process_time() - cpu,
         unannounced=tally.unannounced,
+        answered=tally.answered,
     )
 
 
@@ -136,7 +159,7 @@ async def _client(
             tally.failed["connection lost"] += 1
             await connection.close()
             continue
-        tally.note(answer, (time.perf_counter() - started) * 1000)
+        tally.note(request, answer, (time.perf_counter() - started) * 1000)
         if answer.status != _OK:
             await asyncio.sleep(_PAUSE_SECONDS)
     await connection.close()

@@ -21,6 +21,7 @@ class Answers:
         server_cpu: CPU seconds of the processes that answered; None where they are not known.
         client_cpu: CPU seconds of the clients, where they are a process of their own.
         unannounced: Refusals that did not say when to come back.
+        answered: The requests that were, where they were kept.
     """
 
     milliseconds: Sequence[float]
@@ -29,6 +30,7 @@ class Answers:
     server_cpu: float | None = None
     client_cpu: float = 0.0
     unannounced: int = 0
+    answered: Sequence[bytes] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+import httpx
+
 from recollect.bench.child import BenchError, Worker
 from recollect.bench.generate import BenchQuery
 from recollect.bench.layout import Told
-from recollect.bench.serving.clients import ask, post
+from recollect.bench.serving.clients import ask, ask_at_once, post
 from recollect.bench.serving.load import Answers, Load
 from recollect.bench.serving.options import ServingOptions
 from recollect.bench.serving.process import ServerProcess, serving
@@ -22,12 +25,17 @@ from recollect.bench.setup import Setup
 
 Asked = TypeVar("Asked")
 _SEARCH = "/api/v2/memories/search"
+_ADD = "/api/v2/memories"
+_LIST = "/api/v2/memories/list"
+_PAGE = 100
+_WRITTEN = "written_by_the_bench"
 _IN_PROCESS: Mapping[str, str] = {"memory": "Memory.search", "service": "service, in process"}
 _WARMING_ROUNDS = 2
 _WARMING_CLIENTS = 4
 _WARMING_SECONDS = 600.0
 _SHARE_ALONE = 0.2
 _TURNS = 12
+_SHARE_MIXED = 0.5
 _SHARE_OVERLOADED = 0.1
 _SHARE_IN_PROCESS = 0.25
 _LEAST_SECONDS = 1.0
@@ -73,6 +81,8 @@ class Served:
             self._warm(server)
             alone = self._one_caller(server)
             many = self._asked(server, clients=self._options.clients, share=1)
+            mixed = self._mixed(server)
+            found = self._found_writes(server)
         self._in_threads(together)
         return ServedLayout(
             scopes=self._setup.scopes,
@@ -84,6 +94,12 @@ class Served:
                 *_loads(together, self._options.threads),
                 Load.of("HTTP", self._options.clients, [many]),
             ),
+            mixed=(
+                Load.of("HTTP, reads", self._options.clients - self._options.writers, mixed[:1]),
+                Load.of("HTTP, writes", self._options.writers, mixed[1:]),
+            ),
+            writes_lost=len({*mixed[1].answered} - {*found}),
+            writes_doubled=sum(count > 1 for count in found.values()),
             overload=(
                 self._overloaded("--concurrency", max(1, self._options.clients // 5)),
                 self._overloaded("--per-second", _RATE),
@@ -132,6 +148,49 @@ class Served:
         self._asked_already += len(answers.milliseconds)
         used = None if before is None or after is None else after - before
         return replace(answers, server_cpu=used)
+
+    def _mixed(self, server: ServerProcess) -> list[Answers]:
+        """Let some of the clients write, while the others go on asking."""
+        writers = self._options.writers
+        self._tell(f"the server, clients: {self._options.clients}, {writers} of them write")
+        reads = itertools.cycle(self._from_here(self._requests))
+        writes = (self._write(number) for number in itertools.count())
+        seconds = max(_LEAST_SECONDS, _SHARE_MIXED * self._options.seconds)
+        kinds = [(reads, self._options.clients - writers), (writes, writers)]
+        answers = ask_at_once(server.url, kinds, seconds=seconds)
+        self._asked_already += len(answers[0].milliseconds)
+        return answers
+
+    def _write(self, number: int) -> bytes:
+        text, project = self._questions[number % len(self._questions)]
+        # Its text is what it is known by afterwards.
+        message = {"content": f"{text} {number}", "metadata": {_WRITTEN: _WRITTEN}}
+        asked = {"org_id": self._setup.org, "project_id": project, "messages": [message]}
+        return post(_ADD, json.dumps(asked).encode())
+
+    def _found_writes(self, server: ServerProcess) -> Counter[bytes]:
+        """Count the writes that are there, each as the request that it came in."""
+        found: Counter[bytes] = Counter()
+        for project in {project for _, project in self._questions}:
+            for page in itertools.count():
+                texts = self._page_of_writes(server, project, page)
+                found.update(self._write(int(text.rsplit(" ", 1)[1])) for text in texts)
+                if len(texts) < _PAGE:
+                    break
+        return found
+
+    def _page_of_writes(self, server: ServerProcess, project: str, page: int) -> list[str]:
+        asked = {
+            "org_id": self._setup.org,
+            "project_id": project,
+            "page_size": _PAGE,
+            "page_num": page,
+            "type": "episodic",
+            "filter": f"metadata.{_WRITTEN} = '{_WRITTEN}'",
+        }
+        answer = httpx.post(f"{server.url}{_LIST}", json=asked, timeout=_WARMING_SECONDS)
+        content = answer.raise_for_status().json()["content"]
+        return [each["content"] for each in content["episodic_memory"]]
 
     def _from_here(self, each_question: Sequence[Asked]) -> list[Asked]:
         """Give the questions from the first that was not asked yet.

@@ -17,6 +17,7 @@ class ServingOptions:
         n: Memories in the store.
         scopes: Layouts, each by its number of projects.
         clients: How many ask at once.
+        writers: How many of them write, while the load is mixed.
         seconds: How long they ask.
         k: Hits asked for.
         questions: How many different ones; the model remembers the vectors of some.
@@ -32,6 +33,7 @@ class ServingOptions:
     n: int = 100_000
     scopes: tuple[int, ...] = (50, 1)
     clients: int = 50
+    writers: int = 10
     seconds: float = 60.0
     k: int = 10
     questions: int = 10_000
@@ -48,6 +50,9 @@ class ServingOptions:
             value = getattr(self, name)
             if value <= 0:
                 raise InvalidInput(name, value, "measures nothing", "Give more than 0")
+        if not 0 < self.writers < self.clients:
+            remedy = f"Give 1 to {self.clients - 1}"
+            raise InvalidInput("writers", self.writers, "must be some of the clients", remedy)
         # The others are checked there.
         self.filling()
 

@@ -34,7 +34,7 @@ def serving_findings(report: ServingReport) -> list[str]:
 
 
 def _table(layout: ServedLayout) -> ReportTable:
-    loads = (*layout.alone, *layout.together, *layout.overload)
+    loads = (*layout.alone, *layout.together, *layout.mixed, *layout.overload)
     return ReportTable(
         title=f"{layout.rows:,} memories in {_named(layout)}",
         header=_HEADER,
@@ -58,11 +58,15 @@ def _row(load: Load) -> tuple[str, ...]:
 def _findings(layout: ServedLayout) -> list[str]:
     shares = ", ".join(f"{share:.0%} of {name}" for name, share in layout.shares.items())
     unannounced = sum(each.unannounced for each in layout.overload)
+    reads, writes = layout.mixed
     return [
         f"{_named(layout)}: the server listened after {layout.start_seconds:.1f} s "
         f"and answered after {layout.answer_seconds:.1f} s; "
         f"HTTP adds {layout.http_adds:.1f} ms to one caller's median; "
-        f"throughput {shares}; refusals without Retry-After: {unannounced}"
+        f"throughput {shares}; refusals without Retry-After: {unannounced}; "
+        f"of {writes.answered:,} acknowledged writes {layout.writes_lost:,} are lost and "
+        f"{layout.writes_doubled:,} doubled; beside them p99 of a read is "
+        f"{reads.p99 / reads.p50:.1f} times its p50"
     ]
 
 

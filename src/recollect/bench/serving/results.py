@@ -20,6 +20,9 @@ class ServedLayout:
         answer_seconds: From its start until it had answered a first request.
         alone: One caller: `Memory.search`, the service that the server stands on, and HTTP.
         together: Many callers: the two in process, in as many threads as the server has, and HTTP.
+        mixed: The clients again, some of whom write: the reads and the writes over HTTP.
+        writes_lost, writes_doubled: Of the acknowledged writes, how many are not there afterwards,
+            and how many more than once.
         overload: Servers with lowered limits, asked by as many clients.
     """
 
@@ -29,6 +32,9 @@ class ServedLayout:
     answer_seconds: float
     alone: tuple[Load, ...]
     together: tuple[Load, ...]
+    mixed: tuple[Load, ...]
+    writes_lost: int
+    writes_doubled: int
     overload: tuple[Load, ...]
 
     @property

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _PACKAGE = "lancedb"
 _NATIVE = "lancedb._lancedb"
+_METADATA_BYTES = 64 * 2**20
+"""Lance keeps what it knows of every version for its readers: by default up to a gigabyte."""
 _guard = ForkSafeLock()
 _process: int | None = None
 """Which process has used the library that is loaded; None if none has."""
@@ -40,7 +42,9 @@ def connect(uri: str) -> lancedb.db.DBConnection:
         if _process not in (None, os.getpid()):
             _load_anew()
         _process = os.getpid()
-        connection: lancedb.db.DBConnection = importlib.import_module(_PACKAGE).connect(uri)
+        package = importlib.import_module(_PACKAGE)
+        session = package.Session(metadata_cache_size_bytes=_METADATA_BYTES)
+        connection: lancedb.db.DBConnection = package.connect(uri, session=session)
         return connection
 
 

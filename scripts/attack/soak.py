@@ -16,7 +16,8 @@ _MOST_GROWTH = 10.0
 """MB that the process may grow by in 10,000 commits."""
 _WARM_SHARE = 0.2
 _SAMPLES = 100
-_KEPT = 500
+_SEARCH_EVERY = 20
+
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -47,19 +48,19 @@ def run(*, rounds: int) -> dict[str, float]:
 
 
 def _commit(memory: Memory, number: int) -> None:
-    """Make one commit; the store holds about as many memories all the time."""
-    name = f"note-{number // 4 % _KEPT}"
+    """Make one commit; of four, one leaves a memory more."""
+    name = f"note-{number // 4}"
     match number % 4:
         case 0:
-            memory.forget(name)
-        case 1:
             memory.add(f"the note with number {number}", id=name)
-        case 2:
+        case 1:
             memory.update(name, text=f"another note with number {number}")
+        case 2:
+            memory.add(f"a note without a name, {number}")
+            if number % _SEARCH_EVERY == 2:
+                memory.search(f"note {number}")
         case _:
-            memory.add(f"what is forgotten next, {number}", id="short")
-            memory.search(f"note {number}")
-            memory.forget("short")
+            memory.forget(name)
 
 
 def _resident_megabytes() -> float:

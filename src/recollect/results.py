@@ -18,7 +18,7 @@ from recollect.prompting.block import (
 from recollect.prompting.hop_notes import hop_notes
 from recollect.prompting.token_budget import CountTokens, estimate_tokens
 from recollect.trace import Trace
-from recollect.types import Hit
+from recollect.types import Hit, ResultOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,17 @@ class SearchResult:
         trace: What every stage did.
         abstained: True when memories were found but none reached `min_score`.
         retrieval_trace: What the retrieval agent did; None without `agent_mode`.
+        order: What the hits are ordered by. By `probability`, scores never rise, and `min_score`
+            cuts the end of the list. Else the order is that of fused `ranks`, of `time`, of
+            relevance weighed against `diversity`, with `pins` first, of the `newest`, along a
+            `chain` of memories, or as the `stages` of one's own pipeline left it.
     """
 
     hits: tuple[Hit, ...]
     trace: Trace
     abstained: bool = False
     retrieval_trace: RetrievalTrace | None = None
+    order: ResultOrder = "probability"
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

@@ -35,7 +35,7 @@ from recollect.scope import Scope
 from recollect.store.store import CURRENT
 from recollect.temporal.zones import zone_of
 from recollect.trace import StageTrace, Trace
-from recollect.types import Hit, MemoryRecord, TimeUse
+from recollect.types import Hit, MemoryRecord, ResultOrder, TimeUse
 
 MOST_HITS = 1000
 NEWEST = "newest"
@@ -117,12 +117,22 @@ def search(
         trace = Trace(trace.preset, (opened, *trace.stages))
     else:
         listed = _newest(snapshot, request)
-        state, trace = replace(state, candidates=listed), Trace(NEWEST, (opened,))
+        state = replace(state, candidates=listed, order="newest")
+        trace = Trace(NEWEST, (opened,))
     if engine.store.index_is_due():
         engine.writer.build_index_soon()
     hits = _hits(state)
     abstained = question.min_score is not None and not hits and bool(visible.any())
-    return SearchResult(hits, trace, abstained)
+    return SearchResult(hits, trace, abstained, order=_order(state, pipeline))
+
+
+def _order(state: SearchState, pipeline: Pipeline) -> ResultOrder:
+    """Return what orders the hits; a pipeline that calibrates nothing leaves it to its stages."""
+    if state.order == "probability" and not any(
+        "calibrated" in stage.gives for stage in pipeline.stages
+    ):
+        return "stages"
+    return state.order
 
 
 def _visible(

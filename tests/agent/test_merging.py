@@ -48,7 +48,13 @@ def test_plain_search_keeps_its_order():
     assert order(merged([A, replace(B, score=0.9)], [], [])) == ["a", "b"]
 
 
-def test_a_score_is_the_largest_of_all_and_at_least_its_hops_probability():
-    (first, second) = merged([A, B], [Found("q", (replace(B, score=0.7),))], [hop(1, A, 0.8)])
-    assert (first.score, second.score) == (0.8, 0.7)
+def test_a_score_is_the_probability_that_plain_search_gave():
+    first, second = merged([A, B], [Found("q", (replace(B, score=0.7),))], [hop(1, A, 0.8)])
+    assert (first.score, second.score) == (0.1, 0.1)
     assert first.scores["hop"] == 0.8
+
+
+def test_what_only_a_hop_found_scores_at_most_the_least_of_plain_search():
+    plain = [replace(A, score=0.6), replace(B, score=0.3)]
+    hits = merged(plain, [Found("q", (replace(C, score=0.9), replace(D, score=0.2)))], [])
+    assert {each.text: each.score for each in hits} == {"a": 0.6, "b": 0.3, "c": 0.3, "d": 0.2}

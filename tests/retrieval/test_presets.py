@@ -3,8 +3,7 @@
 import pytest
 
 from recollect.errors import InvalidInput
-from recollect.retrieval.calibration import EVEN_CALIBRATION, FUSION_CALIBRATION
-from recollect.retrieval.lexical_calibration import LEXICAL_CALIBRATION
+from recollect.retrieval.fitted_probabilities import EVEN_CURVES, MEANING_CURVES, WORD_CURVES
 from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.presets import DEFAULT_PRESET, PRESETS, preset
 from recollect.retrieval.stages.clean_query import CleanQuery
@@ -43,9 +42,9 @@ def test_balanced_weighs_words_less_among_turns_and_fast_and_accurate_do_not(nam
 @pytest.mark.parametrize(
     ("name", "curves"),
     [
-        ("balanced", FUSION_CALIBRATION),
-        ("accurate", EVEN_CALIBRATION),
-        ("fast", LEXICAL_CALIBRATION),
+        ("balanced", MEANING_CURVES),
+        ("accurate", EVEN_CURVES),
+        ("fast", WORD_CURVES),
     ],
 )
 def test_each_preset_takes_the_curves_for_what_it_fuses(name, curves):

@@ -21,17 +21,16 @@ def merged(plain: Sequence[Hit], found: Sequence[Found], events: Iterable[AgentE
 
     The evidence of the chain comes first, hop by hop, where the hop is likelier right than not.
     The others follow by the probability that search gave them, of a hop's query times that of its
-    chain; those of plain search keep their order. A hit's score is the largest that a query gave
-    it; evidence has at least the probability of its hop.
+    chain; those of plain search keep their order. A hit's score is the probability that plain
+    search gave it; one that only a hop found has at most the lowest of those. How sure its hop is
+    stands in `scores["hop"]`: it is a rating, not a probability.
     """
     hops = _hops(events)
-    best: dict[str, Hit] = {}
-    for hit in chain(plain, *(each.hits for each in found)):
-        known = best.get(hit.id)
-        if known is None:
-            best[hit.id] = hit
-        elif hit.score > known.score:
-            best[hit.id] = replace(known, score=hit.score)
+    best = {hit.id: hit for hit in plain}
+    least = min((hit.score for hit in plain), default=1.0)
+    for hit in chain.from_iterable(each.hits for each in found):
+        if hit.id not in best:
+            best[hit.id] = replace(hit, score=min(hit.score, least))
     confidence: dict[str, float] = {}
     for hop in hops:
         for memory_id in hop.memory_ids:
@@ -72,5 +71,4 @@ def _hops(events: Iterable[AgentEvent]) -> list[HopResolved]:
 def _with_confidence(hit: Hit, confidence: float | None) -> Hit:
     if confidence is None:
         return hit
-    scores = {**hit.scores, "hop": confidence}
-    return replace(hit, score=max(hit.score, confidence), scores=scores)
+    return replace(hit, scores={**hit.scores, "hop": confidence})

@@ -108,7 +108,9 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
     )
     trace = RetrievalTrace(tuple(log.events), options.stage_results)
     abstained = plain.abstained and not hits
-    return SearchResult(hits, plain.trace, abstained, retrieval_trace=trace)
+    same = [hit.id for hit in hits] == [hit.id for hit in plain.hits]
+    order = plain.order if same else "chain"
+    return SearchResult(hits, plain.trace, abstained, retrieval_trace=trace, order=order)
 
 
 def _configured() -> AgentSettings:

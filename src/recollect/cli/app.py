@@ -34,7 +34,6 @@ from recollect.cli.read_commands import get, history, list_memories
 from recollect.cli.rerank_eval_command import rerank
 from recollect.cli.search_command import search
 from recollect.cli.serve_command import serve
-from recollect.cli.train_agent_command import agent
 from recollect.cli.train_commands import calibration, export, unpack
 from recollect.cli.train_embedder_command import average, components, embedder
 from recollect.cli.train_gate_command import gate
@@ -168,7 +167,6 @@ TRAINING = (
         "",
         "recollect train reranker-calibration --data train --reranker model --target card.json",
     ),
-    Entry("agent", agent, "", "recollect train agent --stories 40"),
 )
 
 

@@ -59,6 +59,7 @@ def search_json(query: str, result: SearchResult) -> dict[str, object]:
     found: dict[str, object] = {
         "query": query,
         "abstained": result.abstained,
+        "order": result.order,
         "hits": result.hits,
         "trace": result.trace.to_dict(),
     }

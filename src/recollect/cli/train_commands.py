@@ -10,6 +10,7 @@ import typer
 
 from recollect.cli.command import command
 from recollect.cli.consoles import result_console
+from recollect.cli.fitted_target import TargetOption, fitted_target
 from recollect.cli.json_output import print_json
 from recollect.cli.options import OutputOptions
 from recollect.cli.progress import running_note
@@ -29,35 +30,30 @@ class RecordOptions:
 
 @command
 def calibration(
-    data: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder with squad_sentences.jsonl.gz.")
-    ],
+    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder with the training data.")],
     output: OutputOptions,
+    target: TargetOption = None,
 ) -> None:
-    """Fit the curves that turn a fused score into a probability; no evaluation data is read.
+    """Fit the probabilities that hits get, and write them; no evaluation data is read.
 
-    Searches by meaning and words (`balanced`) and by words alone (`fast`) have two each: among
-    documents, and among turns.
+    Fitted on scopes of 5 to 5,000 memories: documents, long messages, chats and statements. A
+    search by words alone, one by meaning, and what the bundled reranker reads have a curve each.
     """
-    from recollect.training.fusion_calibration import fit_fusion_calibration
+    from recollect.models.fitted_file import write_fitted
+    from recollect.retrieval.fitted_probabilities import PROBABILITIES_FILE
+    from recollect.training.probability_file import fit_probabilities
 
-    with running_note("searching"):
-        fits = fit_fusion_calibration(data)
+    place = fitted_target(target, PROBABILITIES_FILE.name)
+    with running_note("searching") as note:
+        file = fit_probabilities(data, on_progress=note)
+    write_fitted(place, file)
     if output.json:
-        print_json(fits)
+        print_json({"target": place, "file": file})
         return
     console = result_console()
-    curves = {
-        f"{preset}, {kind}": found
-        for preset, fit in fits.items()
-        for kind, found in (("documents", fit.documents), ("turns", fit.turns))
-    }
-    for name, found in curves.items():
-        console.print(f"{name}: {found.curve}", markup=False, soft_wrap=True)
-        console.print(
-            f"fitted on {found.observations:,} passages; expected calibration error on held-out "
-            f"questions {found.expected_calibration_error:.4f}"
-        )
+    for name, value in file.measured.items():
+        console.print(f"{name} {value:g}", markup=False, soft_wrap=True)
+    console.print(f"{place}: probabilities for {file.models['embedder']}", soft_wrap=True)
 
 
 @command

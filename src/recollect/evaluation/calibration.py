@@ -23,7 +23,7 @@ class CalibrationScores:
 
     Attributes:
         hits: Expected calibration error over the best `BEST` hits of each query.
-        first_hit: The same over the best hit alone.
+        first_hit: Error of the best hit; see `best_hit_error`.
         first_said: Mean probability of the best hit.
         first_right: How often the best hit is relevant.
     """
@@ -50,10 +50,38 @@ def calibration_scores(queries: Sequence[Sequence[tuple[float, bool]]]) -> Calib
     said, right = _columns(firsts)
     return CalibrationScores(
         hits=expected_calibration_error(*_columns(hits)),
-        first_hit=expected_calibration_error(said, right),
+        first_hit=best_hit_error(said, right),
         first_said=float(said.mean()),
         first_right=float(right.mean()),
     )
+
+
+def best_hit_error(
+    probabilities: FloatArray, right: FloatArray, *, fewest: int = 40, draws: int = 1_000
+) -> float:
+    """Return how far the best hits' probabilities are from how often they are right.
+
+    Mean |predicted - observed| over bins of equal mass with at least `fewest` questions each, less
+    what the same figure is on average where the labels are drawn from the probabilities: what is
+    left is not chance. At least 0.
+
+    Args:
+        probabilities: Of the best hit of each question, shape (questions,).
+        right: Whether it answers, 0 or 1, parallel.
+        fewest: Questions in a bin.
+        draws: How often labels are drawn anew.
+    """
+    if not len(probabilities):
+        return 0.0
+    order = np.argsort(probabilities, kind="stable")
+    bins = np.array_split(order, max(1, min(BINS, len(order) // fewest)))
+    drawn = np.random.default_rng(0).random((draws, len(probabilities))) < probabilities
+    labels = np.concatenate([right[None, :], drawn.astype(np.float64)])
+    gaps = sum(
+        np.abs(probabilities[each].mean() - labels[:, each].mean(axis=1)) * len(each)
+        for each in bins
+    ) / len(order)
+    return max(0.0, float(gaps[0] - gaps[1:].mean()))
 
 
 def _columns(hits: Sequence[tuple[float, bool]]) -> tuple[FloatArray, FloatArray]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from recollect.retrieval.fitted_probabilities import WORD_CURVES
 from recollect.retrieval.fusion import EVEN_LEXICAL_WEIGHT, LEXICAL_WEIGHT
-from recollect.retrieval.lexical_calibration import LEXICAL_CALIBRATION
 from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.presets import BALANCED, PRESETS
 from recollect.retrieval.resources import OptionalModels
@@ -92,7 +92,7 @@ STAGE_VARIATIONS: tuple[Variation, ...] = (
             Fuse(
                 method="lexical",
                 lexical_weight=EVEN_LEXICAL_WEIGHT,
-                calibration=LEXICAL_CALIBRATION,
+                calibration=WORD_CURVES,
             )
         ),
     ),

@@ -104,13 +104,53 @@ class FusionCalibration:
         return self.documents.towards(self.turns, turn_share)
 
 
-_DOCUMENTS = Calibration(slope=-1.087, steepening=4.026, weight=-2.398, intercept=-2.557)
+SMALLEST_SHARE = 0.02
+"""Added to the score, so that a passage without a word of the query has a logarithm. Ours."""
 
-FUSION_CALIBRATION = FusionCalibration(
-    documents=_DOCUMENTS,
-    turns=Calibration(slope=-1.116, steepening=3.982, weight=-1.227, intercept=-4.217),
-)
-"""By `recollect train calibration`: with the bundled embedder among documents, among turns with the
-one before. Fitted anew among turns it says too much of conversations that others wrote (LOG 34)."""
-EVEN_CALIBRATION = FusionCalibration(documents=_DOCUMENTS, turns=_DOCUMENTS)
-"""Where words weigh among turns what they weigh among documents."""
+
+@dataclass(frozen=True, slots=True)
+class LexicalCurve:
+    """A logistic curve over the logarithm of the weighted lexical share.
+
+    P = 1 / (1 + exp(-(slope·ln(s + .02) + weight·e + intercept))), e = ln(1 + evidence) as in
+    `Calibration`. Over the share itself the curve says 1 of every passage with most of the words;
+    over its logarithm a better match stays the more probable one (docs/LOG.md, experiment 35).
+
+    Attributes:
+        slope, weight, intercept: Fitted by `recollect train calibration`.
+    """
+
+    slope: float
+    weight: float
+    intercept: float
+
+    def probabilities(self, scores: NDArray[np.float32], *, evidence: float) -> NDArray[np.float32]:
+        """Probabilities in [0, 1], parallel to `scores`."""
+        shares = np.log(np.maximum(scores.astype(np.float64), 0) + SMALLEST_SHARE)
+        return logistic(
+            self.slope * shares + self.weight * evidence_amount(evidence) + self.intercept
+        )
+
+    def towards(self, other: LexicalCurve, share: float) -> LexicalCurve:
+        """Give the curve between the two whose logit is `share`, in [0, 1], the other's."""
+        return LexicalCurve(
+            slope=self.slope + share * (other.slope - self.slope),
+            weight=self.weight + share * (other.weight - self.weight),
+            intercept=self.intercept + share * (other.intercept - self.intercept),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LexicalCalibration:
+    """Curves for the lexical share alone, weighed as among documents.
+
+    Attributes:
+        documents, turns: In a scope of documents and notes, and in one of conversations.
+    """
+
+    documents: LexicalCurve
+    turns: LexicalCurve
+
+    def among(self, turn_share: float) -> LexicalCurve:
+        """Give the curve in a scope of which this share, in [0, 1], are turns."""
+        return self.documents.towards(self.turns, turn_share)

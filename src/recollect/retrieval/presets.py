@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from recollect.errors import InvalidInput
-from recollect.retrieval.calibration import EVEN_CALIBRATION
+from recollect.retrieval.fitted_probabilities import EVEN_CURVES, WORD_CURVES
 from recollect.retrieval.fusion import EVEN_LEXICAL_WEIGHT
-from recollect.retrieval.lexical_calibration import LEXICAL_CALIBRATION
 from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.rerank_blend import turns_blend
+from recollect.retrieval.stages.calibrate import Calibrate
 from recollect.retrieval.stages.classify_query import ClassifyQuery
 from recollect.retrieval.stages.clean_query import CleanQuery
 from recollect.retrieval.stages.cut import Cut
@@ -53,12 +53,13 @@ FAST = Pipeline(
         Fuse(
             method="lexical",
             lexical_weight=EVEN_LEXICAL_WEIGHT,
-            calibration=LEXICAL_CALIBRATION,
+            calibration=WORD_CURVES,
         ),
         Weigh(),
         _NEWER_FIRST,
         FavourTime(),
         ListTime(),
+        Calibrate(),
         Cut(),
     ],
     summary="By words alone, without a model.",
@@ -84,6 +85,7 @@ BALANCED = Pipeline(
             seconds=0.5,
             asks="chosen",
         ),
+        Calibrate(),
         PinRules(),
         Cut(),
     ],
@@ -98,6 +100,7 @@ RRF = Pipeline(
         Fuse(method="reciprocal_rank"),
         Weigh(),
         _NEWER_FIRST,
+        Calibrate(),
         PinRules(),
         Cut(),
     ],
@@ -111,7 +114,7 @@ ACCURATE = Pipeline(
         ReadTime(),
         SearchTime(),
         SearchPools(depth=400),
-        Fuse(lexical_weight=EVEN_LEXICAL_WEIGHT, calibration=EVEN_CALIBRATION),
+        Fuse(lexical_weight=EVEN_LEXICAL_WEIGHT, calibration=EVEN_CURVES),
         Weigh(),
         _NEWER_FIRST,
         FavourTime(),
@@ -122,6 +125,7 @@ ACCURATE = Pipeline(
             boosts="as asked",
             seconds=2.0,
         ),
+        Calibrate(),
         PinRules(),
         Cut(),
     ],
@@ -161,6 +165,7 @@ MEMORY_SPARK = Pipeline(
         Normalise(),
         GateReranker(mode="hard"),
         Rerank(candidates=40, query_form="question"),
+        Calibrate(),
         Diversify(trade_off=0.9, among_per_hit=2),
         ExpandParents(among_per_hit=2),
         PinRules(),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from recollect.retrieval.reranker_gate import GateDecision
 from recollect.retrieval.resources import Resources
 from recollect.retrieval.snapshot import ScopeSnapshot
-from recollect.types import TimeUse
+from recollect.types import ResultOrder, TimeUse
 
 if TYPE_CHECKING:
     from recollect.queries import QueryClass
@@ -75,6 +75,10 @@ class Candidates:
     def scored(self, name: str, values: ScoreArray) -> Candidates:
         """Give the same candidates with one more named score, ordered by it."""
         return Candidates(self.rows, values, {**self.scores, name: values}).sorted()
+
+    def scored_by_name(self, name: str, values: ScoreArray) -> Candidates:
+        """Give the same candidates in the same order, with one more named score."""
+        return replace(self, scores={**self.scores, name: values})
 
     def ranked(self, ranking: ScoreArray) -> Candidates:
         """Give the same candidates, ordered by other values."""
@@ -141,6 +145,7 @@ class SearchState:
         texts: By row, the text that is shown in place of the memory's own.
         notes: What the last stage has to say about itself, for the trace.
         degraded: Why the last stage used something lesser than it should have; None if it did not.
+        order: What the candidates are ordered by, once stages are through.
     """
 
     request: SearchRequest
@@ -156,3 +161,4 @@ class SearchState:
     texts: Mapping[int, str] = field(default_factory=dict)
     notes: Mapping[str, object] | None = None
     degraded: str | None = None
+    order: ResultOrder = "probability"

@@ -70,6 +70,7 @@ def search_answer(examined: Examined, query: str) -> InspectSearchAnswer:
         now=examined.now,
         milliseconds=result.trace.milliseconds,
         abstained=result.abstained,
+        order=result.order,
         hits=[
             ShownHit(
                 memory=shown_memory(hit.memory, examined.now),

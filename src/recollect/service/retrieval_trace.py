@@ -41,6 +41,7 @@ def retrieval_trace(
     }
     if result is not None:
         described["abstained"] = result.abstained
+        described["order"] = result.order
         if result.retrieval_trace is not None:
             described |= result.retrieval_trace.to_dict()
     described["final_episode_count"] = 0 if episodes is None else len(episodes.long_term)

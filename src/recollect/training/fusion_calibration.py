@@ -26,8 +26,16 @@ from recollect.evaluation.calibration import expected_calibration_error
 from recollect.evaluation.product import newest_moment, passage_fields
 from recollect.memory import Memory
 from recollect.models.embedder import EmbeddingModel
-from recollect.retrieval.calibration import Calibration, evidence_amount
-from recollect.retrieval.lexical_calibration import SMALLEST_SHARE, LexicalCurve
+from recollect.retrieval.calibration import (
+    SMALLEST_SHARE,
+    Calibration,
+    LexicalCurve,
+    ScopeCurves,
+    evidence_amount,
+)
+from recollect.retrieval.pipeline import Pipeline
+from recollect.retrieval.presets import PRESETS
+from recollect.retrieval.stages.fuse import Fuse
 from recollect.training.development_set import DEVELOPMENT_CONVERSATIONS, development_set
 
 SQUAD_SENTENCES = "squad_sentences.jsonl.gz"
@@ -153,7 +161,7 @@ def fit_logistic(scores: FloatArray, evidence: FloatArray, relevant: FloatArray)
     """Maximum likelihood of the curve of both arms; shapes (observations,)."""
     amount = _amounts(evidence)
     design = np.stack([scores, scores * amount, amount, np.ones_like(scores)], axis=1)
-    slope, steepening, weight, intercept = _most_likely(design, relevant)
+    slope, steepening, weight, intercept = most_likely(design, relevant)
     return Calibration(slope, steepening, weight, intercept)
 
 
@@ -161,7 +169,7 @@ def fit_lexical(scores: FloatArray, evidence: FloatArray, relevant: FloatArray) 
     """Maximum likelihood of the curve of words alone; shapes (observations,)."""
     shares = np.log(scores + SMALLEST_SHARE)
     design = np.stack([shares, _amounts(evidence), np.ones_like(scores)], axis=1)
-    slope, weight, intercept = _most_likely(design, relevant)
+    slope, weight, intercept = most_likely(design, relevant)
     return LexicalCurve(slope, weight, intercept)
 
 
@@ -170,17 +178,53 @@ FITTED_PRESETS: Mapping[str, CurveFitter] = {"balanced": fit_logistic, "fast": f
 """Both arms, and words alone."""
 
 
+class _Unscaled:
+    """Curves before there are any: they keep the order of the scores."""
+
+    def among(self, turn_share: float) -> Calibration:  # noqa: ARG002  of the protocol
+        return Calibration(slope=1.0, steepening=0.0, weight=0.0, intercept=0.0)
+
+
+def fused_with(fuse: Fuse, curves: ScopeCurves) -> Fuse:
+    """Return the same stage with other curves."""
+    return Fuse(
+        method=fuse.method,
+        lexical_weight=fuse.lexical_weight,
+        list_per_hit=fuse.list_per_hit,
+        calibration=curves,
+    )
+
+
+def _uncalibrated(preset: Pipeline) -> Pipeline:
+    """Return a pipeline that needs no fitted constants."""
+    stages = [
+        fused_with(stage, _Unscaled()) if isinstance(stage, Fuse) else stage
+        for stage in preset.stages
+        if stage.name not in ("calibrate", "reranker gate", "rerank")
+    ]
+    return Pipeline(preset.name, stages)
+
+
 def _amounts(evidence: FloatArray) -> FloatArray:
     return np.array([evidence_amount(each) for each in evidence])
 
 
-def _most_likely(design: FloatArray, relevant: FloatArray) -> list[float]:
-    """Newton's method; shapes (observations, coefficients) and (observations,)."""
+def most_likely(
+    design: FloatArray, relevant: FloatArray, counts: FloatArray | None = None
+) -> list[float]:
+    """Return the coefficients of a logistic regression, by Newton's method.
+
+    Args:
+        design: Shape (observations, coefficients).
+        relevant: 0 or 1, shape (observations,).
+        counts: How often each observation counts; None for once.
+    """
+    times = np.ones(len(design)) if counts is None else counts
     weights = np.zeros(design.shape[1])
     for _ in range(_NEWTON_STEPS):
         probabilities = 1 / (1 + np.exp(-(design @ weights)))
-        gradient = design.T @ (relevant - probabilities) - _RIDGE * weights
-        curvature = design.T @ (design * (probabilities * (1 - probabilities))[:, None])
+        gradient = design.T @ (times * (relevant - probabilities)) - _RIDGE * weights
+        curvature = design.T @ (design * (times * probabilities * (1 - probabilities))[:, None])
         step = np.linalg.solve(curvature + _RIDGE * np.eye(len(weights)), gradient)
         weights += step
         if float(np.abs(step).max()) < 1e-9:
@@ -201,8 +245,9 @@ def _observe(scope: _Scope, embedder: EmbeddingModel | None) -> dict[str, Observ
 
 def _observations(memory: Memory, scope: _Scope, preset: str) -> Observations:
     rows: list[tuple[float, float, bool]] = []
+    pipeline = _uncalibrated(PRESETS[preset])
     for question, answers in scope.questions.items():
-        for hit in memory.search(question, k=_DEPTH, now=scope.now, preset=preset):
+        for hit in memory.search(question, k=_DEPTH, now=scope.now, preset=pipeline):
             scores = hit.scores
             rows.append((scores["fused"], scores["lexical_bound"], hit.id in answers))
     return Observations(*np.array(rows, np.float64).reshape(-1, 3).T)

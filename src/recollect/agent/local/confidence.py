@@ -1,4 +1,4 @@
-"""How sure a link of a chain is: logistic curves, fitted on generated stories."""
+"""How sure a link of a chain is: ratings whose weights were chosen by hand, no probabilities."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class LinkFeatures:
 
 @dataclass(frozen=True, slots=True)
 class LinkCurve:
-    """P = 1 / (1 + exp(-(intercept + fit·ln fit + margin·ln margin + support·support)))."""
+    """1 / (1 + exp(-(intercept + fit·ln fit + margin·ln margin + support·support)))."""
 
     intercept: float
     fit: float
     margin: float
     support: float
 
-    def probability(self, features: LinkFeatures) -> float:
-        """Give the probability that the link is right."""
+    def rating(self, features: LinkFeatures) -> float:
+        """Return how sure the link is, in [0, 1]; it orders links, and is right less often."""
         logit = (
             self.intercept
             + self.fit * features.fit_term
@@ -57,8 +57,8 @@ class LinkCurve:
 
 
 LINK_CURVE = LinkCurve(intercept=1.5, fit=1.2, margin=0.5, support=2.0)
-"""For a name that stands in a relation; fitted by `recollect train agent`."""
+"""For a name that stands in a relation."""
 EVIDENCE_CURVE = LinkCurve(intercept=1.0, fit=1.0, margin=0.3, support=1.0)
 """For the memory at the end; likewise."""
 ENOUGH = 0.8
-"""Probability of a whole chain from which no other lead is tried."""
+"""Rating of a whole chain from which no other lead is tried."""

@@ -180,5 +180,5 @@ def judged(thread: Thread) -> Thread:
             link = replace(link, support=min(after, 1.0))
         curve = LINK_CURVE if link.answer else EVIDENCE_CURVE
         features = LinkFeatures(link.score, link.margin, link.support)
-        links.append(replace(link, confidence=curve.probability(features)))
+        links.append(replace(link, confidence=curve.rating(features)))
     return Thread(thread.entity, tuple(links))

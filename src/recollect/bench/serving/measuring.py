@@ -10,8 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
-
-import httpx
+from urllib.request import Request, urlopen
 
 from recollect.bench.child import BenchError, Worker
 from recollect.bench.generate import BenchQuery
@@ -188,8 +187,10 @@ class Served:
             "type": "episodic",
             "filter": f"metadata.{_WRITTEN} = '{_WRITTEN}'",
         }
-        answer = httpx.post(f"{server.url}{_LIST}", json=asked, timeout=_WARMING_SECONDS)
-        content = answer.raise_for_status().json()["content"]
+        headers = {"Content-Type": "application/json"}
+        request = Request(f"{server.url}{_LIST}", json.dumps(asked).encode(), headers)  # noqa: S310
+        with urlopen(request, timeout=_WARMING_SECONDS) as answer:  # noqa: S310  the bench's own
+            content = json.load(answer)["content"]
         return [each["content"] for each in content["episodic_memory"]]
 
     def _from_here(self, each_question: Sequence[Asked]) -> list[Asked]:

@@ -53,4 +53,5 @@ class Diversify:
         rest = np.arange(len(order), len(candidates))
         moved = int((order != np.arange(len(order))).sum())
         reordered = candidates.in_order(np.concatenate([order, rest]))
-        return replace(state, candidates=reordered, notes={"trade_off": share, "moved": moved})
+        notes = {"trade_off": share, "moved": moved}
+        return replace(state, candidates=reordered, notes=notes, order="diversity")

@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from recollect.retrieval.calibration import FUSION_CALIBRATION, ScopeCurves
+from recollect.retrieval.calibration import ScopeCurves
+from recollect.retrieval.fitted_probabilities import MEANING_CURVES
 from recollect.retrieval.fusion import (
     LEXICAL_WEIGHT,
     RRF_CONSTANT,
@@ -53,7 +54,7 @@ class Fuse:
         method: FusionMethod = "weighted_sum",
         lexical_weight: LexicalWeight = LEXICAL_WEIGHT,
         list_per_hit: int | None = None,
-        calibration: ScopeCurves = FUSION_CALIBRATION,
+        calibration: ScopeCurves = MEANING_CURVES,
     ) -> None:
         self.method = method
         self.lexical_weight = lexical_weight
@@ -84,7 +85,7 @@ class Fuse:
             return replace(state, candidates=fused.ranked(probability), notes=notes)
         ranks, weights = self._ranks(candidates, state.request.k)
         notes |= {"arm_weights": weights}
-        return replace(state, candidates=fused.ranked(ranks), notes=notes)
+        return replace(state, candidates=fused.ranked(ranks), notes=notes, order="ranks")
 
     def _total(self, candidates: Candidates, lexical_weight: float) -> ScoreArray:
         if self.method == "dense":

@@ -44,4 +44,4 @@ class ListTime:
         order = np.argsort(place_of[candidates.rows], kind="stable")
         listed = replace(candidates, scores=scores).in_order(order)
         notes = {"first": int(np.count_nonzero(confidence))}
-        return replace(state, candidates=listed, notes=notes)
+        return replace(state, candidates=listed, notes=notes, order="time")

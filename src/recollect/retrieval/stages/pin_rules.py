@@ -37,4 +37,6 @@ class PinRules:
         places = [int(np.flatnonzero(candidates.rows == row)[0]) for row in present]
         rest = np.setdiff1d(np.arange(len(candidates)), places)
         order = np.array([*places, *rest], np.int64)
-        return replace(state, candidates=candidates.in_order(order), notes={"pinned": len(places)})
+        moved = candidates.in_order(order)
+        kind = "pins" if places else state.order
+        return replace(state, candidates=moved, notes={"pinned": len(places)}, order=kind)

@@ -10,7 +10,6 @@ import numpy as np
 from recollect.errors import ModelError, ServiceError
 from recollect.models.bundled_reranker import SMALL_RERANKER, bundled_name
 from recollect.models.reranker import RerankingModel, is_remote
-from recollect.retrieval.calibration import reranker_probabilities
 from recollect.retrieval.lexical import long_share
 from recollect.retrieval.rerank_blend import (
     Blend,
@@ -126,7 +125,7 @@ class Rerank:
             notes["context"] = len(query.context)
         scores = np.full(len(candidates), np.nan)
         scores[: len(read)] = read
-        scored = _scored(candidates, scores, reranker)
+        scored = candidates.scored_by_name("reranker", scores.astype(np.float32))
         boost = self._boost_after(scored, state)
         blend = self._blend(state)
         if is_undecided(read, least_spread=blend.least_spread):
@@ -136,7 +135,14 @@ class Rerank:
         else:
             weight = 1.0 if state.gate is None else state.gate.first_stage_weight
             ranking = _ranking(scored, scores, blend, gate_weight=weight, boost=boost)
-        return replace(state, candidates=scored.ranked(ranking), notes=notes, degraded=degraded)
+        order = state.order if blend.method == "scores" else "ranks"
+        return replace(
+            state,
+            candidates=scored.ranked(ranking),
+            notes=notes,
+            degraded=degraded,
+            order=order,
+        )
 
     def _blend(self, state: SearchState) -> Blend:
         reranker = state.resources.reranker
@@ -183,11 +189,3 @@ def _ranking(
         boost=boost.astype(np.float64),
     )
     return np.asarray(ranking, np.float32)
-
-
-def _scored(candidates: Candidates, scores: FloatArray, reranker: RerankingModel) -> Candidates:
-    named = {**candidates.scores, "reranker": scores.astype(np.float32)}
-    own = reranker_probabilities(reranker, named["reranker"])
-    if own is not None:
-        named["probability"] = np.where(np.isnan(own), named["probability"], own)
-    return replace(candidates, scores=named)

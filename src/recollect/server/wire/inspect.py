@@ -13,7 +13,7 @@ from recollect.service.reasons import ReasonKind
 from recollect.service.timeline import UnitName
 from recollect.service.waterfall import RowStatus
 from recollect.store.store import Order
-from recollect.types import MemoryType, TimeUse
+from recollect.types import MemoryType, ResultOrder, TimeUse
 
 MOST_HITS = 100
 MOST_PAGE = 200
@@ -120,6 +120,7 @@ class InspectSearchAnswer(BaseModel):
     now: datetime
     milliseconds: float
     abstained: bool
+    order: ResultOrder = Field(description="What the hits are ordered by.")
     hits: list[ShownHit]
     stages: list[ShownStage]
     agent: ShownAgent | None

@@ -1,1 +1,0 @@
-"""Generated stories with questions of several hops, and what the agent learns from them."""

@@ -1,0 +1,95 @@
+"""What a result is ordered by: by probability scores never rise, and `min_score` cuts the end."""
+
+import string
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from recollect import Memory
+from recollect.retrieval.pipeline import Pipeline
+from recollect.retrieval.presets import PRESETS
+from recollect.retrieval.stages.cut import Cut
+from recollect.retrieval.stages.fuse import Fuse
+from recollect.retrieval.stages.search_pools import SearchPools
+from recollect.testing import HashEmbedder
+
+WORDS = ("garden", "tulip", "bread", "oven", "train", "delay", "Rome", "spring", "important", "how")
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+MEMORIES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "text": TEXTS,
+            "importance": st.sampled_from([0.0, 0.5, 1.0]),
+            "pool": st.sampled_from(["agent_memory", "agent_mistakes", "shared_knowledge"]),
+            "at": st.sampled_from(["2020-01-01", "2026-03-01", "2026-11-20"]),
+        }
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", PRESETS)
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(memories=MEMORIES, query=TEXTS, least=st.sampled_from([0.01, 0.1, 0.2, 0.5]))
+def test_by_probability_scores_never_rise_and_a_least_score_cuts_the_end(
+    preset, memories, query, least, tmp_path_factory
+):
+    with Memory(tmp_path_factory.mktemp("store")) as memory:
+        memory.add_many(memories)
+        whole = memory.search(query, k=20, preset=preset)
+        cut = memory.search(query, k=20, preset=preset, min_score=least)
+    scores = [hit.score for hit in whole]
+    assert all(0 <= score <= 1 for score in scores)
+    if preset in ("memory_spark", "rrf"):
+        assert whole.order in ("ranks", "diversity", "time")
+    if whole.order == "probability":
+        assert scores == sorted(scores, reverse=True)
+        assert [hit.id for hit in cut] == [hit.id for hit in whole if hit.score >= least]
+        assert [hit.id for hit in cut] == [hit.id for hit in whole][: len(cut)]
+
+
+@pytest.fixture
+def filled(tmp_path):
+    with Memory(tmp_path, embedder=HashEmbedder()) as memory:
+        memory.add("the tulips came up", at="2026-11-19")
+        memory.add("the bread was burnt", at="2026-11-20")
+        yield memory
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "order"),
+    [
+        ("tulips", {}, "probability"),
+        ("tulips", {"preset": "fast"}, "probability"),
+        ("tulips", {"preset": "rrf"}, "ranks"),
+        ("tulips", {"preset": "memory_spark"}, "diversity"),
+        ("", {}, "newest"),
+        ("yesterday", {"now": "2026-11-21T12:00Z"}, "time"),
+    ],
+)
+def test_a_result_says_what_it_is_ordered_by(filled, query, options, order):
+    assert filled.search(query, **options).order == order
+
+
+def test_a_pinned_rule_comes_first_whatever_its_score(tmp_path):
+    with Memory(tmp_path, embedder=HashEmbedder()) as memory:
+        memory.add("never water at noon", pool="shared_rules", metadata={"pinned": True})
+        memory.add("the tulips came up")
+        result = memory.search("tulips", k=5)
+    assert result.order in ("pins", "probability")
+
+
+def test_a_pipeline_that_calibrates_nothing_leaves_the_order_to_its_stages(filled):
+    own = Pipeline("own", [SearchPools(), Fuse(), Cut()])
+    assert filled.search("tulips", preset=own).order == "stages"
+
+
+def test_names_of_orders_are_plain_words():
+    from typing import get_args
+
+    from recollect.types import ResultOrder
+
+    assert all(set(name) <= set(string.ascii_lowercase) for name in get_args(ResultOrder))

@@ -23,7 +23,7 @@ def test_a_preset_is_shown_stage_by_stage(recollect):
 
 def test_a_preset_is_shown_as_json(recollect):
     shown = recollect.json("pipeline", "show", "balanced")
-    assert (shown["preset"], len(shown["stages"])) == ("balanced", 21)
+    assert (shown["preset"], len(shown["stages"])) == ("balanced", 22)
     assert shown["stages"][6]["settings"]["depth"] == 300
 
 

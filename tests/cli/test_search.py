@@ -12,7 +12,7 @@ def test_hits_are_shown_with_their_speaker_and_what_they_are(kitchen):
 
 def test_json_carries_the_hits_with_their_memories_and_the_trace(kitchen):
     found = kitchen.json("search", "who repaired the sink?", "--k", "2")
-    assert list(found) == ["query", "abstained", "hits", "trace"]
+    assert list(found) == ["query", "abstained", "order", "hits", "trace"]
     assert (found["query"], found["abstained"], len(found["hits"])) == (
         "who repaired the sink?",
         False,

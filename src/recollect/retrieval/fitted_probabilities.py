@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from recollect.errors import ModelError
 from recollect.models.bundled_reranker import bundled_name, model_id
@@ -117,30 +117,25 @@ def _hit_curves(values: Mapping[str, Any]) -> HitCurves:
     )
 
 
-class _MeaningCurves:
-    """The first stage's curves for the weighted sum of cosine and lexical share."""
+@dataclass(frozen=True, slots=True)
+class FirstStageCurves:
+    """The first stage's curves, read from the package's file when a search needs them.
+
+    Attributes:
+        of: `words` for the lexical share alone; `meaning` for its weighted sum with the cosine, and
+            `even` for the same where words weigh among turns what they weigh among documents.
+    """
+
+    of: Literal["words", "meaning", "even"]
 
     def among(self, turn_share: float) -> ProbabilityCurve:
         """Return the curve in a scope of which this share, in [0, 1], are turns."""
-        return fitted_probabilities().meaning.among(turn_share)
+        fitted = fitted_probabilities()
+        if self.of == "words":
+            return fitted.words.among(turn_share)
+        return fitted.meaning.among(turn_share if self.of == "meaning" else 0.0)
 
 
-class _EvenCurves:
-    """The same where words weigh among turns what they weigh among documents."""
-
-    def among(self, turn_share: float) -> ProbabilityCurve:  # noqa: ARG002  of the protocol
-        """Return the curve of documents."""
-        return fitted_probabilities().meaning.documents
-
-
-class _WordCurves:
-    """The first stage's curves for the lexical share alone."""
-
-    def among(self, turn_share: float) -> ProbabilityCurve:
-        """Return the curve in a scope of which this share, in [0, 1], are turns."""
-        return fitted_probabilities().words.among(turn_share)
-
-
-MEANING_CURVES = _MeaningCurves()
-EVEN_CURVES = _EvenCurves()
-WORD_CURVES = _WordCurves()
+MEANING_CURVES = FirstStageCurves("meaning")
+EVEN_CURVES = FirstStageCurves("even")
+WORD_CURVES = FirstStageCurves("words")

@@ -62,6 +62,8 @@ def _load_anew() -> None:
         with tempfile.TemporaryDirectory(prefix="recollect-fork-") as directory:
             copied = shutil.copyfile(inherited, Path(directory) / inherited.name)
             _load_native(copied)
+            # A fork of this process takes the same file.
+            sys.modules[_NATIVE].__file__ = str(inherited)
     except OSError as error:
         raise StoreError(
             f"{inherited}: could not be loaded anew for this forked process ({error}). Make "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -137,18 +137,23 @@ def observed(
             Memory(place, embedder=embedder, reranker=reranker) as memory,
         ):
             memory.add_many(scope.passages)
-            for query, answers in scope.questions.items():
-                hits = memory.search(query, k=DEPTH, now=scope.now, preset=pipeline).hits
-                features = observer.seen[: len(hits)]
-                if len(features):
-                    relevant = np.array([hit.id in answers for hit in hits], np.float64)
-                    found.append(
-                        Asked(
-                            number, scope.kind, features, relevant[: len(features)], bool(answers)
-                        )
-                    )
+            found += [
+                Asked(number, scope.kind, features, relevant, bool(answers))
+                for answers, features, relevant in _answers(memory, scope, pipeline, observer)
+            ]
         on_progress(f"{number + 1} scopes, {len(found):,} questions")
     return found
+
+
+def _answers(
+    memory: Memory, scope: Scope, pipeline: Pipeline, observer: _Observer
+) -> Iterator[tuple[frozenset[str], FloatArray, FloatArray]]:
+    for query, answers in scope.questions.items():
+        hits = memory.search(query, k=DEPTH, now=scope.now, preset=pipeline).hits
+        features = observer.seen[: len(hits)]
+        if len(features):
+            right = [hit.id in answers for hit in hits[: len(features)]]
+            yield answers, features, np.array(right, np.float64)
 
 
 def _watched(preset: Pipeline, observer: _Observer, first_stage: ScopeCurves) -> Pipeline:

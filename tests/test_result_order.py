@@ -47,7 +47,7 @@ def test_by_probability_scores_never_rise_and_a_least_score_cuts_the_end(
     assert all(0 <= score <= 1 for score in scores)
     if preset in ("memory_spark", "rrf"):
         assert whole.order in ("ranks", "diversity", "time")
-    if whole.order == "probability":
+    if whole.order == "score":
         assert scores == sorted(scores, reverse=True)
         assert [hit.id for hit in cut] == [hit.id for hit in whole if hit.score >= least]
         assert [hit.id for hit in cut] == [hit.id for hit in whole][: len(cut)]
@@ -64,8 +64,8 @@ def filled(tmp_path):
 @pytest.mark.parametrize(
     ("query", "options", "order"),
     [
-        ("tulips", {}, "probability"),
-        ("tulips", {"preset": "fast"}, "probability"),
+        ("tulips", {}, "score"),
+        ("tulips", {"preset": "fast"}, "score"),
         ("tulips", {"preset": "rrf"}, "ranks"),
         ("tulips", {"preset": "memory_spark"}, "diversity"),
         ("", {}, "newest"),
@@ -96,3 +96,15 @@ def test_names_of_orders_are_plain_words():
     from recollect.types import ResultOrder
 
     assert all(set(name) <= set(string.ascii_lowercase) for name in get_args(ResultOrder))
+
+
+def test_with_words_alone_a_score_does_not_depend_on_how_many_hits_are_asked_for(tmp_path):
+    with Memory(tmp_path / "few") as memory:
+        memory.add_many(
+            {"id": str(number), "text": text}
+            for number, text in enumerate(
+                ["Trains are late in the city.", *(f"Note {each} on bread." for each in range(30))]
+            )
+        )
+        said = {memory.search("city delay?", k=k, preset="fast").hits[0].score for k in (1, 5, 20)}
+    assert len(said) == 1

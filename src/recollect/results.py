@@ -30,7 +30,7 @@ class SearchResult:
         trace: What every stage did.
         abstained: True when memories were found but none reached `min_score`.
         retrieval_trace: What the retrieval agent did; None without `agent_mode`.
-        order: What the hits are ordered by. By `probability`, scores never rise, and `min_score`
+        order: What the hits are ordered by. By `score`, scores never rise, and `min_score`
             cuts the end of the list. Else the order is that of fused `ranks`, of `time`, of
             relevance weighed against `diversity`, with `pins` first, of the `newest`, along a
             `chain` of memories, or as the `stages` of one's own pipeline left it.
@@ -40,7 +40,7 @@ class SearchResult:
     trace: Trace
     abstained: bool = False
     retrieval_trace: RetrievalTrace | None = None
-    order: ResultOrder = "probability"
+    order: ResultOrder = "score"
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

@@ -128,9 +128,7 @@ def search(
 
 def _order(state: SearchState, pipeline: Pipeline) -> ResultOrder:
     """Return what orders the hits; a pipeline that calibrates nothing leaves it to its stages."""
-    if state.order == "probability" and not any(
-        "calibrated" in stage.gives for stage in pipeline.stages
-    ):
+    if state.order == "score" and not any("calibrated" in stage.gives for stage in pipeline.stages):
         return "stages"
     return state.order
 

@@ -9,10 +9,8 @@ from typing import Literal
 
 MemoryType = Literal["episodic", "semantic", "procedural", "unknown"]
 TimeUse = Literal["boost", "filter", "ignore"]
-ResultOrder = Literal[
-    "probability", "ranks", "time", "diversity", "pins", "newest", "chain", "stages"
-]
-"""What a list of hits is ordered by; only by `probability` do its scores never rise."""
+ResultOrder = Literal["score", "ranks", "time", "diversity", "pins", "newest", "chain", "stages"]
+"""What a list of hits is ordered by; only by `score` do they never rise."""
 """What a time in the query's words does: lifts what lies in it, hides the rest, or nothing."""
 Predictable = Literal["type", "importance"]
 """What the embedder may fill in where the caller leaves it out."""

@@ -154,3 +154,12 @@ def test_a_question_longer_than_the_agent_takes_is_answered_by_plain_search(ask,
     assert [hit.id for hit in found] == [hit.id for hit in facts.search(question, k=5, now=NOW)]
     fell_back = found.retrieval_trace.to_dict()["fallback_trigger_reason"]
     assert fell_back == "invalid_tool_call"
+
+
+def test_a_question_of_a_quarter_of_a_million_characters_is_not_taken_apart(ask, monkeypatch):
+    def read(query):
+        raise AssertionError(f"read {len(query):,} characters")
+
+    monkeypatch.setattr("recollect.agent.local.provider.read_question", read)
+    found = ask("Anna Bell's friend, " * 12_000)
+    assert found.retrieval_trace.to_dict()["fallback_trigger_reason"] == "invalid_tool_call"

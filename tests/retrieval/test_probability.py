@@ -48,7 +48,8 @@ def curves(*, least):
     return HitCurves(
         answers=AnswerCurve(-1.0, {"lead": 2.0}),
         answerable=AnswerCurve(0.5, {"sum": 1.0}),
-        least=least,
+        least=AnswerCurve(least, {}),
+        sharpness=2.0,
     )
 
 
@@ -66,6 +67,18 @@ def test_where_the_best_hit_says_that_nothing_answers_all_are_lowered_alike():
     believed = curves(least=0.0).probabilities(FEATURES, NAMES)
     doubted = curves(least=3.0).probabilities(FEATURES, NAMES)
     assert doubted.tolist() == pytest.approx((believed * exp(-4)).tolist())
+
+
+def test_how_little_evidence_is_little_depends_on_the_scope():
+    by_size = HitCurves(
+        answers=AnswerCurve(0.0, {}),
+        answerable=AnswerCurve(0.0, {"sum": 1.0}),
+        least=AnswerCurve(0.0, {"scope": 0.5}),
+        sharpness=2.0,
+    )
+    small, large = np.array([[1.0, 1.0]]), np.array([[1.0, 3.0]])
+    assert by_size.probabilities(small, ("sum", "scope")).tolist() == pytest.approx([0.5])
+    assert by_size.probabilities(large, ("sum", "scope")).tolist() == pytest.approx([exp(-1) / 2])
 
 
 def test_no_candidates_have_no_probabilities():
@@ -107,11 +120,11 @@ def test_a_file_without_curves_is_refused(tmp_path):
 
 def test_the_packages_own_file_says_what_it_was_fitted_on_and_how_well():
     file = read_fitted(PROBABILITIES_FILE, kind=PROBABILITIES_KIND)
-    assert set(file.data) >= {"squad_sentences.jsonl.gz", "nq_gold.jsonl.gz", "statements"}
+    assert set(file.data) >= {"squad_sentences.jsonl.gz", "timeqa_train.jsonl.gz", "statements"}
     assert file.command.startswith("recollect train calibration")
     assert set(probabilities_of(file).hits) == {"words", "meaning", "recollect-rerank-small"}
     errors = [name for name in file.measured if name.endswith("error of the best hit")]
-    assert len(errors) == 15
+    assert len(errors) == 20
 
 
 def test_right_probabilities_have_no_error_and_wrong_ones_theirs():

@@ -185,6 +185,13 @@ def test_what_was_sent_is_echoed_in_part(server):
     assert (status, len(message) <= 1_000) == (422, True)
 
 
+def test_long_names_of_any_script_are_echoed_in_part(server):
+    message = {"content": "x", "metadata": {"😀" * 1_000 + str(n): 1 for n in range(10)}}
+    answered = server.client.post("/api/v2/memories", json={"messages": [message]})
+    assert answered.status_code == 422
+    assert len(answered.content) < 1_100
+
+
 def test_rights_are_told_before_what_is_wrong_with_a_body(server):
     reader = server.service.keys.create(rights="read").text
     status, message = server.refusal("/memories", {"messages": 7}, key=reader)

@@ -11,7 +11,7 @@ from recollect.agent_trace.events import AgentEvent, HopResolved
 from recollect.types import Hit
 
 FIRST = 0.5
-"""Probability from which the evidence of a hop stands before what plain search found."""
+"""Rating from which the evidence of a hop stands before what plain search found."""
 _UNTOLD = 0.3
 """Trust in a query of which no hop came, such as that of a lead which was given up."""
 
@@ -19,11 +19,11 @@ _UNTOLD = 0.3
 def merged(plain: Sequence[Hit], found: Sequence[Found], events: Iterable[AgentEvent]) -> list[Hit]:
     """Put the hits of plain search and of all calls into one list, each memory once.
 
-    The evidence of the chain comes first, hop by hop, where the hop is likelier right than not.
-    The others follow by the probability that search gave them, of a hop's query times that of its
-    chain; those of plain search keep their order. A hit's score is the probability that plain
-    search gave it; one that only a hop found has at most the lowest of those. How sure its hop is
-    stands in `scores["hop"]`: it is a rating, not a probability.
+    The evidence of the chain comes first, hop by hop, where the hop is rated at least `FIRST`.
+    The others follow by the probability that search gave them, of a hop's query times the ratings
+    of its chain; those of plain search keep their order. A hit's score is the probability that
+    plain search gave it; one that only a hop found has at most the lowest of those. How sure its
+    hop is stands in `scores["hop"]`: it is a rating, not a probability.
     """
     hops = _hops(events)
     best = {hit.id: hit for hit in plain}

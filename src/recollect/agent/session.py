@@ -13,7 +13,7 @@ from recollect.agent.evidence_reranking import reranked
 from recollect.agent.faults import SessionFault
 from recollect.agent.merging import merged
 from recollect.agent.provider import Outcome, SessionProvider
-from recollect.agent.search_tool import QueryRefused, SearchTool
+from recollect.agent.search_tool import LONGEST_QUERY, QueryRefused, SearchTool
 from recollect.agent.settings import AgentOptions, AgentSettings
 from recollect.agent_trace.event_log import EventLog
 from recollect.agent_trace.events import FellBack, HopResolved, SessionEnded, SessionStarted
@@ -126,6 +126,9 @@ def _held(
     """Hold the session; says whether it ended as it should, and how."""
     if not query.strip():
         return True, Outcome("Nothing was asked; these are the newest memories.", True, None)
+    if len(query) > LONGEST_QUERY:
+        problem = f"the query is longer than {LONGEST_QUERY:,} characters"
+        return _fallen_back(provider, SessionFault("invalid_tool_call", problem), log)
     try:
         return True, provider.run(query, tool, log)
     except QueryRefused as refusal:

@@ -30,6 +30,7 @@ from recollect.cli.mcp_command import mcp
 from recollect.cli.option_groups import Function
 from recollect.cli.pipeline_command import list_presets
 from recollect.cli.pipeline_command import show as show_pipeline
+from recollect.cli.probabilities_command import probabilities
 from recollect.cli.read_commands import get, history, list_memories
 from recollect.cli.rerank_eval_command import rerank
 from recollect.cli.search_command import search
@@ -122,6 +123,12 @@ EVALUATIONS = (
     Entry("cues", cues, "", "recollect eval cues --json cues.json"),
     Entry("rerank", rerank, "", "recollect eval rerank --data locomo10.json --rerankers none,bm25"),
     Entry("multihop", multihop, "", "recollect eval multihop --data 2wiki_dev --agent local"),
+    Entry(
+        "probabilities",
+        probabilities,
+        "",
+        "recollect eval probabilities --only statements --preset balanced",
+    ),
 )
 
 KEYS = (

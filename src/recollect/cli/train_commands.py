@@ -33,10 +33,17 @@ def calibration(
     data: Annotated[Path, typer.Option(metavar="DIR", help="Folder with the training data.")],
     output: OutputOptions,
     target: TargetOption = None,
+    checkpoints: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep what was observed in this folder: an interrupted run goes on from there.",
+        ),
+    ] = None,
 ) -> None:
     """Fit the probabilities that hits get, and write them; no evaluation data is read.
 
-    Fitted on scopes of 5 to 5,000 memories: documents, long messages, chats and statements. A
+    Fitted on scopes of 2 to 5,000 memories: documents, long messages, chats and statements. A
     search by words alone, one by meaning, and what the bundled reranker reads have a curve each.
     """
     from recollect.models.fitted_file import write_fitted
@@ -45,7 +52,7 @@ def calibration(
 
     place = fitted_target(target, PROBABILITIES_FILE.name)
     with running_note("searching") as note:
-        file = fit_probabilities(data, on_progress=note)
+        file = fit_probabilities(data, checkpoints=checkpoints, on_progress=note)
     write_fitted(place, file)
     if output.json:
         print_json({"target": place, "file": file})

@@ -113,7 +113,8 @@ def _hit_curves(values: Mapping[str, Any]) -> HitCurves:
     return HitCurves(
         AnswerCurve(**values["answers"]),
         AnswerCurve(**values["answerable"]),
-        float(values["least"]),
+        AnswerCurve(**values["least"]),
+        float(values["sharpness"]),
     )
 
 

@@ -161,4 +161,4 @@ class SearchState:
     texts: Mapping[int, str] = field(default_factory=dict)
     notes: Mapping[str, object] | None = None
     degraded: str | None = None
-    order: ResultOrder = "probability"
+    order: ResultOrder = "score"

@@ -28,8 +28,10 @@ STATUSES: tuple[tuple[type[RecollectError], HTTPStatus], ...] = (
 
 RETRY = {"Retry-After": "1"}
 _SHOWN_ERRORS = 5
-_MOST_TEXT = 1_000
-"""Characters of a message: it may echo what was sent, but never much of it."""
+_MOST_TEXT = 750
+"""Bytes of a message: it may echo what was sent, but never much of it."""
+_MOST_REPEATED = 100
+"""Bytes of it where an answer has it a second time."""
 _MOST_PART = 150
 _OUT_OF_ORDER = "The server cannot do this at the moment. Its log says why, under the request's id."
 _OPENAI_PATHS = ("/v1/embeddings", "/v1/models")
@@ -69,8 +71,9 @@ def error_answer(
     return JSONResponse(_body(path, status, _clipped(message), kind), status, dict(headers or {}))
 
 
-def _clipped(message: str) -> str:
-    return message if len(message) <= _MOST_TEXT else f"{message[: _MOST_TEXT - 1]}…"
+def _clipped(message: str, most: int = _MOST_TEXT) -> str:
+    text = message.encode("utf-8", "replace")
+    return message if len(text) <= most else f"{text[:most].decode('utf-8', 'ignore')}…"
 
 
 def add_error_handlers(app: FastAPI) -> None:
@@ -85,10 +88,12 @@ def _body(path: str, status: int, message: str, kind: str) -> dict[str, Any]:
     if path in _OPENAI_PATHS:
         return {"error": described}
     if path.endswith(_RERANK_ENDING):
-        return {"message": message, "error": described}
+        repeated = _clipped(message, _MOST_REPEATED)
+        return {"message": message, "error": {**described, "message": repeated}}
     if path in _PLAIN_PATHS and status == HTTPStatus.NOT_FOUND:
         return {"detail": message}
-    detail = {"code": status, "message": message, "internal_error": message}
+    repeated = _clipped(message, _MOST_REPEATED)
+    detail = {"code": status, "message": message, "internal_error": repeated}
     return {"detail": {**detail, "exception": kind, "trace": ""}}
 
 

@@ -44,6 +44,7 @@ _DEPTH = 50
 _HELD_OUT = 4
 _NEWTON_STEPS = 50
 _RIDGE = 1e-3
+_LEAST_MISS = 1e-12
 """Too little to be seen in a fit, enough for data in which the score tells every answer."""
 
 FloatArray = NDArray[np.float64]
@@ -210,21 +211,29 @@ def _amounts(evidence: FloatArray) -> FloatArray:
 
 
 def most_likely(
-    design: FloatArray, relevant: FloatArray, counts: FloatArray | None = None
+    design: FloatArray,
+    relevant: FloatArray,
+    counts: FloatArray | None = None,
+    factors: FloatArray | None = None,
 ) -> list[float]:
-    """Return the coefficients of a logistic regression, by Newton's method.
+    """Return the coefficients of a logistic regression, by Fisher's scoring.
 
     Args:
         design: Shape (observations, coefficients).
         relevant: 0 or 1, shape (observations,).
         counts: How often each observation counts; None for once.
+        factors: In (0, 1], what the curve is multiplied by to be the probability of each; None
+            for 1.
     """
     times = np.ones(len(design)) if counts is None else counts
+    believed = np.ones(len(design)) if factors is None else factors
     weights = np.zeros(design.shape[1])
     for _ in range(_NEWTON_STEPS):
-        probabilities = 1 / (1 + np.exp(-(design @ weights)))
-        gradient = design.T @ (times * (relevant - probabilities)) - _RIDGE * weights
-        curvature = design.T @ (design * (times * probabilities * (1 - probabilities))[:, None])
+        curve = 1 / (1 + np.exp(-(design @ weights)))
+        odds = (1 - curve) / np.maximum(1 - believed * curve, _LEAST_MISS)
+        gradient = design.T @ (times * (relevant - believed * curve) * odds) - _RIDGE * weights
+        information = times * believed * curve * (1 - curve) * odds
+        curvature = design.T @ (design * information[:, None])
         step = np.linalg.solve(curvature + _RIDGE * np.eye(len(weights)), gradient)
         weights += step
         if float(np.abs(step).max()) < 1e-9:

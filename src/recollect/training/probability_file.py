@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from recollect.errors import DatasetError
 from recollect.models.bundled_reranker import SMALL_RERANKER, bundled_reranker, model_id
@@ -22,29 +24,44 @@ from recollect.retrieval.calibration import (
 from recollect.retrieval.fitted_probabilities import MEANING, PROBABILITIES_KIND, WORDS
 from recollect.retrieval.pipeline import Pipeline
 from recollect.retrieval.presets import ACCURATE, BALANCED, FAST
+from recollect.retrieval.probability import READ_FEATURES
 from recollect.training.fusion_calibration import CalibrationFit, fit_fusion_calibration
-from recollect.training.probability_fit import EMPTY_BELOW, HitFit, fit_hits, observed
+from recollect.training.probability_fit import (
+    EMPTY_BELOW,
+    HitFit,
+    Searching,
+    fit_hits,
+    observed,
+)
 from recollect.training.probability_scopes import data_hashes, probability_scopes
 
 COMMAND = "recollect train calibration --data DIR"
 Told = Callable[[str], None]
 
 
-def fit_probabilities(directory: Path, *, on_progress: Told) -> FittedFile:
+def fit_probabilities(
+    directory: Path, *, checkpoints: Path | None = None, on_progress: Told
+) -> FittedFile:
     """Fit the first stage's curves, then those of the hits, for the bundled models.
 
     Args:
-        directory: Holds `squad_sentences.jsonl.gz` and `nq_gold.jsonl.gz`.
+        directory: Holds what `probability_scopes` reads.
+        checkpoints: Folder in which what was observed is kept, so that an interrupted run goes on;
+            None keeps nothing.
         on_progress: Told in words what is being done.
 
     Raises:
-        DatasetError: A file is missing or malformed, or the reranker is not installed.
+        DatasetError: A file is missing or malformed, the reranker is not installed, or the folder
+            holds what was observed with other data or models.
     """
     reranker = bundled_reranker()
     if reranker is None:
         raise DatasetError(f"{SMALL_RERANKER} is not installed. Install the package again.")
     embedder = load_bundled()
     hashes = data_hashes(directory)
+    models = {"embedder": embedder.identity.model_id, SMALL_RERANKER: model_id(reranker) or ""}
+    if checkpoints is not None:
+        _keep_apart(checkpoints, {"data": hashes, "models": models, "features": READ_FEATURES})
     on_progress("the first stage's curves")
     first = fit_fusion_calibration(directory)
     words, meaning, even = _curves(first)
@@ -56,19 +73,23 @@ def fit_probabilities(directory: Path, *, on_progress: Told) -> FittedFile:
     fits: dict[str, HitFit] = {}
     for name, (preset, curves) in plan.items():
         reads = name == SMALL_RERANKER
-        asked = observed(
-            probability_scopes(directory),
-            preset,
+        searching = Searching(
+            preset=preset,
             first_stage=curves,
             embedder=embedder,
             reranker=reranker if reads else None,
+        )
+        asked = observed(
+            probability_scopes(directory),
+            searching,
+            checkpoints=None if checkpoints is None else checkpoints / name,
             on_progress=partial(_tell, on_progress, name),
         )
         fits[name] = fit_hits(asked, reads=reads)
     return FittedFile(
         kind=PROBABILITIES_KIND,
         command=COMMAND,
-        models={"embedder": embedder.identity.model_id, SMALL_RERANKER: model_id(reranker) or ""},
+        models=models,
         data=hashes,
         seed=0,
         measured=_measured(first, fits),
@@ -77,6 +98,20 @@ def fit_probabilities(directory: Path, *, on_progress: Told) -> FittedFile:
             "hits": {name: asdict(fit.curves) for name, fit in fits.items()},
         },
     )
+
+
+def _keep_apart(checkpoints: Path, made_of: dict[str, Any]) -> None:
+    """Write down what the observations in a folder are made of, or check it."""
+    place = checkpoints / "made-of.json"
+    content = json.dumps(made_of, indent=2, sort_keys=True) + "\n"
+    if not place.exists():
+        checkpoints.mkdir(parents=True, exist_ok=True)
+        place.write_text(content, encoding="utf-8")
+    elif place.read_text(encoding="utf-8") != content:
+        raise DatasetError(
+            f"{checkpoints}: holds what was observed with other data or models. "
+            "Remove it, or name another folder."
+        )
 
 
 def _tell(on_progress: Told, name: str, told: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from recollect.retrieval.probability import (
     COMPARING_READ,
     FEATURES,
     READ_FEATURES,
+    SURROUNDING,
     AnswerCurve,
     HitCurves,
     answer_features,
@@ -36,14 +38,33 @@ from recollect.training.fusion_calibration import fused_with, most_likely
 from recollect.training.probability_scopes import Scope
 
 DEPTH = 10
-"""So many of the best hits of a question are observed, all alike."""
+"""So many of the best hits of a question are observed."""
+_BEST_COUNTS = 10.0
+"""The first of them counts as much as all the others together."""
 _HELD_OUT = 4
-DOUBTED = 0.05
-"""Share of the questions with an answer that may be taken for some without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """How much evidence is so little that one doubts whether there is an answer.
+
+    Attributes:
+        share: Of the questions with an answer that have less.
+        sharpness: See `HitCurves`.
+    """
+
+    share: float
+    sharpness: float
+
+
+DOUBT, DOUBT_WHERE_READ = Doubt(0.02, 2.0), Doubt(0.03, 3.0)
+"""Of six that were tried, the most for which what is said of answered questions stays true."""
 EMPTY_BELOW = 0.2
 _NO_SPREAD = 1e-9
 _TURNS_WEIGHT_WHERE_READ = 0.2
 """The reranker learned from such turns, and knows them too well."""
+
+_NOTHING = AnswerCurve(0.0, {})
 
 FloatArray = NDArray[np.float64]
 Told = Callable[[str], None]
@@ -109,40 +130,85 @@ class _Observer:
         return state
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searching:
+    """What searches while hits are observed.
+
+    Attributes:
+        preset: A pipeline that ends with `Calibrate`, perhaps `PinRules`, and `Cut`.
+        first_stage: Its curves, by which candidates are ordered before they are read.
+        embedder: None for the bundled one.
+        reranker: Reads the best candidates; None for none.
+    """
+
+    preset: Pipeline
+    first_stage: ScopeCurves
+    embedder: EmbeddingModel | None
+    reranker: RerankingModel | None = None
+
+
 def observed(
     scopes: Iterable[Scope],
-    preset: Pipeline,
+    searching: Searching,
     *,
-    first_stage: ScopeCurves,
-    embedder: EmbeddingModel | None,
-    reranker: RerankingModel | None = None,
+    checkpoints: Path | None = None,
     on_progress: Told,
 ) -> list[Asked]:
     """Ask every scope its questions, and note the best hits of each.
 
     Args:
         scopes: What to ask.
-        preset: A pipeline that ends with `Calibrate`, perhaps `PinRules`, and `Cut`.
-        first_stage: Its curves, by which candidates are ordered before they are read.
-        embedder: None for the bundled one.
-        reranker: Reads the best candidates; None for none.
+        searching: Preset and models.
+        checkpoints: Folder in which what was observed is kept, a file a scope; a scope whose file
+            is there is not asked again.
         on_progress: Told in words what has been asked.
     """
+    embedder, reranker = searching.embedder, searching.reranker
     observer = _Observer(reads=reranker is not None)
-    pipeline = _watched(preset, observer, first_stage)
+    pipeline = _watched(searching.preset, observer, searching.first_stage)
     found: list[Asked] = []
     for number, scope in enumerate(scopes):
+        kept = None if checkpoints is None else checkpoints / f"{number:03}.npz"
+        if kept is not None and kept.exists():
+            found += _read_asked(kept, number, scope.kind)
+            continue
         with (
             tempfile.TemporaryDirectory() as place,
             Memory(place, embedder=embedder, reranker=reranker) as memory,
         ):
             memory.add_many(scope.passages)
-            found += [
+            asked = [
                 Asked(number, scope.kind, features, relevant, bool(answers))
                 for answers, features, relevant in _answers(memory, scope, pipeline, observer)
             ]
+        if kept is not None:
+            _write_asked(kept, asked)
+        found += asked
         on_progress(f"{number + 1} scopes, {len(found):,} questions")
     return found
+
+
+def _write_asked(path: Path, asked: Sequence[Asked]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    with part.open("wb") as file:
+        np.savez(
+            file,
+            features=np.concatenate([each.features for each in asked] or [np.empty((0, 0))]),
+            relevant=np.concatenate([np.empty(0), *(each.relevant for each in asked)]),
+            hits=np.array([len(each.relevant) for each in asked], np.int64),
+            is_answered=np.array([each.is_answered for each in asked], np.bool_),
+        )
+    part.replace(path)
+
+
+def _read_asked(path: Path, number: int, kind: str) -> list[Asked]:
+    with np.load(path) as kept:
+        ends = np.cumsum(kept["hits"])[:-1]
+        features = np.split(kept["features"], ends) if len(kept["hits"]) else []
+        relevant = np.split(kept["relevant"], ends) if len(kept["hits"]) else []
+        answered = kept["is_answered"].tolist()
+    return [Asked(number, kind, *each) for each in zip(features, relevant, answered, strict=True)]
 
 
 def _answers(
@@ -187,19 +253,49 @@ def fit_hits(asked: Sequence[Asked], *, reads: bool) -> HitFit:
 
 def _fitted(asked: Sequence[Asked], *, reads: bool) -> HitCurves:
     names = READ_FEATURES if reads else FEATURES
+    answerable = _fit_belief(asked, names, BELIEVING_READ if reads else BELIEVING)
     answered = [each for each in asked if each.is_answered]
-    counts = [np.full(len(each.relevant), _count(each, reads=reads)) for each in answered]
+    doubt = DOUBT_WHERE_READ if reads else DOUBT
+    least = _fit_least(answered, answerable, names, share=doubt.share)
+    curves = HitCurves(_NOTHING, answerable, least, doubt.sharpness)
+    believed = curves.belief(np.array([each.features[0] for each in answered]), names)
+    chosen = COMPARING_READ if reads else COMPARING
     answers = _regression(
         np.concatenate([each.features for each in answered]),
         np.concatenate([each.relevant for each in answered]),
-        np.concatenate(counts),
+        np.concatenate([_counts(each, reads=reads) for each in answered]),
         names=names,
-        chosen=COMPARING_READ if reads else COMPARING,
+        chosen=chosen,
+        factors=np.repeat(believed, [len(each.relevant) for each in answered]),
     )
-    answerable = _fit_belief(asked, names, BELIEVING_READ if reads else BELIEVING)
+    return replace(curves, answers=answers)
+
+
+def _fit_least(
+    answered: Sequence[Asked], answerable: AnswerCurve, names: Sequence[str], *, share: float
+) -> AnswerCurve:
+    """Fit the log odds that all but a share of the questions with an answer reach.
+
+    Every kind of scope counts the same. Source: Koenker and Bassett, "Regression Quantiles",
+    Econometrica 46, 1978, as a linear programme.
+    """
+    from scipy.optimize import linprog
+
+    kinds = Counter(each.kind for each in answered)
+    counts = np.array([1.0 / kinds[each.kind] for each in answered])
     firsts = np.array([each.features[0] for each in answered])
-    least = float(np.quantile(answerable.log_odds(firsts, names), DOUBTED))
-    return HitCurves(answers, answerable, least)
+    columns = firsts[:, [names.index(name) for name in SURROUNDING]]
+    design = np.concatenate([columns, np.ones((len(columns), 1))], axis=1)
+    # The dual, which has as many unknowns as questions and as many conditions as coefficients.
+    found = linprog(
+        -answerable.log_odds(firsts, names),
+        A_eq=design.T,
+        b_eq=(1 - share) * (counts @ design),
+        bounds=np.stack([np.zeros(len(counts)), counts], axis=1),
+        method="highs",
+    )
+    *weights, constant = (-found.eqlin.marginals).tolist()
+    return AnswerCurve(constant, dict(zip(SURROUNDING, weights, strict=True)))
 
 
 def _fit_belief(asked: Sequence[Asked], names: Sequence[str], chosen: Sequence[str]) -> AnswerCurve:
@@ -224,16 +320,19 @@ def _regression(
     *,
     names: Sequence[str],
     chosen: Sequence[str],
+    factors: FloatArray | None = None,
 ) -> AnswerCurve:
     columns = features[:, [names.index(name) for name in chosen]]
     mean, spread = columns.mean(axis=0), columns.std(axis=0)
     spread[spread < _NO_SPREAD] = 1.0
     design = np.concatenate([(columns - mean) / spread, np.ones((len(columns), 1))], axis=1)
-    *scaled, constant = most_likely(design, labels, counts)
+    *scaled, constant = most_likely(design, labels, counts, factors)
     slopes = np.array(scaled) / spread
     intercept = constant - float(slopes @ mean)
     return AnswerCurve(intercept, dict(zip(chosen, slopes.tolist(), strict=True)))
 
 
-def _count(asked: Asked, *, reads: bool) -> float:
-    return _TURNS_WEIGHT_WHERE_READ if reads and asked.kind == "turns" else 1.0
+def _counts(asked: Asked, *, reads: bool) -> FloatArray:
+    counts = np.ones(len(asked.relevant))
+    counts[0] = _BEST_COUNTS
+    return counts * (_TURNS_WEIGHT_WHERE_READ if reads and asked.kind == "turns" else 1.0)

@@ -42,7 +42,7 @@ class Calibrate:
         """Give the probabilities; the order stays."""
         candidates = state.candidates
         found, notes = self._probabilities(state)
-        if state.order == "probability":
+        if state.order == "score":
             found = descending(found)
         probable = candidates.scored_by_name("probability", found.astype(np.float32))
         return replace(state, candidates=probable, notes=notes)

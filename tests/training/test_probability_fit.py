@@ -1,0 +1,104 @@
+"""Fitting the probability that a hit answers, on what searches of small scopes show."""
+
+import numpy as np
+import pytest
+
+from recollect.errors import DatasetError
+from recollect.evaluation.stated_probabilities import statement_scopes as held_out_scopes
+from recollect.retrieval.fitted_probabilities import fitted_probabilities
+from recollect.retrieval.presets import FAST
+from recollect.retrieval.probability import FEATURES
+from recollect.training.fusion_calibration import most_likely
+from recollect.training.probability_file import fit_probabilities
+from recollect.training.probability_fit import Asked, Searching, fit_hits, observed
+from recollect.training.probability_scopes import Scope, statement_scopes
+
+SCOPE = Scope(
+    "statements",
+    [{"id": "0", "text": "The bakery opens at six."}, {"id": "1", "text": "Tram nine is late."}],
+    {"when does the bakery open": frozenset({"0"}), "price of a ticket": frozenset()},
+)
+
+
+def observe(checkpoints=None, scope=SCOPE):
+    told = []
+    searching = Searching(preset=FAST, first_stage=fitted_probabilities().words, embedder=None)
+    asked = observed([scope], searching, checkpoints=checkpoints, on_progress=told.append)
+    return asked, told
+
+
+def test_every_question_is_observed_with_its_hits_and_whether_the_scope_answers_it():
+    asked, told = observe()
+    assert [each.is_answered for each in asked] == [True, False]
+    assert asked[0].relevant.tolist() == [1.0, 0.0]
+    assert asked[0].features.shape == (2, len(FEATURES))
+    assert told == ["1 scopes, 2 questions"]
+
+
+def test_what_was_observed_is_not_asked_again(tmp_path):
+    first, _ = observe(tmp_path)
+    again, told = observe(tmp_path, Scope("statements", [{"text": "Nothing."}], {}))
+    assert told == []
+    assert [each.relevant.tolist() for each in again] == [each.relevant.tolist() for each in first]
+    assert all(
+        np.array_equal(one.features, other.features)
+        for one, other in zip(again, first, strict=True)
+    )
+
+
+def test_a_scope_without_hits_is_kept_too(tmp_path):
+    nothing = Scope("statements", [{"id": "0", "text": "A."}], {})
+    assert observe(tmp_path, nothing)[0] == observe(tmp_path, nothing)[0] == []
+
+
+def test_checkpoints_of_other_data_are_refused(tmp_path):
+    (tmp_path / "made-of.json").write_text("{}\n", encoding="utf-8")
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("squad_sentences", "nq_gold", "policyqa", "timeqa_train"):
+        (data / f"{name}.jsonl.gz").write_bytes(b"")
+    with pytest.raises(DatasetError, match="other data or models"):
+        fit_probabilities(data, checkpoints=tmp_path, on_progress=print)
+
+
+def test_a_curve_that_is_multiplied_is_the_higher_for_it():
+    ones = np.ones((8, 1))
+    labels = np.array([1, 1, 0, 0, 0, 0, 0, 0], np.float64)
+    (plain,) = most_likely(ones, labels)
+    (halved,) = most_likely(ones, labels, factors=np.full(8, 0.5))
+    assert 1 / (1 + np.exp(-plain)) == pytest.approx(0.25, abs=1e-3)
+    assert 1 / (1 + np.exp(-halved)) == pytest.approx(0.5, abs=1e-3)
+
+
+def asked_questions(*, count, seed):
+    """Questions whose best hit is right with the probability 1 / (1 + exp(-3·lead))."""
+    generator = np.random.default_rng(seed)
+    for number in range(count):
+        features = np.zeros((2, len(FEATURES)))
+        answered = generator.random() < 0.8
+        lead = generator.normal()
+        features[0, FEATURES.index("lead")] = lead
+        features[1, FEATURES.index("lead")] = -abs(lead)
+        features[:, FEATURES.index("best")] = (1.0, 0.0)
+        features[0, FEATURES.index("sum")] = generator.normal() + (3.0 if answered else -3.0)
+        right = answered and generator.random() < 1 / (1 + np.exp(-3 * lead))
+        yield Asked(number, "statements", features, np.array([right, False], float), answered)
+
+
+def test_curves_are_right_on_scopes_that_they_were_not_fitted_on():
+    fit = fit_hits(list(asked_questions(count=4_000, seed=5)), reads=False)
+    assert fit.errors["statements"] < 0.02
+    assert fit.empty["statements"] > 0.9
+
+
+def test_nothing_that_is_fitted_on_stands_in_what_is_held_out():
+    assert not eight_words(statement_scopes()) & eight_words(held_out_scopes())
+
+
+def eight_words(scopes):
+    found = set()
+    for scope in scopes:
+        for text in [*(passage["text"] for passage in scope.passages), *scope.questions]:
+            words = text.lower().split()
+            found |= {" ".join(words[start : start + 8]) for start in range(len(words) - 7)}
+    return found

@@ -97,6 +97,15 @@ def test_a_damaged_list_of_deleted_rows_is_told(store_path, opened):
         opened()
 
 
+def test_a_list_of_deleted_rows_that_a_killed_writer_had_begun_is_no_damage(store_path, opened):
+    with opened() as memory:
+        memory.add_many({"id": str(number), "text": f"note {number}"} for number in range(20))
+        memory.forget("3")
+        (store_path / "memories.lance" / "_deletions" / ".tmp4Hq1zX").write_bytes(b"begun")
+    with opened() as memory:
+        assert memory.count() == 19
+
+
 def test_a_damaged_row_is_told_when_it_is_read(table, opened):
     for path in table.glob("data/*.lance"):
         path.write_bytes(path.read_bytes().replace(b'"metadata"', b'"metadava"'))

@@ -43,12 +43,12 @@ def manifests_in(folder: Path) -> dict[int, Path]:
 def names_deletions(table: Path, manifest: bytes) -> list[str]:
     """Return the names of the lists of deleted rows that a manifest names, in order.
 
-    Raises:
-        FileNotFoundError: One was removed meanwhile.
+    A file with another name is none: a writer that was killed leaves what it had begun.
     """
     folder = table / "_deletions"
     names = sorted(os.listdir(folder)) if folder.is_dir() else []  # noqa: PTH208  sooner
-    return [name for name in names if _deletions_are_named(name, manifest)]
+    lists = [name for name in names if _DELETIONS.fullmatch(name)]
+    return [name for name in lists if _deletions_are_named(name, manifest)]
 
 
 def needed_files(table: Path, manifest: bytes) -> Iterator[Path]:

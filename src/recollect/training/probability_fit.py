@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.errors import MissingExtra
 from recollect.evaluation.calibration import best_hit_error
 from recollect.memory import Memory
 from recollect.models.embedder import EmbeddingModel
@@ -279,7 +280,10 @@ def _fit_least(
     Every kind of scope counts the same. Source: Koenker and Bassett, "Regression Quantiles",
     Econometrica 46, 1978, as a linear programme.
     """
-    from scipy.optimize import linprog
+    try:
+        from scipy.optimize import linprog
+    except ImportError as error:
+        raise MissingExtra("train", "Fitting probabilities") from error
 
     kinds = Counter(each.kind for each in answered)
     counts = np.array([1.0 / kinds[each.kind] for each in answered])

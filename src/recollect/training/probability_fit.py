@@ -38,10 +38,16 @@ from recollect.retrieval.state import SearchState
 from recollect.training.fusion_calibration import fused_with, most_likely
 from recollect.training.probability_scopes import Scope
 
+# Told before an hour of searches, and not after it.
+try:
+    from scipy.optimize import linprog
+except ImportError as error:
+    raise MissingExtra("train", "Fitting probabilities") from error
+
 DEPTH = 10
 """So many of the best hits of a question are observed."""
 _BEST_COUNTS = 10.0
-"""The first of them counts as much as all the others together."""
+"""The first of them counts as often as ten others."""
 _HELD_OUT = 4
 
 
@@ -280,11 +286,6 @@ def _fit_least(
     Every kind of scope counts the same. Source: Koenker and Bassett, "Regression Quantiles",
     Econometrica 46, 1978, as a linear programme.
     """
-    try:
-        from scipy.optimize import linprog
-    except ImportError as error:
-        raise MissingExtra("train", "Fitting probabilities") from error
-
     kinds = Counter(each.kind for each in answered)
     counts = np.array([1.0 / kinds[each.kind] for each in answered])
     firsts = np.array([each.features[0] for each in answered])

@@ -22,7 +22,7 @@ $(INSTALLED): moved
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo screenshots test test-all test-slow attack check lint clean moved
+.PHONY: help install demo screenshots test test-all test-slow test-long attack check lint clean moved
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -38,10 +38,13 @@ screenshots: $(INSTALLED)  ## Take pictures of the inspector into build/screensh
 test: $(INSTALLED)  ## Run the fast tests, on all cores
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-test-all: test test-slow  ## Every test, the slow ones and those that need torch too
+test-all: test test-slow  ## The slow tests and those that need torch too
 
 test-slow: $(WITH_TORCH)  ## Install torch (CPU), run the tests that `make test` leaves out
-	$(BIN)/python -m pytest -m 'slow or torch' -n auto --dist worksteal --durations=25
+	$(BIN)/python -m pytest -m '(slow or torch) and not long' -n auto --dist worksteal --durations=25
+
+test-long: $(WITH_TORCH)  ## The tests that take more than half a minute each
+	$(BIN)/python -m pytest -m long -n auto --dist worksteal --durations=25
 
 attack: $(INSTALLED)  ## Attack what README promises; writes build/attack.json
 	$(BIN)/python -m scripts.attack --resume

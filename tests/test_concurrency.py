@@ -54,6 +54,11 @@ def test_readers_see_no_error_while_another_process_purges_and_repairs(start_chi
 
 
 @pytest.mark.slow
+def test_two_writers_and_four_readers_for_ten_seconds(start_child, store_path):
+    check(store_path, 10, 4, start_child)
+
+
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_two_writers_and_four_readers_for_a_minute(start_child, store_path):
     check(store_path, 60, 4, start_child)

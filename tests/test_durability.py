@@ -66,11 +66,11 @@ def check_kills(path, kills, *, seed, start_child):
 
 
 @pytest.mark.slow
-def test_an_import_killed_at_two_moments_loses_and_doubles_nothing(store_path, start_child):
-    check_kills(store_path, 2, seed=1, start_child=start_child)
+def test_an_import_killed_at_ten_moments_loses_and_doubles_nothing(store_path, start_child):
+    check_kills(store_path, 10, seed=1, start_child=start_child)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_an_import_killed_at_fifty_moments_loses_and_doubles_nothing(store_path, start_child):
     check_kills(store_path, 50, seed=2, start_child=start_child)
@@ -109,6 +109,11 @@ def check_killed_changes(path, kills, *, seed, start_child):
 
 
 @pytest.mark.slow
+def test_changes_killed_at_four_moments_are_made_wholly_or_not_at_all(store_path, start_child):
+    check_killed_changes(store_path, 4, seed=3, start_child=start_child)
+
+
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_changes_killed_at_twenty_moments_are_made_wholly_or_not_at_all(store_path, start_child):
     check_killed_changes(store_path, 20, seed=4, start_child=start_child)

@@ -15,7 +15,7 @@ def test_a_measurement_of_nothing_is_refused(recollect, arguments, sentence):
     assert recollect.failure("bench", *arguments) == sentence
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_small_bench_writes_its_report(recollect, tmp_path):
     result = recollect.run(

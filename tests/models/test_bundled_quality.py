@@ -16,7 +16,7 @@ LOCOMO_DEV = Path(__file__).parents[3] / "shared" / "data" / "locomo_dev"
 # Of the trained weights by sentence-transformers in 32-bit float, and of which export.
 FLOAT_MAP, REVISION = 0.588, "86c4fd8a26b4e8a6"
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")

@@ -61,6 +61,6 @@ class TestOnnxRerankerWithMuch(Onnx, LargeInputRerankerContract):
     pass
 
 
-@pytest.mark.slow
+@pytest.mark.long
 class TestBundledRerankerWithMuch(Bundled, LargeInputRerankerContract):
     pass

@@ -71,11 +71,13 @@ class _Writers:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            # Writing a compiled module renames a file, too.
+            env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
         )
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
-        if self._next(time.monotonic() + _STARTS_WITHIN) != "ready":
-            raise RuntimeError(f"the writer did not start within {_STARTS_WITHIN:g} s")
+        if (said := self._next(time.monotonic() + _STARTS_WITHIN)) != "ready":
+            raise RuntimeError(f"the writer must say that it is ready, said {said!r}")
 
     def killed(self, store: Path, seed: int, *, after: float | None) -> list[str] | None:
         """Let one write until it dies; None if it did not.
@@ -118,6 +120,7 @@ class _Writers:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self._lines.put(line.rstrip("\n"))
+        self._lines.put("ended without being asked")
 
     def _next(self, until: float) -> str | None:
         try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import importlib.util
 import json
 import random
 import re
@@ -187,11 +188,7 @@ def _writes() -> dict[str, Any]:
             history = [_record(record) for record in memory.history("m3")]
             asked = ("where is the kettle?", "what happened on 2 May 2025?", "")
             searches = [_plain(memory.search(query, now=NOW)) for query in asked]
-            stored = sorted(
-                path.relative_to(folder).parts[0:3:2][-1] if False else path.suffix or path.name
-                for path in Path(folder).rglob("*")
-                if path.is_file()
-            )
+            stored = {p.suffix or p.name for p in Path(folder).rglob("*") if p.is_file()}
             exported = _export(memory, Path(folder))
         return {
             "reports": [[r.added, r.skipped, list(r.ids)] for r in reports],
@@ -199,7 +196,7 @@ def _writes() -> dict[str, Any]:
             "list": shown,
             "history": history,
             "searches": searches,
-            "stored": sorted(set(stored)),
+            "stored": sorted(stored),
             "export": exported,
         }
 
@@ -220,10 +217,10 @@ def _export(memory: Any, folder: Path) -> list[str]:
     app = importlib.import_module(f"{NAME}.cli.app")
     file = folder / "e.jsonl"
     memory.close()
-    typer.CliRunner().invoke(
-        app._application(),
-        ["export", str(file), "--store", str(folder / "s"), "--project", "p", "--user", "mara"],
-    )
+    place = ["--store", str(folder / "s"), "--project", "p", "--user", "mara"]
+    result = typer.CliRunner().invoke(app._application(), ["export", "--target", str(file), *place])
+    if result.exit_code:
+        raise RuntimeError(result.output)
     lines = file.read_text().splitlines()
     return [
         re.sub(r'"(ingested_at|made_at|at_ms|sum|sha256|version|exported_at)": ?[^,}]*', "", line)
@@ -247,35 +244,52 @@ def _help() -> dict[str, str]:
     return found
 
 
+HOMES = {
+    "create_app": ("server.app",),
+    "ServerOptions": ("server.options",),
+    "MemoryService": ("service.memory_service",),
+    "ServiceModels": ("service.models", "service.handles"),
+    "load_embedder": ("models.loading",),
+    "bundled_reranker": ("models.bundled_reranker", "models.onnx_reranker"),
+    "_announced": ("mcp_server.protocol",),
+    "tools_of": ("mcp_server.toolsets", "mcp_server.memmachine"),
+}
+"""Where each thing is, before and after the moves."""
+
+
+def _the(name: str) -> Any:
+    for home in HOMES[name]:
+        if importlib.util.find_spec(f"{NAME}.{home}"):
+            return getattr(importlib.import_module(f"{NAME}.{home}"), name)
+    raise LookupError(name)
+
+
+def _served(folder: str) -> Any:
+    models = _the("ServiceModels")(
+        embedder=_the("load_embedder")(), reranker=_the("bundled_reranker")()
+    )
+    service = _the("MemoryService")(Path(folder), models=models)
+    return service, _the("create_app")(service, _the("ServerOptions")(store=folder))
+
+
 def _openapi() -> Any:
-    app = importlib.import_module(f"{NAME}.server.app")
-    options = importlib.import_module(f"{NAME}.server.options").ServerOptions()
-    services = importlib.import_module(f"{NAME}.service.memory_service")
     with tempfile.TemporaryDirectory() as folder:
-        service = services.MemoryService(folder)
+        service, app = _served(folder)
         try:
-            return app.create_app(service, options).openapi()
+            return app.openapi()
         finally:
             service.close()
 
 
 def _tools() -> Any:
-    protocol = importlib.import_module(f"{NAME}.mcp_server.protocol")
-    toolsets = importlib.import_module(f"{NAME}.mcp_server.toolsets")
-    memories = importlib.import_module(f"{NAME}.mcp_server.memories")
-    _ = memories
     return [
-        protocol._announced(tool).model_dump(mode="json")
-        for tool in toolsets.tools_of(NAME, None)
+        _the("_announced")(tool).model_dump(mode="json") for tool in _the("tools_of")(NAME, None)
     ]
 
 
 def _wire() -> Any:
     """What a session of requests is answered."""
     client = importlib.import_module("starlette.testclient")
-    app = importlib.import_module(f"{NAME}.server.app")
-    options = importlib.import_module(f"{NAME}.server.options").ServerOptions()
-    services = importlib.import_module(f"{NAME}.service.memory_service")
     place = {"org_id": "o", "project_id": "p"}
     texts = ("I moved to Lisbon.", "I like tea.", "My dog is called Rex.")
     calls = (
@@ -288,8 +302,8 @@ def _wire() -> Any:
         ("/v1/embeddings", {"input": "tea", "model": "x"}),
     )
     with tempfile.TemporaryDirectory() as folder:
-        service = services.MemoryService(folder)
-        with client.TestClient(app.create_app(service, options)) as http:
+        _, app = _served(folder)
+        with client.TestClient(app, client=("127.0.0.1", 9), base_url="http://127.0.0.1") as http:
             return [
                 [path, answer.status_code, _stable(answer.json())]
                 for path, body in calls
@@ -321,6 +335,7 @@ def _renamed(value: Any) -> Any:
     if isinstance(value, str):
         for old, new in RENAMED:
             value = value.replace(old, new)
+        value = re.sub(r"milliseconds=[\d.]+|session_id=\w+|\b\d+ ms\b", "", value)
         return " ".join(value.split())
     if isinstance(value, dict):
         return {_renamed(k): _renamed(v) for k, v in value.items()}

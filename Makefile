@@ -27,10 +27,10 @@ endif
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
 
-install: $(INSTALLED)  ## Make .venv with recollect and all that the tests use
+install: $(INSTALLED)  ## Make .venv with ekphory and all that the tests use
 
 demo: $(INSTALLED)  ## Remember a small conversation and ask it questions
-	@$(BIN)/recollect demo
+	@$(BIN)/ekphory demo
 
 screenshots: $(INSTALLED)  ## Take pictures of the inspector into build/screenshots
 	$(BIN)/python scripts/make_screenshots.py build/screenshots

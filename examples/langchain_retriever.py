@@ -1,6 +1,6 @@
 """Memories as documents of LangChain, found and then ordered by a reranker.
 
-pip install 'recollect[langchain]'
+pip install 'ekphory[langchain]'
 python examples/langchain_retriever.py
 """
 
@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 
-from recollect import Memory
-from recollect.frameworks.langchain_compressor import RecollectCompressor
-from recollect.frameworks.langchain_retriever import RecollectRetriever
+from ekphory import Memory
+from ekphory.frameworks.langchain_compressor import EkphoryCompressor
+from ekphory.frameworks.langchain_retriever import EkphoryRetriever
 
 CONVERSATION = (
     ("Mara", "2026-05-02", "I sold the old car, it cost more than it was worth"),
@@ -25,8 +25,8 @@ CONVERSATION = (
 
 def chain(memory: Memory) -> Runnable[str, list[Document]]:
     """Give a chain from a question to the two documents that answer it best."""
-    retriever = RecollectRetriever(memory=memory, k=10)
-    compressor = RecollectCompressor(top_n=2)
+    retriever = EkphoryRetriever(memory=memory, k=10)
+    compressor = EkphoryCompressor(top_n=2)
     best = RunnableLambda(
         lambda given: compressor.compress_documents(given["documents"], given["question"])
     )

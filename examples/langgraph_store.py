@@ -1,6 +1,6 @@
 """A graph of LangGraph that remembers between runs. It needs no language model.
 
-pip install 'recollect[langgraph]'
+pip install 'ekphory[langgraph]'
 python examples/langgraph_store.py
 """
 
@@ -13,8 +13,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
-from recollect import Memory
-from recollect.frameworks.langgraph_store import RecollectStore
+from ekphory import Memory
+from ekphory.frameworks.langgraph_store import EkphoryStore
 
 NAMESPACE = ("preferences", "mara")
 
@@ -59,11 +59,11 @@ def main() -> None:
     """Tell the graph something, and ask it in another run, as after a restart."""
     with TemporaryDirectory() as folder:
         with Memory(folder) as memory:
-            graph = compiled(RecollectStore(memory))
+            graph = compiled(EkphoryStore(memory))
             graph.invoke({"said": "I would rather take the train than fly"})
             graph.invoke({"said": "My sister is called Ines"})
         with Memory(folder) as memory:
-            graph = compiled(RecollectStore(memory))
+            graph = compiled(EkphoryStore(memory))
             for question in ("How do I like to travel?", "What is my sister's name?"):
                 ((probability, text),) = graph.invoke({"said": question})["recalled"]
                 print(f"{question} {text} ({probability:.2f})")

@@ -1,6 +1,6 @@
 """Memories as nodes of LlamaIndex, found and then ordered by a reranker.
 
-pip install 'recollect[llama-index]'
+pip install 'ekphory[llama-index]'
 python examples/llama_index_retriever.py
 """
 
@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 
-from recollect import Memory
-from recollect.frameworks.llama_index_postprocessor import RecollectRerank
-from recollect.frameworks.llama_index_retriever import RecollectRetriever
+from ekphory import Memory
+from ekphory.frameworks.llama_index_postprocessor import EkphoryRerank
+from ekphory.frameworks.llama_index_retriever import EkphoryRetriever
 
 CONVERSATION = (
     ("Mara", "2026-05-02", "I sold the old car, it cost more than it was worth"),
@@ -26,10 +26,10 @@ CONVERSATION = (
 def query_engine(memory: Memory) -> RetrieverQueryEngine:
     """Give an engine that answers from the two memories which answer a question best."""
     return RetrieverQueryEngine.from_args(
-        RecollectRetriever(memory, k=10),
+        EkphoryRetriever(memory, k=10),
         # Stands in for a language model: put the one you use here.
         llm=MockLLM(),
-        node_postprocessors=[RecollectRerank(top_n=2)],
+        node_postprocessors=[EkphoryRerank(top_n=2)],
     )
 
 

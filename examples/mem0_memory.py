@@ -1,12 +1,12 @@
 """Code that was written for mem0, with its import changed. No key, no model, no server.
 
-pip install recollect
+pip install ekphory
 python examples/mem0_memory.py
 """
 
 from __future__ import annotations
 
-from recollect.frameworks.mem0_memory import Memory
+from ekphory.frameworks.mem0_memory import Memory
 
 
 def main() -> None:

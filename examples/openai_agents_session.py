@@ -1,6 +1,6 @@
 """An agent of OpenAI's Agents SDK whose dialogues are kept, and found again in later ones.
 
-pip install 'recollect[openai-agents]'
+pip install 'ekphory[openai-agents]'
 OPENAI_API_KEY=sk-… python examples/openai_agents_session.py
 """
 
@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 
 from agents import Agent, Runner, function_tool, set_tracing_disabled
 
-from recollect import Memory
-from recollect.frameworks.openai_agents_session import RecollectSession
+from ekphory import Memory
+from ekphory.frameworks.openai_agents_session import EkphorySession
 
 
 async def talk(store: str) -> None:
@@ -32,7 +32,7 @@ async def talk(store: str) -> None:
             ("friday", ("What does my sister keep?",)),
         ):
             with Memory(store, user="mara", session=name) as memory:
-                session = RecollectSession(memory)
+                session = EkphorySession(memory)
                 for question in questions:
                     result = await Runner.run(agent, question, session=session)
                     print(f"{name}: {question} {result.final_output}")

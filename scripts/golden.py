@@ -337,6 +337,7 @@ def _renamed(value: Any) -> Any:
             value = value.replace(old, new)
         value = re.sub(r"\b2026-1[12]-\d\dT[\d:.]+|\b[0-9a-f]{16,}\b", "", value)
         value = re.sub(r"datetime.datetime\(2026, 1[12][^)]*\)", "", value)
+        value = re.sub(r"predicted=frozenset\(.*?\)", "", value)
         value = re.sub(r"milliseconds=[\d.]+|session_id=\w+|\b\d+ ms\b", "", value)
         return " ".join(value.split())
     if isinstance(value, dict):

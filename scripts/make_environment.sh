@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv with recollect (editable) and all that its tests use. `make` calls it with:
+# Makes .venv with ekphory (editable) and all that its tests use. `make` calls it with:
 #   EXTRAS       comma-separated extras of pyproject.toml
 #   PYTHON       the interpreter to build on; empty takes the first suitable one on PATH
 #   TORCH        what to install as torch before the rest; empty for none
@@ -16,7 +16,7 @@ first_suitable_python() {
             return
         fi
     done
-    echo "recollect needs Python 3.11, 3.12 or 3.13 with its venv module; none among: $candidates" >&2
+    echo "ekphory needs Python 3.11, 3.12 or 3.13 with its venv module; none among: $candidates" >&2
     echo "Install one (on Debian and Ubuntu: apt install python3 python3-venv)," >&2
     echo "or name it: make test PYTHON=/path/to/python3.12" >&2
     exit 1
@@ -42,5 +42,5 @@ if [ -n "${TORCH:-}" ]; then
     install --no-deps --timeout 20 --retries 2 ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} "$TORCH"
 fi
 
-echo "Installing recollect and what its tests use into .venv"
+echo "Installing ekphory and what its tests use into .venv"
 install --editable ".[$EXTRAS]"

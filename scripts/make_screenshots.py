@@ -14,9 +14,9 @@ from pathlib import Path
 import httpx
 from playwright.sync_api import Locator, sync_playwright
 
-from recollect import Memory
-from recollect.bench.serving.process import serving
-from recollect.demo.story import demo_records
+from ekphory import Memory
+from ekphory.bench.serving.process import serving
+from ekphory.demo.story import demo_records
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = (

@@ -7,11 +7,11 @@ from hypothesis import settings
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
-pytest.register_assert_rewrite("recollect.testing.store_contract")
+pytest.register_assert_rewrite("ekphory.testing.store_contract")
 
 from children.process import Child  # noqa: E402  after the rewriting
-from recollect import Memory  # noqa: E402  likewise
-from recollect.testing import HashEmbedder  # noqa: E402  likewise
+from ekphory import Memory  # noqa: E402  likewise
+from ekphory.testing import HashEmbedder  # noqa: E402  likewise
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 import pytest
 
-from recollect import Memory
-from recollect.cli.demo_scenes import SCENES
-from recollect.demo import DEMO_NOW, demo_questions, demo_records
+from ekphory import Memory
+from ekphory.cli.demo_scenes import SCENES
+from ekphory.demo import DEMO_NOW, demo_questions, demo_records
 
 LEAST = 0.2
 

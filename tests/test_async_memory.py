@@ -5,9 +5,9 @@ import inspect
 
 import pytest
 
-from recollect import AsyncMemory, Memory
-from recollect.errors import InvalidInput, MemoryNotFound, StoreClosed
-from recollect.testing import HashEmbedder
+from ekphory import AsyncMemory, Memory
+from ekphory.errors import InvalidInput, MemoryNotFound, StoreClosed
+from ekphory.testing import HashEmbedder
 
 VERBS = sorted(
     name

@@ -10,15 +10,15 @@ import lancedb
 import pytest
 from lancedb.index import BTree
 
-from recollect import Memory
-from recollect.backup import back_up, restore
-from recollect.catalog.database import Database
-from recollect.catalog.projects import Project, Projects
-from recollect.errors import InvalidInput, StoreError
-from recollect.store.lance_files import hold_newest_state
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.backup import back_up, restore
+from ekphory.catalog.database import Database
+from ekphory.catalog.projects import Project, Projects
+from ekphory.errors import InvalidInput, StoreError
+from ekphory.store.lance_files import hold_newest_state
+from ekphory.testing import HashEmbedder
 
-CONTENTS = "recollect-backup.json"
+CONTENTS = "ekphory-backup.json"
 TARGETS = ("backup", "backup.tar")
 
 
@@ -193,7 +193,7 @@ def test_what_is_no_backup_is_refused(tmp_path):
     with tarfile.open(tmp_path / "other.tar", "w"):
         pass
     for name in ("notes", "other.tar", "nowhere"):
-        with pytest.raises(InvalidInput, match="Name what `recollect backup` wrote"):
+        with pytest.raises(InvalidInput, match="Name what `ekphory backup` wrote"):
             restore(tmp_path / name, tmp_path / "copy")
 
 

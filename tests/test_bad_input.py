@@ -7,8 +7,8 @@ import sys
 import lancedb
 import pytest
 
-from recollect import Memory
-from recollect.errors import (
+from ekphory import Memory
+from ekphory.errors import (
     EmbedderMismatch,
     FilterError,
     InvalidInput,
@@ -16,11 +16,11 @@ from recollect.errors import (
     ScopeError,
     StoreError,
 )
-from recollect.retrieval.terms import TERMS_VERSION
-from recollect.store.lance import LanceStore
-from recollect.store.lance_schema import table_schema
-from recollect.store.store import SCHEMA_VERSION, StoreIdentity
-from recollect.testing import HashEmbedder
+from ekphory.retrieval.terms import TERMS_VERSION
+from ekphory.store.lance import LanceStore
+from ekphory.store.lance_schema import table_schema
+from ekphory.store.store import SCHEMA_VERSION, StoreIdentity
+from ekphory.testing import HashEmbedder
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_store_of_another_tokenizer_is_refused_with_the_remedy(store_path):
 
 def test_a_foreign_table_in_the_directory_is_refused_and_left_alone(store_path):
     table = lancedb.connect(store_path).create_table("memories", [{"colour": "red"}])
-    with pytest.raises(StoreError, match=r"not made by recollect. Choose another directory"):
+    with pytest.raises(StoreError, match=r"not made by ekphory. Choose another directory"):
         Memory(store_path, embedder=HashEmbedder())
     assert table.to_arrow().to_pylist() == [{"colour": "red"}]
 
@@ -253,9 +253,9 @@ def rows(batch, count):
 
 WITH_A_LIMIT_ON_FILES = """
 import resource, sys
-from recollect import Memory
-from recollect.errors import StoreError
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.errors import StoreError
+from ekphory.testing import HashEmbedder
 
 with Memory(sys.argv[1], embedder=HashEmbedder()) as memory:
     memory.add("acknowledged", id="1")

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # Runs in environments of its own, made for the competitors that it measures.
-PEERS = ROOT / "src" / "recollect" / "bench" / "peer_workers"
+PEERS = ROOT / "src" / "ekphory" / "bench" / "peer_workers"
 
 # Import name: distribution. Only for packages that a run without torch does not install.
 NOT_INSTALLED = {
@@ -50,7 +50,7 @@ def imported() -> set[str]:
                 names |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 names.add((node.module or "").partition(".")[0])
-    return names - set(sys.stdlib_module_names) - {"recollect", "_typeshed"}
+    return names - set(sys.stdlib_module_names) - {"ekphory", "_typeshed"}
 
 
 @cache

@@ -19,9 +19,9 @@ MAKE_TARGETS = re.findall(r"(?:^|`)make ([a-z-]+)", CONTRIBUTING, re.MULTILINE)
 
 def lies_somewhere(quoted: str) -> bool:
     """A path is given from the root, or, later in a row, from the package or a folder in it."""
-    starts = [ROOT, ROOT / "src" / "recollect"]
+    starts = [ROOT, ROOT / "src" / "ekphory"]
     return any((start / quoted).exists() for start in starts) or (
-        "/" not in quoted and any((ROOT / "src" / "recollect").rglob(quoted))
+        "/" not in quoted and any((ROOT / "src" / "ekphory").rglob(quoted))
     )
 
 
@@ -31,7 +31,7 @@ def test_a_path_in_contributing_exists(quoted):
 
 
 def test_every_package_has_a_row_in_the_table_of_changes():
-    packages = [path.parent.name for path in (ROOT / "src" / "recollect").glob("*/__init__.py")]
+    packages = [path.parent.name for path in (ROOT / "src" / "ekphory").glob("*/__init__.py")]
     assert [name for name in packages if f"{name}/" not in TABLE] == []
 
 

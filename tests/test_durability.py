@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from recollect import Memory
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.testing import HashEmbedder
 
 
 def ids_of(memory, session):

@@ -4,14 +4,14 @@ import importlib
 import inspect
 import pkgutil
 
-import recollect
-from recollect.errors import RecollectError
+import ekphory
+from ekphory.errors import EkphoryError
 
 NEEDS_AN_EXTRA = ("torch", "sentence_transformers", "ray")
 
 
 def exceptions():
-    for found in pkgutil.walk_packages(recollect.__path__, "recollect."):
+    for found in pkgutil.walk_packages(ekphory.__path__, "ekphory."):
         try:
             module = importlib.import_module(found.name)
         except ImportError as error:
@@ -23,6 +23,6 @@ def exceptions():
 
 
 def test_every_exception_of_the_package_is_of_its_tree():
-    own = {each for each in exceptions() if each.__module__.startswith("recollect.")}
+    own = {each for each in exceptions() if each.__module__.startswith("ekphory.")}
     assert len(own) > 25
-    assert [each for each in own if not issubclass(each, RecollectError)] == []
+    assert [each for each in own if not issubclass(each, EkphoryError)] == []

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect import Memory
-from recollect.errors import InvalidInput, ScopeError
-from recollect.export_format import DamagedLine, decode_line, encode_line, memory_content
-from recollect.importers import import_path
-from recollect.testing import HashEmbedder
-from recollect.types import MemoryRecord
+from ekphory import Memory
+from ekphory.errors import InvalidInput, ScopeError
+from ekphory.export_format import DamagedLine, decode_line, encode_line, memory_content
+from ekphory.importers import import_path
+from ekphory.testing import HashEmbedder
+from ekphory.types import MemoryRecord
 
 SOON = datetime.now(UTC) + timedelta(days=1)
 
@@ -94,7 +94,7 @@ def changed(path, edit):
 
 def test_the_lines_are_a_header_then_memories_before_their_versions_then_the_end(kitchen, tmp_path):
     header, *memories, end = exported(kitchen, tmp_path / "e.jsonl")
-    assert (header["recollect_export"], header["memories"]) == (1, 3)
+    assert (header["ekphory_export"], header["memories"]) == (1, 3)
     assert header["scope"]["project"] is None
     assert [(line["text"], line.get("versions")) for line in memories] == [
         ("Anna repaired the sink", 0),
@@ -103,7 +103,7 @@ def test_the_lines_are_a_header_then_memories_before_their_versions_then_the_end
         ("The oven is broken", None),
         ("The oven is being repaired", None),
     ]
-    assert (end["recollect_export_end"], end["memories"], end["versions"]) == (1, 3, 2)
+    assert (end["ekphory_export_end"], end["memories"], end["versions"]) == (1, 3, 2)
 
 
 def test_every_field_of_a_memory_is_in_its_line(kitchen, tmp_path):
@@ -166,9 +166,9 @@ def test_what_expired_since_the_export_is_left_out(shelf, project, tmp_path):
     line = encode_line(memory_content(gone, None) | {"versions": 0})
     end = {"memories": 1, "versions": 0, "sha256": hashlib.sha256(line).hexdigest()}
     (tmp_path / "e.jsonl").write_bytes(
-        encode_line({"recollect_export": 1, "memories": 1})
+        encode_line({"ekphory_export": 1, "memories": 1})
         + line
-        + encode_line({"recollect_export_end": 1} | end)
+        + encode_line({"ekphory_export_end": 1} | end)
     )
     report = import_path(shelf("there", project=project), tmp_path / "e.jsonl")
     assert (report.added, report.failed) == (0, 0)
@@ -208,7 +208,7 @@ def test_an_export_interrupted_as_its_file_comes_to_be_leaves_nothing(
         raise KeyboardInterrupt
 
     really_open = os.open
-    monkeypatch.setattr("recollect.exporting.os.open", interrupted_open)
+    monkeypatch.setattr("ekphory.exporting.os.open", interrupted_open)
     with pytest.raises(KeyboardInterrupt):
         kitchen.export(tmp_path / "e.jsonl")
     assert list(tmp_path.iterdir()) == []
@@ -278,7 +278,7 @@ def test_line_ends_of_another_system_do_no_harm(file, shelf, project):
     assert importing(shelf("there", project=project), changed(file, edit))[0] == (3, 0, 0)
 
 
-def test_a_damaged_header_and_one_of_a_newer_recollect_are_refused(file, shelf, project):
+def test_a_damaged_header_and_one_of_a_newer_ekphory_are_refused(file, shelf, project):
     other = shelf("there", project=project)
 
     def edit(lines):
@@ -288,7 +288,7 @@ def test_a_damaged_header_and_one_of_a_newer_recollect_are_refused(file, shelf, 
         importing(other, changed(file, edit))
 
     def renew(lines):
-        lines[0] = encode_line({"recollect_export": 2})
+        lines[0] = encode_line({"ekphory_export": 2})
 
     with pytest.raises(InvalidInput, match="reads exports of version 1"):
         importing(other, changed(file, renew))

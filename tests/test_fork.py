@@ -8,12 +8,12 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from recollect import Memory
-from recollect.errors import StoreClosed
-from recollect.services.service import Service
-from recollect.services.transport import JsonTransport
-from recollect.store.lock import DirectoryLock
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.errors import StoreClosed
+from ekphory.services.service import Service
+from ekphory.services.transport import JsonTransport
+from ekphory.store.lock import DirectoryLock
+from ekphory.testing import HashEmbedder
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 LONGEST_S = 60

@@ -1,4 +1,4 @@
-"""What `import recollect` costs and touches, seen from a fresh interpreter."""
+"""What `import ekphory` costs and touches, seen from a fresh interpreter."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ def probe(statement: str, home: Path) -> dict[str, Any]:
 
 
 def test_importing_the_package_takes_less_than_three_tenths_of_a_second(tmp_path):
-    assert min(probe("import recollect", tmp_path)["seconds"] for _ in range(5)) < MOST_SECONDS
+    assert min(probe("import ekphory", tmp_path)["seconds"] for _ in range(5)) < MOST_SECONDS
 
 
 def test_importing_the_package_touches_nothing_and_loads_nothing_heavy(tmp_path):
-    seen = probe("import recollect", tmp_path)
+    seen = probe("import ekphory", tmp_path)
     assert HEAVY.isdisjoint(seen["modules"])
     assert (seen["sockets"], seen["touched"], seen["handlers"]) == ([], [], 0)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_importing_what_a_user_holds_connects_nowhere_writes_no_file_and_loads_no_torch(tmp_path):
-    seen = probe("from recollect import AsyncMemory, Memory, load_embedder", tmp_path)
+    seen = probe("from ekphory import AsyncMemory, Memory, load_embedder", tmp_path)
     assert NETWORK.isdisjoint(seen["sockets"])
     assert {"torch", "sentence_transformers"}.isdisjoint(seen["modules"])
     assert seen["touched"] == []

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect import Memory
-from recollect.errors import InvalidInput, MemoryNotFound, ScopeError
-from recollect.filters.check import check_filter
-from recollect.filters.evaluate import matches
-from recollect.filters.tree import And, Comparison, Contains, Field, In, MetadataField, Not, Or
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.errors import InvalidInput, MemoryNotFound, ScopeError
+from ekphory.filters.check import check_filter
+from ekphory.filters.evaluate import matches
+from ekphory.filters.tree import And, Comparison, Contains, Field, In, MetadataField, Not, Or
+from ekphory.testing import HashEmbedder
 
 EVERYTHING = And(())
 PRESETS = ["fast", "balanced", "accurate", "memory_spark", "rrf"]

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from recollect import Memory
-from recollect.errors import InvalidInput, MemoryNotFound
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.errors import InvalidInput, MemoryNotFound
+from ekphory.testing import HashEmbedder
 
 
 @pytest.fixture(scope="module")

@@ -10,19 +10,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from recollect import Memory
-from recollect.errors import InvalidInput, StoreClosed, StoreError
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.errors import InvalidInput, StoreClosed, StoreError
+from ekphory.testing import HashEmbedder
 
 
 @pytest.fixture
 def background_threads():
-    """Names of recollect's threads that were started since the test began."""
+    """Names of ekphory's threads that were started since the test began."""
     before = set(threading.enumerate())
 
     def names():
         started = (thread for thread in threading.enumerate() if thread not in before)
-        return [thread.name for thread in started if thread.name.startswith("recollect")]
+        return [thread.name for thread in started if thread.name.startswith("ekphory")]
 
     return names
 
@@ -38,7 +38,7 @@ def test_many_handles_share_one_writer(open_memory, background_threads):
     handles = [open_memory(user=f"u{number}") for number in range(12)]
     for handle in handles:
         handle.add("hello")
-    assert background_threads() == ["recollect-writer"]
+    assert background_threads() == ["ekphory-writer"]
     assert [handle.count() for handle in handles] == [1] * 12
 
 
@@ -46,7 +46,7 @@ def test_the_last_handle_that_closes_ends_the_background_work(open_memory, backg
     first, second = open_memory(), open_memory()
     first.add("hello")
     first.close()
-    assert background_threads() == ["recollect-writer"]
+    assert background_threads() == ["ekphory-writer"]
     second.close()
     assert background_threads() == []
 
@@ -252,8 +252,8 @@ def test_handles_may_be_opened_and_closed_by_threads_at_the_same_time(store_path
 
 FORGETFUL = """
 import sys
-from recollect import Memory
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.testing import HashEmbedder
 memory = Memory(sys.argv[1], embedder=HashEmbedder())
 print(memory.add("hello", id="1").added)
 """
@@ -268,8 +268,8 @@ def test_a_process_that_never_closes_its_handle_ends_by_itself(store_path):
 
 FORGETFUL_AND_QUICK = """
 import sys
-from recollect import Memory
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.testing import HashEmbedder
 memory = Memory(sys.argv[1], embedder=HashEmbedder())
 for number in range(10):
     memory.add(f"hello {number}")

@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from recollect import Memory
-from recollect.retrieval import dense, snapshots
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.retrieval import dense, snapshots
+from ekphory.testing import HashEmbedder
 
 
 @pytest.fixture(params=[4_000, 0], ids=["few visible", "many visible"])

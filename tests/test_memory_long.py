@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from recollect import Memory
-from recollect.ingest import LONGEST_WHOLE, SAMPLED_WINDOWS
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.ingest import LONGEST_WHOLE, SAMPLED_WINDOWS
+from ekphory.testing import HashEmbedder
 
 
 def long_text(characters):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.errors import InvalidInput
+from ekphory.errors import InvalidInput
 
 CHAT = [
     {"role": "user", "content": "Where did you go?"},

@@ -5,11 +5,11 @@ import json
 import pytest
 from tests.models.tiny_components import write_tiny_embedder
 
-from recollect import Memory
-from recollect.cli.json_output import plain
-from recollect.importers.jsonl import read_jsonl
-from recollect.models import Embedder
-from recollect.training.export import ModelDescription, export_embedder
+from ekphory import Memory
+from ekphory.cli.json_output import plain
+from ekphory.importers.jsonl import read_jsonl
+from ekphory.models import Embedder
+from ekphory.training.export import ModelDescription, export_embedder
 
 BOTH = {"type", "importance"}
 

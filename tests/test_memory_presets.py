@@ -5,18 +5,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect import Memory
-from recollect.errors import InvalidInput, ServiceError
-from recollect.retrieval.pipeline import Pipeline
-from recollect.retrieval.presets import PRESETS
-from recollect.retrieval.stages.clean_query import CleanQuery
-from recollect.retrieval.stages.cut import Cut
-from recollect.retrieval.stages.expand_query import ExpandQuery
-from recollect.retrieval.stages.fuse import Fuse
-from recollect.retrieval.stages.search_pools import SearchPools
-from recollect.testing import HashEmbedder
-from recollect.testing.overlap_reranker import OverlapReranker
-from recollect.testing.scripted_chat import ScriptedChat
+from ekphory import Memory
+from ekphory.errors import InvalidInput, ServiceError
+from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.presets import PRESETS
+from ekphory.retrieval.stages.clean_query import CleanQuery
+from ekphory.retrieval.stages.cut import Cut
+from ekphory.retrieval.stages.expand_query import ExpandQuery
+from ekphory.retrieval.stages.fuse import Fuse
+from ekphory.retrieval.stages.search_pools import SearchPools
+from ekphory.testing import HashEmbedder
+from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.testing.scripted_chat import ScriptedChat
 from services.wire import Reply, running_service, says
 
 PINNED = {"pinned": True}

@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recollect import Memory
-from recollect.errors import MemoryNotFound
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.errors import MemoryNotFound
+from ekphory.testing import HashEmbedder
 
 
 def marker():

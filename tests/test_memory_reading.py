@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recollect.errors import FilterError, InvalidInput, MemoryNotFound
-from recollect.filters.tree import Comparison, Field, In, Not
+from ekphory.errors import FilterError, InvalidInput, MemoryNotFound
+from ekphory.filters.tree import Comparison, Field, In, Not
 
 SOON = timedelta(milliseconds=150)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.recalled import SECURITY_COMMENT
+from ekphory.recalled import SECURITY_COMMENT
 
 
 @pytest.fixture

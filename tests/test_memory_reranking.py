@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from tests.models.tiny_rerankers import write_overlap_reranker
 
-from recollect import Memory
-from recollect.models.agent_reranker import Reranker
-from recollect.models.bundled_reranker import BundledReranker
-from recollect.models.reranker_record import CalibrationCard, RerankerRecord
-from recollect.testing import HashEmbedder
-from recollect.testing.overlap_reranker import OverlapReranker
+from ekphory import Memory
+from ekphory.models.agent_reranker import Reranker
+from ekphory.models.bundled_reranker import BundledReranker
+from ekphory.models.reranker_record import CalibrationCard, RerankerRecord
+from ekphory.testing import HashEmbedder
+from ekphory.testing.overlap_reranker import OverlapReranker
 from services.wire import running_service, says
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -90,14 +90,14 @@ def test_the_bundled_reranker_does_not_slow_the_default_preset(open_with, direct
     memory = open_with(BundledReranker(directory))
     memory.add("a red dog")
     stage = stages(memory.search("red dog", now=NOW))["rerank"]
-    assert stage.reason == "recollect-rerank-small reads for preset='accurate'"
+    assert stage.reason == "ekphory-rerank-small reads for preset='accurate'"
 
 
 def test_the_bundled_reranker_is_the_same_in_the_class_for_users(open_with, directory):
     memory = open_with(Reranker(BundledReranker(directory)))
     memory.add("a red dog")
     stage = stages(memory.search("red dog", now=NOW))["rerank"]
-    assert stage.reason == "recollect-rerank-small reads for preset='accurate'"
+    assert stage.reason == "ekphory-rerank-small reads for preset='accurate'"
 
 
 def test_a_reranker_whose_scores_cannot_be_used_costs_no_hit_and_is_told(open_with):
@@ -114,10 +114,10 @@ class Overrating(OverlapReranker):
 
 
 def test_the_bundled_reranker_of_three_layers_reads_for_the_default_preset(open_with, directory):
-    memory = open_with(BundledReranker(directory, name="recollect-rerank-tiny"))
+    memory = open_with(BundledReranker(directory, name="ekphory-rerank-tiny"))
     memory.add("a red dog")
     stage = stages(memory.search("red dog", now=NOW))["rerank"]
-    assert (stage.status, stage.detail["reranker"]) == ("ran", "recollect-rerank-tiny")
+    assert (stage.status, stage.detail["reranker"]) == ("ran", "ekphory-rerank-tiny")
 
 
 def test_the_bundled_reranker_leaves_documents_to_the_first_stage(open_with, directory):

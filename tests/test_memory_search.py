@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recollect import Memory
-from recollect.errors import InvalidInput
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.errors import InvalidInput
+from ekphory.testing import HashEmbedder
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 PRESETS = [None, "fast", "balanced", "accurate", "rrf"]

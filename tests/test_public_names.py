@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import recollect
-from recollect import AsyncMemory, Memory
+import ekphory
+from ekphory import AsyncMemory, Memory
 
 MOST_NAMES = 20
 VERBS = [
@@ -20,28 +20,28 @@ VERBS = [
 
 
 def names_imported_by_the_package() -> set[str]:
-    tree = ast.parse(Path(recollect.__file__).read_text(encoding="utf-8"))
+    tree = ast.parse(Path(ekphory.__file__).read_text(encoding="utf-8"))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    own = [node for node in imports if (node.module or "").startswith("recollect.")]
+    own = [node for node in imports if (node.module or "").startswith("ekphory.")]
     return {alias.asname or alias.name for node in own for alias in node.names}
 
 
 def test_every_public_name_is_there():
-    assert [name for name in recollect.__all__ if not hasattr(recollect, name)] == []
+    assert [name for name in ekphory.__all__ if not hasattr(ekphory, name)] == []
 
 
 def test_the_public_names_are_what_the_package_imports():
-    assert set(recollect.__all__) == names_imported_by_the_package() | {"__version__"}
+    assert set(ekphory.__all__) == names_imported_by_the_package() | {"__version__"}
 
 
 def test_the_public_names_are_sorted_and_few():
-    assert recollect.__all__ == sorted(set(recollect.__all__))
-    assert len(recollect.__all__) <= MOST_NAMES
+    assert ekphory.__all__ == sorted(set(ekphory.__all__))
+    assert len(ekphory.__all__) <= MOST_NAMES
 
 
 def test_an_unknown_name_is_an_attribute_error_that_names_it():
     with pytest.raises(AttributeError, match="no_such_name"):
-        recollect.no_such_name  # noqa: B018  reading it is the test
+        ekphory.no_such_name  # noqa: B018  reading it is the test
 
 
 def test_both_classes_have_the_same_verbs():

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Memory
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.testing import HashEmbedder
 
 WRITE = """
 import sys
-from recollect import Memory
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.testing import HashEmbedder
 with Memory(sys.argv[1], embedder=HashEmbedder()) as memory:
     memory.add(sys.argv[2], id=sys.argv[3])
 """
 PURGE = """
 import sys
-from recollect import Memory
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.testing import HashEmbedder
 with Memory(sys.argv[1], embedder=HashEmbedder()) as memory:
     print(memory.forget(sys.argv[2], purge=True))
 """

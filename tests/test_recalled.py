@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ekphory.prompting import BlockSettings, prompt_block
+from ekphory.recalled import CLOSING, OPENING, SECURITY_COMMENT, without_recalled
 from prompting.hits import hit, results
-from recollect.prompting import BlockSettings, prompt_block
-from recollect.recalled import CLOSING, OPENING, SECURITY_COMMENT, without_recalled
 
 BLOCK = prompt_block([hit("I prefer Python"), hit("a < b & c")], BlockSettings()).text
 
@@ -60,7 +60,7 @@ def test_text_without_our_mark_is_kept_verbatim(text):
 
 
 def test_a_megabyte_of_openings_is_read_at_once():
-    opening = f"{OPENING}{SECURITY_COMMENT.split(':')[0]}: recollect recalled these memories "
+    opening = f"{OPENING}{SECURITY_COMMENT.split(':')[0]}: ekphory recalled these memories "
     assert without_recalled(opening * 10_000) == ""
 
 

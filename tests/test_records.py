@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect.errors import InvalidInput, ScopeError
-from recollect.records import LONGEST_TEXT, draft
-from recollect.scope import Scope
+from ekphory.errors import InvalidInput, ScopeError
+from ekphory.records import LONGEST_TEXT, draft
+from ekphory.scope import Scope
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 

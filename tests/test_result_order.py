@@ -6,15 +6,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect import Memory
-from recollect.retrieval.pipeline import Pipeline
-from recollect.retrieval.presets import PRESETS
-from recollect.retrieval.stages.classify_query import ClassifyQuery
-from recollect.retrieval.stages.clean_query import CleanQuery
-from recollect.retrieval.stages.cut import Cut
-from recollect.retrieval.stages.fuse import Fuse
-from recollect.retrieval.stages.search_pools import SearchPools
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.presets import PRESETS
+from ekphory.retrieval.stages.classify_query import ClassifyQuery
+from ekphory.retrieval.stages.clean_query import CleanQuery
+from ekphory.retrieval.stages.cut import Cut
+from ekphory.retrieval.stages.fuse import Fuse
+from ekphory.retrieval.stages.search_pools import SearchPools
+from ekphory.testing import HashEmbedder
 
 WORDS = ("garden", "tulip", "bread", "oven", "train", "delay", "Rome", "spring", "important", "how")
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
@@ -93,7 +93,7 @@ def test_a_pipeline_that_calibrates_nothing_leaves_the_order_to_its_stages(fille
 def test_names_of_orders_are_plain_words():
     from typing import get_args
 
-    from recollect.types import ResultOrder
+    from ekphory.types import ResultOrder
 
     assert all(set(name) <= set(string.ascii_lowercase) for name in get_args(ResultOrder))
 

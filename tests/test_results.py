@@ -2,9 +2,9 @@
 
 import pytest
 
-from recollect import SearchResult
-from recollect.errors import InvalidInput
-from recollect.trace import Trace
+from ekphory import SearchResult
+from ekphory.errors import InvalidInput
+from ekphory.trace import Trace
 
 
 def test_a_result_becomes_the_text_of_its_block(memory):

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.errors import InvalidInput, ScopeError
-from recollect.filters.evaluate import matches
-from recollect.filters.grammar import parse_filter
-from recollect.scope import Scope
-from recollect.testing.contract_rows import contract_record
+from ekphory.errors import InvalidInput, ScopeError
+from ekphory.filters.evaluate import matches
+from ekphory.filters.grammar import parse_filter
+from ekphory.scope import Scope
+from ekphory.testing.contract_rows import contract_record
 
 FIELDS = ["org", "project", "agent", "user", "session"]
 PRIVATE_POOLS = ["agent_memory", "agent_tools", "agent_mistakes", "my own"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "src" / "recollect"
+SOURCE = ROOT / "src" / "ekphory"
 SOURCE_FILES = sorted(SOURCE.rglob("*.py"))
 TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGE = ROOT / "src" / "recollect"
+PACKAGE = ROOT / "src" / "ekphory"
 MOST_BYTES = 80_000_000  # a package index takes 100 MB unasked
 
 pytestmark = pytest.mark.slow
@@ -36,9 +36,9 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
 
 def test_the_wheel_holds_the_model_the_demo_and_the_licence(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    assert "recollect/models/bundled/recollect-small/model.onnx" in names
-    assert "recollect/demo/conversation.jsonl" in names
-    assert "recollect/py.typed" in names
+    assert "ekphory/models/bundled/ekphory-small/model.onnx" in names
+    assert "ekphory/demo/conversation.jsonl" in names
+    assert "ekphory/py.typed" in names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
     assert any(name.endswith(".dist-info/licenses/NOTICE") for name in names)
 
@@ -50,7 +50,7 @@ def test_the_wheel_is_no_larger_than_a_package_index_likes(wheel):
 def test_the_demo_runs_from_the_unpacked_wheel(wheel, tmp_path):
     unpacked = tmp_path / "unpacked"
     zipfile.ZipFile(wheel).extractall(unpacked)
-    run = "import recollect, sys; from recollect.cli.app import main; print(recollect.__file__)"
+    run = "import ekphory, sys; from ekphory.cli.app import main; print(ekphory.__file__)"
     done = subprocess.run(
         [sys.executable, "-c", f"{run}; sys.argv[1:] = ['demo']; main()"],
         cwd=tmp_path,

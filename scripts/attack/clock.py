@@ -11,16 +11,16 @@ from pathlib import Path
 
 from scripts.attack.leftovers import files_too_many, require, tokens_in, tokens_left
 
-from recollect import Memory
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.testing import HashEmbedder
 
 _DAY = 86_400
 _SHIFTS = (-400 * _DAY, -_DAY, -3600, -30, -1, 1, 30, 3600, _DAY, 400 * _DAY)
 _WRITES = 8
 _PURGE = """
 import sys
-from recollect import Memory
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.testing import HashEmbedder
 with Memory(sys.argv[1], embedder=HashEmbedder()) as memory:
     memory.add(sys.argv[2], id="last")
     memory.update("note-0", text=sys.argv[3])
@@ -35,7 +35,7 @@ def run(*, rounds: int) -> dict[str, float]:
     require("faketime")
     counts: Counter[str] = Counter()
     drawn = random.Random(0)
-    with tempfile.TemporaryDirectory(prefix="recollect-clock-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ekphory-clock-") as folder:
         for number in range(rounds):
             shift = _SHIFTS[number % len(_SHIFTS)]
             _round(Path(folder) / str(number), shift, drawn, counts)

@@ -8,9 +8,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from recollect import Memory
-from recollect.errors import StoreError
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.errors import StoreError
+from ekphory.testing import HashEmbedder
 
 _MEMORIES = 40
 
@@ -19,7 +19,7 @@ def run(*, rounds: int) -> dict[str, float]:
     """Flip one byte of one file in each round, and read everything."""
     drawn = random.Random(0)
     counts: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="recollect-damage-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ekphory-damage-") as folder:
         whole = Path(folder) / "whole"
         texts = _written(whole)
         files = sorted(path for path in whole.rglob("*") if path.is_file() and path.stat().st_size)

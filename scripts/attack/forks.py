@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from recollect import Memory
-from recollect.errors import StoreClosed
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.errors import StoreClosed
+from ekphory.testing import HashEmbedder
 
 _LONGEST_S = 60
 _WORKERS = 4
@@ -20,7 +20,7 @@ _WORKERS = 4
 def run(*, rounds: int) -> dict[str, float]:
     """Fork amid the parent's writes; what either acknowledged must be there once."""
     counts: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="recollect-forks-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ekphory-forks-") as folder:
         for number in range(rounds):
             _round(Path(folder) / str(number), counts)
     counts["rounds"] = rounds

@@ -37,8 +37,8 @@ def _load() -> None:
 
 def _write(path: str, drawn: random.Random) -> None:
     print(f"started {os.getpid()}", flush=True)
-    from recollect import Memory
-    from recollect.testing import HashEmbedder
+    from ekphory import Memory
+    from ekphory.testing import HashEmbedder
 
     with Memory(path, embedder=HashEmbedder()) as memory:
         mine: list[str] = []

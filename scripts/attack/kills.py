@@ -30,9 +30,9 @@ from scripts.attack.leftovers import (
     tokens_left,
 )
 
-from recollect import Memory
-from recollect.filters.tree import Field, In
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.filters.tree import Field, In
+from ekphory.testing import HashEmbedder
 
 _RENAMES = "rename,renameat,renameat2,link,linkat"
 _AT_RENAMES = (1, 2, 3, 4, 6, 9)
@@ -48,7 +48,7 @@ def run(*, rounds: int) -> dict[str, float]:
     require_tracing()
     counts: Counter[str] = Counter()
     each = max(rounds // (2 * len(_AT_RENAMES)), 1)
-    with tempfile.TemporaryDirectory(prefix="recollect-kills-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ekphory-kills-") as folder:
         for rename in _AT_RENAMES:
             _kill(Path(folder), each, rename, counts)
         _kill(Path(folder), rounds - each * len(_AT_RENAMES), None, counts)

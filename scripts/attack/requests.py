@@ -109,8 +109,8 @@ def _watched(port: int) -> Iterator[list[float]]:
 def _server() -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = int(free.getsockname()[1])
-    with tempfile.TemporaryDirectory(prefix="recollect-requests-") as folder:
-        command = [sys.executable, "-m", "recollect", "serve", "--store", folder]
+    with tempfile.TemporaryDirectory(prefix="ekphory-requests-") as folder:
+        command = [sys.executable, "-m", "ekphory", "serve", "--store", folder]
         server = subprocess.Popen(
             [*command, "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

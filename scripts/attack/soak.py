@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from recollect import Memory
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.testing import HashEmbedder
 
 _MOST_GROWTH = 10.0
 """MB that the process may grow by in 10,000 commits."""
@@ -28,7 +28,7 @@ def run(*, rounds: int) -> dict[str, float]:
     samples: list[tuple[int, float]] = []
     began = time.monotonic()
     with (
-        tempfile.TemporaryDirectory(prefix="recollect-soak-") as folder,
+        tempfile.TemporaryDirectory(prefix="ekphory-soak-") as folder,
         Memory(Path(folder) / "store", embedder=HashEmbedder()) as memory,
     ):
         for number in range(warm + rounds):

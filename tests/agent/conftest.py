@@ -2,9 +2,9 @@
 
 import pytest
 
-from recollect import Memory
-from recollect.agent.settings import AgentOptions, AgentSettings
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.agent.settings import AgentOptions, AgentSettings
+from ekphory.testing import HashEmbedder
 
 from .rembrandt import NOW, records
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from recollect.agent.llm.bundle_directory import ShellOutput, ShellSearch, laid_out
-from recollect.agent.llm.spec import load_spec, read_spec
-from recollect.errors import InvalidInput
+from ekphory.agent.llm.bundle_directory import ShellOutput, ShellSearch, laid_out
+from ekphory.agent.llm.spec import load_spec, read_spec
+from ekphory.errors import InvalidInput
 
 SPEC = """---
 name: a

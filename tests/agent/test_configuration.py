@@ -2,8 +2,8 @@
 
 import pytest
 
-from recollect.agent.configuration.reading import read_agent_settings
-from recollect.errors import InvalidInput
+from ekphory.agent.configuration.reading import read_agent_settings
+from ekphory.errors import InvalidInput
 
 FILE = """
 episodic_memory:
@@ -58,12 +58,12 @@ def test_the_file_is_read_with_its_variables(read):
 def test_the_file_is_found_through_the_environment(tmp_path):
     file = tmp_path / "cfg.yml"
     file.write_text("retrieval_agent: {agent_session_max_combined_calls: 3}", encoding="utf-8")
-    settings = read_agent_settings(environment={"RECOLLECT_CONFIG": str(file)})
+    settings = read_agent_settings(environment={"EKPHORY_CONFIG": str(file)})
     assert settings.agent_session_max_combined_calls == 3
 
 
 def test_the_environment_goes_before_the_file_and_arguments_before_both(read):
-    name = "RECOLLECT_RETRIEVAL_AGENT_AGENT_SESSION_MAX_COMBINED_CALLS"
+    name = "EKPHORY_RETRIEVAL_AGENT_AGENT_SESSION_MAX_COMBINED_CALLS"
     environment = KEYS | {name: "7"}
     assert read(environment=environment).agent_session_max_combined_calls == 7
     given = read(environment=environment, agent_session_max_combined_calls=8)
@@ -71,7 +71,7 @@ def test_the_environment_goes_before_the_file_and_arguments_before_both(read):
 
 
 def test_a_variable_says_yes_or_no_in_words(read):
-    name = "RECOLLECT_RETRIEVAL_AGENT_AGENT_SESSION_LOG_RAW_OUTPUT"
+    name = "EKPHORY_RETRIEVAL_AGENT_AGENT_SESSION_LOG_RAW_OUTPUT"
     assert read(environment=KEYS | {name: "yes"}).agent_session_log_raw_output is True
     with pytest.raises(InvalidInput, match="neither true nor false"):
         read(environment=KEYS | {name: "maybe"})

@@ -2,11 +2,11 @@
 
 import pytest
 
-from recollect.agent.budget import Budget
-from recollect.agent.llm.model_turn import ToolCall
-from recollect.agent.llm.tool_calls import ToolCalls
-from recollect.agent.search_tool import SearchTool
-from recollect.agent_trace.event_log import EventLog
+from ekphory.agent.budget import Budget
+from ekphory.agent.llm.model_turn import ToolCall
+from ekphory.agent.llm.tool_calls import ToolCalls
+from ekphory.agent.search_tool import SearchTool
+from ekphory.agent_trace.event_log import EventLog
 
 from .rembrandt import THREE_HOPS, records
 

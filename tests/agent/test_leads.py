@@ -3,10 +3,10 @@
 import pytest
 from tests.prompting.hits import hit
 
-from recollect.agent.local.leads import leads
-from recollect.agent.local.rating import Rated, aboutness
-from recollect.agent.question.relations import relation
-from recollect.agent.question.words import meaning_words
+from ekphory.agent.local.leads import leads
+from ekphory.agent.local.rating import Rated, aboutness
+from ekphory.agent.question.relations import relation
+from ekphory.agent.question.words import meaning_words
 
 
 def best(text, entity, word):

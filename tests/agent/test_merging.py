@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from tests.prompting.hits import hit
 
-from recollect.agent.merging import merged
-from recollect.agent.search_tool import Found
-from recollect.agent_trace.events import AgentEvent, HopResolved
+from ekphory.agent.merging import merged
+from ekphory.agent.search_tool import Found
+from ekphory.agent_trace.events import AgentEvent, HopResolved
 
 
 def hop(number, memory, confidence, branch=1):

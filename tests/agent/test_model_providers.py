@@ -7,9 +7,9 @@ import time
 import pytest
 from tests.services.wire import running_service
 
-from recollect import AsyncMemory
-from recollect.agent.settings import AgentOptions, AgentSettings, LanguageModel
-from recollect.testing import HashEmbedder
+from ekphory import AsyncMemory
+from ekphory.agent.settings import AgentOptions, AgentSettings, LanguageModel
+from ekphory.testing import HashEmbedder
 
 from .rembrandt import COMPARISON, NOW, SINGLE, THREE_HOPS
 from .scripted_models import SCRIPTS, AnthropicScript, OpenAIScript
@@ -253,7 +253,7 @@ def test_a_cancelled_search_ends_its_session(script, wire, tmp_path):
 
 
 def test_raw_payloads_are_told_only_where_wanted_and_without_the_key(ask, script, caplog):
-    caplog.set_level("DEBUG", logger="recollect.agent.raw")
+    caplog.set_level("DEBUG", logger="ekphory.agent.raw")
     ask(SINGLE, script.calls("keys"), script.says("Done."))
     assert caplog.text == ""
     ask(SINGLE, script.calls(KEY), script.says("Done."), agent_session_log_raw_output=True)

@@ -3,11 +3,11 @@
 import pytest
 from tests.prompting.hits import hit
 
-from recollect.agent.budget import Budget
-from recollect.agent.faults import SessionFault
-from recollect.agent.search_tool import QueryRefused, SearchTool
-from recollect.agent_trace.event_log import EventLog
-from recollect.errors import StoreError
+from ekphory.agent.budget import Budget
+from ekphory.agent.faults import SessionFault
+from ekphory.agent.search_tool import QueryRefused, SearchTool
+from ekphory.agent_trace.event_log import EventLog
+from ekphory.errors import StoreError
 
 
 def tool(search=lambda query: [hit(query)], calls=10, seconds=60.0):

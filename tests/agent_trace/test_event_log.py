@@ -2,8 +2,8 @@
 
 import pytest
 
-from recollect.agent_trace.event_log import EventLog, json_lines, read_events
-from recollect.agent_trace.events import (
+from ekphory.agent_trace.event_log import EventLog, json_lines, read_events
+from ekphory.agent_trace.events import (
     FellBack,
     HopResolved,
     RouteChosen,
@@ -11,7 +11,7 @@ from recollect.agent_trace.events import (
     SessionStarted,
     ToolReturned,
 )
-from recollect.errors import InvalidInput
+from ekphory.errors import InvalidInput
 
 BODIES = [
     SessionStarted(

@@ -1,4 +1,4 @@
-from recollect.bench.environments import installs_of
+from ekphory.bench.environments import installs_of
 
 
 def test_a_peer_is_installed_from_pips_own_index():

@@ -5,10 +5,10 @@ from importlib.resources import files
 import pytest
 from tokenizers import Tokenizer
 
-from recollect.bench.generate import TURNS, Corpus
-from recollect.bench.vectors import passage
-from recollect.models.model_record import TOKENIZER_FILE
-from recollect.models.onnx_embedder import BUNDLED
+from ekphory.bench.generate import TURNS, Corpus
+from ekphory.bench.vectors import passage
+from ekphory.models.model_record import TOKENIZER_FILE
+from ekphory.models.onnx_embedder import BUNDLED
 
 LOCOMO_TOKENS = 38
 
@@ -75,7 +75,7 @@ def test_several_pools_are_filled():
 
 @pytest.mark.slow
 def test_a_memory_has_as_many_tokens_as_a_turn_of_locomo_on_average():
-    path = files("recollect.models").joinpath("bundled", BUNDLED, TOKENIZER_FILE)
+    path = files("ekphory.models").joinpath("bundled", BUNDLED, TOKENIZER_FILE)
     tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
     tokenizer.no_truncation()
     tokenizer.no_padding()

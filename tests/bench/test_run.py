@@ -2,11 +2,11 @@ import json
 
 import pytest
 
-from recollect.bench.child import in_process
-from recollect.bench.options import BenchOptions
-from recollect.bench.report import conditions, report_tables
-from recollect.bench.run import run_bench
-from recollect.errors import InvalidInput
+from ekphory.bench.child import in_process
+from ekphory.bench.options import BenchOptions
+from ekphory.bench.report import conditions, report_tables
+from ekphory.bench.run import run_bench
+from ekphory.errors import InvalidInput
 
 pytestmark = pytest.mark.slow
 OPTIONS = {
@@ -14,7 +14,7 @@ OPTIONS = {
     "scopes": (3, 1),
     "queries": 12,
     "seed": 7,
-    "embedder": "recollect.testing:HashEmbedder",
+    "embedder": "ekphory.testing:HashEmbedder",
     "batches": 1,
     "single_adds": 3,
     "start_ups": 0,
@@ -34,7 +34,7 @@ def report(kept, tmp_path_factory):
 
 def test_every_layout_is_measured_at_every_size(report):
     assert [(size.scopes, size.rows) for size in report.sizes] == [(3, 300), (1, 300)]
-    assert [system.name for system in report.sizes[0].systems] == ["recollect", "lancedb"]
+    assert [system.name for system in report.sizes[0].systems] == ["ekphory", "lancedb"]
 
 
 def test_each_system_has_all_its_figures(report):
@@ -71,7 +71,7 @@ def test_ratios_are_those_of_the_absolute_figures(report):
 
 def test_the_conditions_are_in_the_report(report):
     assert report.machine["cpu_count"] >= 1
-    assert {"recollect", "lancedb"} <= set(report.versions)
+    assert {"ekphory", "lancedb"} <= set(report.versions)
     assert report.options["seed"] == 7
     assert report.embedding.embedder == "hash-embedder@1 (32-d)"
     assert report.peers is None
@@ -88,7 +88,7 @@ def test_the_report_goes_to_json_and_back(report):
 def test_the_tables_show_systems_stages_and_ratios(report):
     tables = {table.title: table for table in report_tables(report)}
     table = tables["300 memories in 3 scopes"]
-    assert table.header == ("", "recollect", "lancedb")
+    assert table.header == ("", "ekphory", "lancedb")
     labels = [row[0] for row in table.rows]
     for label in ("search p95, ms", "recall@10", "writes/s with model", "times better: search p50"):
         assert label in labels
@@ -104,13 +104,13 @@ def test_the_conditions_are_told_in_lines(report):
         assert expected in lines
 
 
-def test_recollect_can_be_measured_with_nothing_beside_it(tmp_path):
+def test_ekphory_can_be_measured_with_nothing_beside_it(tmp_path):
     alone = {"n": 100, "scopes": (1,), "queries": 2, "beside": "nothing"}
     options = BenchOptions(**OPTIONS | alone, cache=tmp_path)
 
     report = run_bench(options, on_progress=lambda _: None, launch=in_process)
 
-    assert [found.name for found in report.sizes[0].systems] == ["recollect"]
+    assert [found.name for found in report.sizes[0].systems] == ["ekphory"]
     assert {table.title for table in report_tables(report)} >= {"100 memories in one scope"}
 
 
@@ -128,7 +128,7 @@ def test_a_directory_in_use_is_not_written_to(tmp_path):
 
 @pytest.mark.usefixtures("report")
 def test_a_kept_directory_holds_the_stores_afterwards(kept):
-    assert {"1-scopes-recollect", "1-scopes-lancedb"} <= {entry.name for entry in kept.iterdir()}
+    assert {"1-scopes-ekphory", "1-scopes-lancedb"} <= {entry.name for entry in kept.iterdir()}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_kept_directory_holds_the_stores_afterwards(kept):
         ({"n": 1}, "n=1: tells nothing"),
         ({"scopes": (0,)}, r"scopes=\(0,\): no layout"),
         ({"peers": ("zep",)}, "peers='zep': unknown"),
-        ({"embedder": "recollect.testing:Nothing"}, "embedder='recollect.testing:Nothing'"),
+        ({"embedder": "ekphory.testing:Nothing"}, "embedder='ekphory.testing:Nothing'"),
     ],
 )
 def test_an_option_that_cannot_be_used_is_named(tmp_path, changed, message):

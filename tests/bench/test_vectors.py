@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from recollect.bench.generate import Corpus
-from recollect.bench.vectors import PooledEmbedder, VectorPool, passage
-from recollect.testing import HashEmbedder
+from ekphory.bench.generate import Corpus
+from ekphory.bench.vectors import PooledEmbedder, VectorPool, passage
+from ekphory.testing import HashEmbedder
 
 CORPUS = Corpus(seed=7, scopes=2)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.catalog.database import Database
+from ekphory.catalog.database import Database
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 import pytest
 
-from recollect.catalog.access_keys import AccessKeys
-from recollect.catalog.failures import NotThere
-from recollect.errors import InvalidInput
+from ekphory.catalog.access_keys import AccessKeys
+from ekphory.catalog.failures import NotThere
+from ekphory.errors import InvalidInput
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_text_that_is_nearly_a_key_is_none(keys, change):
     assert keys.recognise(change(keys.create().text)) is None
 
 
-@pytest.mark.parametrize("text", ["", "rk_", "rk__", "rk_é_x", "sk-other", "rk_' OR 1=1 --_x"])
+@pytest.mark.parametrize("text", ["", "ek_", "ek__", "ek_é_x", "sk-other", "ek_' OR 1=1 --_x"])
 def test_a_text_that_is_no_key_is_none(keys, text):
     assert keys.recognise(text) is None
 

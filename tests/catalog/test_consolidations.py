@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from recollect.catalog.consolidations import Consolidations, FeatureGroup
-from recollect.catalog.database import Database
-from recollect.catalog.schema import MIGRATIONS
+from ekphory.catalog.consolidations import Consolidations, FeatureGroup
+from ekphory.catalog.database import Database
+from ekphory.catalog.schema import MIGRATIONS
 
 GROUP = FeatureGroup(
     org="home", project=None, set_id="s", category="kitchen", tag="food", user=None
@@ -26,7 +26,7 @@ def test_a_size_can_be_noted_again(tmp_path):
 
 
 def test_sizes_that_an_earlier_version_noted_are_those_of_no_user(tmp_path, monkeypatch):
-    monkeypatch.setattr("recollect.catalog.database.MIGRATIONS", MIGRATIONS[:2])
+    monkeypatch.setattr("ekphory.catalog.database.MIGRATIONS", MIGRATIONS[:2])
     earlier = Database(tmp_path / "catalog.sqlite3")
     earlier.write("INSERT INTO consolidations VALUES ('home', NULL, 's', 'kitchen', 'food', 8)")
     earlier.close()

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from recollect.catalog.database import Database
-from recollect.errors import SchemaTooNew, StoreClosed, StoreError
+from ekphory.catalog.database import Database
+from ekphory.errors import SchemaTooNew, StoreClosed, StoreError
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_threads_and_handles_may_write_at_the_same_time(path, database):
     other.close()
 
 
-def test_a_catalog_of_a_newer_recollect_is_refused(path, database):
+def test_a_catalog_of_a_newer_ekphory_is_refused(path, database):
     database.write("PRAGMA user_version = 99")
     with pytest.raises(SchemaTooNew, match="version 99"):
         Database(path)

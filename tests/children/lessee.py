@@ -4,8 +4,8 @@ import sys
 
 from process import report, wait_for_go
 
-from recollect.errors import StoreLocked
-from recollect.store.lease import WriterLease
+from ekphory.errors import StoreLocked
+from ekphory.store.lease import WriterLease
 
 
 def main():

@@ -4,8 +4,8 @@ import sys
 
 from process import report, wait_for_go
 
-from recollect import Memory
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.testing import HashEmbedder
 
 
 def main():

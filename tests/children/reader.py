@@ -5,8 +5,8 @@ import time
 
 from process import report, wait_for_go
 
-from recollect import Memory
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.testing import HashEmbedder
 
 BATCH = 16
 

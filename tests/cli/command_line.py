@@ -5,10 +5,10 @@ import os
 
 from typer.testing import CliRunner
 
-from recollect.cli.app import app
+from ekphory.cli.app import app
 
 UNSET = dict.fromkeys(
-    f"RECOLLECT_{name}"
+    f"EKPHORY_{name}"
     for name in (
         *("EMBEDDER", "EMBEDDER_MODEL", "EMBEDDER_API_KEY"),
         *("RERANKER", "RERANKER_PROTOCOL", "RERANKER_MODEL", "RERANKER_API_KEY"),
@@ -24,7 +24,7 @@ class CommandLine:
 
     def __init__(self, store):
         self.store = store
-        self.environment = UNSET | {"RECOLLECT_STORE": str(store), "NO_COLOR": "1"}
+        self.environment = UNSET | {"EKPHORY_STORE": str(store), "NO_COLOR": "1"}
 
     def run(self, *arguments, stdin=None, **environment):
         return CliRunner().invoke(
@@ -48,4 +48,4 @@ class CommandLine:
     def process_environment(self):
         """Give the same environment for a process of its own."""
         kept = {name: value for name, value in os.environ.items() if name not in UNSET}
-        return kept | {"RECOLLECT_STORE": str(self.store), "NO_COLOR": "1"}
+        return kept | {"EKPHORY_STORE": str(self.store), "NO_COLOR": "1"}

@@ -9,7 +9,7 @@ from .command_line import CommandLine
 
 
 @pytest.fixture
-def recollect(tmp_path):
+def ekphory(tmp_path):
     return CommandLine(tmp_path / "store")
 
 
@@ -27,10 +27,10 @@ def furnished(tmp_path_factory):
 
 
 @pytest.fixture
-def kitchen(furnished, recollect):
+def kitchen(furnished, ekphory):
     """The command line on a store of its own with the oven, the sink and the knives."""
-    shutil.copytree(furnished, recollect.store)
-    return recollect
+    shutil.copytree(furnished, ekphory.store)
+    return ekphory
 
 
 @pytest.fixture(scope="session")

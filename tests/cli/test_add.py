@@ -1,19 +1,19 @@
 import pytest
 
 
-def test_an_added_memory_says_its_id(recollect):
-    result = recollect.run("add", "The oven is broken", "--id", "oven")
+def test_an_added_memory_says_its_id(ekphory):
+    result = ekphory.run("add", "The oven is broken", "--id", "oven")
     assert (result.exit_code, result.stdout) == (0, "Added oven\n")
 
 
-def test_adding_it_again_says_that_it_is_there(recollect):
-    recollect.run("add", "The oven is broken", "--id", "oven")
-    result = recollect.run("add", "The oven is broken", "--id", "oven")
+def test_adding_it_again_says_that_it_is_there(ekphory):
+    ekphory.run("add", "The oven is broken", "--id", "oven")
+    result = ekphory.run("add", "The oven is broken", "--id", "oven")
     assert (result.exit_code, result.stdout) == (0, "Already there: oven\n")
 
 
-def test_the_report_as_json(recollect):
-    assert recollect.json("add", "The oven is broken", "--id", "oven") == {
+def test_the_report_as_json(ekphory):
+    assert ekphory.json("add", "The oven is broken", "--id", "oven") == {
         "added": 1,
         "skipped": 0,
         "failed": [],
@@ -22,18 +22,18 @@ def test_the_report_as_json(recollect):
     }
 
 
-def test_a_dash_reads_the_text_from_standard_input(recollect):
-    recollect.run("add", "-", "--id", "note", stdin="Zoë said:\nbring bread\n")
-    assert recollect.json("get", "note")["text"] == "Zoë said:\nbring bread"
+def test_a_dash_reads_the_text_from_standard_input(ekphory):
+    ekphory.run("add", "-", "--id", "note", stdin="Zoë said:\nbring bread\n")
+    assert ekphory.json("get", "note")["text"] == "Zoë said:\nbring bread"
 
 
-def test_standard_input_that_is_not_utf8_is_refused(recollect):
-    sentence = recollect.failure("add", "-", stdin=b"caf\xe9")
+def test_standard_input_that_is_not_utf8_is_refused(ekphory):
+    sentence = ekphory.failure("add", "-", stdin=b"caf\xe9")
     assert sentence == r"text=b'\xe9': is not UTF-8. Convert the text"
 
 
-def test_every_field_is_kept(recollect):
-    recollect.run(
+def test_every_field_is_kept(ekphory):
+    ekphory.run(
         "add", "Turn the valve left", "--id", "valve", "--at", "2026-03-01T10:00:00+02:00",
         "--producer", "Anna", "--produced-for", "Ben", "--role", "user", "--sequence", "4",
         "--pool", "shared_rules", "--type", "procedural", "--importance", "0.75",
@@ -41,7 +41,7 @@ def test_every_field_is_kept(recollect):
         "--project", "boiler", "--agent", "plumber", "--user", "anna", "--session", "monday",
         "--metadata", "floor=2", "--metadata", "room=cellar",
     )  # fmt: skip
-    kept = recollect.json("get", "valve")
+    kept = ekphory.json("get", "valve")
     assert kept.pop("created_at") > "2026"
     assert kept == {
         "id": "valve",
@@ -95,16 +95,16 @@ def test_every_field_is_kept(recollect):
         ),
     ],
 )
-def test_a_field_that_cannot_be_stored_is_named(recollect, arguments, sentence):
-    assert recollect.failure("add", *arguments) == sentence
+def test_a_field_that_cannot_be_stored_is_named(ekphory, arguments, sentence):
+    assert ekphory.failure("add", *arguments) == sentence
 
 
-def test_a_time_that_cannot_be_read_is_named(recollect):
-    assert recollect.failure("add", "x", "--at", "yesterday").startswith("at='yesterday': cannot")
+def test_a_time_that_cannot_be_read_is_named(ekphory):
+    assert ekphory.failure("add", "x", "--at", "yesterday").startswith("at='yesterday': cannot")
 
 
-def test_a_store_path_that_is_a_file_is_refused(recollect, tmp_path):
+def test_a_store_path_that_is_a_file_is_refused(ekphory, tmp_path):
     (tmp_path / "notes.txt").write_text("no store")
-    sentence = recollect.failure("add", "x", "--store", str(tmp_path / "notes.txt"))
-    assert sentence.endswith("is a file. Give a directory, new or of recollect")
+    sentence = ekphory.failure("add", "x", "--store", str(tmp_path / "notes.txt"))
+    assert sentence.endswith("is a file. Give a directory, new or of ekphory")
     assert (tmp_path / "notes.txt").read_text() == "no store"

@@ -1,4 +1,4 @@
-"""`recollect ask`: the chain as it grows, and what a program gets."""
+"""`ekphory ask`: the chain as it grows, and what a program gets."""
 
 import json
 
@@ -13,10 +13,10 @@ FACTS = {
 
 
 @pytest.fixture
-def told(recollect):
+def told(ekphory):
     for name, text in FACTS.items():
-        recollect.run("add", text, "--id", name)
-    return recollect
+        ekphory.run("add", text, "--id", name)
+    return ekphory
 
 
 def test_the_chain_is_shown_search_by_search_and_hop_by_hop(told):

@@ -2,18 +2,18 @@ from pathlib import Path
 
 import pytest
 
-from recollect.config import Settings, default_store, read_settings
+from ekphory.config import Settings, default_store, read_settings
 
 
 def test_the_environment_names_the_store_the_scope_and_the_embedder():
     environment = {
-        "RECOLLECT_STORE": "/data/memories",
-        "RECOLLECT_EMBEDDER": "http://127.0.0.1:8080/v1",
-        "RECOLLECT_ORG": "acme",
-        "RECOLLECT_PROJECT": "kitchen",
-        "RECOLLECT_AGENT": "cook",
-        "RECOLLECT_USER": "anna",
-        "RECOLLECT_SESSION": "monday",
+        "EKPHORY_STORE": "/data/memories",
+        "EKPHORY_EMBEDDER": "http://127.0.0.1:8080/v1",
+        "EKPHORY_ORG": "acme",
+        "EKPHORY_PROJECT": "kitchen",
+        "EKPHORY_AGENT": "cook",
+        "EKPHORY_USER": "anna",
+        "EKPHORY_SESSION": "monday",
     }
     assert read_settings(environment) == Settings(
         store="/data/memories",
@@ -28,18 +28,18 @@ def test_the_environment_names_the_store_the_scope_and_the_embedder():
 
 def test_the_environment_names_the_model_services():
     environment = {
-        "RECOLLECT_EMBEDDER_MODEL": "large",
-        "RECOLLECT_EMBEDDER_API_KEY": "k1",
-        "RECOLLECT_RERANKER": "https://rerank.example/v2",
-        "RECOLLECT_RERANKER_PROTOCOL": "cohere",
-        "RECOLLECT_RERANKER_MODEL": "rerank-v3.5",
-        "RECOLLECT_RERANKER_API_KEY": "k2",
-        "RECOLLECT_RERANKER_SCORES": "logit",
-        "RECOLLECT_RERANKER_CALIBRATION": "card.json",
-        "RECOLLECT_PRESET": "accurate",
-        "RECOLLECT_CHAT_URL": "http://127.0.0.1:8080/v1",
-        "RECOLLECT_CHAT_MODEL": "small",
-        "RECOLLECT_CHAT_API_KEY": "k3\n",
+        "EKPHORY_EMBEDDER_MODEL": "large",
+        "EKPHORY_EMBEDDER_API_KEY": "k1",
+        "EKPHORY_RERANKER": "https://rerank.example/v2",
+        "EKPHORY_RERANKER_PROTOCOL": "cohere",
+        "EKPHORY_RERANKER_MODEL": "rerank-v3.5",
+        "EKPHORY_RERANKER_API_KEY": "k2",
+        "EKPHORY_RERANKER_SCORES": "logit",
+        "EKPHORY_RERANKER_CALIBRATION": "card.json",
+        "EKPHORY_PRESET": "accurate",
+        "EKPHORY_CHAT_URL": "http://127.0.0.1:8080/v1",
+        "EKPHORY_CHAT_MODEL": "small",
+        "EKPHORY_CHAT_API_KEY": "k3\n",
     }
     assert read_settings(environment) == Settings(
         store=default_store(),
@@ -60,22 +60,22 @@ def test_the_environment_names_the_model_services():
 
 @pytest.mark.parametrize("service", ["EMBEDDER", "RERANKER", "CHAT"])
 def test_a_key_is_not_in_the_repr(service):
-    settings = read_settings({f"RECOLLECT_{service}_API_KEY": "geheim"})
+    settings = read_settings({f"EKPHORY_{service}_API_KEY": "geheim"})
 
     assert "geheim" not in repr(settings)
 
 
 def test_an_empty_variable_counts_as_none():
-    settings = read_settings({"RECOLLECT_STORE": "", "RECOLLECT_USER": ""})
+    settings = read_settings({"EKPHORY_STORE": "", "EKPHORY_USER": ""})
     assert (settings.store, settings.user) == (default_store(), None)
 
 
 def test_the_default_store_lies_in_a_folder_of_its_own():
-    assert Path(default_store()).parts[-2:] == ("recollect", "memories")
+    assert Path(default_store()).parts[-2:] == ("ekphory", "memories")
 
 
 def test_the_key_of_the_server_is_read_and_not_in_the_repr():
-    settings = read_settings({"RECOLLECT_SERVE_KEY": "geheim"})
+    settings = read_settings({"EKPHORY_SERVE_KEY": "geheim"})
 
     assert settings.serve_key == "geheim"
     assert "geheim" not in repr(settings)

@@ -14,18 +14,16 @@ def test_the_demo_shows_searches_stages_history_and_questions(shown_demo):
 
 
 def test_the_demo_ends_by_saying_how_to_go_on(shown_demo):
-    assert "recollect add" in shown_demo[0].stderr
-    assert "recollect import" in shown_demo[0].stderr
+    assert "ekphory add" in shown_demo[0].stderr
+    assert "ekphory import" in shown_demo[0].stderr
 
 
-def test_a_kept_demo_can_be_asked_further_and_most_of_its_questions_are_answered(
-    recollect, tmp_path
-):
-    report = recollect.json("demo", "--keep", str(tmp_path / "mara"))
+def test_a_kept_demo_can_be_asked_further_and_most_of_its_questions_are_answered(ekphory, tmp_path):
+    report = ekphory.json("demo", "--keep", str(tmp_path / "mara"))
     assert (report["added"], len(report["questions"])) == (127, 17)
     assert report["answered"] >= 15
     assert [version["id"] for version in report["history"]] == ["fact-passport", "fact-passport~1"]
-    assert recollect.json("get", "fact-kestrel", "--store", str(tmp_path / "mara"))["text"]
+    assert ekphory.json("get", "fact-kestrel", "--store", str(tmp_path / "mara"))["text"]
 
 
 def test_the_demo_shows_chains_hop_by_hop(shown_demo):

@@ -33,9 +33,9 @@ def test_a_repair_merges_the_files_and_keeps_every_memory(kitchen):
     assert kitchen.json("list")["total"] == 3
 
 
-def test_a_directory_without_a_store_is_told_and_left_alone(recollect, tmp_path):
+def test_a_directory_without_a_store_is_told_and_left_alone(ekphory, tmp_path):
     (tmp_path / "photos").mkdir()
-    assert "there is no store" in recollect.failure("doctor", "--store", str(tmp_path / "photos"))
+    assert "there is no store" in ekphory.failure("doctor", "--store", str(tmp_path / "photos"))
     assert list((tmp_path / "photos").iterdir()) == []
 
 
@@ -51,26 +51,26 @@ def test_a_verified_store_is_said_to_be_what_was_written(kitchen):
     assert verification == {"rows": 3, "unverified": 0, "damage": []}
 
 
-def test_a_flip_in_a_text_is_told_with_its_memory_and_file_and_fails_the_command(recollect):
-    recollect.run("add", "the spare key is under the mat", "--id", "key")
-    flip(recollect.store, b"under the mat", b"under the hat")
-    result = recollect.run("doctor", "--verify", "--json")
+def test_a_flip_in_a_text_is_told_with_its_memory_and_file_and_fails_the_command(ekphory):
+    ekphory.run("add", "the spare key is under the mat", "--id", "key")
+    flip(ekphory.store, b"under the mat", b"under the hat")
+    result = ekphory.run("doctor", "--verify", "--json")
     assert result.exit_code == 1
     state = json.loads(result.stdout)
     (damage,) = state["verification"]["damage"]
     assert (state["healthy"], damage["ids"]) == (False, ["key"])
-    assert (recollect.store / damage["file"]).is_file()
-    told = recollect.run("doctor", "--verify")
+    assert (ekphory.store / damage["file"]).is_file()
+    told = ekphory.run("doctor", "--verify")
     assert told.exit_code == 1
     assert "of the memories key: is not what was written." in " ".join(told.stdout.split())
-    assert "recollect restore" in told.stdout
+    assert "ekphory restore" in told.stdout
 
 
-def test_a_store_whose_files_are_gone_is_verified_and_named(recollect):
-    recollect.run("add", "the spare key is under the mat", "--id", "key")
-    (data,) = recollect.store.glob("memories.lance/data/*.lance")
+def test_a_store_whose_files_are_gone_is_verified_and_named(ekphory):
+    ekphory.run("add", "the spare key is under the mat", "--id", "key")
+    (data,) = ekphory.store.glob("memories.lance/data/*.lance")
     data.unlink()
-    result = recollect.run("doctor", "--verify", "--json")
+    result = ekphory.run("doctor", "--verify", "--json")
     assert result.exit_code == 1
     (damage,) = json.loads(result.stdout)["verification"]["damage"]
     assert damage["file"] == f"memories.lance/data/{data.name}"

@@ -6,10 +6,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from recollect.cli.command import command
-from recollect.cli.options import OutputOptions
-from recollect.errors import InvalidInput
-from recollect.importers import ImportInterrupted, ImportReport
+from ekphory.cli.command import command
+from ekphory.cli.options import OutputOptions
+from ekphory.errors import InvalidInput
+from ekphory.importers import ImportInterrupted, ImportReport
 
 
 @dataclass
@@ -95,6 +95,6 @@ def test_a_defect_is_called_one_and_shows_no_traceback():
     result = Failing(ZeroDivisionError("division by zero")).run()
     assert result.exit_code == 1
     assert result.stderr == (
-        "Unexpected ZeroDivisionError: division by zero. This is a defect of recollect; "
+        "Unexpected ZeroDivisionError: division by zero. This is a defect of ekphory; "
         "run the command again with --debug and report what it shows.\n"
     )

@@ -29,16 +29,16 @@ def benchmark(tmp_path):
     return str(folder)
 
 
-def test_a_system_is_measured_and_shown_in_tables(recollect, benchmark):
-    result = recollect.run("eval", "beir", "--data", benchmark, "--system", "bm25")
+def test_a_system_is_measured_and_shown_in_tables(ekphory, benchmark):
+    result = ekphory.run("eval", "beir", "--data", benchmark, "--system", "bm25")
     assert result.exit_code == 0, result.output
     assert "pets: 3 queries, 4 passages in 1 pools" in result.stdout
     assert "bm25 on pets" in result.stdout
 
 
-def test_the_whole_report_is_written_to_the_file(recollect, benchmark, tmp_path):
+def test_the_whole_report_is_written_to_the_file(ekphory, benchmark, tmp_path):
     file = tmp_path / "report.json"
-    result = recollect.run(
+    result = ekphory.run(
         "eval", "beir", "--data", benchmark, "--system", "bm25", "--json", str(file)
     )
     assert result.stderr == f"Written: {file}\n"
@@ -46,63 +46,63 @@ def test_the_whole_report_is_written_to_the_file(recollect, benchmark, tmp_path)
     assert (report["system"], report["dataset"]["queries"]) == ("bm25", 3)
 
 
-def test_a_dash_writes_the_report_to_standard_output(recollect, benchmark):
-    result = recollect.run("eval", "beir", "--data", benchmark, "--system", "bm25", "--json", "-")
+def test_a_dash_writes_the_report_to_standard_output(ekphory, benchmark):
+    result = ekphory.run("eval", "beir", "--data", benchmark, "--system", "bm25", "--json", "-")
     (report,) = json.loads(result.stdout)["reports"]
     assert report["overall"]["scores"]["R@5"]["mean"] == pytest.approx(2 / 3)
 
 
-def test_the_product_is_measured_by_default(recollect, benchmark):
-    result = recollect.run("eval", "beir", "--data", benchmark, "--json", "-")
-    assert json.loads(result.stdout)["reports"][0]["system"] == "recollect"
+def test_the_product_is_measured_by_default(ekphory, benchmark):
+    result = ekphory.run("eval", "beir", "--data", benchmark, "--json", "-")
+    assert json.loads(result.stdout)["reports"][0]["system"] == "ekphory"
 
 
-def test_a_preset_of_the_product_is_measured_and_traced(recollect, benchmark, tmp_path):
-    recollect.run(
+def test_a_preset_of_the_product_is_measured_and_traced(ekphory, benchmark, tmp_path):
+    ekphory.run(
         "eval", "beir", "--data", benchmark, "--preset", "rrf", "--trace", str(tmp_path / "t.jsonl")
     )
     rows = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
     assert [(row["system"], row["query"]) for row in rows] == [
-        ("recollect:rrf", "1"),
-        ("recollect:rrf", "2"),
-        ("recollect:rrf", "3"),
+        ("ekphory:rrf", "1"),
+        ("ekphory:rrf", "2"),
+        ("ekphory:rrf", "3"),
     ]
 
 
-def test_misses_are_shown_on_request(recollect, benchmark):
-    result = recollect.run(
+def test_misses_are_shown_on_request(ekphory, benchmark):
+    result = ekphory.run(
         "eval", "beir", "--data", benchmark, "--system", "bm25", "--show-misses", "--limit", "1"
     )
     assert "1 of 3 queries miss a relevant passage in the first 10; the 1 worst:" in result.stdout
     assert "3: vegetable gardening" in result.stdout
 
 
-def test_run_files_are_written_in_trec_form(recollect, benchmark, tmp_path):
+def test_run_files_are_written_in_trec_form(ekphory, benchmark, tmp_path):
     folder = tmp_path / "runs"
-    recollect.run("eval", "beir", "--data", benchmark, "--system", "bm25", "--run", str(folder))
+    ekphory.run("eval", "beir", "--data", benchmark, "--system", "bm25", "--run", str(folder))
     assert sorted(path.name for path in folder.iterdir()) == ["pets.bm25.run", "pets.qrels"]
 
 
-def test_a_run_is_compared_with_an_earlier_one(recollect, benchmark, tmp_path):
+def test_a_run_is_compared_with_an_earlier_one(ekphory, benchmark, tmp_path):
     measure = ("eval", "beir", "--data", benchmark, "--system", "bm25")
-    recollect.run(*measure, "--json", str(tmp_path / "first.json"))
-    result = recollect.run(*measure, "--compare", str(tmp_path / "first.json"))
+    ekphory.run(*measure, "--json", str(tmp_path / "first.json"))
+    result = ekphory.run(*measure, "--compare", str(tmp_path / "first.json"))
     assert "bm25 minus bm25, 3 queries" in result.stdout
 
 
-def test_an_unknown_system_is_refused(recollect, benchmark):
-    sentence = recollect.failure("eval", "beir", "--data", benchmark, "--system", "bm52")
+def test_an_unknown_system_is_refused(ekphory, benchmark):
+    sentence = ekphory.failure("eval", "beir", "--data", benchmark, "--system", "bm52")
     assert sentence.startswith("system='bm52': there is no such system")
 
 
 @pytest.mark.parametrize("form", ["locomo", "conversation", "beir", "multihop"])
-def test_missing_data_are_named(recollect, form, tmp_path):
-    assert "nowhere" in recollect.failure("eval", form, "--data", str(tmp_path / "nowhere"))
+def test_missing_data_are_named(ekphory, form, tmp_path):
+    assert "nowhere" in ekphory.failure("eval", form, "--data", str(tmp_path / "nowhere"))
 
 
-def test_configurations_are_shown_beside_vector_only_search(recollect, benchmark):
-    result = recollect.run(
-        "eval", "beir", "--data", benchmark, "--configs", "B,GATE-A", RECOLLECT_RERANKER="none"
+def test_configurations_are_shown_beside_vector_only_search(ekphory, benchmark):
+    result = ekphory.run(
+        "eval", "beir", "--data", benchmark, "--configs", "B,GATE-A", EKPHORY_RERANKER="none"
     )
     assert result.exit_code == 0, result.output
     assert "Memory-Spark's configurations on pets" in result.stdout
@@ -110,8 +110,8 @@ def test_configurations_are_shown_beside_vector_only_search(recollect, benchmark
     assert "needs a reranker" in " ".join(result.stdout.split())
 
 
-def test_configurations_with_a_reranker_run_on_the_bundled_one(recollect, benchmark):
-    result = recollect.run(
+def test_configurations_with_a_reranker_run_on_the_bundled_one(ekphory, benchmark):
+    result = ekphory.run(
         "eval", "beir", "--data", benchmark, "--configs", "b,gate-a", "--json", "-"
     )
     assert [each["system"] for each in json.loads(result.stdout)["reports"]] == [
@@ -119,33 +119,33 @@ def test_configurations_with_a_reranker_run_on_the_bundled_one(recollect, benchm
     ]
 
 
-def test_configurations_are_written_as_markdown(recollect, benchmark, tmp_path):
+def test_configurations_are_written_as_markdown(ekphory, benchmark, tmp_path):
     file = tmp_path / "docs" / "configurations.md"
-    result = recollect.run(
+    result = ekphory.run(
         *("eval", "beir", "--data", benchmark, "--configs", "h,n", "--markdown", str(file))
     )
     assert f"Written: {file}" in result.stderr
     text = file.read_text()
-    assert "    recollect eval beir --data pets --configs h,n\n" in text
-    assert "reranker: recollect-rerank-small" in text
+    assert "    ekphory eval beir --data pets --configs h,n\n" in text
+    assert "reranker: ekphory-rerank-small" in text
     assert "| H | Vector → Reranker (no RRF)" in text
     assert "run that one alone" in text
 
 
-def test_markdown_is_for_configurations(recollect, benchmark, tmp_path):
-    sentence = recollect.failure(
+def test_markdown_is_for_configurations(ekphory, benchmark, tmp_path):
+    sentence = ekphory.failure(
         "eval", "beir", "--data", benchmark, "--markdown", str(tmp_path / "m")
     )
     assert sentence.endswith("is for configurations. Name some with --configs")
 
 
-def test_an_unknown_configuration_is_told(recollect, benchmark):
-    assert "configs='Z'" in recollect.failure("eval", "beir", "--data", benchmark, "--configs", "Z")
+def test_an_unknown_configuration_is_told(ekphory, benchmark):
+    assert "configs='Z'" in ekphory.failure("eval", "beir", "--data", benchmark, "--configs", "Z")
 
 
-def test_the_agent_is_measured_beside_plain_search_in_the_same_run(recollect, benchmark):
-    result = recollect.run("eval", "beir", "--data", benchmark, "--agent", "local", "--json", "-")
+def test_the_agent_is_measured_beside_plain_search_in_the_same_run(ekphory, benchmark):
+    result = ekphory.run("eval", "beir", "--data", benchmark, "--agent", "local", "--json", "-")
     agent, plain = json.loads(result.stdout)["reports"]
-    assert (agent["system"], plain["system"]) == ("agent:local", "recollect")
+    assert (agent["system"], plain["system"]) == ("agent:local", "ekphory")
     assert agent["configuration"]["searches_a_question"] == 1.0
     assert agent["overall"]["scores"] == plain["overall"]["scores"]

@@ -21,7 +21,7 @@ def test_an_export_is_imported_into_another_store_without_loss(kitchen, tmp_path
     listing = ("list", "--order", "written")
     assert other.json(*listing) == kitchen.json(*listing)
     assert other.json("history", "oven") == kitchen.json("history", "oven")
-    assert other.json("import", str(tmp_path / "e.jsonl"), "--format", "recollect")["skipped"] == 3
+    assert other.json("import", str(tmp_path / "e.jsonl"), "--format", "ekphory")["skipped"] == 3
 
 
 def test_an_export_goes_to_standard_output_and_its_summary_to_standard_error(kitchen):
@@ -62,7 +62,7 @@ def test_a_file_that_is_cut_off_is_told_with_its_line(kitchen, tmp_path):
 def test_an_export_is_not_read_as_another_format(kitchen, tmp_path):
     kitchen.run("export", "--target", str(tmp_path / "e.jsonl"))
     sentence = kitchen.failure("import", str(tmp_path / "e.jsonl"), "--format", "jsonl")
-    assert "not in the format jsonl: it looks like recollect. Use --format recollect" in sentence
+    assert "not in the format jsonl: it looks like ekphory. Use --format ekphory" in sentence
 
 
 @pytest.mark.parametrize("name", ["b", "b.tar"])
@@ -85,19 +85,19 @@ def test_a_store_is_never_overwritten_by_a_restore(kitchen, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_an_interrupted_export_leaves_no_half_file(recollect, tmp_path):
+def test_an_interrupted_export_leaves_no_half_file(ekphory, tmp_path):
     # Long fields that nobody embeds: the export takes long enough to be interrupted.
     rows = (
         json.dumps({"id": str(number), "text": f"note {number}", "metadata": {"page": "x" * 4_000}})
         for number in range(5_000)
     )
     (tmp_path / "many.jsonl").write_text("\n".join(rows))
-    recollect.run("import", str(tmp_path / "many.jsonl"))
+    ekphory.run("import", str(tmp_path / "many.jsonl"))
     folder = tmp_path / "exports"
     folder.mkdir()
     exporting = subprocess.Popen(
-        [sys.executable, "-m", "recollect", "export", "--target", str(folder / "e.jsonl")],
-        env=recollect.process_environment(),
+        [sys.executable, "-m", "ekphory", "export", "--target", str(folder / "e.jsonl")],
+        env=ekphory.process_environment(),
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),

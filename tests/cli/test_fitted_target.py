@@ -2,9 +2,9 @@
 
 import pytest
 
-from recollect.cli.fitted_target import fitted_target
-from recollect.errors import InvalidInput
-from recollect.models.fitted_file import FITTED
+from ekphory.cli.fitted_target import fitted_target
+from ekphory.errors import InvalidInput
+from ekphory.models.fitted_file import FITTED
 
 
 def test_in_a_checkout_the_packages_own_file_is_written():
@@ -16,6 +16,6 @@ def test_a_file_that_is_given_is_taken(tmp_path):
 
 
 def test_an_installed_package_is_not_written_to_unasked(tmp_path):
-    folder = tmp_path / "lib" / "recollect" / "fitted"
+    folder = tmp_path / "lib" / "ekphory" / "fitted"
     with pytest.raises(InvalidInput, match=r"Give --target gate\.json"):
         fitted_target(None, "gate.json", folder=folder)

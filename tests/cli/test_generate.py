@@ -1,9 +1,9 @@
 import json
 
 
-def test_samples_are_written_one_a_line(recollect, tmp_path):
+def test_samples_are_written_one_a_line(ekphory, tmp_path):
     file = tmp_path / "made" / "samples.jsonl"
-    result = recollect.run("train", "generate", "--count", "30", "--out", str(file))
+    result = ekphory.run("train", "generate", "--count", "30", "--out", str(file))
     assert result.exit_code == 0, result.output
     assert f"{file}: 30 samples" in result.stdout
     rows = [json.loads(line) for line in file.read_text().splitlines()]
@@ -12,16 +12,16 @@ def test_samples_are_written_one_a_line(recollect, tmp_path):
     assert set(rows[0]["negatives"][0]) == {"kind", "text", "days_ago", "type", "importance"}
 
 
-def test_the_counts_are_given_as_json(recollect, tmp_path):
-    found = recollect.json(
+def test_the_counts_are_given_as_json(ekphory, tmp_path):
+    found = ekphory.json(
         "train", "generate", "--count", "30", "--split", "test", "--out", str(tmp_path / "s.jsonl")
     )
     assert found["report"]["samples"] == 30
     assert sum(found["report"]["negatives"].values()) == 30 * 7
 
 
-def test_an_unknown_half_is_named(recollect, tmp_path):
-    sentence = recollect.failure(
+def test_an_unknown_half_is_named(ekphory, tmp_path):
+    sentence = ekphory.failure(
         "train", "generate", "--split", "dev", "--out", str(tmp_path / "s.jsonl")
     )
     assert "dev" in sentence

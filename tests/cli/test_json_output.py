@@ -2,9 +2,9 @@ import math
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-from recollect.cli.json_output import error_json, plain
-from recollect.errors import FilterError, StoreError
-from recollect.types import Failure, WriteReport
+from ekphory.cli.json_output import error_json, plain
+from ekphory.errors import FilterError, StoreError
+from ekphory.types import Failure, WriteReport
 
 
 def test_dataclasses_moments_and_tuples_become_plain_values():

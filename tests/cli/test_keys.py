@@ -4,12 +4,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from recollect.cli.keys_commands import create_key, list_keys, revoke_key
+from ekphory.cli.keys_commands import create_key, list_keys, revoke_key
 
 
 @pytest.fixture
 def keys(tmp_path):
-    """Runs a command of `recollect keys` with `--json`."""
+    """Runs a command of `ekphory keys` with `--json`."""
     application = typer.Typer()
     for name, function in (("create", create_key), ("list", list_keys), ("revoke", revoke_key)):
         application.command(name)(function)
@@ -27,7 +27,7 @@ def test_a_key_is_made_listed_without_itself_and_revoked(keys):
     made = keys("create", "--name", "phone", "--org", "home", "--rights", "read")
     (listed,) = keys("list")["keys"]
     assert (listed["id"], listed["name"], listed["org"]) == (made["id"], "phone", "home")
-    assert made["key"].startswith(f"rk_{made['id']}_")
+    assert made["key"].startswith(f"ek_{made['id']}_")
     assert made["key"] not in str(listed)
     keys("revoke", made["id"])
     assert keys("list")["keys"][0]["revoked_at"] is not None

@@ -3,8 +3,8 @@ from io import StringIO
 
 from rich.console import Console
 
-from recollect.cli.memory_printing import memory_table, moment, printable, record_table
-from recollect.types import MemoryRecord
+from ekphory.cli.memory_printing import memory_table, moment, printable, record_table
+from ekphory.types import MemoryRecord
 
 AT = datetime(2026, 3, 1, 10, 5, tzinfo=UTC)
 

@@ -1,7 +1,7 @@
 import pytest
 
-from recollect.cli.metadata_option import read_metadata
-from recollect.errors import InvalidInput
+from ekphory.cli.metadata_option import read_metadata
+from ekphory.errors import InvalidInput
 
 
 @pytest.mark.parametrize(

@@ -14,16 +14,16 @@ import pytest
 
 from .command_line import CommandLine
 
-RECOLLECT = [sys.executable, "-m", "recollect"]
+EKPHORY = [sys.executable, "-m", "ekphory"]
 COLOUR = re.compile(rb"\x1b\[(\d+;)*3\dm")
 posix_only = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and terminals")
 
 
 @pytest.mark.slow
-def test_results_go_to_standard_output_and_nothing_else(recollect):
+def test_results_go_to_standard_output_and_nothing_else(ekphory):
     done = subprocess.run(
-        [*RECOLLECT, "add", "The oven is broken", "--id", "oven", "--json"],
-        env=recollect.process_environment(),
+        [*EKPHORY, "add", "The oven is broken", "--id", "oven", "--json"],
+        env=ekphory.process_environment(),
         capture_output=True,
         check=True,
     )
@@ -31,9 +31,9 @@ def test_results_go_to_standard_output_and_nothing_else(recollect):
     assert done.stderr == b""
 
 
-def test_an_error_exits_with_1_and_says_one_sentence(recollect):
+def test_an_error_exits_with_1_and_says_one_sentence(ekphory):
     done = subprocess.run(
-        [*RECOLLECT, "list"], env=recollect.process_environment(), capture_output=True, text=True
+        [*EKPHORY, "list"], env=ekphory.process_environment(), capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.count("\n") == 1
@@ -42,7 +42,7 @@ def test_an_error_exits_with_1_and_says_one_sentence(recollect):
 def test_the_version_needs_none_of_the_heavy_modules():
     heavy = "{'numpy', 'lancedb', 'pyarrow', 'onnxruntime', 'torch'}"
     program = (
-        "import sys; from recollect.cli.app import app\n"
+        "import sys; from ekphory.cli.app import app\n"
         "try: app(['--version'])\n"
         f"except SystemExit: print(sorted({heavy} & set(sys.modules)))"
     )
@@ -52,14 +52,14 @@ def test_the_version_needs_none_of_the_heavy_modules():
 
 @pytest.mark.slow
 @posix_only
-def test_a_reader_that_leaves_early_ends_it_quietly(recollect, tmp_path):
+def test_a_reader_that_leaves_early_ends_it_quietly(ekphory, tmp_path):
     # More than a pipe holds, in a field that is not embedded.
     rows = [json.dumps({"text": str(n), "source": "x" * 60_000}) + "\n" for n in range(5)]
     (tmp_path / "many.jsonl").write_text("".join(rows))
-    recollect.run("import", str(tmp_path / "many.jsonl"))
+    ekphory.run("import", str(tmp_path / "many.jsonl"))
     listing = subprocess.Popen(
-        [*RECOLLECT, "list", "--json"],
-        env=recollect.process_environment(),
+        [*EKPHORY, "list", "--json"],
+        env=ekphory.process_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -72,19 +72,19 @@ def test_a_reader_that_leaves_early_ends_it_quietly(recollect, tmp_path):
 
 @pytest.mark.slow
 @posix_only
-def test_an_interrupted_import_keeps_what_was_acknowledged(recollect, tmp_path):
+def test_an_interrupted_import_keeps_what_was_acknowledged(ekphory, tmp_path):
     with (tmp_path / "many.jsonl").open("w") as stream:
         for number in range(60_000):
             stream.write(json.dumps({"id": str(number), "text": f"note {number}"}) + "\n")
     importing = subprocess.Popen(
-        [*RECOLLECT, "import", str(tmp_path / "many.jsonl")],
-        env=recollect.process_environment(),
+        [*EKPHORY, "import", str(tmp_path / "many.jsonl")],
+        env=ekphory.process_environment(),
         stderr=subprocess.PIPE,
         text=True,
         # A test run in the background of a shell ignores interrupts, and so would its children.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    data = recollect.store / "memories.lance" / "data"
+    data = ekphory.store / "memories.lance" / "data"
     while importing.poll() is None and not (data.is_dir() and any(data.iterdir())):
         time.sleep(0.01)
     importing.send_signal(signal.SIGINT)
@@ -92,12 +92,12 @@ def test_an_interrupted_import_keeps_what_was_acknowledged(recollect, tmp_path):
     assert importing.returncode == 130, said
     assert said.startswith("Import interrupted: ")
     assert said.endswith("what is already there is skipped.\n")
-    assert 0 < recollect.json("list", "--limit", "1")["total"] < 60_000
+    assert 0 < ekphory.json("list", "--limit", "1")["total"] < 60_000
 
 
 SESSION = """
 import os
-from recollect.cli.app import app
+from ekphory.cli.app import app
 
 def run(*arguments):
     try: app(list(arguments))

@@ -51,13 +51,13 @@ def test_one_memory_is_shown_whole(kitchen):
 def test_a_missing_id_is_an_error(kitchen):
     assert kitchen.failure("get", "attic") == (
         "id='attic': no such memory in this scope. "
-        "List the scope's ids with `recollect list`, or bind another scope."
+        "List the scope's ids with `ekphory list`, or bind another scope."
     )
 
 
-def test_an_id_of_another_scope_is_missing(recollect):
-    recollect.run("add", "secret", "--id", "s", "--project", "kitchen")
-    assert "no such memory" in recollect.failure("get", "s", "--project", "garden")
+def test_an_id_of_another_scope_is_missing(ekphory):
+    ekphory.run("add", "secret", "--id", "s", "--project", "kitchen")
+    assert "no such memory" in ekphory.failure("get", "s", "--project", "garden")
 
 
 def test_the_history_holds_every_version_newest_first(kitchen):
@@ -75,10 +75,10 @@ def test_the_history_holds_every_version_newest_first(kitchen):
     ]
 
 
-def test_a_misspelt_store_is_told_and_not_created(recollect, tmp_path):
-    sentence = recollect.failure("list", "--store", str(tmp_path / "typo"))
+def test_a_misspelt_store_is_told_and_not_created(ekphory, tmp_path):
+    sentence = ekphory.failure("list", "--store", str(tmp_path / "typo"))
     assert sentence.endswith(
-        "there is no store. Make one with `recollect add` or `recollect import`, "
+        "there is no store. Make one with `ekphory add` or `ekphory import`, "
         "or name another with --store"
     )
     assert not (tmp_path / "typo").exists()

@@ -1,4 +1,4 @@
-"""`recollect eval rerank` and `recollect train gate`, each as an application of its own."""
+"""`ekphory eval rerank` and `ekphory train gate`, each as an application of its own."""
 
 import json
 
@@ -7,7 +7,7 @@ import typer
 from tests.evaluation.conftest import conversation_folder  # noqa: F401  a fixture
 from typer.testing import CliRunner
 
-from recollect.cli.rerank_eval_command import rerank
+from ekphory.cli.rerank_eval_command import rerank
 
 
 def run(*arguments):
@@ -28,7 +28,7 @@ def test_candidates_tables_and_reports_are_written(conversation_folder, tmp_path
     assert "questions in a dialogue" in result.stdout
     names = [each["name"] for each in json.loads(report.read_text())["sets"][0]["contenders"]]
     assert names == ["none", "bm25"]
-    assert "recollect eval rerank --data chats --rerankers bm25 --top 3" in page.read_text()
+    assert "ekphory eval rerank --data chats --rerankers bm25 --top 3" in page.read_text()
     assert candidates.exists()
 
 

@@ -69,17 +69,17 @@ def test_explain_draws_the_stages_and_the_raw_scores(kitchen):
     ]
 
 
-def test_explain_says_why_a_stage_was_skipped(recollect):
-    recollect.run("add", "The oven is broken", "--project", "kitchen")
-    result = recollect.run("search", "oven", "--project", "garden", "--explain")
+def test_explain_says_why_a_stage_was_skipped(ekphory):
+    ekphory.run("add", "The oven is broken", "--project", "kitchen")
+    result = ekphory.run("search", "oven", "--project", "garden", "--explain")
     assert "skipped   no memory is visible" in result.stdout
 
 
-def test_nothing_found_is_an_empty_result_and_no_error(recollect):
-    recollect.run("add", "The oven is broken", "--project", "kitchen")
-    result = recollect.run("search", "oven", "--project", "garden")
+def test_nothing_found_is_an_empty_result_and_no_error(ekphory):
+    ekphory.run("add", "The oven is broken", "--project", "kitchen")
+    result = ekphory.run("search", "oven", "--project", "garden")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "No memory matches.\n")
-    assert recollect.json("search", "oven", "--project", "garden")["hits"] == []
+    assert ekphory.json("search", "oven", "--project", "garden")["hits"] == []
 
 
 def test_below_the_least_score_the_search_says_that_it_abstains(kitchen):
@@ -88,17 +88,17 @@ def test_below_the_least_score_the_search_says_that_it_abstains(kitchen):
     assert kitchen.json("search", "quantum", "--min-score", "1")["abstained"] is True
 
 
-def test_the_scope_comes_from_the_environment_and_the_option_wins(recollect):
-    recollect.run("add", "oven", "--id", "a", RECOLLECT_PROJECT="kitchen")
-    recollect.run("add", "oven", "--id", "b", "--project", "bakery", RECOLLECT_PROJECT="kitchen")
-    found = recollect.json("search", "oven", RECOLLECT_PROJECT="kitchen")
+def test_the_scope_comes_from_the_environment_and_the_option_wins(ekphory):
+    ekphory.run("add", "oven", "--id", "a", EKPHORY_PROJECT="kitchen")
+    ekphory.run("add", "oven", "--id", "b", "--project", "bakery", EKPHORY_PROJECT="kitchen")
+    found = ekphory.json("search", "oven", EKPHORY_PROJECT="kitchen")
     assert [hit["id"] for hit in found["hits"]] == ["a"]
-    assert recollect.json("get", "b")["project"] == "bakery"
+    assert ekphory.json("get", "b")["project"] == "bakery"
 
 
-def test_a_stored_text_cannot_steer_the_terminal(recollect):
-    recollect.run("add", "red \x1b[31malert\x07 [bold]x[/bold]", "--id", "trap")
-    shown = recollect.run("search", "alert").stdout
+def test_a_stored_text_cannot_steer_the_terminal(ekphory):
+    ekphory.run("add", "red \x1b[31malert\x07 [bold]x[/bold]", "--id", "trap")
+    shown = ekphory.run("search", "alert").stdout
     assert r"red \x1b[31malert\x07 [bold]x[/bold]" in shown
 
 

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from tests.server.running import running_server
 
-from recollect.config import PREFIX, Settings
+from ekphory.config import PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -24,7 +24,7 @@ COMPOSE = yaml.safe_load(COMPOSE_FILE)
 SERVER = COMPOSE["services"]["server"]
 DOCS = ROOT / "docs"
 PAGES = {name: (DOCS / name).read_text("utf-8") for name in ("self-hosting.md", "server.md")}
-OWN_VARIABLES = {"RECOLLECT_PORT"}
+OWN_VARIABLES = {"EKPHORY_PORT"}
 """Those of the compose file itself."""
 ENDS = {"|", "&&", ">", ">>"}
 
@@ -41,14 +41,14 @@ def unit():
 
 
 def command_lines(page):
-    """The arguments of every call of `recollect` in a page's code."""
+    """The arguments of every call of `ekphory` in a page's code."""
     blocks = re.findall(r"^```\w*\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     for line in "".join(blocks).replace("\\\n", " ").splitlines():
-        if not re.search(r"\brecollect [a-z]", line):
+        if not re.search(r"\bekphory [a-z]", line):
             continue
         words = shlex.split(line.removeprefix("ExecStart="), comments=True)
         for place, word in enumerate(words[:-1]):
-            if Path(word).name == "recollect" and re.match("[a-z]", words[place + 1]):
+            if Path(word).name == "ekphory" and re.match("[a-z]", words[place + 1]):
                 yield list(itertools.takewhile(lambda word: word not in ENDS, words[place + 1 :]))
 
 
@@ -59,8 +59,8 @@ COMMAND_LINES = [
 
 
 @pytest.mark.parametrize("words", COMMAND_LINES, ids=" ".join)
-def test_every_command_line_can_be_read(recollect, words):
-    assert recollect.run(*words, "--help").exit_code == 0
+def test_every_command_line_can_be_read(ekphory, words):
+    assert ekphory.run(*words, "--help").exit_code == 0
 
 
 def test_the_pages_show_how_to_serve_make_keys_and_back_up():
@@ -70,7 +70,7 @@ def test_the_pages_show_how_to_serve_make_keys_and_back_up():
 @pytest.mark.parametrize("text", [DOCKERFILE, COMPOSE_FILE, *PAGES.values()])
 def test_every_variable_is_one_that_is_read(text):
     known = {PREFIX + setting.name.upper() for setting in fields(Settings)}
-    assert set(re.findall(r"\bRECOLLECT_[A-Z_]*[A-Z]", text)) <= known | OWN_VARIABLES
+    assert set(re.findall(r"\bEKPHORY_[A-Z_]*[A-Z]", text)) <= known | OWN_VARIABLES
 
 
 def test_the_image_is_built_from_what_the_context_holds_and_the_build_needs():
@@ -87,8 +87,8 @@ def test_the_image_names_its_base_runs_as_nobody_special_and_keeps_its_data():
     assert all(re.match(r"python:3\.\d+-slim-\w+", base) for base in instructions("FROM"))
     assert instructions("USER") == ["10001:10001"]
     assert json.loads(instructions("VOLUME")[0]) == ["/data"]
-    assert "RECOLLECT_STORE=/data/memories" in instructions("ENV")[0]
-    assert json.loads(instructions("ENTRYPOINT")[0]) == ["recollect"]
+    assert "EKPHORY_STORE=/data/memories" in instructions("ENV")[0]
+    assert json.loads(instructions("ENTRYPOINT")[0]) == ["ekphory"]
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_the_composed_server_fits_the_image():
     assert SERVER["volumes"] == ["memories:/data"]
     assert SERVER["ports"][0].endswith(f":{instructions('EXPOSE')[0]}")
     assert SERVER["ports"][0].startswith("127.0.0.1:")
-    assert ":?" in SERVER["environment"]["RECOLLECT_SERVE_KEY"]
+    assert ":?" in SERVER["environment"]["EKPHORY_SERVE_KEY"]
     assert SERVER["read_only"]
     assert set(COMPOSE["volumes"]) == {"memories", "models"}
 
@@ -114,7 +114,7 @@ def test_the_reranker_is_started_only_on_request():
     assert COMPOSE["services"]["reranker"]["profiles"] == ["reranker"]
     assert "profiles" not in SERVER
     port = COMPOSE["services"]["reranker"]["command"][-1]
-    assert f"RECOLLECT_RERANKER=http://reranker:{port}/v1" in PAGES["self-hosting.md"]
+    assert f"EKPHORY_RERANKER=http://reranker:{port}/v1" in PAGES["self-hosting.md"]
 
 
 def linter():
@@ -137,7 +137,7 @@ def has_compose():
 def test_compose_reads_its_file(profile):
     done = subprocess.run(
         ["docker", "compose", "--file", str(ROOT / "compose.yaml"), *profile, "config", "--quiet"],
-        env={"PATH": "/usr/bin:/usr/local/bin", "RECOLLECT_SERVE_KEY": "x" * 32},
+        env={"PATH": "/usr/bin:/usr/local/bin", "EKPHORY_SERVE_KEY": "x" * 32},
         capture_output=True,
         text=True,
     )
@@ -146,8 +146,8 @@ def test_compose_reads_its_file(profile):
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here")
 def test_systemd_reads_the_unit(tmp_path):
-    file = tmp_path / "recollect.service"
-    file.write_text(unit().replace("/opt/recollect/bin/recollect", sys.executable))
+    file = tmp_path / "ekphory.service"
+    file.write_text(unit().replace("/opt/ekphory/bin/ekphory", sys.executable))
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(file)], capture_output=True, text=True
     )

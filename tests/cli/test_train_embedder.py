@@ -2,7 +2,7 @@ import importlib.util
 
 import pytest
 
-from recollect.training.embedder_config import CONFIGS
+from ekphory.training.embedder_config import CONFIGS
 
 INSTALLED = importlib.util.find_spec("torch") is not None
 
@@ -15,13 +15,13 @@ INSTALLED = importlib.util.find_spec("torch") is not None
         ("components", "--model", "model", "--target", "target"),
     ],
 )
-def test_without_torch_the_extra_is_named(recollect, arguments):
-    assert "recollect[torch]" in recollect.failure("train", *arguments)
+def test_without_torch_the_extra_is_named(ekphory, arguments):
+    assert "ekphory[torch]" in ekphory.failure("train", *arguments)
 
 
 @pytest.mark.torch
-def test_an_unknown_configuration_is_named(recollect):
-    sentence = recollect.failure(
+def test_an_unknown_configuration_is_named(ekphory):
+    sentence = ekphory.failure(
         "train", "embedder", "--data", "d", "--base", "b", "--target", "t", "--config", "huge"
     )
     assert "huge" in sentence
@@ -31,18 +31,18 @@ def test_an_unknown_configuration_is_named(recollect):
 
 
 @pytest.mark.parametrize("config", CONFIGS)
-def test_the_help_names_every_configuration(recollect, config):
-    assert config in recollect.run("train", "embedder", "--help").stdout
+def test_the_help_names_every_configuration(ekphory, config):
+    assert config in ekphory.run("train", "embedder", "--help").stdout
 
 
 @pytest.mark.torch
-def test_components_are_trained_and_saved(recollect, tmp_path):
+def test_components_are_trained_and_saved(ekphory, tmp_path):
     from tests.training.trainable_encoder import write_trainable_encoder
 
-    from recollect.models.embedder_components import read_components
+    from ekphory.models.embedder_components import read_components
 
     model = write_trainable_encoder(tmp_path / "model")
-    found = recollect.json(
+    found = ekphory.json(
         "train", "components", "--model", str(model), "--target", str(tmp_path / "whole"),
         "--count", "20",
     )  # fmt: skip

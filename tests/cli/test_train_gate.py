@@ -1,14 +1,14 @@
-"""`recollect train gate`, as an application of its own."""
+"""`ekphory train gate`, as an application of its own."""
 
 import pytest
 import typer
 from tests.services.wire import running_service, says
 from typer.testing import CliRunner
 
-from recollect.cli.train_gate_command import gate
-from recollect.models.fitted_file import read_fitted
-from recollect.models.loading import load_embedder
-from recollect.training.gate_conversations import gate_conversations
+from ekphory.cli.train_gate_command import gate
+from ekphory.models.fitted_file import read_fitted
+from ekphory.models.loading import load_embedder
+from ekphory.training.gate_conversations import gate_conversations
 
 
 def run(*arguments):

@@ -1,4 +1,4 @@
-"""`recollect train reranker-calibration`, as an application of its own."""
+"""`ekphory train reranker-calibration`, as an application of its own."""
 
 import json
 
@@ -8,9 +8,9 @@ from tests.cli.test_train_gate import knowing_the_answers
 from tests.services.wire import running_service, says
 from typer.testing import CliRunner
 
-from recollect.cli.train_reranker_calibration_command import reranker_calibration
-from recollect.models.calibration_file import read_calibration
-from recollect.training.gate_conversations import gate_conversations
+from ekphory.cli.train_reranker_calibration_command import reranker_calibration
+from ekphory.models.calibration_file import read_calibration
+from ekphory.training.gate_conversations import gate_conversations
 
 
 def run(*arguments):

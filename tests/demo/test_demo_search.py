@@ -1,8 +1,8 @@
 import pytest
 
-from recollect.agent.settings import AgentOptions, AgentSettings
-from recollect.demo import DEMO_NOW, DemoQuestion, demo_questions, demo_records
-from recollect.memory import Memory
+from ekphory.agent.settings import AgentOptions, AgentSettings
+from ekphory.demo import DEMO_NOW, DemoQuestion, demo_questions, demo_records
+from ekphory.memory import Memory
 
 
 @pytest.fixture(scope="module")

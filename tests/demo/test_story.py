@@ -2,8 +2,8 @@ from collections import Counter
 from dataclasses import fields
 from datetime import datetime
 
-from recollect.demo import DEMO_NOW, demo_questions, demo_records
-from recollect.types import MEMORY_TYPES, MemoryRecord
+from ekphory.demo import DEMO_NOW, demo_questions, demo_records
+from ekphory.types import MEMORY_TYPES, MemoryRecord
 
 
 def test_the_conversation_has_eight_sessions_of_turns_in_order():

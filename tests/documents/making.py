@@ -10,10 +10,10 @@ from PIL import Image, ImageDraw, ImageFont
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen import canvas
 
-from recollect.documents.document import read_document
-from recollect.documents.passages import Passage
-from recollect.documents.readers import reader_for
-from recollect.documents.settings import ReadingSettings
+from ekphory.documents.document import read_document
+from ekphory.documents.passages import Passage
+from ekphory.documents.readers import reader_for
+from ekphory.documents.settings import ReadingSettings
 
 A4 = (595, 842)
 

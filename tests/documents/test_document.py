@@ -5,16 +5,16 @@ import sys
 import pytest
 
 from documents.making import read
-from recollect.documents.blocks import LeftOut, Problem
-from recollect.documents.readers import READERS, reader_for
-from recollect.documents.settings import ReadingSettings
-from recollect.errors import InvalidInput
+from ekphory.documents.blocks import LeftOut, Problem
+from ekphory.documents.readers import READERS, reader_for
+from ekphory.documents.settings import ReadingSettings
+from ekphory.errors import InvalidInput
 
 WITHOUT = """
 import json, sys
 from pathlib import Path
 sys.modules.update(dict.fromkeys(("pypdfium2", "docx", "lxml")))
-from recollect.documents.readers import READERS
+from ekphory.documents.readers import READERS
 print(json.dumps({reader.name: str(reader.missing_extra() or "") for reader in READERS}))
 """
 
@@ -56,7 +56,7 @@ def test_readers_whose_libraries_are_missing_name_the_extra():
     said = json.loads(done.stdout)
     assert said["PDF"] == (
         "Reading PDF files needs an optional dependency. "
-        "Install it with: pip install 'recollect[docs]'"
+        "Install it with: pip install 'ekphory[docs]'"
     )
     assert {name for name, message in said.items() if message} == {"PDF", "Word", "HTML"}
     assert [reader.missing_extra() for reader in READERS] == [None] * len(READERS)

@@ -1,8 +1,8 @@
 import pytest
 
-from recollect.documents.blocks import Block, LeftOut
-from recollect.documents.html import blocks_of_page, read_html
-from recollect.documents.settings import ReadingSettings
+from ekphory.documents.blocks import Block, LeftOut
+from ekphory.documents.html import blocks_of_page, read_html
+from ekphory.documents.settings import ReadingSettings
 
 
 def blocks(body):

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.documents.blocks import place_label
-from recollect.documents.markdown import blocks_of
-from recollect.documents.parents import parent_id, parent_text
-from recollect.documents.passages import Section, passages
-from recollect.types import MemoryRecord
+from ekphory.documents.blocks import place_label
+from ekphory.documents.markdown import blocks_of
+from ekphory.documents.parents import parent_id, parent_text
+from ekphory.documents.passages import Section, passages
+from ekphory.types import MemoryRecord
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 SENTENCES = st.sampled_from(

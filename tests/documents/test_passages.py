@@ -1,7 +1,7 @@
-from recollect.documents.blocks import Block, LeftOut, Problem
-from recollect.documents.markdown import blocks_of
-from recollect.documents.passages import PASSAGE_TOKENS, WHOLE_TOKENS, passages
-from recollect.documents.tokens import estimated_tokens
+from ekphory.documents.blocks import Block, LeftOut, Problem
+from ekphory.documents.markdown import blocks_of
+from ekphory.documents.passages import PASSAGE_TOKENS, WHOLE_TOKENS, passages
+from ekphory.documents.tokens import estimated_tokens
 
 SENTENCE = "The boiler in the cellar was repaired in May by Anna. "
 

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from documents.making import PdfMaker, passages_of, read
-from recollect.documents.blocks import LeftOut, Problem
-from recollect.documents.own_page_reader import OwnPageReader
-from recollect.documents.passages import Passage
-from recollect.documents.settings import ReadingSettings
-from recollect.errors import ServiceError
+from ekphory.documents.blocks import LeftOut, Problem
+from ekphory.documents.own_page_reader import OwnPageReader
+from ekphory.documents.passages import Passage
+from ekphory.documents.settings import ReadingSettings
+from ekphory.errors import ServiceError
 
 FULL = "A line that fills the page from its left edge to the right one, as running text does"
 

@@ -1,6 +1,6 @@
-from recollect.documents.plain_text import paragraphs
-from recollect.documents.restructured_text import read_restructured_text
-from recollect.documents.settings import ReadingSettings
+from ekphory.documents.plain_text import paragraphs
+from ekphory.documents.restructured_text import read_restructured_text
+from ekphory.documents.settings import ReadingSettings
 
 
 def test_blank_lines_part_paragraphs():

@@ -1,9 +1,9 @@
 import pytest
 
-from recollect.documents.blocks import LeftOut
-from recollect.documents.markdown import blocks_of
-from recollect.documents.passages import Passage, Section, passages
-from recollect.documents.quality import reason_to_leave_out
+from ekphory.documents.blocks import LeftOut
+from ekphory.documents.markdown import blocks_of
+from ekphory.documents.passages import Passage, Section, passages
+from ekphory.documents.quality import reason_to_leave_out
 
 
 def reason(text, *kinds):

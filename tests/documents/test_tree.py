@@ -2,10 +2,10 @@ import os
 
 import pytest
 
-from recollect.documents.blocks import LeftOut
-from recollect.documents.exclusion import Exclusion
-from recollect.documents.tree import DocumentFile, document_at, documents_below
-from recollect.errors import InvalidInput
+from ekphory.documents.blocks import LeftOut
+from ekphory.documents.exclusion import Exclusion
+from ekphory.documents.tree import DocumentFile, document_at, documents_below
+from ekphory.errors import InvalidInput
 
 
 def names(root):

@@ -2,7 +2,7 @@ from itertools import islice
 
 import pytest
 
-from recollect.documents.watching import changes_below
+from ekphory.documents.watching import changes_below
 
 
 def rounds_after(root, act):

@@ -4,9 +4,9 @@ import docx
 import pytest
 
 from documents.making import word_file
-from recollect.documents.blocks import Block, LeftOut, Problem
-from recollect.documents.settings import ReadingSettings
-from recollect.documents.word import LARGEST_UNPACKED, read_word
+from ekphory.documents.blocks import Block, LeftOut, Problem
+from ekphory.documents.settings import ReadingSettings
+from ekphory.documents.word import LARGEST_UNPACKED, read_word
 
 
 def read(path):

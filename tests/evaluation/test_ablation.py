@@ -1,11 +1,11 @@
 """Changing one stage at a time."""
 
-from recollect.evaluation.ablation import ablate, load_benchmark
-from recollect.evaluation.ablation_table import ablation_markdown
-from recollect.evaluation.variations import STAGE_VARIATIONS, instead, varied, without
-from recollect.retrieval.presets import BALANCED
-from recollect.retrieval.stages.decay import Decay
-from recollect.retrieval.stages.normalise import Normalise
+from ekphory.evaluation.ablation import ablate, load_benchmark
+from ekphory.evaluation.ablation_table import ablation_markdown
+from ekphory.evaluation.variations import STAGE_VARIATIONS, instead, varied, without
+from ekphory.retrieval.presets import BALANCED
+from ekphory.retrieval.stages.decay import Decay
+from ekphory.retrieval.stages.normalise import Normalise
 
 
 def names(variation):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from recollect.evaluation.baselines import (
+from ekphory.evaluation.baselines import (
     bm25_scorer,
     bm25_system,
     dense_system,
@@ -10,7 +10,7 @@ from recollect.evaluation.baselines import (
     rrf_system,
     z_scored_mean,
 )
-from recollect.evaluation.datasets import EvaluationQuery, Passage
+from ekphory.evaluation.datasets import EvaluationQuery, Passage
 
 PASSAGES = (
     Passage(id="cat", text="I adopted a grey cat", speaker="Ann"),

@@ -1,7 +1,7 @@
 import pytest
 
-from recollect.errors import DatasetError
-from recollect.evaluation.beir import load_beir
+from ekphory.errors import DatasetError
+from ekphory.evaluation.beir import load_beir
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 import pytest
 
-from recollect.evaluation.baselines import bm25_system
-from recollect.evaluation.beir import load_beir
-from recollect.evaluation.conversation import load_conversation, load_multihop
-from recollect.evaluation.locomo import load_locomo
-from recollect.evaluation.runner import evaluate
+from ekphory.evaluation.baselines import bm25_system
+from ekphory.evaluation.beir import load_beir
+from ekphory.evaluation.conversation import load_conversation, load_multihop
+from ekphory.evaluation.locomo import load_locomo
+from ekphory.evaluation.runner import evaluate
 
 
 def test_locomos_own_file_and_the_conversation_form_give_the_same(shared_data):

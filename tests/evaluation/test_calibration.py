@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from recollect.evaluation.calibration import calibration_scores, expected_calibration_error
+from ekphory.evaluation.calibration import calibration_scores, expected_calibration_error
 
 
 def test_probabilities_that_hold_have_no_error():

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.evaluation.commands import (
+from ekphory.errors import InvalidInput
+from ekphory.evaluation.commands import (
     RunOptions,
     compare_reports,
     compare_with_file,

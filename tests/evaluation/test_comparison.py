@@ -1,16 +1,16 @@
 import pytest
 
-from recollect.errors import DatasetError
-from recollect.evaluation.baselines import bm25_system, dense_system
-from recollect.evaluation.comparison import (
+from ekphory.errors import DatasetError
+from ekphory.evaluation.baselines import bm25_system, dense_system
+from ekphory.evaluation.comparison import (
     ScoreTable,
     compare,
     read_score_tables,
     score_table,
     write_reports,
 )
-from recollect.evaluation.conversation import load_conversation
-from recollect.evaluation.runner import evaluate
+from ekphory.evaluation.conversation import load_conversation
+from ekphory.evaluation.runner import evaluate
 
 
 def test_the_difference_is_second_minus_first():

@@ -6,16 +6,16 @@ from itertools import repeat
 import pytest
 from rich.console import Console
 
-from recollect.evaluation.configuration_runs import (
+from ekphory.evaluation.configuration_runs import (
     ConfigurationOptions,
     run_configurations,
     runs_json,
 )
-from recollect.evaluation.configuration_table import configuration_markdown, configuration_table
-from recollect.evaluation.configurations import CONFIGURATIONS, configurations
-from recollect.retrieval.resources import OptionalModels
-from recollect.testing.overlap_reranker import OverlapReranker
-from recollect.testing.scripted_chat import ScriptedChat
+from ekphory.evaluation.configuration_table import configuration_markdown, configuration_table
+from ekphory.evaluation.configurations import CONFIGURATIONS, configurations
+from ekphory.retrieval.resources import OptionalModels
+from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.testing.scripted_chat import ScriptedChat
 
 DOCUMENT = "The grey cat that was adopted lives by the harbour, where the boat sank last year."
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.evaluation.configurations import BASELINE, CONFIGURATIONS, configurations
+from ekphory.errors import InvalidInput
+from ekphory.evaluation.configurations import BASELINE, CONFIGURATIONS, configurations
 
 BY_ID = {each.id: each for each in CONFIGURATIONS}
 

@@ -2,9 +2,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect.errors import DatasetError
-from recollect.evaluation.conversation import load_conversation, load_multihop
-from recollect.evaluation.datasets import Passage
+from ekphory.errors import DatasetError
+from ekphory.evaluation.conversation import load_conversation, load_multihop
+from ekphory.evaluation.datasets import Passage
 
 
 def test_a_turn_keeps_who_said_it_when_and_where(conversation_folder):

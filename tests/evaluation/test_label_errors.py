@@ -2,13 +2,13 @@ import json
 
 import pytest
 
-from recollect.errors import DatasetError
-from recollect.evaluation.baselines import bm25_system
-from recollect.evaluation.conversation import load_conversation
-from recollect.evaluation.label_errors import mark_label_errors
-from recollect.evaluation.locomo import load_locomo
-from recollect.evaluation.report import to_json
-from recollect.evaluation.runner import evaluate
+from ekphory.errors import DatasetError
+from ekphory.evaluation.baselines import bm25_system
+from ekphory.evaluation.conversation import load_conversation
+from ekphory.evaluation.label_errors import mark_label_errors
+from ekphory.evaluation.locomo import load_locomo
+from ekphory.evaluation.report import to_json
+from ekphory.evaluation.runner import evaluate
 
 BOAT = {"question_id": "locomo_7_qa1", "question": "What happened to the boat?"}
 

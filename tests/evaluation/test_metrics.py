@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import InvalidInput
-from recollect.evaluation.metrics import (
+from ekphory.errors import InvalidInput
+from ekphory.evaluation.metrics import (
     CONVERSATION_MEASURES,
     MULTIHOP_MEASURES,
     all_gold,

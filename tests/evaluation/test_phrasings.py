@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.errors import DatasetError, InvalidInput
-from recollect.evaluation.conversation import load_conversation
-from recollect.evaluation.datasets import ask_phrasings
+from ekphory.errors import DatasetError, InvalidInput
+from ekphory.evaluation.conversation import load_conversation
+from ekphory.evaluation.datasets import ask_phrasings
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from recollect.evaluation.commands import RunOptions, run_conversation
-from recollect.evaluation.conversation import load_conversation
-from recollect.evaluation.product import RecollectSystem
-from recollect.evaluation.runner import evaluate
+from ekphory.evaluation.commands import RunOptions, run_conversation
+from ekphory.evaluation.conversation import load_conversation
+from ekphory.evaluation.product import EkphorySystem
+from ekphory.evaluation.runner import evaluate
 
 
 @pytest.fixture
@@ -13,14 +13,14 @@ def dataset(conversation_folder):
     return load_conversation(conversation_folder)
 
 
-def test_recollect_finds_the_evidence_in_each_pool(dataset, embedder):
-    with RecollectSystem(embedder=embedder) as system:
+def test_ekphory_finds_the_evidence_in_each_pool(dataset, embedder):
+    with EkphorySystem(embedder=embedder) as system:
         report = evaluate(dataset, system)
     assert report.overall.estimates["R@5"].mean == 1.0
 
 
 def test_a_search_never_leaves_its_pool(dataset, embedder):
-    with RecollectSystem(embedder=embedder) as system:
+    with EkphorySystem(embedder=embedder) as system:
         report = evaluate(dataset, system)
     sizes = {outcome.query.key: len(outcome.ranking) for outcome in report.outcomes}
     assert sizes == {("a", "0"): 3, ("a", "1"): 3, ("b", "0"): 2}
@@ -32,13 +32,13 @@ def test_the_observer_sees_the_trace_of_every_search(dataset, embedder):
     def observe(query, result):
         seen.append((query.key, result.trace is not None))
 
-    with RecollectSystem(embedder=embedder, observer=observe) as system:
+    with EkphorySystem(embedder=embedder, observer=observe) as system:
         evaluate(dataset, system)
     assert seen == [(("a", "0"), True), (("a", "1"), True), (("b", "0"), True)]
 
 
 def test_the_store_is_deleted_afterwards(dataset, embedder):
-    with RecollectSystem(embedder=embedder) as system:
+    with EkphorySystem(embedder=embedder) as system:
         evaluate(dataset, system)
         directory = system._directory
         assert directory.is_dir()

@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from recollect.errors import ServiceError
-from recollect.evaluation.remembering_reranker import RememberingReranker
-from recollect.models.bundled_reranker import bundled_reranker
-from recollect.models.rerank_input import RerankPassage, RerankQuery
-from recollect.retrieval.calibration import reranker_probabilities
-from recollect.testing.overlap_reranker import OverlapReranker
+from ekphory.errors import ServiceError
+from ekphory.evaluation.remembering_reranker import RememberingReranker
+from ekphory.models.bundled_reranker import bundled_reranker
+from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.retrieval.calibration import reranker_probabilities
+from ekphory.testing.overlap_reranker import OverlapReranker
 
 QUERY = RerankQuery("who has a grey cat")
 CAT, BOAT, TRAIN = (

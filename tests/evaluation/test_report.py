@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from recollect.evaluation.baselines import bm25_system
-from recollect.evaluation.conversation import load_conversation
-from recollect.evaluation.report import misses, to_json
-from recollect.evaluation.runner import evaluate
+from ekphory.evaluation.baselines import bm25_system
+from ekphory.evaluation.conversation import load_conversation
+from ekphory.evaluation.report import misses, to_json
+from ekphory.evaluation.runner import evaluate
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ import gzip
 
 import pytest
 
-from recollect.errors import DatasetError
-from recollect.evaluation.rows import Row, read_json_lines, read_qrels
+from ekphory.errors import DatasetError
+from ekphory.evaluation.rows import Row, read_json_lines, read_qrels
 
 
 def test_a_broken_line_is_named_with_file_and_number(tmp_path):

@@ -1,10 +1,10 @@
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.evaluation.baselines import bm25_system
-from recollect.evaluation.conversation import load_conversation
-from recollect.evaluation.metrics import measures
-from recollect.evaluation.runner import evaluate
+from ekphory.errors import InvalidInput
+from ekphory.evaluation.baselines import bm25_system
+from ekphory.evaluation.conversation import load_conversation
+from ekphory.evaluation.metrics import measures
+from ekphory.evaluation.runner import evaluate
 
 
 class FixedSystem:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from recollect.errors import DatasetError
-from recollect.evaluation.stated_probabilities import (
+from ekphory.errors import DatasetError
+from ekphory.evaluation.stated_probabilities import (
     AskedScope,
     dataset_scopes,
     known_sets,

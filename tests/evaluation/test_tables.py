@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from recollect.evaluation.baselines import ScoringSystem, bm25_system, dense_system
-from recollect.evaluation.comparison import compare, score_table
-from recollect.evaluation.conversation import load_conversation
-from recollect.evaluation.runner import evaluate
-from recollect.evaluation.tables import (
+from ekphory.evaluation.baselines import ScoringSystem, bm25_system, dense_system
+from ekphory.evaluation.comparison import compare, score_table
+from ekphory.evaluation.conversation import load_conversation
+from ekphory.evaluation.runner import evaluate
+from ekphory.evaluation.tables import (
     comparison_table,
     report_table,
     show_misses,

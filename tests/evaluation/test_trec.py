@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import DatasetError
-from recollect.evaluation.baselines import ScoringSystem
-from recollect.evaluation.conversation import load_conversation
-from recollect.evaluation.runner import evaluate
-from recollect.evaluation.trec import key_of, read_run, topic_of, write_qrels, write_run
+from ekphory.errors import DatasetError
+from ekphory.evaluation.baselines import ScoringSystem
+from ekphory.evaluation.conversation import load_conversation
+from ekphory.evaluation.runner import evaluate
+from ekphory.evaluation.trec import key_of, read_run, topic_of, write_qrels, write_run
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from hypothesis import strategies as st
 
-from recollect.filters.fields import FIELD_KINDS
-from recollect.filters.tree import (
+from ekphory.filters.fields import FIELD_KINDS
+from ekphory.filters.tree import (
     And,
     Comparison,
     Contains,
@@ -16,7 +16,7 @@ from recollect.filters.tree import (
     Not,
     Or,
 )
-from recollect.types import MEMORY_TYPES, MemoryRecord
+from ekphory.types import MEMORY_TYPES, MemoryRecord
 
 # The frequent ones meet often, so that a filter finds some memories, not none and not all.
 FREQUENT_TEXTS = ["", "a", "a%b", "a_b", "a'b", "2"]

@@ -2,9 +2,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from recollect.errors import FilterError
-from recollect.filters.check import check_filter
-from recollect.filters.tree import (
+from ekphory.errors import FilterError
+from ekphory.filters.check import check_filter
+from ekphory.filters.tree import (
     And,
     Comparison,
     Contains,

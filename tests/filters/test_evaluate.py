@@ -2,9 +2,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect.filters.evaluate import matches
-from recollect.filters.grammar import parse_filter
-from recollect.types import MemoryRecord
+from ekphory.filters.evaluate import matches
+from ekphory.filters.grammar import parse_filter
+from ekphory.types import MemoryRecord
 
 MEMORY = MemoryRecord(
     id="m1",

@@ -3,11 +3,11 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 
-from recollect.errors import FilterError
-from recollect.filters.check import check_filter
-from recollect.filters.formatting import format_filter
-from recollect.filters.grammar import parse_filter
-from recollect.filters.tree import And, Comparison, Field, In, MetadataField, Not, Or
+from ekphory.errors import FilterError
+from ekphory.filters.check import check_filter
+from ekphory.filters.formatting import format_filter
+from ekphory.filters.grammar import parse_filter
+from ekphory.filters.tree import And, Comparison, Field, In, MetadataField, Not, Or
 
 from .strategies import filters
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recollect.errors import FilterError
-from recollect.filters.grammar import parse_filter
-from recollect.filters.tree import (
+from ekphory.errors import FilterError
+from ekphory.filters.grammar import parse_filter
+from ekphory.filters.tree import (
     And,
     Comparison,
     Contains,

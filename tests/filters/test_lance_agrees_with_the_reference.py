@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lancedb.index import BTree
 
-from recollect.filters.check import check_filter
-from recollect.filters.evaluate import matches
-from recollect.filters.fields import FIELD_KINDS
-from recollect.filters.lance_sql import to_lance_sql
-from recollect.filters.metadata_encoding import decode_metadata, encode_metadata
-from recollect.types import MemoryRecord
+from ekphory.filters.check import check_filter
+from ekphory.filters.evaluate import matches
+from ekphory.filters.fields import FIELD_KINDS
+from ekphory.filters.lance_sql import to_lance_sql
+from ekphory.filters.metadata_encoding import decode_metadata, encode_metadata
+from ekphory.types import MemoryRecord
 
 from .strategies import filters, records
 

@@ -4,10 +4,10 @@ import lancedb
 import pyarrow as pa
 import pytest
 
-from recollect.errors import FilterError
-from recollect.filters.grammar import parse_filter
-from recollect.filters.lance_sql import to_lance_sql
-from recollect.filters.tree import And, Comparison, Field, IsNull, MetadataField, Not, Or
+from ekphory.errors import FilterError
+from ekphory.filters.grammar import parse_filter
+from ekphory.filters.lance_sql import to_lance_sql
+from ekphory.filters.tree import And, Comparison, Field, IsNull, MetadataField, Not, Or
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import InvalidInput
-from recollect.filters.metadata_encoding import decode_metadata, encode_metadata
+from ekphory.errors import InvalidInput
+from ekphory.filters.metadata_encoding import decode_metadata, encode_metadata
 
 from .strategies import keys, scalars
 

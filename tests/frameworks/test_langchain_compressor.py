@@ -8,11 +8,11 @@ import pytest
 from langchain_core.documents import Document
 from pydantic import ValidationError
 
-from recollect.frameworks.langchain_compressor import RecollectCompressor
-from recollect.frameworks.langchain_retriever import RecollectRetriever
-from recollect.models.agent_reranker import Reranker
-from recollect.models.reranker import Judgement
-from recollect.testing.overlap_reranker import OverlapReranker
+from ekphory.frameworks.langchain_compressor import EkphoryCompressor
+from ekphory.frameworks.langchain_retriever import EkphoryRetriever
+from ekphory.models.agent_reranker import Reranker
+from ekphory.models.reranker import Judgement
+from ekphory.testing.overlap_reranker import OverlapReranker
 
 DOCUMENTS = [
     Document("Jon rows", id="row", metadata={"page": 1}),
@@ -51,7 +51,7 @@ class Sure:
 
 
 def compressor(**settings):
-    return RecollectCompressor(reranker=Reranker(OverlapReranker()), **settings)
+    return EkphoryCompressor(reranker=Reranker(OverlapReranker()), **settings)
 
 
 def test_documents_are_ordered_by_the_reranker_and_say_their_score():
@@ -89,9 +89,9 @@ def test_no_documents_are_no_documents():
 
 def test_memories_are_read_with_their_date_and_who_said_them(memory):
     memory.add("I like tea", producer="Mara", at="2026-05-02T10:00Z")
-    documents = RecollectRetriever(memory=memory).invoke("tea")
+    documents = EkphoryRetriever(memory=memory).invoke("tea")
     reading = Reading()
-    RecollectCompressor(reranker=Reranker(reading)).compress_documents(documents, "tea")
+    EkphoryCompressor(reranker=Reranker(reading)).compress_documents(documents, "tea")
     (passage,) = reading.passages
     assert passage.text == "Mara: I like tea"
     assert passage.at == datetime(2026, 5, 2, 10, tzinfo=UTC)
@@ -100,7 +100,7 @@ def test_memories_are_read_with_their_date_and_who_said_them(memory):
 def test_what_others_call_by_the_same_names_is_left_alone():
     odd = Document("tea", metadata={"at": "the station", "producer": 7, "heading": None})
     reading = Reading()
-    RecollectCompressor(reranker=Reranker(reading)).compress_documents([odd], "tea")
+    EkphoryCompressor(reranker=Reranker(reading)).compress_documents([odd], "tea")
     (passage,) = reading.passages
     assert (passage.text, passage.at) == ("tea", None)
 
@@ -108,13 +108,13 @@ def test_what_others_call_by_the_same_names_is_left_alone():
 def test_the_program_that_wrote_a_file_is_not_taken_for_a_speaker():
     page = Document("tea", metadata={"producer": "pdfTeX", "heading": "Drinks", "at": "2026-01-01"})
     reading = Reading()
-    RecollectCompressor(reranker=Reranker(reading)).compress_documents([page], "tea")
+    EkphoryCompressor(reranker=Reranker(reading)).compress_documents([page], "tea")
     (passage,) = reading.passages
     assert (passage.text, passage.at) == ("tea", None)
 
 
 def test_documents_of_equal_probability_are_ordered_by_what_the_model_itself_gives():
-    sure = RecollectCompressor(reranker=Reranker(Sure()), top_n=1)
+    sure = EkphoryCompressor(reranker=Reranker(Sure()), top_n=1)
     kept = sure.compress_documents([Document("tea"), Document("green tea")], "tea")
     assert [each.page_content for each in kept] == ["green tea"]
 
@@ -126,7 +126,7 @@ def test_a_setting_that_cannot_be_used_is_refused(settings):
 
 
 @pytest.mark.slow
-def test_without_a_reranker_the_one_that_comes_with_recollect_is_asked():
-    kept = RecollectCompressor().compress_documents(DOCUMENTS, "What does Mara drink?")
+def test_without_a_reranker_the_one_that_comes_with_ekphory_is_asked():
+    kept = EkphoryCompressor().compress_documents(DOCUMENTS, "What does Mara drink?")
     assert kept[0].id == "tea"
     assert kept[0].metadata["relevance_score"] > kept[1].metadata["relevance_score"]

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from langchain_core.runnables import RunnableLambda
 
-from recollect.errors import InvalidInput
-from recollect.frameworks.langchain_retriever import RecollectRetriever
+from ekphory.errors import InvalidInput
+from ekphory.frameworks.langchain_retriever import EkphoryRetriever
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def filled(memory):
 
 
 def test_a_document_has_the_text_and_tells_what_the_memory_tells(filled):
-    (document,) = RecollectRetriever(memory=filled, k=1).invoke("green tea")
+    (document,) = EkphoryRetriever(memory=filled, k=1).invoke("green tea")
     score = document.metadata.pop("score")
     assert 0 < score < 1
     assert (document.id, document.page_content) == ("tea", "Mara drinks green tea")
@@ -43,7 +43,7 @@ def test_a_document_has_the_text_and_tells_what_the_memory_tells(filled):
 
 
 def test_documents_come_as_the_search_orders_them(filled):
-    documents = RecollectRetriever(memory=filled).invoke("green tea")
+    documents = EkphoryRetriever(memory=filled).invoke("green tea")
     hits = filled.search("green tea").hits
     assert [(each.id, each.metadata["score"]) for each in documents] == [
         (hit.id, hit.score) for hit in hits
@@ -62,12 +62,12 @@ def test_documents_come_as_the_search_orders_them(filled):
     ids=str,
 )
 def test_the_settings_are_those_of_a_search(filled, settings, found):
-    documents = RecollectRetriever(memory=filled, **settings).invoke("green tea")
+    documents = EkphoryRetriever(memory=filled, **settings).invoke("green tea")
     assert [document.id for document in documents] == found
 
 
 def test_it_can_be_awaited_and_asked_several_things(filled):
-    retriever = RecollectRetriever(memory=filled, k=1)
+    retriever = EkphoryRetriever(memory=filled, k=1)
     (awaited,) = asyncio.run(retriever.ainvoke("green tea"))
     (first,), (second,) = retriever.batch(["green tea", "who rows"])
     assert (awaited.id, first.id, second.id) == ("tea", "tea", "row")
@@ -75,15 +75,15 @@ def test_it_can_be_awaited_and_asked_several_things(filled):
 
 def test_it_is_a_part_of_chains(filled):
     texts = RunnableLambda(lambda documents: [each.page_content for each in documents])
-    chain = RecollectRetriever(memory=filled, k=1) | texts
+    chain = EkphoryRetriever(memory=filled, k=1) | texts
     assert chain.invoke("green tea") == ["Mara drinks green tea"]
 
 
 def test_a_scope_is_kept(open_memory):
     open_memory(user="jon").add("green tea")
-    assert RecollectRetriever(memory=open_memory(user="mara")).invoke("green tea") == []
+    assert EkphoryRetriever(memory=open_memory(user="mara")).invoke("green tea") == []
 
 
 def test_a_setting_that_cannot_be_used_is_refused(filled):
     with pytest.raises(InvalidInput, match="k=0: is out of range"):
-        RecollectRetriever(memory=filled, k=0).invoke("green tea")
+        EkphoryRetriever(memory=filled, k=0).invoke("green tea")

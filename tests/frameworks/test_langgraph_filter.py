@@ -3,8 +3,8 @@
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from recollect.errors import FilterError
-from recollect.frameworks.langgraph_filter import check_value_filter, lets_through
+from ekphory.errors import FilterError
+from ekphory.frameworks.langgraph_filter import check_value_filter, lets_through
 
 VALUE = {
     "name": "Ada",

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from recollect.errors import MissingExtra
+from ekphory.errors import MissingExtra
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,6 @@ from recollect.errors import MissingExtra
 )
 def test_a_hook_without_its_framework_names_the_extra(monkeypatch, hook, framework, extra):
     monkeypatch.setitem(sys.modules, framework, None)
-    monkeypatch.delitem(sys.modules, f"recollect.frameworks.{hook}", raising=False)
-    with pytest.raises(MissingExtra, match=rf"pip install 'recollect\[{extra}\]'"):
-        importlib.import_module(f"recollect.frameworks.{hook}")
+    monkeypatch.delitem(sys.modules, f"ekphory.frameworks.{hook}", raising=False)
+    with pytest.raises(MissingExtra, match=rf"pip install 'ekphory\[{extra}\]'"):
+        importlib.import_module(f"ekphory.frameworks.{hook}")

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.base import MatchCondition
 
-from recollect.errors import InvalidInput
-from recollect.filters.evaluate import matches
-from recollect.frameworks.langgraph_namespace import fits, namespace_path
-from recollect.frameworks.langgraph_space import ItemSpace, place_of
-from recollect.moments import EPOCH
-from recollect.scope import Scope
-from recollect.types import MemoryRecord
+from ekphory.errors import InvalidInput
+from ekphory.filters.evaluate import matches
+from ekphory.frameworks.langgraph_namespace import fits, namespace_path
+from ekphory.frameworks.langgraph_space import ItemSpace, place_of
+from ekphory.moments import EPOCH
+from ekphory.scope import Scope
+from ekphory.types import MemoryRecord
 
 # Few characters, so that labels often share their beginnings; all that paths and ids are made of.
 LABELS = st.text(alphabet='ab./%0"\\\x00\ud800é', max_size=4)

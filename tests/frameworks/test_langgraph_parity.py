@@ -13,9 +13,9 @@ from langgraph.store.base import (
 )
 from langgraph.store.memory import InMemoryStore
 
-from recollect import Memory
-from recollect.frameworks.langgraph_store import RecollectStore
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.frameworks.langgraph_store import EkphoryStore
+from ekphory.testing import HashEmbedder
 
 ITEMS = (
     (("docs", "public"), "plan", {"title": "Plan", "stars": 4, "tags": ["a"]}),
@@ -29,7 +29,7 @@ ITEMS = (
 
 
 def filled(memory):
-    both = InMemoryStore(), RecollectStore(memory)
+    both = InMemoryStore(), EkphoryStore(memory)
     for store in both:
         store.batch([PutOp(*item) for item in ITEMS])
     return both

@@ -1,4 +1,4 @@
-"""A store of LangGraph that is kept in a recollect store."""
+"""A store of LangGraph that is kept in an ekphory store."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -6,17 +6,17 @@ from datetime import UTC, datetime
 import pytest
 from langgraph.store.base import PutOp
 
-from recollect import Memory
-from recollect.errors import InvalidInput
-from recollect.frameworks.langgraph_store import RecollectStore
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.errors import InvalidInput
+from ekphory.frameworks.langgraph_store import EkphoryStore
+from ekphory.testing import HashEmbedder
 
 NOTES = ("notes", "mara")
 
 
 @pytest.fixture
 def store(memory):
-    return RecollectStore(memory)
+    return EkphoryStore(memory)
 
 
 def keys(items):
@@ -26,10 +26,10 @@ def keys(items):
 def test_items_survive_a_reopening_of_the_store(store_path):
     value = {"text": "tea ☕", "list": [1, 2.5, None, True], "big": 2**70, "odd": "\x00\ud800"}
     with Memory(store_path, embedder=HashEmbedder()) as memory:
-        RecollectStore(memory).put(NOTES, "drink", value)
-        before = RecollectStore(memory).get(NOTES, "drink")
+        EkphoryStore(memory).put(NOTES, "drink", value)
+        before = EkphoryStore(memory).get(NOTES, "drink")
     with Memory(store_path, embedder=HashEmbedder()) as memory:
-        after = RecollectStore(memory).get(NOTES, "drink")
+        after = EkphoryStore(memory).get(NOTES, "drink")
     assert after == before
     assert after.value == value
 
@@ -123,7 +123,7 @@ def test_only_the_named_fields_are_searched(store):
 
 
 def test_the_store_says_which_fields_are_searched_by_default(memory):
-    store = RecollectStore(memory, fields=["title"])
+    store = EkphoryStore(memory, fields=["title"])
     store.put(NOTES, "one", {"title": "rowing", "body": "green tea"})
     store.put(NOTES, "two", {"body": "green tea"})
     one, two = store.search(NOTES, query="green tea")
@@ -141,7 +141,7 @@ def test_more_matching_items_than_a_condition_names_are_still_ranked(store):
 
 
 def test_scopes_are_kept_apart(open_memory):
-    mara, jon = (RecollectStore(open_memory(user=name)) for name in ("mara", "jon"))
+    mara, jon = (EkphoryStore(open_memory(user=name)) for name in ("mara", "jon"))
     mara.put(NOTES, "drink", {"text": "tea"})
     jon.put(NOTES, "drink", {"text": "coffee"})
     assert mara.get(NOTES, "drink").value == {"text": "tea"}
@@ -152,7 +152,7 @@ def test_scopes_are_kept_apart(open_memory):
 
 
 def test_a_wider_scope_has_items_of_its_own(open_memory):
-    whole, mara = RecollectStore(open_memory()), RecollectStore(open_memory(user="mara"))
+    whole, mara = EkphoryStore(open_memory()), EkphoryStore(open_memory(user="mara"))
     for store, text in ((mara, "tea"), (whole, "coffee"), (mara, "green tea"), (whole, "milk")):
         store.put(NOTES, "drink", {"text": text})
     assert [item.value for item in mara.search(())] == [{"text": "green tea"}]
@@ -204,7 +204,7 @@ def test_a_page_that_there_cannot_be_is_refused(store):
 
 def test_fields_are_a_list(memory):
     with pytest.raises(InvalidInput, match="fields='title': is no list"):
-        RecollectStore(memory, fields="title")
+        EkphoryStore(memory, fields="title")
 
 
 @pytest.mark.slow

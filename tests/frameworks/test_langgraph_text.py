@@ -2,8 +2,8 @@
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.frameworks.langgraph_text import searchable_text
+from ekphory.errors import InvalidInput
+from ekphory.frameworks.langgraph_text import searchable_text
 
 VALUE = {
     "title": "Plan",

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.frameworks.langgraph_store import RecollectStore
+from ekphory.errors import InvalidInput
+from ekphory.frameworks.langgraph_store import EkphoryStore
 
 PLACE = (("notes",), "drink")
 VALUE = {"text": "tea"}
@@ -26,7 +26,7 @@ def expires_at(memory):
 
 
 def test_an_item_that_has_expired_is_gone_at_once(memory):
-    store = RecollectStore(memory)
+    store = EkphoryStore(memory)
     store.put(*PLACE, VALUE, ttl=SHORT)
     store.put(("notes",), "other", VALUE)
     wait_until_expired()
@@ -36,7 +36,7 @@ def test_an_item_that_has_expired_is_gone_at_once(memory):
 
 
 def test_a_sweep_deletes_what_has_expired(memory):
-    store = RecollectStore(memory, ttl={"default_ttl": SHORT})
+    store = EkphoryStore(memory, ttl={"default_ttl": SHORT})
     store.put(*PLACE, VALUE)
     store.put(("notes",), "kept", VALUE, ttl=None)
     wait_until_expired()
@@ -47,16 +47,16 @@ def test_a_sweep_deletes_what_has_expired(memory):
 
 def test_a_sweep_leaves_other_scopes_alone(open_memory):
     jon = open_memory(user="jon")
-    RecollectStore(jon).put(*PLACE, VALUE, ttl=SHORT)
+    EkphoryStore(jon).put(*PLACE, VALUE, ttl=SHORT)
     wait_until_expired()
-    assert RecollectStore(open_memory(user="mara")).sweep_ttl() == 0
-    assert RecollectStore(open_memory()).sweep_ttl() == 0
-    assert RecollectStore(jon).sweep_ttl() == 1
+    assert EkphoryStore(open_memory(user="mara")).sweep_ttl() == 0
+    assert EkphoryStore(open_memory()).sweep_ttl() == 0
+    assert EkphoryStore(jon).sweep_ttl() == 1
 
 
 @pytest.mark.slow
 def test_reading_lets_an_item_live_on(memory):
-    store = RecollectStore(memory)
+    store = EkphoryStore(memory)
     store.put(*PLACE, VALUE, ttl=LONG)
     before, first = store.get(*PLACE, refresh_ttl=False), expires_at(memory)
     time.sleep(0.35)
@@ -70,7 +70,7 @@ def test_reading_lets_an_item_live_on(memory):
 
 @pytest.mark.slow
 def test_an_item_lives_on_only_when_that_is_wanted(memory):
-    store = RecollectStore(memory, ttl={"refresh_on_read": False})
+    store = EkphoryStore(memory, ttl={"refresh_on_read": False})
     store.put(*PLACE, VALUE, ttl=LONG)
     before = expires_at(memory)
     time.sleep(0.35)
@@ -82,7 +82,7 @@ def test_an_item_lives_on_only_when_that_is_wanted(memory):
 
 
 def test_a_lifetime_that_is_hardly_shorter_is_not_written_anew(memory):
-    store = RecollectStore(memory)
+    store = EkphoryStore(memory)
     store.put(*PLACE, VALUE, ttl=600)
     before = expires_at(memory)
     store.get(*PLACE)
@@ -90,7 +90,7 @@ def test_a_lifetime_that_is_hardly_shorter_is_not_written_anew(memory):
 
 
 def test_an_item_that_is_put_without_a_lifetime_stays(memory):
-    store = RecollectStore(memory)
+    store = EkphoryStore(memory)
     store.put(*PLACE, VALUE, ttl=LONG)
     store.put(*PLACE, {"text": "coffee"}, ttl=None)
     assert expires_at(memory).year == 9998
@@ -98,7 +98,7 @@ def test_an_item_that_is_put_without_a_lifetime_stays(memory):
 
 
 def test_an_item_that_has_expired_can_be_put_anew(memory):
-    store = RecollectStore(memory)
+    store = EkphoryStore(memory)
     store.put(*PLACE, VALUE, ttl=SHORT)
     wait_until_expired()
     now = datetime.now(UTC)
@@ -107,7 +107,7 @@ def test_an_item_that_has_expired_can_be_put_anew(memory):
 
 
 def test_the_longest_lifetimes_are_as_good_as_for_ever(memory):
-    store = RecollectStore(memory)
+    store = EkphoryStore(memory)
     store.put(*PLACE, VALUE, ttl=1e300)
     assert store.get(*PLACE).value == VALUE
 
@@ -115,13 +115,11 @@ def test_the_longest_lifetimes_are_as_good_as_for_ever(memory):
 @pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf"), True, "5"])
 def test_what_is_no_lifetime_is_refused(memory, minutes):
     with pytest.raises(InvalidInput, match="ttl="):
-        RecollectStore(memory).put(*PLACE, VALUE, ttl=minutes)
+        EkphoryStore(memory).put(*PLACE, VALUE, ttl=minutes)
 
 
 def test_the_sweeper_deletes_in_the_background_until_it_is_stopped(memory):
-    store = RecollectStore(
-        memory, ttl={"default_ttl": 0.1 / 60, "sweep_interval_minutes": 0.1 / 60}
-    )
+    store = EkphoryStore(memory, ttl={"default_ttl": 0.1 / 60, "sweep_interval_minutes": 0.1 / 60})
     store.put(*PLACE, VALUE)
     store.start_ttl_sweeper()
     deadline = time.monotonic() + 5
@@ -133,11 +131,11 @@ def test_the_sweeper_deletes_in_the_background_until_it_is_stopped(memory):
 
 def test_a_sweeper_needs_an_interval(memory):
     with pytest.raises(InvalidInput, match="sweep_interval_minutes=None"):
-        RecollectStore(memory).start_ttl_sweeper()
-    assert RecollectStore(memory).stop_ttl_sweeper()
+        EkphoryStore(memory).start_ttl_sweeper()
+    assert EkphoryStore(memory).stop_ttl_sweeper()
 
 
 def test_no_interval_at_all_is_not_the_one_of_the_store(memory):
-    store = RecollectStore(memory, ttl={"sweep_interval_minutes": 5})
+    store = EkphoryStore(memory, ttl={"sweep_interval_minutes": 5})
     with pytest.raises(InvalidInput, match="sweep_interval_minutes=0"):
         store.start_ttl_sweeper(0)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 
-from recollect.errors import InvalidInput
-from recollect.frameworks.llama_index_nodes import passage_of
-from recollect.frameworks.llama_index_postprocessor import RecollectRerank
-from recollect.frameworks.llama_index_retriever import RecollectRetriever
-from recollect.models.agent_reranker import Reranker
-from recollect.models.rerank_input import RerankPassage
-from recollect.moments import to_utc
+from ekphory.errors import InvalidInput
+from ekphory.frameworks.llama_index_nodes import passage_of
+from ekphory.frameworks.llama_index_postprocessor import EkphoryRerank
+from ekphory.frameworks.llama_index_retriever import EkphoryRetriever
+from ekphory.models.agent_reranker import Reranker
+from ekphory.models.rerank_input import RerankPassage
+from ekphory.moments import to_utc
 
 KEY = "The spare key hangs behind the boiler"
 LUNCH = "Lunch was soup"
@@ -52,13 +52,13 @@ def node(text, score=0.5, **metadata):
 
 
 def test_a_retriever_gives_the_likeliest_memories_as_nodes(house):
-    found = RecollectRetriever(house, k=1).retrieve("Where is the spare key?")
+    found = EkphoryRetriever(house, k=1).retrieve("Where is the spare key?")
     assert [(entry.node_id, entry.text) for entry in found] == [("key", KEY)]
     assert found[0].score == house.search("Where is the spare key?", k=1).hits[0].score
 
 
 def test_a_node_tells_what_the_memory_knows_of_itself(house):
-    (found,) = RecollectRetriever(house, k=1).retrieve("Where is the spare key?")
+    (found,) = EkphoryRetriever(house, k=1).retrieve("Where is the spare key?")
     assert found.metadata == {
         "memory_id": "key",
         "at": "2026-02-03T12:00:00+00:00",
@@ -72,34 +72,34 @@ def test_a_node_tells_what_the_memory_knows_of_itself(house):
 
 
 def test_a_language_model_is_shown_who_said_it_and_when_and_an_embedder_who(house):
-    (found,) = RecollectRetriever(house, k=1).retrieve("Where is the spare key?")
+    (found,) = EkphoryRetriever(house, k=1).retrieve("Where is the spare key?")
     shown = found.node.get_content(MetadataMode.LLM)
     assert shown == f"at: 2026-02-03T12:00:00+00:00\nproducer: Mara\n\n{KEY}"
     assert found.node.get_content(MetadataMode.EMBED) == f"producer: Mara\n\n{KEY}"
 
 
 def test_it_can_be_awaited(house):
-    found = asyncio.run(RecollectRetriever(house, k=1).aretrieve("Where is the spare key?"))
+    found = asyncio.run(EkphoryRetriever(house, k=1).aretrieve("Where is the spare key?"))
     assert [entry.node_id for entry in found] == ["key"]
 
 
 def test_the_settings_are_those_of_a_search(house):
-    retriever = RecollectRetriever(house, filter="m.room IS NULL", preset="fast")
+    retriever = EkphoryRetriever(house, filter="m.room IS NULL", preset="fast")
     assert [entry.node_id for entry in retriever.retrieve("key")] == ["lunch"]
-    assert RecollectRetriever(house, min_score=0.999).retrieve("unheard of") == []
+    assert EkphoryRetriever(house, min_score=0.999).retrieve("unheard of") == []
     with pytest.raises(InvalidInput, match="k=0: is out of range"):
-        RecollectRetriever(house, k=0).retrieve("key")
+        EkphoryRetriever(house, k=0).retrieve("key")
 
 
 def test_memories_of_equal_text_are_both_given(memory):
     memory.add("ok", id="1", at="2026-01-01")
     memory.add("ok", id="2", at="2026-01-02")
-    found = RecollectRetriever(memory).retrieve("ok")
+    found = EkphoryRetriever(memory).retrieve("ok")
     assert {entry.node_id for entry in found} == {"1", "2"}
 
 
 def test_a_postprocessor_orders_the_nodes_of_any_retriever():
-    rerank = RecollectRerank(reranker=Reranker(CountWords()))
+    rerank = EkphoryRerank(reranker=Reranker(CountWords()))
     nodes = [node(LUNCH), node(KEY), node("boiler key")]
     ranked = rerank.postprocess_nodes(nodes, query_str="the key")
     assert [entry.text for entry in ranked] == [
@@ -112,15 +112,15 @@ def test_a_postprocessor_orders_the_nodes_of_any_retriever():
 def test_few_or_only_likely_nodes_can_be_kept():
     reranker = Reranker(CountWords())
     nodes = [node(LUNCH), node(KEY), node("boiler key")]
-    few = RecollectRerank(reranker=reranker, top_n=1).postprocess_nodes(nodes, query_str="key")
-    likely = RecollectRerank(reranker=reranker, min_score=0.4)
+    few = EkphoryRerank(reranker=reranker, top_n=1).postprocess_nodes(nodes, query_str="key")
+    likely = EkphoryRerank(reranker=reranker, min_score=0.4)
     assert [entry.text for entry in few] == ["boiler key"]
     assert len(likely.postprocess_nodes(nodes, query_str="key")) == 1
     assert likely.postprocess_nodes([], query_str="key") == []
 
 
 def test_a_memory_is_reranked_with_who_said_it_and_when_and_another_node_as_embedded(house):
-    (found,) = RecollectRetriever(house, k=1).retrieve("Where is the spare key?")
+    (found,) = EkphoryRetriever(house, k=1).retrieve("Where is the spare key?")
     moment = to_utc("2026-02-03T12:00:00Z", field="at")
     assert passage_of(found) == RerankPassage(f"Mara: {KEY}", at=moment)
     assert passage_of(node("a text", at="noon")) == RerankPassage("at: noon\n\na text")
@@ -133,9 +133,9 @@ def test_a_node_that_only_has_an_id_like_a_memorys_is_read_as_embedded():
 
 def test_nodes_are_not_reranked_without_a_query():
     with pytest.raises(InvalidInput, match="Give query_str as well"):
-        RecollectRerank(reranker=Reranker(CountWords())).postprocess_nodes([node("x")])
+        EkphoryRerank(reranker=Reranker(CountWords())).postprocess_nodes([node("x")])
 
 
 def test_a_postprocessor_can_be_written_down():
-    rerank = RecollectRerank(reranker=Reranker(CountWords()), top_n=3)
-    assert rerank.to_dict() == {"class_name": "RecollectRerank", "min_score": None, "top_n": 3}
+    rerank = EkphoryRerank(reranker=Reranker(CountWords()), top_n=3)
+    assert rerank.to_dict() == {"class_name": "EkphoryRerank", "min_score": None, "top_n": 3}

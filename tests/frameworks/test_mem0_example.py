@@ -10,7 +10,7 @@ EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "mem0_memory.py"
 
 @pytest.mark.slow
 def test_code_that_was_written_for_mem0_runs(capsys, monkeypatch, tmp_path):
-    monkeypatch.setenv("RECOLLECT_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("EKPHORY_STORE", str(tmp_path / "store"))
     runpy.run_path(str(EXAMPLE), run_name="__main__")
     assert capsys.readouterr().out.splitlines() == [
         "found: I'm a vegetarian and allergic to nuts",

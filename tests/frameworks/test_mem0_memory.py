@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import pytest
 from tests.importers.foreign_exports import copied
 
-from recollect.errors import FilterError, InvalidInput, StoreClosed
-from recollect.frameworks.mem0_async_memory import AsyncMemory
-from recollect.frameworks.mem0_memory import Memory
-from recollect.importers import import_path
-from recollect.testing import HashEmbedder
+from ekphory.errors import FilterError, InvalidInput, StoreClosed
+from ekphory.frameworks.mem0_async_memory import AsyncMemory
+from ekphory.frameworks.mem0_memory import Memory
+from ekphory.importers import import_path
+from ekphory.testing import HashEmbedder
 
 DIALOGUE = [
     {"role": "system", "content": "Be brief"},
@@ -287,7 +287,7 @@ def test_what_cannot_be_stored_is_refused_and_nothing_is_written(mem0):
 
 
 def test_a_configuration_of_mem0_is_taken_and_told_to_have_no_effect(monkeypatch, store_path):
-    monkeypatch.setenv("RECOLLECT_STORE", str(store_path))
+    monkeypatch.setenv("EKPHORY_STORE", str(store_path))
     config = {"llm": {"provider": "openai"}, "vector_store": {"provider": "qdrant"}}
     with pytest.warns(UserWarning, match=r"no effect here \(llm, vector_store\): .*are kept in"):
         memory = Memory.from_config(config)

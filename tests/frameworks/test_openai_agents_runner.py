@@ -9,7 +9,7 @@ from agents import Agent, ModelSettings, OpenAIResponsesModel, RunConfig, Runner
 from openai import AsyncOpenAI
 from tests.services.wire import running_service
 
-from recollect.frameworks.openai_agents_session import RecollectSession
+from ekphory.frameworks.openai_agents_session import EkphorySession
 
 from .openai_service import called, response, said, thought
 
@@ -41,7 +41,7 @@ def asked(wire, memory, *questions):
                 tools=[weather],
                 model_settings=ModelSettings(),
             )
-            session = RecollectSession(memory)
+            session = EkphorySession(memory)
             config = RunConfig(tracing_disabled=True)
             return [
                 (await Runner.run(agent, one, session=session, run_config=config)).final_output

@@ -3,8 +3,8 @@ import asyncio
 import pytest
 from agents.memory import Session, SessionSettings
 
-from recollect.errors import InvalidInput
-from recollect.frameworks.openai_agents_session import RecollectSession
+from ekphory.errors import InvalidInput
+from ekphory.frameworks.openai_agents_session import EkphorySession
 
 USER = {"role": "user", "content": "My cat is called Tom"}
 ASSISTANT = {
@@ -29,7 +29,7 @@ UNKNOWN = {"type": "something_new", "numbers": [1, 2.5, None, True]}
 
 @pytest.fixture
 def session(open_memory):
-    return RecollectSession(open_memory(user="mara", session="monday"))
+    return EkphorySession(open_memory(user="mara", session="monday"))
 
 
 def run(awaitable):
@@ -63,7 +63,7 @@ def test_the_newest_are_given_in_order_where_a_limit_is_set(session):
 
 def test_the_settings_of_the_sdk_limit_what_is_given(open_memory):
     settings = SessionSettings(limit=1)
-    session = RecollectSession(open_memory(session="s"), session_settings=settings)
+    session = EkphorySession(open_memory(session="s"), session_settings=settings)
     run(session.add_items([USER, CALL]))
     assert run(session.get_items()) == [CALL]
     assert run(session.get_items(limit=2)) == [USER, CALL]
@@ -121,7 +121,7 @@ def test_a_message_of_nothing_but_recalled_memories_is_kept_and_not_remembered(
 )
 def test_sessions_are_told_apart_by_the_whole_scope(session, open_memory, other):
     run(session.add_items([USER]))
-    elsewhere = RecollectSession(open_memory(**other))
+    elsewhere = EkphorySession(open_memory(**other))
     assert run(elsewhere.get_items()) == []
     assert run(elsewhere.pop_item()) is None
     run(elsewhere.clear_session())
@@ -147,4 +147,4 @@ def test_an_item_that_json_cannot_hold_is_refused_and_nothing_is_written(session
 
 def test_a_memory_that_is_bound_to_no_session_is_refused(memory):
     with pytest.raises(InvalidInput, match="bound to no session"):
-        RecollectSession(memory)
+        EkphorySession(memory)

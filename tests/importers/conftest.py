@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.types import Failure, WriteReport
+from ekphory.types import Failure, WriteReport
 
 
 class DictionaryWriter:

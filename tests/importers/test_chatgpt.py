@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.importers.chatgpt import read_chatgpt
-from recollect.importers.record import Unreadable
+from ekphory.errors import InvalidInput
+from ekphory.importers.chatgpt import read_chatgpt
+from ekphory.importers.record import Unreadable
 
 
 def node(identity, parent, role="user", text="", **message):

@@ -3,8 +3,8 @@ import zipfile
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.importers.detect import choose_format
+from ekphory.errors import InvalidInput
+from ekphory.importers.detect import choose_format
 
 CHATGPT = json.dumps([{"title": "t", "mapping": {}}])
 CLAUDE = json.dumps([{"uuid": "u", "chat_messages": []}])
@@ -19,7 +19,7 @@ LOCOMO = json.dumps([{"qa": [{"question": "q"}] * 5_000, "conversation": {}, "sa
         ("one.json", CLAUDE[1:-1], "claude"),
         ("wrapped.json", f'{{"conversations": {CHATGPT}}}', "chatgpt"),
         ("locomo.json", LOCOMO, "locomo"),
-        ("memories.jsonl", '{"recollect_export":1}\n{"id": "x", "text": "y"}\n', "recollect"),
+        ("memories.jsonl", '{"ekphory_export":1}\n{"id": "x", "text": "y"}\n', "ekphory"),
         ("memories.json", '{"text": "x"}\n{"text": "y"}\n', "jsonl"),
         ("memories.jsonl", '{"broken\n{"text": "y"}\n', "jsonl"),
         ("memories.ndjson", '{"text": "y"}\n', "jsonl"),
@@ -80,7 +80,7 @@ def test_documents_beside_an_export_can_be_asked_for(file):
         ("c.json", '[{"text": "x"}]', None, "one JSON object per line"),
         ("c.txt", b"\x00\x01\x02", "text", "it looks like binary data"),
         ("c.bin", b"\x00\x01\x02", None, "its format cannot be told"),
-        ("c.txt", "words", "xml", "Use one of recollect, locomo, jsonl, documents, text, chatgpt"),
+        ("c.txt", "words", "xml", "Use one of ekphory, locomo, jsonl, documents, text, chatgpt"),
         ("c.md", CHATGPT, None, "not in the format documents: it looks like chatgpt"),
         ("c.pdf", b"%PDF-1.7", "text", "not in the format text: it looks like documents"),
         ("c.py", "x = 1", "documents", "not a document. Give a folder, or a .md, .markdown"),

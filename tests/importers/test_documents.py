@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 import pytest
 
 from documents.making import PdfMaker
-from recollect.documents.decoding import LARGEST_TEXT
-from recollect.documents.exclusion import Exclusion
-from recollect.documents.parents import parent_text
-from recollect.errors import InvalidInput, ScopeError
-from recollect.importers import (
+from ekphory.documents.decoding import LARGEST_TEXT
+from ekphory.documents.exclusion import Exclusion
+from ekphory.documents.parents import parent_text
+from ekphory.errors import InvalidInput, ScopeError
+from ekphory.importers import (
     DocumentOptions,
     ImportInterrupted,
     import_documents,

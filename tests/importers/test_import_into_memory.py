@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from recollect.errors import ScopeError
-from recollect.importers import import_path
-from recollect.memory import Memory
-from recollect.testing import HashEmbedder
+from ekphory.errors import ScopeError
+from ekphory.importers import import_path
+from ekphory.memory import Memory
+from ekphory.testing import HashEmbedder
 
 LOCOMO = json.dumps(
     [

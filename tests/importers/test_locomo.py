@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import DatasetError, InvalidInput
-from recollect.importers.locomo import read_conversations, read_locomo
+from ekphory.errors import DatasetError, InvalidInput
+from ekphory.importers.locomo import read_conversations, read_locomo
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "locomo_dev"
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.importers import ImportInterrupted, import_path
+from ekphory.errors import InvalidInput
+from ekphory.importers import ImportInterrupted, import_path
 
 
 def lines(count):
@@ -121,5 +121,5 @@ def test_a_text_folder_is_imported_and_only_what_changed_is_added_later(file, wr
 
 
 def test_documents_need_a_memory_that_can_forget(file, writer):
-    with pytest.raises(InvalidInput, match=r"Give a recollect\.Memory"):
+    with pytest.raises(InvalidInput, match=r"Give an ekphory\.Memory"):
         import_path(writer, file("a.md", "words"))

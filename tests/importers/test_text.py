@@ -1,7 +1,7 @@
 import os
 
-from recollect.importers import text
-from recollect.importers.text import read_text
+from ekphory.importers import text
+from ekphory.importers.text import read_text
 
 
 def fields_of(path):

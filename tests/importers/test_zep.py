@@ -1,10 +1,10 @@
 import json
 from datetime import UTC, datetime
 
-from recollect.importers import import_path
-from recollect.importers.zep import read_zep
-from recollect.memory import Memory
-from recollect.testing import HashEmbedder
+from ekphory.importers import import_path
+from ekphory.importers.zep import read_zep
+from ekphory.memory import Memory
+from ekphory.testing import HashEmbedder
 
 from .foreign_exports import EXPORTS, copied, split
 

@@ -5,12 +5,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from recollect.config import Settings
-from recollect.mcp_server.calls import Calls
-from recollect.mcp_server.memories import Memories
-from recollect.mcp_server.protocol import protocol_server
-from recollect.mcp_server.toolsets import tools_of
-from recollect.scope import Scope
+from ekphory.config import Settings
+from ekphory.mcp_server.calls import Calls
+from ekphory.mcp_server.memories import Memories
+from ekphory.mcp_server.protocol import protocol_server
+from ekphory.mcp_server.toolsets import tools_of
+from ekphory.scope import Scope
 
 from .connected import connected
 
@@ -29,7 +29,7 @@ def offered(memories):
     """Connects a client to a set of tools, bound to the scope of the test."""
     with ExitStack() as clients:
 
-        def connect(toolset="recollect", **scope):
+        def connect(toolset="ekphory", **scope):
             calls = Calls(memories, tools_of(toolset, memories), Scope(**scope))
             server = protocol_server(calls, caller_of=lambda _: None, on_end=lambda: None)
             return clients.enter_context(connected(server))
@@ -39,5 +39,5 @@ def offered(memories):
 
 @pytest.fixture
 def agent(offered):
-    """A client of recollect's own tools, as a user that no other test has."""
+    """A client of ekphory's own tools, as a user that no other test has."""
     return offered(user=f"user {next(_numbers)}")

@@ -16,12 +16,12 @@ from mcp.client.streamable_http import streamable_http_client
 
 PROGRAM = """
 import typer
-from recollect.cli.mcp_command import mcp
+from ekphory.cli.mcp_command import mcp
 app = typer.Typer()
 app.command()(mcp)
 app()
 """
-KEPT = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
+KEPT = {name: value for name, value in os.environ.items() if not name.startswith("EKPHORY_")}
 
 
 @dataclass
@@ -72,7 +72,7 @@ def connected(server, *needed, **settings):
 
 @contextmanager
 def over_stdio(store, *options, log=Path(os.devnull), **environment):
-    """Start `recollect mcp` and speak to it over its pipes."""
+    """Start `ekphory mcp` and speak to it over its pipes."""
     parameters = StdioServerParameters(
         command=sys.executable,
         args=["-c", PROGRAM, "--store", str(store), *options],
@@ -96,7 +96,7 @@ def over_http(url, key=None, **settings):
 
 @contextmanager
 def listening(store, *options):
-    """Run `recollect mcp --transport http`; gives what it says about where it listens."""
+    """Run `ekphory mcp --transport http`; gives what it says about where it listens."""
     command = [sys.executable, "-c", PROGRAM, "--store", str(store), "--transport", "http"]
     process = subprocess.Popen(
         [*command, "--port", "0", "--json", *options],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.mcp_server.toolsets import tools_of
+from ekphory.mcp_server.toolsets import tools_of
 
 from .connected import KEPT
 
@@ -23,11 +23,11 @@ def blocks(language):
 @pytest.mark.parametrize("block", blocks("json"))
 def test_a_configuration_is_json_that_names_a_server(block):
     read = json.loads(block)
-    assert "recollect" in (read.get("mcpServers") or read["servers"])
+    assert "ekphory" in (read.get("mcpServers") or read["servers"])
 
 
 def test_every_tool_is_described(memories):
-    sets = [tools_of(toolset, memories) for toolset in ("recollect", "memmachine")]
+    sets = [tools_of(toolset, memories) for toolset in ("ekphory", "memmachine")]
     names = {tool.name for tools in sets for tool in tools}
     assert {name for name in names if f"`{name}`" not in GUIDE} == set()
 

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from recollect.service.feature import Feature
-from recollect.service.place import Place
+from ekphory.service.feature import Feature
+from ekphory.service.place import Place
 
 _numbers = itertools.count(1)
 

@@ -1,4 +1,4 @@
-"""`recollect mcp` as a process at the other end of two pipes."""
+"""`ekphory mcp` as a process at the other end of two pipes."""
 
 import json
 import os
@@ -79,7 +79,7 @@ def test_an_agent_remembers_in_one_process_and_recalls_in_the_next(tmp_path):
         kept = agent.data("remember", text="Mara lives in Lisbon")
         assert agent.recalled("Where does Mara live?") == ["Mara lives in Lisbon"]
         agent.call("update", id=kept["id"], text="Mara lives in Porto")
-    with over_stdio(store, RECOLLECT_USER="mara") as agent:
+    with over_stdio(store, EKPHORY_USER="mara") as agent:
         assert agent.recalled("Where does Mara live?") == ["Mara lives in Porto"]
         gone = agent.data("forget", id=kept["id"], purge=True)
         assert gone == {"forgotten": 1, "purged": True}

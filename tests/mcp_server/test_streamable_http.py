@@ -1,4 +1,4 @@
-"""`recollect mcp --transport http` as a process, and clients with keys and without."""
+"""`ekphory mcp --transport http` as a process, and clients with keys and without."""
 
 import subprocess
 import sys
@@ -6,9 +6,9 @@ import sys
 import httpx
 import pytest
 
-from recollect.catalog.access_keys import AccessKeys
-from recollect.catalog.database import Database
-from recollect.service.catalog_file import catalog_file
+from ekphory.catalog.access_keys import AccessKeys
+from ekphory.catalog.database import Database
+from ekphory.service.catalog_file import catalog_file
 
 from .connected import KEPT, PROGRAM, listening, over_http
 
@@ -77,7 +77,7 @@ def test_a_key_that_may_read_is_offered_what_reads(url, key_for):
         assert "right to write" in agent.refusal("remember", text="tea")
 
 
-@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer rk_1_2"}])
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer ek_1_2"}])
 def test_without_a_known_key_nobody_comes_in(url, headers):
     assert httpx.post(url, headers=headers).status_code == 401
 

@@ -12,13 +12,13 @@ from tests.models.tiny_components import (
 )
 from tests.training.tiny_encoder import write_tiny_encoder
 
-from recollect.errors import InvalidInput, ModelError
-from recollect.models import Embedder
-from recollect.models.late_bound import normalised
-from recollect.models.loading import load_embedder
-from recollect.models.onnx_embedder import load_bundled
-from recollect.training.export import ModelDescription, export_embedder
-from recollect.types import MEMORY_TYPES
+from ekphory.errors import InvalidInput, ModelError
+from ekphory.models import Embedder
+from ekphory.models.late_bound import normalised
+from ekphory.models.loading import load_embedder
+from ekphory.models.onnx_embedder import load_bundled
+from ekphory.training.export import ModelDescription, export_embedder
+from ekphory.types import MEMORY_TYPES
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,13 @@ import pytest
 from tests.models.tiny_rerankers import write_overlap_reranker
 from tests.services.wire import running_service, says
 
-from recollect.errors import InvalidInput
-from recollect.models import Reranker
-from recollect.models.bundled_reranker import bundled_name
-from recollect.models.rerank_documents import rerank_passages
-from recollect.models.rerank_input import RerankPassage, RerankQuery
-from recollect.models.reranker_record import CalibrationCard, RerankerRecord
-from recollect.types import Hit, MemoryRecord
+from ekphory.errors import InvalidInput
+from ekphory.models import Reranker
+from ekphory.models.bundled_reranker import bundled_name
+from ekphory.models.rerank_documents import rerank_passages
+from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.models.reranker_record import CalibrationCard, RerankerRecord
+from ekphory.types import Hit, MemoryRecord
 
 MAY = datetime(2023, 5, 8, tzinfo=UTC)
 RECORD = MemoryRecord(
@@ -128,7 +128,7 @@ def test_a_service_that_gives_logits_is_understood_where_it_is_told():
 
 
 def test_the_bundled_one_is_known_through_the_wrapper(reranker):
-    assert bundled_name(Reranker.from_pretrained()) == "recollect-rerank-small"
+    assert bundled_name(Reranker.from_pretrained()) == "ekphory-rerank-small"
     assert bundled_name(reranker) is None
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.models.answer_schema import AnswerSchema
+from ekphory.errors import InvalidInput
+from ekphory.models.answer_schema import AnswerSchema
 
 QUERIES = AnswerSchema(
     {

@@ -5,22 +5,22 @@ import pytest
 from tests.models.tiny_rerankers import write_overlap_reranker
 from tests.services.wire import running_service, says
 
-from recollect import Memory
-from recollect.config import Settings, read_settings
-from recollect.errors import InvalidInput, ModelError
-from recollect.models import Reranker
-from recollect.models.bundled_reranker import BundledReranker, bundled_name
-from recollect.models.calibrated_reranker import CalibratedReranker
-from recollect.models.calibration_file import (
+from ekphory import Memory
+from ekphory.config import Settings, read_settings
+from ekphory.errors import InvalidInput, ModelError
+from ekphory.models import Reranker
+from ekphory.models.bundled_reranker import BundledReranker, bundled_name
+from ekphory.models.calibrated_reranker import CalibratedReranker
+from ekphory.models.calibration_file import (
     FittedCalibration,
     read_calibration,
     write_calibration,
 )
-from recollect.models.configured import configured_reranker
-from recollect.models.platt_scaling import log_odds
-from recollect.models.reranker_record import CalibrationCard, RerankerRecord
-from recollect.testing import HashEmbedder
-from recollect.testing.overlap_reranker import OverlapReranker
+from ekphory.models.configured import configured_reranker
+from ekphory.models.platt_scaling import log_odds
+from ekphory.models.reranker_record import CalibrationCard, RerankerRecord
+from ekphory.testing import HashEmbedder
+from ekphory.testing.overlap_reranker import OverlapReranker
 
 CARD = CalibrationCard(slope=2.0, intercept=-1.0, data="some", thresholds={"0.9": 0.7})
 
@@ -92,13 +92,13 @@ def test_scores_outside_0_and_1_are_told_and_not_clipped(file):
 
 def test_a_calibration_without_a_reranker_is_refused():
     with pytest.raises(InvalidInput, match="names a calibration and no reranker"):
-        read_settings({"RECOLLECT_RERANKER_CALIBRATION": "card.json"})
+        read_settings({"EKPHORY_RERANKER_CALIBRATION": "card.json"})
 
 
 def test_a_scale_that_there_is_not_is_refused_for_local_rerankers_too(tmp_path):
     directory = write_overlap_reranker(tmp_path / "model")
     settings = Settings(store="s", reranker=str(directory), reranker_scores="foo")
-    with pytest.raises(InvalidInput, match="RECOLLECT_RERANKER_SCORES='foo'"):
+    with pytest.raises(InvalidInput, match="EKPHORY_RERANKER_SCORES='foo'"):
         configured_reranker(settings)
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.models.chinese_reranker import write_chinese_reranker
 from tests.server.running import models, running_server
 
-from recollect.models.agent_reranker import Reranker
+from ekphory.models.agent_reranker import Reranker
 
 pytestmark = [
     pytest.mark.slow,

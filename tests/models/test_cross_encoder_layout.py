@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
-from recollect.errors import ModelError
-from recollect.models.cross_encoder_layout import (
+from ekphory.errors import ModelError
+from ekphory.models.cross_encoder_layout import (
     MOST_NEIGHBOUR_TOKENS,
     MOST_QUERY_TOKENS,
     MOST_TARGET_TOKENS,
     MOST_TOKENS,
     CrossEncoderLayout,
 )
-from recollect.models.model_record import TOKENIZER_FILE
-from recollect.models.onnx_embedder import load_bundled
-from recollect.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.models.model_record import TOKENIZER_FILE
+from ekphory.models.onnx_embedder import load_bundled
+from ekphory.models.rerank_input import RerankPassage, RerankQuery
 
 TOKENIZER = Tokenizer.from_file(str(load_bundled().directory / TOKENIZER_FILE))
 LAYOUT = CrossEncoderLayout(TOKENIZER)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.models.dialogue_context import dialogue_turns
+from ekphory.errors import InvalidInput
+from ekphory.models.dialogue_context import dialogue_turns
 
 
 def test_texts_stay_as_they_are():

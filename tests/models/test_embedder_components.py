@@ -3,8 +3,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from tests.models.tiny_components import tiny_components
 
-from recollect.errors import ModelError
-from recollect.models.embedder_components import (
+from ekphory.errors import ModelError
+from ekphory.models.embedder_components import (
     COMPONENTS_FILE,
     EmbedderComponents,
     Linear,

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from recollect.errors import ModelError
-from recollect.models.fitted_file import FittedFile, read_fitted, require_models, write_fitted
+from ekphory.errors import ModelError
+from ekphory.models.fitted_file import FittedFile, read_fitted, require_models, write_fitted
 
 CURVE = FittedFile(
     kind="probabilities",
-    command="recollect train calibration",
-    models={"embedder": "recollect-small@1f"},
+    command="ekphory train calibration",
+    models={"embedder": "ekphory-small@1f"},
     data={"sentences.jsonl": "ab12"},
     seed=5,
     measured={"best hit": 0.02},
@@ -58,10 +58,10 @@ def test_constants_of_another_format_are_refused(tmp_path):
 def test_constants_of_another_model_are_refused_with_both_names():
     with pytest.raises(
         ModelError,
-        match=r"recollect-small@1f, and recollect-small@2e .*`recollect train calibration`",
+        match=r"ekphory-small@1f, and ekphory-small@2e .*`ekphory train calibration`",
     ):
-        require_models(CURVE, {"embedder": "recollect-small@2e"})
+        require_models(CURVE, {"embedder": "ekphory-small@2e"})
 
 
 def test_constants_of_this_model_pass():
-    require_models(CURVE, {"embedder": "recollect-small@1f"})
+    require_models(CURVE, {"embedder": "ekphory-small@1f"})

@@ -7,9 +7,9 @@ import pytest
 from tests.models.embedding_service import running_embeddings
 from tests.services.wire import Reply
 
-from recollect.errors import InvalidInput, ServiceError
-from recollect.models.http_embedder import HttpEmbedder, HttpSettings
-from recollect.services.settings import ServiceSettings
+from ekphory.errors import InvalidInput, ServiceError
+from ekphory.models.http_embedder import HttpEmbedder, HttpSettings
+from ekphory.services.settings import ServiceSettings
 
 SERVICE = ServiceSettings(timeout=5.0, retries=2, backoff=0.01)
 SETTINGS = HttpSettings(model="m", batch_size=3, service=SERVICE)

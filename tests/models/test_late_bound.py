@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.models.late_bound import (
+from ekphory.errors import InvalidInput
+from ekphory.models.late_bound import (
     NO_AGE,
     NO_TYPE,
     LateBoundParts,

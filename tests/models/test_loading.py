@@ -4,13 +4,13 @@ from pathlib import Path
 import pytest
 from tests.models.embedding_service import running_embeddings
 
-from recollect import Memory
-from recollect.errors import InvalidInput, RecollectError
-from recollect.models.http_embedder import HttpEmbedder
-from recollect.models.loading import load_embedder
-from recollect.models.onnx_embedder import OnnxEmbedder, load_bundled
+from ekphory import Memory
+from ekphory.errors import EkphoryError, InvalidInput
+from ekphory.models.http_embedder import HttpEmbedder
+from ekphory.models.loading import load_embedder
+from ekphory.models.onnx_embedder import OnnxEmbedder, load_bundled
 
-BUNDLED = Path(__file__).parents[2] / "src/recollect/models/bundled/recollect-small"
+BUNDLED = Path(__file__).parents[2] / "src/ekphory/models/bundled/ekphory-small"
 
 
 @pytest.mark.parametrize("name", [None, "bundled"])
@@ -39,7 +39,7 @@ def test_a_url_is_a_service_that_is_sent_the_model_and_the_key():
 
 
 def test_the_environment_is_not_read_here(monkeypatch):
-    monkeypatch.setenv("RECOLLECT_EMBEDDER_API_KEY", "k")
+    monkeypatch.setenv("EKPHORY_EMBEDDER_API_KEY", "k")
     with running_embeddings() as service:
         load_embedder(service.host).close()
 
@@ -47,8 +47,8 @@ def test_the_environment_is_not_read_here(monkeypatch):
 
 
 def test_a_memory_sends_the_model_and_the_key_of_the_environment(monkeypatch, tmp_path):
-    monkeypatch.setenv("RECOLLECT_EMBEDDER_API_KEY", "k")
-    monkeypatch.setenv("RECOLLECT_EMBEDDER_MODEL", "large")
+    monkeypatch.setenv("EKPHORY_EMBEDDER_API_KEY", "k")
+    monkeypatch.setenv("EKPHORY_EMBEDDER_MODEL", "large")
     with running_embeddings() as service, Memory(tmp_path, embedder=service.host) as memory:
         memory.add("tea")
 
@@ -73,5 +73,5 @@ def test_a_file_is_refused(tmp_path):
 
 
 def test_a_directory_without_a_model_is_an_error_of_ours(tmp_path):
-    with pytest.raises(RecollectError):
+    with pytest.raises(EkphoryError):
         load_embedder(tmp_path)

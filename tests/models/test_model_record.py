@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from recollect.errors import ModelError
-from recollect.models.model_record import (
+from ekphory.errors import ModelError
+from ekphory.models.model_record import (
     ModelRecord,
     content_revision,
     read_checked,

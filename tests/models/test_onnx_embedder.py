@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.errors import ModelError
-from recollect.models.onnx_embedder import OnnxEmbedder, load_bundled
+from ekphory.errors import ModelError
+from ekphory.models.onnx_embedder import OnnxEmbedder, load_bundled
 
 # reference_vectors.npy: the trained model in 32-bit float by sentence-transformers, of these
 SENTENCES = [
@@ -25,7 +25,7 @@ SENTENCES = [
     "but the originals are shown only twice a year, for one weekend in spring and one in autumn.",
 ]
 REFERENCE = np.load(Path(__file__).parent / "reference_vectors.npy")
-BUNDLED = Path(__file__).parents[2] / "src/recollect/models/bundled/recollect-small"
+BUNDLED = Path(__file__).parents[2] / "src/ekphory/models/bundled/ekphory-small"
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_every_piece_of_any_text_fits_the_model(text, prefix):
 
 
 def test_the_identity_names_model_revision_and_dimension(embedder):
-    assert str(embedder.identity) == f"recollect-small@{embedder.record.revision} (384-d)"
+    assert str(embedder.identity) == f"ekphory-small@{embedder.record.revision} (384-d)"
 
 
 def test_the_bundled_model_is_loaded_once(embedder):
@@ -215,7 +215,7 @@ def test_a_missing_file_is_refused(copied_model, name):
 
 
 def test_importing_the_protocol_does_not_import_onnxruntime():
-    code = "import sys, recollect.models.embedder, recollect.models.loading; "
+    code = "import sys, ekphory.models.embedder, ekphory.models.loading; "
     code += "sys.exit('onnxruntime' in sys.modules or 'tokenizers' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from tests.models.tiny_rerankers import write_overlap_reranker
 
-from recollect.errors import InvalidInput, ModelError
-from recollect.models.onnx_reranker import OnnxReranker
-from recollect.models.rerank_input import RerankPassage, RerankQuery
-from recollect.models.reranker_record import (
+from ekphory.errors import InvalidInput, ModelError
+from ekphory.models.onnx_reranker import OnnxReranker
+from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.models.reranker_record import (
     CalibrationCard,
     RerankerRecord,
     is_reranker,
@@ -146,7 +146,7 @@ def test_another_calibration_is_another_revision(tmp_path, directory):
     ("change", "problem"),
     [
         ({"kind": "embedder"}, "kind and layout are"),
-        ({"layout": "recollect-turn-0"}, "recollect-turn-0"),
+        ({"layout": "ekphory-turn-0"}, "ekphory-turn-0"),
         ({"format": 2}, "format, kind"),
         ({"files": {}}, "no hash of model.onnx, tokenizer.json"),
         ({"calibration": {"method": "isotonic"}}, "unknown method of calibration 'isotonic'"),

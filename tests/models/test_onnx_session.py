@@ -1,7 +1,7 @@
 import pytest
 
-from recollect.errors import ModelError
-from recollect.models.onnx_session import OnnxSession, knows_vnni
+from ekphory.errors import ModelError
+from ekphory.models.onnx_session import OnnxSession, knows_vnni
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from dataclasses import replace
 import pytest
 from tests.services.wire import Reply, running_service, says
 
-from recollect.errors import InvalidInput, ServiceError
-from recollect.models.chat import ChatMessage, ChatOptions
-from recollect.models.chat_loading import load_chat
-from recollect.models.openai_chat import ChatSettings, OpenAIChat
-from recollect.services.settings import ServiceSettings
+from ekphory.errors import InvalidInput, ServiceError
+from ekphory.models.chat import ChatMessage, ChatOptions
+from ekphory.models.chat_loading import load_chat
+from ekphory.models.openai_chat import ChatSettings, OpenAIChat
+from ekphory.services.settings import ServiceSettings
 
 SERVICE = ServiceSettings(timeout=5.0, retries=1, backoff=0.01)
 SETTINGS = ChatSettings(model="m", api_key="geheim-123", service=SERVICE)

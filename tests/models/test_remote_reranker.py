@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from tests.services.wire import Reply, running_service, says
 
-from recollect.errors import InvalidInput, ServiceError
-from recollect.models.cohere_reranker import COHERE
-from recollect.models.jina_reranker import JINA
-from recollect.models.memos_reranker import MEMOS
-from recollect.models.remote_reranker import RemoteReranker, RerankSettings
-from recollect.models.rerank_input import RerankPassage, RerankQuery
-from recollect.models.tei_reranker import TEI
-from recollect.services.settings import ServiceSettings
+from ekphory.errors import InvalidInput, ServiceError
+from ekphory.models.cohere_reranker import COHERE
+from ekphory.models.jina_reranker import JINA
+from ekphory.models.memos_reranker import MEMOS
+from ekphory.models.remote_reranker import RemoteReranker, RerankSettings
+from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.models.tei_reranker import TEI
+from ekphory.services.settings import ServiceSettings
 
 SERVICE = ServiceSettings(timeout=5.0, retries=1, backoff=0.01)
 SETTINGS = RerankSettings(model="m", api_key="geheim-123", service=SERVICE)

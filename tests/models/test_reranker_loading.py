@@ -4,12 +4,12 @@ import pytest
 from tests.models.tiny_rerankers import write_overlap_reranker
 from tests.services.wire import running_service, says
 
-from recollect.config import Settings
-from recollect.errors import InvalidInput, MissingExtra
-from recollect.models.bundled_reranker import bundled_reranker
-from recollect.models.configured import configured_reranker
-from recollect.models.rerank_input import RerankPassage, RerankQuery
-from recollect.models.reranker_loading import load_reranker
+from ekphory.config import Settings
+from ekphory.errors import InvalidInput, MissingExtra
+from ekphory.models.bundled_reranker import bundled_reranker
+from ekphory.models.configured import configured_reranker
+from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.models.reranker_loading import load_reranker
 
 INSTALLED = importlib.util.find_spec("sentence_transformers") is not None
 
@@ -69,13 +69,13 @@ def test_a_directory_without_an_onnx_model_cannot_be_run_by_onnx(tmp_path):
 @pytest.mark.skipif(INSTALLED, reason="the [torch] extra is installed")
 @pytest.mark.parametrize("runtime", [None, "sentence-transformers", "transformers"])
 def test_a_hub_id_needs_the_extra_and_says_so(runtime):
-    with pytest.raises(MissingExtra, match=r"'owner/model' needs .*recollect\[torch\]"):
+    with pytest.raises(MissingExtra, match=r"'owner/model' needs .*ekphory\[torch\]"):
         load_reranker("owner/model", runtime=runtime)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("vllm") is not None, reason="vLLM is installed")
 def test_vllm_is_asked_for_where_it_is_missing():
-    with pytest.raises(MissingExtra, match=r"recollect\[vllm\]"):
+    with pytest.raises(MissingExtra, match=r"ekphory\[vllm\]"):
         load_reranker("owner/model", runtime="vllm")
 
 
@@ -85,15 +85,15 @@ def test_the_bundled_reranker_is_loaded_when_it_is_first_needed(tmp_path):
     bundled = bundled_reranker(directory=tmp_path)
     (tmp_path / "away.onnx").rename(tmp_path / "model.onnx")
     assert bundled.score(RerankQuery("red"), [RerankPassage("a red dog")])[0] > 0.7
-    assert bundled.name == "recollect-rerank-small"
+    assert bundled.name == "ekphory-rerank-small"
 
 
 @pytest.mark.parametrize(
     ("spec", "name"),
     [
-        ("bundled", "recollect-rerank-small"),
-        ("recollect-rerank-small", "recollect-rerank-small"),
-        ("recollect-rerank-tiny", "recollect-rerank-tiny"),
+        ("bundled", "ekphory-rerank-small"),
+        ("ekphory-rerank-small", "ekphory-rerank-small"),
+        ("ekphory-rerank-tiny", "ekphory-rerank-tiny"),
     ],
 )
 def test_the_bundled_rerankers_are_loaded_by_name(spec, name):
@@ -105,8 +105,8 @@ def test_the_bundled_rerankers_are_loaded_by_name(spec, name):
 
 
 def test_a_misspelt_bundled_reranker_is_looked_for_on_no_hub():
-    with pytest.raises(InvalidInput, match=r"'recollect-rerank-tinny'.*recollect-rerank-tiny"):
-        load_reranker("recollect-rerank-tinny")
+    with pytest.raises(InvalidInput, match=r"'ekphory-rerank-tinny'.*ekphory-rerank-tiny"):
+        load_reranker("ekphory-rerank-tinny")
 
 
 def test_where_no_reranker_is_bundled_there_is_none(tmp_path):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.models.tiny_rerankers import first_seed, write_cross_encoder, write_yes_no_model
 
-from recollect.errors import ModelError
-from recollect.models.agent_reranker import Reranker
-from recollect.models.rerank_input import RerankPassage, RerankQuery
-from recollect.models.torch_cross_encoder import TorchCrossEncoder
+from ekphory.errors import ModelError
+from ekphory.models.agent_reranker import Reranker
+from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.models.torch_cross_encoder import TorchCrossEncoder
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 QUESTION = "What is the capital of China?"

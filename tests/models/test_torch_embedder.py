@@ -11,10 +11,10 @@ from tests.training.tiny_encoder import (
     write_tiny_encoder,
 )
 
-from recollect import Memory
-from recollect.errors import MissingExtra, ModelError
-from recollect.models.loading import load_embedder
-from recollect.models.torch_embedder import TorchEmbedder
+from ekphory import Memory
+from ekphory.errors import MissingExtra, ModelError
+from ekphory.models.loading import load_embedder
+from ekphory.models.torch_embedder import TorchEmbedder
 
 TEXTS = ["the cat sat", "a big red house by the sea", "dog"]
 INSTALLED = importlib.util.find_spec("sentence_transformers") is not None
@@ -156,5 +156,5 @@ def test_a_directory_that_holds_no_model_is_refused(tmp_path):
 
 @pytest.mark.skipif(INSTALLED, reason="the [torch] extra is installed")
 def test_without_the_extra_the_remedy_is_named(tmp_path):
-    with pytest.raises(MissingExtra, match=r"pip install 'recollect\[torch\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'ekphory\[torch\]'"):
         TorchEmbedder(str(tmp_path))

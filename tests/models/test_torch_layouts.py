@@ -15,10 +15,10 @@ from tests.models.tiny_components import (
 )
 from tests.training.tiny_encoder import write_tiny_encoder
 
-from recollect.errors import InvalidInput, ModelError
-from recollect.models import Embedder
-from recollect.models.late_bound import normalised
-from recollect.models.torch_embedder import TorchEmbedder
+from ekphory.errors import InvalidInput, ModelError
+from ekphory.models import Embedder
+from ekphory.models.late_bound import normalised
+from ekphory.models.torch_embedder import TorchEmbedder
 
 pytestmark = pytest.mark.torch
 
@@ -76,7 +76,7 @@ def write_agentrank_components(directory, *, pooling):
     torch.save(content, directory / "agentrank_components.pt")
 
 
-def test_recollects_layout_gives_what_the_formula_says(embedder):
+def test_ekphorys_layout_gives_what_the_formula_says(embedder):
     vectors = embedder.encode(TEXTS, days_ago=[0, 20, 400], memory_type="procedural")
 
     assert np.abs(vectors - bound_reference(TEXTS, [0, 4, 9], [2, 2, 2])).max() <= 1e-5
@@ -150,7 +150,7 @@ def double_word_vectors(embedder):
 
 def test_files_of_others_in_the_folder_onnx_stay(embedder, tmp_path):
     embedder.save_pretrained(tmp_path / "saved")
-    (tmp_path / "saved" / "onnx" / "model_O4.onnx").write_bytes(b"not recollect's")
+    (tmp_path / "saved" / "onnx" / "model_O4.onnx").write_bytes(b"not ekphory's")
 
     embedder.save_pretrained(tmp_path / "saved", formats=["transformers"])
 
@@ -159,7 +159,7 @@ def test_files_of_others_in_the_folder_onnx_stay(embedder, tmp_path):
 
 def test_a_plain_model_takes_the_place_of_one_with_components(embedder, source, tmp_path):
     embedder.save_pretrained(tmp_path / "saved")
-    (source / "recollect_components.safetensors").unlink()
+    (source / "ekphory_components.safetensors").unlink()
     plain = Embedder.from_pretrained(source)
 
     plain.save_pretrained(tmp_path / "saved", formats=["transformers"])
@@ -206,7 +206,7 @@ def test_agentranks_pooling_is_the_one_its_file_names(agentrank):
     assert np.abs(by_first_token.encode(TEXTS) - by_mean).max() > 0.01
 
 
-def test_a_model_of_agentrank_is_saved_in_recollects_layout(agentrank, tmp_path):
+def test_a_model_of_agentrank_is_saved_in_ekphorys_layout(agentrank, tmp_path):
     embedder = Embedder.from_pretrained(agentrank)
 
     embedder.save_pretrained(tmp_path / "saved")
@@ -234,7 +234,7 @@ def test_a_components_file_that_would_run_code_is_refused(agentrank):
 
 
 def test_a_plain_model_has_no_age(source):
-    (source / "recollect_components.safetensors").unlink()
+    (source / "ekphory_components.safetensors").unlink()
     embedder = Embedder.from_pretrained(source)
 
     expected = normalised(content_reference(TEXTS))

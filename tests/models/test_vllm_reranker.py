@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from recollect.models.vllm_reranker import log_odds
+from ekphory.models.vllm_reranker import log_odds
 
 
 @dataclass

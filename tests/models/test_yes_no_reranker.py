@@ -7,10 +7,10 @@ import pytest
 from tests.models.model_card import card_scores
 from tests.models.tiny_rerankers import first_seed, write_yes_no_model
 
-from recollect.errors import ModelError
-from recollect.models.agent_reranker import Reranker
-from recollect.models.rerank_input import RerankPassage, RerankQuery
-from recollect.models.yes_no_reranker import YesNoReranker
+from ekphory.errors import ModelError
+from ekphory.models.agent_reranker import Reranker
+from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.models.yes_no_reranker import YesNoReranker
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 QUESTION = "What is the capital of China?"

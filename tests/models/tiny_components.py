@@ -1,4 +1,4 @@
-"""A random model of two layers that knows age, type and importance, in recollect's layout."""
+"""A random model of two layers that knows age, type and importance, in ekphory's layout."""
 
 import json
 from pathlib import Path
@@ -14,9 +14,9 @@ from tests.training.tiny_encoder import (
     write_tiny_encoder,
 )
 
-from recollect.models.embedder_components import EmbedderComponents, Linear, write_components
-from recollect.models.late_bound import normalised
-from recollect.training.export import ModelDescription, export_embedder
+from ekphory.models.embedder_components import EmbedderComponents, Linear, write_components
+from ekphory.models.late_bound import normalised
+from ekphory.training.export import ModelDescription, export_embedder
 
 QUERY_PROMPT = "the "
 TEXTS = ["the cat sat", "a big red house by the sea", "dog"]

@@ -4,11 +4,11 @@ import ir_measures
 import numpy as np
 import pytest
 
-from recollect.evaluation.baselines import ScoringSystem
-from recollect.evaluation.datasets import Dataset, EvaluationQuery, Passage
-from recollect.evaluation.provenance import UNKNOWN
-from recollect.evaluation.runner import evaluate
-from recollect.evaluation.trec import write_qrels, write_run
+from ekphory.evaluation.baselines import ScoringSystem
+from ekphory.evaluation.datasets import Dataset, EvaluationQuery, Passage
+from ekphory.evaluation.provenance import UNKNOWN
+from ekphory.evaluation.runner import evaluate
+from ekphory.evaluation.trec import write_qrels, write_run
 
 
 def test_figures_from_the_run_file_equal_those_of_the_report_although_scores_tie(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recollect.evaluation.stats import bootstrap_intervals, paired_test
+from ekphory.evaluation.stats import bootstrap_intervals, paired_test
 
 
 def test_the_bootstrap_interval_is_that_of_scipy():

@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 
+from ekphory.prompting.escaping import escaped, escaped_attribute
 from prompting.hits import texts
-from recollect.prompting.escaping import escaped, escaped_attribute
 
 
 @pytest.mark.parametrize(

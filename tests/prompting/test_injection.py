@@ -7,8 +7,8 @@ import time
 import pytest
 from hypothesis import given
 
+from ekphory.prompting.injection import HARMLESS, InjectionVerdict, find_injection
 from prompting.hits import texts
-from recollect.prompting.injection import HARMLESS, InjectionVerdict, find_injection
 
 MEGABYTE = 1_000_000
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import DatasetError
-from recollect.prompting.injection_report import (
+from ekphory.errors import DatasetError
+from ekphory.prompting.injection_report import (
     KindCount,
     LabelledLine,
     injection_report,

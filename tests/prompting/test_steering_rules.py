@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.prompting.steering_rules import compile_rules, rule_book
+from ekphory.prompting.steering_rules import compile_rules, rule_book
 
 WORDS = """
 [words]

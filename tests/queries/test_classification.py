@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.queries import Intent, QueryClass
-from recollect.queries.classification import classify_query
-from recollect.queries.query_class import INTENTS
+from ekphory.queries import Intent, QueryClass
+from ekphory.queries.classification import classify_query
+from ekphory.queries.query_class import INTENTS
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recollect.errors import InvalidInput
-from recollect.queries.cleaning import Removal, clean_query
+from ekphory.errors import InvalidInput
+from ekphory.queries.cleaning import Removal, clean_query
 
 QUESTION = "Where are the spare keys?"
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.queries.depth import DEEPEST, depth_factor
-from recollect.queries.query_class import INTENTS, QueryClass
+from ekphory.queries.depth import DEEPEST, depth_factor
+from ekphory.queries.query_class import INTENTS, QueryClass
 
 
 @pytest.mark.parametrize(

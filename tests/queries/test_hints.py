@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import InvalidInput
-from recollect.queries.classification import classify_query
-from recollect.queries.hints import type_importance_boost
-from recollect.queries.query_class import QueryClass, QueryHints
-from recollect.types import MEMORY_TYPES
+from ekphory.errors import InvalidInput
+from ekphory.queries.classification import classify_query
+from ekphory.queries.hints import type_importance_boost
+from ekphory.queries.query_class import QueryClass, QueryHints
+from ekphory.types import MEMORY_TYPES
 
 TYPES = ["episodic", "semantic", "procedural", "unknown"]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.queries.classification import classify_query
-from recollect.queries.query_class import INTENTS
+from ekphory.queries.classification import classify_query
+from ekphory.queries.query_class import INTENTS
 
 LABELLED = [
     json.loads(line)

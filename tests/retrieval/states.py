@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from recollect.records import thread_of
-from recollect.retrieval.resources import Resources
-from recollect.retrieval.snapshots import Snapshots
-from recollect.retrieval.state import Candidates, SearchRequest, SearchState
-from recollect.scope import Scope
-from recollect.store.in_memory import InMemoryStore
-from recollect.testing import CONTRACT_IDENTITY, HashEmbedder
-from recollect.testing.contract_rows import contract_record, contract_row
+from ekphory.records import thread_of
+from ekphory.retrieval.resources import Resources
+from ekphory.retrieval.snapshots import Snapshots
+from ekphory.retrieval.state import Candidates, SearchRequest, SearchState
+from ekphory.scope import Scope
+from ekphory.store.in_memory import InMemoryStore
+from ekphory.testing import CONTRACT_IDENTITY, HashEmbedder
+from ekphory.testing.contract_rows import contract_record, contract_row
 
 NOW = 1_800_000_000_000_000
 

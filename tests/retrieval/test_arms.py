@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.retrieval.states import records, state_of
 
-from recollect.retrieval.arms import LexicalScores, WordingScores
-from recollect.retrieval.neighbours import Neighbours
+from ekphory.retrieval.arms import LexicalScores, WordingScores
+from ekphory.retrieval.neighbours import Neighbours
 
 ROWS = st.lists(
     st.tuples(

@@ -5,14 +5,14 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from recollect.retrieval.calibration import (
+from ekphory.retrieval.calibration import (
     LEAST_EVIDENCE,
     Calibration,
     FusionCalibration,
     LexicalCalibration,
     LexicalCurve,
 )
-from recollect.retrieval.fitted_probabilities import MEANING_CURVES, WORD_CURVES
+from ekphory.retrieval.fitted_probabilities import MEANING_CURVES, WORD_CURVES
 
 CURVE = Calibration(slope=1.0, steepening=0.5, weight=-0.25, intercept=-1.0)
 TWO = exp(2) - 1

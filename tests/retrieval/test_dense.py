@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recollect.filters.tree import And
-from recollect.models.embedder import EmbedderIdentity
-from recollect.models.late_bound import LateBoundParts
-from recollect.retrieval import dense
-from recollect.retrieval.dense import IndexedVectors, ResidentVectors, Wanted, length_discounts
-from recollect.retrieval.late_bound_rows import LateBoundRows, LateBoundWindows
-from recollect.retrieval.scope_vectors import ScopeVectors
-from recollect.store.in_memory import InMemoryStore
-from recollect.store.store import StoreIdentity
-from recollect.testing.contract_rows import contract_row
+from ekphory.filters.tree import And
+from ekphory.models.embedder import EmbedderIdentity
+from ekphory.models.late_bound import LateBoundParts
+from ekphory.retrieval import dense
+from ekphory.retrieval.dense import IndexedVectors, ResidentVectors, Wanted, length_discounts
+from ekphory.retrieval.late_bound_rows import LateBoundRows, LateBoundWindows
+from ekphory.retrieval.scope_vectors import ScopeVectors
+from ekphory.store.in_memory import InMemoryStore
+from ekphory.store.store import StoreIdentity
+from ekphory.testing.contract_rows import contract_row
 
 WINDOWS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
 EAST = np.array([1, 0], np.float32)

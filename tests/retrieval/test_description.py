@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from recollect.retrieval.description import CANONICAL_STAGES, describe
-from recollect.retrieval.presets import PRESETS
+from ekphory.retrieval.description import CANONICAL_STAGES, describe
+from ekphory.retrieval.presets import PRESETS
 
 
 def test_a_stage_that_is_missing_stands_as_unused():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from recollect.retrieval.fusion import (
+from ekphory.retrieval.fusion import (
     LexicalWeight,
     adaptive_weights,
     first_found,

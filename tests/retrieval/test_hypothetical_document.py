@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.retrieval.hypothetical_document import document_prompt, usable_document
+from ekphory.retrieval.hypothetical_document import document_prompt, usable_document
 
 DOCUMENT = "The staging key rotates every Monday at nine in the morning, after the backup."
 

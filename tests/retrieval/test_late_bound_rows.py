@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tests.models.tiny_components import tiny_components
 
-from recollect.models.late_bound import age_buckets, normalised
-from recollect.retrieval.late_bound_rows import LateBoundRows, LateBoundWindows
+from ekphory.models.late_bound import age_buckets, normalised
+from ekphory.retrieval.late_bound_rows import LateBoundRows, LateBoundWindows
 
 DAY = 86_400_000_000
 ROWS, WINDOWS, DIMENSION = 500, 640, 32

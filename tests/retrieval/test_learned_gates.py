@@ -4,19 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.errors import ModelError
-from recollect.models.bundled_reranker import TINY_RERANKER, bundled_reranker, model_id
-from recollect.models.embedder import EmbedderIdentity
-from recollect.models.fitted_file import FittedFile, read_fitted, write_fitted
-from recollect.models.loading import load_embedder
-from recollect.retrieval.learned_gates import GATE_FILE, FittedGate, GateBand, read_gate
-from recollect.retrieval.presets import BALANCED
-from recollect.retrieval.reranker_gate import GateThresholds
-from recollect.retrieval.stages.gate_reranker import GateReranker
-from recollect.testing.overlap_reranker import OverlapReranker
+from ekphory.errors import ModelError
+from ekphory.models.bundled_reranker import TINY_RERANKER, bundled_reranker, model_id
+from ekphory.models.embedder import EmbedderIdentity
+from ekphory.models.fitted_file import FittedFile, read_fitted, write_fitted
+from ekphory.models.loading import load_embedder
+from ekphory.retrieval.learned_gates import GATE_FILE, FittedGate, GateBand, read_gate
+from ekphory.retrieval.presets import BALANCED
+from ekphory.retrieval.reranker_gate import GateThresholds
+from ekphory.retrieval.stages.gate_reranker import GateReranker
+from ekphory.testing.overlap_reranker import OverlapReranker
 from retrieval.states import records, state_of, with_candidates
 
-EMBEDDER = EmbedderIdentity("recollect-small", "1f", 384)
+EMBEDDER = EmbedderIdentity("ekphory-small", "1f", 384)
 
 
 class NamedReranker(OverlapReranker):
@@ -27,8 +27,8 @@ class NamedReranker(OverlapReranker):
 
 FILE = FittedFile(
     kind="gate",
-    command="recollect train gate --data DIR",
-    models={"embedder": "recollect-small@1f", "reranker": "tiny@2e"},
+    command="ekphory train gate --data DIR",
+    models={"embedder": "ekphory-small@1f", "reranker": "tiny@2e"},
     data={"sgd.jsonl": "ab12"},
     seed=0,
     values={"feature": "best_probability", "low": 0.0, "high": 0.9},
@@ -46,7 +46,7 @@ def test_a_gate_holds_for_the_models_that_its_file_names():
 
 
 def test_a_gate_of_another_revision_of_the_embedder_is_refused():
-    with pytest.raises(ModelError, match=r"recollect-small@1f, and recollect-small@9d is in use"):
+    with pytest.raises(ModelError, match=r"ekphory-small@1f, and ekphory-small@9d is in use"):
         FittedGate(FILE, BAND).band_for(replace(EMBEDDER, revision="9d"), NamedReranker())
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.retrieval.lexical import LexicalIndex, long_share
+from ekphory.retrieval.lexical import LexicalIndex, long_share
 
 K1, B = 0.9, 0.3
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from recollect.retrieval.parents import families, family_of, joined_around
+from ekphory.retrieval.parents import families, family_of, joined_around
 from retrieval.states import records
 
 

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.retrieval.pipeline import Pipeline
-from recollect.retrieval.stages.clean_query import CleanQuery
-from recollect.retrieval.stages.cut import Cut
-from recollect.retrieval.stages.decay import Decay
-from recollect.retrieval.stages.diversify import Diversify
-from recollect.retrieval.stages.fuse import Fuse
-from recollect.retrieval.stages.gate_reranker import GateReranker
-from recollect.retrieval.stages.search_pools import SearchPools
-from recollect.retrieval.stages.weigh import Weigh
-from recollect.testing.contract_rows import contract_record
+from ekphory.errors import InvalidInput
+from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.stages.clean_query import CleanQuery
+from ekphory.retrieval.stages.cut import Cut
+from ekphory.retrieval.stages.decay import Decay
+from ekphory.retrieval.stages.diversify import Diversify
+from ekphory.retrieval.stages.fuse import Fuse
+from ekphory.retrieval.stages.gate_reranker import GateReranker
+from ekphory.retrieval.stages.search_pools import SearchPools
+from ekphory.retrieval.stages.weigh import Weigh
+from ekphory.testing.contract_rows import contract_record
 from retrieval.states import rows, state_of
 
 PIPELINE = Pipeline("mine", [CleanQuery(), SearchPools(), Fuse(), Weigh(), Decay(), Cut()])

@@ -2,11 +2,11 @@
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.retrieval.fitted_probabilities import EVEN_CURVES, MEANING_CURVES, WORD_CURVES
-from recollect.retrieval.pipeline import Pipeline
-from recollect.retrieval.presets import DEFAULT_PRESET, PRESETS, preset
-from recollect.retrieval.stages.clean_query import CleanQuery
+from ekphory.errors import InvalidInput
+from ekphory.retrieval.fitted_probabilities import EVEN_CURVES, MEANING_CURVES, WORD_CURVES
+from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.presets import DEFAULT_PRESET, PRESETS, preset
+from ekphory.retrieval.stages.clean_query import CleanQuery
 
 
 def stages(name):

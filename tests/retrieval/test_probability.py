@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import ModelError
-from recollect.evaluation.calibration import best_hit_error
-from recollect.models.embedder import EmbedderIdentity
-from recollect.models.fitted_file import FittedFile, read_fitted, write_fitted
-from recollect.retrieval.fitted_probabilities import (
+from ekphory.errors import ModelError
+from ekphory.evaluation.calibration import best_hit_error
+from ekphory.models.embedder import EmbedderIdentity
+from ekphory.models.fitted_file import FittedFile, read_fitted, write_fitted
+from ekphory.retrieval.fitted_probabilities import (
     PROBABILITIES_FILE,
     PROBABILITIES_KIND,
     fitted_probabilities,
     probabilities_of,
 )
-from recollect.retrieval.probability import AnswerCurve, HitCurves, descending
+from ekphory.retrieval.probability import AnswerCurve, HitCurves, descending
 
 PROBABILITIES = st.lists(st.floats(0, 1), max_size=30)
 
@@ -99,7 +99,7 @@ def test_words_alone_have_a_curve_whatever_the_embedder():
 
 def test_another_revision_of_the_embedder_is_refused():
     name = fitted_probabilities().file.models["embedder"].partition("@")[0]
-    with pytest.raises(ModelError, match=r"fitted for the embedder .* `recollect train calib"):
+    with pytest.raises(ModelError, match=r"fitted for the embedder .* `ekphory train calib"):
         fitted_probabilities().curve_for(identity(name, "other"), words_alone=False)
 
 
@@ -121,8 +121,8 @@ def test_a_file_without_curves_is_refused(tmp_path):
 def test_the_packages_own_file_says_what_it_was_fitted_on_and_how_well():
     file = read_fitted(PROBABILITIES_FILE, kind=PROBABILITIES_KIND)
     assert set(file.data) >= {"squad_sentences.jsonl.gz", "timeqa_train.jsonl.gz", "statements"}
-    assert file.command.startswith("recollect train calibration")
-    assert set(probabilities_of(file).hits) == {"words", "meaning", "recollect-rerank-small"}
+    assert file.command.startswith("ekphory train calibration")
+    assert set(probabilities_of(file).hits) == {"words", "meaning", "ekphory-rerank-small"}
     errors = [name for name in file.measured if name.endswith("error of the best hit")]
     assert len(errors) == 20
 

@@ -5,10 +5,10 @@ import time
 import numpy as np
 import pytest
 
-from recollect.errors import ModelError
-from recollect.models.rerank_input import RerankPassage, RerankQuery
-from recollect.retrieval.reranking import relevance
-from recollect.testing.overlap_reranker import OverlapReranker
+from ekphory.errors import ModelError
+from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.retrieval.reranking import relevance
+from ekphory.testing.overlap_reranker import OverlapReranker
 
 
 class Slow(OverlapReranker):

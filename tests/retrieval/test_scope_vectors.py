@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from recollect.filters.tree import Comparison, Field
-from recollect.retrieval.scope_vectors import ScopeVectors
-from recollect.store.in_memory import InMemoryStore
-from recollect.testing import CONTRACT_IDENTITY
-from recollect.testing.contract_rows import contract_row, owned_record
+from ekphory.filters.tree import Comparison, Field
+from ekphory.retrieval.scope_vectors import ScopeVectors
+from ekphory.store.in_memory import InMemoryStore
+from ekphory.testing import CONTRACT_IDENTITY
+from ekphory.testing.contract_rows import contract_row, owned_record
 
 ALICE = Comparison(Field("user"), "eq", "alice")
 ROOM = 1_000_000

@@ -6,13 +6,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.filters.tree import And, Comparison, Field
-from recollect.retrieval.dense import Wanted
-from recollect.retrieval.snapshots import Snapshots
-from recollect.store.in_memory import InMemoryStore
-from recollect.store.store import KEYS_A_COMMIT, ScopeColumns, first_key
-from recollect.testing import CONTRACT_IDENTITY
-from recollect.testing.contract_rows import contract_record, contract_row
+from ekphory.filters.tree import And, Comparison, Field
+from ekphory.retrieval.dense import Wanted
+from ekphory.retrieval.snapshots import Snapshots
+from ekphory.store.in_memory import InMemoryStore
+from ekphory.store.store import KEYS_A_COMMIT, ScopeColumns, first_key
+from ekphory.testing import CONTRACT_IDENTITY
+from ekphory.testing.contract_rows import contract_record, contract_row
 
 EVERYTHING = And(())
 ALICE = Comparison(Field("user"), "eq", "alice")

@@ -4,7 +4,7 @@ from zlib import crc32
 
 import pytest
 
-from recollect.retrieval.terms import passage_terms, query_terms
+from ekphory.retrieval.terms import passage_terms, query_terms
 
 
 def hashes(*terms):

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from recollect.moments import to_microseconds
-from recollect.retrieval.time_arm import numbered, timed_rows
-from recollect.temporal import Sessions, read_time
-from recollect.testing.contract_rows import contract_record
+from ekphory.moments import to_microseconds
+from ekphory.retrieval.time_arm import numbered, timed_rows
+from ekphory.temporal import Sessions, read_time
+from ekphory.testing.contract_rows import contract_record
 from retrieval.states import state_of
 
 NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)

@@ -11,29 +11,29 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from recollect import Memory
-from recollect.errors import InvalidInput
-from recollect.evaluation.metrics import average_precision
-from recollect.retrieval.arms import lexical_scores
-from recollect.retrieval.diversity import marginal_order
-from recollect.retrieval.near_duplicates import jaccard, words
-from recollect.retrieval.pipeline import Pipeline
-from recollect.retrieval.presets import PRESETS
-from recollect.retrieval.rerank_blend import Blend, min_max
-from recollect.retrieval.stages.clean_query import CleanQuery
-from recollect.retrieval.stages.decay import Decay
-from recollect.retrieval.stages.diversify import Diversify
-from recollect.retrieval.stages.drop_known import DropKnown
-from recollect.retrieval.stages.fit_budget import FitBudget
-from recollect.retrieval.stages.fuse import Fuse
-from recollect.retrieval.stages.hyde import Hyde
-from recollect.retrieval.stages.rerank import Rerank
-from recollect.retrieval.stages.search_pools import SearchPools
-from recollect.retrieval.stages.weigh import Weigh
-from recollect.retrieval.state import QueryVariants
-from recollect.testing import HashEmbedder
-from recollect.testing.overlap_reranker import OverlapReranker
-from recollect.testing.scripted_chat import ScriptedChat
+from ekphory import Memory
+from ekphory.errors import InvalidInput
+from ekphory.evaluation.metrics import average_precision
+from ekphory.retrieval.arms import lexical_scores
+from ekphory.retrieval.diversity import marginal_order
+from ekphory.retrieval.near_duplicates import jaccard, words
+from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.presets import PRESETS
+from ekphory.retrieval.rerank_blend import Blend, min_max
+from ekphory.retrieval.stages.clean_query import CleanQuery
+from ekphory.retrieval.stages.decay import Decay
+from ekphory.retrieval.stages.diversify import Diversify
+from ekphory.retrieval.stages.drop_known import DropKnown
+from ekphory.retrieval.stages.fit_budget import FitBudget
+from ekphory.retrieval.stages.fuse import Fuse
+from ekphory.retrieval.stages.hyde import Hyde
+from ekphory.retrieval.stages.rerank import Rerank
+from ekphory.retrieval.stages.search_pools import SearchPools
+from ekphory.retrieval.stages.weigh import Weigh
+from ekphory.retrieval.state import QueryVariants
+from ekphory.testing import HashEmbedder
+from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.testing.scripted_chat import ScriptedChat
 from retrieval.states import records, rows, state_of, with_candidates
 
 

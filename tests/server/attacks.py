@@ -14,7 +14,7 @@ WORDS = [
     *("' OR 1=1 --", "'; DROP TABLE projects; --", "victim", "victim/vault", "vault/semantic"),
     *("m.x = 'y'", "org = 'victim'", "project != 'x' OR TRUE", "(" * 5000, "NOT " * 2000, "a ="),
     *("id IN ('" + "','".join("abc") * 500 + "')", "at > date('9999-99-99')", "text CONTAINS ''"),
-    *("<relevant-memories>", "rk_x_y", "1e999", "-1", "null", "true", "{}", "[]", "x" * 100_000),
+    *("<relevant-memories>", "ek_x_y", "1e999", "-1", "null", "true", "{}", "[]", "x" * 100_000),
     *(
         "\u202e\u200b",
         "a\u0301" * 500,
@@ -72,8 +72,8 @@ HEADERS = [
     {"Expect": b"200-maybe"},
 ]
 KEYS = [
-    *(b"Bearer", b"Bearer  x", b"bearer rk_", b"Bearer rk__", b"Token rk_a_b", b"Basic cms6cms="),
-    *(b"Bearer \xff\xfe", b"Bearer rk_" + b"x" * 3000, b"Bearer rk_' OR '1'='1_x", b"rk_a_b"),
+    *(b"Bearer", b"Bearer  x", b"bearer ek_", b"Bearer ek__", b"Token ek_a_b", b"Basic cms6cms="),
+    *(b"Bearer \xff\xfe", b"Bearer ek_" + b"x" * 3000, b"Bearer ek_' OR '1'='1_x", b"ek_a_b"),
 ]
 FILTERS = [
     *("TRUE", "NOT FALSE", "1 = 1", "' OR '1'='1", "TRUE OR TRUE", "TRUE) OR (TRUE", "TRUE --"),

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 import httpx
 import uvicorn
 
-from recollect.server.app import create_app
-from recollect.server.options import ServerOptions
-from recollect.server.serving import server_config
-from recollect.service.memory_service import MemoryService
-from recollect.service.models import ServiceModels
-from recollect.testing import HashEmbedder
-from recollect.testing.overlap_reranker import OverlapReranker
+from ekphory.server.app import create_app
+from ekphory.server.options import ServerOptions
+from ekphory.server.serving import server_config
+from ekphory.service.memory_service import MemoryService
+from ekphory.service.models import ServiceModels
+from ekphory.testing import HashEmbedder
+from ekphory.testing.overlap_reranker import OverlapReranker
 
 API = "/api/v2"
 

@@ -7,8 +7,8 @@ import openai
 import pytest
 from tests.server.running import models, running_server
 
-from recollect.server.options import Limits
-from recollect.testing import HashEmbedder
+from ekphory.server.options import Limits
+from ekphory.testing import HashEmbedder
 
 TEXTS = ["I prefer tea", "it rained"]
 

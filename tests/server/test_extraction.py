@@ -16,7 +16,7 @@ from tests.service.extraction.teacher import (
     until,
 )
 
-from recollect.models.openai_chat import ChatSettings, OpenAIChat
+from ekphory.models.openai_chat import ChatSettings, OpenAIChat
 
 EXTRACTION = "/memories/semantic/extraction"
 
@@ -81,7 +81,7 @@ def test_what_fails_is_shown_and_tried_again_on_request(server, project, say, wi
     reason = "a model refused, or gave no usable answer"
     assert state["failures"] == [{"uid": uid, "reason": reason, "attempts": QUICK.attempts}]
     assert state["failed"] == 1
-    assert 'recollect_extraction_episodes{state="failed"} 1' in server.client.get("/metrics").text
+    assert 'ekphory_extraction_episodes{state="failed"} 1' in server.client.get("/metrics").text
     assert server.answer(f"{EXTRACTION}/retry", project) == {"waiting": 1}
     settled()
     assert [each["value"] for each in found("dish")["semantic_memory"]] == ["pizza"]
@@ -98,7 +98,7 @@ def test_what_the_catalog_cannot_take_is_stored_and_counted_for_its_project_alon
     assert len(say("I love pizza", "I love tea")) == 2
     assert server.answer(EXTRACTION, project)["unqueued"] == 2
     assert server.answer(EXTRACTION, {**project, "project_id": "other"})["unqueued"] == 0
-    assert 'recollect_extraction_episodes{state="unqueued"} 2' in server.client.get("/metrics").text
+    assert 'ekphory_extraction_episodes{state="unqueued"} 2' in server.client.get("/metrics").text
 
 
 def test_the_configuration_names_the_language_model(server):
@@ -109,8 +109,8 @@ def test_the_configuration_names_the_language_model(server):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 def test_after_a_kill_it_goes_on_where_it_was(tmp_path, monkeypatch, teacher, wire):
-    monkeypatch.setenv("RECOLLECT_CHAT_URL", wire.host)
-    monkeypatch.setenv("RECOLLECT_CHAT_MODEL", "small")
+    monkeypatch.setenv("EKPHORY_CHAT_URL", wire.host)
+    monkeypatch.setenv("EKPHORY_CHAT_MODEL", "small")
     wire.replies = [completion('{"commands": []}')]
     wire.replies[0].delay = 30
     first = Served(tmp_path / "store")

@@ -17,7 +17,7 @@ from tests.server.attacks import (
 )
 from tests.server.running import running_server
 
-from recollect.server.json_lines import JsonLines
+from ekphory.server.json_lines import JsonLines
 
 VICTIM = {"org_id": "victim", "project_id": "vault"}
 OWN = {"org_id": "attacker", "project_id": "own"}
@@ -121,7 +121,7 @@ def wrong_raw_answers(besieged):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_two_thousand_hostile_requests_are_refused_and_do_no_harm(besieged, caplog):
-    caplog.set_level(logging.INFO, logger="recollect")
+    caplog.set_level(logging.INFO, logger="ekphory")
     before, described = besieged.state(), besieged.described
     odd_ids = [word for word in WORDS if len(word) < 5000][::2]
     assert wrong_answers(besieged, random_attacks(described, times=1000, seed=2)) == []

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from tests.server.running import models, running_server
 
-from recollect.retrieval.presets import PRESETS
+from ekphory.retrieval.presets import PRESETS
 
 CHAIN = "Where was the father of Rembrandt's wife born?"
 

@@ -6,10 +6,10 @@ import pytest
 from tests.server.chromium import InspectorPage, headless_chromium
 from tests.server.running import models, running_server
 
-from recollect.demo.story import demo_records
-from recollect.models.loading import load_embedder
-from recollect.retrieval.description import CANONICAL_STAGES
-from recollect.service.place import Place
+from ekphory.demo.story import demo_records
+from ekphory.models.loading import load_embedder
+from ekphory.retrieval.description import CANONICAL_STAGES
+from ekphory.service.place import Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -252,14 +252,14 @@ def test_a_key_is_asked_for_and_opens_its_own_project_alone(browser, guarded):
     page = inspector.page
     page.goto(f"{guarded.url}/inspect#/memories")
     dialog = page.get_by_role("dialog", name="A key, please")
-    dialog.get_by_label("Key").fill("rk_wrong_key")
+    dialog.get_by_label("Key").fill("ek_wrong_key")
     dialog.get_by_role("button", name="Use this key").click()
     dialog.get_by_text("not known or revoked").wait_for()
     dialog.get_by_label("Key").fill(key)
     dialog.get_by_role("button", name="Use this key").click()
     page.locator("#memories .memory", has_text="Mara drinks tea").wait_for()
     assert texts(page.locator("#project option")) == ["demo / mara", "Another …"]
-    kept = page.evaluate("[JSON.stringify(localStorage), sessionStorage.getItem('recollect.key')]")
+    kept = page.evaluate("[JSON.stringify(localStorage), sessionStorage.getItem('ekphory.key')]")
     assert kept == ["{}", key]
     page.locator("#project").select_option("Another …")
     page.get_by_label("Organisation").fill("demo")

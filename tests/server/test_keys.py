@@ -4,9 +4,9 @@ import httpx
 import pytest
 from tests.server.running import running_server
 
-from recollect.errors import InvalidInput
-from recollect.server.given_key import GivenKey
-from recollect.server.options import ServerOptions, is_loopback
+from ekphory.errors import InvalidInput
+from ekphory.server.given_key import GivenKey
+from ekphory.server.options import ServerOptions, is_loopback
 
 OWN = {"org_id": "home", "project_id": "chat"}
 OTHER = {"org_id": "home", "project_id": "work"}
@@ -29,7 +29,7 @@ def key_for(guarded):
 
 
 @pytest.mark.parametrize(
-    "authorization", [None, "Bearer", "Bearer sk-1", "Basic rk_1_2", "Bearer rk_1_2"]
+    "authorization", [None, "Bearer", "Bearer sk-1", "Basic ek_1_2", "Bearer ek_1_2"]
 )
 def test_without_a_known_key_nobody_comes_in(guarded, authorization):
     headers = {} if authorization is None else {"Authorization": authorization}
@@ -128,7 +128,7 @@ def test_on_a_loopback_address_any_other_key_is_ignored(server):
 def test_on_a_loopback_address_a_key_still_binds(server):
     bound = server.service.keys.create(org="home", project="chat").text
     assert server.post("/memories/list", OTHER, key=bound).status_code == 403
-    assert server.post("/memories/list", OTHER, key="rk_unknown").status_code == 401
+    assert server.post("/memories/list", OTHER, key="ek_unknown").status_code == 401
 
 
 @pytest.mark.parametrize(

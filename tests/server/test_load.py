@@ -8,9 +8,9 @@ import httpx
 import pytest
 from tests.server.running import running_server
 
-from recollect.errors import InvalidInput
-from recollect.server.gate import RateLimit
-from recollect.server.options import Limits, ServerOptions
+from ekphory.errors import InvalidInput
+from ekphory.server.gate import RateLimit
+from ekphory.server.options import Limits, ServerOptions
 
 
 @pytest.fixture(scope="module")

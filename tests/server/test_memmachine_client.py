@@ -247,7 +247,7 @@ def test_the_agent_is_accepted(memory):
 
 def test_health_and_metrics_are_given(client):
     assert client.health_check()["status"] == "healthy"
-    assert "recollect_requests_total" in client.get_metrics()
+    assert "ekphory_requests_total" in client.get_metrics()
 
 
 def test_the_configuration_can_be_read(client):

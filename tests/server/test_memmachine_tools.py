@@ -56,7 +56,7 @@ def test_the_command_line_lists_filters_and_deletes(run, names):
 
 def test_the_command_line_tells_health_and_metrics(run):
     assert run("health")["status"] == "healthy"
-    assert "recollect_requests_total" in run("metrics")
+    assert "ekphory_requests_total" in run("metrics")
 
 
 def test_the_tools_keep_users_apart_and_give_their_context(server, project):

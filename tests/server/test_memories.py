@@ -3,8 +3,8 @@
 import pytest
 from tests.server.running import models, running_server
 
-from recollect import Memory
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.testing import HashEmbedder
 
 
 def texts(episodes):

@@ -5,7 +5,7 @@ import httpx
 import pytest
 from tests.server.running import models, running_server
 
-from recollect.server.options import Limits
+from ekphory.server.options import Limits
 
 DRINKS = ["it rained", "tea is warm", "tea or coffee"]
 PATHS = ["/rerank", "/v1/rerank", "/v2/rerank", "/api/openmem/v1/rerank"]

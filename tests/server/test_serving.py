@@ -1,4 +1,4 @@
-"""`recollect serve` as a process of its own."""
+"""`ekphory serve` as a process of its own."""
 
 import json
 import os
@@ -12,14 +12,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from recollect.bench.serving.process import ServerProcess
-from recollect.catalog.access_keys import AccessKeys
-from recollect.catalog.database import Database
-from recollect.service.catalog_file import catalog_file
+from ekphory.bench.serving.process import ServerProcess
+from ekphory.catalog.access_keys import AccessKeys
+from ekphory.catalog.database import Database
+from ekphory.service.catalog_file import catalog_file
 
 PROGRAM = """
 import typer
-from recollect.cli.serve_command import serve
+from ekphory.cli.serve_command import serve
 app = typer.Typer()
 app.command()(serve)
 app()
@@ -119,7 +119,7 @@ def test_what_is_under_way_when_it_is_told_to_stop_is_finished(serve):
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="tells no CPU time")
 def test_it_listens_after_seconds(serve):
-    # CPU time, of which busy cores take more; `recollect bench-server` tells the seconds.
+    # CPU time, of which busy cores take more; `ekphory bench-server` tells the seconds.
     assert serve().cpu_to_listen <= 5
 
 
@@ -228,7 +228,7 @@ def test_the_log_of_a_process_holds_request_ids_and_no_text_and_no_key(serve, tm
     asked = {"query": "whisper", "filter": "whisper = 'whisper'"}
     server.client.post("/api/v2/memories/search", json=asked, headers=headers)
     server.client.post("/api/v2/memories", json={"messages": "whisper"}, headers=headers)
-    server.add("whisper", Authorization="Bearer rk_whisper_whisper")
+    server.add("whisper", Authorization="Bearer ek_whisper_whisper")
     server.client.get("/whisper?whisper=whisper", headers=headers)
     log = server.stop()
     assert [line["status"] for line in log] == [200, 422, 422, 401, 404]
@@ -237,7 +237,7 @@ def test_the_log_of_a_process_holds_request_ids_and_no_text_and_no_key(serve, tm
 
 
 def test_a_key_in_the_environment_lets_it_listen_everywhere(serve, monkeypatch):
-    monkeypatch.setenv("RECOLLECT_SERVE_KEY", "f00d" * 16)
+    monkeypatch.setenv("EKPHORY_SERVE_KEY", "f00d" * 16)
     server = serve("--host", "0.0.0.0")
     assert server.add("tea").status_code == 401
     assert server.add("tea", Authorization=f"Bearer {'f00d' * 16}").status_code == 200

@@ -8,13 +8,13 @@ import time
 import pytest
 from tests.server.running import models, running_server
 
-from recollect.server.json_lines import JsonLines
+from ekphory.server.json_lines import JsonLines
 
 
 @pytest.fixture
 def log(caplog):
     """Gives the log as it is written, one JSON object a line, once it has so many requests."""
-    caplog.set_level(logging.INFO, logger="recollect")
+    caplog.set_level(logging.INFO, logger="ekphory")
     formatter = JsonLines()
 
     def lines(requests):
@@ -62,7 +62,7 @@ def test_metrics_count_by_route_and_never_by_what_was_asked(server, say):
     measured = server.client.get("/metrics").text
     assert 'route="/api/v2/traces/{trace_id}"' in measured
     assert "some-trace" not in measured
-    assert "recollect_memories_added_total" in measured
+    assert "ekphory_memories_added_total" in measured
 
 
 @pytest.mark.parametrize(

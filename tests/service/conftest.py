@@ -2,10 +2,10 @@
 
 import pytest
 
-from recollect.service.memory_service import MemoryService
-from recollect.service.models import ServiceModels
-from recollect.service.place import Place
-from recollect.testing import HashEmbedder
+from ekphory.service.memory_service import MemoryService
+from ekphory.service.models import ServiceModels
+from ekphory.service.place import Place
+from ekphory.testing import HashEmbedder
 
 
 @pytest.fixture

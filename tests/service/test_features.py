@@ -1,9 +1,9 @@
 import pytest
 
-from recollect.catalog.failures import NotPermitted, NotThere
-from recollect.service.feature import Feature
-from recollect.service.features import FeatureQuery
-from recollect.service.place import Place
+from ekphory.catalog.failures import NotPermitted, NotThere
+from ekphory.service.feature import Feature
+from ekphory.service.features import FeatureQuery
+from ekphory.service.place import Place
 
 BOUND = Place("home", "chat", "project")
 WORK = Place("home", "work")
@@ -124,7 +124,7 @@ def test_pages_go_through_the_project_and_then_its_organisation(service, home):
 
 
 def test_a_deleted_project_leaves_nothing(service, home):
-    from recollect.service.episode import Message
+    from ekphory.service.episode import Message
 
     service.projects.ensure(*home.owner)
     service.episodes.add(home, [Message(content="tea")])

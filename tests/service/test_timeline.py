@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from recollect.moments import to_microseconds
-from recollect.service.timeline import MOST_BARS, timeline
+from ekphory.moments import to_microseconds
+from ekphory.service.timeline import MOST_BARS, timeline
 
 
 def at(*moments):

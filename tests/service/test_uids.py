@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.catalog.database import Database
-from recollect.catalog.shown_ids import ShownIds
-from recollect.service.place import Place
-from recollect.service.uids import Uids, read, written
+from ekphory.catalog.database import Database
+from ekphory.catalog.shown_ids import ShownIds
+from ekphory.service.place import Place
+from ekphory.service.uids import Uids, read, written
 
 HOME = Place("home", "chat")
 OWN = "041a1fee8adb7-38a34f2d0d128acd"

@@ -4,9 +4,9 @@ import pytest
 from tests.services.stepped_clock import SteppedClock
 from tests.services.wire import running_service
 
-from recollect.services.service import Service
-from recollect.services.settings import ServiceSettings
-from recollect.services.transport import JsonTransport
+from ekphory.services.service import Service
+from ekphory.services.settings import ServiceSettings
+from ekphory.services.transport import JsonTransport
 
 KEY = "geheim-123"
 

@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.services.stepped_clock import SteppedClock
 
-from recollect.services.breaker import CircuitBreaker
+from ekphory.services.breaker import CircuitBreaker
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 from tests.services.wire import Reply, says
 
-from recollect.errors import ServiceError
+from ekphory.errors import ServiceError
 
 SETTINGS = {"retries": 0, "failures": 2, "cool_down": 30.0}
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import InvalidInput
-from recollect.services.endpoint import endpoint, shown
+from ekphory.errors import InvalidInput
+from ekphory.services.endpoint import endpoint, shown
 
 
 @pytest.mark.parametrize(

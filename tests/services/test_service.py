@@ -1,8 +1,8 @@
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.services.service import Service
-from recollect.services.settings import ServiceSettings
+from ekphory.errors import InvalidInput
+from ekphory.services.service import Service
+from ekphory.services.settings import ServiceSettings
 
 
 def test_an_error_says_which_service_where_which_model_what_and_what_to_do():

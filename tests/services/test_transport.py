@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.services.wire import Reply, says
 
-from recollect.errors import ServiceError
-from recollect.services.clock import SYSTEM_CLOCK
-from recollect.services.failures import ServiceRefusal, ServiceUnavailable
+from ekphory.errors import ServiceError
+from ekphory.services.clock import SYSTEM_CLOCK
+from ekphory.services.failures import ServiceRefusal, ServiceUnavailable
 
 
 def test_the_body_is_sent_as_json_and_the_answers_json_comes_back(connect, wire):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.services.settings import ServiceSettings
-from recollect.services.waiting import asked_seconds, seconds_before_repeat
+from ekphory.services.settings import ServiceSettings
+from ekphory.services.waiting import asked_seconds, seconds_before_repeat
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -1,6 +1,6 @@
 """A store that tells what was read from it."""
 
-from recollect.store.in_memory import InMemoryStore
+from ekphory.store.in_memory import InMemoryStore
 
 
 class CountingStore(InMemoryStore):

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import numpy as np
 from hypothesis import strategies as st
 
-from recollect.filters.check import check_filter
-from recollect.filters.tree import (
+from ekphory.filters.check import check_filter
+from ekphory.filters.tree import (
     And,
     Comparison,
     Contains,
@@ -18,8 +18,8 @@ from recollect.filters.tree import (
     Not,
     Or,
 )
-from recollect.store.store import StoredMemory
-from recollect.types import MemoryRecord
+from ekphory.store.store import StoredMemory
+from ekphory.types import MemoryRecord
 
 NAMES = ["a", "b", "it's", "日本", "%"]
 MOMENTS = [

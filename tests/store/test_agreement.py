@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect.filters.tree import And
-from recollect.store.in_memory import InMemoryStore
-from recollect.store.lance import LanceStore
-from recollect.testing import CONTRACT_IDENTITY
+from ekphory.filters.tree import And
+from ekphory.store.in_memory import InMemoryStore
+from ekphory.store.lance import LanceStore
+from ekphory.testing import CONTRACT_IDENTITY
 
 from .strategies import NAMES, filters, rows, scope_filters
 

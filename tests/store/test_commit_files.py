@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from recollect.errors import StoreError
-from recollect.filters.tree import And
-from recollect.store.commit_files import CommitFiles
-from recollect.store.lance import LanceStore
-from recollect.testing import CONTRACT_IDENTITY
-from recollect.testing.contract_rows import contract_row
+from ekphory.errors import StoreError
+from ekphory.filters.tree import And
+from ekphory.store.commit_files import CommitFiles
+from ekphory.store.lance import LanceStore
+from ekphory.testing import CONTRACT_IDENTITY
+from ekphory.testing.contract_rows import contract_row
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-from recollect import Memory
-from recollect.errors import StoreError
-from recollect.store.state_note import STATE_FILE
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.errors import StoreError
+from ekphory.store.state_note import STATE_FILE
+from ekphory.testing import HashEmbedder
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def replace(path, old, new):
 
 def test_a_store_without_versions_is_refused_and_left_as_it_is(table, opened):
     shutil.rmtree(table / "_versions")
-    with pytest.raises(StoreError, match=r"_versions: holds no version .*recollect restore"):
+    with pytest.raises(StoreError, match=r"_versions: holds no version .*ekphory restore"):
         opened()
     assert not (table / "_versions").exists()
 
@@ -51,7 +51,7 @@ def test_a_store_without_versions_is_refused_if_it_never_had_a_note(table, opene
 
 def test_a_store_whose_table_is_gone_is_refused(table, opened):
     shutil.rmtree(table)
-    with pytest.raises(StoreError, match=r"\.recollect\.state\.json shows that the store held"):
+    with pytest.raises(StoreError, match=r"\.ekphory\.state\.json shows that the store held"):
         opened()
     assert not table.exists()
 
@@ -64,7 +64,7 @@ def test_a_store_whose_newest_version_is_gone_is_refused(table, opened):
 
 def test_a_folder_in_which_a_store_was_only_begun_is_no_lost_store(store_path, opened):
     store_path.mkdir()
-    (store_path / ".recollect.lock").touch()
+    (store_path / ".ekphory.lock").touch()
     (store_path / "memories.lance" / "_transactions").mkdir(parents=True)
     (store_path / "memories.lance" / "_transactions" / "0-killed.txn").touch()
     with opened() as memory:
@@ -81,7 +81,7 @@ def test_a_flipped_byte_of_a_manifest_is_told_with_its_name(table, opened):
 def test_a_panic_of_lance_is_told_as_an_error_of_the_store(table, opened, store_path):
     replace(newest_manifest(table), b"string", b"strijg")
     (store_path / STATE_FILE).unlink()
-    with pytest.raises(StoreError, match=r"a file of it is damaged.*recollect doctor --verify"):
+    with pytest.raises(StoreError, match=r"a file of it is damaged.*ekphory doctor --verify"):
         opened()
 
 
@@ -118,7 +118,7 @@ def test_a_damaged_row_is_told_when_it_is_read(table, opened):
 
 def test_a_note_that_is_garbage_is_told_with_the_remedy(table, opened, store_path):
     (store_path / STATE_FILE).write_bytes(b"\xff\x00{")
-    with pytest.raises(StoreError, match=r"\.recollect\.state\.json: cannot be read .*Remove it"):
+    with pytest.raises(StoreError, match=r"\.ekphory\.state\.json: cannot be read .*Remove it"):
         opened()
     (store_path / STATE_FILE).unlink()
     with opened() as memory:
@@ -158,8 +158,6 @@ def test_a_repair_removes_the_parts_of_notes_that_killed_writers_left(table, ope
 
 
 def test_a_note_of_failed_upkeep_with_other_types_is_told_as_unreadable(table, opened, store_path):
-    (store_path / ".recollect.upkeep.json").write_text(
-        '{"message": 1, "attempts": "x", "since": ""}'
-    )
+    (store_path / ".ekphory.upkeep.json").write_text('{"message": 1, "attempts": "x", "since": ""}')
     with opened() as memory:
         assert "cannot be read" in memory.health().upkeep_failure

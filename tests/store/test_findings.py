@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.store.findings import examine
-from recollect.store.store import StoreHealth
+from ekphory.store.findings import examine
+from ekphory.store.store import StoreHealth
 
 HEALTHY = StoreHealth(
     memories=30_000,
@@ -80,7 +80,7 @@ def test_every_part_of_a_healthy_store_is_fine():
             "scopes",
             "note",
             "2 scopes hold nothing but expired memories or history: project=old, user=eve. "
-            "Wipe them with `recollect forget --purge` if they are not wanted.",
+            "Wipe them with `ekphory forget --purge` if they are not wanted.",
         ),
     ],
 )

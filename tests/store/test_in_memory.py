@@ -2,8 +2,8 @@
 
 import pytest
 
-from recollect.store.in_memory import InMemoryStore
-from recollect.testing import CONTRACT_IDENTITY, StoreContract
+from ekphory.store.in_memory import InMemoryStore
+from ekphory.testing import CONTRACT_IDENTITY, StoreContract
 
 
 class TestInMemoryStore(StoreContract):

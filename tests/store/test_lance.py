@@ -5,10 +5,10 @@ from threading import Barrier
 
 import pytest
 
-from recollect.filters.tree import And
-from recollect.store.lance import LanceStore
-from recollect.testing import CONTRACT_IDENTITY, DurableStoreContract
-from recollect.testing.contract_rows import contract_row
+from ekphory.filters.tree import And
+from ekphory.store.lance import LanceStore
+from ekphory.testing import CONTRACT_IDENTITY, DurableStoreContract
+from ekphory.testing.contract_rows import contract_row
 
 
 class TestLanceStore(DurableStoreContract):

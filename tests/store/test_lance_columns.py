@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.filters.tree import And, Comparison, Field
-from recollect.store.lance import LanceStore
-from recollect.store.lance_schema import table_schema, told_schema
-from recollect.testing import CONTRACT_IDENTITY
-from recollect.testing.contract_rows import contract_record, contract_row, full_record
+from ekphory.filters.tree import And, Comparison, Field
+from ekphory.store.lance import LanceStore
+from ekphory.store.lance_schema import table_schema, told_schema
+from ekphory.testing import CONTRACT_IDENTITY
+from ekphory.testing.contract_rows import contract_record, contract_row, full_record
 
 SCHEMA = table_schema(CONTRACT_IDENTITY)
 IN_SESSION = Comparison(Field("session"), "eq", "s1")

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.filters.tree import And
-from recollect.store.lance import LanceStore
-from recollect.testing import CONTRACT_IDENTITY
-from recollect.testing.contract_rows import (
+from ekphory.filters.tree import And
+from ekphory.store.lance import LanceStore
+from ekphory.testing import CONTRACT_IDENTITY
+from ekphory.testing.contract_rows import (
     contract_record,
     contract_row,
     history_record,

@@ -3,11 +3,11 @@
 import lancedb
 import pytest
 
-from recollect.store.commit_files import CommitFiles
-from recollect.store.lance import TABLE, LanceStore
-from recollect.store.lance_version import NewestVersion, commit_file, commits_folder
-from recollect.testing import CONTRACT_IDENTITY
-from recollect.testing.contract_rows import contract_row
+from ekphory.store.commit_files import CommitFiles
+from ekphory.store.lance import TABLE, LanceStore
+from ekphory.store.lance_version import NewestVersion, commit_file, commits_folder
+from ekphory.testing import CONTRACT_IDENTITY
+from ekphory.testing.contract_rows import contract_row
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_without_a_folder_to_look_at_the_table_is_asked_after_a_write_of_ours_to
 
 def test_under_names_of_an_early_format_every_write_is_seen(tmp_path, table, store, monkeypatch):
     monkeypatch.setattr(
-        "recollect.store.lance_version.commit_file", lambda version: f"{version}.manifest"
+        "ekphory.store.lance_version.commit_file", lambda version: f"{version}.manifest"
     )
     folder = commits_folder(str(tmp_path), TABLE)
     version = NewestVersion("a store", table, commits=CommitFiles(folder))

@@ -6,9 +6,9 @@ from threading import Barrier
 
 import pytest
 
-from recollect.errors import StoreLocked
-from recollect.store import lease
-from recollect.store.lease import WriterLease
+from ekphory.errors import StoreLocked
+from ekphory.store import lease
+from ekphory.store.lease import WriterLease
 
 
 @pytest.fixture(autouse=True)

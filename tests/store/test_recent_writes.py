@@ -6,11 +6,11 @@ import time
 import numpy as np
 import pytest
 
-from recollect import Memory
-from recollect.filters.tree import And, Comparison, Field
-from recollect.store.recent_writes import RecentWrites, columns_of, vectors_of
-from recollect.store.store import ScopeColumns
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.filters.tree import And, Comparison, Field
+from ekphory.store.recent_writes import RecentWrites, columns_of, vectors_of
+from ekphory.store.store import ScopeColumns
+from ekphory.testing import HashEmbedder
 
 EVERYTHING = And(())
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from recollect.store.record_cache import RecordCache
-from recollect.testing import CONTRACT_IDENTITY
-from recollect.testing.contract_rows import (
+from ekphory.store.record_cache import RecordCache
+from ekphory.testing import CONTRACT_IDENTITY
+from ekphory.testing.contract_rows import (
     contract_record,
     contract_row,
     history_record,

@@ -7,12 +7,12 @@ import lancedb
 from hypothesis import given
 from tests.store.strategies import records
 
-from recollect.filters.tree import And
-from recollect.store.lance import LanceStore
-from recollect.store.record_text import decode_record, encode_record
-from recollect.store.store import StoreIdentity
-from recollect.testing import CONTRACT_IDENTITY
-from recollect.testing.contract_rows import contract_record, contract_row
+from ekphory.filters.tree import And
+from ekphory.store.lance import LanceStore
+from ekphory.store.record_text import decode_record, encode_record
+from ekphory.store.store import StoreIdentity
+from ekphory.testing import CONTRACT_IDENTITY
+from ekphory.testing.contract_rows import contract_record, contract_row
 
 
 @given(record=records())

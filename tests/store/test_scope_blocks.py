@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from recollect.filters.tree import And
-from recollect.store.in_memory import InMemoryStore
-from recollect.store.scope_blocks import ScopeBlocks
-from recollect.testing import CONTRACT_IDENTITY
-from recollect.testing.contract_rows import contract_row
+from ekphory.filters.tree import And
+from ekphory.store.in_memory import InMemoryStore
+from ekphory.store.scope_blocks import ScopeBlocks
+from ekphory.testing import CONTRACT_IDENTITY
+from ekphory.testing.contract_rows import contract_row
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 import pytest
 
-from recollect.filters.tree import And, Comparison, Field
-from recollect.store.record_cache import RecordCache
-from recollect.store.scope_records import ScopeRecords
-from recollect.testing import CONTRACT_IDENTITY
-from recollect.testing.contract_rows import contract_record, contract_row, owned_record
+from ekphory.filters.tree import And, Comparison, Field
+from ekphory.store.record_cache import RecordCache
+from ekphory.store.scope_records import ScopeRecords
+from ekphory.testing import CONTRACT_IDENTITY
+from ekphory.testing.contract_rows import contract_record, contract_row, owned_record
 from store.counting_store import CountingStore
 
 EVERYTHING = And(())

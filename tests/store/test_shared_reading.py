@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from recollect.store.shared_reading import SharedReading
+from ekphory.store.shared_reading import SharedReading
 
 
 class Source:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from recollect import Memory
-from recollect.errors import StoreError, StoreLocked
-from recollect.store import sweep
-from recollect.store.sweep import index_lock, sweep_if_free, sweep_table
-from recollect.testing import HashEmbedder
+from ekphory import Memory
+from ekphory.errors import StoreError, StoreLocked
+from ekphory.store import sweep
+from ekphory.store.sweep import index_lock, sweep_if_free, sweep_table
+from ekphory.testing import HashEmbedder
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_nothing_is_removed_while_an_index_is_built(table):
 
 
 def test_a_sweep_that_waits_too_long_says_so(table, monkeypatch):
-    monkeypatch.setattr("recollect.store.lock.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("ekphory.store.lock.LOCK_SECONDS", 0.1)
     with index_lock(table.parent).held(), pytest.raises(StoreLocked):
         sweep_table(table, keep_from=1)
 

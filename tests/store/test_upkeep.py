@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recollect.filters.tree import And, Comparison, Field
-from recollect.store import lance_upkeep
-from recollect.store.lance import LanceStore
-from recollect.testing import CONTRACT_IDENTITY
-from recollect.testing.contract_rows import contract_record, contract_row
+from ekphory.filters.tree import And, Comparison, Field
+from ekphory.store import lance_upkeep
+from ekphory.store.lance import LanceStore
+from ekphory.testing import CONTRACT_IDENTITY
+from ekphory.testing.contract_rows import contract_record, contract_row
 
 EVERYTHING = And(())
 

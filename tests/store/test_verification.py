@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from recollect import Memory
-from recollect.filters.tree import And, Comparison, Field
-from recollect.store.lance import LanceStore
-from recollect.testing import CONTRACT_IDENTITY, HashEmbedder
-from recollect.testing.contract_rows import contract_row, full_record
+from ekphory import Memory
+from ekphory.filters.tree import And, Comparison, Field
+from ekphory.store.lance import LanceStore
+from ekphory.testing import CONTRACT_IDENTITY, HashEmbedder
+from ekphory.testing.contract_rows import contract_row, full_record
 
 
 def tell_nobody(done, total):

@@ -8,12 +8,12 @@ import time
 import filelock
 import pytest
 
-from recollect.errors import StoreClosed, StoreError, StoreLocked
-from recollect.store import lock
-from recollect.store.in_memory import InMemoryStore
-from recollect.store.lock import LOCK_FILE, DirectoryLock
-from recollect.store.writer import Writer
-from recollect.testing import CONTRACT_IDENTITY
+from ekphory.errors import StoreClosed, StoreError, StoreLocked
+from ekphory.store import lock
+from ekphory.store.in_memory import InMemoryStore
+from ekphory.store.lock import LOCK_FILE, DirectoryLock
+from ekphory.store.writer import Writer
+from ekphory.testing import CONTRACT_IDENTITY
 
 
 @pytest.fixture

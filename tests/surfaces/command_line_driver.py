@@ -13,9 +13,9 @@ class CommandLineDriver:
     def __init__(self, store, user):
         self.line = CommandLine(store)
         self.scope = {
-            "RECOLLECT_ORG": "home",
-            "RECOLLECT_PROJECT": "chat",
-            "RECOLLECT_USER": user,
+            "EKPHORY_ORG": "home",
+            "EKPHORY_PROJECT": "chat",
+            "EKPHORY_USER": user,
         }
 
     def close(self):

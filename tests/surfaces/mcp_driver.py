@@ -4,12 +4,12 @@ from contextlib import ExitStack
 
 from tests.mcp_server.connected import connected
 
-from recollect.config import Settings
-from recollect.mcp_server.calls import Calls
-from recollect.mcp_server.memories import Memories
-from recollect.mcp_server.protocol import protocol_server
-from recollect.mcp_server.toolsets import tools_of
-from recollect.scope import Scope
+from ekphory.config import Settings
+from ekphory.mcp_server.calls import Calls
+from ekphory.mcp_server.memories import Memories
+from ekphory.mcp_server.protocol import protocol_server
+from ekphory.mcp_server.toolsets import tools_of
+from ekphory.scope import Scope
 
 from .python_driver import READ
 
@@ -22,7 +22,7 @@ class McpDriver:
         memories = Memories(Settings(store=str(store)))
         self.open.callback(memories.close)
         scope = Scope(org="home", project="chat", user=user)
-        calls = Calls(memories, tools_of("recollect", memories), scope)
+        calls = Calls(memories, tools_of("ekphory", memories), scope)
         server = protocol_server(calls, caller_of=lambda _: None, on_end=lambda: None)
         self.agent = self.open.enter_context(connected(server))
 

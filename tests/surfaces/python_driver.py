@@ -2,8 +2,8 @@
 
 import pytest
 
-from recollect import Memory
-from recollect.errors import InvalidInput, MemoryNotFound
+from ekphory import Memory
+from ekphory.errors import InvalidInput, MemoryNotFound
 
 READ = ("id", "text", "type", "importance", "producer")
 

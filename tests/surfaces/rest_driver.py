@@ -4,8 +4,8 @@ from contextlib import ExitStack
 
 from tests.server.running import running_server
 
-from recollect.config import Settings
-from recollect.service.models import load_models
+from ekphory.config import Settings
+from ekphory.service.models import load_models
 
 # What MemMachine calls a field.
 NAMES = {"top_k": "k", "content": "text"}

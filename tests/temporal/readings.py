@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from recollect.temporal import read_time
+from ekphory.temporal import read_time
 
 WEDNESDAY = datetime(2026, 11, 18, 15, 30, tzinfo=UTC)
 

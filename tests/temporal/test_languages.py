@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.temporal.languages import language_of
+from ekphory.temporal.languages import language_of
 from temporal.readings import reading, times
 
 

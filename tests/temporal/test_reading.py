@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.errors import InvalidInput
+from ekphory.errors import InvalidInput
 from temporal.readings import WEDNESDAY, reading
 
 

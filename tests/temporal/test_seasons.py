@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from recollect.temporal.seasons import easter
+from ekphory.temporal.seasons import easter
 from temporal.readings import times
 
 

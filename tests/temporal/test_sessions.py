@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.temporal.reference import NO_SUCH_SESSION
+from ekphory.temporal.reference import NO_SUCH_SESSION
 from temporal.readings import reading, sessions, times
 
 

@@ -3,8 +3,8 @@ import hashlib
 
 import pytest
 
-from recollect.errors import DatasetError
-from recollect.training.calibration import read_calibration
+from ekphory.errors import DatasetError
+from ekphory.training.calibration import read_calibration
 
 TURNS = '{"turns": [{"speaker": "Ann", "text": "hi"}, {"speaker": "Ben", "text": "hello"}]}\n'
 

@@ -7,10 +7,10 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 if torch:
-    from recollect.training.agent_encoder import load_base_encoder
-    from recollect.training.component_training import ComponentConfig, train_components
-    from recollect.training.memories.sample import GeneratedMemory, HardNegative, MemorySample
-    from recollect.training.memory_loss import MemoryLossWeights
+    from ekphory.training.agent_encoder import load_base_encoder
+    from ekphory.training.component_training import ComponentConfig, train_components
+    from ekphory.training.memories.sample import GeneratedMemory, HardNegative, MemorySample
+    from ekphory.training.memory_loss import MemoryLossWeights
 
 NEW, OLD = 0.5, 400.0
 

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 if torch:
-    from recollect.training.contrastive import (
+    from ekphory.training.contrastive import (
         anchor_loss,
         cached_gradients,
         plain_gradients,

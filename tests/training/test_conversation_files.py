@@ -5,16 +5,16 @@ from random import Random
 import pytest
 from tests.training.reranker.rerank_examples import WordCounts
 
-from recollect.errors import DatasetError
-from recollect.training.conversation_files import (
+from ekphory.errors import DatasetError
+from ekphory.training.conversation_files import (
     CONVERSATIONS,
     read_conversation,
     read_conversations,
 )
-from recollect.training.group_stream import load_training_data, mixed_groups
-from recollect.training.groups_conversations import conversation_groups
-from recollect.training.reranker.group_examples import CandidateCounts, group_examples
-from recollect.training.training_rows import sha256_of_texts
+from ekphory.training.group_stream import load_training_data, mixed_groups
+from ekphory.training.groups_conversations import conversation_groups
+from ekphory.training.reranker.group_examples import CandidateCounts, group_examples
+from ekphory.training.training_rows import sha256_of_texts
 
 CHAT = """\
 kind: friends

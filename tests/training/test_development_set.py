@@ -2,8 +2,8 @@
 
 import pytest
 
-from recollect.errors import DatasetError
-from recollect.training.development_set import development_set
+from ekphory.errors import DatasetError
+from ekphory.training.development_set import development_set
 
 FILE = """kind: texting
 ## 1 | 2024-05-03 18:02

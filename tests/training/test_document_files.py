@@ -2,11 +2,11 @@ from random import Random
 
 import pytest
 
-from recollect.errors import DatasetError
-from recollect.training.document_files import read_document_file, read_documents
-from recollect.training.group_stream import load_training_data
-from recollect.training.groups_documents import document_groups
-from recollect.training.training_rows import sha256_of_texts
+from ekphory.errors import DatasetError
+from ekphory.training.document_files import read_document_file, read_documents
+from ekphory.training.group_stream import load_training_data
+from ekphory.training.groups_documents import document_groups
+from ekphory.training.training_rows import sha256_of_texts
 
 IRON = """\
 subject: iron in phagocytes
@@ -125,7 +125,7 @@ def test_some_documents_come_without_their_title(written, tmp_path):
 
 
 def test_the_documents_in_the_package_are_a_source_of_training(tmp_path):
-    from recollect.training.document_files import DOCUMENTS
+    from ekphory.training.document_files import DOCUMENTS
 
     data = load_training_data(tmp_path, ["documents"])
     groups = list(data.epochs["documents"](Random(1)))

@@ -1,8 +1,8 @@
-"""What the configurations of `recollect train embedder` have together."""
+"""What the configurations of `ekphory train embedder` have together."""
 
 import pytest
 
-from recollect.training.embedder_config import CONFIGS
+from ekphory.training.embedder_config import CONFIGS
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))

@@ -12,18 +12,18 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 if torch:
-    from recollect.errors import InvalidInput, ModelError
-    from recollect.training.embedder_config import (
+    from ekphory.errors import InvalidInput, ModelError
+    from ekphory.training.embedder_config import (
         EmbedderConfig,
         LossWeights,
         MemoryPart,
         WrittenPart,
     )
-    from recollect.training.embedder_run import RunPlaces, train_embedder
-    from recollect.training.encoder_directory import load_agent_encoder
-    from recollect.training.group_stream import TrainingData
-    from recollect.training.question_groups import Question, QuestionGroup
-    from recollect.training.training_rows import sha256_of
+    from ekphory.training.embedder_run import RunPlaces, train_embedder
+    from ekphory.training.encoder_directory import load_agent_encoder
+    from ekphory.training.group_stream import TrainingData
+    from ekphory.training.question_groups import Question, QuestionGroup
+    from ekphory.training.training_rows import sha256_of
 
 CONFIG_FIELDS = {
     "name": "tiny",
@@ -204,7 +204,7 @@ def test_a_stopped_run_with_generated_memories_goes_on_to_the_same_weights(base,
         run(base, tmp_path / "parts", progress=stop_after(3), **changes)
     resumed = run(base, tmp_path / "parts", **changes)
 
-    for name in ("model.safetensors", "recollect_components.safetensors"):
+    for name in ("model.safetensors", "ekphory_components.safetensors"):
         assert sha256_of(resumed / name) == sha256_of(whole / name)
 
 

@@ -11,11 +11,11 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 if torch:
-    from recollect.errors import InvalidInput, ModelError
-    from recollect.models.embedder_components import read_components
-    from recollect.training.agent_encoder import load_base_encoder
-    from recollect.training.encoder_directory import load_agent_encoder, save_agent_encoder
-    from recollect.training.weight_average import averaged
+    from ekphory.errors import InvalidInput, ModelError
+    from ekphory.models.embedder_components import read_components
+    from ekphory.training.agent_encoder import load_base_encoder
+    from ekphory.training.encoder_directory import load_agent_encoder, save_agent_encoder
+    from ekphory.training.weight_average import averaged
 
 TEXTS = ["the cat sat", "a big red house by the sea", "dog"]
 

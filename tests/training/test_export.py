@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from tests.training.tiny_encoder import TEXTS, pooled_reference, tiny_tokenizer, write_tiny_encoder
 
-from recollect.errors import InvalidInput, ModelError
-from recollect.models.onnx_embedder import OnnxEmbedder
-from recollect.training.calibration import CalibrationSource
-from recollect.training.export import ModelDescription, export_embedder
+from ekphory.errors import InvalidInput, ModelError
+from ekphory.models.onnx_embedder import OnnxEmbedder
+from ekphory.training.calibration import CalibrationSource
+from ekphory.training.export import ModelDescription, export_embedder
 
 CALIBRATION = CalibrationSource(tuple(TEXTS), {"texts.jsonl": "0" * 64})
 DESCRIPTION = ModelDescription(name="tiny", licence="MIT", source="made here")

@@ -15,11 +15,11 @@ from tests.models.tiny_components import (
 )
 from tests.training.tiny_encoder import TEXTS
 
-from recollect.errors import ModelError
-from recollect.models.late_bound import normalised
-from recollect.models.onnx_embedder import OnnxEmbedder
-from recollect.training.calibration import CalibrationSource
-from recollect.training.export import export_embedder
+from ekphory.errors import ModelError
+from ekphory.models.late_bound import normalised
+from ekphory.models.onnx_embedder import OnnxEmbedder
+from ekphory.training.calibration import CalibrationSource
+from ekphory.training.export import export_embedder
 
 CALIBRATION = CalibrationSource(tuple(TEXTS), {"texts.jsonl": "0" * 64})
 
@@ -105,7 +105,7 @@ def test_the_record_names_the_parts_and_the_prompts_of_the_source(rounded):
 
 
 def test_other_vectors_of_age_are_another_revision(source, whole, tmp_path):
-    tensors = source / "recollect_components.safetensors"
+    tensors = source / "ekphory_components.safetensors"
     save_file(load_file(tensors) | {"age.weight": np.ones((10, 32), np.float32)}, tensors)
 
     other = export_embedder(
@@ -135,7 +135,7 @@ def test_a_dense_module_that_differs_from_the_components_is_refused(source, tmp_
 
 
 def test_a_dense_module_without_components_is_refused(source, tmp_path):
-    (source / "recollect_components.safetensors").unlink()
+    (source / "ekphory_components.safetensors").unlink()
 
     with pytest.raises(ModelError, match="Dense module without components"):
         export_embedder(source, tmp_path / "out", description=DESCRIPTION, quantisation="float32")

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from recollect.errors import DatasetError, InvalidInput
-from recollect.testing import HashEmbedder
-from recollect.training.fusion_calibration import fit_fusion_calibration
+from ekphory.errors import DatasetError, InvalidInput
+from ekphory.testing import HashEmbedder
+from ekphory.training.fusion_calibration import fit_fusion_calibration
 
 CHAT = """kind: texting
 ## 1 | 2024-05-03 18:02

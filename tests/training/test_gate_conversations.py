@@ -4,9 +4,9 @@ import json
 import pytest
 from tests.training.conversation_rows import PERSONA_ROW, SGD_ROW
 
-from recollect.errors import DatasetError
-from recollect.training.gate_conversations import gate_conversations
-from recollect.training.reranker.training_split import part_of
+from ekphory.errors import DatasetError
+from ekphory.training.gate_conversations import gate_conversations
+from ekphory.training.reranker.training_split import part_of
 
 TALK = {"speaker": "Ada", "text": "The remote control shall have a rubber case in two colours."}
 MEETING = {

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from recollect.errors import DatasetError
-from recollect.evaluation.reranking.gate import GATE_FEATURES, GateCases
-from recollect.training.gate_thresholds import learn_gates, learn_thresholds
+from ekphory.errors import DatasetError
+from ekphory.evaluation.reranking.gate import GATE_FEATURES, GateCases
+from ekphory.training.gate_thresholds import learn_gates, learn_thresholds
 
 
 def cases(gains, values, pools=None):

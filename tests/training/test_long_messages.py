@@ -2,10 +2,10 @@
 
 from random import Random
 
-from recollect.training.drawn_ages import drawn_ages
-from recollect.training.group_stream import mixed_groups
-from recollect.training.long_messages import with_long_messages
-from recollect.training.question_groups import Question, QuestionGroup
+from ekphory.training.drawn_ages import drawn_ages
+from ekphory.training.group_stream import mixed_groups
+from ekphory.training.long_messages import with_long_messages
+from ekphory.training.question_groups import Question, QuestionGroup
 
 CHAT = QuestionGroup(
     "chat",

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from recollect.errors import DatasetError
-from recollect.evaluation.stated_probabilities import statement_scopes as held_out_scopes
-from recollect.retrieval.fitted_probabilities import fitted_probabilities
-from recollect.retrieval.presets import FAST
-from recollect.retrieval.probability import FEATURES
-from recollect.training.fusion_calibration import most_likely
-from recollect.training.probability_file import fit_probabilities
-from recollect.training.probability_fit import Asked, Searching, fit_hits, observed
-from recollect.training.probability_scopes import Scope, statement_scopes
+from ekphory.errors import DatasetError
+from ekphory.evaluation.stated_probabilities import statement_scopes as held_out_scopes
+from ekphory.retrieval.fitted_probabilities import fitted_probabilities
+from ekphory.retrieval.presets import FAST
+from ekphory.retrieval.probability import FEATURES
+from ekphory.training.fusion_calibration import most_likely
+from ekphory.training.probability_file import fit_probabilities
+from ekphory.training.probability_fit import Asked, Searching, fit_hits, observed
+from ekphory.training.probability_scopes import Scope, statement_scopes
 
 SCOPE = Scope(
     "statements",

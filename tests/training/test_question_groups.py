@@ -4,19 +4,19 @@ from random import Random
 import pytest
 from tests.training.conversation_rows import PERSONA_ROW, SGD_ROW
 
-from recollect.errors import DatasetError, InvalidInput
-from recollect.evaluation.baselines import bm25_scorer
-from recollect.training.conversation_passages import Turn, turn_passages
-from recollect.training.group_stream import load_training_data, mixed_groups
-from recollect.training.groups_crd3 import crd3_groups
-from recollect.training.groups_persona import persona_groups
-from recollect.training.groups_qmsum import qmsum_groups
-from recollect.training.groups_reading import nq_groups, squad_groups, timeqa_groups
-from recollect.training.groups_sgd import sgd_groups
-from recollect.training.hard_negatives import with_hard_negatives
-from recollect.training.invented_names import FIRST_NAMES
-from recollect.training.question_groups import GroupBuilder, Question, TrainingPair, grouped_pairs
-from recollect.training.training_rows import clean_text, read_rows
+from ekphory.errors import DatasetError, InvalidInput
+from ekphory.evaluation.baselines import bm25_scorer
+from ekphory.training.conversation_passages import Turn, turn_passages
+from ekphory.training.group_stream import load_training_data, mixed_groups
+from ekphory.training.groups_crd3 import crd3_groups
+from ekphory.training.groups_persona import persona_groups
+from ekphory.training.groups_qmsum import qmsum_groups
+from ekphory.training.groups_reading import nq_groups, squad_groups, timeqa_groups
+from ekphory.training.groups_sgd import sgd_groups
+from ekphory.training.hard_negatives import with_hard_negatives
+from ekphory.training.invented_names import FIRST_NAMES
+from ekphory.training.question_groups import GroupBuilder, Question, TrainingPair, grouped_pairs
+from ekphory.training.training_rows import clean_text, read_rows
 
 
 def answers(group):

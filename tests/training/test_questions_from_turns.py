@@ -2,11 +2,11 @@ from random import Random
 
 import pytest
 
-from recollect.training.addressed_questions import reported_question
-from recollect.training.english_verbs import plain_form_of_past, plain_form_of_third_person
-from recollect.training.statement_questions import statement_questions
-from recollect.training.statements import Statement, Tail, statements
-from recollect.training.wording import reworded
+from ekphory.training.addressed_questions import reported_question
+from ekphory.training.english_verbs import plain_form_of_past, plain_form_of_third_person
+from ekphory.training.statement_questions import statement_questions
+from ekphory.training.statements import Statement, Tail, statements
+from ekphory.training.wording import reworded
 
 
 def asked(text):

@@ -3,10 +3,10 @@ import onnxruntime
 import pytest
 from tests.training.tiny_encoder import TEXTS, tiny_tokenizer, write_tiny_encoder
 
-from recollect.training.activation_ranges import record_ranges
-from recollect.training.encoder_graph import FloatArithmetic, Site, build_encoder
-from recollect.training.encoder_weights import load_encoder_weights
-from recollect.training.static_int8 import (
+from ekphory.training.activation_ranges import record_ranges
+from ekphory.training.encoder_graph import FloatArithmetic, Site, build_encoder
+from ekphory.training.encoder_weights import load_encoder_weights
+from ekphory.training.static_int8 import (
     OUTLIER_CHANNELS,
     StaticInt8Arithmetic,
     fold_value_balance,

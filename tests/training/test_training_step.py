@@ -6,12 +6,12 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 if torch:
-    from recollect.training.memories.sample import GeneratedMemory, HardNegative, MemorySample
-    from recollect.training.memory_loss import lay_out
-    from recollect.training.question_groups import Question, QuestionGroup
-    from recollect.training.sentence_layout import Prompts
-    from recollect.training.training_step import StepBatch
-    from recollect.training.written_passages import WrittenPassages
+    from ekphory.training.memories.sample import GeneratedMemory, HardNegative, MemorySample
+    from ekphory.training.memory_loss import lay_out
+    from ekphory.training.question_groups import Question, QuestionGroup
+    from ekphory.training.sentence_layout import Prompts
+    from ekphory.training.training_step import StepBatch
+    from ekphory.training.written_passages import WrittenPassages
 
 GROUP = QuestionGroup("words", ("the cat", "the dog"), (Question("who ran?", (1,)),))
 SAMPLE = MemorySample(

@@ -5,13 +5,13 @@ import pytest
 from tests.models.tiny_components import DESCRIPTION, write_tiny_embedder
 from tests.training.tiny_encoder import TEXTS
 
-from recollect.errors import ModelError
-from recollect.models.embedder_components import read_components
-from recollect.models.onnx_embedder import OnnxEmbedder
-from recollect.training.calibration import CalibrationSource
-from recollect.training.export import export_embedder
-from recollect.training.sentence_layout import Prompts, prompts_of
-from recollect.training.unpack import unpack_embedder
+from ekphory.errors import ModelError
+from ekphory.models.embedder_components import read_components
+from ekphory.models.onnx_embedder import OnnxEmbedder
+from ekphory.training.calibration import CalibrationSource
+from ekphory.training.export import export_embedder
+from ekphory.training.sentence_layout import Prompts, prompts_of
+from ekphory.training.unpack import unpack_embedder
 
 CALIBRATION = CalibrationSource(tuple(TEXTS), {"texts.jsonl": "0" * 64})
 

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from recollect.training.embedder_config import EmbedderConfig, MemoryPart, WrittenPart
-from recollect.training.question_groups import Question, QuestionGroup
-from recollect.training.written_passages import written_passages
+from ekphory.training.embedder_config import EmbedderConfig, MemoryPart, WrittenPart
+from ekphory.training.question_groups import Question, QuestionGroup
+from ekphory.training.written_passages import written_passages
 
 SENTENCES = tuple(f"Sentence {number} of the long paragraph ends here." for number in range(40))
 

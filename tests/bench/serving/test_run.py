@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from recollect.bench.serving.options import ServingOptions
-from recollect.bench.serving.report import serving_findings, serving_tables
-from recollect.bench.serving.run import run_serving_bench
-from recollect.errors import InvalidInput
+from ekphory.bench.serving.options import ServingOptions
+from ekphory.bench.serving.report import serving_findings, serving_tables
+from ekphory.bench.serving.run import run_serving_bench
+from ekphory.errors import InvalidInput
 
 pytestmark = pytest.mark.timeout(600)
 

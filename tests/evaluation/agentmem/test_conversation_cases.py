@@ -2,9 +2,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recollect.evaluation.agentmem.conversation_cases import LEXICAL, RULES, conversation_cases
-from recollect.evaluation.datasets import Dataset, EvaluationQuery, Passage
-from recollect.evaluation.provenance import UNKNOWN
+from ekphory.evaluation.agentmem.conversation_cases import LEXICAL, RULES, conversation_cases
+from ekphory.evaluation.datasets import Dataset, EvaluationQuery, Passage
+from ekphory.evaluation.provenance import UNKNOWN
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 TURNS = [

@@ -3,9 +3,9 @@ from collections import Counter
 
 import pytest
 
-from recollect.errors import DatasetError
-from recollect.evaluation.agentmem.labels import labelled_turns, read_turn_labels
-from recollect.evaluation.conversation import load_conversation
+from ekphory.errors import DatasetError
+from ekphory.evaluation.agentmem.labels import labelled_turns, read_turn_labels
+from ekphory.evaluation.conversation import load_conversation
 
 
 def test_a_hundred_real_turns_are_labelled_and_none_twice():

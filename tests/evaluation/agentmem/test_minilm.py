@@ -4,7 +4,7 @@ from importlib.util import find_spec
 import pytest
 from tests.models.tiny_components import write_tiny_embedder, write_tiny_onnx_embedder
 
-from recollect.evaluation.agentmem.minilm import load_minilm
+from ekphory.evaluation.agentmem.minilm import load_minilm
 
 NAME = "all-MiniLM-L6-v2"
 
@@ -48,4 +48,4 @@ def test_a_package_without_torch_names_the_extra(carried):
 
     assert models == {}
     assert note.startswith("all-MiniLM-L6-v2 is not measured: ")
-    assert "pip install 'recollect[torch]'" in note
+    assert "pip install 'ekphory[torch]'" in note

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from recollect.evaluation.agentmem.cases import Candidate, CaseSet, Distractor, RankingCase
-from recollect.evaluation.agentmem.pooled import pooled_rankings, pooled_set
-from recollect.evaluation.agentmem.ranking import rank_sets
+from ekphory.evaluation.agentmem.cases import Candidate, CaseSet, Distractor, RankingCase
+from ekphory.evaluation.agentmem.pooled import pooled_rankings, pooled_set
+from ekphory.evaluation.agentmem.ranking import rank_sets
 
 
 class Ranks:

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.evaluation.agentmem.cases import Candidate, CaseSet, Distractor, RankingCase
-from recollect.evaluation.agentmem.ranking import rank_measures, rank_sets
+from ekphory.evaluation.agentmem.cases import Candidate, CaseSet, Distractor, RankingCase
+from ekphory.evaluation.agentmem.ranking import rank_measures, rank_sets
 
 
 class Fixed:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.evaluation.agentmem.cases import Candidate, CaseSet, Distractor, RankingCase
-from recollect.evaluation.agentmem.run import run_agentmem
-from recollect.testing import HashEmbedder
+from ekphory.errors import InvalidInput
+from ekphory.evaluation.agentmem.cases import Candidate, CaseSet, Distractor, RankingCase
+from ekphory.evaluation.agentmem.run import run_agentmem
+from ekphory.testing import HashEmbedder
 
 
 def case_set(name, *texts):

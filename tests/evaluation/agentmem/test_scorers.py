@@ -3,9 +3,9 @@ import math
 import pytest
 from tests.evaluation.agentmem.timed_embedder import TimedEmbedder
 
-from recollect.evaluation.agentmem.cases import Candidate, Distractor, RankingCase
-from recollect.evaluation.agentmem.scorers import Bm25Scorer, EmbedderScorer, WindowedScorer
-from recollect.testing import HashEmbedder
+from ekphory.evaluation.agentmem.cases import Candidate, Distractor, RankingCase
+from ekphory.evaluation.agentmem.scorers import Bm25Scorer, EmbedderScorer, WindowedScorer
+from ekphory.testing import HashEmbedder
 
 
 def case(answer, *others, query="Who feeds the cat?"):

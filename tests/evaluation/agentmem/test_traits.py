@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from tests.evaluation.agentmem.timed_embedder import TimedEmbedder
 
-from recollect.evaluation.agentmem.labels import LabelledText
-from recollect.evaluation.agentmem.traits import score_traits, spearman
+from ekphory.evaluation.agentmem.labels import LabelledText
+from ekphory.evaluation.agentmem.traits import score_traits, spearman
 
 TEXTS = (
     LabelledText("ok", 0.0, "unknown"),

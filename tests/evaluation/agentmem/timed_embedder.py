@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from recollect.models.embedder import EmbedderIdentity
-from recollect.models.late_bound import LateBoundParts
-from recollect.models.passage_reading import PassageReading
+from ekphory.models.embedder import EmbedderIdentity
+from ekphory.models.late_bound import LateBoundParts
+from ekphory.models.passage_reading import PassageReading
 
 
 class TimedEmbedder:

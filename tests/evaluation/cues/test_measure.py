@@ -1,6 +1,6 @@
-from recollect.evaluation.cues.measure import measure_cues, report_json
-from recollect.evaluation.cues.scenes import Scene, SceneMemory, SceneQuery
-from recollect.evaluation.runner import silent
+from ekphory.evaluation.cues.measure import measure_cues, report_json
+from ekphory.evaluation.cues.scenes import Scene, SceneMemory, SceneQuery
+from ekphory.evaluation.runner import silent
 
 SCENE = Scene(
     "the kiln",

@@ -1,8 +1,8 @@
 import pytest
 
-from recollect.evaluation.cues.scenes import scenes
-from recollect.training.memories.templates import templates
-from recollect.training.memories.vocabulary import vocabulary
+from ekphory.evaluation.cues.scenes import scenes
+from ekphory.training.memories.templates import templates
+from ekphory.training.memories.vocabulary import vocabulary
 
 QUERIES = [query for scene in scenes() for query in scene.queries]
 MEMORIES = {memory.id: memory for scene in scenes() for memory in scene.memories}

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect.evaluation.collection import Collection
-from recollect.evaluation.datasets import EvaluationQuery, Passage
-from recollect.evaluation.provenance import UNKNOWN, BenchmarkFile
-from recollect.evaluation.reranking.first_stage import find_candidates
-from recollect.testing import HashEmbedder
+from ekphory.evaluation.collection import Collection
+from ekphory.evaluation.datasets import EvaluationQuery, Passage
+from ekphory.evaluation.provenance import UNKNOWN, BenchmarkFile
+from ekphory.evaluation.reranking.first_stage import find_candidates
+from ekphory.testing import HashEmbedder
 
 TURNS = [
     ("a", "D1:1", "Ann", "I adopted a grey cat"),

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.evaluation.reranking.benchmark import OwnSets, RerankOptions, run_benchmark
-from recollect.evaluation.reranking.contenders import load_contenders
-from recollect.evaluation.reranking.dialogue import load_dialogue_set
-from recollect.evaluation.reranking.languages import load_language_set
-from recollect.evaluation.reranking.published import published_rows
-from recollect.evaluation.reranking.report_files import report_json, write_markdown
-from recollect.evaluation.reranking.tables import ranking_table, rerank_tables
-from recollect.testing import HashEmbedder
-from recollect.testing.overlap_reranker import OverlapReranker
+from ekphory.evaluation.reranking.benchmark import OwnSets, RerankOptions, run_benchmark
+from ekphory.evaluation.reranking.contenders import load_contenders
+from ekphory.evaluation.reranking.dialogue import load_dialogue_set
+from ekphory.evaluation.reranking.languages import load_language_set
+from ekphory.evaluation.reranking.published import published_rows
+from ekphory.evaluation.reranking.report_files import report_json, write_markdown
+from ekphory.evaluation.reranking.tables import ranking_table, rerank_tables
+from ekphory.testing import HashEmbedder
+from ekphory.testing.overlap_reranker import OverlapReranker
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_every_contender_is_measured_beside_the_first_stage(report):
 def test_the_report_is_written_as_json_and_as_markdown_with_pictures(report, tmp_path):
     content = json.loads(json.dumps(report_json(report)))
     assert content["sets"][0]["candidates"]["top"] == 3
-    pictures = write_markdown(report, tmp_path / "out.md", command="recollect eval rerank")
+    pictures = write_markdown(report, tmp_path / "out.md", command="ekphory eval rerank")
     assert [picture.name for picture in pictures] == [
         "out-chats-none.svg",
         "out-chats-bm25.svg",

@@ -2,9 +2,9 @@ import math
 
 import pytest
 
-from recollect.evaluation.baselines import bm25_scorer
-from recollect.evaluation.reranking.bm25_reranker import Bm25Reranker
-from recollect.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.evaluation.baselines import bm25_scorer
+from ekphory.evaluation.reranking.bm25_reranker import Bm25Reranker
+from ekphory.models.rerank_input import RerankPassage, RerankQuery
 
 TURNS = [
     "Ann: grey cats sleep",

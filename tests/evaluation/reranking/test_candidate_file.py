@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.errors import DatasetError
-from recollect.evaluation.reranking.candidate_file import (
+from ekphory.errors import DatasetError
+from ekphory.evaluation.reranking.candidate_file import (
     candidates_of,
     read_candidate_sets,
     write_candidate_sets,
 )
-from recollect.testing import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 
 @pytest.fixture

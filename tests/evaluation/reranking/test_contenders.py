@@ -1,8 +1,8 @@
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.evaluation.reranking.contenders import load_contenders
-from recollect.testing.overlap_reranker import OverlapReranker
+from ekphory.errors import InvalidInput
+from ekphory.evaluation.reranking.contenders import load_contenders
+from ekphory.testing.overlap_reranker import OverlapReranker
 
 
 def names(*specs):

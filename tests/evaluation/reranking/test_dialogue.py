@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recollect.evaluation.reranking.contenders import FIRST_STAGE_ALONE, model_contender
-from recollect.evaluation.reranking.dialogue import load_dialogue_set, measure_dialogue
-from recollect.evaluation.reranking.first_stage import find_candidates
-from recollect.evaluation.reranking.scored_lists import Judge
-from recollect.testing import HashEmbedder
+from ekphory.evaluation.reranking.contenders import FIRST_STAGE_ALONE, model_contender
+from ekphory.evaluation.reranking.dialogue import load_dialogue_set, measure_dialogue
+from ekphory.evaluation.reranking.first_stage import find_candidates
+from ekphory.evaluation.reranking.scored_lists import Judge
+from ekphory.testing import HashEmbedder
 
 
 class ContextWords:

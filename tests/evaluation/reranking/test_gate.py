@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from recollect.evaluation.reranking.contenders import model_contender
-from recollect.evaluation.reranking.gate import GateCases, gate_cases, gate_outcome, passes
-from recollect.evaluation.reranking.scored_lists import Judge
-from recollect.retrieval.gate_features import gate_feature
-from recollect.retrieval.reranker_gate import GateThresholds
-from recollect.testing.overlap_reranker import OverlapReranker
+from ekphory.evaluation.reranking.contenders import model_contender
+from ekphory.evaluation.reranking.gate import GateCases, gate_cases, gate_outcome, passes
+from ekphory.evaluation.reranking.scored_lists import Judge
+from ekphory.retrieval.gate_features import gate_feature
+from ekphory.retrieval.reranker_gate import GateThresholds
+from ekphory.testing.overlap_reranker import OverlapReranker
 
 SCORES = {
     "cosine": np.array([0.3, 0.9, 0.8, 0.7, 0.6, 0.5]),

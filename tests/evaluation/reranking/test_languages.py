@@ -2,8 +2,8 @@
 
 import pytest
 
-from recollect.errors import DatasetError
-from recollect.evaluation.reranking.languages import load_language_set
+from ekphory.errors import DatasetError
+from ekphory.evaluation.reranking.languages import load_language_set
 
 
 def test_it_has_the_same_ten_questions_in_twelve_languages():

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.evaluation.reranking.reliability import (
+from ekphory.evaluation.reranking.reliability import (
     calibration_error,
     precision_threshold,
     reliability,
 )
-from recollect.evaluation.reranking.reliability_picture import reliability_svg
+from ekphory.evaluation.reranking.reliability_picture import reliability_svg
 
 
 def array(*values):

@@ -3,11 +3,11 @@
 import pytest
 from tests.models.tiny_rerankers import write_overlap_reranker
 
-from recollect.evaluation.reranking.bm25_reranker import Bm25Reranker
-from recollect.models.bundled_reranker import bundled_reranker
-from recollect.models.onnx_reranker import OnnxReranker
-from recollect.testing.overlap_reranker import OverlapReranker
-from recollect.testing.reranker_contract import LargeInputRerankerContract, RerankerContract
+from ekphory.evaluation.reranking.bm25_reranker import Bm25Reranker
+from ekphory.models.bundled_reranker import bundled_reranker
+from ekphory.models.onnx_reranker import OnnxReranker
+from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.testing.reranker_contract import LargeInputRerankerContract, RerankerContract
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ class Onnx:
 
 
 class Bundled:
-    @pytest.fixture(params=["recollect-rerank-small", "recollect-rerank-tiny"])
+    @pytest.fixture(params=["ekphory-rerank-small", "ekphory-rerank-tiny"])
     def reranker(self, request):
         return bundled_reranker(request.param)
 

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from recollect.evaluation.reranking.candidates import CandidateList
-from recollect.evaluation.reranking.contenders import (
+from ekphory.evaluation.reranking.candidates import CandidateList
+from ekphory.evaluation.reranking.contenders import (
     BM25,
     FIRST_STAGE_ALONE,
     Contender,
     model_contender,
 )
-from recollect.evaluation.reranking.scored_lists import Judge, ScoredList
-from recollect.models.rerank_input import RerankQuery
-from recollect.testing.overlap_reranker import OverlapReranker
+from ekphory.evaluation.reranking.scored_lists import Judge, ScoredList
+from ekphory.models.rerank_input import RerankQuery
+from ekphory.testing.overlap_reranker import OverlapReranker
 
 NOT_READ = float("nan")
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from recollect.errors import ServiceError
-from recollect.retrieval.stages.expand_query import ExpandQuery
-from recollect.retrieval.stages.hyde import Hyde
-from recollect.testing import HashEmbedder
-from recollect.testing.scripted_chat import ScriptedChat
+from ekphory.errors import ServiceError
+from ekphory.retrieval.stages.expand_query import ExpandQuery
+from ekphory.retrieval.stages.hyde import Hyde
+from ekphory.testing import HashEmbedder
+from ekphory.testing.scripted_chat import ScriptedChat
 from retrieval.states import records, state_of
 
 QUERY = "When does the staging key rotate?"

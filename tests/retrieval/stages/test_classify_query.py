@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.queries import QueryClass, QueryHints
-from recollect.retrieval.pipeline import Pipeline
-from recollect.retrieval.stages.classify_query import ClassifyQuery
-from recollect.retrieval.stages.clean_query import CleanQuery
+from ekphory.errors import InvalidInput
+from ekphory.queries import QueryClass, QueryHints
+from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.stages.classify_query import ClassifyQuery
+from ekphory.retrieval.stages.clean_query import CleanQuery
 from retrieval.states import state_of
 
 

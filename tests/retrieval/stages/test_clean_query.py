@@ -2,8 +2,8 @@
 
 import json
 
-from recollect.retrieval.pipeline import Pipeline
-from recollect.retrieval.stages.clean_query import CleanQuery
+from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.stages.clean_query import CleanQuery
 from retrieval.states import state_of
 
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect.retrieval.stages.decay import Decay
-from recollect.testing.contract_rows import contract_record
-from recollect.types import MEMORY_TYPES
+from ekphory.retrieval.stages.decay import Decay
+from ekphory.testing.contract_rows import contract_record
+from ekphory.types import MEMORY_TYPES
 from retrieval.states import state_of, with_candidates
 
 

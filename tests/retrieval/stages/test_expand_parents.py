@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from recollect.errors import StoreError
-from recollect.retrieval.stages.expand_parents import ExpandParents
+from ekphory.errors import StoreError
+from ekphory.retrieval.stages.expand_parents import ExpandParents
 from retrieval.states import records, rows, state_of, with_candidates
 
 

@@ -6,11 +6,11 @@ from math import exp
 import numpy as np
 import pytest
 
-from recollect.retrieval.calibration import Calibration, FusionCalibration
-from recollect.retrieval.fusion import LexicalWeight
-from recollect.retrieval.stages.fuse import Fuse
-from recollect.retrieval.stages.search_pools import SearchPools
-from recollect.testing.contract_rows import contract_record
+from ekphory.retrieval.calibration import Calibration, FusionCalibration
+from ekphory.retrieval.fusion import LexicalWeight
+from ekphory.retrieval.stages.fuse import Fuse
+from ekphory.retrieval.stages.search_pools import SearchPools
+from ekphory.testing.contract_rows import contract_record
 from retrieval.states import records, rows, state_of, with_candidates
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from recollect.models.fitted_file import FittedFile
-from recollect.retrieval.learned_gates import FittedGate, GateBand
-from recollect.retrieval.reranker_gate import GateThresholds
-from recollect.retrieval.stages.gate_reranker import GateReranker
-from recollect.testing import HashEmbedder
-from recollect.testing.overlap_reranker import OverlapReranker
+from ekphory.models.fitted_file import FittedFile
+from ekphory.retrieval.learned_gates import FittedGate, GateBand
+from ekphory.retrieval.reranker_gate import GateThresholds
+from ekphory.retrieval.stages.gate_reranker import GateReranker
+from ekphory.testing import HashEmbedder
+from ekphory.testing.overlap_reranker import OverlapReranker
 from retrieval.states import records, rows, state_of, with_candidates
 
 
@@ -52,7 +52,7 @@ def learned(embedder=HASH_EMBEDDER):
     """A gate for the embedder and the reranker of these tests."""
     file = FittedFile(
         kind="gate",
-        command="recollect train gate --data DIR",
+        command="ekphory train gate --data DIR",
         models={"embedder": embedder, "reranker": "overlap-reranker@1"},
         data={},
         seed=0,
@@ -75,7 +75,7 @@ def test_a_gate_is_learned_for_an_embedder_and_a_reranker(probability, decision,
 
 
 def test_a_pair_for_which_none_was_learned_is_not_gated():
-    stage = GateReranker(mode="auto", learned=learned("recollect-small@1f"))
+    stage = GateReranker(mode="auto", learned=learned("ekphory-small@1f"))
     assert (
         stage.skip_reason(state([0.6, 0.4]))
         == "no gate was learned for overlap-reranker with hash-embedder"

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from recollect.errors import ServiceError
-from recollect.queries.classification import classify_query
-from recollect.retrieval.rerank_blend import Blend
-from recollect.retrieval.reranker_gate import GateDecision
-from recollect.retrieval.resources import RememberedRecords
-from recollect.retrieval.stages.rerank import Rerank
-from recollect.testing.overlap_reranker import OverlapReranker
+from ekphory.errors import ServiceError
+from ekphory.queries.classification import classify_query
+from ekphory.retrieval.rerank_blend import Blend
+from ekphory.retrieval.reranker_gate import GateDecision
+from ekphory.retrieval.resources import RememberedRecords
+from ekphory.retrieval.stages.rerank import Rerank
+from ekphory.testing.overlap_reranker import OverlapReranker
 from retrieval.states import records, rows, state_of, with_candidates
 
 ALONE = Blend(method="scores")

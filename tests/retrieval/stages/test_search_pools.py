@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recollect.queries import QueryClass
-from recollect.retrieval.stages.search_pools import SearchPools
-from recollect.retrieval.state import QueryVariants
-from recollect.testing import HashEmbedder
-from recollect.testing.contract_rows import contract_record
+from ekphory.queries import QueryClass
+from ekphory.retrieval.stages.search_pools import SearchPools
+from ekphory.retrieval.state import QueryVariants
+from ekphory.testing import HashEmbedder
+from ekphory.testing.contract_rows import contract_record
 from retrieval.states import records, rows, state_of
 
 

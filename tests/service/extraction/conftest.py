@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from recollect.service.episode import Message
-from recollect.service.features import FeatureQuery
-from recollect.service.place import Place
+from ekphory.service.episode import Message
+from ekphory.service.features import FeatureQuery
+from ekphory.service.place import Place
 
 from .teacher import Teacher, learning_service, taught, until
 

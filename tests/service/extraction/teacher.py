@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 from tests.services.wire import running_service, says
 
-from recollect.models.openai_chat import ChatSettings, OpenAIChat
-from recollect.service.extraction.settings import ExtractionSettings
-from recollect.service.memory_service import MemoryService
-from recollect.service.models import ServiceModels
-from recollect.services.settings import ServiceSettings
-from recollect.testing import HashEmbedder
+from ekphory.models.openai_chat import ChatSettings, OpenAIChat
+from ekphory.service.extraction.settings import ExtractionSettings
+from ekphory.service.memory_service import MemoryService
+from ekphory.service.models import ServiceModels
+from ekphory.services.settings import ServiceSettings
+from ekphory.testing import HashEmbedder
 
 QUICK = ExtractionSettings(
     attempts=3, backoff=0.02, longest_wait=0.05, poll=0.05, group=4, stop=2.0

@@ -6,14 +6,14 @@ import time
 import pytest
 from tests.services.wire import Reply
 
-from recollect.catalog.extraction_queue import FailedExtraction
-from recollect.service.episode import Message
-from recollect.service.extraction.settings import ExtractionSettings
-from recollect.service.features import FeatureQuery
-from recollect.service.memory_service import MemoryService
-from recollect.service.models import ServiceModels
-from recollect.service.place import Place
-from recollect.testing import HashEmbedder
+from ekphory.catalog.extraction_queue import FailedExtraction
+from ekphory.service.episode import Message
+from ekphory.service.extraction.settings import ExtractionSettings
+from ekphory.service.features import FeatureQuery
+from ekphory.service.memory_service import MemoryService
+from ekphory.service.models import ServiceModels
+from ekphory.service.place import Place
+from ekphory.testing import HashEmbedder
 
 from .teacher import command, completion, learning_service, until
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from recollect.service.category_verbs import CategoryText
-from recollect.service.feature import Feature
-from recollect.service.features import FeatureQuery
-from recollect.service.place import Place
+from ekphory.service.category_verbs import CategoryText
+from ekphory.service.feature import Feature
+from ekphory.service.features import FeatureQuery
+from ekphory.service.place import Place
 
 from .teacher import command
 

@@ -1,7 +1,7 @@
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.service.extraction.settings import ExtractionSettings, read_learnt
+from ekphory.errors import InvalidInput
+from ekphory.service.extraction.settings import ExtractionSettings, read_learnt
 
 
 @pytest.mark.parametrize(

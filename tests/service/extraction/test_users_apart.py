@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.service.category_verbs import CategoryText
+from ekphory.service.category_verbs import CategoryText
 
 from .teacher import command
 

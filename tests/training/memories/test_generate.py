@@ -3,11 +3,11 @@ from itertools import islice
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.training.memories.ages import bucket_of
-from recollect.training.memories.generate import generate
-from recollect.training.memories.sample import NEGATIVE_KINDS
-from recollect.training.memories.templates import templates
+from ekphory.errors import InvalidInput
+from ekphory.training.memories.ages import bucket_of
+from ekphory.training.memories.generate import generate
+from ekphory.training.memories.sample import NEGATIVE_KINDS
+from ekphory.training.memories.templates import templates
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from recollect.training.memories.templates import template, templates
-from recollect.training.memories.vocabulary import vocabulary
+from ekphory.training.memories.templates import template, templates
+from ekphory.training.memories.vocabulary import vocabulary
 
 TRAIN, TEST = vocabulary("train"), vocabulary("test")
 # Words without a topic of their own; whatever else one half names, the other does not.

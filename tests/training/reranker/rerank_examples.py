@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from recollect.models.rerank_input import RerankPassage, RerankQuery
-from recollect.training.question_groups import GroupBuilder
-from recollect.training.reranker.examples import Candidate, RerankExample
+from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.training.question_groups import GroupBuilder
+from ekphory.training.reranker.examples import Candidate, RerankExample
 
 TURNS = (
     "Ada: Hello, how was your week?",

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from recollect.training.reranker.agreement import agreements, cohen_kappa, kendall_tau_b
+from ekphory.training.reranker.agreement import agreements, cohen_kappa, kendall_tau_b
 
 
 def pairs(*values):

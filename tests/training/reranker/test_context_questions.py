@@ -1,6 +1,6 @@
 from random import Random
 
-from recollect.training.reranker.context_questions import (
+from ekphory.training.reranker.context_questions import (
     elliptical_question,
     pronoun_question,
     question_about_another,

@@ -1,8 +1,8 @@
 from datetime import UTC, datetime
 from random import Random
 
-from recollect.training.question_groups import Placement
-from recollect.training.reranker.dates import (
+from ekphory.training.question_groups import Placement
+from ekphory.training.reranker.dates import (
     draw_other_date,
     draw_session_dates,
     name_time,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tests.training.reranker.rerank_examples import candidate, example
 
-from recollect.training.reranker.development import (
+from ekphory.training.reranker.development import (
     development,
     first_stage_scores,
     reciprocal_rank,

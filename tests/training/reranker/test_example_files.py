@@ -3,10 +3,10 @@ from datetime import UTC, datetime
 import pytest
 from tests.training.reranker.rerank_examples import candidate
 
-from recollect.errors import DatasetError
-from recollect.models.rerank_input import RerankPassage, RerankQuery
-from recollect.training.reranker.example_files import read_examples, write_examples
-from recollect.training.reranker.examples import Candidate, RerankExample
+from ekphory.errors import DatasetError
+from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.training.reranker.example_files import read_examples, write_examples
+from ekphory.training.reranker.examples import Candidate, RerankExample
 
 WHOLE = RerankExample(
     "chats",

@@ -8,16 +8,16 @@ import pytest
 from tests.training.reranker.tiny_cross_encoder import write_tiny_cross_encoder
 from tests.training.reranker.tiny_reranker import word_examples
 
-from recollect.errors import InvalidInput, ModelError
-from recollect.models.cross_encoder_layout import CrossEncoderLayout
-from recollect.models.onnx_session import OnnxSession
-from recollect.training.encoder_graph import FloatArithmetic
-from recollect.training.reranker.cross_encoder_graph import (
+from ekphory.errors import InvalidInput, ModelError
+from ekphory.models.cross_encoder_layout import CrossEncoderLayout
+from ekphory.models.onnx_session import OnnxSession
+from ekphory.training.encoder_graph import FloatArithmetic
+from ekphory.training.reranker.cross_encoder_graph import (
     HEAD_FILE,
     build_cross_encoder,
     load_cross_encoder_weights,
 )
-from recollect.training.reranker.export_reranker import (
+from ekphory.training.reranker.export_reranker import (
     CalibrationExamples,
     RerankerDescription,
     export_reranker,
@@ -132,7 +132,7 @@ def test_a_directory_without_a_head_is_refused(source):
 @pytest.mark.torch
 def test_the_graph_says_what_torch_says(source):
     torch = pytest.importorskip("torch")
-    from recollect.training.reranker.cross_encoder import load_cross_encoder
+    from ekphory.training.reranker.cross_encoder import load_cross_encoder
 
     model = load_cross_encoder(source)
     pairs = some_pairs(source)

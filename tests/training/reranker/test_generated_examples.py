@@ -5,14 +5,14 @@ from random import Random
 
 from tests.training.reranker.rerank_examples import WordCounts
 
-from recollect.training.memories.sample import GeneratedMemory, HardNegative, MemorySample
-from recollect.training.reranker.hard_cases import (
+from ekphory.training.memories.sample import GeneratedMemory, HardNegative, MemorySample
+from ekphory.training.reranker.hard_cases import (
     causal_reversal,
     granularity,
     hard_case_examples,
     multi_hop,
 )
-from recollect.training.reranker.memory_examples import dated_query, memory_examples
+from ekphory.training.reranker.memory_examples import dated_query, memory_examples
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 

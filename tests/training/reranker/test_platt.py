@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.training.reranker.platt import fit_platt, platt_curve
+from ekphory.errors import InvalidInput
+from ekphory.training.reranker.platt import fit_platt, platt_curve
 
 
 def numbers(*values):

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from tests.training.reranker.rerank_examples import candidate, example
 
-from recollect.errors import ServiceError
-from recollect.models.rerank_input import RerankPassage, RerankQuery
-from recollect.testing.scripted_chat import ScriptedChat
-from recollect.training.reranker.chat_teacher import ChatTeacher, pairwise_prompt
-from recollect.training.reranker.preference_teachers import (
+from ekphory.errors import ServiceError
+from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.testing.scripted_chat import ScriptedChat
+from ekphory.training.reranker.chat_teacher import ChatTeacher, pairwise_prompt
+from ekphory.training.reranker.preference_teachers import (
     LabelTeacher,
     ScoreTeacher,
     lexical_teacher,

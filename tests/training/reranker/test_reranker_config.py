@@ -1,8 +1,8 @@
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.training.reranker.example_stream import KNOWN_SOURCES
-from recollect.training.reranker.reranker_config import CONFIGS, config_named
+from ekphory.errors import InvalidInput
+from ekphory.training.reranker.example_stream import KNOWN_SOURCES
+from ekphory.training.reranker.reranker_config import CONFIGS, config_named
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))

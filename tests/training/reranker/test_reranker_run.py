@@ -11,29 +11,29 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 if torch:
-    from recollect.errors import InvalidInput
-    from recollect.training.reranker.cross_encoder import (
+    from ekphory.errors import InvalidInput
+    from ekphory.training.reranker.cross_encoder import (
         load_cross_encoder,
         with_layers,
     )
-    from recollect.training.reranker.example_files import write_examples
-    from recollect.training.reranker.pair_batches import pair_batches, score_batches
-    from recollect.training.reranker.preparation import (
+    from ekphory.training.reranker.example_files import write_examples
+    from ekphory.training.reranker.pair_batches import pair_batches, score_batches
+    from ekphory.training.reranker.preparation import (
         HELD_BACK_FILE,
         TRAINED_FILE,
         ExampleMaking,
     )
-    from recollect.training.reranker.reranker_config import (
+    from ekphory.training.reranker.reranker_config import (
         HeldBack,
         RerankerConfig,
         RerankLossWeights,
     )
-    from recollect.training.reranker.reranker_run import (
+    from ekphory.training.reranker.reranker_run import (
         Listener,
         RerankRunPlaces,
         train_reranker,
     )
-    from recollect.training.training_rows import sha256_of
+    from ekphory.training.training_rows import sha256_of
 
 CONFIG_FIELDS = {
     "name": "tiny",
@@ -114,7 +114,7 @@ def test_a_stopped_run_goes_on_to_the_weights_of_one_that_was_not(base, tmp_path
         run(base, tmp_path / "parts", checkpoint_seconds=0.0, progress=stop_after(7))
     resumed = run(base, tmp_path / "parts", checkpoint_seconds=0.0)
 
-    for name in ("model.safetensors", "recollect_reranker.safetensors"):
+    for name in ("model.safetensors", "ekphory_reranker.safetensors"):
         assert sha256_of(resumed / name) == sha256_of(whole / name)
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
 
@@ -204,7 +204,7 @@ def test_a_refused_run_leaves_no_target(base, tmp_path):
 def test_a_model_without_a_head_is_not_followed(base, tmp_path):
     loss = RerankLossWeights(following=1.0)
 
-    with pytest.raises(InvalidInput, match=r"has no recollect_reranker\.safetensors"):
+    with pytest.raises(InvalidInput, match=r"has no ekphory_reranker\.safetensors"):
         run(base, tmp_path / "run", followed=base, loss=loss)
 
 

@@ -9,23 +9,23 @@ from tests.training.reranker.tiny_cross_encoder import write_tiny_cross_encoder
 from tests.training.reranker.tiny_reranker import word_examples
 from tokenizers import Tokenizer
 
-from recollect.errors import ModelError
-from recollect.models.bundled_reranker import bundled_directory
-from recollect.models.cross_encoder_layout import CrossEncoderLayout
-from recollect.models.model_record import MODEL_FILE, RECORD_FILE
-from recollect.models.rerank_input import RerankPassage, RerankQuery
-from recollect.training.encoder_graph import FloatArithmetic
-from recollect.training.reranker.cross_encoder_graph import (
+from ekphory.errors import ModelError
+from ekphory.models.bundled_reranker import bundled_directory
+from ekphory.models.cross_encoder_layout import CrossEncoderLayout
+from ekphory.models.model_record import MODEL_FILE, RECORD_FILE
+from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.training.encoder_graph import FloatArithmetic
+from ekphory.training.reranker.cross_encoder_graph import (
     build_cross_encoder,
     load_cross_encoder_weights,
 )
-from recollect.training.reranker.export_reranker import (
+from ekphory.training.reranker.export_reranker import (
     CalibrationExamples,
     RerankerDescription,
     export_reranker,
     pair_inputs,
 )
-from recollect.training.reranker.unpack_reranker import unpack_reranker
+from ekphory.training.reranker.unpack_reranker import unpack_reranker
 
 QUERY = RerankQuery("How does Mara get to work?")
 PASSAGES = [
@@ -77,7 +77,7 @@ def test_the_weights_say_nearly_what_they_said_before_they_were_exported(
         assert after == pytest.approx(before, abs=0.2)
 
 
-@pytest.mark.parametrize("name", ["recollect-rerank-small", "recollect-rerank-tiny"])
+@pytest.mark.parametrize("name", ["ekphory-rerank-small", "ekphory-rerank-tiny"])
 def test_a_bundled_reranker_unpacks_to_weights_that_say_the_same(name, tmp_path):
     unpack_reranker(bundled_directory(name), tmp_path)
 
@@ -89,8 +89,8 @@ def test_a_bundled_reranker_unpacks_to_weights_that_say_the_same(name, tmp_path)
 
 @pytest.mark.torch
 def test_training_loads_what_is_unpacked(exported, tmp_path):
-    from recollect.training.reranker.cross_encoder import load_cross_encoder
-    from recollect.training.reranker.pair_batches import pair_batches, score_batches
+    from ekphory.training.reranker.cross_encoder import load_cross_encoder
+    from ekphory.training.reranker.pair_batches import pair_batches, score_batches
 
     unpack_reranker(exported, tmp_path / "unpacked")
     model = load_cross_encoder(tmp_path / "unpacked")

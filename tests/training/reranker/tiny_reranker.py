@@ -4,8 +4,8 @@ from random import Random
 
 from tests.training.tiny_encoder import WORDS
 
-from recollect.models.rerank_input import RerankPassage, RerankQuery
-from recollect.training.reranker.examples import Candidate, RerankExample
+from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.training.reranker.examples import Candidate, RerankExample
 
 
 def word_examples(count, seed):

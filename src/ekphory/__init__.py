@@ -1,0 +1,60 @@
+"""ekphory: the memory-retrieval engine for AI agents.
+
+from ekphory import Memory
+
+memory = Memory("./memories")
+memory.add("I prefer Python over JavaScript", producer="user", type="semantic")
+result = memory.search("what language does the user like?", k=5)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ekphory.async_memory import AsyncMemory
+    from ekphory.errors import EkphoryError
+    from ekphory.memory import Memory
+    from ekphory.models.loading import load_embedder
+    from ekphory.results import SearchResult
+    from ekphory.types import Failure, Hit, MemoryRecord, WriteReport
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AsyncMemory": "ekphory.async_memory",
+    "Failure": "ekphory.types",
+    "Hit": "ekphory.types",
+    "Memory": "ekphory.memory",
+    "MemoryRecord": "ekphory.types",
+    "EkphoryError": "ekphory.errors",
+    "SearchResult": "ekphory.results",
+    "WriteReport": "ekphory.types",
+    "load_embedder": "ekphory.models.loading",
+}
+
+__all__ = [
+    "AsyncMemory",
+    "EkphoryError",
+    "Failure",
+    "Hit",
+    "Memory",
+    "MemoryRecord",
+    "SearchResult",
+    "WriteReport",
+    "__version__",
+    "load_embedder",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  any public name
+    """Load a public name when it is first used, so that the import itself stays fast."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ekphory' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,130 @@
+"""Reads how the agent works: arguments before the environment before the file before defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from ekphory.agent.configuration.document import (
+    expanded,
+    mapping,
+    read_document,
+    refuse_unknown,
+    text,
+)
+from ekphory.agent.configuration.resources import RESOURCES, language_model, reranker
+from ekphory.agent.settings import AgentSettings
+from ekphory.config import read_section, read_settings
+from ekphory.errors import InvalidInput
+
+SECTION = "retrieval_agent"
+KEYS = tuple(field.name for field in fields(AgentSettings))
+_NUMBERS = ("agent_session_timeout_seconds", "agent_session_max_retry_interval_seconds")
+_WHOLE_NUMBERS = ("agent_session_max_combined_calls", "anthropic_max_output_tokens")
+_YES_OR_NO = ("agent_session_log_raw_output",)
+_SAID = {"true": True, "yes": True, "on": True, "1": True}
+_DENIED = {"false": False, "no": False, "off": False, "0": False}
+
+Environment = Mapping[str, str] | None
+
+
+def read_agent_settings(
+    file: str | Path | None = None,
+    *,
+    arguments: Mapping[str, object] | None = None,
+    environment: Environment = None,
+) -> AgentSettings:
+    """Read the section `retrieval_agent` and what it names in `resources`.
+
+    Args:
+        file: A YAML file in MemMachine's form; None takes `EKPHORY_CONFIG`, and none where that
+            is not set.
+        arguments: Keys of the section, which go before `EKPHORY_RETRIEVAL_AGENT_…`, which goes
+            before the file. None for a key says nothing.
+        environment: Where variables are read; None for those of the process.
+
+    Raises:
+        InvalidInput: A key is not known, a value cannot be used, or an id is not in `resources`.
+        MissingExtra: A file is named and the YAML reader is not installed.
+    """
+    named = file if file is not None else read_settings(environment).config
+    document = {} if named is None else read_document(Path(named).expanduser())
+    section = mapping(document.get(SECTION), place=SECTION)
+    refuse_unknown(section, KEYS, place=SECTION)
+    given = dict(arguments or {})
+    refuse_unknown(given, KEYS, place=SECTION)
+    from_environment = read_section(SECTION, KEYS, environment)
+    chosen: dict[str, object] = {
+        name: value
+        for source in (section, from_environment, given)
+        for name, value in source.items()
+        if value is not None
+    }
+    values = {
+        name: _value(name, expanded(value, place=f"{SECTION}.{name}", environment=environment))
+        for name, value in chosen.items()
+    }
+    return AgentSettings(**_with_resources(values, document, environment))
+
+
+def _with_resources(
+    values: dict[str, Any], document: Mapping[str, Any], environment: Environment
+) -> dict[str, Any]:
+    """Put models in the place of their ids, after MemMachine's fallbacks."""
+    resources = mapping(document.get("resources"), place="resources")
+    refuse_unknown(resources, RESOURCES, place="resources")
+    found = dict(values)
+    model_id = found.pop("llm_model", None) or _model_elsewhere(document)
+    if model_id is not None:
+        found["llm_model"] = language_model(resources, model_id, environment=environment)
+    reranker_id = found.pop("reranker", None) or _elsewhere(
+        document, "episodic_memory", "long_term_memory", "reranker"
+    )
+    if reranker_id is not None:
+        found["reranker"] = reranker(resources, reranker_id, environment=environment)
+    return found
+
+
+def _model_elsewhere(document: Mapping[str, Any]) -> str | None:
+    short_term = _elsewhere(document, "episodic_memory", "short_term_memory", "llm_model")
+    return short_term or _elsewhere(document, "semantic_memory", "llm_model")
+
+
+def _elsewhere(document: Mapping[str, Any], *path: str) -> str | None:
+    *sections, key = path
+    found: Mapping[str, Any] = document
+    for section in sections:
+        found = mapping(found.get(section), place=section)
+    value = found.get(key)
+    return None if value is None else text(value, place=".".join(path))
+
+
+def _value(name: str, value: object) -> object:
+    """Give a value as its key wants it: variables of the environment are texts."""
+    place = f"{SECTION}.{name}"
+    if name in _YES_OR_NO:
+        return _yes_or_no(value, place)
+    if name in _NUMBERS or name in _WHOLE_NUMBERS:
+        return _number(value, place, whole=name in _WHOLE_NUMBERS)
+    return text(value, place=place)
+
+
+def _yes_or_no(value: object, place: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    read = (_SAID | _DENIED).get(str(value).strip().lower())
+    if read is None:
+        raise InvalidInput(place, value, "is neither true nor false", "Write true or false")
+    return read
+
+
+def _number(value: object, place: str, *, whole: bool) -> float | int:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    try:
+        return int(str(value)) if whole else float(str(value))
+    except ValueError:
+        kind = "whole number" if whole else "number"
+        raise InvalidInput(place, value, f"is no {kind}", "Give one") from None

@@ -1,0 +1,133 @@
+"""The bundle as a directory of skills, for services that read it from one."""
+
+from __future__ import annotations
+
+import base64
+import io
+import shlex
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ekphory.agent.llm.spec import AgentSpec
+from ekphory.errors import InvalidInput
+
+_READING = frozenset({"cat", "head", "tail", "sed", "less", "more", "nl"})
+_SEARCHING = ("memmachine", "search")
+_MANIFEST = "SKILL.md"
+_NOT_ALLOWED = 'Only reading the attached guidance and `memmachine search "<query>"` are allowed.'
+
+
+@dataclass(frozen=True, slots=True)
+class ShellSearch:
+    """A command that is a search."""
+
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShellOutput:
+    """What a command gives."""
+
+    text: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class BundleDirectory:
+    """The bundle on disk, a directory for each skill.
+
+    Attributes:
+        root: Where the skills lie.
+        specs: The skills.
+    """
+
+    root: Path
+    specs: tuple[AgentSpec, ...]
+
+    def path(self, spec: AgentSpec) -> Path:
+        """Give the directory of a skill."""
+        return self.root / spec.name
+
+    def run(self, command: str) -> ShellSearch | ShellOutput:
+        """Interpret a command that a model wants run; no shell ever sees it.
+
+        Files of the bundle are given whole, whatever part was asked for; the command that
+        searches is handed back; everything else is refused.
+        """
+        try:
+            words = shlex.split(command)
+        except ValueError:
+            return ShellOutput(_NOT_ALLOWED, 126)
+        if tuple(words[:2]) == _SEARCHING and len(words) > 2:
+            return ShellSearch(" ".join(words[2:]))
+        if words[:1] == ["ls"]:
+            return ShellOutput(
+                "\n".join(str(self.path(spec) / _MANIFEST) for spec in self.specs), 0
+            )
+        named = next((spec for spec in self.specs if words and self._names(words[-1], spec)), None)
+        if words[:1] and words[0] in _READING and named is not None:
+            return ShellOutput(manifest(named), 0)
+        return ShellOutput(_NOT_ALLOWED, 126)
+
+    def _names(self, word: str, spec: AgentSpec) -> bool:
+        """Whether a word is the path of a skill's file, which is compared and never opened."""
+        return Path(word).name == _MANIFEST and Path(word).parent.name == spec.name
+
+
+def manifest(spec: AgentSpec) -> str:
+    """Give a skill's file: its name and description, and the guidance."""
+    return f"---\nname: {spec.name}\ndescription: {spec.description}\n---\n\n{spec.body}"
+
+
+def zipped(spec: AgentSpec) -> str:
+    """Give a skill as a zip archive, in base64."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as writing:
+        # A fixed date: the same skill gives the same bytes.
+        entry = zipfile.ZipInfo(f"{spec.name}/{_MANIFEST}", date_time=(2020, 1, 1, 0, 0, 0))
+        writing.writestr(entry, manifest(spec))
+    return base64.b64encode(archive.getvalue()).decode("ascii")
+
+
+@contextmanager
+def laid_out(specs: Sequence[AgentSpec], root: str | None) -> Iterator[BundleDirectory]:
+    """Lay the bundle out for one session, and remove it afterwards.
+
+    Args:
+        specs: The skills.
+        root: Directory to make it in; None for that of temporary files.
+
+    Raises:
+        InvalidInput: The directory cannot be written.
+    """
+    try:
+        folder = None if root is None else Path(root).expanduser()
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+        made = tempfile.TemporaryDirectory(
+            prefix="ekphory-agent-", dir=folder, ignore_cleanup_errors=True
+        )
+    except OSError as error:
+        raise _unwritable(root, error) from error
+    with made as place:
+        try:
+            _write(specs, Path(place))
+        except OSError as error:
+            raise _unwritable(root, error) from error
+        yield BundleDirectory(Path(place), tuple(specs))
+
+
+def _write(specs: Sequence[AgentSpec], place: Path) -> None:
+    for spec in specs:
+        (place / spec.name).mkdir()
+        (place / spec.name / _MANIFEST).write_text(manifest(spec), encoding="utf-8")
+
+
+def _unwritable(root: str | None, error: OSError) -> InvalidInput:
+    return InvalidInput(
+        "agent_native_bundle_root", root, f"cannot be written: {error.strerror}", "Name another"
+    )

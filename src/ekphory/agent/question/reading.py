@@ -1,0 +1,334 @@
+"""Reads out of a question what must be found first, and what is asked of it then.
+
+"Where was the father of Rembrandt's wife born?" begins at Rembrandt, goes on to the wife and from
+her to the father, and asks "Where was … born?" of him. Rules over English words; a question that
+they do not understand is one lookup, or goes from name to name by the words left over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ekphory.agent.question.items import Item, question_items
+from ekphory.agent.question.relations import is_relation, relation
+from ekphory.queries.classification import classify_query
+
+QuestionKind = Literal["single", "parallel", "chain", "open chain"]
+"""One lookup; several beside each other; one after the other; likewise, without a known path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One thread of a question.
+
+    Attributes:
+        anchor: The name that it begins at.
+        kind: The word before it that says of which kind it is; empty where there is none.
+        steps: The relations to follow from there, the nearest first.
+        opening, closing: What stands around the one that the steps lead to, in what is asked of it.
+        sought: The relation that is asked for at the end; None where something else is.
+    """
+
+    anchor: str
+    kind: str
+    steps: tuple[str, ...]
+    opening: str = ""
+    closing: str = ""
+    sought: str | None = None
+
+    def asked_of(self, entity: str) -> str:
+        """Word the end of the question for this entity."""
+        return f"{self.opening}{entity}{self.closing}"
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionReading:
+    """What a question needs.
+
+    Attributes:
+        kind: How it is looked up.
+        branches: Its threads; empty for a single lookup.
+    """
+
+    kind: QuestionKind
+    branches: tuple[Branch, ...] = ()
+
+
+_LONE_APOSTROPHE = re.compile(r"^['’](?!s\b)")
+_JOINTS = frozenset({"and", "or"})
+_LINKS = frozenset({"of", "behind"})
+_WHICH = frozenset({"which", "what"})
+_RELATIVES = frozenset({"that", "which", "who"})
+_DETERMINERS = frozenset("the a an my our your his her its their both".split())
+_STATES = frozenset("current former new present late first last".split())
+_FAMILY_SIDES = frozenset({"paternal", "maternal"})
+_MOST_BETWEEN = 3
+# Say of which kind a name is, and stand between a relation and the name.
+_PLACES = frozenset(
+    "city cities town towns village villages country countries river rivers lake lakes".split()
+)
+_THINGS = _PLACES | frozenset(
+    "film films movie movies song songs album albums single book books novel novels story series "
+    "show play opera painting poem game games comedy drama musical company companies firm band "
+    "bands team teams club clubs magazine magazines newspaper university universities school "
+    "schools airport station".split()
+)
+_KINDS = _THINGS | frozenset("author director singer actor writer person people".split())
+# "Place of birth": asked for, and no step on the way.
+_ATTRIBUTES = frozenset("place date cause country year time day month manner city town".split())
+_ATTRIBUTE_OF = frozenset("birth death origin citizenship burial residence employment work".split())
+# Words of a question that ask for nothing themselves.
+_ASKING = frozenset(
+    "who whom whose what which when where why how is are was were be been am do does did has have "
+    "had the a an and or of in on at to from by for with that this it its as than s both out"
+    " name tell me please current currently now".split()
+)
+_BOTH = frozenset("both same common alike similar share shared each different difference".split())
+_RANKING = frozenset(
+    "older younger oldest youngest earlier later longer shorter larger smaller bigger taller "
+    "higher lower more less fewer farther closer better worse".split()
+)
+_COMPARING = _BOTH | _RANKING | frozenset({"either", "first", "last", "also"})
+_AGAINST = frozenset({"as", "than", "versus", "vs"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """The relations outward from one name: items `first` to `last` are the whole expression."""
+
+    anchor: str
+    kind: str
+    steps: tuple[str, ...]
+    first: int
+    last: int
+
+
+def read_question(question: str) -> QuestionReading:
+    """Read which lookups a question needs."""
+    items = question_items(question)
+    starts = _names(items) or _owners(items)
+    paths = [_path(items, start) for start in starts]
+    together = _coordinated(items, paths)
+    if len(together) > 1:
+        return _side_by_side(items, together)
+    longest = max(paths, key=lambda path: len(path.steps), default=None)
+    if longest is not None and longest.steps:
+        branch = _branch(question, items, longest)
+        if branch.steps or relation(branch.sought or "").through:
+            return QuestionReading("chain", (branch,))
+    elif classify_query(question).intent == "chain":
+        return QuestionReading("open chain")
+    return QuestionReading("single")
+
+
+def _names(items: Sequence[Item]) -> list[int]:
+    return [place for place, item in enumerate(items) if item.kind == "name"]
+
+
+def _owners(items: Sequence[Item]) -> list[int]:
+    """Where there is no name: who has something, as in "my sister's boss"."""
+    return [
+        place
+        for place, item in enumerate(items[:-1])
+        if item.kind == "word"
+        and item.text not in _ASKING
+        and (items[place + 1].kind == "possessive" or _is_own(items, place))
+    ]
+
+
+def _is_own(items: Sequence[Item], place: int) -> bool:
+    return place > 1 and items[place - 1].text in ("my", "our") and items[place - 2].text == "of"
+
+
+def _path(items: Sequence[Item], start: int) -> _Path:
+    steps, last = _possessives(items, start)
+    place, kind = _before_kind(items, start)
+    outward, first = _of_chain(items, place)
+    if not outward:
+        outward, first = _clause(items, place)
+    anchor = items[start].text
+    if outward and not steps:
+        anchor, last = _owned_thing(items, start)
+    return _Path(anchor, kind, (*steps, *outward), min(first, place), last)
+
+
+def _owned_thing(items: Sequence[Item], start: int) -> tuple[str, int]:
+    """Read "the author of Pia's favourite book", which begins at the book."""
+    if items[start + 1 : start + 2] and items[start + 1].kind == "possessive":
+        for place in range(start + 2, min(start + 2 + _MOST_BETWEEN, len(items))):
+            if items[place].text in _THINGS:
+                words = " ".join(item.text for item in items[start + 2 : place + 1])
+                return f"{items[start].text} {words}", place
+    return items[start].text, start
+
+
+def _possessives(items: Sequence[Item], start: int) -> tuple[list[str], int]:
+    """Follow 's: the relations after a name, and the last item that belongs to them."""
+    steps: list[str] = []
+    last = start
+    while last + 1 < len(items) and items[last + 1].kind == "possessive":
+        found = _relation_after(items, last + 2)
+        if found is None:
+            break
+        steps.append(_with_side(items, found))
+        last = found
+    return steps, last
+
+
+def _relation_after(items: Sequence[Item], start: int) -> int | None:
+    """Find the relation among the next words, as in "'s new boss"."""
+    for place in range(start, min(start + _MOST_BETWEEN, len(items))):
+        if items[place].kind != "word":
+            return None
+        if is_relation(items[place].text):
+            return place
+    return None
+
+
+def _with_side(items: Sequence[Item], place: int) -> str:
+    side = items[place - 1].text if place and items[place - 1].text in _FAMILY_SIDES else ""
+    return f"{side} {items[place].text}".strip().lower()
+
+
+def _before_kind(items: Sequence[Item], start: int) -> tuple[int, str]:
+    """Step over what says of which kind a name is; gives the first place and the kind."""
+    place, kind = start, ""
+    while place and items[place - 1].kind in ("word", "mark"):
+        text = items[place - 1].text
+        if text in _KINDS and not kind and items[max(place - 2, 0)].text not in _WHICH:
+            kind = text
+        elif text not in _DETERMINERS and not (text == ":" and kind):
+            break
+        place -= 1
+    if kind and (described := _of_before(items, place)) is not None:
+        return described, kind
+    return place, kind
+
+
+def _of_before(items: Sequence[Item], place: int) -> int | None:
+    """Step over adjectives to an "of", as in "of the romantic comedy film X"."""
+    for back in range(place, max(place - _MOST_BETWEEN, 1) - 1, -1):
+        if items[back - 1].text in _LINKS:
+            return back
+        if items[back - 1].kind != "word" or items[back - 1].text in _ASKING - _DETERMINERS:
+            return None
+    return None
+
+
+def _of_chain(items: Sequence[Item], place: int) -> tuple[list[str], int]:
+    """Follow "the X of the Y of" to the left; gives the relations and the first place."""
+    steps: list[str] = []
+    while place >= 2 and items[place - 1].text in _LINKS:
+        head = place - 2
+        if not is_relation(items[head].text) or _is_attribute(items, head):
+            break
+        step = _with_side(items, head)
+        steps.append(step)
+        place = head - (" " in step)
+        while place and items[place - 1].text in _DETERMINERS | _STATES:
+            place -= 1
+    return steps, place
+
+
+def _clause(items: Sequence[Item], place: int) -> tuple[list[str], int]:
+    """Read "the company that published X": the verb is the relation."""
+    if place < 3 or items[place - 2].text not in _RELATIVES or items[place - 3].kind != "word":
+        return [], place
+    determiner = place - 4
+    if determiner < 0 or items[determiner].text not in _DETERMINERS:
+        return [], place
+    return [items[place - 1].text], determiner
+
+
+def _is_attribute(items: Sequence[Item], place: int) -> bool:
+    return (
+        items[place].text in _ATTRIBUTE_OF
+        and place >= 2
+        and items[place - 1].text == "of"
+        and items[place - 2].text in _ATTRIBUTES
+    )
+
+
+def _coordinated(items: Sequence[Item], paths: Sequence[_Path]) -> list[_Path]:
+    """Give the things that the question sets beside each other; fewer than two where none are."""
+    words = {item.text for item in items if item.kind == "word"}
+    row = _longest_row(items, paths)
+    if len(row) > 1:
+        between = {item.text for item in items[row[0].last + 1 : row[-1].first]}
+        if (
+            "or" in between
+            or words & _BOTH
+            or _is_choice(items, row[0].first)
+            or any(path.steps for path in row)
+        ):
+            return row
+    if len(paths) == 2 and words & _BOTH | words & _RANKING:
+        between = {item.text for item in items[paths[0].last + 1 : paths[1].first]}
+        if between & _AGAINST:
+            return list(paths)
+    return []
+
+
+def _is_choice(items: Sequence[Item], first: int) -> bool:
+    """Whether "out of" stands before the first."""
+    return [item.text for item in items[max(first - 2, 0) : first]] == ["out", "of"]
+
+
+def _longest_row(items: Sequence[Item], paths: Sequence[_Path]) -> list[_Path]:
+    """Give the longest row of paths that are joined by "and", "or" and commas."""
+    best: list[_Path] = []
+    row: list[_Path] = []
+    for path in paths:
+        joined = bool(row) and _is_joint(items[row[-1].last + 1 : path.first])
+        row = [*row, path] if joined else [path]
+        joins = any(item.text in _JOINTS for item in items[row[0].last + 1 : path.first])
+        if joins and len(row) > len(best):
+            best = row
+    return best
+
+
+def _is_joint(between: Sequence[Item]) -> bool:
+    texts = [item.text for item in between]
+    return bool(texts) and all(text in _JOINTS or text in ",?!" for text in texts)
+
+
+def _side_by_side(items: Sequence[Item], paths: Sequence[_Path]) -> QuestionReading:
+    """Give a branch to each of the things that stand beside each other; they share their steps."""
+    covered = {place for path in paths for place in range(path.first, path.last + 1)}
+    rest = [item for place, item in enumerate(items) if place not in covered]
+    steps = max((path.steps for path in paths), key=len) or _shared_step(rest)
+    asked = [word for word in _asked(rest) if word not in {*steps, *_COMPARING, *_THINGS - _PLACES}]
+    closing = "".join(f" {word}" for word in asked)
+    return QuestionReading(
+        "parallel",
+        tuple(Branch(path.anchor, path.kind, steps, closing=closing) for path in paths),
+    )
+
+
+def _shared_step(rest: Sequence[Item]) -> tuple[str, ...]:
+    """Find the relation that is asked of all, as in "which film has the director …, A or B"."""
+    for item in rest:
+        if item.kind == "word" and is_relation(item.text) and item.text not in _THINGS | _RANKING:
+            return (item.text,)
+    return ()
+
+
+def _branch(question: str, items: Sequence[Item], path: _Path) -> Branch:
+    rest = [item for place, item in enumerate(items) if not path.first <= place <= path.last]
+    if not _asked(rest):
+        sought = path.steps[-1]
+        return Branch(path.anchor, path.kind, path.steps[:-1], f"{sought} of ", "", sought)
+    start, end = items[path.first].start, items[path.last].end
+    # Of "Maria's dogs' names" the apostrophe would stay behind.
+    closing = _LONE_APOSTROPHE.sub("", question[end:])
+    return Branch(path.anchor, path.kind, path.steps, question[:start], closing)
+
+
+def _asked(rest: Sequence[Item]) -> list[str]:
+    """Give the words of what is asked."""
+    return [
+        item.text for item in rest if item.kind in ("word", "name") and item.text not in _ASKING
+    ]

@@ -1,0 +1,1 @@
+"""Measures `ekphory serve` under load, beside the same searches inside one process."""

@@ -1,0 +1,148 @@
+"""Keys: made, shown once, kept as digests, recognised in constant time, revoked."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import sqlite3
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from ekphory.catalog.database import Database
+from ekphory.catalog.failures import NotThere
+from ekphory.errors import InvalidInput
+from ekphory.legacy import KEY_PREFIXES
+from ekphory.moments import now_utc
+
+Rights = Literal["read", "write", "admin"]
+"""Each includes those before it: `write` may read, `admin` may also delete projects."""
+
+KEY_PREFIX = KEY_PREFIXES[0]
+"""How every key starts, so that it is known as one wherever it turns up."""
+_ID_BYTES = 6
+_SECRET_BYTES = 32
+_NO_DIGEST = bytes(hashlib.sha256().digest_size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessKey:
+    """What is known of a key; never the key itself.
+
+    Attributes:
+        id: Names the key in lists and logs.
+        name: What its owner calls it.
+        org, project: What it is bound to; None for any.
+        rights: What may be done with it.
+        created_at, revoked_at: ISO 8601; None for one that is in use.
+    """
+
+    id: str
+    name: str
+    org: str | None
+    project: str | None
+    rights: Rights
+    created_at: str
+    revoked_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key at the only moment at which it can be read."""
+
+    text: str
+    key: AccessKey
+
+    def __repr__(self) -> str:
+        return f"NewKey({self.key.id!r})"
+
+
+class AccessKeys:
+    """The table of keys."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
+        self,
+        *,
+        name: str = "",
+        org: str | None = None,
+        project: str | None = None,
+        rights: Rights = "write",
+    ) -> NewKey:
+        """Make a key.
+
+        Raises:
+            InvalidInput: The rights are unknown, or a project is given without its organisation.
+        """
+        if rights not in get_args(Rights):
+            raise InvalidInput(
+                "rights", rights, "no such rights", f"Give {' or '.join(get_args(Rights))}"
+            )
+        if project is not None and org is None:
+            raise InvalidInput("project", project, "belongs to no organisation", "Give org too")
+        key = AccessKey(
+            id=secrets.token_hex(_ID_BYTES),
+            name=name,
+            org=org,
+            project=project,
+            rights=rights,
+            created_at=now_utc().isoformat(),
+        )
+        text = f"{KEY_PREFIX}{key.id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
+        self._database.write(
+            "INSERT INTO access_keys (id, digest, name, org, project, rights, created_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (key.id, _digest(text), name, org, project, rights, key.created_at),
+        )
+        return NewKey(text, key)
+
+    def recognise(self, text: str) -> AccessKey | None:
+        """Give the key that this text is, or None where it is none that is in use."""
+        rows = self._database.read("SELECT * FROM access_keys WHERE id = ?", (_id(text),))
+        expected = rows[0]["digest"] if rows else _NO_DIGEST
+        # Compared also where there is no such key, so that the time tells nothing.
+        same = hmac.compare_digest(_digest(text), expected)
+        if not same or not rows or rows[0]["revoked_at"] is not None:
+            return None
+        return _key(rows[0])
+
+    def all(self) -> list[AccessKey]:
+        """Give all keys, the newest last, revoked ones too."""
+        return [
+            _key(row) for row in self._database.read("SELECT * FROM access_keys ORDER BY rowid")
+        ]
+
+    def any_in_use(self) -> bool:
+        """Whether anybody could come in with a key."""
+        found = self._database.read("SELECT 1 FROM access_keys WHERE revoked_at IS NULL LIMIT 1")
+        return bool(found)
+
+    def revoke(self, key_id: str) -> None:
+        """Let a key be worth nothing from now on; doing so again changes nothing.
+
+        Raises:
+            NotThere: There is no key with that id.
+        """
+        found = self._database.write(
+            "UPDATE access_keys SET revoked_at = ifnull(revoked_at, ?) WHERE id = ?",
+            (now_utc().isoformat(), key_id),
+        )
+        if not found:
+            raise NotThere(f"There is no key {key_id!r}. `ekphory keys list` names them.")
+
+
+def _digest(text: str) -> bytes:
+    # A fast digest is enough: the secret is 256 random bits, which nobody can try out.
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _id(text: str) -> str:
+    known = text.startswith(KEY_PREFIXES) and text.isascii()
+    return text.split("_")[1] if known else ""
+
+
+def _key(row: sqlite3.Row) -> AccessKey:
+    names = ("id", "name", "org", "project", "rights", "created_at", "revoked_at")
+    return AccessKey(**{name: row[name] for name in names})

@@ -1,0 +1,149 @@
+"""The projects of organisations, and which kinds of memory each of them uses."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ekphory.catalog.database import Database
+from ekphory.catalog.failures import AlreadyThere, NotThere
+from ekphory.moments import now_utc
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodicSwitches:
+    """Which parts of episodic memory a project's searches look into.
+
+    Attributes:
+        enabled: Whether episodic memory is searched at all.
+        long_term: Whether what answers the query is found.
+        short_term: Whether the newest messages come with every search.
+    """
+
+    enabled: bool = True
+    long_term: bool = True
+    short_term: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """One project.
+
+    Attributes:
+        org, project: Its name.
+        description: In its owner's words.
+        config: What its creator asked for, as plain data.
+        switches: Which parts of episodic memory are searched.
+    """
+
+    org: str
+    project: str
+    description: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    switches: EpisodicSwitches = EpisodicSwitches()
+
+
+class Projects:
+    """The table of projects."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, project: Project) -> None:
+        """Add a project.
+
+        Raises:
+            AlreadyThere: There is one of that name.
+        """
+        try:
+            self._insert("INSERT", project)
+        except sqlite3.IntegrityError as error:
+            raise AlreadyThere("Project already exists") from error
+
+    def ensure(self, org: str, project: str) -> None:
+        """Add an empty project, unless there is one of that name."""
+        if self.find(org, project) is None:
+            self._insert("INSERT OR IGNORE", Project(org=org, project=project))
+
+    def find(self, org: str, project: str) -> Project | None:
+        """Give a project, or None where there is none of that name."""
+        rows = self._database.read(
+            "SELECT * FROM projects WHERE org = ? AND project = ?", (org, project)
+        )
+        return _project(rows[0]) if rows else None
+
+    def get(self, org: str, project: str) -> Project:
+        """Give a project.
+
+        Raises:
+            NotThere: There is none of that name.
+        """
+        found = self.find(org, project)
+        if found is None:
+            raise NotThere("Project does not exist")
+        return found
+
+    def all(self) -> list[Project]:
+        """Give all projects, by name."""
+        rows = self._database.read("SELECT * FROM projects ORDER BY org, project")
+        return [_project(row) for row in rows]
+
+    def switch(self, org: str, project: str, changes: Mapping[str, bool | None]) -> None:
+        """Change some switches; None leaves one as it is.
+
+        Args:
+            org, project: The project's name.
+            changes: By the names in `EpisodicSwitches`.
+
+        Raises:
+            NotThere: There is no such project.
+        """
+        changed = self._database.write(
+            "UPDATE projects SET enabled = ifnull(?, enabled), "
+            "long_term = ifnull(?, long_term), short_term = ifnull(?, short_term) "
+            "WHERE org = ? AND project = ?",
+            (*map(changes.get, ("enabled", "long_term", "short_term")), org, project),
+        )
+        if not changed:
+            raise NotThere("Project not found")
+
+    def delete(self, org: str, project: str) -> None:
+        """Remove a project with its sets, types, categories and traces; not its memories."""
+        with self._database.transaction() as connection:
+            for table in (
+                *("projects", "traces", "shown_ids", "set_types"),
+                *("semantic_sets", "categories", "disabled_categories"),
+                *("extraction_jobs", "consolidations"),
+            ):
+                connection.execute(
+                    f"DELETE FROM {table} WHERE org = ? AND project = ?",  # noqa: S608  fixed names
+                    (org, project),
+                )
+
+    def _insert(self, verb: str, project: Project) -> None:
+        self._database.write(
+            f"{verb} INTO projects (org, project, description, config, created_at) "
+            "VALUES (?, ?, ?, ?, ?)",
+            (
+                project.org,
+                project.project,
+                project.description,
+                json.dumps(dict(project.config)),
+                now_utc().isoformat(),
+            ),
+        )
+
+
+def _project(row: sqlite3.Row) -> Project:
+    return Project(
+        org=row["org"],
+        project=row["project"],
+        description=row["description"],
+        config=json.loads(row["config"]),
+        switches=EpisodicSwitches(
+            bool(row["enabled"]), bool(row["long_term"]), bool(row["short_term"])
+        ),
+    )

@@ -1,0 +1,120 @@
+"""Settings from the environment; no other module reads it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+
+from platformdirs import user_data_path
+
+from ekphory import legacy
+from ekphory.errors import InvalidInput
+
+PREFIX = "EKPHORY_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What holds where a command line says nothing.
+
+    Attributes:
+        store: Directory or Lance URI of the store.
+        embedder: What `load_embedder` takes; None for the bundled model.
+        embedder_model, embedder_api_key: The model to ask an embedding service for, and its key.
+        reranker: What `load_reranker` takes: a URL, a path or a hub id; None for the bundled one,
+            and `none` for none.
+        reranker_protocol, reranker_model, reranker_api_key, reranker_scores: What a reranking
+            service speaks, the model to ask it for, its key, and whether it gives `probability` or
+            `logit`.
+        reranker_calibration: File of `ekphory train reranker-calibration` for the reranker.
+        preset: Name of the pipeline of searches that name none; None for the default.
+        chat_url, chat_model, chat_api_key: The chat service, its model and its key; None for none.
+        serve_key: A key of the server beside those of its catalog, with all rights; None for none.
+        extraction: What the chat service learns from messages; None for all that it can.
+        config: The YAML file that configures the retrieval agent; None for none.
+        org, project, agent, user, session: The scope; None leaves a field unbound.
+    """
+
+    store: str
+    embedder: str | None = None
+    embedder_model: str | None = None
+    embedder_api_key: str | None = field(default=None, repr=False)
+    reranker: str | None = None
+    reranker_protocol: str | None = None
+    reranker_model: str | None = None
+    reranker_api_key: str | None = field(default=None, repr=False)
+    reranker_scores: str | None = None
+    reranker_calibration: str | None = None
+    preset: str | None = None
+    chat_url: str | None = None
+    chat_model: str | None = None
+    chat_api_key: str | None = field(default=None, repr=False)
+    serve_key: str | None = field(default=None, repr=False)
+    extraction: str | None = None
+    config: str | None = None
+    org: str | None = None
+    project: str | None = None
+    agent: str | None = None
+    user: str | None = None
+    session: str | None = None
+
+
+def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read `EKPHORY_STORE`, `EKPHORY_EMBEDDER`, `EKPHORY_PROJECT` and their like.
+
+    Every field of `Settings` has a variable of its name in capitals, after `EKPHORY_`.
+
+    Args:
+        environment: Where to read; None for that of the process. Blanks around a value do not
+            count, and an empty value counts as none.
+
+    Raises:
+        InvalidInput: A calibration is named and no reranker that it could be of.
+    """
+    given = os.environ if environment is None else environment
+    values = {
+        setting.name: value
+        for setting in fields(Settings)
+        if (value := given.get(PREFIX + setting.name.upper(), "").strip())
+    }
+    settings = Settings(**{"store": default_store()} | values)
+    if settings.reranker_calibration is not None and settings.reranker is None:
+        raise InvalidInput(
+            "EKPHORY_RERANKER_CALIBRATION",
+            settings.reranker_calibration,
+            "names a calibration and no reranker",
+            "Name the reranker in EKPHORY_RERANKER",
+        )
+    return settings
+
+
+def read_section(
+    section: str, names: Iterable[str], environment: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Read the variables of a section, such as `EKPHORY_RETRIEVAL_AGENT_LLM_MODEL`.
+
+    Args:
+        section: Name of the section.
+        names: Names of its keys.
+        environment: As for `read_settings`.
+
+    Returns:
+        The values that are given, by key.
+    """
+    given = os.environ if environment is None else environment
+    prefix = f"{PREFIX}{section.upper()}_"
+    read = {name: given.get(prefix + name.upper(), "").strip() for name in names}
+    return {name: value for name, value in read.items() if value}
+
+
+def read_variable(name: str, environment: Mapping[str, str] | None = None) -> str | None:
+    """Read a variable that a configuration names, as in `$OPENAI_API_KEY`; None if empty."""
+    given = os.environ if environment is None else environment
+    return given.get(name, "").strip() or None
+
+
+def default_store() -> str:
+    """Give the store's place in the user's data directory."""
+    folder = legacy.data_folder(user_data_path("ekphory", appauthor=False))
+    return str(folder / "memories")

@@ -1,0 +1,281 @@
+"""HTML: the main part of a page as headings, paragraphs, lists, tables and code."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ekphory.documents.blocks import Block, BlockKind, LeftOut, Problem, Read
+from ekphory.documents.decoding import decode, read_bytes
+from ekphory.documents.extra import from_docs_extra
+from ekphory.documents.settings import ReadingSettings
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
+
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_SILENT = frozenset(
+    "script style noscript template svg math iframe object canvas audio video head title "
+    "input button select textarea option".split()
+)
+_NAVIGATION = frozenset(("nav", "footer"))
+_NAVIGATION_ROLES = frozenset(("navigation", "banner", "contentinfo", "search", "menu", "menubar"))
+_BLOCKS = frozenset(
+    "address article aside blockquote body center dd details div dl dt fieldset figcaption figure "
+    "form header hgroup hr html legend li main p section summary tbody td tfoot th thead tr".split()
+)
+_LISTS = ("ul", "ol", "menu", "dir")
+_LEAST_SHARE = 0.5
+_FEWEST_LINKS = 3
+_LINK_SHARE = 0.8
+_LONGEST_LINK = 40
+_DECLARED = re.compile(
+    rb"<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]{1,40})"
+)
+_SEARCHED_BYTES = 4096
+# What pages mean by these names, by the WHATWG Encoding Standard.
+_MEANT = {"iso8859-1": "cp1252", "ascii": "cp1252", "utf-16-le": "utf-8", "utf-16-be": "utf-8"}
+_BLANKS = re.compile(r"[ \t\n\r\f\v\u00a0]+")
+
+
+def read_html(path: Path, settings: ReadingSettings) -> Iterator[Read]:
+    """Read a page: its main part where it marks one, never menus, footers or hidden text."""
+    data = read_bytes(path)
+    if isinstance(data, Problem):
+        yield data
+        return
+    text = decode(data, _declared_encoding(data) or settings.encoding)
+    if isinstance(text, Problem):
+        yield text
+        return
+    yield from blocks_of_page(text)
+
+
+def blocks_of_page(text: str) -> Iterator[Block | LeftOut]:
+    """Give the blocks of a page; their lines are counted from its tags."""
+    with from_docs_extra("Reading HTML files"):
+        from lxml import etree
+    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
+    try:
+        page = etree.fromstring(text.encode("utf-8", "replace"), parser)
+    except etree.XMLSyntaxError:
+        page = None
+    if page is None:
+        return
+    main = _main_part(page)
+    walk = _Walk()
+    if next(main.iter("h1"), None) is None and (title := _title(page)):
+        yield Block(title, "heading", 1, 1, level=1, title=title)
+    yield from walk.blocks(main)
+    yield from walk.flush()
+
+
+def _declared_encoding(data: bytes) -> str | None:
+    found = _DECLARED.search(data[:_SEARCHED_BYTES])
+    try:
+        name = codecs.lookup(found[1].decode("ascii")).name if found else None
+    except LookupError:
+        return None
+    return _MEANT.get(name, name) if name else None
+
+
+def _main_part(page: Element) -> Element:
+    whole = next(page.iter("body"), page)
+    marked = [
+        element
+        for element in whole.iter()
+        if element.tag == "main" or element.get("role") == "main"
+    ]
+    if len(marked) == 1:
+        return marked[0]
+    articles = list(whole.iter("article"))
+    if len(articles) == 1 and _length(articles[0]) >= _LEAST_SHARE * _length(whole):
+        return articles[0]
+    return whole
+
+
+def _title(page: Element) -> str:
+    title = next(page.iter("title"), None)
+    return "" if title is None else _collapsed("".join(title.itertext()))
+
+
+def _length(element: Element) -> int:
+    return sum(len(text.strip()) for text in element.itertext())
+
+
+def _collapsed(text: str) -> str:
+    return _BLANKS.sub(" ", text).strip()
+
+
+def _is_hidden(element: Element) -> bool:
+    style = (element.get("style") or "").replace(" ", "").lower()
+    return (
+        element.get("hidden") is not None
+        or element.get("aria-hidden") == "true"
+        or "display:none" in style
+    )
+
+
+class _Walk:
+    """Goes through a page and gathers the text that stands between two blocks."""
+
+    def __init__(self) -> None:
+        self._inline: list[str] = []
+        self._first = 0
+
+    def blocks(self, element: Element) -> Iterator[Block | LeftOut]:
+        """Give the blocks in an element."""
+        self._say(element.text, element)
+        for child in element:
+            yield from self._child(child)
+            self._say(child.tail, child)
+
+    def flush(self) -> Iterator[Block]:
+        """Give the text that stands between the block before and here."""
+        raw, self._inline = "".join(self._inline), []
+        lines = (_collapsed(line) for line in raw.split("\v"))
+        text = "\n".join(line for line in lines if line)
+        if text:
+            yield Block(text, "paragraph", self._first, self._first + raw.strip().count("\n"))
+
+    def _say(self, text: str | None, near: Element) -> None:
+        if not text:
+            return
+        if not any(part.strip() for part in self._inline):
+            self._inline = []
+            self._first = _line(near)
+        self._inline.append(text.replace("\v", " "))
+
+    def _child(self, child: Element) -> Iterator[Block | LeftOut]:
+        tag = str(child.tag)
+        if tag in _SILENT or _is_hidden(child):
+            return
+        if tag in _NAVIGATION or child.get("role") in _NAVIGATION_ROLES:
+            yield LeftOut("navigation")
+        elif tag == "br":
+            self._inline.append("\v")
+        elif tag in _BLOCKS:
+            yield from self.flush()
+            yield from self.blocks(child)
+            yield from self.flush()
+        elif tag in _HEADINGS or tag in _LISTS or tag in ("pre", "table"):
+            yield from self.flush()
+            yield from self._whole(child, tag)
+        else:
+            yield from self.blocks(child)
+
+    def _whole(self, element: Element, tag: str) -> Iterator[Block | LeftOut]:
+        """Give an element that is one block."""
+        if tag in _HEADINGS:
+            yield from _heading(element, int(tag[1]))
+        elif tag in _LISTS:
+            yield (
+                LeftOut("navigation")
+                if _is_menu(element)
+                else _block(element, "list", "\n".join(_items(element, 0)))
+            )
+        elif tag == "pre":
+            yield _block(element, "code", _code(element))
+        elif _is_frame(element):
+            yield from self.blocks(element)
+            yield from self.flush()
+        else:
+            yield _block(element, "table", "\n".join(_rows(element)))
+
+
+def _heading(element: Element, level: int) -> Iterator[Block]:
+    title = _collapsed(_visible_text(element)).removesuffix("¶").rstrip()
+    if title:
+        line = _line(element)
+        yield Block(title, "heading", line, line, level=level, title=title)
+
+
+def _block(element: Element, kind: BlockKind, text: str) -> Block | LeftOut:
+    if not text.strip():
+        return LeftOut(f"empty {kind}")
+    first = _line(element)
+    return Block(text, kind, first, first + "".join(element.itertext()).strip().count("\n"))
+
+
+def _line(element: Element) -> int:
+    return int(element.sourceline or 1)
+
+
+def _visible_text(element: Element) -> str:
+    """Give the text in an element without what is not shown."""
+    parts = [element.text or ""]
+    for child in element:
+        tag = str(child.tag)
+        if tag == "br":
+            parts.append(" ")
+        elif tag not in _SILENT and not _is_hidden(child):
+            edge = " " if tag in _BLOCKS or tag in _LISTS or tag in _HEADINGS else ""
+            parts.append(f"{edge}{_visible_text(child)}{edge}")
+        parts.append(child.tail or "")
+    return "".join(parts)
+
+
+def _code(element: Element) -> str:
+    return "".join(element.itertext()).strip("\n").rstrip()
+
+
+def _items(element: Element, depth: int) -> Iterator[str]:
+    """Give the lines of a list, inner lists indented."""
+    number = 0
+    for child in element:
+        tag = str(child.tag)
+        if tag in _LISTS:
+            yield from _items(child, depth + 1)
+            continue
+        number += 1
+        inner = [entry for entry in child.iter(*_LISTS) if _list_above(entry) is child]
+        own = _collapsed(_visible_text(child)) if not inner else _collapsed(_own_text(child))
+        mark = f"{number}." if element.tag == "ol" else "-"
+        if own:
+            yield f"{'  ' * depth}{mark} {own}"
+        for entry in inner:
+            yield from _items(entry, depth + 1)
+
+
+def _list_above(entry: Element) -> Element | None:
+    """Give the item, or other child of a list, that a list stands in."""
+    above = entry.getparent()
+    while above is not None and str(above.tag) not in ("li", *_LISTS):
+        above = above.getparent()
+    return above
+
+
+def _own_text(element: Element) -> str:
+    """Give the text of an item without its inner lists."""
+    parts = [element.text or ""]
+    for child in element:
+        if str(child.tag) not in (*_LISTS, *_SILENT):
+            parts.append(f" {_own_text(child)} " if child.tag in _BLOCKS else _own_text(child))
+        parts.append(child.tail or "")
+    return "".join(parts)
+
+
+def _is_menu(element: Element) -> bool:
+    """Whether a list is of links alone, and short ones."""
+    links = [_collapsed("".join(link.itertext())) for link in element.iter("a")]
+    if len(links) < _FEWEST_LINKS:
+        return False
+    linked = sum(len(link) for link in links)
+    whole = len(_collapsed("".join(element.itertext()))) or 1
+    return linked >= _LINK_SHARE * whole and linked / len(links) <= _LONGEST_LINK
+
+
+def _is_frame(table: Element) -> bool:
+    """Whether a table arranges a page in place of showing figures."""
+    inside = table.iterdescendants("h1", "h2", "h3", "table", "pre", *_LISTS)
+    return next(inside, None) is not None
+
+
+def _rows(table: Element) -> Iterator[str]:
+    for row in table.iter("tr"):
+        cells = [_collapsed(_visible_text(cell)) for cell in row if cell.tag in ("td", "th")]
+        if any(cells):
+            yield " | ".join(cells)

@@ -1,0 +1,167 @@
+"""What all handles on one store share: the store, its writer, its snapshots, the embedder."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ekphory.errors import EmbedderMismatch, InvalidInput, StoreError
+from ekphory.filters.storable_text import is_storable
+from ekphory.fork_safe import ForkSafeLock, run_after_fork
+from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel
+from ekphory.models.passage_reading import late_bound_of
+from ekphory.retrieval.pinned import PinnedRules
+from ekphory.retrieval.snapshots import Snapshots
+from ekphory.retrieval.terms import TERMS_VERSION
+from ekphory.store.lance import LanceStore
+from ekphory.store.lock import lock_for
+from ekphory.store.store import SCHEMA_VERSION, Store, StoreHealth, StoreIdentity
+from ekphory.store.upkeep_state import UpkeepState
+from ekphory.store.writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One open store in this process.
+
+    Attributes:
+        uri: Directory or Lance URI.
+        store, writer, snapshots, embedder: Its parts.
+        pinned: Which rules every search finds.
+        process: Id of the process that opened it; a fork has none of its threads.
+    """
+
+    uri: str
+    store: Store
+    writer: Writer
+    snapshots: Snapshots
+    embedder: EmbeddingModel
+    pinned: PinnedRules
+    process: int = field(default_factory=os.getpid)
+
+    def is_inherited(self) -> bool:
+        """Whether another process opened it, and this one is its fork."""
+        return self.process != os.getpid()
+
+    def health(self) -> StoreHealth:
+        """Measure the whole store, and say whether its upkeep succeeds."""
+        failure = self.writer.upkeep_failure
+        sentence = None if failure is None else failure.sentence
+        return replace(self.store.health(), upkeep_failure=sentence)
+
+
+@dataclass(slots=True)
+class _Shared:
+    engine: Engine
+    handles: int
+
+
+_open: dict[str, _Shared] = {}
+_inherited: list[dict[str, _Shared]] = []
+_guard = ForkSafeLock()
+
+
+def acquire(path: str | Path, embedder: EmbeddingModel) -> Engine:
+    """Open the store at `path`, or join the handles that have it open already.
+
+    Raises:
+        InvalidInput: `path` is no directory.
+        EmbedderMismatch: The store was written with another embedder.
+    """
+    uri = _resolved(path)
+    with _guard:
+        shared = _open.get(uri)
+        if shared is None:
+            shared = _Shared(_opened(uri, embedder), 0)
+            _open[uri] = shared
+        else:
+            _check_identity(uri, shared.engine.store, embedder)
+        shared.handles += 1
+        return shared.engine
+
+
+def release(engine: Engine) -> None:
+    """Give a handle back; with the last one the writer ends and the store is closed."""
+    if engine.is_inherited():
+        return
+    with _guard:
+        shared = _open[engine.uri]
+        shared.handles -= 1
+        if shared.handles:
+            return
+        del _open[engine.uri]
+    _close(engine)
+
+
+def _forget_parents() -> None:
+    """Open every store anew in a fork: the parent's writers have no threads here."""
+    global _open
+    # Kept alive: what their ends would give back belongs to the parent.
+    _inherited.append(_open)
+    _open = {}
+
+
+run_after_fork(_forget_parents)
+
+
+@atexit.register
+def _close_all() -> None:
+    """Finish what open handles have queued: an end of Python amid a write of Lance is a crash."""
+    with _guard:
+        left = [shared.engine for shared in _open.values()]
+    for engine in left:
+        _close(engine)
+
+
+def _close(engine: Engine) -> None:
+    engine.writer.close()
+    engine.store.close()
+
+
+def _opened(uri: str, embedder: EmbeddingModel) -> Engine:
+    identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, embedder.identity)
+    store = LanceStore.open(uri, identity)
+    _check_identity(uri, store, embedder)
+    return Engine(
+        uri,
+        store,
+        Writer(store, lock_for(uri), upkeep=UpkeepState(_directory(uri))),
+        Snapshots(store, late_bound_of(embedder)),
+        embedder,
+        PinnedRules(store.fetch),
+    )
+
+
+def _directory(uri: str) -> Path | None:
+    return None if "://" in uri else Path(uri)
+
+
+def _check_identity(uri: str, store: Store, embedder: EmbeddingModel) -> None:
+    if store.identity.terms_version != TERMS_VERSION:
+        raise StoreError(
+            f"{uri}: its terms were made by version {store.identity.terms_version} of the "
+            f"tokenizer, this ekphory has {TERMS_VERSION}. Import the memories into a new store."
+        )
+    stored, given = store.identity.embedder, embedder.identity
+    if stored != given:
+        raise EmbedderMismatch(
+            f"{uri}: its vectors were made by {stored}, but it was opened with {given}. "
+            f"{_remedy(stored, given)}, or import the memories into a new store."
+        )
+
+
+def _remedy(stored: EmbedderIdentity, given: EmbedderIdentity) -> str:
+    if stored.name == given.name:
+        return f"Open it with revision {stored.revision} of {stored.name!r}"
+    return f"Open it with the embedder {stored.name!r}"
+
+
+def _resolved(path: str | Path) -> str:
+    if not isinstance(path, str | Path) or not str(path).strip():
+        raise InvalidInput("path", path, "names no store", "Give a directory or a Lance URI")
+    text = str(path).removeprefix("file://")
+    if not is_storable(text):
+        raise InvalidInput("path", path, "holds NUL, which no file name can", "Remove it")
+    return text if "://" in text else str(Path(text).expanduser().resolve())

@@ -1,0 +1,249 @@
+"""The text form of filters: MemMachine's grammar without its quirks.
+
+    any_of    := all_of (OR all_of)*
+    all_of    := part (AND part)*
+    part      := NOT part | "(" any_of ")" | TRUE | FALSE | condition
+    condition := field ( = | != | <> | > | < | >= | <= ) value
+               | field [NOT] IN "(" [value ("," value)*] ")"
+               | field [NOT] CONTAINS 'text'
+               | field IS [NOT] NULL
+    field     := name | m.key | metadata.key | m."any key" | "any key"
+    value     := 'text' | number | TRUE | FALSE | date('ISO 8601')
+
+A doubled quote inside quotes stands for one. Keywords are case-insensitive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from ekphory.errors import FilterError
+
+# Own recursive descent: a parser library would save a third of it, and its errors name no remedy.
+from ekphory.filters.check import (
+    MAX_NESTING,
+    MAX_TEXT,
+    check_comparison,
+    check_contains,
+    check_field,
+    check_filter,
+    nesting_error,
+    read_moment,
+)
+from ekphory.filters.tokens import Token, tokenize, unquote
+from ekphory.filters.tree import (
+    And,
+    Comparison,
+    Contains,
+    Field,
+    FieldReference,
+    Filter,
+    In,
+    IsNull,
+    MetadataField,
+    Not,
+    Operator,
+    Or,
+    Value,
+)
+
+_OPERATORS: dict[str, Operator] = {
+    "=": "eq",
+    "!=": "ne",
+    "<>": "ne",
+    ">": "gt",
+    ">=": "ge",
+    "<": "lt",
+    "<=": "le",
+}
+_PREFIXES = ("m.", "metadata.")
+_CONDITION_REMEDY = "Follow the field with =, !=, <, <=, >, >=, IN, CONTAINS or IS [NOT] NULL."
+_VALUE_REMEDY = "Write a text in single quotes, a number, true, false or date('2026-05-01')."
+
+
+def parse_filter(text: str) -> Filter:
+    """Read a filter from its text form and check it.
+
+    Args:
+        text: At most 10,000 characters, for example `producer = 'Anna' AND m.year >= 2024`.
+
+    Returns:
+        The tree in the normal form of `check_filter`.
+
+    Raises:
+        FilterError: The text cannot be read, or breaks a rule of `check_filter`.
+    """
+    remedy = "Write a condition such as producer = 'Anna'."
+    if not isinstance(text, str) or not text.strip():
+        raise FilterError("filter", text, "no text to read a filter from", remedy)
+    if len(text) > MAX_TEXT:
+        problem = f"longer than {MAX_TEXT} characters"
+        raise FilterError("filter", text, problem, "Build long filters in Python.")
+    return check_filter(_Parser(tokenize(text)).parse())
+
+
+class _Parser:
+    """Reads one list of tokens, from the first to the last."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+        self._index = 0
+        self._depth = 0
+
+    def parse(self) -> Filter:
+        tree = self._any_of()
+        if self._token.kind != "end":
+            raise self._unexpected("nothing more fits", "Join conditions with AND or OR.")
+        return tree
+
+    @property
+    def _token(self) -> Token:
+        return self._tokens[self._index]
+
+    def _advance(self) -> Token:
+        token = self._token
+        if token.kind != "end":
+            self._index += 1
+        return token
+
+    def _accept(self, *expected: str) -> bool:
+        """Step over the keywords or marks when they all come next."""
+        upcoming = self._tokens[self._index : self._index + len(expected)]
+        found = tuple(t.text if t.kind == "mark" else t.keyword for t in upcoming)
+        if found != expected:
+            return False
+        self._index += len(expected)
+        return True
+
+    def _expect(self, mark: str) -> None:
+        if not self._accept(mark):
+            raise self._unexpected(f"{mark} expected", f"Write {mark} here.")
+
+    def _unexpected(self, problem: str, remedy: str) -> FilterError:
+        token = self._token
+        shown = token.text or "end of the filter"
+        return FilterError("filter", shown, f"{problem}{token.place}", remedy)
+
+    def _any_of(self) -> Filter:
+        parts = self._joined("OR", self._all_of)
+        return parts[0] if len(parts) == 1 else Or(parts)
+
+    def _all_of(self) -> Filter:
+        parts = self._joined("AND", self._part)
+        return parts[0] if len(parts) == 1 else And(parts)
+
+    def _joined(self, keyword: str, read: Callable[[], Filter]) -> tuple[Filter, ...]:
+        parts = [read()]
+        while self._accept(keyword):
+            parts.append(read())
+        return tuple(parts)
+
+    def _part(self) -> Filter:
+        token = self._token
+        if self._accept("NOT"):
+            return Not(self._deeper(token, self._part))
+        if self._accept("("):
+            inner = self._deeper(token, self._any_of)
+            self._expect(")")
+            return inner
+        if self._accept("TRUE"):
+            return And(())
+        if self._accept("FALSE"):
+            return Or(())
+        return self._condition()
+
+    def _deeper(self, token: Token, read: Callable[[], Filter]) -> Filter:
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            raise nesting_error(token.text, token.place)
+        tree = read()
+        self._depth -= 1
+        return tree
+
+    def _condition(self) -> Filter:
+        field = self._field()
+        if self._token.kind == "operator":
+            return self._comparison(field, _OPERATORS[self._advance().text])
+        if self._accept("IS"):
+            return self._null_test(field)
+        if self._accept("NOT"):
+            return Not(self._membership(field))
+        return self._membership(field)
+
+    def _null_test(self, field: FieldReference) -> Filter:
+        if self._accept("NULL"):
+            return IsNull(field)
+        if self._accept("NOT", "NULL"):
+            return Not(IsNull(field))
+        raise self._unexpected("NULL expected", "Write IS NULL or IS NOT NULL.")
+
+    def _membership(self, field: FieldReference) -> Filter:
+        if self._accept("IN"):
+            return In(field, self._values(field))
+        if self._accept("CONTAINS"):
+            place = self._token.place
+            return check_contains(Contains(field, self._text()), place)
+        raise self._unexpected("no condition", _CONDITION_REMEDY)
+
+    def _comparison(self, field: FieldReference, operator: Operator) -> Comparison:
+        place = self._token.place
+        return check_comparison(Comparison(field, operator, self._value()), place)
+
+    def _field(self) -> FieldReference:
+        token = self._token
+        if token.kind not in ("word", "key"):
+            raise self._unexpected("a field expected", "Start a condition with a field's name.")
+        self._advance()
+        return check_field(_field_reference(token), token.place)
+
+    def _values(self, field: FieldReference) -> tuple[Value, ...]:
+        self._expect("(")
+        if self._accept(")"):
+            return ()
+        values = [self._comparison(field, "eq").value]
+        while self._accept(","):
+            values.append(self._comparison(field, "eq").value)
+        self._expect(")")
+        return tuple(values)
+
+    def _value(self) -> Value:
+        token = self._token
+        if token.kind == "text":
+            return self._text()
+        if token.kind == "number":
+            return _number(self._advance())
+        if self._accept("TRUE"):
+            return True
+        if self._accept("FALSE"):
+            return False
+        if self._accept("DATE", "("):
+            return self._date()
+        if token.keyword == "NULL":
+            raise self._unexpected("NULL is not a value", "Write IS NULL or IS NOT NULL.")
+        raise self._unexpected("a value expected", _VALUE_REMEDY)
+
+    def _text(self) -> str:
+        if self._token.kind != "text":
+            raise self._unexpected("a text expected", "Write the text in single quotes.")
+        return unquote(self._advance().text)
+
+    def _date(self) -> datetime:
+        place = self._token.place
+        moment = read_moment(self._text(), place)
+        self._expect(")")
+        return moment
+
+
+def _field_reference(token: Token) -> FieldReference:
+    prefix = next((p for p in _PREFIXES if token.text.startswith(p)), "")
+    name = token.text.removeprefix(prefix)
+    if token.kind == "key":
+        return MetadataField(unquote(name))
+    return MetadataField(name) if prefix else Field(name)
+
+
+def _number(token: Token) -> int | float:
+    whole = not any(character in token.text for character in ".eE")
+    # int() refuses to read more than 4,300 digits; as a float they are infinite, and refused.
+    return int(token.text) if whole and len(token.text) <= 4_000 else float(token.text)

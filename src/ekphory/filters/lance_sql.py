@@ -1,0 +1,199 @@
+"""Filters compiled to the SQL of LanceDB: the one place where a caller's values meet a query."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal, cast
+
+from ekphory.filters.check import check_field
+from ekphory.filters.fields import FIELD_KINDS
+from ekphory.filters.metadata_encoding import BOOLEAN_PREFIX, NUMBER_PREFIX, TEXT_PREFIX
+from ekphory.filters.tree import (
+    And,
+    Comparison,
+    Contains,
+    Field,
+    FieldReference,
+    Filter,
+    In,
+    IsNull,
+    MetadataField,
+    Not,
+    Operator,
+    Or,
+    Value,
+)
+
+METADATA_COLUMN = "metadata"
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SYMBOLS: dict[Operator, str] = {
+    "eq": "=",
+    "ne": "<>",
+    "gt": ">",
+    "ge": ">=",
+    "lt": "<",
+    "le": "<=",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sql:
+    """A piece of SQL and what joins its parts, which decides where it needs parentheses."""
+
+    text: str
+    joined_by: Literal["AND", "OR", ""] = ""
+
+
+def to_lance_sql(tree: Filter) -> str:
+    """Compile a filter to a condition for LanceDB's `where`, `count_rows` and `delete`.
+
+    The columns bear the names of `MemoryRecord`; moments are Arrow timestamps in microseconds
+    with UTC, `sequence` int64, `importance` float64, `metadata` Lance's JSON type holding what
+    `encode_metadata` gives, all others utf8.
+
+    Returns:
+        SQL that is true for exactly the memories for which `matches` is; for others it is false
+        or null, so it may be joined to other conditions by AND, in parentheses, but not negated.
+
+    The tree must have passed `check_filter`, as what callers give has, or be made by us; only
+    so is every literal of a kind that its column can be compared with.
+    """
+    return _holds(tree).text
+
+
+# Negation moves down to the conditions: Lance's reader takes few levels of NOT (…), and a
+# condition that stands unnegated needs no COALESCE, so that scalar indices can serve it.
+def _holds(tree: Filter) -> _Sql:
+    match tree:
+        case And(children=children):
+            return _all_of(map(_holds, children))
+        case Or(children=children):
+            return _any_of(map(_holds, children))
+        case Not(child=child):
+            return _fails(child)
+        case _:
+            return _condition(tree)
+
+
+def _fails(tree: Filter) -> _Sql:
+    match tree:
+        case And(children=children):
+            return _any_of(map(_fails, children))
+        case Or(children=children):
+            return _all_of(map(_fails, children))
+        case Not(child=child):
+            return _holds(child)
+        case _:
+            return _Sql(f"NOT COALESCE({_condition(tree).text}, FALSE)")
+
+
+def _all_of(parts: Iterable[_Sql]) -> _Sql:
+    texts = [f"({part.text})" if part.joined_by == "OR" else part.text for part in parts]
+    return _Sql(" AND ".join(texts), "AND") if texts else _Sql("TRUE")
+
+
+def _any_of(parts: Iterable[_Sql]) -> _Sql:
+    texts = [part.text for part in parts]
+    return _Sql(" OR ".join(texts), "OR") if texts else _Sql("FALSE")
+
+
+def _condition(condition: Comparison | In | Contains | IsNull) -> _Sql:
+    match condition:
+        case Comparison(field=Field(name=name), operator=operator, value=float(value)) if (
+            FIELD_KINDS[name] == "integer"
+        ):
+            return _compare_whole(condition.field, operator, value)
+        case Comparison(field=field, operator=operator, value=value):
+            return _compare(field, operator, value)
+        case In(field=field, values=values):
+            return _is_one_of(field, values)
+        case Contains(field=field, text=text):
+            return _Sql(f"contains({_operand(field, text)}, {_quote(text)})")
+        case IsNull(field=field):
+            return _is_missing(field)
+
+
+def _compare(field: FieldReference, operator: Operator, value: Value) -> _Sql:
+    return _Sql(f"{_operand(field, value)} {_SYMBOLS[operator]} {_literal(field, value)}")
+
+
+def _compare_whole(field: FieldReference, operator: Operator, value: float) -> _Sql:
+    """Compare an int64 column with a float, which Lance refuses to do itself."""
+    if value.is_integer():
+        return _compare(field, operator, int(value))
+    match operator:
+        case "eq":
+            return _Sql("FALSE")
+        case "ne":
+            return _Sql(f"{_operand(field, value)} IS NOT NULL")
+        case "gt" | "ge":
+            return _compare(field, "gt", math.floor(value))
+        case "lt" | "le":
+            return _compare(field, "lt", math.ceil(value))
+
+
+def _is_one_of(field: FieldReference, values: tuple[Value, ...]) -> _Sql:
+    if isinstance(field, Field) and FIELD_KINDS[field.name] == "integer":
+        values = tuple(value for value in values if float(cast(float, value)).is_integer())
+    lists: dict[str, list[str]] = {}
+    for value in values:
+        lists.setdefault(_operand(field, value), []).append(_literal(field, value))
+    return _any_of(_Sql(f"{operand} IN ({', '.join(of)})") for operand, of in lists.items())
+
+
+def _is_missing(field: FieldReference) -> _Sql:
+    match field:
+        case Field(name=name):
+            return _Sql(f"{_column(name)} IS NULL")
+        case MetadataField(key=key):
+            keys = [prefix + key for prefix in (TEXT_PREFIX, NUMBER_PREFIX, BOOLEAN_PREFIX)]
+            return _all_of(
+                _Sql(f"json_get(`{METADATA_COLUMN}`, {_quote(key)}) IS NULL") for key in keys
+            )
+
+
+def _column(name: str) -> str:
+    if name not in FIELD_KINDS:
+        # Trees that were not checked must not carry SQL in a name.
+        check_field(Field(name))
+    return f"`{name}`"
+
+
+def _operand(field: FieldReference, value: Value) -> str:
+    match field:
+        case Field(name=name):
+            return _column(name)
+        case MetadataField(key=key):
+            return _metadata_operand(key, value)
+
+
+def _metadata_operand(key: str, value: Value) -> str:
+    match value:
+        case bool():
+            return f"json_get_bool(`{METADATA_COLUMN}`, {_quote(BOOLEAN_PREFIX + key)})"
+        case int() | float():
+            return f"json_get_float(`{METADATA_COLUMN}`, {_quote(NUMBER_PREFIX + key)})"
+        case _:
+            return f"json_get_string(`{METADATA_COLUMN}`, {_quote(TEXT_PREFIX + key)})"
+
+
+def _literal(field: FieldReference, value: Value) -> str:
+    match value:
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case str():
+            return _quote(value)
+        case datetime():
+            return f"to_timestamp_micros({(value - _EPOCH) // timedelta(microseconds=1)})"
+        case int() | float():
+            integer = isinstance(field, Field) and FIELD_KINDS[field.name] == "integer"
+            return str(int(value)) if integer else repr(float(value))
+
+
+def _quote(text: str) -> str:
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"

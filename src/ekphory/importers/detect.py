@@ -1,0 +1,214 @@
+"""Which format a file has: by its name, and by what is in it."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Literal, cast, get_args
+
+from ekphory import legacy
+from ekphory.documents.readers import DOCUMENT_SUFFIXES, reader_for
+from ekphory.documents.tree import DocumentFile, documents_below
+from ekphory.errors import InvalidInput
+from ekphory.export_format import HEADER_KEY
+from ekphory.importers.json_stream import starts_as_json, top_level_keys
+from ekphory.importers.source import conversation_files, numbered_lines, open_exports
+from ekphory.importers.text import TEXT_SUFFIXES
+
+Format = Literal[
+    "ekphory",
+    "locomo",
+    "jsonl",
+    "documents",
+    "text",
+    "chatgpt",
+    "claude",
+    "mem0",
+    "zep",
+    "langmem",
+]
+FORMATS: tuple[Format, ...] = get_args(Format)
+Look = Format | Literal["other JSON", "binary data"]
+
+_BY_SUFFIX: dict[str, Format] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+_TELLING_KEYS: dict[str, Format] = {
+    "mapping": "chatgpt",
+    "chat_messages": "claude",
+    "conversation": "locomo",
+    "sample_id": "locomo",
+    HEADER_KEY: "ekphory",
+    legacy.EXPORT_HEADER: "ekphory",
+    "memory": "mem0",
+    "fact": "zep",
+    "role_type": "zep",
+    "namespace": "langmem",
+}
+_TELLING_TOGETHER: tuple[tuple[frozenset[str], Format], ...] = (
+    (frozenset({"content", "created_at", "role"}), "zep"),
+    (frozenset({"content", "created_at", "uuid"}), "zep"),
+    (frozenset({"content", "created_at", "uuid_"}), "zep"),
+    (frozenset({"prefix", "key", "value"}), "langmem"),
+)
+_IN_LINES = ("ekphory", "mem0", "zep", "langmem")
+"""Formats whose files may be called .jsonl, as our own records are."""
+_PROBED_LINES = 20
+_JSON_OPENING = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*)?\{")
+_OPENING_BYTES = 4096
+_PACKED_SUFFIXES = (".pdf", ".docx")
+_KNOWN = f"{', '.join(DOCUMENT_SUFFIXES[:-1])} or {DOCUMENT_SUFFIXES[-1]} file"
+
+
+def choose_format(path: Path, wanted: str | None) -> Format:
+    """Give the format to read a path in, having checked that it looks like it.
+
+    Args:
+        path: What the user wants to import.
+        wanted: The format that the user named; None finds it out.
+
+    Raises:
+        InvalidInput: The path is missing or empty, the format is unknown, cannot be found out, or
+            is not what the path looks like.
+    """
+    if wanted is not None and wanted not in FORMATS:
+        raise InvalidInput("format", wanted, "unknown format", f"Use one of {', '.join(FORMATS)}.")
+    _check_content(path)
+    if wanted == "documents" or (wanted is None and _is_named_like_documents(path)):
+        _check_documents(path)
+        return "documents"
+    _refuse_packed(path, wanted)
+    look = look_of(path)
+    chosen = next((name for name in FORMATS if name == wanted), None) or _by_name(path, look)
+    if chosen is None:
+        raise InvalidInput(
+            "path",
+            str(path),
+            f"its format cannot be told; it looks like {look}",
+            _array_hint(look) or f"Name it with --format {'|'.join(FORMATS)}.",
+        )
+    _check_look(path, chosen, look)
+    return chosen
+
+
+def look_of(path: Path) -> Look:
+    """Say what a path looks like from its content alone."""
+    if path.is_dir() and not conversation_files(path):
+        return "text"
+    for _name, stream in open_exports(path):
+        return _look_of_stream(stream)
+    return "other JSON"
+
+
+def _is_named_like_documents(path: Path) -> bool:
+    return not conversation_files(path) if path.is_dir() else reader_for(path) is not None
+
+
+def _check_documents(path: Path) -> None:
+    if path.is_dir():
+        return
+    if reader_for(path) is None:
+        raise InvalidInput("path", str(path), "not a document", f"Give a folder, or a {_KNOWN}.")
+    if path.suffix.lower() in TEXT_SUFFIXES and _opens_like_an_export(path):
+        look = look_of(path)
+        if look in _TELLING_KEYS.values():
+            raise _not_in_format(path, "documents", look)
+
+
+def _opens_like_an_export(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return _JSON_OPENING.match(stream.read(_OPENING_BYTES)) is not None
+
+
+def _refuse_packed(path: Path, wanted: str | None) -> None:
+    """Refuse to read as another format what no other format could be."""
+    if wanted is not None and path.is_file() and path.suffix.lower() in _PACKED_SUFFIXES:
+        raise _not_in_format(path, wanted, "documents")
+
+
+def _check_content(path: Path) -> None:
+    if not path.exists():
+        raise InvalidInput("path", str(path), "no such file or folder", "Check the path.")
+    if path.is_dir() and not conversation_files(path) and not _holds_documents(path):
+        raise InvalidInput(
+            "path",
+            str(path),
+            "the folder holds no document and no conversations.json",
+            f"Give a folder with a {_KNOWN}, an unpacked export, or a file.",
+        )
+    if path.is_file() and path.stat().st_size == 0:
+        raise InvalidInput("path", str(path), "the file is empty", "Give a file with content.")
+
+
+def _holds_documents(path: Path) -> bool:
+    return any(isinstance(found, DocumentFile) for found in documents_below(path))
+
+
+def _by_name(path: Path, look: Look) -> Format | None:
+    if look in _IN_LINES:
+        return cast("Format", look)
+    named = None if path.is_dir() else _BY_SUFFIX.get(path.suffix.lower())
+    return named or next((name for name in FORMATS if name == look), None)
+
+
+def _look_of_stream(stream: io.BufferedReader) -> Look:
+    if b"\0" in stream.peek(4096)[:4096]:
+        return "binary data"
+    if not (opening := starts_as_json(stream)):
+        return "text"
+    keys: set[str] = set()
+    for key in top_level_keys(stream):
+        if key in _TELLING_KEYS:
+            return _TELLING_KEYS[key]
+        keys.add(key)
+    together = next((name for wanted, name in _TELLING_TOGETHER if wanted <= keys), None)
+    return together or ("jsonl" if opening == "{" and "text" in keys else "other JSON")
+
+
+def _check_look(path: Path, chosen: Format, look: Look) -> None:
+    if look == chosen:
+        return
+    exports = set(_TELLING_KEYS.values())
+    agrees = look not in exports and (
+        (chosen == "text" and look != "binary data") or (chosen == "jsonl" and _has_json_line(path))
+    )
+    if not agrees:
+        raise _not_in_format(path, chosen, look)
+
+
+def _not_in_format(path: Path, chosen: str, look: Look) -> InvalidInput:
+    return InvalidInput(
+        "path",
+        str(path),
+        f"not in the format {chosen}: it looks like {look}",
+        f"Use --format {look}." if look in FORMATS else _array_hint(look) or "Check the file.",
+    )
+
+
+def _array_hint(look: Look) -> str:
+    if look != "other JSON":
+        return ""
+    return "Records of your own go one JSON object per line (--format jsonl)."
+
+
+def _has_json_line(path: Path) -> bool:
+    probed = 0
+    for _number, line in numbered_lines(path) if path.is_file() else ():
+        if line is None or not line.strip():
+            continue
+        if _is_json_object(line):
+            return True
+        probed += 1
+        if probed == _PROBED_LINES:
+            return False
+    return False
+
+
+def _is_json_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,200 @@
+"""Import of what `ekphory export` wrote: memories as they were, with their earlier versions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ekphory.errors import InvalidInput
+from ekphory.export_format import (
+    END_KEY,
+    FORMAT_VERSION,
+    HEADER_KEY,
+    VERSIONS_KEY,
+    DamagedLine,
+    decode_line,
+)
+from ekphory.importers.jsonl import too_long
+from ekphory.importers.record import ImportedRecord, Readable, Unreadable
+from ekphory.importers.source import numbered_lines
+from ekphory.moments import now_utc, to_utc
+
+EXPIRED = "expired since the export"
+
+
+def read_export(path: Path, on_left_out: Callable[[str], None]) -> Iterator[Readable]:
+    """Read an export, line by line, and check that nothing of it is missing or changed.
+
+    A damaged line is reported with its number; so is a memory that lacks some of its versions,
+    since it would not be complete. Then the others are still given.
+
+    Args:
+        path: The file.
+        on_left_out: Is told the reason where a memory is passed over on purpose.
+
+    Yields:
+        One record for each memory, with its `versions`, or one `Unreadable` for each damage.
+
+    Raises:
+        InvalidInput: The first line is not the header of an export, or of a newer ekphory's.
+    """
+    lines = numbered_lines(path)
+    number, first = next(lines, (1, b""))
+    state = _Reading(path.name, _header(path.name, first))
+    for number, line in lines:
+        yield from _without_expired(state.take(number, line), on_left_out)
+    yield from _without_expired(state.finish(number), on_left_out)
+
+
+def _header(name: str, line: bytes | None) -> dict[str, Any]:
+    try:
+        header = decode_line(line or b"")
+    except DamagedLine as error:
+        raise InvalidInput(
+            "path", f"{name}:1", f"the header is {error}", "Take the file as it was exported"
+        ) from error
+    if header.get(HEADER_KEY) != FORMAT_VERSION:
+        raise InvalidInput(
+            HEADER_KEY,
+            header.get(HEADER_KEY),
+            f"this ekphory reads exports of version {FORMAT_VERSION}",
+            "Upgrade it with: pip install --upgrade ekphory",
+        )
+    return header
+
+
+def _without_expired(
+    found: Iterator[Readable], on_left_out: Callable[[str], None]
+) -> Iterator[Readable]:
+    for entry in found:
+        if isinstance(entry, ImportedRecord) and _has_expired(entry.fields.get("expires_at")):
+            on_left_out(EXPIRED)
+        else:
+            yield entry
+
+
+def _has_expired(value: object) -> bool:
+    try:
+        return isinstance(value, str) and to_utc(value, field="expires_at") <= now_utc()
+    except InvalidInput:
+        # The record is refused for it when it is written.
+        return False
+
+
+@dataclass(slots=True)
+class _Memory:
+    """A memory whose versions are being read."""
+
+    number: int
+    fields: dict[str, Any]
+    expected: int
+    versions: list[dict[str, Any]] = field(default_factory=list)
+
+
+class _Reading:
+    """What was read so far of an export, and what is still owed."""
+
+    def __init__(self, name: str, header: dict[str, Any]) -> None:
+        self._name = name
+        self._promised = header.get("memories")
+        self._digest = hashlib.sha256()
+        self._memories = 0
+        self._versions = 0
+        self._current: _Memory | None = None
+        self._ended = False
+
+    def _add_up(self, line: bytes) -> None:
+        # Whatever an editor ends its lines with.
+        self._digest.update(line.rstrip(b"\r\n") + b"\n")
+
+    def take(self, number: int, line: bytes | None) -> Iterator[Readable]:
+        """Take one line in; gives the memory before it, where that is complete by now."""
+        if line is None:
+            yield self._damage(number, too_long("line"))
+        elif self._ended:
+            if line.strip():
+                yield self._damage(number, "a line behind the end of the export. Remove it.")
+        else:
+            yield from self._take_content(number, line)
+
+    def finish(self, number: int) -> Iterator[Readable]:
+        """Give the last memory, and tell whether the file ended too early."""
+        yield from self._settle()
+        if not self._ended:
+            yield self._damage(
+                number,
+                f"the file is cut off: {self._memories:,} of {_shown(self._promised)} memories are "
+                "in it, and no last line. What could be read is imported; export again, and "
+                "import that too.",
+            )
+
+    def _take_content(self, number: int, line: bytes) -> Iterator[Readable]:
+        try:
+            content = decode_line(line)
+        except DamagedLine as error:
+            self._add_up(line)
+            yield self._damage(
+                number, f"{error}. Take the line as it was exported.", _beginning(line)
+            )
+            return
+        if END_KEY in content:
+            yield from self._settle()
+            yield from self._check_end(number, content)
+            return
+        self._add_up(line)
+        if VERSIONS_KEY in content:
+            yield from self._settle()
+            self._memories += 1
+            self._current = _Memory(number, content, content.pop(VERSIONS_KEY))
+        else:
+            self._versions += 1
+            yield from self._take_version(number, content)
+
+    def _take_version(self, number: int, content: dict[str, Any]) -> Iterator[Readable]:
+        current = self._current
+        if current is None or content.get("superseded_by") != current.fields.get("id"):
+            yield self._damage(
+                number, "an earlier version whose memory is not before it. Restore the line of it."
+            )
+        else:
+            current.versions.append(content)
+
+    def _settle(self) -> Iterator[Readable]:
+        current, self._current = self._current, None
+        if current is None:
+            return
+        if len(current.versions) != current.expected:
+            yield self._damage(
+                current.number,
+                f"{len(current.versions)} of the memory's {current.expected} earlier versions can "
+                "be read, so it was not imported. Take the file as it was exported.",
+            )
+            return
+        fields = current.fields | {VERSIONS_KEY: current.versions}
+        yield ImportedRecord(fields, f"{self._name}:{current.number}")
+
+    def _check_end(self, number: int, end: dict[str, Any]) -> Iterator[Readable]:
+        self._ended = True
+        if self._digest.hexdigest() == end.get("sha256"):
+            return
+        yield self._damage(
+            number,
+            "lines were changed, added or removed since the export: "
+            f"{self._memories:,} of {_shown(end.get('memories'))} memories and "
+            f"{self._versions:,} of {_shown(end.get('versions'))} earlier versions are in it. "
+            "What could be read is imported.",
+        )
+
+    def _damage(self, number: int, message: str, content: str = "") -> Unreadable:
+        return Unreadable(f"{self._name}:{number}", "line", message, content)
+
+
+def _shown(count: object) -> str:
+    return f"{count:,}" if isinstance(count, int) else "an unknown number of"
+
+
+def _beginning(line: bytes) -> str:
+    return line[:500].decode("utf-8", "replace")

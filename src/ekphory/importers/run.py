@@ -1,0 +1,219 @@
+"""Importing a path into a memory: read, write in chunks, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from ekphory.errors import InvalidInput, ScopeError
+from ekphory.importers.chatgpt import read_chatgpt
+from ekphory.importers.claude import read_claude
+from ekphory.importers.detect import Format, choose_format
+from ekphory.importers.document_sync import DocumentMemory
+from ekphory.importers.documents import import_documents
+from ekphory.importers.ekphory_export import read_export
+from ekphory.importers.failures import failures_file
+from ekphory.importers.jsonl import read_jsonl
+from ekphory.importers.langmem import read_langmem
+from ekphory.importers.locomo import read_locomo
+from ekphory.importers.mem0 import read_mem0
+from ekphory.importers.record import ImportedRecord, Readable, Unreadable
+from ekphory.importers.report import ImportInterrupted, ImportReport, Tally
+from ekphory.importers.text import read_text
+from ekphory.importers.zep import read_zep
+from ekphory.scope import SCOPE_FIELDS
+from ekphory.types import WriteReport
+
+CHUNK_RECORDS = 256
+_CHUNK_CHARACTERS = 4_000_000
+_READERS: dict[Format, Callable[[Path], Iterator[Readable]]] = {
+    "jsonl": read_jsonl,
+    "text": read_text,
+    "chatgpt": read_chatgpt,
+    "claude": read_claude,
+    "mem0": read_mem0,
+    "zep": read_zep,
+    "langmem": read_langmem,
+}
+
+
+class RecordWriter(Protocol):
+    """What an import writes to; `Memory` is one."""
+
+    def add_many(self, records: Iterable[dict[str, object]]) -> WriteReport:
+        """Write the records durably and report what became of each."""
+        ...
+
+
+@runtime_checkable
+class ExportTaker(Protocol):
+    """What takes back an export; `Memory` is one."""
+
+    def add_exported(self, records: Iterable[dict[str, object]]) -> WriteReport:
+        """Write the records as they were, and report what became of each."""
+        ...
+
+
+Write = Callable[[list[dict[str, object]]], WriteReport]
+
+
+def import_path(
+    memory: RecordWriter,
+    path: Path | str,
+    *,
+    format: Format | None = None,  # noqa: A002 - the name that users know from the command line
+    failures_path: Path | None = None,
+    on_progress: Callable[[ImportReport], None] | None = None,
+    conversation: str | None = None,
+) -> ImportReport:
+    """Import a file, folder or export into a memory.
+
+    An import is idempotent: run again, after an interruption or later, it adds what is missing.
+
+    Args:
+        memory: Where to write.
+        path: What to import.
+        format: The form of the input; None finds it out.
+        failures_path: Where to list what failed; by default `<input>.failed.jsonl` beside the
+            input, or in the current folder where that place cannot be written to. The file is
+            appended to.
+        on_progress: Called with the report so far after every chunk.
+        conversation: LoCoMo only: sample id of the one conversation to import.
+
+    Returns:
+        The numbers of records added, skipped and failed, and where the failures are listed.
+
+    Raises:
+        InvalidInput: The path is missing, empty, or not in the format.
+        ScopeError: The memory is bound to a scope that no record of the first chunk fits, such as
+            one session where the input has its own; nothing was written.
+        ImportInterrupted: Ctrl-C was pressed.
+    """
+    source = Path(path)
+    chosen = choose_format(source, format)
+    if chosen != "locomo" and conversation is not None:
+        raise InvalidInput(
+            "conversation", conversation, f"{chosen} has no selection", "Leave it out."
+        )
+    if chosen == "documents":
+        return _import_documents(memory, source, failures_path, on_progress or _ignore)
+    if chosen == "ekphory":
+        return _import_export(memory, source, failures_path, on_progress or _ignore)
+    with failures_file(source, failures_path) as failures:
+        records = (
+            read_locomo(source, conversation=conversation, project=_bound(memory, "project"))
+            if chosen == "locomo"
+            else _READERS[chosen](source)
+        )
+        return _run(memory, memory.add_many, records, Tally(failures), on_progress or _ignore)
+
+
+def _import_export(
+    memory: RecordWriter,
+    source: Path,
+    failures_path: Path | None,
+    on_progress: Callable[[ImportReport], None],
+) -> ImportReport:
+    if not isinstance(memory, ExportTaker):
+        raise InvalidInput(
+            "memory", memory, "takes no memories back as they were", "Give an ekphory.Memory."
+        )
+    with failures_file(source, failures_path) as failures:
+        tally = Tally(failures)
+        records = read_export(source, tally.leave_out)
+        return _run(memory, memory.add_exported, records, tally, on_progress)
+
+
+def _import_documents(
+    memory: RecordWriter,
+    source: Path,
+    failures_path: Path | None,
+    on_progress: Callable[[ImportReport], None],
+) -> ImportReport:
+    if not isinstance(memory, DocumentMemory):
+        raise InvalidInput(
+            "memory", memory, "documents are read back and replaced", "Give an ekphory.Memory."
+        )
+    return import_documents(
+        memory,
+        source,
+        failures_path=failures_path,
+        on_progress=lambda progress: on_progress(progress.report),
+    )
+
+
+def _bound(memory: RecordWriter, name: str) -> str | None:
+    value = getattr(getattr(memory, "scope", None), name, None)
+    return value if isinstance(value, str) else None
+
+
+def _ignore(report: ImportReport) -> None:
+    del report
+
+
+def _run(
+    memory: RecordWriter,
+    write: Write,
+    records: Iterator[Readable],
+    tally: Tally,
+    on_progress: Callable[[ImportReport], None],
+) -> ImportReport:
+    """Write all records and give the report."""
+    try:
+        for number, chunk in enumerate(_chunks(records, tally.fail)):
+            report = write([record.fields for record in chunk])
+            if number == 0:
+                _refuse_misfit(memory, chunk, report)
+            tally.count(chunk, report)
+            on_progress(tally.report())
+    except KeyboardInterrupt as error:
+        raise ImportInterrupted(tally.report()) from error
+    return tally.report()
+
+
+def _refuse_misfit(memory: RecordWriter, chunk: list[ImportedRecord], report: WriteReport) -> None:
+    """Stop where the bound scope shuts every record out: all that follow would fail alike."""
+    fields = {failure.field for failure in report.failed}
+    if len(report.failed) < len(chunk) or len(fields) != 1:
+        return
+    (name,) = fields
+    bound = _bound(memory, name) if name in SCOPE_FIELDS else None
+    if bound is not None:
+        raise ScopeError(
+            name,
+            chunk[0].fields.get(name),
+            f"no record fits the bound {name}={bound!r} ({len(chunk)} tried); nothing was written",
+            f"Bind no {name}, so that each record keeps its own",
+        )
+
+
+def _characters(fields: Mapping[str, object]) -> int:
+    versions = fields.get("versions")
+    texts = [fields, *(versions if isinstance(versions, list) else [])]
+    return sum(len(str(entry.get("text", ""))) for entry in texts)
+
+
+def _chunks(
+    records: Iterator[Readable], on_unreadable: Callable[[Unreadable], None]
+) -> Iterator[list[ImportedRecord]]:
+    """Gather records into chunks, bounded in number and in length of text."""
+    chunk: list[ImportedRecord] = []
+    characters = 0
+    try:
+        for record in records:
+            if isinstance(record, Unreadable):
+                on_unreadable(record)
+                continue
+            chunk.append(record)
+            characters += _characters(record.fields)
+            if len(chunk) == CHUNK_RECORDS or characters >= _CHUNK_CHARACTERS:
+                yield chunk
+                chunk, characters = [], 0
+    except InvalidInput:
+        # What was read before the input broke is still written.
+        if chunk:
+            yield chunk
+        raise
+    if chunk:
+        yield chunk

@@ -1,0 +1,157 @@
+"""Import of plain text and Markdown: every paragraph becomes a memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ekphory.importers.jsonl import too_long
+from ekphory.importers.record import MAX_UNIT_BYTES, ImportedRecord, Readable, Unreadable
+from ekphory.importers.source import numbered_lines
+
+TEXT_SUFFIXES = (".md", ".markdown", ".txt")
+_MARKDOWN_SUFFIXES = (".md", ".markdown")
+_FENCES = ("```", "~~~")
+
+
+@dataclass(frozen=True, slots=True)
+class _Paragraph:
+    text: str
+    first_line: int
+    last_line: int
+    heading: str | None
+    problem: str
+
+
+def read_text(path: Path) -> Iterator[Readable]:
+    """Read the paragraphs, parted by blank lines, of a text file or of a folder of them.
+
+    A Markdown heading belongs to the paragraphs below it and is no memory of its own; a fenced
+    code block is never parted. The moment of a memory is the file's last change. An id is made of
+    the path within the folder and the words, so a second import adds only what changed.
+
+    Args:
+        path: A UTF-8 file, or a folder whose .txt, .md and .markdown files are read, at any depth.
+
+    Yields:
+        One record per paragraph, or one `Unreadable` per paragraph that cannot be used.
+    """
+    for file in text_files(path):
+        relative = file.relative_to(path).as_posix() if path.is_dir() else file.name
+        yield from _read_file(file, relative)
+
+
+def text_files(path: Path) -> list[Path]:
+    """List the text files below a folder in the order of their paths, or the one file itself."""
+    if not path.is_dir():
+        return [path]
+    found = (entry for entry in path.rglob("*") if entry.suffix.lower() in TEXT_SUFFIXES)
+    return sorted(entry for entry in found if entry.is_file() and not _is_hidden(entry, path))
+
+
+def _is_hidden(entry: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in entry.relative_to(folder).parts)
+
+
+def _read_file(file: Path, relative: str) -> Iterator[Readable]:
+    changed = datetime.fromtimestamp(file.stat().st_mtime, tz=UTC)
+    repeats: Counter[bytes] = Counter()
+    sequence = 0
+    for paragraph in _paragraphs(file):
+        place = f"{relative}:{paragraph.first_line}"
+        if paragraph.problem:
+            yield Unreadable(place, "paragraph", paragraph.problem, paragraph.text[:500])
+            continue
+        digest = hashlib.sha256(paragraph.text.encode()).digest()
+        yield ImportedRecord(
+            {
+                "id": _paragraph_id(relative, digest, repeats[digest]),
+                "text": paragraph.text,
+                "at": changed,
+                "session": relative,
+                "sequence": sequence,
+                "source": "text",
+                "path": relative,
+                "heading": paragraph.heading,
+                "lines": f"{paragraph.first_line}-{paragraph.last_line}",
+            },
+            place,
+        )
+        repeats[digest] += 1
+        sequence += 1
+
+
+def _paragraph_id(relative: str, digest: bytes, repeat: int) -> str:
+    identity = b"\0".join((relative.encode(), str(repeat).encode(), digest))
+    return f"text:{hashlib.sha256(identity).hexdigest()[:32]}"
+
+
+def _paragraphs(file: Path) -> Iterator[_Paragraph]:
+    markdown = file.suffix.lower() in _MARKDOWN_SUFFIXES
+    collector = _Collector()
+    for number, line in numbered_lines(file):
+        text = collector.decode(line)
+        fence = markdown and text.lstrip().startswith(_FENCES)
+        heading = _heading_of(text) if markdown and not collector.fenced else None
+        ends = not text.strip() and line is not None and not collector.fenced
+        if (ends or heading is not None) and collector.lines:
+            yield collector.finish(number - 1)
+        if heading is not None:
+            collector.heading = heading
+        elif not ends:
+            collector.take(number, text)
+        if fence:
+            collector.fenced = not collector.fenced
+    if collector.lines:
+        yield collector.finish(collector.first_line + len(collector.lines) - 1)
+
+
+def _heading_of(line: str) -> str | None:
+    marks = len(line) - len(line.lstrip("#"))
+    if not 1 <= marks <= 6 or not line[marks:].startswith(" "):
+        return None
+    return line[marks:].strip().rstrip("#").strip()
+
+
+class _Collector:
+    """The lines of the paragraph that is being read."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.first_line = 1
+        self.heading: str | None = None
+        self.fenced = False
+        self._size = 0
+        self._problem = ""
+
+    def decode(self, line: bytes | None) -> str:
+        """Give a line as text, and remember why this paragraph cannot be used."""
+        if line is None:
+            self._problem = too_long("line")
+            return ""
+        try:
+            return line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError:
+            self._problem = "a line of this paragraph is not UTF-8. Save the file as UTF-8."
+            return line.decode("utf-8", errors="replace").rstrip("\r\n")
+
+    def take(self, number: int, text: str) -> None:
+        """Add a line, but drop its words once the paragraph is longer than may be read."""
+        if not self.lines:
+            self.first_line = number
+        self._size += len(text)
+        if self._size > MAX_UNIT_BYTES:
+            self._problem = too_long("paragraph")
+            text = ""
+        self.lines.append(text)
+
+    def finish(self, last_line: int) -> _Paragraph:
+        """Give the paragraph and begin the next one."""
+        text = "\n".join(self.lines).strip()
+        done = _Paragraph(text, self.first_line, last_line, self.heading, self._problem)
+        self.lines, self._size, self._problem = [], 0, ""
+        return done

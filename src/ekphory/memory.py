@@ -1,0 +1,399 @@
+"""`Memory`: what a user holds. A store, bound to a scope, with one verb per idea."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import IO, Any, Self
+
+from ekphory import (
+    engine,
+    exporting,
+    forgetting,
+    ingest,
+    reading,
+    readmission,
+    revision,
+    searching,
+)
+from ekphory.agent.session import Searches, agent_search
+from ekphory.agent.settings import AgentOptions
+from ekphory.config import read_settings
+from ekphory.conversation import message_drafts
+from ekphory.errors import InvalidInput, StoreClosed
+from ekphory.filters.tree import Filter
+from ekphory.models.bundled_reranker import bundled_reranker
+from ekphory.models.chat import Chat
+from ekphory.models.dialogue_context import Turn, dialogue_turns
+from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.loading import load_embedder
+from ekphory.models.reranker import RerankingModel
+from ekphory.moments import now_utc, to_utc
+from ekphory.records import draft
+from ekphory.results import SearchResult
+from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.presets import preset as preset_named
+from ekphory.retrieval.resources import OptionalModels
+from ekphory.scope import Scope
+from ekphory.store.store import Order, Progress, StoreHealth, Verification
+from ekphory.types import MemoryRecord, MemoryType, Scalar, TimeUse, WriteReport
+
+Records = list[MemoryRecord]
+
+
+class Memory:
+    """The memories of one scope, in an embedded store.
+
+    Any number of handles, of any scope, may have one path open, in any number of threads; they
+    share one writer. Other processes may read and write the same directory. Close a handle, or
+    use it in a `with` block, to end its background work.
+
+    Args:
+        path: A directory, or any Lance URI (`s3://`, `gs://`, `az://`).
+        org, project, agent, user, session: The scope: a bound field is filled into what is
+            written and required of what is read; an unbound one is no restriction.
+        embedder: An `EmbeddingModel`, or what `load_embedder` takes; None for the bundled model.
+        reranker: A `RerankingModel`, or the directory, hub id or URL that `load_reranker` takes,
+            which is used by the presets that rerank, a service only by those that say so; None for
+            the bundled one, and `none` for none.
+        chat: A `Chat`, or the URL of a service that `load_chat` takes, which is used by the presets
+            that ask a language model; None for none.
+        preset: The pipeline of searches that name none, by its name, or one of your own; None for
+            `balanced`.
+
+    Raises:
+        InvalidInput: The path, a scope field or the preset cannot be used.
+        EmbedderMismatch: The store was written with another embedder.
+        StoreError: The store cannot be opened or made.
+    """
+
+    def __init__(  # noqa: PLR0913  the scope has five fields
+        self,
+        path: str | Path,
+        *,
+        org: str | None = None,
+        project: str | None = None,
+        agent: str | None = None,
+        user: str | None = None,
+        session: str | None = None,
+        embedder: EmbeddingModel | str | None = None,
+        reranker: RerankingModel | str | None = None,
+        chat: Chat | str | None = None,
+        preset: str | Pipeline | None = None,
+    ) -> None:
+        self.preset = preset_named(preset)
+        self.scope = Scope(org=org, project=project, agent=agent, user=user, session=session)
+        chosen = _loaded(embedder) if embedder is None or isinstance(embedder, str) else embedder
+        self._models = _optional_models(reranker, chat)
+        self._shared: engine.Engine | None = engine.acquire(path, chosen)
+
+    def add(  # noqa: PLR0913  a memory's fields
+        self,
+        text: str,
+        *,
+        id: str | None = None,  # noqa: A002  the field's name everywhere else
+        at: str | datetime | None = None,
+        producer: str | None = None,
+        produced_for: str | None = None,
+        role: str | None = None,
+        session: str | None = None,
+        sequence: int | None = None,
+        pool: str | None = None,
+        type: MemoryType | None = None,  # noqa: A002  likewise
+        importance: float | None = None,
+        expires_at: str | datetime | None = None,
+        source: str | None = None,
+        metadata: Mapping[str, Scalar] | None = None,
+    ) -> WriteReport:
+        """Remember one text; on return it is durable.
+
+        With an `id` the id alone decides whether it is there already; without one its scope,
+        producer, text, `at`, session and sequence, as given. A `type` or `importance` that is not
+        given is what the embedder predicts, where it can, else "unknown" and 0.5.
+
+        Returns:
+            A report with `added` 1 or `skipped` 1, and the memory's id in `ids`.
+
+        Raises:
+            InvalidInput: A field cannot be stored; nothing was written.
+        """
+        given = {name: value for name, value in locals().items() if name not in ("self",)}
+        entry = draft(given, scope=self.scope, now=now_utc())
+        return ingest.add_drafts(self._engine, self.scope, [entry])
+
+    def add_messages(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        session: str | None = None,
+        pool: str | None = None,
+    ) -> WriteReport:
+        """Remember chat messages, `[{"role": …, "content": …, …}]`, in order and in one commit.
+
+        `content` is the text, `role` also the producer where none is given, and every other key a
+        field of a memory. Repeating the same call adds nothing.
+
+        Raises:
+            InvalidInput: A message cannot be stored; nothing was written.
+        """
+        drafts = message_drafts(messages, scope=self.scope, session=session, pool=pool)
+        return ingest.add_drafts(self._engine, self.scope, drafts)
+
+    def add_many(
+        self,
+        records: Iterable[Mapping[str, Any]],
+        *,
+        on_progress: ingest.Progress | None = None,
+    ) -> WriteReport:
+        """Remember any number of records, streaming, in bounded memory.
+
+        Args:
+            records: Dicts with the field names of `MemoryRecord`.
+            on_progress: Called with the report so far after every batch.
+
+        Returns:
+            How many were added and skipped, and each that failed with its reason. What is
+            counted as added is durable, also when a later batch raises.
+        """
+        return ingest.add_all(self._engine, self.scope, records, on_progress=on_progress)
+
+    def add_exported(self, records: Iterable[Mapping[str, Any]]) -> WriteReport:
+        """Take memories back as `export` wrote them, whole: ids, moments and earlier versions.
+
+        What is there already, by its id or its content, stays as it is.
+
+        Args:
+            records: Dicts with all fields of `MemoryRecord`, `fingerprint`, and `versions`, the
+                earlier versions in the same form, oldest first.
+
+        Returns:
+            How many were added and skipped, and each that failed with its reason; a memory and
+            its versions are written together or not at all.
+        """
+        return readmission.add_exported(self._engine, self.scope, records)
+
+    def search(  # noqa: PLR0913  a search's settings
+        self,
+        query: str,
+        *,
+        k: int = 10,
+        now: str | datetime | None = None,
+        pools: Sequence[str] | None = None,
+        filter: str | Filter | None = None,  # noqa: A002  the field's standard term
+        min_score: float | None = None,
+        preset: str | Pipeline | None = None,
+        context: Sequence[Turn] = (),
+        time: TimeUse = "boost",
+        timezone: str | tzinfo = "UTC",
+        agent_mode: bool = False,
+        agent_options: AgentOptions | None = None,
+    ) -> SearchResult:
+        """Find the memories that answer a query; the empty query lists the newest.
+
+        Args:
+            query: A question or some words.
+            k: How many hits, 1 to 1,000; so many come whenever the scope holds them and there
+                is no `min_score`.
+            now: The moment it is asked; None for the current one.
+            pools: Only these pools; None for all that the scope sees.
+            filter: A condition in the filter grammar, or a tree from `ekphory.filters.tree`.
+            min_score: Only hits of at least this probability; with none, the result is empty
+                and `abstained`.
+            preset: Name of a pipeline, or one of your own; None for that of this handle.
+            context: The dialogue before the question, oldest turn first: texts, or messages
+                `{"role": …, "content": …}`. A reranker understands the question through it; a
+                preset with context dedup leaves out what it holds.
+            time: What a time in the query's words does ("last Tuesday", "in our third session"):
+                `boost` lifts what lies in it, and lists it in order if nothing else is asked
+                for; `filter` returns nothing else; `ignore` reads no time.
+            timezone: Where the days of the query begin and end: a name of the IANA database,
+                or a `tzinfo`.
+            agent_mode: Follow the question from memory to memory where one lookup is not enough;
+                the result has a `retrieval_trace`. See `docs/agent.md`.
+            agent_options: How the agent works; None reads the configuration.
+
+        Raises:
+            InvalidInput: An argument cannot be used.
+        """
+        asked = searching.Question(
+            query=query,
+            k=k,
+            now=now_utc() if now is None else to_utc(now, field="now"),
+            pools=pools,
+            filter=self._condition(filter),
+            min_score=min_score,
+            preset=self.preset if preset is None else preset,
+            context=dialogue_turns(context),
+            time=time,
+            timezone=timezone,
+        )
+        if agent_mode:
+            return agent_search(
+                Searches(self._engine, self.scope, asked, self._models),
+                agent_options or AgentOptions(),
+            )
+        return searching.search(self._engine, self.scope, asked, models=self._models)
+
+    def get(self, id: str) -> MemoryRecord:  # noqa: A002  the field's name everywhere else
+        """Read one memory by its id.
+
+        Raises:
+            MemoryNotFound: There is none in this scope.
+            InvalidInput: Several wider scopes within this one use that id.
+        """
+        return reading.get(self._engine, self.scope, id)
+
+    def list(
+        self,
+        *,
+        filter: str | Filter | None = None,  # noqa: A002  the field's standard term
+        limit: int = 100,
+        offset: int = 0,
+        order: Order = "newest",
+    ) -> Records:
+        """Read memories in order, `limit` of them after the first `offset`."""
+        page = reading.Page(limit=limit, offset=offset, order=order)
+        return reading.list_memories(self._engine, self.scope, self._condition(filter), page)
+
+    def count(self, *, filter: str | Filter | None = None) -> int:  # noqa: A002  likewise
+        """How many memories the scope holds."""
+        return reading.count(self._engine, self.scope, self._condition(filter))
+
+    def history(self, id: str) -> Records:  # noqa: A002  likewise
+        """Give the memory and the versions it replaced, newest first."""
+        return reading.history(self._engine, self.scope, id)
+
+    def update(  # noqa: PLR0913  a memory's fields
+        self,
+        id: str,  # noqa: A002  the field's name everywhere else
+        *,
+        text: str | None = None,
+        at: str | datetime | None = None,
+        type: MemoryType | None = None,  # noqa: A002  likewise
+        importance: float | None = None,
+        expires_at: str | datetime | None = None,
+        metadata: Mapping[str, Scalar] | None = None,
+    ) -> MemoryRecord:
+        """Replace fields of a memory; the earlier version is kept as history.
+
+        The memory keeps its id; the earlier version gets one of its own, named by `supersedes`.
+        With a new text, a type or importance that was predicted is predicted anew, and one that
+        was given stays. One that is given here counts as given from then on.
+
+        Raises:
+            MemoryNotFound: There is none with that id in this scope.
+            InvalidInput: Nothing to change, or a value that cannot be stored.
+        """
+        given = {name: value for name, value in locals().items() if name not in ("self", "id")}
+        changes = {name: value for name, value in given.items() if value is not None}
+        return revision.update(self._engine, self.scope, id, changes)
+
+    def forget(
+        self,
+        id: str | None = None,  # noqa: A002  the field's name everywhere else
+        *,
+        filter: str | Filter | None = None,  # noqa: A002  likewise
+        purge: bool = False,
+    ) -> int:
+        """Forget one memory by its id, or all that match a filter; returns how many.
+
+        They are hidden at once, with their history. With `purge` the data files are rewritten
+        so that no byte of them is left on disk, which takes seconds for each gigabyte.
+
+        Raises:
+            MemoryNotFound: There is none with that id in this scope.
+            InvalidInput: Neither an id nor a filter was given, or both.
+        """
+        if (id is None) == (filter is None):
+            raise InvalidInput("id", id, "give an id or a filter, not both", "Name what to forget")
+        if id is not None:
+            gone = forgetting.hide_one(self._engine, self.scope, id)
+        else:
+            gone = forgetting.hide(self._engine, self.scope, self._condition(filter))
+        if purge:
+            forgetting.purge(self._engine)
+        return gone
+
+    def export(
+        self,
+        target: str | Path | IO[bytes],
+        *,
+        on_progress: exporting.Progress | None = None,
+    ) -> exporting.ExportReport:
+        """Write what this scope itself wrote to JSON Lines, with all earlier versions.
+
+        A file is replaced when its export is whole and durable, and not before. What has expired
+        is left out. `docs/export.md` tells the form; `ekphory import` reads it.
+
+        Args:
+            target: A file, or a binary stream, which stays open.
+            on_progress: Called with how many memories are written, and of how many.
+
+        Raises:
+            InvalidInput: The target is a folder, or lies in none.
+            StoreError: The store cannot be read.
+        """
+        tell = on_progress or exporting.tell_nobody
+        if isinstance(target, str | Path):
+            return exporting.export_to_file(self._engine, self.scope, Path(target), tell)
+        return exporting.export_to_stream(self._engine, self.scope, target, tell)
+
+    def health(self) -> StoreHealth:
+        """Measure the whole store, all scopes together, as `ekphory doctor` reports it."""
+        return self._engine.health()
+
+    def repair(self) -> None:
+        """Merge files, rebuild indexes, and remove what no version needs, as kills leave it."""
+        self._engine.writer.repair()
+
+    def verify(self, *, on_progress: Progress = exporting.tell_nobody) -> Verification:
+        """Compare every row of the whole store with its checksum; tells rows done and in all."""
+        return self._engine.store.verify(on_progress)
+
+    def close(self) -> None:
+        """End the handle; the last one on a store ends its background work."""
+        if self._shared is not None:
+            shared, self._shared = self._shared, None
+            engine.release(shared)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _condition(self, given: str | Filter | None) -> Filter:
+        return reading.condition(given, scope=self.scope)
+
+    @property
+    def _engine(self) -> engine.Engine:
+        if self._shared is None:
+            raise StoreClosed("This handle was closed. Open the store again.")
+        if self._shared.is_inherited():
+            raise StoreClosed("This handle is of the process before a fork. Open Memory here too.")
+        return self._shared
+
+
+def _loaded(embedder: str | None) -> EmbeddingModel:
+    settings = read_settings()
+    return load_embedder(embedder, model=settings.embedder_model, api_key=settings.embedder_api_key)
+
+
+def _optional_models(
+    reranker: RerankingModel | str | None, chat: Chat | str | None
+) -> OptionalModels:
+    if reranker is None:
+        reranker = bundled_reranker()
+    if not isinstance(reranker, str) and not isinstance(chat, str):
+        return OptionalModels(reranker=reranker, chat=chat)
+    # Slow to load, and needed only where a service is named.
+    from ekphory.models.configured import chosen_reranker, configured_chat
+
+    settings = read_settings()
+    if isinstance(reranker, str):
+        reranker = chosen_reranker(reranker, settings)
+    if isinstance(chat, str):
+        chat = configured_chat(replace(settings, chat_url=chat))
+    return OptionalModels(reranker=reranker, chat=chat)

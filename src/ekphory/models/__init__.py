@@ -1,0 +1,21 @@
+"""Models behind small protocols; `Embedder` and `Reranker` are those that users load by hand."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ekphory.models.agent_embedder import Embedder
+    from ekphory.models.agent_reranker import Reranker
+
+__all__ = ["Embedder", "Reranker"]
+
+_MODULES = {"Embedder": "agent_embedder", "Reranker": "agent_reranker"}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  any public name
+    """Load the public name when it is first used, so that importing a module here stays fast."""
+    if name not in __all__:
+        raise AttributeError(f"module 'ekphory.models' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

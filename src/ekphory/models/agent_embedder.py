@@ -1,0 +1,226 @@
+"""The embedder that users see: knows how old a memory is, of what type, and how important."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ekphory.errors import InvalidInput, ModelError
+from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
+from ekphory.models.embedder_saving import save_embedder
+from ekphory.models.late_bound import (
+    NO_AGE,
+    NO_TYPE,
+    Codes,
+    FloatVector,
+    LateBoundParts,
+    age_buckets,
+    type_codes,
+)
+from ekphory.models.loading import Runtime, load_local_embedder
+from ekphory.models.onnx_embedder import OnnxEmbedder
+from ekphory.models.passage_reading import PassageReading, predicted_types
+from ekphory.models.torch_embedder import TorchEmbedder
+from ekphory.models.torch_layouts import SavedFormat
+from ekphory.types import MemoryType
+
+AgeInDays = float | None
+
+
+class Embedder:
+    """An embedding model for memories. Safe to call from several threads.
+
+        embedder = Embedder.from_pretrained("bundled")
+        embedder.encode(["I prefer tea"], days_ago=3, memory_type="semantic")
+
+    It follows `EmbeddingModel`, so that `Memory(path, embedder=embedder)` takes it.
+    """
+
+    def __init__(self, model: OnnxEmbedder | TorchEmbedder) -> None:
+        """Wrap a loaded model; `from_pretrained` loads one."""
+        self._model = model
+
+    @classmethod
+    def from_pretrained(
+        cls, path_or_id: str | Path = "bundled", *, runtime: Runtime | None = None
+    ) -> Embedder:
+        """Load a model.
+
+        Args:
+            path_or_id: `bundled`; a directory as `save_pretrained`, `ekphory train export`,
+                AgentRank or sentence-transformers writes it; or a hub id.
+            runtime: What runs it; None takes ONNX Runtime where the directory has an ONNX model,
+                else torch.
+
+        Raises:
+            InvalidInput: The path does not exist, or has no model for this runtime.
+            MissingExtra: The model needs the `[torch]` extra.
+            ModelError: The model cannot be loaded.
+        """
+        return cls(load_local_embedder(path_or_id, runtime=runtime))
+
+    def __repr__(self) -> str:
+        return f"Embedder({self.identity})"
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        """Name, revision and dimension."""
+        return self._model.identity
+
+    @property
+    def late_bound(self) -> LateBoundParts | None:
+        """Vectors of age and type; None for a model that knows neither."""
+        return self._model.late_bound
+
+    def encode(
+        self,
+        texts: str | Sequence[str],
+        *,
+        days_ago: AgeInDays | Sequence[AgeInDays] = None,
+        memory_type: MemoryType | Sequence[MemoryType | None] | None = None,
+    ) -> FloatMatrix:
+        """Embed memories; returns shape (len(texts), dimension), rows of length 1.
+
+        Without age and type a vector is what plain sentence-transformers gives. For a memory with
+        an age and no type the type head predicts one, where the model has the head.
+
+        Args:
+            texts: The memories; a single text counts as a list of one.
+            days_ago: Age in days, one for all or one for each; None adds none.
+            memory_type: Likewise.
+
+        Raises:
+            InvalidInput: No text, an age or type that is none, too few or too many of them, or a
+                model that knows neither.
+            ModelError: The model gives numbers that are not finite.
+        """
+        passages = _listed(texts)
+        ages = _one_for_each("days_ago", days_ago, len(passages))
+        types = _one_for_each("memory_type", memory_type, len(passages))
+        bound = [age is not None or kind is not None for age, kind in zip(ages, types, strict=True)]
+        if not any(bound):
+            return self._model.encode(passages)
+        parts = self.late_bound
+        if parts is None:
+            raise InvalidInput(
+                "days_ago" if days_ago is not None else "memory_type",
+                days_ago if days_ago is not None else memory_type,
+                f"{self.identity.name} knows neither age nor type",
+                "Leave it out, or load a model with both",
+            )
+        reading = self._model.read(passages)
+        return parts.bound(
+            reading.content, buckets=_age_codes(ages), types=_type_codes(types, ages, reading)
+        )
+
+    def encode_query(self, texts: str | Sequence[str]) -> FloatMatrix:
+        """Embed queries, with the model's query prompt; they have no age and no type."""
+        return self._model.encode_query(_listed(texts))
+
+    def importance(self, texts: str | Sequence[str]) -> FloatVector:
+        """Predict how important each memory is, in [0, 1]; shape (len(texts),).
+
+        Raises:
+            ModelError: The model has no importance head.
+        """
+        found = self.read(_listed(texts)).importance
+        if found is None:
+            raise self._lacks("importance head")
+        return found
+
+    def memory_type(self, texts: str | Sequence[str]) -> list[MemoryType]:
+        """Predict the type of each memory.
+
+        Raises:
+            ModelError: The model has no type head.
+        """
+        logits = self.read(_listed(texts)).type_logits
+        if logits is None:
+            raise self._lacks("type head")
+        return predicted_types(logits)
+
+    def read(self, texts: Sequence[str]) -> PassageReading:
+        """Read passages in one pass: what is stored, and what the heads say of them."""
+        return self._model.read(texts)
+
+    def windows(self, text: str, *, prefix: str = "") -> list[str]:
+        """Split `prefix + text` into pieces that fit the model, each starting with `prefix`."""
+        return self._model.windows(text, prefix=prefix)
+
+    def save_pretrained(
+        self, path: str | Path, *, formats: Sequence[SavedFormat] | None = None
+    ) -> None:
+        """Write a directory that `from_pretrained` loads.
+
+        `transformers` loads in plain `AutoModel` and `SentenceTransformer` too; `onnx` stands in
+        the folder `onnx` of the same directory and needs no torch. An ONNX model that stood there
+        and is not written anew is removed: it belongs to other weights. The one that this model
+        itself was loaded from stays.
+
+        A model that was loaded from ONNX keeps both formats where its float weights stand beside
+        the folder `onnx`, or can be unpacked from 8 bits, as those of `bundled` can. Unpacking
+        needs the `[export]` extra; without it, and without `formats`, only `onnx` is written.
+
+        Args:
+            path: Made if needed.
+            formats: What to write; None writes `transformers`, and for BERT-like encoders with mean
+                pooling `onnx` too. Of a model that torch runs `transformers` is always written.
+
+        Raises:
+            InvalidInput: There is no such format, the model cannot be saved in it, or the directory
+                holds another model that would be loaded instead.
+            MissingExtra: The format needs the `[export]` extra.
+            ModelError: The model cannot be exported as ONNX, or the files it was loaded from are
+                gone or changed.
+        """
+        save_embedder(self._model, Path(path), formats=formats)
+
+    def _lacks(self, part: str) -> ModelError:
+        return ModelError(
+            f"{self.identity}: has no {part}. Load a model that was trained with one."
+        )
+
+
+def _listed(texts: str | Sequence[str]) -> list[str]:
+    if isinstance(texts, str):
+        return [texts]
+    listed = list(texts) if isinstance(texts, Iterable) else [texts]
+    if any(not isinstance(text, str) for text in listed):
+        raise InvalidInput("texts", texts, "is no text", "Give a text, or a list of texts")
+    return listed
+
+
+def _one_for_each(field: str, value: object, count: int) -> list[object]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return [value] * count
+    values = list(value)
+    if len(values) != count:
+        raise InvalidInput(
+            field, values, f"{len(values)} for {count} texts", "Give one for all, or one for each"
+        )
+    return values
+
+
+def _age_codes(ages: Sequence[object]) -> Codes:
+    given = [0.0 if age is None else _number(age) for age in ages]
+    missing = [age is None for age in ages]
+    return np.where(missing, NO_AGE, age_buckets(given))
+
+
+def _number(age: object) -> float:
+    if isinstance(age, bool) or not isinstance(age, int | float | np.number):
+        raise InvalidInput("days_ago", age, "is no number of days", "Give a number, or None")
+    return float(age)
+
+
+def _type_codes(types: Sequence[object], ages: Sequence[object], reading: PassageReading) -> Codes:
+    """Codes of the given types, and of predicted ones where only an age is given."""
+    codes = type_codes([str(kind) if kind is not None else "unknown" for kind in types])
+    missing = np.array([kind is None for kind in types])
+    codes = np.where(missing, NO_TYPE, codes)
+    if reading.type_logits is not None:
+        with_age = np.array([age is not None for age in ages])
+        codes = np.where(missing & with_age, np.argmax(reading.type_logits, axis=1), codes)
+    return codes

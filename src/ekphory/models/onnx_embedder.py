@@ -1,0 +1,261 @@
+"""Embeds on the CPU with ONNX Runtime, without torch."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Encoding
+
+from ekphory.errors import ModelError
+from ekphory.fork_safe import ForkSafeLock
+from ekphory.models.batching import length_batches
+from ekphory.models.cores import usable_cores
+from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
+from ekphory.models.encodable import encodable
+from ekphory.models.late_bound import LateBoundParts
+from ekphory.models.model_record import (
+    LATE_BOUND_FILE,
+    MODEL_FILE,
+    TOKENIZER_FILE,
+    ModelRecord,
+    read_checked,
+    read_record,
+)
+from ekphory.models.onnx_session import OnnxSession
+from ekphory.models.passage_reading import PassageReading
+from ekphory.models.tokenizer_file import load_tokenizer
+from ekphory.models.vector_cache import VectorCache
+from ekphory.models.windowing import Offsets, window_spans
+from ekphory.models.workers import Workers
+from ekphory.types import MEMORY_TYPES
+
+BUNDLED = "ekphory-small"
+QUERY_CACHE = 1024
+TOKENS_PER_RUN = 512  # 12 to 20 texts of a chat: fits the cache of one core, measured fastest
+TEXTS_PER_ROUND = 1024  # bounds the tokens in memory while a long list is embedded
+CHARACTERS_PER_TOKEN = 64  # no natural text has words so long: what is beyond is never reached
+
+
+class OnnxEmbedder:
+    """An embedding model in a directory of `model.onnx`, `tokenizer.json` and `model.json`.
+
+    A model that knows age and type has their vectors in `late_bound.npz` beside them.
+
+    Safe to call from several threads: each call runs in its caller's thread, and a call with many
+    texts on up to `threads` threads more. A single query takes one core.
+    """
+
+    def __init__(
+        self,
+        directory: Path | str,
+        *,
+        threads: int | None = None,
+        query_cache: int = QUERY_CACHE,
+    ) -> None:
+        """Load the model.
+
+        Args:
+            directory: Where the files are.
+            threads: Most threads of one call; None takes the cores this process may use.
+            query_cache: Number of queries whose vectors are kept.
+
+        Raises:
+            ModelError: A file is missing, cut short or changed, or is not such a model.
+        """
+        self._directory = Path(directory)
+        self._record = read_record(self._directory)
+        self._tokenizer = load_tokenizer(
+            self._directory / TOKENIZER_FILE, self._record.files[TOKENIZER_FILE]
+        )
+        model = read_checked(self._directory / MODEL_FILE, self._record.files[MODEL_FILE])
+        self._session = OnnxSession(model, name=str(directory))
+        self._late_bound = _load_late_bound(self._directory, self._record)
+        self._vector = "embedding" if self._record.normalise else "pooled"
+        self._workers = Workers(threads or usable_cores())
+        self._queries = VectorCache(query_cache)
+        self._special_tokens = self._tokenizer.num_special_tokens_to_add(False)
+
+    def __repr__(self) -> str:
+        return f"OnnxEmbedder({self.identity})"
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        """Name, revision and dimension of the model's record."""
+        record = self._record
+        return EmbedderIdentity(record.name, record.revision, record.dimension)
+
+    @property
+    def record(self) -> ModelRecord:
+        """What `model.json` says."""
+        return self._record
+
+    @property
+    def directory(self) -> Path:
+        """Where the model was read from."""
+        return self._directory
+
+    @property
+    def late_bound(self) -> LateBoundParts | None:
+        """Vectors of age and type; None for a model that knows neither."""
+        return self._late_bound
+
+    def encode(self, texts: Sequence[str]) -> FloatMatrix:
+        """Embed passages without age or type; shape (len(texts), dimension), rows of length 1.
+
+        A vector does not depend on the texts beside it. Tokens beyond the model's window are left
+        out: split longer text with `windows`.
+
+        Raises:
+            ModelError: The model gives numbers that are not finite.
+        """
+        return self._encode(texts, self._record.passage_prompt, {self._vector: self._dimension})
+
+    def read(self, texts: Sequence[str]) -> PassageReading:
+        """Read passages in one pass: their content vectors, and what the heads say of them.
+
+        Raises:
+            ModelError: The model gives numbers that are not finite.
+        """
+        widths = {"content" if self._late_bound else self._vector: self._dimension}
+        heads = {"importance": 1, "memory_type": len(MEMORY_TYPES)}
+        widths |= {name: heads[name] for name in heads if name in self._record.parts}
+        joined = self._encode(texts, self._record.passage_prompt, widths)
+        ends = np.cumsum(list(widths.values()))[:-1]
+        content, *others = np.split(joined, ends, axis=1)
+        said = dict(zip(list(widths)[1:], others, strict=True))
+        importance = said.get("importance")
+        return PassageReading(
+            np.ascontiguousarray(content),
+            None if importance is None else importance[:, 0],
+            said.get("memory_type"),
+        )
+
+    def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
+        """Embed queries; the vectors of the last ones are kept and not computed again."""
+        return self._queries.encode(
+            texts,
+            missing=lambda unknown: self._encode(
+                unknown, self._record.query_prompt, {self._vector: self._dimension}
+            ),
+        )
+
+    def windows(self, text: str, *, prefix: str = "") -> list[str]:
+        """Split `prefix + text` into overlapping pieces that fit the model.
+
+        Pieces end at sentences or words where they can. Each starts with `prefix`, of which no more
+        is kept than fits half a window. A text that fits comes back as one piece.
+        """
+        room = self._record.max_tokens - self._special_tokens
+        if _surely_fits(self._record.passage_prompt + prefix + text, prefix, room=room):
+            return [prefix + text]
+        room -= len(self._offsets(self._record.passage_prompt))
+        prefix = self._shorten(prefix, room // 2)
+        # one token less: a prefix's last and a text's first characters may split otherwise together
+        budget = room - len(self._offsets(prefix)) - (1 if prefix else 0)
+        spans = window_spans(text, budget=budget, tokenise=self._offsets)
+        return [prefix + text[start:end] for start, end in spans]
+
+    def _shorten(self, prefix: str, most_tokens: int) -> str:
+        offsets = self._offsets(prefix)
+        return prefix if len(offsets) <= most_tokens else prefix[: offsets[most_tokens - 1][1]]
+
+    def _offsets(self, text: str) -> Offsets:
+        return self._tokenizer.encode(encodable(text), add_special_tokens=False).offsets
+
+    @property
+    def _dimension(self) -> int:
+        return self._record.dimension
+
+    def _encode(self, texts: Sequence[str], prompt: str, widths: Mapping[str, int]) -> FloatMatrix:
+        """Give the outputs of these names and widths side by side."""
+        vectors = np.empty((len(texts), sum(widths.values())), dtype=np.float32)
+        for start in range(0, len(texts), TEXTS_PER_ROUND):
+            part = [prompt + text for text in texts[start : start + TEXTS_PER_ROUND]]
+            self._encode_round(part, list(widths), vectors[start:][: len(part)])
+        if not np.isfinite(vectors).all():
+            raise ModelError(
+                f"{self.identity}: the model gave numbers that are not finite. "
+                "Export the model again, or take another one."
+            )
+        return vectors
+
+    def _encode_round(
+        self, texts: Sequence[str], outputs: Sequence[str], vectors: FloatMatrix
+    ) -> None:
+        share = -(-len(texts) // self._workers.threads)
+        parts = [texts[start : start + share] for start in range(0, len(texts), share)]
+        inputs = [each for part in self._workers.map(self._token_ids, parts) for each in part]
+
+        def run(batch: list[int]) -> None:
+            vectors[batch] = self._run([inputs[position] for position in batch], outputs)
+
+        batches = length_batches(
+            [len(each) for each in inputs],
+            most_tokens=TOKENS_PER_RUN,
+            threads=self._workers.threads,
+        )
+        self._workers.map(run, batches)
+
+    def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        # one by one: encode_batch starts threads of its own, as many as the machine has CPUs
+        longest = self._record.max_tokens * CHARACTERS_PER_TOKEN
+        encodings = (self._tokenizer.encode(encodable(text[:longest])) for text in texts)
+        return [_truncated(encoding, self._record.max_tokens) for encoding in encodings]
+
+    def _run(self, inputs: Sequence[Sequence[int]], outputs: Sequence[str]) -> FloatMatrix:
+        shape = (len(inputs), max(len(each) for each in inputs))
+        ids, mask = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        for row, each in enumerate(inputs):
+            ids[row, : len(each)] = each
+            mask[row, : len(each)] = 1
+        values = self._session.run(outputs, input_ids=ids, mask=mask)
+        if len(values) == 1:
+            return values[0]
+        return np.concatenate([value.reshape(len(inputs), -1) for value in values], axis=1)
+
+
+def _surely_fits(whole: str, prefix: str, *, room: int) -> bool:
+    """Tell without tokenising: no tokenizer makes more than one token of an ASCII character."""
+    return len(whole) < room and len(prefix) <= room // 2 and whole.isascii()
+
+
+def load_bundled() -> OnnxEmbedder:
+    """Give the model that comes with ekphory; loaded once a process, then shared.
+
+    Raises:
+        ModelError: Its files are missing or broken.
+    """
+    with _BUNDLED_LOCK:
+        return _load_bundled_once()
+
+
+_BUNDLED_LOCK = ForkSafeLock()
+
+
+@cache
+def _load_bundled_once() -> OnnxEmbedder:
+    return OnnxEmbedder(Path(str(files("ekphory.models"))) / "bundled" / BUNDLED)
+
+
+def _load_late_bound(directory: Path, record: ModelRecord) -> LateBoundParts | None:
+    if "late_bound" not in record.parts:
+        return None
+    content = read_checked(directory / LATE_BOUND_FILE, record.files[LATE_BOUND_FILE])
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return LateBoundParts(arrays["age"], arrays["type"])
+
+
+def _truncated(encoding: Encoding, most_tokens: int) -> list[int]:
+    """Cut to the window, but keep the special tokens at the end."""
+    ids = encoding.ids
+    if len(ids) <= most_tokens:
+        return ids
+    ending = next(
+        i for i, special in enumerate(reversed(encoding.special_tokens_mask)) if not special
+    )
+    return ids[: most_tokens - ending] + ids[len(ids) - ending :]

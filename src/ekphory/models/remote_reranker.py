@@ -1,0 +1,159 @@
+"""A reranking model behind a URL, whatever protocol it speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import get_args
+
+import numpy as np
+
+from ekphory.errors import InvalidInput
+from ekphory.models.careful_tokens import careful_tokens
+from ekphory.models.rerank_dialect import RerankDialect, RerankQuestion
+from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.models.rerank_scores import ScoreScale, scores_in_order
+from ekphory.models.rerank_wording import passage_in_words, query_in_words
+from ekphory.models.reranker import RelevanceScores
+from ekphory.services.endpoint import endpoint, shown
+from ekphory.services.service import Service
+from ekphory.services.settings import ServiceSettings
+from ekphory.services.transport import JsonTransport
+
+RERANK_SERVICE = ServiceSettings(timeout=10.0, retries=1)
+"""A search waits for the answer, and can go on without it: less patience than for embeddings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankSettings:
+    """What a reranking service is asked for, and how.
+
+    Attributes:
+        model: The model's name; None leaves it to the service, where the protocol allows that.
+        api_key: The service's key; never shown.
+        scores: Whether the service gives probabilities, or logits that become probabilities by a
+            sigmoid. A score outside the scale is an error, never cut.
+        batch_size: Most passages of one request; None for what the protocol's services take.
+        service: How the service is called.
+    """
+
+    model: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    scores: ScoreScale = "probability"
+    batch_size: int | None = None
+    service: ServiceSettings = RERANK_SERVICE
+
+    def __post_init__(self) -> None:
+        if self.scores not in get_args(ScoreScale):
+            known = " or ".join(get_args(ScoreScale))
+            raise InvalidInput("scores", self.scores, "no scale of scores", f"Give {known}")
+        if self.batch_size is not None and self.batch_size < 1:
+            raise InvalidInput("batch_size", self.batch_size, "sends nothing", "Give 1 or more")
+
+
+DEFAULT_SETTINGS = RerankSettings()
+
+
+class RemoteReranker:
+    """A reranking model behind a URL. Safe to call from several threads."""
+
+    def __init__(
+        self, url: str, *, dialect: RerankDialect, settings: RerankSettings = DEFAULT_SETTINGS
+    ) -> None:
+        """Prepare the connection; nothing is sent before the first passages are scored.
+
+        Args:
+            url: The endpoint (`…/rerank`) or its base.
+            dialect: The protocol that the service speaks.
+            settings: What it is asked for, and how.
+
+        Raises:
+            InvalidInput: The URL is not one, or the protocol needs a model's name.
+        """
+        if dialect.needs_model and not settings.model:
+            raise InvalidInput(
+                "model", settings.model, f"the protocol {dialect.name!r} needs one", "Name a model"
+            )
+        self._dialect = dialect
+        self._settings = settings
+        self._service = Service(
+            kind="reranking service",
+            url=endpoint(url, prefix=dialect.prefix, operation="/rerank"),
+            model=settings.model,
+            api_key=settings.api_key,
+            scheme=dialect.scheme,
+        )
+        self._transport = JsonTransport(self._service, settings=settings.service)
+
+    def __repr__(self) -> str:
+        return f"RemoteReranker({shown(self._service.url)!r}, {self.name!r}, {self._settings!r})"
+
+    @property
+    def name(self) -> str:
+        """The protocol, and the model where one is named: `cohere:rerank-v3.5`."""
+        model = self._settings.model
+        return self._dialect.name if model is None else f"{self._dialect.name}:{model}"
+
+    @property
+    def batch_size(self) -> int:
+        """Most passages of one request; more are sent in several."""
+        return self._settings.batch_size or self._dialect.batch_size
+
+    @property
+    def is_remote(self) -> bool:
+        """Always: each score costs a request."""
+        return True
+
+    def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
+        """Score each passage, in the order given; returns shape (len(passages),), in [0, 1].
+
+        What is known of question and passages is put into words, neighbours excepted: a model that
+        was not trained with them takes them for the passage. No passages ask nothing. Where there
+        are more than one request takes, each batch is scored by itself; models that look at all
+        passages at once score them within their batch.
+
+        Raises:
+            ServiceError: The service failed after all repeats, or left a passage out, doubled one,
+                or gave a score that is not finite or not in [0, 1].
+        """
+        asked = "\n".join([*filter(None, [query.instruction]), query_in_words(query)])
+        told = [passage_in_words(passage) for passage in passages]
+        parts = [self._request(asked, batch) for batch in self._batches(told)]
+        return np.concatenate([np.empty(0, dtype=np.float32), *parts])
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+    def _request(self, query: str, passages: list[str]) -> RelevanceScores:
+        question = RerankQuestion(self._settings.model, query, passages)
+        answer = self._transport.post(self._dialect.request(question))
+        try:
+            rows = self._dialect.rows(answer)
+        except (AttributeError, KeyError, TypeError) as error:
+            said = self._service.quote(str(answer))
+            raise self._service.error(f"answered no list of scores: {said}") from error
+        try:
+            return scores_in_order(
+                rows,
+                count=len(passages),
+                score_field=self._dialect.score_field,
+                scale=self._settings.scores,
+            )
+        except ValueError as error:
+            raise self._service.error(str(error)) from error
+
+    def _batches(self, passages: Sequence[str]) -> Iterator[list[str]]:
+        most_tokens = self._dialect.most_tokens
+        batch: list[str] = []
+        tokens = 0
+        for passage in passages:
+            added = 0 if most_tokens is None else len(careful_tokens(passage))
+            is_full = most_tokens is not None and tokens + added > most_tokens
+            if batch and (len(batch) == self.batch_size or is_full):
+                yield batch
+                batch, tokens = [], 0
+            batch.append(passage)
+            tokens += added
+        if batch:
+            yield batch

@@ -1,0 +1,131 @@
+"""How well the injection filter does on labelled lines: precision, recall, and the errors."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ekphory.errors import DatasetError
+from ekphory.prompting.injection import InjectionVerdict, find_injection
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledLine:
+    """One text of which somebody said whether it tries to steer a model.
+
+    Attributes:
+        text: The text.
+        injection: What was said of it.
+        kind: What sort of text it is, such as `base64` or `near_miss`.
+        part: The part of the data it belongs to, such as `held_out`; empty where there are none.
+    """
+
+    text: str
+    injection: bool
+    kind: str
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KindCount:
+    """How many lines of one kind were judged as they are labelled."""
+
+    kind: str
+    injection: bool
+    lines: int
+    right: int
+
+
+@dataclass(frozen=True, slots=True)
+class InjectionReport:
+    """What the filter made of labelled lines.
+
+    Attributes:
+        lines: How many lines were judged.
+        caught: How many injections were found.
+        missed: The injections that were not found.
+        false_alarms: The harmless lines that were taken for injections, with the verdicts.
+        kinds: The counts by label and kind.
+    """
+
+    lines: int
+    caught: int
+    missed: tuple[LabelledLine, ...]
+    false_alarms: tuple[tuple[LabelledLine, InjectionVerdict], ...]
+    kinds: tuple[KindCount, ...]
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the lines found that are injections; None when none was found."""
+        found = self.caught + len(self.false_alarms)
+        return self.caught / found if found else None
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the injections that were found; None when there are none."""
+        injections = self.caught + len(self.missed)
+        return self.caught / injections if injections else None
+
+
+def read_labelled_lines(path: str | Path, *, part: str | None = None) -> tuple[LabelledLine, ...]:
+    """Read labelled lines, one JSON object a line: `text`, `injection`, `kind` and maybe `part`.
+
+    Args:
+        path: A JSONL file.
+        part: Only the lines of this part; None for all.
+
+    Raises:
+        DatasetError: The file cannot be read, a line is malformed, or nothing is left.
+    """
+    try:
+        content = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(f"{path}: cannot be read ({error}).") from error
+    # Only line feeds end a line: texts may hold other separators.
+    numbered = enumerate(content.split("\n"), start=1)
+    lines = tuple(_line(raw, f"{path}, line {number}") for number, raw in numbered if raw.strip())
+    wanted = tuple(line for line in lines if part is None or line.part == part)
+    if not wanted:
+        parts = ", ".join(sorted({repr(line.part) for line in lines}))
+        raise DatasetError(f"{path}: no lines of part {part!r}; there are {parts or 'none'}.")
+    return wanted
+
+
+def injection_report(lines: Iterable[LabelledLine]) -> InjectionReport:
+    """Judge every line and compare with its label."""
+    judged = [(line, find_injection(line.text)) for line in lines]
+    missed = [line for line, verdict in judged if line.injection and not verdict.is_injection]
+    alarms = [entry for entry in judged if entry[1].is_injection and not entry[0].injection]
+    wrong = Counter(_sort_of(line) for line in [*missed, *(line for line, _ in alarms)])
+    counts = Counter(_sort_of(line) for line, _ in judged)
+    return InjectionReport(
+        lines=len(judged),
+        caught=sum(line.injection for line, _ in judged) - len(missed),
+        missed=tuple(missed),
+        false_alarms=tuple(alarms),
+        kinds=tuple(
+            KindCount(kind, injection, count, count - wrong[injection, kind])
+            for (injection, kind), count in sorted(counts.items(), reverse=True)
+        ),
+    )
+
+
+def _sort_of(line: LabelledLine) -> tuple[bool, str]:
+    return line.injection, line.kind
+
+
+def _line(raw: str, place: str) -> LabelledLine:
+    try:
+        read: Any = json.loads(raw)
+    except ValueError as error:
+        raise DatasetError(f"{place}: is no JSON ({error}).") from error
+    if not isinstance(read, dict) or not isinstance(read.get("injection"), bool):
+        raise DatasetError(f'{place}: needs "injection": true or false.')
+    text, kind, part = read.get("text"), read.get("kind"), read.get("part", "")
+    if not (isinstance(text, str) and isinstance(kind, str) and isinstance(part, str)):
+        raise DatasetError(f'{place}: needs "text" and "kind" as texts, and "part" at most as one.')
+    return LabelledLine(text, read["injection"], kind, part)

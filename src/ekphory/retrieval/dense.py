@@ -1,0 +1,255 @@
+"""The dense arm: cosine of the query with every memory, exact in memory or through the index."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ekphory.models.embedder import FloatMatrix
+from ekphory.retrieval.late_bound_rows import LateBoundRows, LateBoundWindows
+from ekphory.retrieval.scope_vectors import ScopeVectors
+
+IntArray = NDArray[np.int64]
+ScoreArray = NDArray[np.float32]
+
+LATER_WINDOW_MARGIN = np.float32(0.05)
+TURN_LENGTH_DISCOUNT = np.float32(0.1)
+DOCUMENT_LENGTH_DISCOUNT = np.float32(0.03)
+"""What a memory loses for each natural logarithm of its number of windows (LOG, 21 and 26)."""
+_PIECE = 16_384
+"""Rows that are multiplied at a time."""
+FEW_VISIBLE = 4000
+"""Up to so many rows that a filter leaves are scored exactly, by reading their vectors."""
+_ESTIMATED = 2
+"""The index orders by an estimate, so it is asked for so many times as many rows, which are then
+scored exactly; not where that means reading each of them from disk."""
+_UNSCORED = np.float32(-np.inf)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which rows a search wants scored, whatever other rows are asked for later.
+
+    Attributes:
+        nearest: At least so many of the best visible rows, if there are so many.
+        visible: Which rows may be returned at all, shape (rows,).
+        now: The moment that ages are counted from, microseconds since 1970.
+    """
+
+    nearest: int
+    now: int
+    visible: NDArray[np.bool_]
+
+
+class DenseSearch(Protocol):
+    """A search that has begun."""
+
+    def scores(self, also: IntArray) -> tuple[IntArray, ScoreArray]:
+        """Give what was wanted, and `also` these rows, which are distinct.
+
+        Returns:
+            Rows, ascending, and the exact score of each; there may be more than was wanted.
+        """
+        ...
+
+
+class DenseArm(Protocol):
+    """Scores rows of one scope against a query vector."""
+
+    def begin(self, vector: ScoreArray, wanted: Wanted) -> DenseSearch:
+        """Begin to look for what is wanted, by the query's vector of shape (dimension,)."""
+        ...
+
+    def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
+        """Give the vector of each row's first window, with length 1, shape (rows, dimension)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ResidentVectors:
+    """All vectors of the scope in memory; a memory with several windows counts by its best.
+
+    Attributes:
+        blocks: Each of shape (some windows, dimension), one after another; appending a block
+            copies none of the others.
+        owners: Row of the memory that each window belongs to, ascending.
+        discounts: What each memory loses for its length, as `length_discounts` gives it.
+        bound: Their ages and types, where the model binds these late.
+    """
+
+    blocks: tuple[NDArray[np.float32], ...]
+    owners: NDArray[np.int32]
+    discounts: ScoreArray
+    bound: LateBoundWindows | None = None
+
+    def begin(self, vector: ScoreArray, wanted: Wanted) -> DenseSearch:
+        """Score every row, which costs less than choosing some."""
+        products = _products(self.blocks, vector)
+        if self.bound is not None:
+            products = self.bound.scores(vector, products, now=wanted.now)
+        if len(products) != len(self.discounts):
+            products = best_window(products, self.owners, self.discounts)
+        return _EveryRow(products)
+
+    def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
+        """Copy them out of the blocks."""
+        windows = np.searchsorted(self.owners, rows)
+        starts = np.cumsum([0, *(len(block) for block in self.blocks)])
+        vectors = np.empty((len(rows), self.blocks[0].shape[1]), np.float32)
+        for block, start in zip(self.blocks, starts[:-1], strict=True):
+            inside = (windows >= start) & (windows < start + len(block))
+            vectors[inside] = block[windows[inside] - start]
+        if self.bound is None:
+            return vectors
+        return self.bound.rows.vectors(vectors, owners=rows, now=now)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedVectors:
+    """Rows found through the store's index, then scored exactly by their vectors.
+
+    Attributes:
+        keys: Key of each row, ascending; a key that is not among them is out of the scope's view.
+        search: Keys of the nearest windows within the scope, by the store.
+        vectors: Those of the scope, by key.
+        discounts: What each memory loses for its length, as `length_discounts` gives it.
+        bound: Ages and types of the rows, where the model binds these late.
+    """
+
+    keys: IntArray
+    search: Callable[[ScoreArray, int], IntArray]
+    vectors: ScopeVectors
+    discounts: ScoreArray
+    bound: LateBoundRows | None = None
+
+    def begin(self, vector: ScoreArray, wanted: Wanted) -> DenseSearch:
+        """Search the index; a few visible rows are scored instead.
+
+        Not in a thread of its own: waiting for the interpreter's lock, while the words are
+        scored, takes longer than the search.
+        """
+        self.vectors.prepare(len(self.keys), len(vector))
+        visible = int(np.count_nonzero(wanted.visible))
+        if visible <= FEW_VISIBLE:
+            found = np.flatnonzero(wanted.visible)
+        else:
+            found = self._nearest(vector, wanted, visible)
+        return _SomeRows(found, lambda rows: self._exact(vector, rows, wanted.now))
+
+    def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
+        """Read them by their keys."""
+        wanted = self.keys[rows]
+        stored = self.vectors.read(np.unique(wanted))
+        order = np.argsort(stored.keys, kind="stable")
+        first = order[np.searchsorted(stored.keys, wanted, sorter=order)]
+        vectors = np.asarray(stored.vectors[first], np.float32)
+        return vectors if self.bound is None else self.bound.vectors(vectors, owners=rows, now=now)
+
+    def _nearest(self, vector: ScoreArray, wanted: Wanted, visible: int) -> IntArray:
+        """Search until enough of what is found is visible, or everything was searched."""
+        # What a filter hides takes places among the nearest, so more of them are asked for.
+        nearest = math.ceil(wanted.nearest * len(self.keys) / visible)
+        if self.vectors.resident:
+            nearest *= _ESTIMATED
+        while True:
+            found = self.search(vector, nearest)
+            rows = self._rows_of(found)
+            rows = np.unique(rows[rows >= 0])
+            seen = int(np.count_nonzero(wanted.visible[rows]))
+            if seen >= min(wanted.nearest, visible) or len(found) < nearest:
+                return rows
+            nearest *= 4
+
+    def _exact(self, vector: ScoreArray, rows: IntArray, now: int) -> ScoreArray:
+        """Score rows, which are distinct, by their best windows."""
+        wanted = self.keys[rows]
+        stored = self.vectors.read(wanted)
+        order = np.argsort(wanted)
+        places = order[np.searchsorted(wanted, stored.keys, sorter=order)]
+        windows = np.argsort(places, kind="stable")
+        vectors = np.asarray(stored.vectors, np.float32)
+        if self.bound is None:
+            products = _product(vectors, vector)
+        else:
+            products = self.bound.scores(vector, vectors, owners=rows[places], now=now)
+        return best_window(products[windows], places[windows], self.discounts[rows])
+
+    def _rows_of(self, keys: IntArray) -> IntArray:
+        if len(self.keys) == 0:
+            return np.full(len(keys), -1, np.int64)
+        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[places] == keys, places, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class _EveryRow:
+    products: ScoreArray
+
+    def scores(self, also: IntArray) -> tuple[IntArray, ScoreArray]:
+        del also
+        return np.arange(len(self.products), dtype=np.int64), self.products
+
+
+@dataclass(frozen=True, slots=True)
+class _SomeRows:
+    found: IntArray
+    exact: Callable[[IntArray], ScoreArray]
+
+    def scores(self, also: IntArray) -> tuple[IntArray, ScoreArray]:
+        rows = np.union1d(self.found, also)
+        return rows, self.exact(rows)
+
+
+def _products(blocks: Sequence[NDArray[np.float32]], vector: ScoreArray) -> ScoreArray:
+    """Multiply every row of the blocks with the vector, those of a large scope on two cores."""
+    pieces = [
+        block[start : start + _PIECE] for block in blocks for start in range(0, len(block), _PIECE)
+    ]
+    if len(pieces) < 2:
+        return np.concatenate([_product(block, vector) for block in blocks])
+    half = len(pieces) // 2
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        later = beside.submit(lambda: [_product(piece, vector) for piece in pieces[half:]])
+        first = [_product(piece, vector) for piece in pieces[:half]]
+        return np.concatenate([*first, *later.result()])
+
+
+def _product(rows: NDArray[np.float32], vector: ScoreArray) -> ScoreArray:
+    # Not `@`: BLAS splits so small a product over threads, and waits for a busy core.
+    return np.asarray(np.einsum("ij,j->i", rows, vector), np.float32)
+
+
+def length_discounts(are_turns: NDArray[np.bool_]) -> ScoreArray:
+    """Give what each memory loses for each natural logarithm of its number of windows."""
+    return np.where(are_turns, TURN_LENGTH_DISCOUNT, DOCUMENT_LENGTH_DISCOUNT)
+
+
+def best_window(
+    scores: ScoreArray, owners: NDArray[np.integer], discounts: ScoreArray
+) -> ScoreArray:
+    """Score each row by its best window, shape (rows,); `owners` ascending, windows in order.
+
+    The more windows a memory has, the more often one of them is near by chance. So a later window
+    must beat the first by `LATER_WINDOW_MARGIN`, and the best counts less by the row's discount
+    times the logarithm of their number, as the expected maximum of independent draws grows. A
+    long turn, which answers at length what a short one asked, is near by chance more often yet.
+    """
+    rows = len(discounts)
+    later = np.append(False, owners[1:] == owners[:-1])
+    margin = LATER_WINDOW_MARGIN * later.astype(np.float32)
+    best = best_by_owner(np.asarray(scores - margin, np.float32), owners, rows)
+    windows = np.maximum(np.bincount(owners, minlength=rows), 1)
+    return np.asarray(best - discounts * np.log(windows), np.float32)
+
+
+def best_by_owner(scores: ScoreArray, owners: NDArray[np.integer], rows: int) -> ScoreArray:
+    """Give the largest score of each owner, shape (rows,); -inf for one that has none."""
+    best = np.full(rows, _UNSCORED, np.float32)
+    np.maximum.at(best, owners, scores)
+    return best

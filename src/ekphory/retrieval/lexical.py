@@ -1,0 +1,162 @@
+"""BM25 over one scope: postings in numpy, exact statistics of that scope and no other.
+
+Score of a passage: the sum over query terms of idf · tf·(k1+1) / (tf + k1·(1 - b + b·length/mean)),
+idf = ln(1 + (N - n + ½)/(n + ½)) (Robertson and Zaragoza, "The Probabilistic Relevance Framework:
+BM25 and Beyond", 2009, with Lucene's idf, which is never negative).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ekphory.retrieval.terms import TermArray
+
+SATURATION = 0.9
+"""k1: how soon a repeated term stops counting."""
+SHORT_PASSAGES = 20.0
+LONG_PASSAGES = 100.0
+"""Mean number of terms up to which a scope counts as one of turns, and from which of documents."""
+LENGTH_NORMALISATION = (0.3, 0.75)
+"""b among turns and among documents: how much a passage longer than the mean is discounted.
+
+Turns differ in length by nature; a long document is long because it is about more things.
+"""
+
+IntArray = NDArray[np.int64]
+ScoreArray = NDArray[np.float32]
+
+# A tail up to this share of the base is scanned; beyond, base and tail are sorted together.
+_LARGEST_TAIL = 0.1
+_SMALLEST_MERGE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """Which rows hold which term how often, sorted by term and then row."""
+
+    terms: NDArray[np.uint32]
+    starts: IntArray
+    rows: NDArray[np.int32]
+    counts: NDArray[np.uint16]
+
+    @classmethod
+    def build(cls, terms: TermArray, rows: NDArray[np.int32]) -> Postings:
+        """Sort parallel arrays of (term, row) occurrences into postings."""
+        pairs = (terms.astype(np.uint64) << np.uint64(32)) | rows.astype(np.uint64)
+        distinct, counts = np.unique(pairs, return_counts=True)
+        keys = (distinct >> np.uint64(32)).astype(np.uint32)
+        vocabulary, starts = np.unique(keys, return_index=True)
+        return cls(
+            vocabulary,
+            np.append(starts, len(keys)).astype(np.int64),
+            (distinct & np.uint64(0xFFFFFFFF)).astype(np.int32),
+            np.minimum(counts, 65535).astype(np.uint16),
+        )
+
+    def of(self, term: np.uint32) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
+        """Give the rows that hold `term`, and how often each does."""
+        place = int(np.searchsorted(self.terms, term))
+        if place == len(self.terms) or self.terms[place] != term:
+            return self.rows[:0], self.counts[:0]
+        span = slice(self.starts[place], self.starts[place + 1])
+        return self.rows[span], self.counts[span]
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalIndex:
+    """The BM25 index of one scope: immutable, a larger one is made by `extended`.
+
+    Attributes:
+        lengths: Terms in each row, shape (rows,).
+        mean_length: Their mean; 0 in an empty scope.
+        half_frequency: k1·(1 - b + b·length/mean) of each row: a term that occurs so often in it
+            gives half of what it could at most.
+        base: Postings of the rows up to `base_rows`.
+        tail: Postings of the rows after that.
+        occurrences: All (term, row) occurrences of the tail, kept for the next extension.
+    """
+
+    lengths: NDArray[np.int32]
+    mean_length: float
+    half_frequency: NDArray[np.float32]
+    base: Postings
+    base_rows: int
+    tail: Postings
+    occurrences: tuple[TermArray, NDArray[np.int32]]
+
+    @classmethod
+    def build(cls, terms: TermArray, lengths: NDArray[np.int32]) -> LexicalIndex:
+        """Index rows given as their concatenated terms and the number of terms of each."""
+        rows = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+        nothing = (terms[:0], rows[:0])
+        mean, half = _length_statistics(lengths)
+        base, tail = Postings.build(terms, rows), Postings.build(*nothing)
+        return cls(lengths, mean, half, base, len(lengths), tail, nothing)
+
+    def extended(self, terms: TermArray, lengths: NDArray[np.int32]) -> LexicalIndex:
+        """Give an index that also holds further rows, numbered after the present ones."""
+        first = len(self.lengths)
+        rows = np.repeat(np.arange(first, first + len(lengths), dtype=np.int32), lengths)
+        tail_terms = np.concatenate([self.occurrences[0], terms])
+        tail_rows = np.concatenate([self.occurrences[1], rows])
+        all_lengths = np.concatenate([self.lengths, lengths])
+        if len(all_lengths) - self.base_rows > max(_SMALLEST_MERGE, _LARGEST_TAIL * self.base_rows):
+            return self._merged(tail_terms, tail_rows, all_lengths)
+        tail = Postings.build(tail_terms, tail_rows)
+        occurrences = (tail_terms, tail_rows)
+        mean, half = _length_statistics(all_lengths)
+        return LexicalIndex(all_lengths, mean, half, self.base, self.base_rows, tail, occurrences)
+
+    def scores(self, query: TermArray) -> tuple[ScoreArray, float]:
+        """Score every row for the query's distinct terms.
+
+        Returns:
+            BM25 by row, shape (rows,), and the bound that no row exceeds: the sum of
+            idf·(k1+1) over the terms that the scope holds; 0 when it holds none of them.
+        """
+        scores = np.zeros(len(self.lengths), np.float32)
+        bound = 0.0
+        for term in query:
+            parts = [self.base.of(term), self.tail.of(term)]
+            holders = sum(len(rows) for rows, _ in parts)
+            if holders == 0:
+                continue
+            idf = float(np.log1p((len(self.lengths) - holders + 0.5) / (holders + 0.5)))
+            bound += idf * (SATURATION + 1)
+            for rows, counts in parts:
+                frequency = counts.astype(np.float32)
+                share = frequency / (frequency + self.half_frequency[rows])
+                scores[rows] += np.float32(idf * (SATURATION + 1)) * share
+        return scores, bound
+
+    def _merged(
+        self, terms: TermArray, rows: NDArray[np.int32], lengths: NDArray[np.int32]
+    ) -> LexicalIndex:
+        repeats = np.diff(self.base.starts)
+        base_terms = np.repeat(np.repeat(self.base.terms, repeats), self.base.counts)
+        base_rows = np.repeat(self.base.rows, self.base.counts)
+        postings = Postings.build(
+            np.concatenate([base_terms, terms]), np.concatenate([base_rows, rows])
+        )
+        nothing = (terms[:0], rows[:0])
+        mean, half = _length_statistics(lengths)
+        tail = Postings.build(*nothing)
+        return LexicalIndex(lengths, mean, half, postings, len(lengths), tail, nothing)
+
+
+def _length_statistics(lengths: NDArray[np.int32]) -> tuple[float, NDArray[np.float32]]:
+    """Give the mean length and each row's half frequency."""
+    mean = float(lengths.mean()) if len(lengths) else 0.0
+    turns, documents = LENGTH_NORMALISATION
+    normalisation = turns + long_share(mean) * (documents - turns)
+    relative = lengths / np.float32(max(mean, 1e-9))
+    half = SATURATION * (1 - normalisation + normalisation * relative)
+    return mean, np.asarray(half, np.float32)
+
+
+def long_share(mean_length: float) -> float:
+    """Say how far passages are from turns (0) to documents (1), by their mean number of terms."""
+    return min(max((mean_length - SHORT_PASSAGES) / (LONG_PASSAGES - SHORT_PASSAGES), 0.0), 1.0)

@@ -1,0 +1,201 @@
+"""Named pipelines, as data."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ekphory.errors import InvalidInput
+from ekphory.retrieval.fitted_probabilities import EVEN_CURVES, WORD_CURVES
+from ekphory.retrieval.fusion import EVEN_LEXICAL_WEIGHT
+from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.rerank_blend import turns_blend
+from ekphory.retrieval.stages.calibrate import Calibrate
+from ekphory.retrieval.stages.classify_query import ClassifyQuery
+from ekphory.retrieval.stages.clean_query import CleanQuery
+from ekphory.retrieval.stages.cut import Cut
+from ekphory.retrieval.stages.decay import Decay
+from ekphory.retrieval.stages.diversify import Diversify
+from ekphory.retrieval.stages.drop_known import DropKnown
+from ekphory.retrieval.stages.expand_parents import ExpandParents
+from ekphory.retrieval.stages.expand_query import ExpandQuery
+from ekphory.retrieval.stages.favour_time import FavourTime
+from ekphory.retrieval.stages.filter_injection import FilterInjection
+from ekphory.retrieval.stages.fit_budget import FitBudget
+from ekphory.retrieval.stages.fuse import Fuse
+from ekphory.retrieval.stages.gate_reranker import GateReranker
+from ekphory.retrieval.stages.hyde import Hyde
+from ekphory.retrieval.stages.list_time import ListTime
+from ekphory.retrieval.stages.merge_pools import MergePools
+from ekphory.retrieval.stages.normalise import Normalise
+from ekphory.retrieval.stages.pin_rules import PinRules
+from ekphory.retrieval.stages.read_time import ReadTime
+from ekphory.retrieval.stages.rerank import Rerank
+from ekphory.retrieval.stages.search_pools import SearchPools
+from ekphory.retrieval.stages.search_time import SearchTime
+from ekphory.retrieval.stages.source_dedup import SourceDedup
+from ekphory.retrieval.stages.weigh import PUBLISHED_ORIGIN_WEIGHTS, Weigh
+from ekphory.types import MEMORY_TYPES
+
+# Of what is about equally likely the newer comes first; a stronger decay cost quality wherever it
+# was measured, most where facts are updated (docs/ablation.md).
+_NEWER_FIRST = Decay(floor=0.998)
+
+FAST = Pipeline(
+    "fast",
+    [
+        CleanQuery(),
+        ClassifyQuery(),
+        ReadTime(),
+        SearchTime(),
+        SearchPools(arms="lexical"),
+        Fuse(
+            method="lexical",
+            lexical_weight=EVEN_LEXICAL_WEIGHT,
+            calibration=WORD_CURVES,
+        ),
+        Weigh(),
+        _NEWER_FIRST,
+        FavourTime(),
+        ListTime(),
+        Calibrate(),
+        Cut(),
+    ],
+    summary="By words alone, without a model.",
+)
+BALANCED = Pipeline(
+    "balanced",
+    [
+        CleanQuery(),
+        ClassifyQuery(),
+        ReadTime(),
+        SearchTime(),
+        SearchPools(),
+        Fuse(),
+        Weigh(),
+        _NEWER_FIRST,
+        FavourTime(),
+        ListTime(),
+        GateReranker(mode="auto"),
+        Rerank(
+            candidates=30,
+            blend=turns_blend(0.4),
+            boosts="as asked",
+            seconds=0.5,
+            asks="chosen",
+        ),
+        Calibrate(),
+        PinRules(),
+        Cut(),
+    ],
+    summary="By meaning and by words, with a local reranker where one is chosen; the default.",
+)
+RRF = Pipeline(
+    "rrf",
+    [
+        CleanQuery(),
+        ClassifyQuery(),
+        SearchPools(),
+        Fuse(method="reciprocal_rank"),
+        Weigh(),
+        _NEWER_FIRST,
+        Calibrate(),
+        PinRules(),
+        Cut(),
+    ],
+    summary="As balanced, but with the arms fused by their ranks: for comparison.",
+)
+ACCURATE = Pipeline(
+    "accurate",
+    [
+        CleanQuery(),
+        ClassifyQuery(),
+        ReadTime(),
+        SearchTime(),
+        SearchPools(depth=400),
+        Fuse(lexical_weight=EVEN_LEXICAL_WEIGHT, calibration=EVEN_CURVES),
+        Weigh(),
+        _NEWER_FIRST,
+        FavourTime(),
+        ListTime(),
+        Rerank(
+            candidates=50,
+            blend=turns_blend(0.3),
+            boosts="as asked",
+            seconds=2.0,
+        ),
+        Calibrate(),
+        PinRules(),
+        Cut(),
+    ],
+    summary="As balanced, deeper, with the best fifty read by a reranker.",
+)
+MEMORY_SPARK = Pipeline(
+    "memory_spark",
+    [
+        CleanQuery(),
+        ClassifyQuery(),
+        ReadTime(),
+        Hyde(),
+        ExpandQuery(),
+        SearchTime(),
+        SearchPools(
+            depth=0,
+            depth_per_hit=4,
+            pool_depth_per_hit={
+                "agent_mistakes": 1,
+                "shared_mistakes": 1,
+                "shared_knowledge": 2,
+                "shared_rules": 1,
+            },
+        ),
+        Fuse(method="reciprocal_rank", list_per_hit=4),
+        MergePools(),
+        SourceDedup(),
+        # The weight of the mistakes, which Memory-Spark takes from their path, is the pool's here.
+        Weigh(
+            origin_weights=replace(PUBLISHED_ORIGIN_WEIGHTS, path_parts={"memory/archive/": 0.4}),
+            bound=None,
+            importance=0.0,
+        ),
+        Decay(floor=0.8, rate=0.03, fading=MEMORY_TYPES),
+        FavourTime(),
+        ListTime(),
+        Normalise(),
+        GateReranker(mode="hard"),
+        Rerank(candidates=40, query_form="question"),
+        Calibrate(),
+        Diversify(trade_off=0.9, among_per_hit=2),
+        ExpandParents(among_per_hit=2),
+        PinRules(),
+        DropKnown(among_per_hit=2),
+        FilterInjection(among_per_hit=2),
+        FitBudget(tokens=2000),
+        Cut(),
+    ],
+    summary="The fifteen stages of Memory-Spark with its published numbers, its defects repaired.",
+)
+
+PRESETS: Mapping[str, Pipeline] = {
+    pipeline.name: pipeline for pipeline in (FAST, BALANCED, ACCURATE, MEMORY_SPARK, RRF)
+}
+DEFAULT_PRESET = BALANCED.name
+
+
+def preset(name: str | Pipeline | None) -> Pipeline:
+    """Give the pipeline of that name; None gives the default one, and a pipeline is given back.
+
+    Raises:
+        InvalidInput: There is no such preset.
+    """
+    if isinstance(name, Pipeline):
+        return name
+    chosen = DEFAULT_PRESET if name is None else name
+    if not isinstance(chosen, str) or chosen not in PRESETS:
+        near = difflib.get_close_matches(str(chosen), PRESETS, n=1)
+        hint = f"Did you mean {near[0]!r}? " if near else ""
+        raise InvalidInput(
+            "preset", chosen, "no such preset", f"{hint}Choose one of {', '.join(sorted(PRESETS))}"
+        )
+    return PRESETS[chosen]

@@ -1,0 +1,118 @@
+"""Scope: which memories a handle may see and write, compiled into one mandatory predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+from ekphory.errors import InvalidInput, ScopeError
+from ekphory.filters.storable_text import is_storable
+from ekphory.filters.tree import And, Comparison, Field, Filter, In, Or, Value
+from ekphory.pools import SHARED_POOLS
+
+LONGEST_NAME = 10_000
+SCOPE_FIELDS = ("org", "project", "agent", "user", "session")
+_PROJECT_FIELDS = ("org", "project")
+_OWNER_FIELDS = ("agent", "user", "session")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The fields a handle is bound to; an unbound field (None) is no restriction.
+
+    Attributes:
+        org, project: Restrict every pool.
+        agent, user, session: Restrict every pool except the shared and reference ones, which
+            the whole project sees.
+    """
+
+    org: str | None = None
+    project: str | None = None
+    agent: str | None = None
+    user: str | None = None
+    session: str | None = None
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if value is not None and not _is_name(value):
+                raise InvalidInput(
+                    entry.name,
+                    value,
+                    f"a scope field is text of 1 to {LONGEST_NAME:,} characters without NUL",
+                    "Leave it out to unbind",
+                )
+
+    def predicate(self) -> Filter:
+        """Give the condition that every read, on every arm, is combined with."""
+        project = self._equalities(_PROJECT_FIELDS)
+        owner = self._equalities(_OWNER_FIELDS)
+        if not owner:
+            return And(tuple(project))
+        shared = In(Field("pool"), SHARED_POOLS)
+        return And((*project, Or((shared, And(tuple(owner))))))
+
+    def own_predicate(self) -> Filter:
+        """Give the condition for what this scope itself wrote: all bound fields, in every pool."""
+        return And(tuple(self._equalities(SCOPE_FIELDS)))
+
+    def fill(self, name: str, given: str | None) -> str | None:
+        """Give the record's value of one scope field: the bound one, or what the record gives.
+
+        Raises:
+            ScopeError: The record tries to change a bound field.
+        """
+        bound: str | None = getattr(self, name)
+        if bound is not None and given is not None and given != bound:
+            raise ScopeError(
+                name,
+                given,
+                f"this handle is bound to {name}={bound!r}",
+                "Open a handle for that scope, or leave the field out",
+            )
+        return bound if bound is not None else given
+
+    def refuse_leaving(self, tree: Filter) -> None:
+        """Check that a caller's filter does not ask for another org or project.
+
+        Other agents, users and sessions may be asked for: the shared pools hold theirs.
+
+        Raises:
+            ScopeError: It does; it would find nothing, which is not what was meant.
+        """
+        for name, values in _named_values(tree):
+            bound = getattr(self, name)
+            if name in _PROJECT_FIELDS and bound is not None and bound not in values:
+                raise ScopeError(
+                    name,
+                    values[0] if values else None,
+                    f"the filter leaves the scope, which is bound to {name}={bound!r}",
+                    "Open a handle for that scope, or leave the field out",
+                )
+
+    def _equalities(self, names: tuple[str, ...]) -> list[Filter]:
+        values = ((name, getattr(self, name)) for name in names)
+        return [Comparison(Field(name), "eq", value) for name, value in values if value is not None]
+
+
+def _is_name(value: object) -> bool:
+    return (
+        isinstance(value, str)
+        and bool(value.strip())
+        and len(value) <= LONGEST_NAME
+        and is_storable(value)
+    )
+
+
+def _named_values(tree: Filter) -> Iterator[tuple[str, tuple[Value, ...]]]:
+    """Scope fields that the filter asks for by value; what stands under `Not` asks for nothing."""
+    match tree:
+        case And(children) | Or(children):
+            for child in children:
+                yield from _named_values(child)
+        case Comparison(Field(name), "eq", value) if name in SCOPE_FIELDS:
+            yield name, (value,)
+        case In(Field(name), values) if name in SCOPE_FIELDS:
+            yield name, values
+        case _:
+            return

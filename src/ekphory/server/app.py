@@ -1,0 +1,95 @@
+"""The application: all endpoints, inside the layers that log, let in and limit."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio.to_thread
+from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
+
+from ekphory import __version__
+from ekphory.server.asgi import ASSETS
+from ekphory.server.errors import add_error_handlers
+from ekphory.server.gate import Gate
+from ekphory.server.load import LoadLimit
+from ekphory.server.metrics import Metrics
+from ekphory.server.options import Limits, ServerOptions
+from ekphory.server.request_log import RequestLog
+from ekphory.server.routes import (
+    categories,
+    embeddings,
+    episodic_config,
+    extraction,
+    features,
+    inspect,
+    inspector_page,
+    memories,
+    projects,
+    rerank,
+    server_config,
+    sets,
+    system,
+)
+from ekphory.service.memory_service import MemoryService
+
+_ABOUT = (
+    "Memory for AI agents. The paths under `/api/v2` are those of MemMachine's REST API; its "
+    "released clients work unchanged. Reranking is Cohere's, Jina's, vLLM's, Infinity's, TEI's and "
+    "Memos'; embeddings are OpenAI's."
+)
+_THREADS_FOR_THE_REST = 4
+"""Such as /health, which nothing may keep waiting."""
+_ROUTERS = (
+    # First what is asked most: routers are tried in order.
+    *(memories.router, projects.router, features.router, sets.router, categories.router),
+    extraction.router,
+    *(episodic_config.router, server_config.router, rerank.router, embeddings.router),
+    *(inspect.router, inspector_page.router, system.router),
+)
+
+
+def _threads(limits: Limits) -> int:
+    """Return how many there are; LoadLimit lets each kind of request use its share."""
+    return limits.threads + limits.write_threads + _THREADS_FOR_THE_REST
+
+
+def create_app(service: MemoryService, options: ServerOptions) -> FastAPI:
+    """Make the application over an open service, which it closes when it stops."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = _threads(options.limits)
+        yield
+        # Every request has been answered; what they wrote is finished here.
+        await anyio.to_thread.run_sync(service.close)
+
+    app = FastAPI(
+        title="ekphory",
+        version=__version__,
+        description=_ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    app.state.service = service
+    app.state.metrics = metrics = Metrics()
+    app.state.limits = options.limits
+    for router in _ROUTERS:
+        app.include_router(router)
+    app.mount(ASSETS.rstrip("/"), system.docs_assets())
+    add_error_handlers(app)
+    # The last one is the outermost.
+    app.add_middleware(LoadLimit, limits=options.limits)
+    app.add_middleware(Gate, keys=service.keys, options=options)
+    if options.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(options.origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["*"],
+        )
+    app.add_middleware(RequestLog, metrics=metrics)
+    return app

@@ -1,0 +1,151 @@
+"""Errors as answers: one table of statuses, and the shapes that each kind of client reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from ekphory.catalog.failures import AlreadyThere, NotPermitted, NotThere
+from ekphory.errors import EkphoryError, InvalidInput, MemoryNotFound, ServiceError
+from ekphory.service.model_verbs import NotConfigured
+
+STATUSES: tuple[tuple[type[EkphoryError], HTTPStatus], ...] = (
+    (NotThere, HTTPStatus.NOT_FOUND),
+    (MemoryNotFound, HTTPStatus.NOT_FOUND),
+    (AlreadyThere, HTTPStatus.CONFLICT),
+    (NotPermitted, HTTPStatus.FORBIDDEN),
+    (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (ServiceError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (EkphoryError, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+"""The first class that an error belongs to says how it is answered."""
+
+RETRY = {"Retry-After": "1"}
+_SHOWN_ERRORS = 5
+_MOST_TEXT = 750
+"""Bytes of a message: it may echo what was sent, but never much of it."""
+_MOST_REPEATED = 100
+"""Bytes of it where an answer has it a second time."""
+_MOST_PART = 150
+_OUT_OF_ORDER = "The server cannot do this at the moment. Its log says why, under the request's id."
+_OPENAI_PATHS = ("/v1/embeddings", "/v1/models")
+_RERANK_ENDING = "/rerank"
+# MemMachine answers these with a text alone.
+_PLAIN_PATHS = frozenset(
+    f"/api/v2/{path}"
+    for path in (
+        *("projects/get", "memories/semantic/feature/get", "memories/semantic/category/get"),
+        *("memory/episodic/config/get", "memory/episodic/short_term/config/get"),
+        "memory/episodic/long_term/config/get",
+    )
+)
+
+
+class TooLarge(EkphoryError):
+    """A request asks for more at a time than is allowed."""
+
+
+def error_answer(
+    path: str,
+    status: int,
+    message: str,
+    *,
+    kind: str,
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    """Give an error in the shape that the clients of a path read.
+
+    Args:
+        path: What was asked.
+        status: The HTTP status.
+        message: What is wrong, and what to do instead.
+        kind: Name of the error.
+        headers: Further headers.
+    """
+    return JSONResponse(_body(path, status, _clipped(message), kind), status, dict(headers or {}))
+
+
+def _clipped(message: str, most: int = _MOST_TEXT) -> str:
+    text = message.encode("utf-8", "replace")
+    return message if len(text) <= most else f"{text[:most].decode('utf-8', 'ignore')}…"
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Let every error of the application become an answer."""
+    app.add_exception_handler(EkphoryError, _of_ekphory)
+    app.add_exception_handler(RequestValidationError, _of_validation)
+    app.add_exception_handler(HTTPException, _of_http)
+
+
+def _body(path: str, status: int, message: str, kind: str) -> dict[str, Any]:
+    described = {"message": message, "type": kind, "param": None, "code": status}
+    if path in _OPENAI_PATHS:
+        return {"error": described}
+    if path.endswith(_RERANK_ENDING):
+        repeated = _clipped(message, _MOST_REPEATED)
+        return {"message": message, "error": {**described, "message": repeated}}
+    if path in _PLAIN_PATHS and status == HTTPStatus.NOT_FOUND:
+        return {"detail": message}
+    repeated = _clipped(message, _MOST_REPEATED)
+    detail = {"code": status, "message": message, "internal_error": repeated}
+    return {"detail": {**detail, "exception": kind, "trace": ""}}
+
+
+async def _of_ekphory(request: Request, error: Exception) -> JSONResponse:
+    status, message = _status(error), str(error)
+    if status == HTTPStatus.SERVICE_UNAVAILABLE and not isinstance(error, NotConfigured):
+        # What went wrong may name paths and addresses, which are not the caller's business.
+        request.state.failure = error
+        message = _OUT_OF_ORDER
+    headers = RETRY if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    kind = type(error).__name__
+    return error_answer(request.url.path, status, message, kind=kind, headers=headers)
+
+
+async def _of_validation(request: Request, error: Exception) -> JSONResponse:
+    found = error.errors() if isinstance(error, RequestValidationError) else ()
+    return error_answer(
+        request.url.path,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        _in_words(found),
+        kind="RequestValidationError",
+    )
+
+
+async def _of_http(request: Request, error: Exception) -> JSONResponse:
+    status = getattr(error, "status_code", HTTPStatus.BAD_REQUEST)
+    if status == HTTPStatus.BAD_REQUEST:
+        # A body that no parser can read is a bad payload like any other.
+        status = HTTPStatus.UNPROCESSABLE_ENTITY
+    message = str(getattr(error, "detail", HTTPStatus(status).phrase))
+    headers = getattr(error, "headers", None)
+    return error_answer(
+        request.url.path, status, message, kind=HTTPStatus(status).phrase, headers=headers
+    )
+
+
+def _status(error: Exception) -> HTTPStatus:
+    if isinstance(error, TooLarge):
+        return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    return next(status for kind, status in STATUSES if isinstance(error, kind))
+
+
+def _in_words(found: Sequence[Mapping[str, Any]]) -> str:
+    parts = [_one_in_words(each) for each in found[:_SHOWN_ERRORS]]
+    if len(found) > _SHOWN_ERRORS:
+        parts.append(f"and {len(found) - _SHOWN_ERRORS:,} more")
+    if len(parts) > 1:
+        return "Invalid request payload:\n- " + "\n- ".join(parts)
+    return f"Invalid request payload: {parts[0]}" if parts else "Invalid request payload"
+
+
+def _one_in_words(found: Mapping[str, Any]) -> str:
+    place = ".".join(str(part)[:_MOST_PART] for part in found.get("loc", ()) if part != "body")
+    message = str(found.get("msg", "Invalid value"))[:_MOST_PART]
+    return f"{place}: {message}" if place else message

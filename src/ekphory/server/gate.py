@@ -1,0 +1,147 @@
+"""Who comes in: the key of every request, how often it comes, and from which page."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+from fastapi.responses import JSONResponse
+
+from ekphory.catalog.access_keys import AccessKeys
+from ekphory.legacy import KEY_PREFIXES
+from ekphory.server.asgi import Application, Receive, Scope, Send, header, is_open
+from ekphory.server.caller import Caller
+from ekphory.server.errors import error_answer
+from ekphory.server.options import ServerOptions, is_loopback
+
+_SCHEMES = ("bearer", "token")
+_GIVEN = "given-key"
+"""Who calls with the key that the server was started with, in logs and rate limits."""
+_MOST_CALLERS = 10_000
+_BURST_SECONDS = 5.0
+"""A caller that was quiet may come with so many seconds' worth of requests at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is not let in."""
+
+    status: HTTPStatus
+    message: str
+    headers: dict[str, str]
+
+    def answer(self, path: str) -> JSONResponse:
+        """Give it as an answer."""
+        kind = self.status.phrase
+        return error_answer(path, self.status, self.message, kind=kind, headers=self.headers)
+
+
+class Gate:
+    """Lets a request through with its caller, or answers why not."""
+
+    def __init__(
+        self, application: Application, *, keys: AccessKeys, options: ServerOptions
+    ) -> None:
+        self._application = application
+        self._keys = keys
+        self._given = options.key
+        self._needs_key = options.needs_key
+        self._origins = frozenset(options.origins)
+        self._rates = RateLimit(options.limits.per_second)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http" or is_open(scope["path"]):
+            await self._application(scope, receive, send)
+            return
+        found = self._caller(scope)
+        if isinstance(found, Caller):
+            scope.setdefault("state", {})["caller"] = found
+            wait = self._rates.wait_for(found.name)
+            if wait == 0:
+                await self._application(scope, receive, send)
+                return
+            found = _too_often(wait)
+        await found.answer(scope["path"])(scope, receive, send)
+
+    def _caller(self, scope: Scope) -> Caller | Refusal:
+        text = _key_text(scope)
+        if self._given is not None and self._given.is_same(text):
+            return Caller(_GIVEN)
+        if text.startswith(KEY_PREFIXES):
+            key = self._keys.recognise(text)
+            return Caller.with_key(key) if key else _unknown("This key is not known or revoked.")
+        if self._needs_key:
+            return _unknown("This needs a key: Authorization: Bearer ek_… .")
+        if not self._is_local_page(scope):
+            return Refusal(
+                HTTPStatus.FORBIDDEN, "Without a key only this machine itself may ask.", {}
+            )
+        client = scope.get("client")
+        return Caller(client[0] if client else "local")
+
+    def _is_local_page(self, scope: Scope) -> bool:
+        """Whether neither a foreign web page asks, nor a name that was bent to this machine."""
+        origin = header(scope, b"origin")
+        if origin is not None and origin not in self._origins:
+            return is_loopback(_host_of(origin))
+        host = header(scope, b"host")
+        return host is None or is_loopback(_without_port(host))
+
+
+class RateLimit:
+    """Counts each caller's requests; a bucket that fills steadily and is emptied by requests."""
+
+    def __init__(
+        self, per_second: float | None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._per_second = per_second
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait_for(self, caller: str) -> float:
+        """Take one request from a caller's bucket; seconds to wait where it is empty, else 0."""
+        if self._per_second is None:
+            return 0
+        now, most = self._clock(), max(1.0, self._per_second * _BURST_SECONDS)
+        left, at = self._buckets.pop(caller, (most, now))
+        left = min(most, left + (now - at) * self._per_second)
+        allowed = left >= 1
+        self._buckets[caller] = (left - 1 if allowed else left, now)
+        if len(self._buckets) > _MOST_CALLERS:
+            self._buckets.popitem(last=False)
+        return 0 if allowed else (1 - left) / self._per_second
+
+
+def _key_text(scope: Scope) -> str:
+    scheme, _, key = (header(scope, b"authorization") or "").partition(" ")
+    return key.strip() if scheme.lower() in _SCHEMES else ""
+
+
+def _unknown(message: str) -> Refusal:
+    return Refusal(HTTPStatus.UNAUTHORIZED, message, {"WWW-Authenticate": "Bearer"})
+
+
+def _too_often(wait: float) -> Refusal:
+    seconds = str(max(1, math.ceil(wait)))
+    return Refusal(
+        HTTPStatus.TOO_MANY_REQUESTS,
+        f"Too many requests. Try again in {seconds} s.",
+        {"Retry-After": seconds},
+    )
+
+
+def _host_of(origin: str) -> str:
+    try:
+        return urlsplit(origin).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _without_port(host: str) -> str:
+    return host.partition("]")[0] if host.startswith("[") else host.partition(":")[0]

@@ -1,0 +1,91 @@
+"""What every endpoint gets: the service, the caller, and the statuses that it documents."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+
+from ekphory.server.caller import Caller
+from ekphory.server.metrics import Metrics
+from ekphory.server.options import Limits
+from ekphory.server.wire.errors import ErrorAnswer
+from ekphory.service.memory_service import MemoryService
+
+_REFUSALS = {
+    401: "The key is missing or not known.",
+    403: "The key does not reach there.",
+    408: "The body took too long to arrive.",
+    413: "More at a time than is allowed.",
+    422: "The request cannot be used.",
+    429: "Too many requests; see Retry-After.",
+    503: "Not at the moment; see Retry-After.",
+}
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorAnswer, "description": text} for status, text in _REFUSALS.items()
+}
+"""Statuses that every endpoint may answer with."""
+MODEL_REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"description": text} for status, text in _REFUSALS.items()
+}
+"""The same, for paths whose errors have the shapes of other services."""
+NOT_THERE: dict[int | str, dict[str, Any]] = {
+    404: {"model": ErrorAnswer, "description": "It does not exist, or not here."}
+}
+ALREADY_THERE: dict[int | str, dict[str, Any]] = {
+    409: {"model": ErrorAnswer, "description": "There is one of that name."}
+}
+
+
+# Without `async` each of these would be sent to a thread of its own, which costs more than it does.
+
+
+async def _service(request: Request) -> MemoryService:
+    service: MemoryService = request.app.state.service
+    return service
+
+
+async def _caller(request: Request) -> Caller:
+    caller: Caller = request.state.caller
+    return caller
+
+
+TheCaller = Annotated[Caller, Depends(_caller)]
+
+
+async def _reader(caller: TheCaller) -> Caller:
+    caller.check_rights("read")
+    return caller
+
+
+async def _writer(caller: TheCaller) -> Caller:
+    caller.check_rights("write")
+    return caller
+
+
+async def _administrator(caller: TheCaller) -> Caller:
+    caller.check_rights("admin")
+    return caller
+
+
+async def _metrics(request: Request) -> Metrics:
+    metrics: Metrics = request.app.state.metrics
+    return metrics
+
+
+async def _limits(request: Request) -> Limits:
+    limits: Limits = request.app.state.limits
+    return limits
+
+
+TheService = Annotated[MemoryService, Depends(_service)]
+MAY_READ = (Depends(_reader),)
+"""Needed where a path acts for no project: the right to read anywhere at all."""
+TheReader = Annotated[Caller, Depends(_reader)]
+"""Whoever may read anywhere at all; told before the request's body is looked at."""
+TheWriter = Annotated[Caller, Depends(_writer)]
+"""Likewise, whoever may write."""
+TheAdmin = Annotated[Caller, Depends(_administrator)]
+"""Likewise, whoever may make and remove projects."""
+TheMetrics = Annotated[Metrics, Depends(_metrics)]
+TheLimits = Annotated[Limits, Depends(_limits)]

@@ -1,0 +1,207 @@
+"""Running the server: the socket, the processes, the log, and a stop that loses nothing."""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from ekphory.catalog.access_keys import AccessKeys
+from ekphory.catalog.database import Database
+from ekphory.config import read_settings
+from ekphory.errors import EkphoryError, InvalidInput
+from ekphory.server.asgi import Application
+from ekphory.server.connections import TimedConfig
+from ekphory.server.given_key import VARIABLE
+from ekphory.server.json_lines import LOG
+from ekphory.server.options import ServerOptions
+from ekphory.server.processes import BACKLOG, EvenProcesses, listeners_in_place_of
+from ekphory.service.catalog_file import catalog_file
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+_STOP_SECONDS = 60
+"""So long a stop waits for requests that are being answered."""
+_START_SECONDS = 60
+"""So long a process may take to load what it needs, before it counts as dead and is replaced."""
+
+
+class NeedsKey(EkphoryError):
+    """An address that others can reach needs a key, and there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a server listens.
+
+    Attributes:
+        url: Its address.
+        store: What it serves.
+        needs_key: Whether every request needs a key.
+    """
+
+    url: str
+    store: str
+    needs_key: bool
+
+
+def serve(options: ServerOptions, *, on_listening: Callable[[Listening], None]) -> None:
+    """Serve until the process is told to end; on return every acknowledged write is on disk.
+
+    Args:
+        options: How the server is run.
+        on_listening: Called once it listens; what is asked from then on is answered.
+
+    Raises:
+        NeedsKey: The address can be reached by others, and there is no key.
+        InvalidInput: It cannot listen there, or the store cannot be used.
+        StoreError: The store or the catalog cannot be opened.
+    """
+    serve_application(partial(application_of, options), options, on_listening=on_listening)
+
+
+def serve_application(
+    factory: Callable[[], Application],
+    options: ServerOptions,
+    *,
+    on_listening: Callable[[Listening], None],
+) -> None:
+    """Serve any application over the store in the same way; `serve` says how it ends and fails.
+
+    Args:
+        factory: Opens the store and makes the application, in each process that answers.
+        options: How the server is run.
+        on_listening: Called once it listens.
+    """
+    _check_key(options)
+    listeners = _listeners(options)
+    listening = Listening(_url(options.host, listeners[0]), options.store, options.needs_key)
+    try:
+        if options.workers == 1:
+            application = _loaded(factory)
+            on_listening(listening)
+            config = server_config(lambda: application, options)
+            uvicorn.Server(config).run(sockets=listeners)
+        else:
+            on_listening(listening)
+            config = server_config(partial(_loaded, factory), options)
+            EvenProcesses(config, listeners).run()
+    finally:
+        for listener in listeners:
+            listener.close()
+
+
+def application_of(options: ServerOptions) -> FastAPI:
+    """Open the store and make the application over it."""
+    # Lance's own lines are no JSON; what it only warns of, such as a compaction that came second to
+    # another process's, is made up for later.
+    os.environ.setdefault("LANCEDB_LOG", "error")
+    # Slow to load; a process that only watches over others needs none of it.
+    from ekphory.server.app import create_app
+    from ekphory.service.extraction.settings import ExtractionSettings, read_learnt
+    from ekphory.service.memory_service import MemoryService
+    from ekphory.service.models import load_models
+
+    settings = read_settings()
+    if options.embedder is not None:
+        settings = replace(settings, embedder=options.embedder)
+    models = load_models(settings)
+    service = MemoryService(
+        options.store,
+        models=models,
+        catalog=options.catalog,
+        extraction=ExtractionSettings(learnt=read_learnt(settings.extraction)),
+    )
+    return create_app(service, options)
+
+
+def _loaded(factory: Callable[[], Application]) -> Application:
+    """Make the application, in a process that is there for nothing else."""
+    # Each search for garbage among all that is loaded would take a quarter of a second.
+    gc.disable()
+    try:
+        return factory()
+    finally:
+        # What was loaded stays, and is never searched.
+        gc.freeze()
+        gc.enable()
+
+
+def server_config(
+    factory: Callable[[], Application],
+    options: ServerOptions,
+    *,
+    log: dict[str, Any] | None = LOG,
+) -> uvicorn.Config:
+    """Return how uvicorn runs an application.
+
+    Uvicorn itself would believe any proxy on this machine, and those that the environment names.
+
+    Args:
+        factory: Makes the application, in each process that answers.
+        options: How the server is run.
+        log: As `logging.config` reads it; None leaves logging as it is.
+    """
+    return TimedConfig(
+        factory,
+        header_seconds=options.limits.header_seconds,
+        factory=True,
+        workers=options.workers,
+        proxy_headers=bool(options.trusted_proxies),
+        forwarded_allow_ips=list(options.trusted_proxies),
+        lifespan="on",
+        ws="none",
+        access_log=False,
+        log_config=log,
+        server_header=False,
+        timeout_graceful_shutdown=_STOP_SECONDS,
+        timeout_worker_healthcheck=_START_SECONDS,
+    )
+
+
+def _check_key(options: ServerOptions) -> None:
+    if not options.needs_key or options.key is not None:
+        return
+    database = Database(catalog_file(options.store, options.catalog))
+    try:
+        if not AccessKeys(database).any_in_use():
+            raise NeedsKey(
+                f"{options.host} can be reached by others, and there is no key yet. Make one with "
+                f"`ekphory keys create --store {options.store}`, give one in {VARIABLE}, "
+                "or listen on 127.0.0.1."
+            )
+    finally:
+        database.close()
+
+
+def _listeners(options: ServerOptions) -> list[socket.socket]:
+    """Listen where nothing else does, with a socket for each process."""
+    bare = options.host.strip("[]")
+    family = socket.AF_INET6 if ":" in bare else socket.AF_INET
+    try:
+        listener = socket.create_server((bare, options.port), family=family, backlog=BACKLOG)
+        listeners = listeners_in_place_of(listener, count=options.workers)
+    except OSError as error:
+        raise InvalidInput(
+            "host and port",
+            f"{options.host}:{options.port}",
+            f"cannot be listened on ({error.strerror or error})",
+            "Name another port, or 0 for any that is free",
+        ) from error
+    for each in listeners:
+        # Connections inherit it; asyncio sets it only on sockets made with a protocol number.
+        # Without it an answer's second packet waits 40 ms for the first one's acknowledgement.
+        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listeners
+
+
+def _url(host: str, listener: socket.socket) -> str:
+    shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return f"http://{shown}:{listener.getsockname()[1]}"

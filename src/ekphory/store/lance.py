@@ -1,0 +1,400 @@
+"""The store on LanceDB: rows in one Lance table, in a directory or on object storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import lancedb
+import numpy as np
+import pyarrow as pa
+from lancedb.query import LanceQueryBuilder
+from numpy.typing import NDArray
+
+from ekphory.errors import InvalidInput
+from ekphory.filters.lance_sql import to_lance_sql
+from ekphory.filters.tree import And, Filter
+from ekphory.store import lance_schema
+from ekphory.store.allocator import bound_memory
+from ekphory.store.arrow_records import ArrowRecords
+from ekphory.store.commit_files import CommitFiles
+from ekphory.store.lance_errors import read_anew, tells, told
+from ekphory.store.lance_index import VectorIndex
+from ekphory.store.lance_presence import LancePresence
+from ekphory.store.lance_scan import scan_columns, to_scope_columns
+from ekphory.store.lance_takes import LanceTakes
+from ekphory.store.lance_upkeep import Upkeep, is_remote, opened_table
+from ekphory.store.lance_vectors import gathered_vectors, keyed_vectors
+from ekphory.store.lance_version import NewestVersion, commits_folder
+from ekphory.store.recent_writes import RecentWrites
+from ekphory.store.row_checksums import CHECKSUM
+from ekphory.store.state_note import StateNote
+from ekphory.store.store import (
+    CURRENT,
+    SCHEMA_VERSION,
+    Growth,
+    IntArray,
+    KeyedVectors,
+    Order,
+    Precision,
+    Presence,
+    Progress,
+    ScopeColumns,
+    StoredMemory,
+    StoreHealth,
+    StoreIdentity,
+    Verification,
+)
+from ekphory.store.verification import verify_rows
+from ekphory.types import MemoryRecord
+
+TABLE = "memories"
+
+Result = TypeVar("Result")
+_FIRST_WINDOW = "passage = 0"
+_ALL_ROWS = 2**31 - 1
+_ROWS_READ = 1024
+_KEYS_A_QUERY = 2000
+_SORT_KEYS: dict[Order, list[tuple[str, str]]] = {
+    "written": [("key", "ascending")],
+    "newest": [("at", "descending"), ("key", "descending")],
+    "oldest": [("at", "ascending"), ("key", "ascending")],
+}
+
+
+class LanceStore:
+    """Keeps memories in a Lance table; safe for several threads, and for readers elsewhere."""
+
+    def __init__(self, uri: str, table: lancedb.table.Table, identity: StoreIdentity) -> None:
+        self._uri = uri
+        self._table = table
+        self._adopt(identity)
+        commits = CommitFiles(commits_folder(uri, TABLE))
+        self._version = NewestVersion(uri, table, commits=commits)
+        self._presence = LancePresence(self._rows)
+        self._recent = RecentWrites()
+        self._vector_index = VectorIndex(table)
+        unmerged = len(commits.names() or ())
+        self._upkeep = Upkeep(uri, table, self._vector_index, commits=unmerged)
+        self._note = None if is_remote(uri) else _note_of(uri)
+
+    @classmethod
+    def open(cls, uri: str, identity: StoreIdentity) -> LanceStore:
+        """Open the store at a Lance URI, or make it there with this identity.
+
+        Raises:
+            InvalidInput: The path is a file.
+            StoreError: It cannot be opened or made, or was not written by ekphory.
+        """
+        bound_memory()
+        if not is_remote(uri) and Path(uri).is_file():
+            raise InvalidInput("path", uri, "is a file", "Give a directory, new or of ekphory")
+        with told("open", uri):
+            if not is_remote(uri):
+                _note_of(uri).check()
+            table = opened_table(uri, TABLE, lance_schema.table_schema(identity))
+            return cls(uri, table, lance_schema.read_identity(table.schema, where=uri))
+
+    @property
+    def identity(self) -> StoreIdentity:
+        """What the store was made with."""
+        return self._identity
+
+    def version(self) -> int:
+        """Give number of the newest Lance version, of whichever process."""
+        return self._version.get()
+
+    @tells("write")
+    def append(self, memories: Sequence[StoredMemory]) -> None:
+        """Write new rows in one Lance commit."""
+        told_columns = lance_schema.told_schema(memories, self._schema)
+        with told("write", self._uri):
+            added = self._table.add(lance_schema.to_table(memories, told_columns))
+            before = self._note_written(memories, version=int(added.version))
+            # An earlier schema does not keep all that was given.
+            if self._identity.schema_version == SCHEMA_VERSION:
+                self._recent.note(memories, before=before, after=int(added.version))
+            self._note_state(int(added.version))
+        self._upkeep.note_commit(len(memories))
+
+    @tells("write")
+    def supersede(self, key: int, history: MemoryRecord, successor: StoredMemory) -> None:
+        """Refile one row as history and write its successor, in one Lance commit."""
+        stored = self._rows(f"key = {key}", None)
+        ordered = stored.sort_by("passage")
+        past = StoredMemory(
+            key,
+            history,
+            int(ordered["thread"][0].as_py() or 0),
+            np.array(ordered["terms"][0].as_py(), np.uint32),
+            lance_schema.vectors(ordered["vector"], dimension=self._dimension),
+            ordered["fingerprint"][0].as_py(),
+        )
+        rows = lance_schema.to_table([past, successor], self._schema)
+        with told("write", self._uri):
+            merge = self._table.merge_insert(["key", "passage"])
+            merged = merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
+            self._note_written([successor], version=int(merged.version))
+            self._recent.forget()
+            self._note_state(int(merged.version))
+        self._upkeep.note_commit(2)
+
+    def delete(self, keys: Sequence[int]) -> None:
+        """Hide these memories."""
+        for chunk in _chunks(list(keys)):
+            with told("write", self._uri):
+                self._recent.forget()
+                deleted = self._table.delete(f"key IN ({_listed(chunk)})")
+                self._note_state(int(deleted.version))
+            self._upkeep.note_commit(0)
+
+    def purge(self) -> None:
+        """Rewrite the whole table without its deleted rows, and drop all older versions."""
+        with told("purge", self._uri):
+            self._recent.forget()
+            self._rewrite()
+
+    @tells("read")
+    def select(
+        self, where: Filter, *, order: Order, limit: int | None = None, offset: int = 0
+    ) -> list[MemoryRecord]:
+        """Read whole memories."""
+        condition = self._condition(where)
+        if limit is None and offset == 0:
+            rows = self._rows(condition, list({*self._record_columns(), "at"}))
+            return lance_schema.to_records(rows.sort_by(_SORT_KEYS[order]))
+        while True:
+            rows = self._rows(condition, ["key", "at"]).sort_by(_SORT_KEYS[order])
+            keys = rows["key"].to_pylist()[offset:][:limit]
+            by_key = self._with_keys(keys, condition)
+            # What was changed or deleted between the two reads is missing, and the page another.
+            if len(by_key) == len(keys):
+                return [by_key[key] for key in keys]
+
+    @tells("read")
+    def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
+        """Read whole memories by key."""
+        found = self._recent.records(keys, newest=self._version.seen)
+        found |= self._takes.records(np.array([key for key in keys if key not in found], np.int64))
+        return found | self._with_keys([key for key in keys if key not in found], _FIRST_WINDOW)
+
+    @tells("read")
+    def present(
+        self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
+    ) -> list[Presence]:
+        """Which of these are stored among the matching memories."""
+        return self._presence.find(where, (ids, fingerprints), version=self._version.seen)
+
+    @tells("read")
+    def keys(self, where: Filter) -> IntArray:
+        """Keys of the matching memories."""
+        table = self._rows(self._condition(where), ["key"])
+        return np.sort(lance_schema.integers(table["key"], missing=0))
+
+    @tells("read")
+    def count(self, where: Filter) -> int:
+        """How many memories match."""
+        condition = self._condition(where)
+        return int(self._read(lambda: self._table.count_rows(condition)))
+
+    def growth_since(self, version: int) -> Growth | None:
+        """Tell what this process added since, if nobody changed anything else."""
+        return self._recent.since(version, newest=self._version.seen)
+
+    @tells("read")
+    def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
+        """Read the ranking columns."""
+        condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
+        query = self._query(condition, self._scan_columns).with_row_id(True)
+        table = self._read(query.to_arrow).sort_by("key")
+        self._takes.note(table)
+        return to_scope_columns(table)
+
+    @tells("read")
+    def scan_vectors(
+        self, where: Filter, *, after_key: int = 0, precision: Precision = np.float32
+    ) -> KeyedVectors:
+        """Read the vectors of the current matching memories."""
+        # A window's row repeats the scope and history columns, so the same condition finds it.
+        condition = f"{to_lance_sql(And((where, CURRENT)))} AND key > {after_key}"
+        return self._read(lambda: self._streamed_vectors(condition, precision))
+
+    @tells("read")
+    def scan_records(self, where: Filter, *, after_key: int = 0) -> ArrowRecords:
+        """Read the current matching memories, whole."""
+        condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
+        return ArrowRecords.of(self._rows(condition, self._record_columns()))
+
+    @tells("read")
+    def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
+        """Read the vectors of some memories."""
+        parts = [self._takes.vectors(np.array(keys, np.int64))]
+        missing = np.setdiff1d(np.array(keys, np.int64), parts[0].keys)
+        for chunk in _chunks(missing.tolist()):
+            rows = self._rows(f"key IN ({_listed(chunk)})", ["key", "passage", "vector"])
+            windows = rows.sort_by([("key", "ascending"), ("passage", "ascending")])
+            parts.append(keyed_vectors(windows, dimension=self._dimension))
+        return KeyedVectors(
+            np.concatenate([part.keys for part in parts]),
+            np.concatenate([part.vectors for part in parts]),
+        )
+
+    @tells("read")
+    def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> IntArray:
+        """Find the rows with the largest dot product, by index or by a scan."""
+        condition = None if where == And(()) else to_lance_sql(where)
+        table = self._read(lambda: self._vector_index.nearest(vector, condition, limit=limit))
+        return self._takes.keys(np.sort(table["_rowid"].to_numpy()).astype(np.int64))
+
+    def upkeep_is_due(self) -> bool:
+        """Whether many files may have gathered."""
+        return self._upkeep.may_be_due
+
+    def maintain(self) -> None:
+        """Do what upkeep is due."""
+        with told("maintain", self._uri):
+            self._rearranged(self._upkeep.run_if_due)
+
+    def tidy(self) -> None:
+        """Do what upkeep pays in a quiet moment."""
+        with told("maintain", self._uri):
+            self._rearranged(self._upkeep.run_if_it_pays)
+
+    def index_is_due(self) -> bool:
+        """Whether a large scope has outgrown its index."""
+        return self._vector_index.wanted
+
+    def build_index(self) -> None:
+        """Build the vector index, if a large scope was searched without one."""
+        with told("index", self._uri):
+            self._upkeep.build_index_if_due()
+
+    def repair(self) -> None:
+        """Do all upkeep now."""
+        with told("repair", self._uri):
+            if self._lacks_checksums():
+                self._rewrite()
+            else:
+                self._upkeep.run_all()
+                self._note_rearranged()
+
+    @tells("read")
+    def health(self) -> StoreHealth:
+        """Measure the state of the store."""
+        return self._read(self._upkeep.health)
+
+    @tells("verify")
+    def verify(self, on_progress: Progress) -> Verification:
+        """Read every row, whatever damage there is, and compare it with its checksum."""
+        if self._note is not None:
+            self._note.check()
+        self._table.checkout_latest()
+        query = self._table.search().limit(_ALL_ROWS).select(["_rowaddr"]).with_row_id(True)
+        return verify_rows(
+            self._read(query.to_arrow),
+            self._take,
+            dimension=self._dimension,
+            columns=self._table.schema.names,
+            files={} if self._note is None else self._note.data_files(int(self._table.version)),
+            on_progress=on_progress,
+        )
+
+    def close(self) -> None:
+        """Nothing to release: Lance holds no lock and no open transaction."""
+
+    @property
+    def _dimension(self) -> int:
+        return self._identity.embedder.dimension
+
+    def _condition(self, where: Filter) -> str:
+        return f"{_FIRST_WINDOW} AND ({to_lance_sql(where)})"
+
+    def _record_columns(self) -> list[str]:
+        return lance_schema.keyed_record_columns(self._identity)
+
+    def _with_keys(self, keys: list[int], condition: str) -> dict[int, MemoryRecord]:
+        found: dict[int, MemoryRecord] = {}
+        for chunk in _chunks(keys):
+            rows = self._rows(f"{condition} AND key IN ({_listed(chunk)})", self._record_columns())
+            found |= lance_schema.to_records_by_key(rows)
+        return found
+
+    def _rows(self, condition: str, columns: list[str] | None) -> pa.Table:
+        return self._read(self._query(condition, columns).to_arrow)
+
+    def _query(self, condition: str, columns: list[str] | None) -> LanceQueryBuilder:
+        query = self._table.search().limit(_ALL_ROWS).where(condition, prefilter=True)
+        return query if columns is None else query.select(columns)
+
+    def _read(self, read: Callable[[], Result]) -> Result:
+        return read_anew(self._uri, read, renew=self._table.checkout_latest)
+
+    def _note_written(self, memories: Sequence[StoredMemory], *, version: int) -> int:
+        before = self._version.note_own(version)
+        self._presence.note(memories, before=before, after=version)
+        return before
+
+    def _rearranged(self, upkeep: Callable[[], bool]) -> None:
+        before = self._version.get()
+        if upkeep():
+            self._note_rearranged()
+            after = int(self._table.version)
+            self._version.note_own(after)
+            self._recent.note_rearranged(before=before, after=after)
+
+    def _rewrite(self) -> None:
+        identity = replace(self._identity, schema_version=SCHEMA_VERSION)
+        schema = lance_schema.table_schema(identity)
+        self._upkeep.rewrite(
+            schema,
+            TABLE,
+            completed=partial(lance_schema.completed, schema=schema, dimension=self._dimension),
+        )
+        self._note_rearranged()
+        self._adopt(identity)
+
+    def _adopt(self, identity: StoreIdentity) -> None:
+        self._identity = identity
+        self._schema = lance_schema.table_schema(identity)
+        self._scan_columns = scan_columns(identity)
+        self._takes = LanceTakes(self._take, identity)
+
+    def _lacks_checksums(self) -> bool:
+        is_there = CHECKSUM in self._table.schema.names
+        return not is_there or bool(self._table.count_rows(f"{CHECKSUM} IS NULL"))
+
+    def _note_rearranged(self) -> None:
+        if self._note is not None:
+            self._note.tidy()
+            self._note.write(int(self._table.version))
+
+    def _note_state(self, version: int) -> None:
+        if self._note is not None:
+            self._note.write(version)
+
+    def _take(self, rows: list[int], columns: list[str]) -> pa.Table:
+        query = self._table.take_row_ids(rows).select(columns)
+        return self._read(query.to_arrow)
+
+    def _streamed_vectors(self, condition: str, precision: Precision) -> KeyedVectors:
+        total = self._table.count_rows(condition)
+        query = self._table.search().where(condition, prefilter=True).limit(_ALL_ROWS)
+        batches = query.select(["key", "passage", "vector"]).to_batches(_ROWS_READ)
+        vectors = np.empty((total, self._dimension), precision)
+        return gathered_vectors(batches, into=vectors)
+
+
+def _note_of(uri: str) -> StateNote:
+    return StateNote(Path(uri) / f"{TABLE}.lance")
+
+
+def _listed(keys: Sequence[int]) -> str:
+    return ", ".join(str(int(key)) for key in keys)
+
+
+def _chunks(keys: list[int]) -> Iterator[list[int]]:
+    for start in range(0, len(keys), _KEYS_A_QUERY):
+        yield keys[start : start + _KEYS_A_QUERY]

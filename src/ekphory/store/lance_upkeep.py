@@ -1,0 +1,260 @@
+"""Upkeep of a Lance table: merging files, dropping versions, extending indexes, by policy."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import lancedb
+import pyarrow as pa
+
+from ekphory.store.connection import connect
+from ekphory.store.lance_index import FEWEST_ROWS, VectorIndex
+from ekphory.store.lock import DirectoryLock
+from ekphory.store.owner import OWNER_FIELDS, owner_name
+from ekphory.store.store import RESIDENT_ROWS, StoreHealth
+from ekphory.store.sweep import index_lock, sweep_if_free, sweep_table
+
+STABLE_ROW_IDS = {"new_table_enable_stable_row_ids": "true"}
+"""Row ids survive merging, so that what was read of a row's place stays true."""
+
+# Merging rewrites the file it merges into, so in a large table it waits until that is worth it.
+_SMALL_TABLE = 20_000
+_MOST_COMMITS = 256
+_COMMITS_WHEN_BUSY = 64
+_GROWTH_WHEN_BUSY = 0.25
+_COMMITS_WHEN_QUIET = 8
+_GROWTH_WHEN_QUIET = 0.02
+_UNCOVERED_SHARE = 0.3
+# Another process may still read an older version; this long it stays readable.
+_SECONDS_KEPT = 60.0
+_VERSIONS_KEPT = timedelta(seconds=_SECONDS_KEPT)
+# LanceDB warns of zero, and rounds what is shorter to it.
+_NO_TIME = timedelta(milliseconds=1)
+_READ_ROWS = 8192
+Complete = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+class Upkeep:
+    """Counts what was written since the last upkeep, and does what is due."""
+
+    def __init__(
+        self, uri: str, table: lancedb.table.Table, index: VectorIndex, *, commits: int
+    ) -> None:
+        """Take a table.
+
+        Args:
+            uri: Where it is.
+            table: The table.
+            index: Its vector index.
+            commits: How many lie there unmerged, as those of processes that wrote once and ended.
+        """
+        self._uri = uri
+        self._table = table
+        self._index = index
+        self._commits = commits
+        self._rows = 0
+        self._rows_in_all: int | None = None
+        self._outdated: deque[tuple[float, int]] = deque()
+        """When this process saw which version as the newest, oldest first."""
+
+    @property
+    def may_be_due(self) -> bool:
+        """Whether so much has gathered that merging is due, as far as this process counted."""
+        rows = self._rows_in_all
+        return self._commits >= _COMMITS_WHEN_BUSY and (
+            rows is None or self._has_grown(rows, _GROWTH_WHEN_BUSY)
+        )
+
+    def note_commit(self, rows: int) -> None:
+        """Count one commit of so many rows."""
+        self._commits += 1
+        self._rows += rows
+        if self._rows_in_all is not None:
+            self._rows_in_all += rows
+
+    def run_if_due(self) -> bool:
+        """Merge small files when many have gathered; return whether it was done."""
+        due = self._gathered(_COMMITS_WHEN_BUSY, _GROWTH_WHEN_BUSY)
+        if due:
+            self._merge()
+        return due
+
+    def run_if_it_pays(self) -> bool:
+        """Merge small files when some have gathered; return whether it was done."""
+        pays = self._gathered(_COMMITS_WHEN_QUIET, _GROWTH_WHEN_QUIET)
+        if pays:
+            self._merge()
+        return pays
+
+    def build_index_if_due(self) -> None:
+        """Build the index when a large scope was searched with too little of it covered."""
+        if not self._index.wanted:
+            return
+        if is_remote(self._uri):
+            self._index.build()
+            return
+        with index_lock(Path(self._uri)).held():
+            self._index.build()
+
+    def run_all(self) -> None:
+        """Merge files, remove what no version needs, and rebuild the index now."""
+        self._table.optimize(cleanup_older_than=_NO_TIME)
+        self._commits = self._rows = 0
+        self._sweep_all()
+        if self._largest_owner() > RESIDENT_ROWS:
+            self._index.build()
+
+    def rewrite(self, schema: pa.Schema, name: str, *, completed: Complete) -> None:
+        """Write the living rows to new files and remove all others, whatever the clock says.
+
+        Merging files would not do: Lance merges only where a good share of a file is deleted.
+
+        Args:
+            schema: Of the table that is written.
+            name: Of the table.
+            completed: Gives rows of an earlier schema version what they lack.
+
+        Raises:
+            StoreLocked: An index is being built; nothing was removed yet.
+        """
+        indexed = self._index.covered_rows() is not None
+        reader = self._table.search().limit(2**31 - 1).to_batches(_READ_ROWS)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield from (completed(batch) for batch in reader if batch.num_rows)
+
+        none = completed(pa.RecordBatch.from_pylist([], schema=reader.schema))
+        living = pa.RecordBatchReader.from_batches(
+            none.schema.with_metadata(schema.metadata), batches()
+        )
+        connect(self._uri).create_table(
+            name, data=living, mode="overwrite", storage_options=STABLE_ROW_IDS
+        )
+        self._table.checkout_latest()
+        self._table.optimize(cleanup_older_than=_NO_TIME, delete_unverified=True)
+        self._sweep_all()
+        if indexed:
+            self._index.build()
+
+    def health(self) -> StoreHealth:
+        """Measure fragments, versions, bytes, coverage and scopes."""
+        self._table.checkout_latest()
+        statistics: Any = self._table.stats()
+        fragments = statistics["fragment_stats"]
+        return StoreHealth(
+            memories=self._table.count_rows("passage = 0 AND superseded_by IS NULL"),
+            history=self._table.count_rows("passage = 0 AND superseded_by IS NOT NULL"),
+            vectors=self._table.count_rows(),
+            fragments=fragments["num_fragments"],
+            small_fragments=fragments["num_small_fragments"],
+            versions=len(self._table.list_versions()),
+            bytes=_bytes_on_disk(self._uri),
+            vector_index_rows=self._index.covered_rows(),
+            orphaned_scopes=self._orphaned_scopes(),
+        )
+
+    def _orphaned_scopes(self) -> tuple[str, ...]:
+        alive = "superseded_by IS NULL AND (expires_at IS NULL OR expires_at > current_timestamp)"
+        return tuple(sorted(self._owners("TRUE") - self._owners(alive)))
+
+    def _owners(self, condition: str) -> set[str]:
+        query = self._table.search().limit(2**31 - 1).select(list(OWNER_FIELDS)).where(condition)
+        rows = query.to_arrow().group_by(list(OWNER_FIELDS)).aggregate([]).to_pylist()
+        return {owner_name(row[name] for name in OWNER_FIELDS) for row in rows}
+
+    def _index_is_outgrown(self) -> bool:
+        rows = self._table.count_rows()
+        if rows <= RESIDENT_ROWS:
+            return False
+        uncovered = rows - (self._index.covered_rows() or 0)
+        wanting = uncovered > _UNCOVERED_SHARE * rows or self._index.is_outgrown(rows)
+        return wanting and self._largest_owner() > RESIDENT_ROWS
+
+    def _largest_owner(self) -> int:
+        query = self._table.search().limit(2**31 - 1).select([*OWNER_FIELDS, "key"])
+        groups = query.to_arrow().group_by(list(OWNER_FIELDS)).aggregate([("key", "count")])
+        return max(groups["key_count"].to_pylist(), default=0)
+
+    def _merge(self) -> None:
+        if self._table.count_rows() >= FEWEST_ROWS:
+            self._index.build_scalar()
+        self._table.optimize(cleanup_older_than=_VERSIONS_KEPT)
+        self._commits = self._rows = 0
+        self._sweep_outdated()
+        self._index.wanted |= self._index_is_outgrown()
+
+    def _sweep_all(self) -> None:
+        if not is_remote(self._uri):
+            sweep_table(self._folder, keep_from=self._newest())
+
+    def _sweep_outdated(self) -> None:
+        """Remove what only versions need that were outdated long enough ago.
+
+        How long ago is counted by this process, whatever happens to the clock meanwhile.
+        """
+        if is_remote(self._uri):
+            return
+        now = time.monotonic()
+        self._outdated.append((now, self._newest()))
+        while len(self._outdated) > 1 and now - self._outdated[1][0] >= _SECONDS_KEPT:
+            self._outdated.popleft()
+        since, version = self._outdated[0]
+        if now - since >= _SECONDS_KEPT:
+            sweep_if_free(self._folder, keep_from=version)
+
+    def _newest(self) -> int:
+        self._table.checkout_latest()
+        return int(self._table.version)
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self._uri) / f"{self._table.name}.lance"
+
+    def _gathered(self, commits: int, growth: float) -> bool:
+        if self._commits < commits:
+            return False
+        self._rows_in_all = self._table.count_rows()
+        return self._has_grown(self._rows_in_all, growth)
+
+    def _has_grown(self, rows: int, growth: float) -> bool:
+        return rows <= _SMALL_TABLE or self._commits >= _MOST_COMMITS or self._rows >= growth * rows
+
+
+def is_remote(uri: str) -> bool:
+    """Whether a store lies on object storage, where Lance's own cleanup has to do."""
+    return "://" in uri
+
+
+def _bytes_on_disk(uri: str) -> int | None:
+    if is_remote(uri):
+        return None
+    return sum(entry.stat().st_size for entry in Path(uri).rglob("*") if entry.is_file())
+
+
+def opened_table(uri: str, name: str, schema: pa.Schema) -> lancedb.table.Table:
+    """Open a table, or make it where there is none."""
+    connection = connect(uri)
+    # Opened, not listed: a table that is being made is listed before it can be opened.
+    with suppress(ValueError):
+        return connection.open_table(name)
+    # Of two processes that make a table at once, one would replace what the other made and wrote.
+    with _made_by_one(uri):
+        try:
+            return connection.create_table(name, schema=schema, storage_options=STABLE_ROW_IDS)
+        except ValueError:
+            # Another process made it in between.
+            return connection.open_table(name)
+
+
+def _made_by_one(uri: str) -> AbstractContextManager[None]:
+    if is_remote(uri):
+        return nullcontext()
+    directory = Path(uri)
+    directory.mkdir(parents=True, exist_ok=True)
+    return DirectoryLock(directory).held()

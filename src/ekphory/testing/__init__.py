@@ -1,0 +1,10 @@
+"""Parts for tests, ours and those of people who build on ekphory.
+
+`HashEmbedder` stands in for a model; `StoreContract` is what every store must pass.
+"""
+
+from ekphory.testing.contract_rows import CONTRACT_IDENTITY
+from ekphory.testing.hash_embedder import HashEmbedder
+from ekphory.testing.store_contract import DurableStoreContract, StoreContract
+
+__all__ = ["CONTRACT_IDENTITY", "DurableStoreContract", "HashEmbedder", "StoreContract"]

@@ -1,0 +1,1 @@
+"""Making and exporting the models that ekphory ships."""

@@ -1,0 +1,202 @@
+"""The cross-encoder in torch: one encoder reads question and passage together.
+
+    logit = a · cos(W u + b, W v + b) + c + h · tanh(D m + d)
+
+u is the mean over the question's tokens, v over the target's, m over all of them. The first part is
+what a sentence encoder says, with eyes on the other side, so a model that starts from one ranks
+from its first step on; the second part learns what a cosine cannot say. [CLS] is not read: sentence
+encoders train the mean, and their [CLS] knows nothing of its own. Needs torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from torch import nn
+from transformers import AutoModel
+
+from ekphory.errors import InvalidInput, ModelError
+from ekphory.models.cores import usable_cores
+from ekphory.models.cross_encoder_layout import CrossEncoderLayout, PairTokens
+from ekphory.models.model_record import TOKENIZER_FILE
+from ekphory.training.contrastive import Tensor
+from ekphory.training.encoder_directory import load_agent_encoder
+from ekphory.training.reranker.cross_encoder_graph import HEAD_FILE
+from ekphory.training.reranker.examples import RerankExample
+from ekphory.training.reranker.pair_model import PairBatch
+
+HEAD_PARTS = ("projection", "match", "dense", "out")
+_FIRST_SLOPE, _FIRST_INTERCEPT = 10.0, -5.0
+_FIRST_WEIGHTS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEncoder:
+    """The trainable parts, and how pairs become tokens.
+
+    Attributes:
+        parts: `encoder`, `projection` (W), `match` (a, c), `dense` (D) and `out` (h).
+        tokenizer: The encoder's.
+        layout: How pairs become tokens.
+    """
+
+    parts: Any
+    tokenizer: Tokenizer
+    layout: CrossEncoderLayout
+
+    @property
+    def separator(self) -> int:
+        """Token id of [SEP]."""
+        # The layout has refused a tokenizer without one.
+        return int(self.tokenizer.token_to_id("[SEP]") or 0)
+
+    @property
+    def workers(self) -> int:
+        """One chunk for each core: on a busy machine no thread waits for another."""
+        return usable_cores()
+
+    def pairs(self, example: RerankExample) -> Sequence[PairTokens]:
+        """Tokenise an example's candidates with its question."""
+        passages = [candidate.passage for candidate in example.candidates]
+        return self.layout.pairs(example.query, passages)
+
+    def logits(self, batch: PairBatch) -> Tensor:
+        """Score pairs; shape (pairs,), in float."""
+        states = self.parts["encoder"](
+            input_ids=batch.ids, attention_mask=batch.mask, token_type_ids=batch.type_ids
+        ).last_hidden_state.float()
+        ends = (batch.ids == self.separator).long()
+        # How many parts have ended before each token: 0 in the question, 1 in the target.
+        part = ends.cumsum(dim=1) - ends
+        present = batch.mask.bool()
+        question = self._vector(_mean(states, present & (part == 0)))
+        target = self._vector(_mean(states, present & (part == 1)))
+        cosine = (question * target).sum(dim=1, keepdim=True)
+        rest = torch.tanh(_linear(self.parts["dense"], _mean(states, present)))
+        scores = _linear(self.parts["match"], cosine) + _linear(self.parts["out"], rest)
+        return scores.squeeze(1)
+
+    def batch(self, pairs: Sequence[PairTokens]) -> PairBatch:
+        """Pad pairs to the longest."""
+        width = max(len(pair.ids) for pair in pairs)
+
+        def padded(rows: Sequence[Sequence[int]]) -> Tensor:
+            return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])
+
+        return PairBatch(
+            padded([pair.ids for pair in pairs]),
+            padded([[1] * len(pair.ids) for pair in pairs]),
+            padded([pair.type_ids for pair in pairs]),
+        )
+
+    def save(self, directory: Path) -> None:
+        """Write encoder, tokenizer and head; the same weights give the same files."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self.parts["encoder"].save_pretrained(directory)
+        self.tokenizer.save(str(directory / TOKENIZER_FILE), pretty=False)
+        head = {
+            f"{part}.{name}": weight.detach().contiguous()
+            for part in HEAD_PARTS
+            for name, weight in self.parts[part].state_dict().items()
+        }
+        save_file(head, directory / HEAD_FILE)
+
+    def _vector(self, mean: Tensor) -> Tensor:
+        return nn.functional.normalize(_linear(self.parts["projection"], mean), dim=1)
+
+
+def load_cross_encoder(directory: Path) -> CrossEncoder:
+    """Read a cross-encoder that was saved here, or start one from a sentence encoder.
+
+    Raises:
+        ModelError: The directory cannot be loaded.
+    """
+    if (directory / HEAD_FILE).is_file():
+        return _saved(directory)
+    sentence = load_agent_encoder(directory)
+    parts = _with_new_head(sentence.parts["encoder"], sentence.parts["projection"])
+    return _with_tokenizer(parts, directory)
+
+
+def with_layers(model: CrossEncoder, layers: Sequence[int]) -> CrossEncoder:
+    """Give a copy that has only these layers, from 0, in this order.
+
+    Raises:
+        InvalidInput: There is no such layer.
+    """
+    parts = deepcopy(model.parts)
+    encoder = parts["encoder"]
+    known = len(encoder.encoder.layer)
+    if any(not 0 <= layer < known for layer in layers):
+        raise InvalidInput(
+            "layers", tuple(layers), f"the base has {known}", f"Give numbers from 0 to {known - 1}."
+        )
+    encoder.encoder.layer = nn.ModuleList(encoder.encoder.layer[layer] for layer in layers)
+    encoder.config.num_hidden_layers = len(layers)
+    return CrossEncoder(parts, model.tokenizer, model.layout)
+
+
+def _saved(directory: Path) -> CrossEncoder:
+    try:
+        encoder = AutoModel.from_pretrained(
+            directory,
+            add_pooling_layer=False,
+            attn_implementation="eager",
+            local_files_only=True,
+            dtype=torch.float32,
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{directory}: cannot be loaded as an encoder ({error}).") from error
+    size = int(encoder.config.hidden_size)
+    parts = _with_new_head(encoder, nn.Linear(size, size))
+    tensors = load_file(directory / HEAD_FILE)
+    for part in HEAD_PARTS:
+        own = {
+            name.removeprefix(f"{part}."): weight
+            for name, weight in tensors.items()
+            if name.startswith(f"{part}.")
+        }
+        try:
+            parts[part].load_state_dict(own)
+        except RuntimeError as error:
+            path = directory / HEAD_FILE
+            raise ModelError(f"{path}: does not fit its encoder ({error}).") from error
+    return _with_tokenizer(parts, directory)
+
+
+def _with_new_head(encoder: Any, projection: Any) -> Any:  # noqa: ANN401  torch's modules
+    size = int(encoder.config.hidden_size)
+    encoder.pooler = None  # it reads [CLS]
+    match, dense, out = nn.Linear(1, 1), nn.Linear(size, size), nn.Linear(size, 1, bias=False)
+    nn.init.constant_(match.weight, _FIRST_SLOPE)
+    nn.init.constant_(match.bias, _FIRST_INTERCEPT)
+    nn.init.normal_(out.weight, std=_FIRST_WEIGHTS)
+    return nn.ModuleDict(
+        {"encoder": encoder, "projection": projection, "match": match, "dense": dense, "out": out}
+    )
+
+
+def _with_tokenizer(parts: Any, directory: Path) -> CrossEncoder:  # noqa: ANN401
+    path = directory / TOKENIZER_FILE
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file. Save the model with a fast tokenizer.")
+    tokenizer = Tokenizer.from_file(str(path))
+    return CrossEncoder(parts, tokenizer, CrossEncoderLayout(tokenizer))
+
+
+def _mean(states: Tensor, chosen: Tensor) -> Tensor:
+    weights = chosen.unsqueeze(-1).float()
+    return (states * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+
+
+def _linear(layer: Any, value: Tensor) -> Tensor:  # noqa: ANN401  torch's modules
+    # Outside of autocast's reach the head stays in float.
+    with torch.autocast("cpu", enabled=False):
+        return nn.functional.linear(value.float(), layer.weight, layer.bias)

@@ -1,1 +1,0 @@
-"""Measures `recollect serve` under load, beside the same searches inside one process."""

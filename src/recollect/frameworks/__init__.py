@@ -1,1 +1,0 @@
-"""Recollect inside the frameworks that people build agents with; each file needs its own extra."""

@@ -25,7 +25,8 @@ def main() -> None:
         if child == 0:
             _write(path, random.Random(seed))
         _, status = os.waitpid(child, 0)
-        print(f"ended {os.waitstatus_to_exitcode(status)}", flush=True)
+        # On a line of its own, also where the child was killed within one.
+        print(f"\nended {os.waitstatus_to_exitcode(status)}", flush=True)
 
 
 def _load() -> None:

@@ -99,13 +99,15 @@ class _Writers:
             # One that ended by itself has failed, and is counted so.
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
+            until = time.monotonic() + _HANGS_AFTER
         said: list[str] = []
         while (line := self._next(until)) is not None:
             if line.startswith("ended"):
                 said.append(line)
                 return said
             said.append(line)
-        os.kill(child, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
         while not (self._next(until + _HANGS_AFTER) or "ended").startswith("ended"):
             pass
         return None
@@ -144,7 +146,8 @@ class _Book:
                 self._counts["acknowledged"] += len(under_way)
                 self.texts |= under_way
                 under_way = {}
-            elif line.startswith("{"):
+            elif line.startswith("{") and line.endswith("}"):
+                # A line that was cut off tells of a write that had not begun.
                 under_way = json.loads(line)
         self._counts["doubled"] += sum(len(texts) > 1 for texts in found.values())
         stored = {name: texts[0] for name, texts in found.items()}

@@ -143,7 +143,7 @@ def test_no_lock_is_held_between_writes(writer, tmp_path):
 
 
 def test_a_lock_that_another_process_keeps_is_a_clear_error(writer, tmp_path, monkeypatch):
-    monkeypatch.setattr(lock, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("ekphory.store.lock.LOCK_SECONDS", 0.1)
     with (
         filelock.FileLock(tmp_path / LOCK_FILE),
         pytest.raises(StoreLocked, match=r"another process has been writing.*Wait for it"),

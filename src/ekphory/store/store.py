@@ -33,6 +33,7 @@ CURRENT: Filter = IsNull(Field("superseded_by"))
 """Holds for memories that no later version supersedes."""
 
 IntArray = NDArray[np.int64]
+ScoreArray = NDArray[np.float32]
 Order = Literal["newest", "oldest", "written"]
 
 

@@ -11,9 +11,8 @@ from tempfile import TemporaryDirectory
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 
-from ekphory import Memory
-from ekphory.frameworks.langchain_compressor import EkphoryCompressor
-from ekphory.frameworks.langchain_retriever import EkphoryRetriever
+from ekphory.frameworks.langchain import EkphoryCompressor, EkphoryRetriever
+from ekphory.memory import Memory
 
 CONVERSATION = (
     ("Mara", "2026-05-02", "I sold the old car, it cost more than it was worth"),

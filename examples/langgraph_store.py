@@ -13,8 +13,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
-from ekphory import Memory
-from ekphory.frameworks.langgraph_store import EkphoryStore
+from ekphory.frameworks.langgraph import EkphoryStore
+from ekphory.memory import Memory
 
 NAMESPACE = ("preferences", "mara")
 

@@ -11,9 +11,8 @@ from tempfile import TemporaryDirectory
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 
-from ekphory import Memory
-from ekphory.frameworks.llama_index_postprocessor import EkphoryRerank
-from ekphory.frameworks.llama_index_retriever import EkphoryRetriever
+from ekphory.frameworks.llama_index import EkphoryRerank, EkphoryRetriever
+from ekphory.memory import Memory
 
 CONVERSATION = (
     ("Mara", "2026-05-02", "I sold the old car, it cost more than it was worth"),

@@ -6,7 +6,7 @@ python examples/mem0_memory.py
 
 from __future__ import annotations
 
-from ekphory.frameworks.mem0_memory import Memory
+from ekphory.frameworks.mem0 import Memory
 
 
 def main() -> None:

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 
 from agents import Agent, Runner, function_tool, set_tracing_disabled
 
-from ekphory import Memory
-from ekphory.frameworks.openai_agents_session import EkphorySession
+from ekphory.frameworks.openai_agents import EkphorySession
+from ekphory.memory import Memory
 
 
 async def talk(store: str) -> None:

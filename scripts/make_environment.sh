@@ -43,4 +43,4 @@ if [ -n "${TORCH:-}" ]; then
 fi
 
 echo "Installing ekphory and what its tests use into .venv"
-install --editable ".[$EXTRAS]"
+install --editable ".[$EXTRAS]" --editable lab

@@ -14,9 +14,9 @@ from pathlib import Path
 import httpx
 from playwright.sync_api import Locator, sync_playwright
 
-from ekphory import Memory
-from ekphory.bench.serving.process import serving
-from ekphory.demo.story import demo_records
+from ekphory.cli.demo import demo_records
+from ekphory.memory import Memory
+from ekphory_lab.bench.load import serving
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = (

@@ -10,8 +10,8 @@ settings.load_profile("unhurried")
 pytest.register_assert_rewrite("ekphory.testing.store_contract")
 
 from children.process import Child  # noqa: E402  after the rewriting
-from ekphory import Memory  # noqa: E402  likewise
-from ekphory.testing import HashEmbedder  # noqa: E402  likewise
+from ekphory.memory import Memory  # noqa: E402  likewise
+from ekphory.testing.models import HashEmbedder  # noqa: E402  likewise
 
 
 @pytest.fixture

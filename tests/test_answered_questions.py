@@ -2,9 +2,8 @@
 
 import pytest
 
-from ekphory import Memory
-from ekphory.cli.demo_scenes import SCENES
-from ekphory.demo import DEMO_NOW, demo_questions, demo_records
+from ekphory.cli.demo import DEMO_NOW, SCENES, demo_questions, demo_records
+from ekphory.memory import Memory
 
 LEAST = 0.2
 

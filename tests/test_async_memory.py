@@ -5,9 +5,9 @@ import inspect
 
 import pytest
 
-from ekphory import AsyncMemory, Memory
 from ekphory.errors import InvalidInput, MemoryNotFound, StoreClosed
-from ekphory.testing import HashEmbedder
+from ekphory.memory import AsyncMemory, Memory
+from ekphory.testing.models import HashEmbedder
 
 VERBS = sorted(
     name

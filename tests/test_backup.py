@@ -10,13 +10,13 @@ import lancedb
 import pytest
 from lancedb.index import BTree
 
-from ekphory import Memory
 from ekphory.backup import back_up, restore
 from ekphory.catalog.database import Database
 from ekphory.catalog.projects import Project, Projects
 from ekphory.errors import InvalidInput, StoreError
-from ekphory.store.lance_files import hold_newest_state
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.store.lance_snapshot import hold_newest_state
+from ekphory.testing.models import HashEmbedder
 
 CONTENTS = "ekphory-backup.json"
 TARGETS = ("backup", "backup.tar")

@@ -7,7 +7,6 @@ import sys
 import lancedb
 import pytest
 
-from ekphory import Memory
 from ekphory.errors import (
     EmbedderMismatch,
     FilterError,
@@ -16,11 +15,12 @@ from ekphory.errors import (
     ScopeError,
     StoreError,
 )
-from ekphory.retrieval.terms import TERMS_VERSION
+from ekphory.memory import Memory
+from ekphory.retrieval.lexical import TERMS_VERSION
 from ekphory.store.lance import LanceStore
-from ekphory.store.lance_schema import table_schema
-from ekphory.store.store import SCHEMA_VERSION, StoreIdentity
-from ekphory.testing import HashEmbedder
+from ekphory.store.lance_rows import table_schema
+from ekphory.store.protocol import SCHEMA_VERSION, StoreIdentity
+from ekphory.testing.models import HashEmbedder
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ MAKE_TARGETS = re.findall(r"(?:^|`)make ([a-z-]+)", CONTRIBUTING, re.MULTILINE)
 
 def lies_somewhere(quoted: str) -> bool:
     """A path is given from the root, or, later in a row, from the package or a folder in it."""
-    starts = [ROOT, ROOT / "src" / "ekphory"]
+    starts = [ROOT, ROOT / "src" / "ekphory", ROOT / "lab" / "src"]
     return any((start / quoted).exists() for start in starts) or (
         "/" not in quoted and any((ROOT / "src" / "ekphory").rglob(quoted))
     )

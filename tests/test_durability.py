@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from ekphory import Memory
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 
 def ids_of(memory, session):

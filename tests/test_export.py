@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ekphory import Memory
 from ekphory.errors import InvalidInput, ScopeError
-from ekphory.export_format import DamagedLine, decode_line, encode_line, memory_content
-from ekphory.importers import import_path
-from ekphory.testing import HashEmbedder
+from ekphory.importers.run import import_path
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
+from ekphory.transfer import DamagedLine, decode_line, encode_line, memory_content
 from ekphory.types import MemoryRecord
 
 SOON = datetime.now(UTC) + timedelta(days=1)
@@ -208,7 +208,7 @@ def test_an_export_interrupted_as_its_file_comes_to_be_leaves_nothing(
         raise KeyboardInterrupt
 
     really_open = os.open
-    monkeypatch.setattr("ekphory.exporting.os.open", interrupted_open)
+    monkeypatch.setattr("ekphory.transfer.os.open", interrupted_open)
     with pytest.raises(KeyboardInterrupt):
         kitchen.export(tmp_path / "e.jsonl")
     assert list(tmp_path.iterdir()) == []

@@ -8,12 +8,11 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from ekphory import Memory
 from ekphory.errors import StoreClosed
-from ekphory.services.service import Service
-from ekphory.services.transport import JsonTransport
-from ekphory.store.lock import DirectoryLock
-from ekphory.testing import HashEmbedder
+from ekphory.http_service import JsonTransport, Service
+from ekphory.memory import Memory
+from ekphory.store.writer import DirectoryLock
+from ekphory.testing.models import HashEmbedder
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 LONGEST_S = 60

@@ -8,12 +8,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ekphory import Memory
 from ekphory.errors import InvalidInput, MemoryNotFound, ScopeError
-from ekphory.filters.check import check_filter
 from ekphory.filters.evaluate import matches
-from ekphory.filters.tree import And, Comparison, Contains, Field, In, MetadataField, Not, Or
-from ekphory.testing import HashEmbedder
+from ekphory.filters.tree import (
+    And,
+    Comparison,
+    Contains,
+    Field,
+    In,
+    MetadataField,
+    Not,
+    Or,
+    check_filter,
+)
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 EVERYTHING = And(())
 PRESETS = ["fast", "balanced", "accurate", "memory_spark", "rrf"]

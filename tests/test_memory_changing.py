@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from ekphory import Memory
 from ekphory.errors import InvalidInput, MemoryNotFound
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ekphory import Memory
 from ekphory.errors import InvalidInput, StoreClosed, StoreError
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 
 @pytest.fixture

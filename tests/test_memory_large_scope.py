@@ -4,15 +4,15 @@ import shutil
 
 import pytest
 
-from ekphory import Memory
-from ekphory.retrieval import dense, snapshots
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.retrieval import dense, snapshot
+from ekphory.testing.models import HashEmbedder
 
 
 @pytest.fixture(params=[4_000, 0], ids=["few visible", "many visible"])
 def small_memory_limit(monkeypatch, request):
     """Makes a scope of more than 50 memories a large one, read or searched through the store."""
-    monkeypatch.setattr(snapshots, "RESIDENT_ROWS", 50)
+    monkeypatch.setattr(snapshot, "RESIDENT_ROWS", 50)
     monkeypatch.setattr(dense, "FEW_VISIBLE", request.param)
 
 
@@ -53,7 +53,7 @@ def memory_of_200(path_of_200, store_path, open_memory):
 def test_the_best_hits_are_those_of_a_small_scope(memory_of_200, monkeypatch, query, preset, few):
     memory = memory_of_200
     exact = memory.search(query, k=20, now="2026-06-01", preset=preset).hits
-    monkeypatch.setattr(snapshots, "RESIDENT_ROWS", 50)
+    monkeypatch.setattr(snapshot, "RESIDENT_ROWS", 50)
     monkeypatch.setattr(dense, "FEW_VISIBLE", few)
     memory.add("makes the snapshot of the scope a large one", id="last", at="2026-05-01")
     memory.forget("last")

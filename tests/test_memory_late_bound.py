@@ -7,8 +7,8 @@ import pytest
 from tests.models.tiny_components import write_tiny_onnx_embedder
 from tests.training.tiny_encoder import TEXTS
 
-from ekphory import Memory
-from ekphory.models import Embedder
+from ekphory.memory import Memory
+from ekphory.models.agent_embedder import Embedder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NOWS = [START + timedelta(days=days) for days in range(0, 800, 40)]

@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from ekphory import Memory
-from ekphory.ingest import LONGEST_WHOLE, SAMPLED_WINDOWS
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
+from ekphory.write import LONGEST_WHOLE, SAMPLED_WINDOWS
 
 
 def long_text(characters):

@@ -5,11 +5,11 @@ import json
 import pytest
 from tests.models.tiny_components import write_tiny_embedder
 
-from ekphory import Memory
-from ekphory.cli.json_output import plain
-from ekphory.importers.jsonl import read_jsonl
-from ekphory.models import Embedder
-from ekphory.training.export import ModelDescription, export_embedder
+from ekphory.cli.output import plain
+from ekphory.importers.text import read_jsonl
+from ekphory.memory import Memory
+from ekphory.models.agent_embedder import Embedder
+from ekphory.models.onnx_export import ModelDescription, export_embedder
 
 BOTH = {"type", "importance"}
 

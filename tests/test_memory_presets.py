@@ -5,18 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ekphory import Memory
 from ekphory.errors import InvalidInput, ServiceError
+from ekphory.memory import Memory
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import PRESETS
-from ekphory.retrieval.stages.clean_query import CleanQuery
-from ekphory.retrieval.stages.cut import Cut
-from ekphory.retrieval.stages.expand_query import ExpandQuery
-from ekphory.retrieval.stages.fuse import Fuse
-from ekphory.retrieval.stages.search_pools import SearchPools
-from ekphory.testing import HashEmbedder
-from ekphory.testing.overlap_reranker import OverlapReranker
-from ekphory.testing.scripted_chat import ScriptedChat
+from ekphory.retrieval.stages.find import Fuse, SearchPools
+from ekphory.retrieval.stages.query import CleanQuery, ExpandQuery
+from ekphory.retrieval.stages.shape import Cut
+from ekphory.testing.models import HashEmbedder, OverlapReranker, ScriptedChat
 from services.wire import Reply, running_service, says
 
 PINNED = {"pinned": True}

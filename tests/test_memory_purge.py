@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ekphory import Memory
 from ekphory.errors import MemoryNotFound
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 
 def marker():

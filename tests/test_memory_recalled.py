@@ -2,7 +2,7 @@
 
 import pytest
 
-from ekphory.recalled import SECURITY_COMMENT
+from ekphory.prompting.recall_block import SECURITY_COMMENT
 
 
 @pytest.fixture

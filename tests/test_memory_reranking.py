@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from tests.models.tiny_rerankers import write_overlap_reranker
 
-from ekphory import Memory
+from ekphory.memory import Memory
 from ekphory.models.agent_reranker import Reranker
 from ekphory.models.bundled_reranker import BundledReranker
-from ekphory.models.reranker_record import CalibrationCard, RerankerRecord
-from ekphory.testing import HashEmbedder
-from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.models.model_record import CalibrationCard, RerankerRecord
+from ekphory.testing.models import HashEmbedder, OverlapReranker
 from services.wire import running_service, says
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ekphory import Memory
 from ekphory.errors import InvalidInput
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 PRESETS = [None, "fast", "balanced", "accurate", "rrf"]

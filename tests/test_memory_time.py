@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ekphory import Memory
 from ekphory.errors import InvalidInput
+from ekphory.memory import Memory
 
 NOW = datetime(2026, 6, 10, 12, 0, tzinfo=UTC)  # a Wednesday
 TURNS = [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ekphory
-from ekphory import AsyncMemory, Memory
+from ekphory.memory import AsyncMemory, Memory
 
 MOST_NAMES = 20
 VERBS = [

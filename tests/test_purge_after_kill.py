@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ekphory import Memory
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 WRITE = """
 import sys

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.prompting import BlockSettings, prompt_block
-from ekphory.recalled import CLOSING, OPENING, SECURITY_COMMENT, without_recalled
+from ekphory.prompting.block import BlockSettings, prompt_block
+from ekphory.prompting.recall_block import CLOSING, OPENING, SECURITY_COMMENT, without_recalled
 from prompting.hits import hit, results
 
 BLOCK = prompt_block([hit("I prefer Python"), hit("a < b & c")], BlockSettings()).text

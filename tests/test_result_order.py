@@ -6,15 +6,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ekphory import Memory
+from ekphory.memory import Memory
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import PRESETS
-from ekphory.retrieval.stages.classify_query import ClassifyQuery
-from ekphory.retrieval.stages.clean_query import CleanQuery
-from ekphory.retrieval.stages.cut import Cut
-from ekphory.retrieval.stages.fuse import Fuse
-from ekphory.retrieval.stages.search_pools import SearchPools
-from ekphory.testing import HashEmbedder
+from ekphory.retrieval.stages.find import Fuse, SearchPools
+from ekphory.retrieval.stages.query import ClassifyQuery, CleanQuery
+from ekphory.retrieval.stages.shape import Cut
+from ekphory.testing.models import HashEmbedder
 
 WORDS = ("garden", "tulip", "bread", "oven", "train", "delay", "Rome", "spring", "important", "how")
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)

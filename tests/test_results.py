@@ -2,9 +2,9 @@
 
 import pytest
 
-from ekphory import SearchResult
 from ekphory.errors import InvalidInput
-from ekphory.trace import Trace
+from ekphory.search import SearchResult
+from ekphory.types import Trace
 
 
 def test_a_result_becomes_the_text_of_its_block(memory):

@@ -8,7 +8,7 @@ from ekphory.errors import InvalidInput, ScopeError
 from ekphory.filters.evaluate import matches
 from ekphory.filters.grammar import parse_filter
 from ekphory.scope import Scope
-from ekphory.testing.contract_rows import contract_record
+from ekphory.testing.store_contract import contract_record
 
 FIELDS = ["org", "project", "agent", "user", "session"]
 PRIVATE_POOLS = ["agent_memory", "agent_tools", "agent_mistakes", "my own"]

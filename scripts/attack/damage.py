@@ -8,9 +8,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from ekphory import Memory
 from ekphory.errors import StoreError
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 _MEMORIES = 40
 

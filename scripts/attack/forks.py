@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from ekphory import Memory
 from ekphory.errors import StoreClosed
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 _LONGEST_S = 60
 _WORKERS = 4

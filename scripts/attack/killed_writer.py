@@ -38,8 +38,8 @@ def _load() -> None:
 
 def _write(path: str, drawn: random.Random) -> None:
     print(f"started {os.getpid()}", flush=True)
-    from ekphory import Memory
-    from ekphory.testing import HashEmbedder
+    from ekphory.memory import Memory
+    from ekphory.testing.models import HashEmbedder
 
     with Memory(path, embedder=HashEmbedder()) as memory:
         mine: list[str] = []

@@ -30,9 +30,9 @@ from scripts.attack.leftovers import (
     tokens_left,
 )
 
-from ekphory import Memory
 from ekphory.filters.tree import Field, In
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 _RENAMES = "rename,renameat,renameat2,link,linkat"
 _AT_RENAMES = (1, 2, 3, 4, 6, 9)

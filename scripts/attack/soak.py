@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ekphory import Memory
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 _MOST_GROWTH = 10.0
 """MB that the process may grow by in 10,000 commits."""

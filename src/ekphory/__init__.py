@@ -12,23 +12,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ekphory.async_memory import AsyncMemory
     from ekphory.errors import EkphoryError
-    from ekphory.memory import Memory
+    from ekphory.memory import AsyncMemory, Memory
     from ekphory.models.loading import load_embedder
-    from ekphory.results import SearchResult
+    from ekphory.search import SearchResult
     from ekphory.types import Failure, Hit, MemoryRecord, WriteReport
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AsyncMemory": "ekphory.async_memory",
+    "AsyncMemory": "ekphory.memory",
     "Failure": "ekphory.types",
     "Hit": "ekphory.types",
     "Memory": "ekphory.memory",
     "MemoryRecord": "ekphory.types",
     "EkphoryError": "ekphory.errors",
-    "SearchResult": "ekphory.results",
+    "SearchResult": "ekphory.search",
     "WriteReport": "ekphory.types",
     "load_embedder": "ekphory.models.loading",
 }

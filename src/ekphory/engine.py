@@ -8,18 +8,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ekphory.errors import EmbedderMismatch, InvalidInput, StoreError
-from ekphory.filters.storable_text import is_storable
-from ekphory.fork_safe import ForkSafeLock, run_after_fork
+from ekphory.filters.tree import is_storable
 from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel
-from ekphory.models.passage_reading import late_bound_of
-from ekphory.retrieval.pinned import PinnedRules
-from ekphory.retrieval.snapshots import Snapshots
-from ekphory.retrieval.terms import TERMS_VERSION
+from ekphory.models.windows import late_bound_of
+from ekphory.retrieval.lexical import TERMS_VERSION
+from ekphory.retrieval.snapshot import Snapshots
+from ekphory.retrieval.stages.shape import PinnedRules
 from ekphory.store.lance import LanceStore
-from ekphory.store.lock import lock_for
-from ekphory.store.store import SCHEMA_VERSION, Store, StoreHealth, StoreIdentity
-from ekphory.store.upkeep_state import UpkeepState
-from ekphory.store.writer import Writer
+from ekphory.store.protocol import SCHEMA_VERSION, Store, StoreHealth, StoreIdentity
+from ekphory.store.writer import UpkeepState, Writer, lock_for
+from ekphory.threads import ForkSafeLock, run_after_fork
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,11 +95,11 @@ class DatasetError(EkphoryError):
 class MissingExtra(EkphoryError, ImportError):
     """An optional dependency is not installed."""
 
-    def __init__(self, extra: str, needed_for: str) -> None:
+    def __init__(self, extra: str, needed_for: str, *, package: str = "ekphory") -> None:
         self.extra = extra
         super().__init__(
             f"{needed_for} needs an optional dependency. "
-            f"Install it with: pip install 'ekphory[{extra}]'"
+            f"Install it with: pip install '{package}[{extra}]'"
         )
 
 

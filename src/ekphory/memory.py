@@ -1,44 +1,39 @@
-"""`Memory`: what a user holds. A store, bound to a scope, with one verb per idea."""
+"""`Memory` and `AsyncMemory`: a store, bound to a scope, with one verb per idea."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+import functools
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import IO, Any, Self
+from types import TracebackType
+from typing import IO, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from ekphory import (
-    engine,
-    exporting,
-    forgetting,
-    ingest,
-    reading,
-    readmission,
-    revision,
-    searching,
-)
+from ekphory import engine, history, search, transfer, write
+from ekphory.agent.provider import AgentOptions, cancellable
 from ekphory.agent.session import Searches, agent_search
-from ekphory.agent.settings import AgentOptions
 from ekphory.config import read_settings
-from ekphory.conversation import message_drafts
 from ekphory.errors import InvalidInput, StoreClosed
 from ekphory.filters.tree import Filter
 from ekphory.models.bundled_reranker import bundled_reranker
 from ekphory.models.chat import Chat
-from ekphory.models.dialogue_context import Turn, dialogue_turns
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_embedder
-from ekphory.models.reranker import RerankingModel
-from ekphory.moments import now_utc, to_utc
+from ekphory.models.reranker import RerankingModel, Turn, dialogue_turns
 from ekphory.records import draft
-from ekphory.results import SearchResult
-from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.pipeline import OptionalModels, Pipeline
 from ekphory.retrieval.presets import preset as preset_named
-from ekphory.retrieval.resources import OptionalModels
 from ekphory.scope import Scope
-from ekphory.store.store import Order, Progress, StoreHealth, Verification
+from ekphory.search import SearchResult
+from ekphory.store.protocol import Order, Progress, StoreHealth, Verification
+from ekphory.timestamps import now_utc, to_utc
 from ekphory.types import MemoryRecord, MemoryType, Scalar, TimeUse, WriteReport
+from ekphory.write import message_drafts
+
+# `Memory`: what a user holds. A store, bound to a scope, with one verb per idea.
 
 Records = list[MemoryRecord]
 
@@ -121,7 +116,7 @@ class Memory:
         """
         given = {name: value for name, value in locals().items() if name not in ("self",)}
         entry = draft(given, scope=self.scope, now=now_utc())
-        return ingest.add_drafts(self._engine, self.scope, [entry])
+        return write.add_drafts(self._engine, self.scope, [entry])
 
     def add_messages(
         self,
@@ -139,13 +134,13 @@ class Memory:
             InvalidInput: A message cannot be stored; nothing was written.
         """
         drafts = message_drafts(messages, scope=self.scope, session=session, pool=pool)
-        return ingest.add_drafts(self._engine, self.scope, drafts)
+        return write.add_drafts(self._engine, self.scope, drafts)
 
     def add_many(
         self,
         records: Iterable[Mapping[str, Any]],
         *,
-        on_progress: ingest.Progress | None = None,
+        on_progress: write.Progress | None = None,
     ) -> WriteReport:
         """Remember any number of records, streaming, in bounded memory.
 
@@ -157,7 +152,7 @@ class Memory:
             How many were added and skipped, and each that failed with its reason. What is
             counted as added is durable, also when a later batch raises.
         """
-        return ingest.add_all(self._engine, self.scope, records, on_progress=on_progress)
+        return write.add_all(self._engine, self.scope, records, on_progress=on_progress)
 
     def add_exported(self, records: Iterable[Mapping[str, Any]]) -> WriteReport:
         """Take memories back as `export` wrote them, whole: ids, moments and earlier versions.
@@ -172,7 +167,7 @@ class Memory:
             How many were added and skipped, and each that failed with its reason; a memory and
             its versions are written together or not at all.
         """
-        return readmission.add_exported(self._engine, self.scope, records)
+        return transfer.add_exported(self._engine, self.scope, records)
 
     def search(  # noqa: PLR0913  a search's settings
         self,
@@ -217,7 +212,7 @@ class Memory:
         Raises:
             InvalidInput: An argument cannot be used.
         """
-        asked = searching.Question(
+        asked = search.Question(
             query=query,
             k=k,
             now=now_utc() if now is None else to_utc(now, field="now"),
@@ -234,7 +229,7 @@ class Memory:
                 Searches(self._engine, self.scope, asked, self._models),
                 agent_options or AgentOptions(),
             )
-        return searching.search(self._engine, self.scope, asked, models=self._models)
+        return search.search(self._engine, self.scope, asked, models=self._models)
 
     def get(self, id: str) -> MemoryRecord:  # noqa: A002  the field's name everywhere else
         """Read one memory by its id.
@@ -243,7 +238,7 @@ class Memory:
             MemoryNotFound: There is none in this scope.
             InvalidInput: Several wider scopes within this one use that id.
         """
-        return reading.get(self._engine, self.scope, id)
+        return history.get(self._engine, self.scope, id)
 
     def list(
         self,
@@ -254,16 +249,16 @@ class Memory:
         order: Order = "newest",
     ) -> Records:
         """Read memories in order, `limit` of them after the first `offset`."""
-        page = reading.Page(limit=limit, offset=offset, order=order)
-        return reading.list_memories(self._engine, self.scope, self._condition(filter), page)
+        page = history.Page(limit=limit, offset=offset, order=order)
+        return history.list_memories(self._engine, self.scope, self._condition(filter), page)
 
     def count(self, *, filter: str | Filter | None = None) -> int:  # noqa: A002  likewise
         """How many memories the scope holds."""
-        return reading.count(self._engine, self.scope, self._condition(filter))
+        return history.count(self._engine, self.scope, self._condition(filter))
 
     def history(self, id: str) -> Records:  # noqa: A002  likewise
         """Give the memory and the versions it replaced, newest first."""
-        return reading.history(self._engine, self.scope, id)
+        return history.history(self._engine, self.scope, id)
 
     def update(  # noqa: PLR0913  a memory's fields
         self,
@@ -288,7 +283,7 @@ class Memory:
         """
         given = {name: value for name, value in locals().items() if name not in ("self", "id")}
         changes = {name: value for name, value in given.items() if value is not None}
-        return revision.update(self._engine, self.scope, id, changes)
+        return history.update(self._engine, self.scope, id, changes)
 
     def forget(
         self,
@@ -309,19 +304,19 @@ class Memory:
         if (id is None) == (filter is None):
             raise InvalidInput("id", id, "give an id or a filter, not both", "Name what to forget")
         if id is not None:
-            gone = forgetting.hide_one(self._engine, self.scope, id)
+            gone = history.hide_one(self._engine, self.scope, id)
         else:
-            gone = forgetting.hide(self._engine, self.scope, self._condition(filter))
+            gone = history.hide(self._engine, self.scope, self._condition(filter))
         if purge:
-            forgetting.purge(self._engine)
+            history.purge(self._engine)
         return gone
 
     def export(
         self,
         target: str | Path | IO[bytes],
         *,
-        on_progress: exporting.Progress | None = None,
-    ) -> exporting.ExportReport:
+        on_progress: transfer.Progress | None = None,
+    ) -> transfer.ExportReport:
         """Write what this scope itself wrote to JSON Lines, with all earlier versions.
 
         A file is replaced when its export is whole and durable, and not before. What has expired
@@ -335,10 +330,10 @@ class Memory:
             InvalidInput: The target is a folder, or lies in none.
             StoreError: The store cannot be read.
         """
-        tell = on_progress or exporting.tell_nobody
+        tell = on_progress or transfer.tell_nobody
         if isinstance(target, str | Path):
-            return exporting.export_to_file(self._engine, self.scope, Path(target), tell)
-        return exporting.export_to_stream(self._engine, self.scope, target, tell)
+            return transfer.export_to_file(self._engine, self.scope, Path(target), tell)
+        return transfer.export_to_stream(self._engine, self.scope, target, tell)
 
     def health(self) -> StoreHealth:
         """Measure the whole store, all scopes together, as `ekphory doctor` reports it."""
@@ -348,7 +343,7 @@ class Memory:
         """Merge files, rebuild indexes, and remove what no version needs, as kills leave it."""
         self._engine.writer.repair()
 
-    def verify(self, *, on_progress: Progress = exporting.tell_nobody) -> Verification:
+    def verify(self, *, on_progress: Progress = transfer.tell_nobody) -> Verification:
         """Compare every row of the whole store with its checksum; tells rows done and in all."""
         return self._engine.store.verify(on_progress)
 
@@ -365,7 +360,7 @@ class Memory:
         self.close()
 
     def _condition(self, given: str | Filter | None) -> Filter:
-        return reading.condition(given, scope=self.scope)
+        return history.condition(given, scope=self.scope)
 
     @property
     def _engine(self) -> engine.Engine:
@@ -389,7 +384,7 @@ def _optional_models(
     if not isinstance(reranker, str) and not isinstance(chat, str):
         return OptionalModels(reranker=reranker, chat=chat)
     # Slow to load, and needed only where a service is named.
-    from ekphory.models.configured import chosen_reranker, configured_chat
+    from ekphory.models.loading import chosen_reranker, configured_chat
 
     settings = read_settings()
     if isinstance(reranker, str):
@@ -397,3 +392,92 @@ def _optional_models(
     if isinstance(chat, str):
         chat = configured_chat(replace(settings, chat_url=chat))
     return OptionalModels(reranker=reranker, chat=chat)
+
+
+# `AsyncMemory`: the same verbs as `Memory`, awaitable, each made from the one implementation.
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def _awaitable(
+    verb: Callable[Concatenate[Memory, Arguments], Result],
+) -> Callable[Concatenate[AsyncMemory, Arguments], Coroutine[Any, Any, Result]]:
+    @functools.wraps(verb)
+    async def call(
+        self: AsyncMemory, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        cancelled = threading.Event()
+        with cancellable(cancelled):
+            try:
+                return await asyncio.to_thread(verb, self.memory, *args, **kwargs)
+            except asyncio.CancelledError:
+                # A session of the agent looks for this, and ends.
+                cancelled.set()
+                raise
+
+    return call
+
+
+class AsyncMemory:
+    """A `Memory` whose verbs run in threads and are awaited.
+
+    Example:
+        async with AsyncMemory("./memories") as memory:
+            await memory.add("The staging key rotates on Mondays")
+    """
+
+    def __init__(  # noqa: PLR0913  the scope has five fields
+        self,
+        path: str | Path,
+        *,
+        org: str | None = None,
+        project: str | None = None,
+        agent: str | None = None,
+        user: str | None = None,
+        session: str | None = None,
+        embedder: EmbeddingModel | str | None = None,
+        reranker: RerankingModel | str | None = None,
+        chat: Chat | str | None = None,
+        preset: str | Pipeline | None = None,
+    ) -> None:
+        self.memory = Memory(
+            path,
+            org=org,
+            project=project,
+            agent=agent,
+            user=user,
+            session=session,
+            embedder=embedder,
+            reranker=reranker,
+            chat=chat,
+            preset=preset,
+        )
+
+    add = _awaitable(Memory.add)
+    add_messages = _awaitable(Memory.add_messages)
+    add_many = _awaitable(Memory.add_many)
+    add_exported = _awaitable(Memory.add_exported)
+    search = _awaitable(Memory.search)
+    get = _awaitable(Memory.get)
+    list = _awaitable(Memory.list)
+    count = _awaitable(Memory.count)
+    history = _awaitable(Memory.history)
+    update = _awaitable(Memory.update)
+    forget = _awaitable(Memory.forget)
+    export = _awaitable(Memory.export)
+    health = _awaitable(Memory.health)
+    repair = _awaitable(Memory.repair)
+    verify = _awaitable(Memory.verify)
+    close = _awaitable(Memory.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -12,13 +12,12 @@ from datetime import datetime
 from typing import Any
 
 from ekphory.errors import InvalidInput, ScopeError
-from ekphory.filters.metadata_encoding import encode_metadata
-from ekphory.filters.storable_text import is_storable
-from ekphory.moments import to_microseconds, to_utc
-from ekphory.pools import DEFAULT_POOL
-from ekphory.recalled import without_recalled
+from ekphory.filters.lance_sql import encode_metadata
+from ekphory.filters.tree import is_storable
+from ekphory.prompting.recall_block import without_recalled
 from ekphory.scope import LONGEST_NAME, SCOPE_FIELDS, Scope
-from ekphory.types import MEMORY_TYPES, MemoryRecord, Predictable, Scalar
+from ekphory.timestamps import to_microseconds, to_utc
+from ekphory.types import DEFAULT_POOL, MEMORY_TYPES, MemoryRecord, Predictable, Scalar
 
 LONGEST_TEXT = 1_000_000
 _BEFORE_1970 = 1 << 46

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ekphory import Memory
-from ekphory.agent.settings import AgentOptions, AgentSettings
-from ekphory.testing import HashEmbedder
+from ekphory.agent.provider import AgentOptions, AgentSettings
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 from .rembrandt import NOW, records
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ekphory.agent.llm.bundle_directory import ShellOutput, ShellSearch, laid_out
-from ekphory.agent.llm.spec import load_spec, read_spec
+from ekphory.agent.llm_bundle import ShellOutput, ShellSearch, laid_out, load_spec, read_spec
 from ekphory.errors import InvalidInput
 
 SPEC = """---

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ekphory.agent.configuration.reading import read_agent_settings
+from ekphory.agent.configuration import read_agent_settings
 from ekphory.errors import InvalidInput
 
 FILE = """

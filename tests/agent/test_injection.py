@@ -2,11 +2,9 @@
 
 import pytest
 
-from ekphory.agent.budget import Budget
-from ekphory.agent.llm.model_turn import ToolCall
-from ekphory.agent.llm.tool_calls import ToolCalls
-from ekphory.agent.search_tool import SearchTool
-from ekphory.agent_trace.event_log import EventLog
+from ekphory.agent.llm_dialogue import ToolCall, ToolCalls
+from ekphory.agent.provider import Budget, SearchTool
+from ekphory.agent_trace import EventLog
 
 from .rembrandt import THREE_HOPS, records
 

@@ -3,10 +3,8 @@
 import pytest
 from tests.prompting.hits import hit
 
-from ekphory.agent.local.leads import leads
-from ekphory.agent.local.rating import Rated, aboutness
-from ekphory.agent.question.relations import relation
-from ekphory.agent.question.words import meaning_words
+from ekphory.agent.local_chain import Rated, aboutness, leads
+from ekphory.agent.relations import meaning_words, relation
 
 
 def best(text, entity, word):

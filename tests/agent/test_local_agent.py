@@ -3,7 +3,7 @@
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.testing.models import OverlapReranker
 
 from .rembrandt import COMPARISON, NOW, SINGLE, SPOUSE, THREE_HOPS
 
@@ -160,6 +160,6 @@ def test_a_question_of_a_quarter_of_a_million_characters_is_not_taken_apart(ask,
     def read(query):
         raise AssertionError(f"read {len(query):,} characters")
 
-    monkeypatch.setattr("ekphory.agent.local.provider.read_question", read)
+    monkeypatch.setattr("ekphory.agent.local_provider.read_question", read)
     found = ask("Anna Bell's friend, " * 12_000)
     assert found.retrieval_trace.to_dict()["fallback_trigger_reason"] == "invalid_tool_call"

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from tests.prompting.hits import hit
 
-from ekphory.agent.merging import merged
-from ekphory.agent.search_tool import Found
-from ekphory.agent_trace.events import AgentEvent, HopResolved
+from ekphory.agent.provider import Found
+from ekphory.agent.session import merged
+from ekphory.agent_trace import AgentEvent, HopResolved
 
 
 def hop(number, memory, confidence, branch=1):

@@ -7,9 +7,9 @@ import time
 import pytest
 from tests.services.wire import running_service
 
-from ekphory import AsyncMemory
-from ekphory.agent.settings import AgentOptions, AgentSettings, LanguageModel
-from ekphory.testing import HashEmbedder
+from ekphory.agent.provider import AgentOptions, AgentSettings, LanguageModel
+from ekphory.memory import AsyncMemory
+from ekphory.testing.models import HashEmbedder
 
 from .rembrandt import COMPARISON, NOW, SINGLE, THREE_HOPS
 from .scripted_models import SCRIPTS, AnthropicScript, OpenAIScript

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.agent.question.names import names_in
+from ekphory.agent.question import names_in
 
 
 def texts(text, style="memory"):

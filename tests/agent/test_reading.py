@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.agent.question.reading import read_question
+from ekphory.agent.question import read_question
 
 
 def branch(question):

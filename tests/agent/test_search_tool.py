@@ -3,10 +3,8 @@
 import pytest
 from tests.prompting.hits import hit
 
-from ekphory.agent.budget import Budget
-from ekphory.agent.faults import SessionFault
-from ekphory.agent.search_tool import QueryRefused, SearchTool
-from ekphory.agent_trace.event_log import EventLog
+from ekphory.agent.provider import Budget, QueryRefused, SearchTool, SessionFault
+from ekphory.agent_trace import EventLog
 from ekphory.errors import StoreError
 
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.prompting.hits import hit
 
-from ekphory.agent.llm.stage_results import read_final_words
-from ekphory.agent.search_tool import Found
+from ekphory.agent.llm_session import read_final_words
+from ekphory.agent.provider import Found
 
 WIFE = hit("Rembrandt married Saskia")
 ROOF = hit("The roof leaks")

@@ -2,14 +2,16 @@
 
 import pytest
 
-from ekphory.agent_trace.event_log import EventLog, json_lines, read_events
-from ekphory.agent_trace.events import (
+from ekphory.agent_trace import (
+    EventLog,
     FellBack,
     HopResolved,
     RouteChosen,
     SessionEnded,
     SessionStarted,
     ToolReturned,
+    json_lines,
+    read_events,
 )
 from ekphory.errors import InvalidInput
 

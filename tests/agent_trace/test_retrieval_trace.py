@@ -5,8 +5,8 @@ import json
 import pytest
 from tests.agent.rembrandt import SINGLE, THREE_HOPS
 
-from ekphory import Memory
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 SEED = {
     "selected_agent", "selected_agent_name", "memory_search_called", "orchestrator_step_count",

@@ -2,11 +2,11 @@ import sys
 
 import pytest
 
-from ekphory.bench.child import BenchError, ChildWorker, LocalWorker
+from ekphory_lab.bench.measure import BenchError, ChildWorker, LocalWorker
 
 PROGRAM = """
 import os, sys
-from ekphory.bench.peer_workers.loop import serve
+from ekphory_lab.bench.peer_workers.loop import serve
 def double(payload):
     print("a library talks")
     return {"value": payload["value"] * 2}

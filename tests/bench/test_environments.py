@@ -1,4 +1,4 @@
-from ekphory.bench.environments import installs_of
+from ekphory_lab.bench.peers import installs_of
 
 
 def test_a_peer_is_installed_from_pips_own_index():

@@ -5,10 +5,9 @@ from importlib.resources import files
 import pytest
 from tokenizers import Tokenizer
 
-from ekphory.bench.generate import TURNS, Corpus
-from ekphory.bench.vectors import passage
 from ekphory.models.model_record import TOKENIZER_FILE
 from ekphory.models.onnx_embedder import BUNDLED
+from ekphory_lab.bench.generate import TURNS, Corpus, passage
 
 LOCOMO_TOKENS = 38
 

@@ -2,11 +2,9 @@ import json
 
 import pytest
 
-from ekphory.bench.child import in_process
-from ekphory.bench.options import BenchOptions
-from ekphory.bench.report import conditions, report_tables
-from ekphory.bench.run import run_bench
 from ekphory.errors import InvalidInput
+from ekphory_lab.bench.measure import BenchOptions, in_process
+from ekphory_lab.bench.run import conditions, report_tables, run_bench
 
 pytestmark = pytest.mark.slow
 OPTIONS = {

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from ekphory.bench.generate import Corpus
-from ekphory.bench.vectors import PooledEmbedder, VectorPool, passage
-from ekphory.testing import HashEmbedder
+from ekphory.testing.models import HashEmbedder
+from ekphory_lab.bench.generate import Corpus, PooledEmbedder, VectorPool, passage
 
 CORPUS = Corpus(seed=7, scopes=2)
 

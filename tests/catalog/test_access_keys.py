@@ -1,7 +1,7 @@
 import pytest
 
 from ekphory.catalog.access_keys import AccessKeys
-from ekphory.catalog.failures import NotThere
+from ekphory.catalog.database import NotThere
 from ekphory.errors import InvalidInput
 
 

@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from ekphory.catalog.consolidations import Consolidations, FeatureGroup
-from ekphory.catalog.database import Database
-from ekphory.catalog.schema import MIGRATIONS
+from ekphory.catalog.database import MIGRATIONS, Database
+from ekphory.catalog.semantic import Consolidations, FeatureGroup
 
 GROUP = FeatureGroup(
     org="home", project=None, set_id="s", category="kitchen", tag="food", user=None

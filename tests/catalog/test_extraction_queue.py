@@ -1,6 +1,6 @@
 import pytest
 
-from ekphory.catalog.extraction_queue import ExtractionQueue, FailedExtraction, QueueLength
+from ekphory.catalog.semantic import ExtractionQueue, FailedExtraction, QueueLength
 
 HOME, WORK = ("home", "chat"), ("home", "work")
 

@@ -1,4 +1,4 @@
-from ekphory.catalog.shown_ids import ShownIds
+from ekphory.catalog.projects import ShownIds
 
 SHOWN = {"uid-1": "note-1", "uid-2": "note-2"}
 

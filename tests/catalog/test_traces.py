@@ -1,7 +1,7 @@
 import pytest
 
-from ekphory.catalog.failures import NotThere
-from ekphory.catalog.traces import Traces
+from ekphory.catalog.database import NotThere
+from ekphory.catalog.projects import Traces
 
 
 def test_the_newest_traces_are_kept_and_old_ones_dropped(database):

@@ -5,8 +5,8 @@ from itertools import count
 
 from process import report, wait_for_go
 
-from ekphory import Memory
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 
 def main():

@@ -5,7 +5,7 @@ import sys
 from process import report, wait_for_go
 
 from ekphory.errors import StoreLocked
-from ekphory.store.lease import WriterLease
+from ekphory.store.writer import WriterLease
 
 
 def main():

@@ -4,8 +4,8 @@ import sys
 
 from process import report, wait_for_go
 
-from ekphory import Memory
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 
 def main():

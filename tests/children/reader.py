@@ -5,8 +5,8 @@ import time
 
 from process import report, wait_for_go
 
-from ekphory import Memory
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 BATCH = 16
 

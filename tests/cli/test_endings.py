@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from ekphory.cli.command import command
 from ekphory.cli.options import OutputOptions
 from ekphory.errors import InvalidInput
-from ekphory.importers import ImportInterrupted, ImportReport
+from ekphory.importers.report import ImportInterrupted, ImportReport
 
 
 @dataclass

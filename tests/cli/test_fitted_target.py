@@ -2,9 +2,9 @@
 
 import pytest
 
-from ekphory.cli.fitted_target import fitted_target
 from ekphory.errors import InvalidInput
 from ekphory.models.fitted_file import FITTED
+from ekphory_lab.cli.fit_commands import fitted_target
 
 
 def test_in_a_checkout_the_packages_own_file_is_written():

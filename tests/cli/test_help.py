@@ -3,18 +3,19 @@ import shlex
 import pytest
 
 from ekphory import __version__
-from ekphory.cli.app import COMMANDS, EVALUATIONS, PIPELINES, TRAINING
+from ekphory.cli.app import COMMANDS, PIPELINES
+from ekphory_lab.cli.commands import COMMANDS as LAB_COMMANDS
 
-WORDS = (
-    [(entry.name,) for entry in COMMANDS]
-    + [("pipeline", entry.name) for entry in PIPELINES]
-    + [("eval", entry.name) for entry in EVALUATIONS]
-    + [("train", entry.name) for entry in TRAINING]
-)
 EXAMPLES = {
-    words: entry.example
-    for words, entry in zip(WORDS, (*COMMANDS, *PIPELINES, *EVALUATIONS, *TRAINING), strict=True)
+    **{(entry.name,): entry.example for entry in (*COMMANDS, *LAB_COMMANDS.entries)},
+    **{("pipeline", entry.name): entry.example for entry in PIPELINES},
+    **{
+        (group.name, entry.name): entry.example
+        for group in LAB_COMMANDS.groups
+        for entry in group.entries
+    },
 }
+WORDS = list(EXAMPLES)
 
 
 @pytest.mark.parametrize("words", WORDS, ids=" ".join)

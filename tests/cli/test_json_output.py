@@ -2,7 +2,7 @@ import math
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-from ekphory.cli.json_output import error_json, plain
+from ekphory.cli.output import error_json, plain
 from ekphory.errors import FilterError, StoreError
 from ekphory.types import Failure, WriteReport
 

@@ -4,7 +4,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from ekphory.cli.keys_commands import create_key, list_keys, revoke_key
+from ekphory.cli.server_commands import create_key, list_keys, revoke_key
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from ekphory.cli.memory_printing import memory_table, moment, printable, record_table
+from ekphory.cli.output import memory_table, moment, printable, record_table
 from ekphory.types import MemoryRecord
 
 AT = datetime(2026, 3, 1, 10, 5, tzinfo=UTC)

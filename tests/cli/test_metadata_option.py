@@ -1,6 +1,6 @@
 import pytest
 
-from ekphory.cli.metadata_option import read_metadata
+from ekphory.cli.options import read_metadata
 from ekphory.errors import InvalidInput
 
 

@@ -2,7 +2,7 @@ import inspect
 from dataclasses import dataclass
 from typing import Annotated
 
-from ekphory.cli.option_groups import gather, spread
+from ekphory.cli.command import gather, spread
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import typer
 from tests.evaluation.conftest import conversation_folder  # noqa: F401  a fixture
 from typer.testing import CliRunner
 
-from ekphory.cli.rerank_eval_command import rerank
+from ekphory_lab.cli.rerank_commands import rerank
 
 
 def run(*arguments):

@@ -2,7 +2,7 @@ import importlib.util
 
 import pytest
 
-from ekphory.training.embedder_config import CONFIGS
+from ekphory_lab.training.embedder_config import CONFIGS
 
 INSTALLED = importlib.util.find_spec("torch") is not None
 
@@ -39,7 +39,7 @@ def test_the_help_names_every_configuration(ekphory, config):
 def test_components_are_trained_and_saved(ekphory, tmp_path):
     from tests.training.trainable_encoder import write_trainable_encoder
 
-    from ekphory.models.embedder_components import read_components
+    from ekphory.models.late_bound import read_components
 
     model = write_trainable_encoder(tmp_path / "model")
     found = ekphory.json(

@@ -5,10 +5,10 @@ import typer
 from tests.services.wire import running_service, says
 from typer.testing import CliRunner
 
-from ekphory.cli.train_gate_command import gate
 from ekphory.models.fitted_file import read_fitted
 from ekphory.models.loading import load_embedder
-from ekphory.training.gate_conversations import gate_conversations
+from ekphory_lab.cli.fit_commands import gate
+from ekphory_lab.training.gates import gate_conversations
 
 
 def run(*arguments):

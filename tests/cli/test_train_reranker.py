@@ -38,8 +38,8 @@ def test_a_bundled_reranker_is_unpacked_by_its_name(ekphory, tmp_path):
     assert "unpacked from ekphory-rerank-tiny" in told
     assert sorted(path.name for path in target.iterdir()) == [
         "config.json",
-        "model.safetensors",
         "ekphory_reranker.safetensors",
+        "model.safetensors",
         "tokenizer.json",
         "tokenizer_config.json",
     ]
@@ -57,7 +57,7 @@ def test_what_is_no_model_to_unpack_is_named(ekphory, tmp_path):
 def test_an_export_without_a_model_says_what_is_missing(ekphory, tmp_path):
     from tests.training.reranker.tiny_reranker import word_examples
 
-    from ekphory.training.reranker.example_files import write_examples
+    from ekphory_lab.training.reranker.examples import write_examples
 
     write_examples(word_examples(8, 1), tmp_path / "held_back.jsonl.gz")
     sentence = ekphory.failure(

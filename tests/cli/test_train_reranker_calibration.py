@@ -8,9 +8,9 @@ from tests.cli.test_train_gate import knowing_the_answers
 from tests.services.wire import running_service, says
 from typer.testing import CliRunner
 
-from ekphory.cli.train_reranker_calibration_command import reranker_calibration
-from ekphory.models.calibration_file import read_calibration
-from ekphory.training.gate_conversations import gate_conversations
+from ekphory.models.calibrated_reranker import read_calibration
+from ekphory_lab.cli.fit_commands import reranker_calibration
+from ekphory_lab.training.gates import gate_conversations
 
 
 def run(*arguments):

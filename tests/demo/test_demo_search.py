@@ -1,7 +1,7 @@
 import pytest
 
-from ekphory.agent.settings import AgentOptions, AgentSettings
-from ekphory.demo import DEMO_NOW, DemoQuestion, demo_questions, demo_records
+from ekphory.agent.provider import AgentOptions, AgentSettings
+from ekphory.cli.demo import DEMO_NOW, DemoQuestion, demo_questions, demo_records
 from ekphory.memory import Memory
 
 

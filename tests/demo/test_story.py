@@ -2,7 +2,7 @@ from collections import Counter
 from dataclasses import fields
 from datetime import datetime
 
-from ekphory.demo import DEMO_NOW, demo_questions, demo_records
+from ekphory.cli.demo import DEMO_NOW, demo_questions, demo_records
 from ekphory.types import MEMORY_TYPES, MemoryRecord
 
 

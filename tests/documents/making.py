@@ -10,10 +10,9 @@ from PIL import Image, ImageDraw, ImageFont
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen import canvas
 
-from ekphory.documents.document import read_document
-from ekphory.documents.passages import Passage
-from ekphory.documents.readers import reader_for
+from ekphory.documents.passages import Passage, read_document
 from ekphory.documents.settings import ReadingSettings
+from ekphory.documents.tree import reader_for
 
 A4 = (595, 842)
 

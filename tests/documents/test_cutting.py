@@ -1,9 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.documents.blocks import Block
-from ekphory.documents.cutting import cut
-from ekphory.documents.tokens import estimated_tokens
+from ekphory.documents.blocks import Block, estimated_tokens
+from ekphory.documents.passages import cut
 
 SIGNS = st.sampled_from(list("ab .!?\n-字。、👩\u200d\u0301"))
 LONG_TEXTS = st.text(SIGNS, min_size=1, max_size=400).filter(str.strip)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ekphory.documents.blocks import Problem
-from ekphory.documents.decoding import LARGEST_TEXT, decode, read_text
+from ekphory.documents.text import LARGEST_TEXT, decode, read_text
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\ufeff"))
 MARKED = {"utf-8-sig": b"", "utf-16": b"", "utf-16-be": codecs.BOM_UTF16_BE, "utf-32": b""}

@@ -6,15 +6,15 @@ import pytest
 
 from documents.making import read
 from ekphory.documents.blocks import LeftOut, Problem
-from ekphory.documents.readers import READERS, reader_for
 from ekphory.documents.settings import ReadingSettings
+from ekphory.documents.tree import READERS, reader_for
 from ekphory.errors import InvalidInput
 
 WITHOUT = """
 import json, sys
 from pathlib import Path
 sys.modules.update(dict.fromkeys(("pypdfium2", "docx", "lxml")))
-from ekphory.documents.readers import READERS
+from ekphory.documents.tree import READERS
 print(json.dumps({reader.name: str(reader.missing_extra() or "") for reader in READERS}))
 """
 

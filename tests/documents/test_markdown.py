@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ekphory.documents.blocks import Block, LeftOut
-from ekphory.documents.markdown import blocks_of
+from ekphory.documents.text import blocks_of
 
 PIECES = ("# A\n", "B\n===\n", "- a\n", "  b\n", "```\n", "\n", "| a |\n|---|\n", "> q\n", "x y\n",
           "1. n\n", "    c\n", "---\n", "<b>\n", "[l](u)\n", "*e*\n", "\t\n")  # fmt: skip

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ekphory.documents.page_reader import find_page_reader
-from ekphory.documents.remote_page_reader import RemotePageReader
+from ekphory.documents.settings import RemotePageReader, find_page_reader
 from ekphory.errors import InvalidInput, ServiceError
-from ekphory.services.settings import ServiceSettings
+from ekphory.http_service import ServiceSettings
 
 PAGE = np.full((40, 30, 3), (10, 20, 30), np.uint8)
 ONCE = ServiceSettings(retries=0)

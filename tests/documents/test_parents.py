@@ -4,10 +4,9 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.documents.blocks import place_label
-from ekphory.documents.markdown import blocks_of
-from ekphory.documents.parents import parent_id, parent_text
-from ekphory.documents.passages import Section, passages
+from ekphory.documents.blocks import Section, parent_id, parent_text, place_label
+from ekphory.documents.passages import passages
+from ekphory.documents.text import blocks_of
 from ekphory.types import MemoryRecord
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)

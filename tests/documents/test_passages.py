@@ -1,7 +1,6 @@
-from ekphory.documents.blocks import Block, LeftOut, Problem
-from ekphory.documents.markdown import blocks_of
+from ekphory.documents.blocks import Block, LeftOut, Problem, estimated_tokens
 from ekphory.documents.passages import PASSAGE_TOKENS, WHOLE_TOKENS, passages
-from ekphory.documents.tokens import estimated_tokens
+from ekphory.documents.text import blocks_of
 
 SENTENCE = "The boiler in the cellar was repaired in May by Anna. "
 

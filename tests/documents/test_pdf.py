@@ -3,9 +3,8 @@ import pytest
 
 from documents.making import PdfMaker, passages_of, read
 from ekphory.documents.blocks import LeftOut, Problem
-from ekphory.documents.own_page_reader import OwnPageReader
 from ekphory.documents.passages import Passage
-from ekphory.documents.settings import ReadingSettings
+from ekphory.documents.settings import OwnPageReader, ReadingSettings
 from ekphory.errors import ServiceError
 
 FULL = "A line that fills the page from its left edge to the right one, as running text does"

@@ -1,6 +1,5 @@
-from ekphory.documents.plain_text import paragraphs
-from ekphory.documents.restructured_text import read_restructured_text
 from ekphory.documents.settings import ReadingSettings
+from ekphory.documents.text import paragraphs, read_restructured_text
 
 
 def test_blank_lines_part_paragraphs():

@@ -1,9 +1,8 @@
 import pytest
 
-from ekphory.documents.blocks import LeftOut
-from ekphory.documents.markdown import blocks_of
-from ekphory.documents.passages import Passage, Section, passages
-from ekphory.documents.quality import reason_to_leave_out
+from ekphory.documents.blocks import LeftOut, Section
+from ekphory.documents.passages import Passage, passages, reason_to_leave_out
+from ekphory.documents.text import blocks_of
 
 
 def reason(text, *kinds):

@@ -2,8 +2,7 @@ import os
 
 import pytest
 
-from ekphory.documents.blocks import LeftOut
-from ekphory.documents.exclusion import Exclusion
+from ekphory.documents.blocks import Exclusion, LeftOut
 from ekphory.documents.tree import DocumentFile, document_at, documents_below
 from ekphory.errors import InvalidInput
 

@@ -2,7 +2,7 @@ from itertools import islice
 
 import pytest
 
-from ekphory.documents.watching import changes_below
+from ekphory.documents.tree import changes_below
 
 
 def rounds_after(root, act):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ekphory.testing import HashEmbedder
+from ekphory.testing.models import HashEmbedder
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 

@@ -1,11 +1,16 @@
 """Changing one stage at a time."""
 
-from ekphory.evaluation.ablation import ablate, load_benchmark
-from ekphory.evaluation.ablation_table import ablation_markdown
-from ekphory.evaluation.variations import STAGE_VARIATIONS, instead, varied, without
 from ekphory.retrieval.presets import BALANCED
-from ekphory.retrieval.stages.decay import Decay
-from ekphory.retrieval.stages.normalise import Normalise
+from ekphory.retrieval.stages.weigh import Decay, Normalise
+from ekphory_lab.evaluation.ablation import (
+    STAGE_VARIATIONS,
+    ablate,
+    ablation_markdown,
+    instead,
+    load_benchmark,
+    varied,
+    without,
+)
 
 
 def names(variation):

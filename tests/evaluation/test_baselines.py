@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from ekphory.evaluation.baselines import (
+from ekphory_lab.evaluation.datasets import EvaluationQuery, Passage
+from ekphory_lab.evaluation.systems import (
     bm25_scorer,
     bm25_system,
     dense_system,
@@ -10,7 +11,6 @@ from ekphory.evaluation.baselines import (
     rrf_system,
     z_scored_mean,
 )
-from ekphory.evaluation.datasets import EvaluationQuery, Passage
 
 PASSAGES = (
     Passage(id="cat", text="I adopted a grey cat", speaker="Ann"),

@@ -1,7 +1,7 @@
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.evaluation.beir import load_beir
+from ekphory_lab.evaluation.loaders import load_beir
 
 
 @pytest.fixture

@@ -2,11 +2,9 @@
 
 import pytest
 
-from ekphory.evaluation.baselines import bm25_system
-from ekphory.evaluation.beir import load_beir
-from ekphory.evaluation.conversation import load_conversation, load_multihop
-from ekphory.evaluation.locomo import load_locomo
-from ekphory.evaluation.runner import evaluate
+from ekphory_lab.evaluation.loaders import load_beir, load_conversation, load_locomo, load_multihop
+from ekphory_lab.evaluation.runner import evaluate
+from ekphory_lab.evaluation.systems import bm25_system
 
 
 def test_locomos_own_file_and_the_conversation_form_give_the_same(shared_data):

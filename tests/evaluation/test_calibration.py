@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ekphory.evaluation.calibration import calibration_scores, expected_calibration_error
+from ekphory_lab.evaluation.metrics import calibration_scores, expected_calibration_error
 
 
 def test_probabilities_that_hold_have_no_error():

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.evaluation.commands import (
+from ekphory_lab.evaluation.commands import (
     RunOptions,
     compare_reports,
     compare_with_file,

@@ -1,16 +1,16 @@
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.evaluation.baselines import bm25_system, dense_system
-from ekphory.evaluation.comparison import (
+from ekphory_lab.evaluation.loaders import load_conversation
+from ekphory_lab.evaluation.runner import (
     ScoreTable,
     compare,
+    evaluate,
     read_score_tables,
     score_table,
     write_reports,
 )
-from ekphory.evaluation.conversation import load_conversation
-from ekphory.evaluation.runner import evaluate
+from ekphory_lab.evaluation.systems import bm25_system, dense_system
 
 
 def test_the_difference_is_second_minus_first():

@@ -6,16 +6,17 @@ from itertools import repeat
 import pytest
 from rich.console import Console
 
-from ekphory.evaluation.configuration_runs import (
+from ekphory.retrieval.pipeline import OptionalModels
+from ekphory.testing.models import OverlapReranker, ScriptedChat
+from ekphory_lab.evaluation.configurations import (
+    CONFIGURATIONS,
     ConfigurationOptions,
+    configuration_markdown,
+    configuration_table,
+    configurations,
     run_configurations,
     runs_json,
 )
-from ekphory.evaluation.configuration_table import configuration_markdown, configuration_table
-from ekphory.evaluation.configurations import CONFIGURATIONS, configurations
-from ekphory.retrieval.resources import OptionalModels
-from ekphory.testing.overlap_reranker import OverlapReranker
-from ekphory.testing.scripted_chat import ScriptedChat
 
 DOCUMENT = "The grey cat that was adopted lives by the harbour, where the boat sank last year."
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.evaluation.configurations import BASELINE, CONFIGURATIONS, configurations
+from ekphory_lab.evaluation.configurations import BASELINE, CONFIGURATIONS, configurations
 
 BY_ID = {each.id: each for each in CONFIGURATIONS}
 

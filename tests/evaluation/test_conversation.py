@@ -3,8 +3,8 @@ from datetime import UTC, datetime
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.evaluation.conversation import load_conversation, load_multihop
-from ekphory.evaluation.datasets import Passage
+from ekphory_lab.evaluation.datasets import Passage
+from ekphory_lab.evaluation.loaders import load_conversation, load_multihop
 
 
 def test_a_turn_keeps_who_said_it_when_and_where(conversation_folder):

@@ -3,12 +3,9 @@ import json
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.evaluation.baselines import bm25_system
-from ekphory.evaluation.conversation import load_conversation
-from ekphory.evaluation.label_errors import mark_label_errors
-from ekphory.evaluation.locomo import load_locomo
-from ekphory.evaluation.report import to_json
-from ekphory.evaluation.runner import evaluate
+from ekphory_lab.evaluation.loaders import load_conversation, load_locomo, mark_label_errors
+from ekphory_lab.evaluation.runner import evaluate, to_json
+from ekphory_lab.evaluation.systems import bm25_system
 
 BOAT = {"question_id": "locomo_7_qa1", "question": "What happened to the boat?"}
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.evaluation.locomo import evidence_ids, load_locomo
+from ekphory_lab.evaluation.loaders import evidence_ids, load_locomo
 
 KNOWN = {"D1:1", "D1:2", "D8:6", "D9:17", "D11:26"}
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ekphory.errors import InvalidInput
-from ekphory.evaluation.metrics import (
+from ekphory_lab.evaluation.metrics import (
     CONVERSATION_MEASURES,
     MULTIHOP_MEASURES,
     all_gold,

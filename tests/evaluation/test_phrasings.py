@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from ekphory.errors import DatasetError, InvalidInput
-from ekphory.evaluation.conversation import load_conversation
-from ekphory.evaluation.datasets import ask_phrasings
+from ekphory_lab.evaluation.datasets import ask_phrasings
+from ekphory_lab.evaluation.loaders import load_conversation
 
 
 @pytest.fixture

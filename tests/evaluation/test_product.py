@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from ekphory.evaluation.commands import RunOptions, run_conversation
-from ekphory.evaluation.conversation import load_conversation
-from ekphory.evaluation.product import EkphorySystem
-from ekphory.evaluation.runner import evaluate
+from ekphory_lab.evaluation.commands import RunOptions, run_conversation
+from ekphory_lab.evaluation.loaders import load_conversation
+from ekphory_lab.evaluation.runner import evaluate
+from ekphory_lab.evaluation.systems import EkphorySystem
 
 
 @pytest.fixture

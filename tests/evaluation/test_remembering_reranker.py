@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from ekphory.errors import ServiceError
-from ekphory.evaluation.remembering_reranker import RememberingReranker
 from ekphory.models.bundled_reranker import bundled_reranker
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.models.reranker import RerankPassage, RerankQuery
 from ekphory.retrieval.calibration import reranker_probabilities
-from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.testing.models import OverlapReranker
+from ekphory_lab.evaluation.configurations import RememberingReranker
 
 QUERY = RerankQuery("who has a grey cat")
 CAT, BOAT, TRAIN = (

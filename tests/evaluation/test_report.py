@@ -2,10 +2,9 @@ import json
 
 import pytest
 
-from ekphory.evaluation.baselines import bm25_system
-from ekphory.evaluation.conversation import load_conversation
-from ekphory.evaluation.report import misses, to_json
-from ekphory.evaluation.runner import evaluate
+from ekphory_lab.evaluation.loaders import load_conversation
+from ekphory_lab.evaluation.runner import evaluate, misses, to_json
+from ekphory_lab.evaluation.systems import bm25_system
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.evaluation.rows import Row, read_json_lines, read_qrels
+from ekphory_lab.evaluation.datasets import Row, read_json_lines, read_qrels
 
 
 def test_a_broken_line_is_named_with_file_and_number(tmp_path):

@@ -1,10 +1,10 @@
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.evaluation.baselines import bm25_system
-from ekphory.evaluation.conversation import load_conversation
-from ekphory.evaluation.metrics import measures
-from ekphory.evaluation.runner import evaluate
+from ekphory_lab.evaluation.loaders import load_conversation
+from ekphory_lab.evaluation.metrics import measures
+from ekphory_lab.evaluation.runner import evaluate
+from ekphory_lab.evaluation.systems import bm25_system
 
 
 class FixedSystem:

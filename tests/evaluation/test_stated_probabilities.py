@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.evaluation.stated_probabilities import (
+from ekphory_lab.evaluation.stated_probabilities import (
     AskedScope,
     dataset_scopes,
     known_sets,

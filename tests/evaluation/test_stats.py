@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ekphory.evaluation.stats import bootstrap_intervals, paired_test
+from ekphory_lab.evaluation.metrics import bootstrap_intervals, paired_test
 
 
 def test_the_interval_encloses_the_mean():

@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from ekphory.evaluation.baselines import ScoringSystem, bm25_system, dense_system
-from ekphory.evaluation.comparison import compare, score_table
-from ekphory.evaluation.conversation import load_conversation
-from ekphory.evaluation.runner import evaluate
-from ekphory.evaluation.tables import (
+from ekphory_lab.evaluation.commands import (
     comparison_table,
     report_table,
     show_misses,
     summary_table,
 )
+from ekphory_lab.evaluation.loaders import load_conversation
+from ekphory_lab.evaluation.runner import compare, evaluate, score_table
+from ekphory_lab.evaluation.systems import ScoringSystem, bm25_system, dense_system
 
 
 def shown(renderable):

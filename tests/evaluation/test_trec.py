@@ -4,10 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ekphory.errors import DatasetError
-from ekphory.evaluation.baselines import ScoringSystem
-from ekphory.evaluation.conversation import load_conversation
-from ekphory.evaluation.runner import evaluate
-from ekphory.evaluation.trec import key_of, read_run, topic_of, write_qrels, write_run
+from ekphory_lab.evaluation.loaders import (
+    key_of,
+    load_conversation,
+    read_run,
+    topic_of,
+    write_qrels,
+    write_run,
+)
+from ekphory_lab.evaluation.runner import evaluate
+from ekphory_lab.evaluation.systems import ScoringSystem
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from hypothesis import strategies as st
 
-from ekphory.filters.fields import FIELD_KINDS
 from ekphory.filters.tree import (
+    FIELD_KINDS,
     And,
     Comparison,
     Contains,

@@ -3,7 +3,6 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from ekphory.errors import FilterError
-from ekphory.filters.check import check_filter
 from ekphory.filters.tree import (
     And,
     Comparison,
@@ -14,6 +13,7 @@ from ekphory.filters.tree import (
     MetadataField,
     Not,
     Or,
+    check_filter,
 )
 
 LEAF = IsNull(Field("session"))

@@ -4,10 +4,8 @@ import pytest
 from hypothesis import given
 
 from ekphory.errors import FilterError
-from ekphory.filters.check import check_filter
-from ekphory.filters.formatting import format_filter
-from ekphory.filters.grammar import parse_filter
-from ekphory.filters.tree import And, Comparison, Field, In, MetadataField, Not, Or
+from ekphory.filters.grammar import format_filter, parse_filter
+from ekphory.filters.tree import And, Comparison, Field, In, MetadataField, Not, Or, check_filter
 
 from .strategies import filters
 

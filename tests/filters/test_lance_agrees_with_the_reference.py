@@ -10,11 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lancedb.index import BTree
 
-from ekphory.filters.check import check_filter
 from ekphory.filters.evaluate import matches
-from ekphory.filters.fields import FIELD_KINDS
-from ekphory.filters.lance_sql import to_lance_sql
-from ekphory.filters.metadata_encoding import decode_metadata, encode_metadata
+from ekphory.filters.lance_sql import decode_metadata, encode_metadata, to_lance_sql
+from ekphory.filters.tree import FIELD_KINDS, check_filter
 from ekphory.types import MemoryRecord
 
 from .strategies import filters, records

@@ -8,11 +8,10 @@ import pytest
 from langchain_core.documents import Document
 from pydantic import ValidationError
 
-from ekphory.frameworks.langchain_compressor import EkphoryCompressor
-from ekphory.frameworks.langchain_retriever import EkphoryRetriever
+from ekphory.frameworks.langchain import EkphoryCompressor, EkphoryRetriever
 from ekphory.models.agent_reranker import Reranker
 from ekphory.models.reranker import Judgement
-from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.testing.models import OverlapReranker
 
 DOCUMENTS = [
     Document("Jon rows", id="row", metadata={"page": 1}),

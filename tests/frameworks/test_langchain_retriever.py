@@ -6,7 +6,7 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from ekphory.errors import InvalidInput
-from ekphory.frameworks.langchain_retriever import EkphoryRetriever
+from ekphory.frameworks.langchain import EkphoryRetriever
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 
 from ekphory.errors import FilterError
-from ekphory.frameworks.langgraph_filter import check_value_filter, lets_through
+from ekphory.frameworks.langgraph import check_value_filter, lets_through
 
 VALUE = {
     "name": "Ada",

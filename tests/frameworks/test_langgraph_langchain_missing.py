@@ -11,9 +11,9 @@ from ekphory.errors import MissingExtra
 @pytest.mark.parametrize(
     ("hook", "framework", "extra"),
     [
-        ("langgraph_store", "langgraph.store.base", "langgraph"),
-        ("langchain_retriever", "langchain_core.retrievers", "langchain"),
-        ("langchain_compressor", "langchain_core.documents", "langchain"),
+        ("langgraph", "langgraph.store.base", "langgraph"),
+        ("langchain", "langchain_core.retrievers", "langchain"),
+        ("langchain", "langchain_core.documents", "langchain"),
     ],
 )
 def test_a_hook_without_its_framework_names_the_extra(monkeypatch, hook, framework, extra):

@@ -7,10 +7,9 @@ from langgraph.store.base import MatchCondition
 
 from ekphory.errors import InvalidInput
 from ekphory.filters.evaluate import matches
-from ekphory.frameworks.langgraph_namespace import fits, namespace_path
-from ekphory.frameworks.langgraph_space import ItemSpace, place_of
-from ekphory.moments import EPOCH
+from ekphory.frameworks.langgraph import ItemSpace, fits, namespace_path, place_of
 from ekphory.scope import Scope
+from ekphory.timestamps import EPOCH
 from ekphory.types import MemoryRecord
 
 # Few characters, so that labels often share their beginnings; all that paths and ids are made of.

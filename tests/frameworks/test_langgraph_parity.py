@@ -13,9 +13,9 @@ from langgraph.store.base import (
 )
 from langgraph.store.memory import InMemoryStore
 
-from ekphory import Memory
-from ekphory.frameworks.langgraph_store import EkphoryStore
-from ekphory.testing import HashEmbedder
+from ekphory.frameworks.langgraph import EkphoryStore
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 ITEMS = (
     (("docs", "public"), "plan", {"title": "Plan", "stars": 4, "tags": ["a"]}),

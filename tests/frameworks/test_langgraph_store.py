@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import pytest
 from langgraph.store.base import PutOp
 
-from ekphory import Memory
 from ekphory.errors import InvalidInput
-from ekphory.frameworks.langgraph_store import EkphoryStore
-from ekphory.testing import HashEmbedder
+from ekphory.frameworks.langgraph import EkphoryStore
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 NOTES = ("notes", "mara")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.frameworks.langgraph_text import searchable_text
+from ekphory.frameworks.langgraph import searchable_text
 
 VALUE = {
     "title": "Plan",

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.frameworks.langgraph_store import EkphoryStore
+from ekphory.frameworks.langgraph import EkphoryStore
 
 PLACE = (("notes",), "drink")
 VALUE = {"text": "tea"}

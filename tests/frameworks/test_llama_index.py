@@ -5,12 +5,10 @@ import pytest
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 
 from ekphory.errors import InvalidInput
-from ekphory.frameworks.llama_index_nodes import passage_of
-from ekphory.frameworks.llama_index_postprocessor import EkphoryRerank
-from ekphory.frameworks.llama_index_retriever import EkphoryRetriever
+from ekphory.frameworks.llama_index import EkphoryRerank, EkphoryRetriever, passage_of
 from ekphory.models.agent_reranker import Reranker
-from ekphory.models.rerank_input import RerankPassage
-from ekphory.moments import to_utc
+from ekphory.models.reranker import RerankPassage
+from ekphory.timestamps import to_utc
 
 KEY = "The spare key hangs behind the boiler"
 LUNCH = "Lunch was soup"

@@ -9,10 +9,9 @@ import pytest
 from tests.importers.foreign_exports import copied
 
 from ekphory.errors import FilterError, InvalidInput, StoreClosed
-from ekphory.frameworks.mem0_async_memory import AsyncMemory
-from ekphory.frameworks.mem0_memory import Memory
-from ekphory.importers import import_path
-from ekphory.testing import HashEmbedder
+from ekphory.frameworks.mem0 import AsyncMemory, Memory
+from ekphory.importers.run import import_path
+from ekphory.testing.models import HashEmbedder
 
 DIALOGUE = [
     {"role": "system", "content": "Be brief"},

@@ -9,7 +9,7 @@ from agents import Agent, ModelSettings, OpenAIResponsesModel, RunConfig, Runner
 from openai import AsyncOpenAI
 from tests.services.wire import running_service
 
-from ekphory.frameworks.openai_agents_session import EkphorySession
+from ekphory.frameworks.openai_agents import EkphorySession
 
 from .openai_service import called, response, said, thought
 

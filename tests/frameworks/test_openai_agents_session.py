@@ -4,7 +4,7 @@ import pytest
 from agents.memory import Session, SessionSettings
 
 from ekphory.errors import InvalidInput
-from ekphory.frameworks.openai_agents_session import EkphorySession
+from ekphory.frameworks.openai_agents import EkphorySession
 
 USER = {"role": "user", "content": "My cat is called Tom"}
 ASSISTANT = {

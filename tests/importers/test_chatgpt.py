@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.importers.chatgpt import read_chatgpt
-from ekphory.importers.record import Unreadable
+from ekphory.importers.chats import read_chatgpt
+from ekphory.importers.source import Unreadable
 
 
 def node(identity, parent, role="user", text="", **message):

@@ -2,7 +2,7 @@ import json
 import zipfile
 from datetime import UTC, datetime
 
-from ekphory.importers.claude import read_claude
+from ekphory.importers.chats import read_claude
 
 
 def message(identity, sender, text, **more):

@@ -10,17 +10,12 @@ from datetime import UTC, datetime
 import pytest
 
 from documents.making import PdfMaker
-from ekphory.documents.decoding import LARGEST_TEXT
-from ekphory.documents.exclusion import Exclusion
-from ekphory.documents.parents import parent_text
+from ekphory.documents.blocks import Exclusion, parent_text
+from ekphory.documents.text import LARGEST_TEXT
 from ekphory.errors import InvalidInput, ScopeError
-from ekphory.importers import (
-    DocumentOptions,
-    ImportInterrupted,
-    import_documents,
-    import_path,
-    watch_documents,
-)
+from ekphory.importers.documents import DocumentOptions, import_documents, watch_documents
+from ekphory.importers.report import ImportInterrupted
+from ekphory.importers.run import import_path
 
 GUIDE = "# House\n\n## Cellar\n\nThe boiler was repaired in May.\n\n## Roof\n\nIt is new.\n"
 PRUNE = DocumentOptions(gone="forget")

@@ -3,9 +3,9 @@ import json
 import pytest
 
 from ekphory.errors import ScopeError
-from ekphory.importers import import_path
+from ekphory.importers.run import import_path
 from ekphory.memory import Memory
-from ekphory.testing import HashEmbedder
+from ekphory.testing.models import HashEmbedder
 
 LOCOMO = json.dumps(
     [

@@ -1,6 +1,6 @@
 from ekphory.importers import source
-from ekphory.importers.jsonl import read_jsonl
-from ekphory.importers.record import ImportedRecord, Unreadable
+from ekphory.importers.source import ImportedRecord, Unreadable
+from ekphory.importers.text import read_jsonl
 
 
 def test_a_broken_line_in_the_middle_is_reported_with_its_number_and_the_rest_is_read(file):

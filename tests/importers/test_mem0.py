@@ -1,10 +1,10 @@
 import json
 from datetime import UTC, datetime
 
-from ekphory.importers import import_path
-from ekphory.importers.mem0 import read_mem0
+from ekphory.importers.memory_products import read_mem0
+from ekphory.importers.run import import_path
 from ekphory.memory import Memory
-from ekphory.testing import HashEmbedder
+from ekphory.testing.models import HashEmbedder
 
 from .foreign_exports import EXPORTS, copied, split
 

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.importers import ImportInterrupted, import_path
+from ekphory.importers.report import ImportInterrupted
+from ekphory.importers.run import import_path
 
 
 def lines(count):

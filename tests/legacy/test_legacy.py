@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ekphory import Memory, legacy
+from ekphory import legacy
 from ekphory.backup import restore
 from ekphory.catalog.access_keys import AccessKeys
 from ekphory.catalog.database import Database
-from ekphory.importers import import_path
-from ekphory.recalled import without_recalled
+from ekphory.importers.run import import_path
+from ekphory.memory import Memory
+from ekphory.prompting.recall_block import without_recalled
 
 FILES = Path(__file__).parent / "files"
 TEXTS = {

@@ -6,10 +6,9 @@ from contextlib import ExitStack
 import pytest
 
 from ekphory.config import Settings
-from ekphory.mcp_server.calls import Calls
-from ekphory.mcp_server.memories import Memories
-from ekphory.mcp_server.protocol import protocol_server
-from ekphory.mcp_server.toolsets import tools_of
+from ekphory.mcp_server.memmachine import tools_of
+from ekphory.mcp_server.protocol import Calls, protocol_server
+from ekphory.mcp_server.tool import Memories
 from ekphory.scope import Scope
 
 from .connected import connected

@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 PROGRAM = """
 import typer
-from ekphory.cli.mcp_command import mcp
+from ekphory.cli.server_commands import mcp
 app = typer.Typer()
 app.command()(mcp)
 app()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ekphory.mcp_server.toolsets import tools_of
+from ekphory.mcp_server.memmachine import tools_of
 
 from .connected import KEPT
 

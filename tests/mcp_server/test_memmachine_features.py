@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from ekphory.service.feature import Feature
-from ekphory.service.place import Place
+from ekphory.service.handles import Place
+from ekphory.service.semantic import Feature
 
 _numbers = itertools.count(1)
 

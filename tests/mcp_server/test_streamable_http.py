@@ -8,7 +8,7 @@ import pytest
 
 from ekphory.catalog.access_keys import AccessKeys
 from ekphory.catalog.database import Database
-from ekphory.service.catalog_file import catalog_file
+from ekphory.service.handles import catalog_file
 
 from .connected import KEPT, PROGRAM, listening, over_http
 

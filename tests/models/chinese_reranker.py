@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.models.tiny_rerankers import word_tokenizer
 
-from ekphory.models.rerank_probe import PROBES
+from ekphory.models.onnx_reranker import PROBES
 
 ASKED = {
     "hobby": ["用户喜欢做什么", "用户有什么爱好", "业余时间用户做什么", "有哪些爱好", "业余爱好"],

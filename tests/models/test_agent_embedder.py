@@ -13,11 +13,11 @@ from tests.models.tiny_components import (
 from tests.training.tiny_encoder import write_tiny_encoder
 
 from ekphory.errors import InvalidInput, ModelError
-from ekphory.models import Embedder
+from ekphory.models.agent_embedder import Embedder
 from ekphory.models.late_bound import normalised
 from ekphory.models.loading import load_embedder
 from ekphory.models.onnx_embedder import load_bundled
-from ekphory.training.export import ModelDescription, export_embedder
+from ekphory.models.onnx_export import ModelDescription, export_embedder
 from ekphory.types import MEMORY_TYPES
 
 

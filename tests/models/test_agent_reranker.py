@@ -8,11 +8,10 @@ from tests.models.tiny_rerankers import write_overlap_reranker
 from tests.services.wire import running_service, says
 
 from ekphory.errors import InvalidInput
-from ekphory.models import Reranker
+from ekphory.models.agent_reranker import Reranker
 from ekphory.models.bundled_reranker import bundled_name
-from ekphory.models.rerank_documents import rerank_passages
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
-from ekphory.models.reranker_record import CalibrationCard, RerankerRecord
+from ekphory.models.model_record import CalibrationCard, RerankerRecord
+from ekphory.models.reranker import RerankPassage, RerankQuery, rerank_passages
 from ekphory.types import Hit, MemoryRecord
 
 MAY = datetime(2023, 5, 8, tzinfo=UTC)

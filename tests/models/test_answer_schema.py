@@ -1,7 +1,7 @@
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.models.answer_schema import AnswerSchema
+from ekphory.models.chat import AnswerSchema
 
 QUERIES = AnswerSchema(
     {

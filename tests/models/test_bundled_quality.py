@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from ekphory.evaluation.baselines import dense_system
-from ekphory.evaluation.conversation import load_conversation
-from ekphory.evaluation.runner import evaluate
-from ekphory.models import Embedder
+from ekphory.models.agent_embedder import Embedder
 from ekphory.models.loading import load_embedder
 from ekphory.models.onnx_embedder import load_bundled
+from ekphory_lab.evaluation.loaders import load_conversation
+from ekphory_lab.evaluation.runner import evaluate
+from ekphory_lab.evaluation.systems import dense_system
 
 LOCOMO_DEV = Path(__file__).parents[3] / "shared" / "data" / "locomo_dev"
 # Of the trained weights by sentence-transformers in 32-bit float, and of which export.

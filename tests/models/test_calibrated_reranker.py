@@ -5,22 +5,21 @@ import pytest
 from tests.models.tiny_rerankers import write_overlap_reranker
 from tests.services.wire import running_service, says
 
-from ekphory import Memory
 from ekphory.config import Settings, read_settings
 from ekphory.errors import InvalidInput, ModelError
-from ekphory.models import Reranker
+from ekphory.memory import Memory
+from ekphory.models.agent_reranker import Reranker
 from ekphory.models.bundled_reranker import BundledReranker, bundled_name
-from ekphory.models.calibrated_reranker import CalibratedReranker
-from ekphory.models.calibration_file import (
+from ekphory.models.calibrated_reranker import (
+    CalibratedReranker,
     FittedCalibration,
     read_calibration,
     write_calibration,
 )
-from ekphory.models.configured import configured_reranker
-from ekphory.models.platt_scaling import log_odds
-from ekphory.models.reranker_record import CalibrationCard, RerankerRecord
-from ekphory.testing import HashEmbedder
-from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.models.loading import configured_reranker
+from ekphory.models.model_record import CalibrationCard, RerankerRecord
+from ekphory.models.reranker import log_odds
+from ekphory.testing.models import HashEmbedder, OverlapReranker
 
 CARD = CalibrationCard(slope=2.0, intercept=-1.0, data="some", thresholds={"0.9": 0.7})
 

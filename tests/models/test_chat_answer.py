@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.models.chat_answer import first_json_object, without_thinking
+from ekphory.models.chat import first_json_object, without_thinking
 
 
 @pytest.mark.parametrize(

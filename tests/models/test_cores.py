@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from ekphory.models.cores import MOST_THREADS, usable_cores
+from ekphory.threads import MOST_THREADS, usable_cores
 
 ALLOWED = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
 from ekphory.errors import ModelError
-from ekphory.models.cross_encoder_layout import (
+from ekphory.models.model_record import TOKENIZER_FILE
+from ekphory.models.onnx_embedder import load_bundled
+from ekphory.models.onnx_reranker import (
     MOST_NEIGHBOUR_TOKENS,
     MOST_QUERY_TOKENS,
     MOST_TARGET_TOKENS,
     MOST_TOKENS,
     CrossEncoderLayout,
 )
-from ekphory.models.model_record import TOKENIZER_FILE
-from ekphory.models.onnx_embedder import load_bundled
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.models.reranker import RerankPassage, RerankQuery
 
 TOKENIZER = Tokenizer.from_file(str(load_bundled().directory / TOKENIZER_FILE))
 LAYOUT = CrossEncoderLayout(TOKENIZER)

@@ -3,7 +3,7 @@
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.models.dialogue_context import dialogue_turns
+from ekphory.models.reranker import dialogue_turns
 
 
 def test_texts_stay_as_they_are():

@@ -4,7 +4,7 @@ from safetensors.numpy import load_file, save_file
 from tests.models.tiny_components import tiny_components
 
 from ekphory.errors import ModelError
-from ekphory.models.embedder_components import (
+from ekphory.models.late_bound import (
     COMPONENTS_FILE,
     EmbedderComponents,
     Linear,

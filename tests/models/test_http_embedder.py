@@ -8,8 +8,8 @@ from tests.models.embedding_service import running_embeddings
 from tests.services.wire import Reply
 
 from ekphory.errors import InvalidInput, ServiceError
+from ekphory.http_service import ServiceSettings
 from ekphory.models.http_embedder import HttpEmbedder, HttpSettings
-from ekphory.services.settings import ServiceSettings
 
 SERVICE = ServiceSettings(timeout=5.0, retries=2, backoff=0.01)
 SETTINGS = HttpSettings(model="m", batch_size=3, service=SERVICE)

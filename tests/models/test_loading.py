@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from tests.models.embedding_service import running_embeddings
 
-from ekphory import Memory
 from ekphory.errors import EkphoryError, InvalidInput
+from ekphory.memory import Memory
 from ekphory.models.http_embedder import HttpEmbedder
 from ekphory.models.loading import load_embedder
 from ekphory.models.onnx_embedder import OnnxEmbedder, load_bundled

@@ -8,15 +8,15 @@ import pytest
 from tests.models.tiny_rerankers import write_overlap_reranker
 
 from ekphory.errors import InvalidInput, ModelError
-from ekphory.models.onnx_reranker import OnnxReranker
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
-from ekphory.models.reranker_record import (
+from ekphory.models.model_record import (
     CalibrationCard,
     RerankerRecord,
     is_reranker,
     read_reranker_record,
     seal_reranker,
 )
+from ekphory.models.onnx_reranker import OnnxReranker
+from ekphory.models.reranker import RerankPassage, RerankQuery
 
 CARD = CalibrationCard(
     slope=2.0, intercept=-1.0, data="sgd", measured={"ece/dev": 0.03}, thresholds={"0.9": 0.7}

@@ -5,10 +5,9 @@ import pytest
 from tests.services.wire import Reply, running_service, says
 
 from ekphory.errors import InvalidInput, ServiceError
-from ekphory.models.chat import ChatMessage, ChatOptions
-from ekphory.models.chat_loading import load_chat
-from ekphory.models.openai_chat import ChatSettings, OpenAIChat
-from ekphory.services.settings import ServiceSettings
+from ekphory.http_service import ServiceSettings
+from ekphory.models.chat import ChatMessage, ChatOptions, ChatSettings, OpenAIChat
+from ekphory.models.loading import load_chat
 
 SERVICE = ServiceSettings(timeout=5.0, retries=1, backoff=0.01)
 SETTINGS = ChatSettings(model="m", api_key="geheim-123", service=SERVICE)

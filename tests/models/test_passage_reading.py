@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from ekphory.models.passage_reading import (
+from ekphory.models.windows import (
     PassageReading,
     PredictedTraits,
     late_bound_of,
     read_passages,
     traits_by_memory,
 )
-from ekphory.testing import HashEmbedder
+from ekphory.testing.models import HashEmbedder
 
 CONTENT = np.zeros((3, 2), np.float32)
 

@@ -8,13 +8,9 @@ import pytest
 from tests.services.wire import Reply, running_service, says
 
 from ekphory.errors import InvalidInput, ServiceError
-from ekphory.models.cohere_reranker import COHERE
-from ekphory.models.jina_reranker import JINA
-from ekphory.models.memos_reranker import MEMOS
-from ekphory.models.remote_reranker import RemoteReranker, RerankSettings
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
-from ekphory.models.tei_reranker import TEI
-from ekphory.services.settings import ServiceSettings
+from ekphory.http_service import ServiceSettings
+from ekphory.models.remote_reranker import COHERE, JINA, MEMOS, TEI, RemoteReranker, RerankSettings
+from ekphory.models.reranker import RerankPassage, RerankQuery
 
 SERVICE = ServiceSettings(timeout=5.0, retries=1, backoff=0.01)
 SETTINGS = RerankSettings(model="m", api_key="geheim-123", service=SERVICE)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.models.rerank_scores import scores_in_order
+from ekphory.models.reranker import scores_in_order
 
 
 @given(st.lists(st.floats(0, 1, width=32), max_size=20), st.randoms())

@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
-from ekphory.models.rerank_wording import passage_in_words, query_in_words
+from ekphory.models.reranker import RerankPassage, RerankQuery, passage_in_words, query_in_words
 
 MAY = datetime(2023, 5, 8, 23, 59, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ from tests.models.tiny_rerankers import first_seed, write_cross_encoder, write_y
 
 from ekphory.errors import ModelError
 from ekphory.models.agent_reranker import Reranker
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
-from ekphory.models.torch_cross_encoder import TorchCrossEncoder
+from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory.models.torch_reranker import TorchCrossEncoder
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 QUESTION = "What is the capital of China?"

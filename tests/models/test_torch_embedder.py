@@ -11,8 +11,8 @@ from tests.training.tiny_encoder import (
     write_tiny_encoder,
 )
 
-from ekphory import Memory
 from ekphory.errors import MissingExtra, ModelError
+from ekphory.memory import Memory
 from ekphory.models.loading import load_embedder
 from ekphory.models.torch_embedder import TorchEmbedder
 

@@ -16,7 +16,7 @@ from tests.models.tiny_components import (
 from tests.training.tiny_encoder import write_tiny_encoder
 
 from ekphory.errors import InvalidInput, ModelError
-from ekphory.models import Embedder
+from ekphory.models.agent_embedder import Embedder
 from ekphory.models.late_bound import normalised
 from ekphory.models.torch_embedder import TorchEmbedder
 

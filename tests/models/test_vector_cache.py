@@ -2,7 +2,7 @@ import threading
 
 import numpy as np
 
-from ekphory.models.vector_cache import LONGEST_KEY, VectorCache
+from ekphory.models.embedder import LONGEST_KEY, VectorCache
 
 
 class Counted:

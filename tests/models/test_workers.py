@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from ekphory.models.workers import Workers
+from ekphory.threads import Workers
 
 
 def test_results_keep_the_order_of_the_items():

@@ -9,8 +9,8 @@ from tests.models.tiny_rerankers import first_seed, write_yes_no_model
 
 from ekphory.errors import ModelError
 from ekphory.models.agent_reranker import Reranker
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
-from ekphory.models.yes_no_reranker import YesNoReranker
+from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory.models.torch_reranker import YesNoReranker
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 QUESTION = "What is the capital of China?"

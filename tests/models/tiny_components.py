@@ -14,9 +14,8 @@ from tests.training.tiny_encoder import (
     write_tiny_encoder,
 )
 
-from ekphory.models.embedder_components import EmbedderComponents, Linear, write_components
-from ekphory.models.late_bound import normalised
-from ekphory.training.export import ModelDescription, export_embedder
+from ekphory.models.late_bound import EmbedderComponents, Linear, normalised, write_components
+from ekphory.models.onnx_export import ModelDescription, export_embedder
 
 QUERY_PROMPT = "the "
 TEXTS = ["the cat sat", "a big red house by the sea", "dog"]

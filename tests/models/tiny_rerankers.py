@@ -9,10 +9,9 @@ from onnx import TensorProto, helper, numpy_helper
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from ekphory.errors import ModelError
-from ekphory.models.model_record import MODEL_FILE, TOKENIZER_FILE
+from ekphory.models.model_record import MODEL_FILE, TOKENIZER_FILE, RerankerRecord, seal_reranker
 from ekphory.models.onnx_embedder import load_bundled
-from ekphory.models.rerank_probe import PROBES
-from ekphory.models.reranker_record import RerankerRecord, seal_reranker
+from ekphory.models.onnx_reranker import PROBES
 
 SPECIAL = 1000
 """Token ids below are marks and pieces that the bundled tokenizer seldom gives to words."""

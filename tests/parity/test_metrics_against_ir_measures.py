@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ekphory.evaluation.metrics import measures
+from ekphory_lab.evaluation.metrics import measures
 
 THEIRS = {
     "MAP": "AP@100",

@@ -4,11 +4,10 @@ import ir_measures
 import numpy as np
 import pytest
 
-from ekphory.evaluation.baselines import ScoringSystem
-from ekphory.evaluation.datasets import Dataset, EvaluationQuery, Passage
-from ekphory.evaluation.provenance import UNKNOWN
-from ekphory.evaluation.runner import evaluate
-from ekphory.evaluation.trec import write_qrels, write_run
+from ekphory_lab.evaluation.datasets import UNKNOWN, Dataset, EvaluationQuery, Passage
+from ekphory_lab.evaluation.loaders import write_qrels, write_run
+from ekphory_lab.evaluation.runner import evaluate
+from ekphory_lab.evaluation.systems import ScoringSystem
 
 
 def test_figures_from_the_run_file_equal_those_of_the_report_although_scores_tie(tmp_path):

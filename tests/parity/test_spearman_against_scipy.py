@@ -4,7 +4,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from ekphory.evaluation.agentmem.traits import spearman
+from ekphory_lab.evaluation.agentmem import spearman
 
 pairs = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=20)
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ekphory.prompting.age import age_in_words
+from ekphory.prompting.block import age_in_words
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

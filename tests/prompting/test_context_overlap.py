@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.prompting.context_overlap import already_said, overlap
+from ekphory.prompting.block import already_said, overlap
 
 
 @pytest.mark.parametrize(

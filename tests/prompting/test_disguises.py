@@ -2,7 +2,7 @@
 
 import pytest
 
-from ekphory.prompting.disguises import decoded_parts, folded, tagged, unescaped, visible
+from ekphory.prompting.injection import decoded_parts, folded, tagged, unescaped, visible
 
 
 @pytest.mark.parametrize(

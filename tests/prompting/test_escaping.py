@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 
-from ekphory.prompting.escaping import escaped, escaped_attribute
+from ekphory.prompting.block import escaped, escaped_attribute
 from prompting.hits import texts
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.prompting.injection_report import (
+from ekphory_lab.evaluation.injection import (
     KindCount,
     LabelledLine,
     injection_report,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.prompting.steering_rules import compile_rules, rule_book
+from ekphory.prompting.injection import compile_rules, rule_book
 
 WORDS = """
 [words]

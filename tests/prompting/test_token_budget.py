@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.prompting.token_budget import estimate_tokens, within_budget
+from ekphory.prompting.block import estimate_tokens, within_budget
 
 SIZES = st.lists(st.text(alphabet="ab \n", max_size=40), max_size=10)
 

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.queries import Intent, QueryClass
-from ekphory.queries.classification import classify_query
-from ekphory.queries.query_class import INTENTS
+from ekphory.retrieval.query import INTENTS, Intent, QueryClass, classify_query
 
 
 @pytest.mark.parametrize(

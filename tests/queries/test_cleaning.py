@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ekphory.errors import InvalidInput
-from ekphory.queries.cleaning import Removal, clean_query
+from ekphory.retrieval.query import Removal, clean_query
 
 QUESTION = "Where are the spare keys?"
 

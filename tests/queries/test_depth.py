@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.queries.depth import DEEPEST, depth_factor
-from ekphory.queries.query_class import INTENTS, QueryClass
+from ekphory.retrieval.query import DEEPEST, INTENTS, QueryClass, depth_factor
 
 
 @pytest.mark.parametrize(

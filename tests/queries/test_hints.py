@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ekphory.errors import InvalidInput
-from ekphory.queries.classification import classify_query
-from ekphory.queries.hints import type_importance_boost
-from ekphory.queries.query_class import QueryClass, QueryHints
+from ekphory.retrieval.query import QueryClass, QueryHints, classify_query
+from ekphory.retrieval.stages.weigh import type_importance_boost
 from ekphory.types import MEMORY_TYPES
 
 TYPES = ["episodic", "semantic", "procedural", "unknown"]

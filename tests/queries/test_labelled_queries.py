@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ekphory.queries.classification import classify_query
-from ekphory.queries.query_class import INTENTS
+from ekphory.retrieval.query import INTENTS, classify_query
 
 LABELLED = [
     json.loads(line)

@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from ekphory.records import thread_of
-from ekphory.retrieval.resources import Resources
-from ekphory.retrieval.snapshots import Snapshots
-from ekphory.retrieval.state import Candidates, SearchRequest, SearchState
+from ekphory.retrieval.pipeline import Candidates, Resources, SearchRequest, SearchState
+from ekphory.retrieval.snapshot import Snapshots
 from ekphory.scope import Scope
 from ekphory.store.in_memory import InMemoryStore
-from ekphory.testing import CONTRACT_IDENTITY, HashEmbedder
-from ekphory.testing.contract_rows import contract_record, contract_row
+from ekphory.testing.models import HashEmbedder
+from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
 
 NOW = 1_800_000_000_000_000
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.retrieval.states import records, state_of
 
-from ekphory.retrieval.arms import LexicalScores, WordingScores
-from ekphory.retrieval.neighbours import Neighbours
+from ekphory.retrieval.snapshot import Neighbours
+from ekphory.retrieval.stages.find import LexicalScores, WordingScores
 
 ROWS = st.lists(
     st.tuples(

@@ -7,12 +7,13 @@ import pytest
 
 from ekphory.retrieval.calibration import (
     LEAST_EVIDENCE,
+    MEANING_CURVES,
+    WORD_CURVES,
     Calibration,
     FusionCalibration,
     LexicalCalibration,
     LexicalCurve,
 )
-from ekphory.retrieval.fitted_probabilities import MEANING_CURVES, WORD_CURVES
 
 CURVE = Calibration(slope=1.0, steepening=0.5, weight=-0.25, intercept=-1.0)
 TWO = exp(2) - 1

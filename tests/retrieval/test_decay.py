@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ekphory.retrieval.stages.decay import decay_factors
+from ekphory.retrieval.stages.weigh import decay_factors
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,18 @@ from ekphory.filters.tree import And
 from ekphory.models.embedder import EmbedderIdentity
 from ekphory.models.late_bound import LateBoundParts
 from ekphory.retrieval import dense
-from ekphory.retrieval.dense import IndexedVectors, ResidentVectors, Wanted, length_discounts
-from ekphory.retrieval.late_bound_rows import LateBoundRows, LateBoundWindows
-from ekphory.retrieval.scope_vectors import ScopeVectors
+from ekphory.retrieval.dense import (
+    IndexedVectors,
+    LateBoundRows,
+    LateBoundWindows,
+    ResidentVectors,
+    ScopeVectors,
+    Wanted,
+    length_discounts,
+)
 from ekphory.store.in_memory import InMemoryStore
-from ekphory.store.store import StoreIdentity
-from ekphory.testing.contract_rows import contract_row
+from ekphory.store.protocol import StoreIdentity
+from ekphory.testing.store_contract import contract_row
 
 WINDOWS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
 EAST = np.array([1, 0], np.float32)

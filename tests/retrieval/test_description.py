@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ekphory.retrieval.description import CANONICAL_STAGES, describe
+from ekphory.retrieval.pipeline import CANONICAL_STAGES, describe
 from ekphory.retrieval.presets import PRESETS
 
 

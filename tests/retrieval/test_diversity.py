@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ekphory.retrieval.diversity import adaptive_trade_off, marginal_order
+from ekphory.retrieval.stages.shape import adaptive_trade_off, marginal_order
 
 
 def order(relevance, similarity, trade_off):

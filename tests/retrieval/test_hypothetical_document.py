@@ -2,7 +2,7 @@
 
 import pytest
 
-from ekphory.retrieval.hypothetical_document import document_prompt, usable_document
+from ekphory.retrieval.stages.query import document_prompt, usable_document
 
 DOCUMENT = "The staging key rotates every Monday at nine in the morning, after the backup."
 

@@ -5,7 +5,7 @@ import pytest
 from tests.models.tiny_components import tiny_components
 
 from ekphory.models.late_bound import age_buckets, normalised
-from ekphory.retrieval.late_bound_rows import LateBoundRows, LateBoundWindows
+from ekphory.retrieval.dense import LateBoundRows, LateBoundWindows
 
 DAY = 86_400_000_000
 ROWS, WINDOWS, DIMENSION = 500, 640, 32

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.retrieval.near_duplicates import jaccard, without_near_duplicates, words
+from ekphory.retrieval.stages.weigh import jaccard, without_near_duplicates, words
 
 
 def kept(*texts, groups=None, threshold=0.85):

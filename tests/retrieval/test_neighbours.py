@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ekphory.retrieval.neighbours import Neighbours
+from ekphory.retrieval.snapshot import Neighbours
 
 
 def built(*, thread, sequence=None, at=None):

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ekphory.retrieval.parents import families, family_of, joined_around
+from ekphory.retrieval.stages.shape import families, family_of, joined_around
 from retrieval.states import records
 
 

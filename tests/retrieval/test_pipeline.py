@@ -6,15 +6,12 @@ import pytest
 
 from ekphory.errors import InvalidInput
 from ekphory.retrieval.pipeline import Pipeline
-from ekphory.retrieval.stages.clean_query import CleanQuery
-from ekphory.retrieval.stages.cut import Cut
-from ekphory.retrieval.stages.decay import Decay
-from ekphory.retrieval.stages.diversify import Diversify
-from ekphory.retrieval.stages.fuse import Fuse
-from ekphory.retrieval.stages.gate_reranker import GateReranker
-from ekphory.retrieval.stages.search_pools import SearchPools
-from ekphory.retrieval.stages.weigh import Weigh
-from ekphory.testing.contract_rows import contract_record
+from ekphory.retrieval.stages.find import Fuse, SearchPools
+from ekphory.retrieval.stages.query import CleanQuery
+from ekphory.retrieval.stages.rerank import GateReranker
+from ekphory.retrieval.stages.shape import Cut, Diversify
+from ekphory.retrieval.stages.weigh import Decay, Weigh
+from ekphory.testing.store_contract import contract_record
 from retrieval.states import rows, state_of
 
 PIPELINE = Pipeline("mine", [CleanQuery(), SearchPools(), Fuse(), Weigh(), Decay(), Cut()])

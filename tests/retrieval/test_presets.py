@@ -3,10 +3,10 @@
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.retrieval.fitted_probabilities import EVEN_CURVES, MEANING_CURVES, WORD_CURVES
+from ekphory.retrieval.calibration import EVEN_CURVES, MEANING_CURVES, WORD_CURVES
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import DEFAULT_PRESET, PRESETS, preset
-from ekphory.retrieval.stages.clean_query import CleanQuery
+from ekphory.retrieval.stages.query import CleanQuery
 
 
 def stages(name):

@@ -8,16 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ekphory.errors import ModelError
-from ekphory.evaluation.calibration import best_hit_error
 from ekphory.models.embedder import EmbedderIdentity
 from ekphory.models.fitted_file import FittedFile, read_fitted, write_fitted
-from ekphory.retrieval.fitted_probabilities import (
+from ekphory.retrieval.calibration import (
     PROBABILITIES_FILE,
     PROBABILITIES_KIND,
+    AnswerCurve,
+    HitCurves,
+    descending,
     fitted_probabilities,
     probabilities_of,
 )
-from ekphory.retrieval.probability import AnswerCurve, HitCurves, descending
+from ekphory_lab.evaluation.metrics import best_hit_error
 
 PROBABILITIES = st.lists(st.floats(0, 1), max_size=30)
 

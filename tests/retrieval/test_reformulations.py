@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.retrieval.reformulations import wording_prompt, wordings
+from ekphory.retrieval.stages.query import wording_prompt, wordings
 
 QUERY = "When does the key rotate?"
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.retrieval.rerank_blend import (
+from ekphory.retrieval.rerank import (
     Blend,
     as_question,
     blended_ranks,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.retrieval.reranker_gate import GateDecision, GateThresholds, gate_decision
+from ekphory.retrieval.gate import GateDecision, GateThresholds, gate_decision
 
 PUBLISHED = GateThresholds(low=0.02, high=0.08)
 SCIFACT = [0.277, 0.236, 0.229, 0.227, 0.226, 0.22, 0.215, 0.21, 0.205, 0.2]

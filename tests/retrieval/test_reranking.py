@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ekphory.errors import ModelError
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
-from ekphory.retrieval.reranking import relevance
-from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory.retrieval.rerank import relevance
+from ekphory.testing.models import OverlapReranker
 
 
 class Slow(OverlapReranker):

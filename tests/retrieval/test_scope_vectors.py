@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from ekphory.filters.tree import Comparison, Field
-from ekphory.retrieval.scope_vectors import ScopeVectors
+from ekphory.retrieval.dense import ScopeVectors
 from ekphory.store.in_memory import InMemoryStore
-from ekphory.testing import CONTRACT_IDENTITY
-from ekphory.testing.contract_rows import contract_row, owned_record
+from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_row, owned_record
 
 ALICE = Comparison(Field("user"), "eq", "alice")
 ROOM = 1_000_000

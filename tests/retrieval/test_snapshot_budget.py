@@ -1,4 +1,4 @@
-from ekphory.retrieval.snapshot_budget import LEAST_BYTES, snapshot_budget
+from ekphory.retrieval.snapshot import LEAST_BYTES, snapshot_budget
 
 
 def test_a_container_with_a_limit_gives_an_eighth_of_it(tmp_path):

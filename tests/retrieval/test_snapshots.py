@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from ekphory.filters.tree import And, Comparison, Field
 from ekphory.retrieval.dense import Wanted
-from ekphory.retrieval.snapshots import Snapshots
+from ekphory.retrieval.snapshot import Snapshots
 from ekphory.store.in_memory import InMemoryStore
-from ekphory.store.store import KEYS_A_COMMIT, ScopeColumns, first_key
-from ekphory.testing import CONTRACT_IDENTITY
-from ekphory.testing.contract_rows import contract_record, contract_row
+from ekphory.store.protocol import KEYS_A_COMMIT, ScopeColumns, first_key
+from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
 
 EVERYTHING = And(())
 ALICE = Comparison(Field("user"), "eq", "alice")

@@ -4,7 +4,7 @@ from zlib import crc32
 
 import pytest
 
-from ekphory.retrieval.terms import passage_terms, query_terms
+from ekphory.retrieval.lexical import passage_terms, query_terms
 
 
 def hashes(*terms):

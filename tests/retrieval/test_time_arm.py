@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from ekphory.moments import to_microseconds
 from ekphory.retrieval.time_arm import numbered, timed_rows
-from ekphory.temporal import Sessions, read_time
-from ekphory.testing.contract_rows import contract_record
+from ekphory.testing.store_contract import contract_record
+from ekphory.time_words.parse import read_time
+from ekphory.time_words.reference import Sessions
+from ekphory.timestamps import to_microseconds
 from retrieval.states import state_of
 
 NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)

@@ -11,29 +11,18 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from ekphory import Memory
 from ekphory.errors import InvalidInput
-from ekphory.evaluation.metrics import average_precision
-from ekphory.retrieval.arms import lexical_scores
-from ekphory.retrieval.diversity import marginal_order
-from ekphory.retrieval.near_duplicates import jaccard, words
-from ekphory.retrieval.pipeline import Pipeline
+from ekphory.memory import Memory
+from ekphory.retrieval.pipeline import Pipeline, QueryVariants
 from ekphory.retrieval.presets import PRESETS
-from ekphory.retrieval.rerank_blend import Blend, min_max
-from ekphory.retrieval.stages.clean_query import CleanQuery
-from ekphory.retrieval.stages.decay import Decay
-from ekphory.retrieval.stages.diversify import Diversify
-from ekphory.retrieval.stages.drop_known import DropKnown
-from ekphory.retrieval.stages.fit_budget import FitBudget
-from ekphory.retrieval.stages.fuse import Fuse
-from ekphory.retrieval.stages.hyde import Hyde
+from ekphory.retrieval.rerank import Blend, min_max
+from ekphory.retrieval.stages.find import Fuse, SearchPools, lexical_scores
+from ekphory.retrieval.stages.query import CleanQuery, Hyde
 from ekphory.retrieval.stages.rerank import Rerank
-from ekphory.retrieval.stages.search_pools import SearchPools
-from ekphory.retrieval.stages.weigh import Weigh
-from ekphory.retrieval.state import QueryVariants
-from ekphory.testing import HashEmbedder
-from ekphory.testing.overlap_reranker import OverlapReranker
-from ekphory.testing.scripted_chat import ScriptedChat
+from ekphory.retrieval.stages.shape import Diversify, DropKnown, FitBudget, marginal_order
+from ekphory.retrieval.stages.weigh import Decay, Weigh, jaccard, words
+from ekphory.testing.models import HashEmbedder, OverlapReranker, ScriptedChat
+from ekphory_lab.evaluation.metrics import average_precision
 from retrieval.states import records, rows, state_of, with_candidates
 
 

@@ -12,10 +12,9 @@ import uvicorn
 from ekphory.server.app import create_app
 from ekphory.server.options import ServerOptions
 from ekphory.server.serving import server_config
+from ekphory.service.handles import ServiceModels
 from ekphory.service.memory_service import MemoryService
-from ekphory.service.models import ServiceModels
-from ekphory.testing import HashEmbedder
-from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.testing.models import HashEmbedder, OverlapReranker
 
 API = "/api/v2"
 

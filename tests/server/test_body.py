@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.server.body import BodyScan, Trouble
+from ekphory.server.limits import BodyScan, Trouble
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

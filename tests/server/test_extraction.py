@@ -16,7 +16,7 @@ from tests.service.extraction.teacher import (
     until,
 )
 
-from ekphory.models.openai_chat import ChatSettings, OpenAIChat
+from ekphory.models.chat import ChatSettings, OpenAIChat
 
 EXTRACTION = "/memories/semantic/extraction"
 

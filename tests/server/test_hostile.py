@@ -17,7 +17,7 @@ from tests.server.attacks import (
 )
 from tests.server.running import running_server
 
-from ekphory.server.json_lines import JsonLines
+from ekphory.server.request_log import JsonLines
 
 VICTIM = {"org_id": "victim", "project_id": "vault"}
 OWN = {"org_id": "attacker", "project_id": "own"}

@@ -6,10 +6,10 @@ import pytest
 from tests.server.chromium import InspectorPage, headless_chromium
 from tests.server.running import models, running_server
 
-from ekphory.demo.story import demo_records
+from ekphory.cli.demo import demo_records
 from ekphory.models.loading import load_embedder
-from ekphory.retrieval.description import CANONICAL_STAGES
-from ekphory.service.place import Place
+from ekphory.retrieval.pipeline import CANONICAL_STAGES
+from ekphory.service.handles import Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

@@ -5,8 +5,7 @@ import pytest
 from tests.server.running import running_server
 
 from ekphory.errors import InvalidInput
-from ekphory.server.given_key import GivenKey
-from ekphory.server.options import ServerOptions, is_loopback
+from ekphory.server.options import GivenKey, ServerOptions, is_loopback
 
 OWN = {"org_id": "home", "project_id": "chat"}
 OTHER = {"org_id": "home", "project_id": "work"}

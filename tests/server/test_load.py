@@ -9,7 +9,7 @@ import pytest
 from tests.server.running import running_server
 
 from ekphory.errors import InvalidInput
-from ekphory.server.gate import RateLimit
+from ekphory.server.auth import RateLimit
 from ekphory.server.options import Limits, ServerOptions
 
 

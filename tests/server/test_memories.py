@@ -3,8 +3,8 @@
 import pytest
 from tests.server.running import models, running_server
 
-from ekphory import Memory
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
 
 
 def texts(episodes):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ekphory.server.processes import listeners_in_place_of
+from ekphory.server.serving import listeners_in_place_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they share one")
 

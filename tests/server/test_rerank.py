@@ -91,4 +91,4 @@ def test_more_documents_than_allowed_are_refused(tmp_path):
 def test_without_a_reranker_the_answer_says_what_to_do(tmp_path):
     with running_server(tmp_path / "store", used=models(reranker=None)) as server:
         answer = rerank(server, query="tea", documents=DRINKS, status=503)
-    assert answer["message"].startswith("No reranker is configured. Start the server with RECOLL")
+    assert answer["message"].startswith("No reranker is configured. Start the server with EKPHORY_")

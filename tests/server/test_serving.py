@@ -12,14 +12,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ekphory.bench.serving.process import ServerProcess
 from ekphory.catalog.access_keys import AccessKeys
 from ekphory.catalog.database import Database
-from ekphory.service.catalog_file import catalog_file
+from ekphory.service.handles import catalog_file
+from ekphory_lab.bench.load import ServerProcess
 
 PROGRAM = """
 import typer
-from ekphory.cli.serve_command import serve
+from ekphory.cli.server_commands import serve
 app = typer.Typer()
 app.command()(serve)
 app()

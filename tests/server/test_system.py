@@ -8,7 +8,7 @@ import time
 import pytest
 from tests.server.running import models, running_server
 
-from ekphory.server.json_lines import JsonLines
+from ekphory.server.request_log import JsonLines
 
 
 @pytest.fixture

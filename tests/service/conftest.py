@@ -2,10 +2,9 @@
 
 import pytest
 
+from ekphory.service.handles import Place, ServiceModels
 from ekphory.service.memory_service import MemoryService
-from ekphory.service.models import ServiceModels
-from ekphory.service.place import Place
-from ekphory.testing import HashEmbedder
+from ekphory.testing.models import HashEmbedder
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ekphory.catalog.failures import NotThere
-from ekphory.service.episode import EpisodeQuery, Message
-from ekphory.service.place import Place
+from ekphory.catalog.database import NotThere
+from ekphory.service.episodes import EpisodeQuery, Message
+from ekphory.service.handles import Place
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

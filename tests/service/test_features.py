@@ -1,9 +1,8 @@
 import pytest
 
-from ekphory.catalog.failures import NotPermitted, NotThere
-from ekphory.service.feature import Feature
-from ekphory.service.features import FeatureQuery
-from ekphory.service.place import Place
+from ekphory.catalog.database import NotPermitted, NotThere
+from ekphory.service.handles import Place
+from ekphory.service.semantic import Feature, FeatureQuery
 
 BOUND = Place("home", "chat", "project")
 WORK = Place("home", "work")
@@ -124,7 +123,7 @@ def test_pages_go_through_the_project_and_then_its_organisation(service, home):
 
 
 def test_a_deleted_project_leaves_nothing(service, home):
-    from ekphory.service.episode import Message
+    from ekphory.service.episodes import Message
 
     service.projects.ensure(*home.owner)
     service.episodes.add(home, [Message(content="tea")])

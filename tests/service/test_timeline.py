@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ekphory.moments import to_microseconds
-from ekphory.service.timeline import MOST_BARS, timeline
+from ekphory.service.inspection import MOST_BARS, timeline
+from ekphory.timestamps import to_microseconds
 
 
 def at(*moments):

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ekphory.catalog.database import Database
-from ekphory.catalog.shown_ids import ShownIds
-from ekphory.service.place import Place
-from ekphory.service.uids import Uids, read, written
+from ekphory.catalog.projects import ShownIds
+from ekphory.service.episodes import Uids, read, written
+from ekphory.service.handles import Place
 
 HOME = Place("home", "chat")
 OWN = "041a1fee8adb7-38a34f2d0d128acd"

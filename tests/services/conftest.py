@@ -4,9 +4,7 @@ import pytest
 from tests.services.stepped_clock import SteppedClock
 from tests.services.wire import running_service
 
-from ekphory.services.service import Service
-from ekphory.services.settings import ServiceSettings
-from ekphory.services.transport import JsonTransport
+from ekphory.http_service import JsonTransport, Service, ServiceSettings
 
 KEY = "geheim-123"
 

@@ -1,6 +1,6 @@
 """A clock that stands still until it is moved, and that notes how long was waited by it."""
 
-from ekphory.services.clock import Clock
+from ekphory.http_service import Clock
 
 
 class SteppedClock:

@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.services.stepped_clock import SteppedClock
 
-from ekphory.services.breaker import CircuitBreaker
+from ekphory.http_service import CircuitBreaker
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ekphory.errors import InvalidInput
-from ekphory.services.endpoint import endpoint, shown
+from ekphory.http_service import endpoint, shown
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.services.service import Service
-from ekphory.services.settings import ServiceSettings
+from ekphory.http_service import Service, ServiceSettings
 
 
 def test_an_error_says_which_service_where_which_model_what_and_what_to_do():

@@ -6,8 +6,7 @@ import pytest
 from tests.services.wire import Reply, says
 
 from ekphory.errors import ServiceError
-from ekphory.services.clock import SYSTEM_CLOCK
-from ekphory.services.failures import ServiceRefusal, ServiceUnavailable
+from ekphory.http_service import SYSTEM_CLOCK, ServiceRefusal, ServiceUnavailable
 
 
 def test_the_body_is_sent_as_json_and_the_answers_json_comes_back(connect, wire):

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.services.settings import ServiceSettings
-from ekphory.services.waiting import asked_seconds, seconds_before_repeat
+from ekphory.http_service import ServiceSettings, asked_seconds, seconds_before_repeat
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import numpy as np
 from hypothesis import strategies as st
 
-from ekphory.filters.check import check_filter
 from ekphory.filters.tree import (
     And,
     Comparison,
@@ -17,8 +16,9 @@ from ekphory.filters.tree import (
     MetadataField,
     Not,
     Or,
+    check_filter,
 )
-from ekphory.store.store import StoredMemory
+from ekphory.store.protocol import StoredMemory
 from ekphory.types import MemoryRecord
 
 NAMES = ["a", "b", "it's", "日本", "%"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ekphory.filters.tree import And
 from ekphory.store.in_memory import InMemoryStore
 from ekphory.store.lance import LanceStore
-from ekphory.testing import CONTRACT_IDENTITY
+from ekphory.testing.store_contract import CONTRACT_IDENTITY
 
 from .strategies import NAMES, filters, rows, scope_filters
 

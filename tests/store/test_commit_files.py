@@ -7,10 +7,9 @@ import pytest
 
 from ekphory.errors import StoreError
 from ekphory.filters.tree import And
-from ekphory.store.commit_files import CommitFiles
 from ekphory.store.lance import LanceStore
-from ekphory.testing import CONTRACT_IDENTITY
-from ekphory.testing.contract_rows import contract_row
+from ekphory.store.lance_version import CommitFiles
+from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_row
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-from ekphory import Memory
 from ekphory.errors import StoreError
-from ekphory.store.state_note import STATE_FILE
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.store.lance_version import STATE_FILE
+from ekphory.testing.models import HashEmbedder
 
 
 @pytest.fixture

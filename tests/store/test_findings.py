@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from ekphory.store.findings import examine
-from ekphory.store.store import StoreHealth
+from ekphory.store.checks import examine
+from ekphory.store.protocol import StoreHealth
 
 HEALTHY = StoreHealth(
     memories=30_000,

@@ -3,7 +3,7 @@
 import pytest
 
 from ekphory.store.in_memory import InMemoryStore
-from ekphory.testing import CONTRACT_IDENTITY, StoreContract
+from ekphory.testing.store_contract import CONTRACT_IDENTITY, StoreContract
 
 
 class TestInMemoryStore(StoreContract):

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.store.known_names import KnownNames
+from ekphory.store.lance import KnownNames
 
 
 def test_a_name_that_was_never_noted_is_not_possible() -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from ekphory.filters.tree import And
 from ekphory.store.lance import LanceStore
-from ekphory.testing import CONTRACT_IDENTITY, DurableStoreContract
-from ekphory.testing.contract_rows import contract_row
+from ekphory.testing.store_contract import CONTRACT_IDENTITY, DurableStoreContract, contract_row
 
 
 class TestLanceStore(DurableStoreContract):

@@ -6,9 +6,13 @@ import pytest
 
 from ekphory.filters.tree import And, Comparison, Field
 from ekphory.store.lance import LanceStore
-from ekphory.store.lance_schema import table_schema, told_schema
-from ekphory.testing import CONTRACT_IDENTITY
-from ekphory.testing.contract_rows import contract_record, contract_row, full_record
+from ekphory.store.lance_rows import table_schema, told_schema
+from ekphory.testing.store_contract import (
+    CONTRACT_IDENTITY,
+    contract_record,
+    contract_row,
+    full_record,
+)
 
 SCHEMA = table_schema(CONTRACT_IDENTITY)
 IN_SESSION = Comparison(Field("session"), "eq", "s1")

@@ -6,8 +6,8 @@ import pytest
 
 from ekphory.filters.tree import And
 from ekphory.store.lance import LanceStore
-from ekphory.testing import CONTRACT_IDENTITY
-from ekphory.testing.contract_rows import (
+from ekphory.testing.store_contract import (
+    CONTRACT_IDENTITY,
     contract_record,
     contract_row,
     history_record,

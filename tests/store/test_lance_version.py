@@ -3,11 +3,9 @@
 import lancedb
 import pytest
 
-from ekphory.store.commit_files import CommitFiles
 from ekphory.store.lance import TABLE, LanceStore
-from ekphory.store.lance_version import NewestVersion, commit_file, commits_folder
-from ekphory.testing import CONTRACT_IDENTITY
-from ekphory.testing.contract_rows import contract_row
+from ekphory.store.lance_version import CommitFiles, NewestVersion, commit_file, commits_folder
+from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_row
 
 
 @pytest.fixture

@@ -7,20 +7,20 @@ from threading import Barrier
 import pytest
 
 from ekphory.errors import StoreLocked
-from ekphory.store.lease import WriterLease
+from ekphory.store.writer import WriterLease
 
 
 @pytest.fixture(autouse=True)
 def settled_at_once(monkeypatch):
     """Only writers that make the first lease at the same moment need time to settle."""
-    monkeypatch.setattr("ekphory.store.lease.SETTLING_SECONDS", 0.0)
+    monkeypatch.setattr("ekphory.store.writer.SETTLING_SECONDS", 0.0)
 
 
 def lease_that_ran_out(path):
     """Leaves a lease in a directory that its writer let run out; gives that writer."""
     writer = WriterLease(str(path))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("ekphory.store.lease.LEASE_TIME", timedelta(seconds=-1))
+        patched.setattr("ekphory.store.writer.LEASE_TIME", timedelta(seconds=-1))
         writer.hold()
     return writer
 
@@ -71,9 +71,9 @@ def test_a_lease_that_ran_out_is_taken_over(tmp_path):
 
 def test_a_writer_that_is_active_renews_its_lease(tmp_path, monkeypatch):
     writer = WriterLease(str(tmp_path))
-    monkeypatch.setattr("ekphory.store.lease.LEASE_TIME", timedelta(milliseconds=1))
+    monkeypatch.setattr("ekphory.store.writer.LEASE_TIME", timedelta(milliseconds=1))
     writer.hold()
-    monkeypatch.setattr("ekphory.store.lease.LEASE_TIME", timedelta(minutes=10))
+    monkeypatch.setattr("ekphory.store.writer.LEASE_TIME", timedelta(minutes=10))
     writer.hold()
     with pytest.raises(StoreLocked):
         WriterLease(str(tmp_path)).hold()
@@ -102,7 +102,7 @@ def test_a_late_renewal_and_a_take_over_do_not_both_succeed(tmp_path, attempt):
 def test_of_writers_that_make_the_first_lease_at_the_same_moment_one_holds_it(
     tmp_path, monkeypatch, attempt
 ):
-    monkeypatch.setattr("ekphory.store.lease.SETTLING_SECONDS", 0.3)
+    monkeypatch.setattr("ekphory.store.writer.SETTLING_SECONDS", 0.3)
     writers = [WriterLease(str(tmp_path)) for _ in range(3)]
     assert outcomes_of_a_race(*writers) == ["held", "refused", "refused"]
 

@@ -6,11 +6,11 @@ import time
 import numpy as np
 import pytest
 
-from ekphory import Memory
 from ekphory.filters.tree import And, Comparison, Field
-from ekphory.store.recent_writes import RecentWrites, columns_of, vectors_of
-from ekphory.store.store import ScopeColumns
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.store.protocol import ScopeColumns
+from ekphory.store.writer import RecentWrites, columns_of, vectors_of
+from ekphory.testing.models import HashEmbedder
 
 EVERYTHING = And(())
 

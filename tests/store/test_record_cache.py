@@ -2,9 +2,9 @@
 
 import pytest
 
-from ekphory.store.record_cache import RecordCache
-from ekphory.testing import CONTRACT_IDENTITY
-from ekphory.testing.contract_rows import (
+from ekphory.store.lance_snapshot import RecordCache
+from ekphory.testing.store_contract import (
+    CONTRACT_IDENTITY,
     contract_record,
     contract_row,
     history_record,

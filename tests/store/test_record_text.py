@@ -9,10 +9,9 @@ from tests.store.strategies import records
 
 from ekphory.filters.tree import And
 from ekphory.store.lance import LanceStore
-from ekphory.store.record_text import decode_record, encode_record
-from ekphory.store.store import StoreIdentity
-from ekphory.testing import CONTRACT_IDENTITY
-from ekphory.testing.contract_rows import contract_record, contract_row
+from ekphory.store.lance_rows import decode_record, encode_record
+from ekphory.store.protocol import StoreIdentity
+from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
 
 
 @given(record=records())

@@ -5,9 +5,8 @@ import pytest
 
 from ekphory.filters.tree import And
 from ekphory.store.in_memory import InMemoryStore
-from ekphory.store.scope_blocks import ScopeBlocks
-from ekphory.testing import CONTRACT_IDENTITY
-from ekphory.testing.contract_rows import contract_row
+from ekphory.store.lance_snapshot import ScopeBlocks
+from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_row
 
 
 @pytest.fixture

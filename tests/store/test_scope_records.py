@@ -3,10 +3,13 @@
 import pytest
 
 from ekphory.filters.tree import And, Comparison, Field
-from ekphory.store.record_cache import RecordCache
-from ekphory.store.scope_records import ScopeRecords
-from ekphory.testing import CONTRACT_IDENTITY
-from ekphory.testing.contract_rows import contract_record, contract_row, owned_record
+from ekphory.store.lance_snapshot import RecordCache, ScopeRecords
+from ekphory.testing.store_contract import (
+    CONTRACT_IDENTITY,
+    contract_record,
+    contract_row,
+    owned_record,
+)
 from store.counting_store import CountingStore
 
 EVERYTHING = And(())

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from ekphory.store.shared_reading import SharedReading
+from ekphory.store.lance_version import SharedReading
 
 
 class Source:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from ekphory import Memory
 from ekphory.errors import StoreError, StoreLocked
-from ekphory.store import sweep
-from ekphory.store.sweep import index_lock, sweep_if_free, sweep_table
-from ekphory.testing import HashEmbedder
+from ekphory.memory import Memory
+from ekphory.store import lance_upkeep
+from ekphory.store.lance_upkeep import index_lock, sweep_if_free, sweep_table
+from ekphory.testing.models import HashEmbedder
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_nothing_is_removed_while_an_index_is_built(table):
 
 
 def test_a_sweep_that_waits_too_long_says_so(table, monkeypatch):
-    monkeypatch.setattr("ekphory.store.lock.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("ekphory.store.writer.LOCK_SECONDS", 0.1)
     with index_lock(table.parent).held(), pytest.raises(StoreLocked):
         sweep_table(table, keep_from=1)
 
@@ -97,6 +97,6 @@ def test_a_file_that_cannot_be_removed_is_named(table, monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     (table / "data" / ".tmpABC").write_bytes(b"left behind")
-    monkeypatch.setattr(sweep.Path, "unlink", refuse)
+    monkeypatch.setattr(lance_upkeep.Path, "unlink", refuse)
     with pytest.raises(StoreError, match="cannot be removed"):
         sweep_table(table, keep_from=newest(table))

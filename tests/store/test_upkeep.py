@@ -8,8 +8,7 @@ import pytest
 from ekphory.filters.tree import And, Comparison, Field
 from ekphory.store import lance_upkeep
 from ekphory.store.lance import LanceStore
-from ekphory.testing import CONTRACT_IDENTITY
-from ekphory.testing.contract_rows import contract_record, contract_row
+from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
 
 EVERYTHING = And(())
 

@@ -1,7 +1,7 @@
 """Upkeep that fails is tried again after longer and longer pauses, and says so."""
 
 from ekphory.errors import StoreError
-from ekphory.store.upkeep_state import NOTE_FILE, UpkeepState
+from ekphory.store.writer import NOTE_FILE, UpkeepState
 
 
 class Clock:

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from ekphory import Memory
 from ekphory.filters.tree import And, Comparison, Field
+from ekphory.memory import Memory
 from ekphory.store.lance import LanceStore
-from ekphory.testing import CONTRACT_IDENTITY, HashEmbedder
-from ekphory.testing.contract_rows import contract_row, full_record
+from ekphory.testing.models import HashEmbedder
+from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_row, full_record
 
 
 def tell_nobody(done, total):

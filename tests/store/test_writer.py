@@ -9,11 +9,9 @@ import filelock
 import pytest
 
 from ekphory.errors import StoreClosed, StoreError, StoreLocked
-from ekphory.store import lock
 from ekphory.store.in_memory import InMemoryStore
-from ekphory.store.lock import LOCK_FILE, DirectoryLock
-from ekphory.store.writer import Writer
-from ekphory.testing import CONTRACT_IDENTITY
+from ekphory.store.writer import LOCK_FILE, DirectoryLock, Writer
+from ekphory.testing.store_contract import CONTRACT_IDENTITY
 
 
 @pytest.fixture
@@ -143,7 +141,7 @@ def test_no_lock_is_held_between_writes(writer, tmp_path):
 
 
 def test_a_lock_that_another_process_keeps_is_a_clear_error(writer, tmp_path, monkeypatch):
-    monkeypatch.setattr("ekphory.store.lock.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("ekphory.store.writer.LOCK_SECONDS", 0.1)
     with (
         filelock.FileLock(tmp_path / LOCK_FILE),
         pytest.raises(StoreLocked, match=r"another process has been writing.*Wait for it"),

@@ -5,10 +5,9 @@ from contextlib import ExitStack
 from tests.mcp_server.connected import connected
 
 from ekphory.config import Settings
-from ekphory.mcp_server.calls import Calls
-from ekphory.mcp_server.memories import Memories
-from ekphory.mcp_server.protocol import protocol_server
-from ekphory.mcp_server.toolsets import tools_of
+from ekphory.mcp_server.memmachine import tools_of
+from ekphory.mcp_server.protocol import Calls, protocol_server
+from ekphory.mcp_server.tool import Memories
 from ekphory.scope import Scope
 
 from .python_driver import READ

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ekphory import Memory
 from ekphory.errors import InvalidInput, MemoryNotFound
+from ekphory.memory import Memory
 
 READ = ("id", "text", "type", "importance", "producer")
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from tests.server.running import running_server
 
 from ekphory.config import Settings
-from ekphory.service.models import load_models
+from ekphory.service.handles import load_models
 
 # What MemMachine calls a field.
 NAMES = {"top_k": "k", "content": "text"}

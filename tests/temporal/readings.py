@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from ekphory.temporal import read_time
+from ekphory.time_words.parse import read_time
 
 WEDNESDAY = datetime(2026, 11, 18, 15, 30, tzinfo=UTC)
 

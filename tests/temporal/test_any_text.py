@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ekphory.temporal import read_time
+from ekphory.time_words.parse import read_time
 
 WORDS = (
     "last next this previous the a of in on at between and from to until since before after early "

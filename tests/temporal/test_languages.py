@@ -2,7 +2,7 @@
 
 import pytest
 
-from ekphory.temporal.languages import language_of
+from ekphory.time_words.parse import language_of
 from temporal.readings import reading, times
 
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from ekphory.temporal.seasons import easter
+from ekphory.time_words.relative import easter
 from temporal.readings import times
 
 

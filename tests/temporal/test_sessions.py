@@ -2,7 +2,7 @@
 
 import pytest
 
-from ekphory.temporal.reference import NO_SUCH_SESSION
+from ekphory.time_words.reference import NO_SUCH_SESSION
 from temporal.readings import reading, sessions, times
 
 

@@ -4,7 +4,7 @@ import hashlib
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.training.calibration import read_calibration
+from ekphory_lab.training.texts import read_calibration
 
 TURNS = '{"turns": [{"speaker": "Ann", "text": "hi"}, {"speaker": "Ben", "text": "hello"}]}\n'
 

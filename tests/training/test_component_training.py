@@ -7,10 +7,10 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 if torch:
-    from ekphory.training.agent_encoder import load_base_encoder
-    from ekphory.training.component_training import ComponentConfig, train_components
-    from ekphory.training.memories.sample import GeneratedMemory, HardNegative, MemorySample
-    from ekphory.training.memory_loss import MemoryLossWeights
+    from ekphory_lab.training.component_training import ComponentConfig, train_components
+    from ekphory_lab.training.embedder_run import MemoryLossWeights
+    from ekphory_lab.training.encoder import load_base_encoder
+    from ekphory_lab.training.memories import GeneratedMemory, HardNegative, MemorySample
 
 NEW, OLD = 0.5, 400.0
 

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 if torch:
-    from ekphory.training.contrastive import (
+    from ekphory_lab.training.encoder import (
         anchor_loss,
         cached_gradients,
         plain_gradients,

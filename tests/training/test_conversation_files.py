@@ -6,15 +6,14 @@ import pytest
 from tests.training.reranker.rerank_examples import WordCounts
 
 from ekphory.errors import DatasetError
-from ekphory.training.conversation_files import (
+from ekphory_lab.training.reranker.sources import CandidateCounts, group_examples
+from ekphory_lab.training.sources import conversation_groups, load_training_data, mixed_groups
+from ekphory_lab.training.texts import (
     CONVERSATIONS,
     read_conversation,
     read_conversations,
+    sha256_of_texts,
 )
-from ekphory.training.group_stream import load_training_data, mixed_groups
-from ekphory.training.groups_conversations import conversation_groups
-from ekphory.training.reranker.group_examples import CandidateCounts, group_examples
-from ekphory.training.training_rows import sha256_of_texts
 
 CHAT = """\
 kind: friends

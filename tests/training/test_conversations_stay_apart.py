@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ekphory.evaluation.ablation import load_benchmark
-from ekphory.training.conversation_files import read_conversations
-from ekphory.training.development_set import DEVELOPMENT_CONVERSATIONS
-from ekphory.training.document_files import read_documents
+from ekphory_lab.evaluation.ablation import load_benchmark
+from ekphory_lab.training.development_set import DEVELOPMENT_CONVERSATIONS
+from ekphory_lab.training.texts import read_conversations, read_documents
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 SETS = ("locomo_dev/locomo.json", "realtalk", "beam_100k", "temporal_dev", "2wiki_dev", "scifact")

@@ -3,10 +3,8 @@ from random import Random
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.training.document_files import read_document_file, read_documents
-from ekphory.training.group_stream import load_training_data
-from ekphory.training.groups_documents import document_groups
-from ekphory.training.training_rows import sha256_of_texts
+from ekphory_lab.training.sources import document_groups, load_training_data
+from ekphory_lab.training.texts import read_document_file, read_documents, sha256_of_texts
 
 IRON = """\
 subject: iron in phagocytes
@@ -125,7 +123,7 @@ def test_some_documents_come_without_their_title(written, tmp_path):
 
 
 def test_the_documents_in_the_package_are_a_source_of_training(tmp_path):
-    from ekphory.training.document_files import DOCUMENTS
+    from ekphory_lab.training.texts import DOCUMENTS
 
     data = load_training_data(tmp_path, ["documents"])
     groups = list(data.epochs["documents"](Random(1)))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ekphory.training.embedder_config import CONFIGS
+from ekphory_lab.training.embedder_config import CONFIGS
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))

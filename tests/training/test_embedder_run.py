@@ -13,17 +13,17 @@ pytestmark = pytest.mark.torch
 
 if torch:
     from ekphory.errors import InvalidInput, ModelError
-    from ekphory.training.embedder_config import (
+    from ekphory_lab.training.embedder_config import (
         EmbedderConfig,
         LossWeights,
         MemoryPart,
         WrittenPart,
     )
-    from ekphory.training.embedder_run import RunPlaces, train_embedder
-    from ekphory.training.encoder_directory import load_agent_encoder
-    from ekphory.training.group_stream import TrainingData
-    from ekphory.training.question_groups import Question, QuestionGroup
-    from ekphory.training.training_rows import sha256_of
+    from ekphory_lab.training.embedder_run import RunPlaces, train_embedder
+    from ekphory_lab.training.encoder import load_agent_encoder
+    from ekphory_lab.training.question_groups import Question, QuestionGroup
+    from ekphory_lab.training.sources import TrainingData
+    from ekphory_lab.training.texts import sha256_of
 
 CONFIG_FIELDS = {
     "name": "tiny",

@@ -12,10 +12,13 @@ pytestmark = pytest.mark.torch
 
 if torch:
     from ekphory.errors import InvalidInput, ModelError
-    from ekphory.models.embedder_components import read_components
-    from ekphory.training.agent_encoder import load_base_encoder
-    from ekphory.training.encoder_directory import load_agent_encoder, save_agent_encoder
-    from ekphory.training.weight_average import averaged
+    from ekphory.models.late_bound import read_components
+    from ekphory_lab.training.encoder import (
+        averaged,
+        load_agent_encoder,
+        load_base_encoder,
+        save_agent_encoder,
+    )
 
 TEXTS = ["the cat sat", "a big red house by the sea", "dog"]
 

@@ -6,8 +6,7 @@ from tests.training.tiny_encoder import TEXTS, pooled_reference, tiny_tokenizer,
 
 from ekphory.errors import InvalidInput, ModelError
 from ekphory.models.onnx_embedder import OnnxEmbedder
-from ekphory.training.calibration import CalibrationSource
-from ekphory.training.export import ModelDescription, export_embedder
+from ekphory.models.onnx_export import CalibrationSource, ModelDescription, export_embedder
 
 CALIBRATION = CalibrationSource(tuple(TEXTS), {"texts.jsonl": "0" * 64})
 DESCRIPTION = ModelDescription(name="tiny", licence="MIT", source="made here")

@@ -18,8 +18,7 @@ from tests.training.tiny_encoder import TEXTS
 from ekphory.errors import ModelError
 from ekphory.models.late_bound import normalised
 from ekphory.models.onnx_embedder import OnnxEmbedder
-from ekphory.training.calibration import CalibrationSource
-from ekphory.training.export import export_embedder
+from ekphory.models.onnx_export import CalibrationSource, export_embedder
 
 CALIBRATION = CalibrationSource(tuple(TEXTS), {"texts.jsonl": "0" * 64})
 

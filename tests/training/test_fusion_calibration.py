@@ -6,8 +6,8 @@ import json
 import pytest
 
 from ekphory.errors import DatasetError, InvalidInput
-from ekphory.testing import HashEmbedder
-from ekphory.training.fusion_calibration import fit_fusion_calibration
+from ekphory.testing.models import HashEmbedder
+from ekphory_lab.training.fusion_calibration import fit_fusion_calibration
 
 CHAT = """kind: texting
 ## 1 | 2024-05-03 18:02

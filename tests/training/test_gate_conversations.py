@@ -5,8 +5,8 @@ import pytest
 from tests.training.conversation_rows import PERSONA_ROW, SGD_ROW
 
 from ekphory.errors import DatasetError
-from ekphory.training.gate_conversations import gate_conversations
-from ekphory.training.reranker.training_split import part_of
+from ekphory_lab.training.gates import gate_conversations
+from ekphory_lab.training.reranker.examples import part_of
 
 TALK = {"speaker": "Ada", "text": "The remote control shall have a rubber case in two colours."}
 MEETING = {

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.evaluation.reranking.gate import GATE_FEATURES, GateCases
-from ekphory.training.gate_thresholds import learn_gates, learn_thresholds
+from ekphory_lab.evaluation.reranking.benchmark import GATE_FEATURES, GateCases
+from ekphory_lab.training.gates import learn_gates, learn_thresholds
 
 
 def cases(gains, values, pools=None):

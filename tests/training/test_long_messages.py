@@ -2,10 +2,10 @@
 
 from random import Random
 
-from ekphory.training.drawn_ages import drawn_ages
-from ekphory.training.group_stream import mixed_groups
-from ekphory.training.long_messages import with_long_messages
-from ekphory.training.question_groups import Question, QuestionGroup
+from ekphory_lab.training.embedder_run import drawn_ages
+from ekphory_lab.training.question_groups import Question, QuestionGroup
+from ekphory_lab.training.sources import mixed_groups
+from ekphory_lab.training.texts import with_long_messages
 
 CHAT = QuestionGroup(
     "chat",

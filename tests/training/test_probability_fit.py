@@ -4,14 +4,18 @@ import numpy as np
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.evaluation.stated_probabilities import statement_scopes as held_out_scopes
-from ekphory.retrieval.fitted_probabilities import fitted_probabilities
+from ekphory.retrieval.calibration import FEATURES, fitted_probabilities
 from ekphory.retrieval.presets import FAST
-from ekphory.retrieval.probability import FEATURES
-from ekphory.training.fusion_calibration import most_likely
-from ekphory.training.probability_file import fit_probabilities
-from ekphory.training.probability_fit import Asked, Searching, fit_hits, observed
-from ekphory.training.probability_scopes import Scope, statement_scopes
+from ekphory_lab.evaluation.stated_probabilities import statement_scopes as held_out_scopes
+from ekphory_lab.training.fusion_calibration import most_likely
+from ekphory_lab.training.probabilities import (
+    Asked,
+    Searching,
+    fit_hits,
+    fit_probabilities,
+    observed,
+)
+from ekphory_lab.training.probability_scopes import Scope, statement_scopes
 
 SCOPE = Scope(
     "statements",

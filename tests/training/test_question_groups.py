@@ -5,18 +5,26 @@ import pytest
 from tests.training.conversation_rows import PERSONA_ROW, SGD_ROW
 
 from ekphory.errors import DatasetError, InvalidInput
-from ekphory.evaluation.baselines import bm25_scorer
-from ekphory.training.conversation_passages import Turn, turn_passages
-from ekphory.training.group_stream import load_training_data, mixed_groups
-from ekphory.training.groups_crd3 import crd3_groups
-from ekphory.training.groups_persona import persona_groups
-from ekphory.training.groups_qmsum import qmsum_groups
-from ekphory.training.groups_reading import nq_groups, squad_groups, timeqa_groups
-from ekphory.training.groups_sgd import sgd_groups
-from ekphory.training.hard_negatives import with_hard_negatives
-from ekphory.training.invented_names import FIRST_NAMES
-from ekphory.training.question_groups import GroupBuilder, Question, TrainingPair, grouped_pairs
-from ekphory.training.training_rows import clean_text, read_rows
+from ekphory_lab.evaluation.systems import bm25_scorer
+from ekphory_lab.training.question_groups import (
+    GroupBuilder,
+    Question,
+    TrainingPair,
+    grouped_pairs,
+    with_hard_negatives,
+)
+from ekphory_lab.training.sources import (
+    crd3_groups,
+    load_training_data,
+    mixed_groups,
+    nq_groups,
+    persona_groups,
+    qmsum_groups,
+    sgd_groups,
+    squad_groups,
+    timeqa_groups,
+)
+from ekphory_lab.training.texts import FIRST_NAMES, Turn, clean_text, read_rows, turn_passages
 
 
 def answers(group):

@@ -2,11 +2,15 @@ from random import Random
 
 import pytest
 
-from ekphory.training.addressed_questions import reported_question
-from ekphory.training.english_verbs import plain_form_of_past, plain_form_of_third_person
-from ekphory.training.statement_questions import statement_questions
-from ekphory.training.statements import Statement, Tail, statements
-from ekphory.training.wording import reworded
+from ekphory_lab.training.question_groups import reported_question, reworded
+from ekphory_lab.training.statements import (
+    Statement,
+    Tail,
+    plain_form_of_past,
+    plain_form_of_third_person,
+    statement_questions,
+    statements,
+)
 
 
 def asked(text):

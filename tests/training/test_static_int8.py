@@ -3,15 +3,14 @@ import onnxruntime
 import pytest
 from tests.training.tiny_encoder import TEXTS, tiny_tokenizer, write_tiny_encoder
 
-from ekphory.training.activation_ranges import record_ranges
-from ekphory.training.encoder_graph import FloatArithmetic, Site, build_encoder
-from ekphory.training.encoder_weights import load_encoder_weights
-from ekphory.training.static_int8 import (
+from ekphory.models.onnx_export import (
     OUTLIER_CHANNELS,
     StaticInt8Arithmetic,
     fold_value_balance,
     quantise_columns,
+    record_ranges,
 )
+from ekphory.models.onnx_graph import FloatArithmetic, Site, build_encoder, load_encoder_weights
 
 INPUTS = {
     "input_ids": np.array([[2, 5, 6, 7, 3], [2, 8, 3, 0, 0]]),

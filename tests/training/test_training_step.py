@@ -6,12 +6,10 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 if torch:
-    from ekphory.training.memories.sample import GeneratedMemory, HardNegative, MemorySample
-    from ekphory.training.memory_loss import lay_out
-    from ekphory.training.question_groups import Question, QuestionGroup
-    from ekphory.training.sentence_layout import Prompts
-    from ekphory.training.training_step import StepBatch
-    from ekphory.training.written_passages import WrittenPassages
+    from ekphory.models.onnx_export import Prompts
+    from ekphory_lab.training.embedder_run import StepBatch, WrittenPassages, lay_out
+    from ekphory_lab.training.memories import GeneratedMemory, HardNegative, MemorySample
+    from ekphory_lab.training.question_groups import Question, QuestionGroup
 
 GROUP = QuestionGroup("words", ("the cat", "the dog"), (Question("who ran?", (1,)),))
 SAMPLE = MemorySample(

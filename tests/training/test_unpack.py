@@ -6,12 +6,10 @@ from tests.models.tiny_components import DESCRIPTION, write_tiny_embedder
 from tests.training.tiny_encoder import TEXTS
 
 from ekphory.errors import ModelError
-from ekphory.models.embedder_components import read_components
+from ekphory.models.late_bound import read_components
 from ekphory.models.onnx_embedder import OnnxEmbedder
-from ekphory.training.calibration import CalibrationSource
-from ekphory.training.export import export_embedder
-from ekphory.training.sentence_layout import Prompts, prompts_of
-from ekphory.training.unpack import unpack_embedder
+from ekphory.models.onnx_export import CalibrationSource, Prompts, export_embedder, prompts_of
+from ekphory.models.onnx_unpack import unpack_embedder
 
 CALIBRATION = CalibrationSource(tuple(TEXTS), {"texts.jsonl": "0" * 64})
 

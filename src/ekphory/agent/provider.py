@@ -1,12 +1,367 @@
-"""Who decides on the queries of a session."""
+"""Who decides on the queries of a session, and within what limits."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
-from ekphory.agent.search_tool import SearchTool
-from ekphory.agent_trace.event_log import EventLog
+from ekphory.agent.relations import words_in
+from ekphory.agent_trace import TOP_LEVEL, EventLog, Listener, StageResults, ToolReturned
+from ekphory.errors import EkphoryError, InvalidInput
+from ekphory.types import Hit
+
+if TYPE_CHECKING:
+    from ekphory.models.reranker import RerankingModel
+
+
+# Why a session cannot go on; each fault ends it with plain search and the evidence so far.
+
+FaultReason = Literal[
+    "global_timeout",
+    "session_call_budget_exceeded",
+    "max_steps_exceeded",
+    "missing_tool_call",
+    "invalid_tool_call",
+    "invalid_agent_output",
+    "downstream_tool_failure",
+]
+"""MemMachine's names. What a provider's service does wrong is `downstream_tool_failure`."""
+
+
+class SessionFault(EkphoryError):
+    """A session ends here.
+
+    Attributes:
+        reason: MemMachine's name for it.
+        problem: What went wrong, in words, without a secret.
+    """
+
+    def __init__(self, reason: FaultReason, problem: str) -> None:
+        self.reason: FaultReason = reason
+        self.problem = problem
+        super().__init__(f"{reason}: {problem}")
+
+
+# How the agent works: the section `retrieval_agent` of the configuration.
+
+ProviderName = Literal["local", "openai", "anthropic"]
+OpenAIEnvironment = Literal["local", "container_auto"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageModel:
+    """An entry of `resources.language_models`, as far as the agent needs it.
+
+    Attributes:
+        id: Its name in the configuration.
+        provider: What it speaks: `openai-responses` and the like.
+        model: The model's name at the service.
+        api_key: The service's key; never shown.
+        base_url: The service's address; None for the provider's own.
+    """
+
+    id: str
+    provider: str
+    model: str
+    api_key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """How sessions are held.
+
+    Attributes:
+        llm_model: The language model of the provider `openai`; None where none is configured.
+        reranker: Orders evidence, given the chain; None takes that of the search, where it has one.
+        agent_session_provider: Who decides on the queries; None takes `openai` where there is a
+            language model with a key, and `local` otherwise.
+        agent_session_timeout_seconds: How long one session may take.
+        agent_session_max_combined_calls: How many searches, of top level and branch together.
+        agent_session_log_raw_output: Whether payloads of the provider are logged for debugging,
+            without keys; they hold memories.
+        agent_native_bundle_root: Where the Markdown bundle is laid out for the provider; None for a
+            temporary directory.
+        agent_session_max_retry_interval_seconds: Longest wait before a repeat.
+        openai_native_agent_environment: Where OpenAI's model finds the bundle.
+        anthropic_model, anthropic_api_key, anthropic_base_url: The model of the provider
+            `anthropic`, its key, and another address than Anthropic's own.
+        anthropic_max_output_tokens: Longest message of that model.
+    """
+
+    llm_model: LanguageModel | None = None
+    reranker: RerankingModel | None = None
+    agent_session_provider: ProviderName | None = None
+    agent_session_timeout_seconds: float = 180.0
+    agent_session_max_combined_calls: int = 10
+    agent_session_log_raw_output: bool = False
+    agent_native_bundle_root: str | None = None
+    agent_session_max_retry_interval_seconds: float = 120.0
+    openai_native_agent_environment: OpenAIEnvironment = "local"
+    anthropic_model: str = "claude-sonnet-4-5"
+    anthropic_api_key: str | None = field(default=None, repr=False)
+    anthropic_base_url: str | None = None
+    anthropic_max_output_tokens: int = 2048
+
+    def __post_init__(self) -> None:
+        _one_of("agent_session_provider", self.agent_session_provider, get_args(ProviderName))
+        _one_of(
+            "openai_native_agent_environment",
+            self.openai_native_agent_environment,
+            get_args(OpenAIEnvironment),
+        )
+        for name in (
+            "agent_session_timeout_seconds",
+            "agent_session_max_combined_calls",
+            "anthropic_max_output_tokens",
+        ):
+            _number(name, getattr(self, name), least="above 0")
+        _whole("agent_session_max_combined_calls", self.agent_session_max_combined_calls)
+        _whole("anthropic_max_output_tokens", self.anthropic_max_output_tokens)
+        name = "agent_session_max_retry_interval_seconds"
+        _number(name, getattr(self, name), least="0 or more")
+
+    @property
+    def provider(self) -> ProviderName:
+        """Who decides on the queries."""
+        if self.agent_session_provider is not None:
+            return self.agent_session_provider
+        return "openai" if self.llm_model is not None and self.llm_model.api_key else "local"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentOptions:
+    """How one search with the agent is done.
+
+    Attributes:
+        settings: How sessions are held; None reads the configuration.
+        stage_results: `none` leaves the hops' summaries out of the trace's plain form, `trace`
+            tells them there, `memory` gives confident ones as lines of the answer context too.
+        on_event: Is told of every event when it happens.
+    """
+
+    settings: AgentSettings | None = None
+    stage_results: StageResults = "none"
+    on_event: Listener | None = None
+
+    def __post_init__(self) -> None:
+        _one_of("stage_results", self.stage_results, get_args(StageResults))
+
+
+def _one_of(field_name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value is not None and value not in choices:
+        raise InvalidInput(field_name, value, "no such choice", f"Choose {', '.join(choices)}")
+
+
+def _number(field_name: str, value: object, *, least: Literal["above 0", "0 or more"]) -> None:
+    fits = isinstance(value, int | float) and not isinstance(value, bool)
+    if not fits or value < 0 or (value == 0 and least == "above 0"):  # type: ignore[operator]
+        raise InvalidInput(field_name, value, "is out of range", f"Give a number {least}")
+
+
+def _whole(field_name: str, value: object) -> None:
+    if not isinstance(value, int):
+        raise InvalidInput(field_name, value, "is no whole number", "Give one")
+
+
+# A session that nobody waits for any more is told so, and ends at its next step.
+
+_cancelled: ContextVar[threading.Event | None] = ContextVar("ekphory_cancelled", default=None)
+
+
+class SessionCancelled(EkphoryError):
+    """Whoever asked has gone."""
+
+
+@contextmanager
+def cancellable(cancelled: threading.Event) -> Iterator[None]:
+    """Let sessions that begin inside, also in threads that copy this context, be cancelled."""
+    token = _cancelled.set(cancelled)
+    try:
+        yield
+    finally:
+        _cancelled.reset(token)
+
+
+def raise_if_cancelled() -> None:
+    """Raise `SessionCancelled` where whoever asked has gone."""
+    event = _cancelled.get()
+    if event is not None and event.is_set():
+        raise SessionCancelled
+
+
+# What a session may spend: calls of the search tool, top level and branch together, and time.
+
+
+class Budget:
+    """Counts calls and watches the clock."""
+
+    def __init__(self, *, most_calls: int, seconds: float) -> None:
+        """Start the clock.
+
+        Args:
+            most_calls: How many calls may be made, refused ones included.
+            seconds: How long the session may take.
+        """
+        self.most_calls = most_calls
+        self.seconds = seconds
+        self.calls = 0
+        self._ends = time.monotonic() + seconds
+
+    @property
+    def calls_left(self) -> int:
+        """How many calls may still be made."""
+        return max(0, self.most_calls - self.calls)
+
+    @property
+    def seconds_left(self) -> float:
+        """How much time is left; 0 once it is over."""
+        return max(0.0, self._ends - time.monotonic())
+
+    def spend_call(self) -> int:
+        """Count one call; returns its number, from 1.
+
+        Raises:
+            SessionFault: No call or no time is left.
+        """
+        self.check_time()
+        if self.calls >= self.most_calls:
+            raise SessionFault(
+                "session_call_budget_exceeded", f"all {self.most_calls} calls were made"
+            )
+        self.calls += 1
+        return self.calls
+
+    def check_time(self) -> None:
+        """Go on only while there is time and somebody waits.
+
+        Raises:
+            SessionFault: The time is over.
+            SessionCancelled: Nobody waits any more.
+        """
+        raise_if_cancelled()
+        if self.seconds_left <= 0:
+            raise SessionFault("global_timeout", f"the session took over {self.seconds:g} s")
+
+
+# `memmachine_search`: the one tool of a session.
+
+NAME = "memmachine_search"
+LONGEST_QUERY = 2000
+
+PlainSearch = Callable[[str], Sequence[Hit]]
+"""Searches the session's scope as the caller asked it to be searched, with another query."""
+
+
+class QueryRefused(EkphoryError):
+    """A query is not searched; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one query found.
+
+    Attributes:
+        query: The query.
+        hits: Best first.
+    """
+
+    query: str
+    hits: tuple[Hit, ...]
+
+
+@dataclass(slots=True)
+class SearchTool:
+    """Searches within a budget, refuses what was searched already, and keeps all that it found.
+
+    Attributes:
+        search: What searches.
+        budget: What may be spent.
+        log: Where every call is told.
+        found: What the calls found, in their order.
+    """
+
+    search: PlainSearch
+    budget: Budget
+    log: EventLog
+    found: list[Found] = field(default_factory=list)
+    _asked: set[str] = field(default_factory=set)
+
+    def __call__(self, query: str, *, actor: str = TOP_LEVEL) -> tuple[Hit, ...]:
+        """Search.
+
+        Args:
+            query: What to look for.
+            actor: Who asks.
+
+        Returns:
+            The hits, best first.
+
+        Raises:
+            QueryRefused: It is empty, too long, or was searched already.
+            SessionFault: No call or no time is left, or the search failed.
+        """
+        call = self.budget.spend_call()
+        self.log.step = call
+        refusal = self._refusal(query)
+        if refusal is not None:
+            self.log.add(
+                ToolReturned(call=call, query=query[:200], status="refused", summary=refusal),
+                actor=actor,
+            )
+            raise QueryRefused(refusal)
+        self._asked.add(normalised(query))
+        started = time.perf_counter()
+        hits = self._searched(call, query, actor)
+        self.found.append(Found(query, hits))
+        self.log.add(
+            ToolReturned(
+                call=call,
+                query=query,
+                status="success",
+                summary=f"episodes={len(hits)}",
+                memory_ids=tuple(hit.id for hit in hits),
+                milliseconds=(time.perf_counter() - started) * 1000,
+            ),
+            actor=actor,
+        )
+        return hits
+
+    def was_asked(self, query: str) -> bool:
+        """Whether this query, or one that differs in nothing but its writing, was searched."""
+        return normalised(query) in self._asked
+
+    def _searched(self, call: int, query: str, actor: str) -> tuple[Hit, ...]:
+        try:
+            return tuple(self.search(query))
+        except EkphoryError as error:
+            self.log.add(
+                ToolReturned(call=call, query=query, status="failed", summary=str(error)),
+                actor=actor,
+            )
+            raise SessionFault("downstream_tool_failure", str(error)) from error
+
+    def _refusal(self, query: str) -> str | None:
+        if not query.strip():
+            return "the query is empty"
+        if len(query) > LONGEST_QUERY:
+            return f"the query is longer than {LONGEST_QUERY:,} characters"
+        if self.was_asked(query):
+            return "this query was searched already; ask for something else, or finish"
+        return None
+
+
+def normalised(query: str) -> str:
+    """Give a query's words in lower case, without accents and marks."""
+    return " ".join(words_in(query)) or query.strip()
+
+
+# Who decides on the queries of a session.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,33 +1,176 @@
-"""Searching with the agent: one session, then the hits of all its searches as one result."""
+"""Searching with the agent: one session, then the hits of all its searches as one list."""
 
 from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
-from ekphory.agent.budget import Budget
-from ekphory.agent.choosing import provider_for
-from ekphory.agent.evidence_reranking import reranked
-from ekphory.agent.faults import SessionFault
-from ekphory.agent.merging import merged
-from ekphory.agent.provider import Outcome, SessionProvider
-from ekphory.agent.search_tool import LONGEST_QUERY, QueryRefused, SearchTool
-from ekphory.agent.settings import AgentOptions, AgentSettings
-from ekphory.agent_trace.event_log import EventLog
-from ekphory.agent_trace.events import FellBack, HopResolved, SessionEnded, SessionStarted
-from ekphory.agent_trace.retrieval_trace import RetrievalTrace
+import numpy as np
+
+from ekphory.agent.local_provider import LocalProvider
+from ekphory.agent.provider import (
+    LONGEST_QUERY,
+    AgentOptions,
+    AgentSettings,
+    Budget,
+    Found,
+    Outcome,
+    QueryRefused,
+    SearchTool,
+    SessionFault,
+    SessionProvider,
+)
+from ekphory.agent_trace import (
+    AgentEvent,
+    EventLog,
+    FellBack,
+    HopResolved,
+    RetrievalTrace,
+    SessionEnded,
+    SessionStarted,
+)
 from ekphory.engine import Engine
-from ekphory.models.rerank_input import RerankQuery
-from ekphory.models.reranker import RerankingModel
-from ekphory.results import SearchResult
-from ekphory.retrieval.resources import NO_OPTIONAL_MODELS, OptionalModels
+from ekphory.errors import ModelError, ServiceError
+from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery
+from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels
+from ekphory.retrieval.rerank import blended_ranks
 from ekphory.scope import Scope
-from ekphory.searching import Question, search
+from ekphory.search import Question, SearchResult, search
 from ekphory.types import Hit
 
+# Which provider holds the sessions.
+
+
+def provider_for(
+    settings: AgentSettings, *, reranker: RerankingModel | None = None
+) -> SessionProvider:
+    """Make the provider that the settings name.
+
+    Args:
+        settings: How sessions are held.
+        reranker: That of the search, for where the settings have none of their own.
+
+    Raises:
+        InvalidInput: What the provider needs is not configured.
+        MissingExtra: The provider's SDK is not installed.
+    """
+    if settings.provider == "local":
+        return LocalProvider(settings.reranker or reranker)
+    # Slow to load, and needed only where a language model is configured.
+    from ekphory.agent.llm_session import AnthropicProvider, OpenAIProvider
+
+    return (
+        OpenAIProvider(settings) if settings.provider == "openai" else AnthropicProvider(settings)
+    )
+
+
+# The hits of all searches of a session as one list.
+
+FIRST = 0.5
+"""Rating from which the evidence of a hop stands before what plain search found."""
+_UNTOLD = 0.3
+"""Trust in a query of which no hop came, such as that of a lead which was given up."""
+
+
+def merged(plain: Sequence[Hit], found: Sequence[Found], events: Iterable[AgentEvent]) -> list[Hit]:
+    """Put the hits of plain search and of all calls into one list, each memory once.
+
+    The evidence of the chain comes first, hop by hop, where the hop is rated at least `FIRST`.
+    The others follow by the probability that search gave them, of a hop's query times the ratings
+    of its chain; those of plain search keep their order. A hit's score is the probability that
+    plain search gave it; one that only a hop found has at most the lowest of those. How sure its
+    hop is stands in `scores["hop"]`: it is a rating, not a probability.
+    """
+    hops = _hops(events)
+    best = {hit.id: hit for hit in plain}
+    least = min((hit.score for hit in plain), default=1.0)
+    for hit in chain.from_iterable(each.hits for each in found):
+        if hit.id not in best:
+            best[hit.id] = replace(hit, score=min(hit.score, least))
+    confidence: dict[str, float] = {}
+    for hop in hops:
+        for memory_id in hop.memory_ids:
+            if memory_id in best:
+                confidence[memory_id] = max(confidence.get(memory_id, 0.0), hop.confidence)
+    first = [memory_id for memory_id, likely in confidence.items() if likely >= FIRST]
+    order = dict.fromkeys((*first, *_likeliest(plain, found, hops)))
+    return [_with_confidence(best[memory_id], confidence.get(memory_id)) for memory_id in order]
+
+
+def _likeliest(
+    plain: Sequence[Hit], found: Sequence[Found], hops: Sequence[HopResolved]
+) -> list[str]:
+    """Give all ids, the likeliest first."""
+    worth: dict[str, float] = {}
+    least = 1.0
+    for hit in plain:
+        # Plain search orders by more than the score: nobody may overtake within its list.
+        least = min(least, hit.score)
+        worth[hit.id] = least
+    sure = {hop.branch: 1.0 for hop in hops}
+    for hop in hops:
+        sure[hop.branch] *= hop.confidence
+    trust = {hop.query: sure[hop.branch] for hop in hops}
+    for each in found:
+        for hit in each.hits:
+            value = hit.score * trust.get(each.query, _UNTOLD)
+            worth[hit.id] = max(worth.get(hit.id, 0.0), value)
+    return sorted(worth, key=lambda memory_id: -worth[memory_id])
+
+
+def _hops(events: Iterable[AgentEvent]) -> list[HopResolved]:
+    """Give the hops of all threads, the first hops before the second."""
+    hops = [event.body for event in events if isinstance(event.body, HopResolved)]
+    return sorted(hops, key=lambda hop: (hop.hop, hop.branch))
+
+
+def _with_confidence(hit: Hit, confidence: float | None) -> Hit:
+    if confidence is None:
+        return hit
+    return replace(hit, scores={**hit.scores, "hop": confidence})
+
+
+# The final order: what follows the chain is reranked for the question, given the chain.
+
 _log = logging.getLogger("ekphory.agent")
+MOST_REREAD = 10
+
+
+def reranked(
+    hits: Sequence[Hit], query: RerankQuery, reranker: RerankingModel | None
+) -> tuple[list[Hit], bool]:
+    """Order what stands after the chain anew; the chain keeps its place and its order.
+
+    Args:
+        hits: As `merged` gives them.
+        query: The question, with the chain as its context.
+        reranker: None leaves the order.
+
+    Returns:
+        The hits, and whether the reranker ordered them.
+    """
+    length = sum(hit.scores.get("hop", 0.0) >= FIRST for hit in hits)
+    chain, rest, tail = hits[:length], hits[length:][:MOST_REREAD], hits[length + MOST_REREAD :]
+    if reranker is None or len(rest) < 2:
+        return list(hits), False
+    passages = [
+        RerankPassage(hit.memory.indexed_text, at=hit.memory.at, type=hit.memory.type)
+        for hit in rest
+    ]
+    try:
+        scores = reranker.score(query, passages)
+    except (ServiceError, ModelError) as error:
+        _log.warning("the agent's evidence keeps its order: %s", error)
+        return list(hits), False
+    order = np.argsort(-blended_ranks(scores.astype(np.float64)), kind="stable")
+    return [*chain, *(rest[place] for place in order), *tail], True
+
+
+# Searching with the agent: one session, then the hits of all its searches as one result.
+
 HOP_HITS = 20
 """How many hits a hop looks at."""
 
@@ -115,7 +258,7 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
 
 def _configured() -> AgentSettings:
     # Slow to load, as it knows every kind of model.
-    from ekphory.agent.configuration.reading import read_agent_settings
+    from ekphory.agent.configuration import read_agent_settings
 
     return read_agent_settings()
 

@@ -9,11 +9,10 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from ekphory.catalog.database import Database
-from ekphory.catalog.failures import NotThere
+from ekphory.catalog.database import Database, NotThere
 from ekphory.errors import InvalidInput
 from ekphory.legacy import KEY_PREFIXES
-from ekphory.moments import now_utc
+from ekphory.timestamps import now_utc
 
 Rights = Literal["read", "write", "admin"]
 """Each includes those before it: `write` may read, `admin` may also delete projects."""

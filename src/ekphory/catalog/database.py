@@ -1,4 +1,4 @@
-"""The catalog's SQLite file: opened, brought up to date, read and written."""
+"""The catalog's SQLite file: its tables, opened, brought up to date, read and written."""
 
 from __future__ import annotations
 
@@ -6,12 +6,188 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
 
-from ekphory.catalog.schema import MIGRATIONS
-from ekphory.errors import SchemaTooNew, StoreClosed, StoreError
+from ekphory.errors import EkphoryError, SchemaTooNew, StoreClosed, StoreError
+
+# What the catalog refuses.
+
+
+class AlreadyThere(EkphoryError):
+    """Something of that name exists already."""
+
+
+class NotThere(EkphoryError, LookupError):
+    """Nothing of that name is there, or nothing that may be seen from here."""
+
+
+class NotPermitted(EkphoryError):
+    """It is there, and may not be done by whoever asks."""
+
+
+# The catalog's tables, and the steps from one version of them to the next.
+
+# A project of NULL in set_types, semantic_sets and their like means the whole organisation.
+_FIRST = """
+CREATE TABLE projects (
+    org TEXT NOT NULL,
+    project TEXT NOT NULL,
+    description TEXT NOT NULL,
+    config TEXT NOT NULL,
+    enabled INTEGER NOT NULL DEFAULT 1,
+    long_term INTEGER NOT NULL DEFAULT 1,
+    short_term INTEGER NOT NULL DEFAULT 1,
+    created_at TEXT NOT NULL,
+    PRIMARY KEY (org, project)
+) STRICT;
+
+CREATE TABLE access_keys (
+    id TEXT PRIMARY KEY,
+    digest BLOB NOT NULL,
+    name TEXT NOT NULL,
+    org TEXT,
+    project TEXT,
+    rights TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    revoked_at TEXT
+) STRICT;
+
+CREATE TABLE traces (
+    place INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    org TEXT NOT NULL,
+    project TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    content TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE shown_ids (
+    org TEXT NOT NULL,
+    project TEXT NOT NULL,
+    shown TEXT NOT NULL,
+    id TEXT NOT NULL,
+    PRIMARY KEY (org, project, shown)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE set_types (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    org TEXT NOT NULL,
+    project TEXT,
+    tags TEXT NOT NULL,
+    name TEXT,
+    description TEXT
+) STRICT;
+
+CREATE TABLE semantic_sets (
+    id TEXT NOT NULL,
+    org TEXT NOT NULL,
+    project TEXT,
+    tags TEXT NOT NULL,
+    embedder TEXT,
+    llm TEXT
+) STRICT;
+CREATE UNIQUE INDEX semantic_sets_by_name ON semantic_sets (org, ifnull(project, ''), id);
+
+CREATE TABLE categories (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    org TEXT NOT NULL,
+    project TEXT,
+    set_id TEXT,
+    set_type_id INTEGER REFERENCES set_types (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    prompt TEXT NOT NULL,
+    description TEXT,
+    CHECK ((set_id IS NULL) <> (set_type_id IS NULL))
+) STRICT;
+CREATE UNIQUE INDEX categories_by_name
+    ON categories (org, ifnull(project, ''), ifnull(set_id, ''), ifnull(set_type_id, 0), name);
+
+CREATE TABLE disabled_categories (
+    org TEXT NOT NULL,
+    project TEXT,
+    set_id TEXT NOT NULL,
+    name TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX disabled_categories_by_name
+    ON disabled_categories (org, ifnull(project, ''), set_id, name);
+
+CREATE TABLE tags (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    category_id INTEGER NOT NULL REFERENCES categories (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    description TEXT NOT NULL,
+    UNIQUE (category_id, name)
+) STRICT;
+"""
+
+_EXTRACTION = """
+CREATE TABLE extraction_jobs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    org TEXT NOT NULL,
+    project TEXT NOT NULL,
+    reach TEXT NOT NULL,
+    episode TEXT NOT NULL,
+    done TEXT NOT NULL DEFAULT '[]',
+    attempts INTEGER NOT NULL DEFAULT 0,
+    due REAL NOT NULL DEFAULT 0,
+    failure TEXT,
+    UNIQUE (org, project, episode)
+) STRICT;
+CREATE INDEX extraction_jobs_by_due
+    ON extraction_jobs (org, project, due) WHERE failure IS NULL;
+
+CREATE TABLE consolidations (
+    org TEXT NOT NULL,
+    project TEXT,
+    set_id TEXT NOT NULL,
+    category TEXT NOT NULL,
+    tag TEXT NOT NULL,
+    features INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX consolidations_by_tag
+    ON consolidations (org, ifnull(project, ''), set_id, category, tag);
+"""
+
+_USERS_APART = """
+ALTER TABLE consolidations ADD COLUMN user TEXT;
+DROP INDEX consolidations_by_tag;
+CREATE UNIQUE INDEX consolidations_by_tag
+    ON consolidations (org, ifnull(project, ''), set_id, category, tag, user IS NULL,
+                       ifnull(user, ''));
+"""
+
+MIGRATIONS = (_FIRST, _EXTRACTION, _USERS_APART)
+"""Script number n brings a catalog of version n to version n + 1; they are never changed."""
+
+
+# Copying a catalog while others write to it.
+
+
+def copy_catalog(source: Path, target: Path) -> None:
+    """Copy one moment of a catalog into a new file, which is whole without files beside it.
+
+    Raises:
+        StoreError: It cannot be read or written.
+    """
+    try:
+        with (
+            closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as read,
+            closing(sqlite3.connect(target)) as written,
+        ):
+            # Holds digests of keys.
+            target.chmod(0o600)
+            read.backup(written)
+            written.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.Error as error:
+        raise StoreError(
+            f"{source}: the catalog cannot be copied ({error}). "
+            "Check the disk's space and the file's rights."
+        ) from error
+
+
+# The catalog's SQLite file: opened, brought up to date, read and written.
 
 Value = str | int | float | bytes | None
 Durability = Literal["power loss", "crash"]

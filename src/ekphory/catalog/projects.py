@@ -1,16 +1,18 @@
-"""The projects of organisations, and which kinds of memory each of them uses."""
+"""Projects of organisations, the traces of their searches, and ids for clients."""
 
 from __future__ import annotations
 
 import json
+import secrets
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ekphory.catalog.database import Database
-from ekphory.catalog.failures import AlreadyThere, NotThere
-from ekphory.moments import now_utc
+from ekphory.catalog.database import AlreadyThere, Database, NotThere
+from ekphory.timestamps import now_utc
+
+# The projects of organisations, and which kinds of memory each of them uses.
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,3 +149,96 @@ def _project(row: sqlite3.Row) -> Project:
             bool(row["enabled"]), bool(row["long_term"]), bool(row["short_term"])
         ),
     )
+
+
+# What searches did, kept for a while.
+
+KEPT = 10_000
+"""So many traces are kept, the newest."""
+_PRUNE_EVERY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTrace:
+    """One trace; no text of a memory is in it."""
+
+    id: str
+    org: str
+    project: str
+    created_at: str
+    content: Mapping[str, Any]
+
+
+def new_trace_id() -> str:
+    """Make a name for a trace, which nobody can guess."""
+    return secrets.token_hex(16)
+
+
+class Traces:
+    """The table of traces."""
+
+    def __init__(self, database: Database, *, kept: int = KEPT) -> None:
+        self._database = database
+        self._kept = kept
+
+    def keep(self, trace_id: str, org: str, project: str, content: Mapping[str, Any]) -> None:
+        """Store a trace, and drop old ones now and then."""
+        with self._database.transaction() as connection:
+            place = connection.execute(
+                "INSERT INTO traces (id, org, project, created_at, content) VALUES (?, ?, ?, ?, ?)",
+                (trace_id, org, project, now_utc().isoformat(), json.dumps(dict(content))),
+            ).lastrowid
+            if place is not None and place % _PRUNE_EVERY == 0:
+                connection.execute("DELETE FROM traces WHERE place <= ?", (place - self._kept,))
+
+    def get(self, trace_id: str) -> StoredTrace:
+        """Give a trace.
+
+        Raises:
+            NotThere: There is none with that id, or it was dropped.
+        """
+        rows = self._database.read("SELECT * FROM traces WHERE id = ?", (trace_id,))
+        if not rows:
+            raise NotThere("Trace does not exist")
+        row = rows[0]
+        return StoredTrace(
+            row["id"], row["org"], row["project"], row["created_at"], json.loads(row["content"])
+        )
+
+
+# Ids that memories are shown under to clients whose ids have a fixed form.
+
+
+class ShownIds:
+    """The table of ids that were shown in place of others."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def keep(self, org: str, project: str, shown: Mapping[str, str]) -> None:
+        """Note which ids are shown, each with the id that it stands for."""
+        # Most were shown before, and reading is much quicker than writing.
+        new = shown.keys() - self._kept(org, project, shown)
+        if not new:
+            return
+        with self._database.transaction() as connection:
+            connection.executemany(
+                "INSERT OR IGNORE INTO shown_ids (org, project, shown, id) VALUES (?, ?, ?, ?)",
+                [(org, project, name, shown[name]) for name in new],
+            )
+
+    def find(self, org: str, project: str, shown: str) -> str | None:
+        """Give the id that one stands for; None where it was never shown."""
+        rows = self._database.read(
+            "SELECT id FROM shown_ids WHERE org = ? AND project = ? AND shown = ?",
+            (org, project, shown),
+        )
+        return rows[0]["id"] if rows else None
+
+    def _kept(self, org: str, project: str, shown: Iterable[str]) -> set[str]:
+        rows = self._database.read(
+            "SELECT shown FROM shown_ids WHERE org = ? AND project = ? "
+            "AND shown IN (SELECT value FROM json_each(?))",
+            (org, project, json.dumps(list(shown))),
+        )
+        return {row["shown"] for row in rows}

@@ -2,70 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 
 from ekphory import __version__
-from ekphory.cli.ablation_command import ablation
-from ekphory.cli.add_command import add
-from ekphory.cli.agentmem_command import agentmem
-from ekphory.cli.ask_command import ask
-from ekphory.cli.backup_command import backup, restore
-from ekphory.cli.bench_command import bench
-from ekphory.cli.bench_server_command import bench_server
-from ekphory.cli.change_commands import forget, update
-from ekphory.cli.consoles import make_unprintable_harmless, result_console
-from ekphory.cli.cues_command import cues
-from ekphory.cli.demo_command import demo
-from ekphory.cli.doctor_command import doctor
-from ekphory.cli.eval_commands import beir, conversation, locomo, multihop
-from ekphory.cli.export_command import export_memories
-from ekphory.cli.generate_command import generate
-from ekphory.cli.import_command import import_records
-from ekphory.cli.injection_command import injection
-from ekphory.cli.keys_commands import create_key, list_keys, revoke_key
-from ekphory.cli.mcp_command import mcp
-from ekphory.cli.option_groups import Function
-from ekphory.cli.pipeline_command import list_presets
-from ekphory.cli.pipeline_command import show as show_pipeline
-from ekphory.cli.probabilities_command import probabilities
-from ekphory.cli.read_commands import get, history, list_memories
-from ekphory.cli.rerank_eval_command import rerank
-from ekphory.cli.search_command import search
-from ekphory.cli.serve_command import serve
-from ekphory.cli.train_commands import calibration, export, unpack
-from ekphory.cli.train_embedder_command import average, components, embedder
-from ekphory.cli.train_gate_command import gate
-from ekphory.cli.train_reranker_calibration_command import reranker_calibration
-from ekphory.cli.train_reranker_command import export_reranker, reranker
+from ekphory.cli.command import Entry, make_unprintable_harmless, message_console, result_console
+from ekphory.cli.demo import demo
+from ekphory.cli.search_commands import ask, get, history, list_memories, search
+from ekphory.cli.server_commands import create_key, list_keys, mcp, revoke_key, serve
+from ekphory.cli.store_commands import doctor, list_presets
+from ekphory.cli.store_commands import show as show_pipeline
+from ekphory.cli.transfer_commands import backup, export_memories, import_records, restore
+from ekphory.cli.write_commands import add, forget, update
 
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One command of the command line.
-
-    Attributes:
-        name: What a user types after `ekphory`, or after the group's name.
-        function: What runs.
-        panel: The heading under which the help lists it.
-        example: A whole command line.
-    """
-
-    name: str
-    function: Function
-    panel: str
-    example: str
-
-
-_START, _REMEMBER, _FIND, _CARE, _MEASURE = (
-    "Start here",
-    "Remember",
-    "Find",
-    "Care",
-    "Measure and train",
-)
+_START, _REMEMBER, _FIND, _CARE = "Start here", "Remember", "Find", "Care"
+_ADDED_BY = "ekphory.commands"
+"""The group of entry points by which another distribution adds its commands."""
+_IN_THE_LAB = ("bench", "bench-server", "eval", "train")
+_TAKES_ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 COMMANDS = (
     Entry("demo", demo, _START, "ekphory demo"),
@@ -94,8 +50,6 @@ COMMANDS = (
     Entry("restore", restore, _CARE, "ekphory restore --source memories.tar --store ./copy"),
     Entry("serve", serve, _CARE, "ekphory serve --store ./memories --port 8080"),
     Entry("mcp", mcp, _CARE, "ekphory mcp --store ./memories --project home --user mara"),
-    Entry("bench", bench, _MEASURE, "ekphory bench --n 10000 --scopes 50 --json bench.json"),
-    Entry("bench-server", bench_server, _MEASURE, "ekphory bench-server --n 10000 --seconds 20"),
 )
 
 PIPELINES = (
@@ -103,77 +57,10 @@ PIPELINES = (
     Entry("show", show_pipeline, "", "ekphory pipeline show memory_spark"),
 )
 
-EVALUATIONS = (
-    Entry("locomo", locomo, "", "ekphory eval locomo --data locomo10.json --system ekphory"),
-    Entry(
-        "conversation",
-        conversation,
-        "",
-        "ekphory eval conversation --data realtalk --show-misses --limit 5",
-    ),
-    Entry("beir", beir, "", "ekphory eval beir --data scifact --configs A,C,GATE-A"),
-    Entry("ablation", ablation, "", "ekphory eval ablation --data locomo10.json --data scifact"),
-    Entry(
-        "injection",
-        injection,
-        "",
-        "ekphory eval injection --data tests/prompting/injection_lines.jsonl --part held_out",
-    ),
-    Entry("agentmem", agentmem, "", "ekphory eval agentmem --data realtalk --model my-embedder"),
-    Entry("cues", cues, "", "ekphory eval cues --json cues.json"),
-    Entry("rerank", rerank, "", "ekphory eval rerank --data locomo10.json --rerankers none,bm25"),
-    Entry("multihop", multihop, "", "ekphory eval multihop --data 2wiki_dev --agent local"),
-    Entry(
-        "probabilities",
-        probabilities,
-        "",
-        "ekphory eval probabilities --only statements --preset balanced",
-    ),
-)
-
 KEYS = (
     Entry("create", create_key, "", "ekphory keys create --store ./memories"),
     Entry("list", list_keys, "", "ekphory keys list --store ./memories"),
     Entry("revoke", revoke_key, "", "ekphory keys revoke ID --store ./memories"),
-)
-
-TRAINING = (
-    Entry(
-        "embedder",
-        embedder,
-        "",
-        "ekphory train embedder --data train --base all-MiniLM-L6-v2 --target run",
-    ),
-    Entry(
-        "average",
-        average,
-        "",
-        "ekphory train average --base BASE --trained run/model --share 0.8 --target m",
-    ),
-    Entry("components", components, "", "ekphory train components --model run/model --target m"),
-    Entry("export", export, "", "ekphory train export --source all-MiniLM-L6-v2 --target model"),
-    Entry("unpack", unpack, "", "ekphory train unpack --target base"),
-    Entry(
-        "reranker",
-        reranker,
-        "",
-        "ekphory train reranker --data train --base run/model --target rerank-run",
-    ),
-    Entry(
-        "export-reranker",
-        export_reranker,
-        "",
-        "ekphory train export-reranker --source run/model --target m --calibration held.jsonl.gz",
-    ),
-    Entry("generate", generate, "", "ekphory train generate --count 1000 --out samples.jsonl"),
-    Entry("calibration", calibration, "", "ekphory train calibration --data training-data"),
-    Entry("gate", gate, "", "ekphory train gate --data training-data --reranker model"),
-    Entry(
-        "reranker-calibration",
-        reranker_calibration,
-        "",
-        "ekphory train reranker-calibration --data train --reranker model --target card.json",
-    ),
 )
 
 
@@ -211,16 +98,32 @@ def _application() -> typer.Typer:
     pipelines = _group("Look at the stages of retrieval.")
     _register(pipelines, PIPELINES)
     application.add_typer(pipelines, name="pipeline", rich_help_panel=_FIND)
-    evaluations = _group("Measure retrieval on a benchmark.")
-    _register(evaluations, EVALUATIONS)
-    application.add_typer(evaluations, name="eval", rich_help_panel=_MEASURE)
     keys = _group("Keys of the server.")
     _register(keys, KEYS)
     application.add_typer(keys, name="keys", rich_help_panel=_CARE)
-    training = _group("Make the models.")
-    _register(training, TRAINING)
-    application.add_typer(training, name="train", rich_help_panel=_MEASURE)
+    added = [point.load() for point in entry_points(group=_ADDED_BY)]
+    for commands in added:
+        _register(application, commands.entries)
+        for group in commands.groups:
+            grouped = _group(group.summary)
+            _register(grouped, group.entries)
+            application.add_typer(grouped, name=group.name, rich_help_panel=group.panel)
+    if not added:
+        for name in _IN_THE_LAB:
+            application.command(
+                name, rich_help_panel="Measure and train", context_settings=_TAKES_ANYTHING
+            )(_say_what_to_install)
     return application
+
+
+def _say_what_to_install(context: typer.Context) -> None:
+    """Is in the package ekphory-lab, which is not installed."""
+    message_console().print(
+        f"`ekphory {context.info_name}` is in a package of its own. "
+        "Install it with: pip install ekphory-lab",
+        soft_wrap=True,
+    )
+    raise typer.Exit(2)
 
 
 def _group(summary: str) -> typer.Typer:

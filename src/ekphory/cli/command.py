@@ -1,13 +1,213 @@
-"""What every command is wrapped in: option groups become options, errors become words."""
+"""What every command is wrapped in: where output goes, how it ends, groups of options, progress."""
 
 from __future__ import annotations
 
+import errno
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, get_type_hints
 
-from ekphory.cli.endings import ended_in_words
-from ekphory.cli.option_groups import Function, gather, spread
-from ekphory.cli.options import FileOutputOptions, OutputOptions
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ekphory.cli.options import FileOutputOptions, Output, OutputOptions
+from ekphory.cli.output import error_json, print_json
+from ekphory.errors import EkphoryError
+
+# Where output goes: results to standard output, all else to standard error.
+
+PIPE_WIDTH = 120
+
+
+class ResultConsole(Console):
+    """A console whose closed pipe is an error like any other, ended in one place."""
+
+    def on_broken_pipe(self) -> None:
+        """Say that nobody reads any more."""
+        raise BrokenPipeError
+
+
+def result_console() -> Console:
+    """Make the console for results; colours and the width of the window only on a terminal."""
+    return ResultConsole(
+        width=None if sys.stdout.isatty() else PIPE_WIDTH,
+        markup=False,
+        highlight=False,
+        emoji=False,
+    )
+
+
+def message_console() -> Console:
+    """Make the console for messages, progress and errors."""
+    return Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def discard_results() -> None:
+    """Send what is still buffered nowhere, once the reader of the pipe is gone."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def make_unprintable_harmless() -> None:
+    """Let characters that the terminal's encoding lacks be shown escaped, not end the command."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+# How a command ends: every error becomes one sentence and an exit code.
+
+FAILED = 1
+INTERRUPTED = 130
+_SAFE = (
+    "Interrupted. What was acknowledged is stored and complete; "
+    "nothing is half written, and the command can be run again."
+)
+
+
+@contextmanager
+def ended_in_words(output: Output) -> Iterator[None]:
+    """Run a command's body; whatever it raises ends the process in words.
+
+    Exit codes: 0 done, 1 an error or records that were refused, 2 a wrong command line,
+    130 interrupted.
+    """
+    try:
+        yield
+    except (typer.Exit, typer.Abort):
+        raise
+    except BrokenPipeError:
+        # The reader has all that it wanted, as in `ekphory list | head`.
+        discard_results()
+        raise typer.Exit(0) from None
+    except KeyboardInterrupt as interruption:
+        message = str(interruption) or _SAFE
+        raise _exit(interruption, message, output, code=INTERRUPTED) from None
+    except EkphoryError as error:
+        raise _exit(error, str(error), output, code=FAILED) from None
+    except OSError as error:
+        raise _exit(error, _of_the_system(error), output, code=FAILED) from None
+    except Exception as error:  # noqa: BLE001  the outermost boundary
+        message = (
+            f"Unexpected {type(error).__name__}: {error}. This is a defect of ekphory; "
+            "run the command again with --debug and report what it shows."
+        )
+        raise _exit(error, message, output, code=FAILED) from None
+
+
+def _exit(error: BaseException, message: str, output: Output, *, code: int) -> typer.Exit:
+    console = message_console()
+    if output.debug:
+        console.print("".join(traceback.format_exception(error)).rstrip(), style="dim")
+    console.print(message, style="red")
+    if output.json:
+        print_json(error_json(error, message))
+    return typer.Exit(code)
+
+
+def _of_the_system(error: OSError) -> str:
+    what = error.strerror or str(error)
+    where = f"{error.filename}: " if error.filename else ""
+    remedy = "Free some space" if error.errno == errno.ENOSPC else "Check the path and its rights"
+    return f"{where}{what}. {remedy}."
+
+
+# Groups of options: a dataclass whose fields several commands offer as options.
+
+Function = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One command of the command line.
+
+    Attributes:
+        name: What a user types after `ekphory`, or after the group's name.
+        function: What runs.
+        panel: The heading under which the help lists it.
+        example: A whole command line.
+    """
+
+    name: str
+    function: Function
+    panel: str
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandGroup:
+    """Commands under one name, such as `ekphory eval`."""
+
+    name: str
+    summary: str
+    panel: str
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedCommands:
+    """What another distribution adds to the command line."""
+
+    entries: tuple[Entry, ...]
+    groups: tuple[CommandGroup, ...]
+
+
+def spread(function: Function) -> inspect.Signature:
+    """Give the function's signature with each dataclass parameter replaced by its fields.
+
+    The fields' annotations carry the options, so that typer sees one flat list of parameters.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    flat: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        kind = hints[name]
+        if is_dataclass(kind) and isinstance(kind, type):
+            flat += _fields_as_parameters(kind)
+        else:
+            flat.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
+    return inspect.Signature(flat, return_annotation=None)
+
+
+def gather(function: Function, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn the flat values that typer gives back into the function's own arguments."""
+    arguments: dict[str, Any] = {}
+    for name, kind in get_type_hints(function).items():
+        if name == "return":
+            continue
+        if is_dataclass(kind) and isinstance(kind, type):
+            arguments[name] = kind(**{entry.name: given[entry.name] for entry in fields(kind)})
+        else:
+            arguments[name] = given[name]
+    return arguments
+
+
+def _fields_as_parameters(group: type) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            entry.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=_default(entry),
+            annotation=hints[entry.name],
+        )
+        for entry in fields(group)
+    ]
+
+
+def _default(entry: Field[Any]) -> Any:  # noqa: ANN401  whatever the field holds
+    return inspect.Parameter.empty if entry.default is MISSING else entry.default
+
+
+# What every command is wrapped in: option groups become options, errors become words.
 
 
 def command(function: Function) -> Function:
@@ -29,3 +229,48 @@ def command(function: Function) -> Function:
 
     run.__signature__ = spread(function)  # type: ignore[attr-defined]  # typer reads it
     return run
+
+
+# Progress on standard error, while a long command runs on a terminal.
+
+Steps = Callable[[str, int, int], None]
+Note = Callable[[str], None]
+
+
+@contextmanager
+def step_bar() -> Iterator[Steps]:
+    """Show a bar for each activity; is told the activity, how much is done, and of how much."""
+    console = message_console()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        tasks = {}
+
+        def show(activity: str, done: int, total: int) -> None:
+            if activity not in tasks:
+                tasks[activity] = bar.add_task(activity, total=total)
+            bar.update(tasks[activity], completed=done, total=total)
+
+        yield show
+
+
+@contextmanager
+def running_note(opening: str) -> Iterator[Note]:
+    """Show a moving bar with a note beside it, for work of unknown length."""
+    console = message_console()
+    columns = (BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(opening, total=None)
+
+        def show(note: str) -> None:
+            bar.update(task, description=note)
+
+        yield show

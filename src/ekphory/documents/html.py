@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ekphory.documents.blocks import Block, BlockKind, LeftOut, Problem, Read
-from ekphory.documents.decoding import decode, read_bytes
-from ekphory.documents.extra import from_docs_extra
+from ekphory.documents.blocks import Block, BlockKind, LeftOut, Problem, Read, from_docs_extra
 from ekphory.documents.settings import ReadingSettings
+from ekphory.documents.text import decode, read_bytes
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element

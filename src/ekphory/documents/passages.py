@@ -1,15 +1,133 @@
-"""Blocks into passages: pieces of about 200 tokens that never reach over a heading."""
+"""Documents into passages of about 200 tokens that are worth remembering, each with its parent."""
 
 from __future__ import annotations
 
+import math
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 
-from ekphory.documents.blocks import Block, BlockKind, LeftOut, Problem, Read
-from ekphory.documents.cutting import cut
-from ekphory.documents.tokens import estimated_tokens, is_dense
+from ekphory.documents.blocks import (
+    DENSE,
+    Block,
+    BlockKind,
+    LeftOut,
+    Problem,
+    Read,
+    Section,
+    estimated_tokens,
+    is_dense,
+)
+from ekphory.documents.pdf import is_page_number
+from ekphory.documents.settings import ReadingSettings
+from ekphory.documents.tree import Reader
+
+# Cuts a block that is too long for one passage, where a reader would pause.
+
+Span = tuple[int, int]
+
+# What stands before keeps a run of dots from being tried at each of them.
+_SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’»)\]]*\s+|[。！？；]+[」』”’）]*\s*|\n\s*\n")
+_WORD_END = re.compile(rf"\s+|(?<=[{DENSE}])")
+_LINE_END = re.compile(r"\n+")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n+")
+_ITEM_START = re.compile(r"\n(?=(?:[-*+•]|\d{1,9}[.)])\s)")
+_PAUSES: dict[BlockKind, tuple[re.Pattern[str], ...]] = {
+    "heading": (_WORD_END,),
+    "paragraph": (_SENTENCE_END, _WORD_END),
+    "list": (_ITEM_START, _LINE_END, _SENTENCE_END, _WORD_END),
+    "table": (_LINE_END, _WORD_END),
+    "code": (_BLANK_LINE, _LINE_END, _WORD_END),
+}
+_JOINERS = "\u200d\ufe0e\ufe0f"
+"""They tie an emoji to what follows, or say how it is drawn."""
+
+
+def cut(block: Block, limit: int) -> Iterator[Block]:
+    """Part a block into pieces of about equal length, each of at most `limit` tokens.
+
+    Cuts lie after sentences, items or lines; only what has none of them within the limit is cut
+    between words, and only what has no words between characters. No character but blanks at a cut
+    is lost.
+    """
+    continues, line, counted = block.continues, block.first, 0
+    for start, end in _pieces(block.text, _PAUSES[block.kind], limit):
+        text = block.text[start:end].rstrip()
+        if not text.strip():
+            continue
+        line += block.text.count("\n", counted, start)
+        counted = start
+        first, last = (line, line + text.count("\n")) if block.verbatim else _whole(block)
+        yield replace(block, text=text, first=first, last=last, continues=continues)
+        continues = True
+
+
+def _whole(block: Block) -> Span:
+    return block.first, block.last
+
+
+def _pieces(text: str, pauses: tuple[re.Pattern[str], ...], limit: int) -> Iterator[Span]:
+    """Gather the smallest parts into pieces of about equal length."""
+    total = estimated_tokens(text)
+    goal = total / max(1, math.ceil(total / limit))
+    begun, size = 0, 0.0
+    end = 0
+    for start, end in _parts(text, (0, len(text)), pauses, limit):
+        tokens = estimated_tokens(text[start:end])
+        if size and (size + tokens > limit or size + tokens / 2 > goal):
+            yield begun, start
+            begun, size = start, 0.0
+        size += tokens
+    if end > begun:
+        yield begun, end
+
+
+def _parts(
+    text: str, span: Span, pauses: tuple[re.Pattern[str], ...], limit: int
+) -> Iterator[Span]:
+    """Give adjacent spans that each fit, parted by the first kind of pause that is enough."""
+    if not pauses:
+        yield from _blindly_cut(text, span, limit)
+        return
+    for part in _cut_between(text, span, pauses[0]):
+        if estimated_tokens(text[part[0] : part[1]]) <= limit:
+            yield part
+        else:
+            yield from _parts(text, part, pauses[1:], limit)
+
+
+def _cut_between(text: str, span: Span, pause: re.Pattern[str]) -> Iterator[Span]:
+    start, end = span
+    for found in pause.finditer(text, start, end):
+        if start < found.end() < end:
+            yield start, found.end()
+            start = found.end()
+    yield start, end
+
+
+def _blindly_cut(text: str, span: Span, limit: int) -> Iterator[Span]:
+    """Cut every so many characters, but not before a mark that belongs to the one before."""
+    start, end = span
+    density = estimated_tokens(text[start:end]) / (end - start)
+    step = max(1, int(limit / density))
+    while start < end:
+        stop = min(start + step, end)
+        while stop < end and _belongs_before(text, stop):
+            stop += 1
+        yield start, stop
+        start = stop
+
+
+def _belongs_before(text: str, place: int) -> bool:
+    sign, before = text[place], text[place - 1]
+    return unicodedata.combining(sign) != 0 or sign in _JOINERS or before in _JOINERS
+
+
+# Blocks into passages: pieces of about 200 tokens that never reach over a heading.
 
 PASSAGE_TOKENS = 200
 """Most tokens of a passage of running text."""
@@ -18,19 +136,6 @@ WHOLE_TOKENS = 800
 _TAIL_TOKENS = 40
 _LONGEST_WITH_TAIL = 250
 _LONGEST_TITLE = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """The part of a document below one heading, up to the next.
-
-    Attributes:
-        headings: The titles from the outermost to its own; empty before the first heading.
-        occurrence: How many sections with the same titles came before it.
-    """
-
-    headings: tuple[str, ...] = ()
-    occurrence: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +255,106 @@ def separator(before: Block, after: Block) -> str:
 def _short(title: str) -> str:
     words = " ".join(title.split())
     return words if len(words) <= _LONGEST_TITLE else words[: _LONGEST_TITLE - 1] + "…"
+
+
+# Which passages answer no question, and why.
+#
+# Memory-Spark scores passages and drops those below .3, which also drops every text that is not in
+# Latin letters. Here a passage is left out for a reason that can be named, whatever its script.
+
+_WORD = re.compile(rf"[{DENSE}]|(?:(?![{DENSE}])\w)+")
+_LETTERS_A_WORD = 8
+"""Thai, Khmer and others write no blanks: a longer run counts as several words."""
+_FEWEST_WORDS = 2
+_LEAST_MEANING = 0.3
+"""Least share of letters and digits among the characters that are not blank."""
+_LEADER = re.compile(r".*?(?:\.\s?){4,}\s*\d{1,5}\s*")
+_LONGEST_BOILERPLATE = 400
+_BOILERPLATE = re.compile(
+    r"all rights reserved|alle rechte vorbehalten|tous droits réservés"
+    r"|this page (?:is )?intentionally left blank|diese seite .{0,20}absichtlich leer"
+    r"|(?:we|this (?:web)?site) uses? cookies"
+    r"|(?:wir|diese (?:web)?seite) (?:verwende[nt]|nutz(?:en|t)) cookies"
+    r"|(?:accept|allow) all cookies|alle cookies (?:akzeptieren|zulassen)"
+    r"|skip to (?:main )?content|zum (?:haupt)?inhalt springen"
+    r"|javascript (?:is disabled|must be enabled)|please enable javascript",
+    re.IGNORECASE,
+)
+_LONG_RUN = re.compile(r"\S{200,}")
+
+
+def reason_to_leave_out(passage: Passage) -> str | None:
+    """Give the reason why a passage is worth no memory; None for one that is kept.
+
+    Two words are enough, the heading's counted: `Wifi: hunter2` is a fact.
+    """
+    if passage.kinds == {"heading"}:
+        return "heading alone"
+    text = passage.text
+    if is_page_number(text):
+        return "page number"
+    if _words(text) < _FEWEST_WORDS:
+        return "near-empty"
+    may_be_boilerplate = len(text) <= _LONGEST_BOILERPLATE and "heading" not in passage.kinds
+    if may_be_boilerplate and _BOILERPLATE.search(text):
+        return "boilerplate"
+    if "code" not in passage.kinds and (reason := _reason_of_form(text)):
+        return reason
+    return "encoded data" if _is_encoded(text) else None
+
+
+def _words(text: str) -> int:
+    """Count words, as far as it matters."""
+    count = 0
+    for found in _WORD.finditer(text):
+        count += 1 + len(found[0]) // _LETTERS_A_WORD
+        if count >= _FEWEST_WORDS:
+            break
+    return count
+
+
+def _reason_of_form(text: str) -> str | None:
+    lines = [line for line in text.split("\n") if line.strip()]
+    leaders = sum(_LEADER.fullmatch(line[:500]) is not None for line in lines)
+    if len(lines) > 2 and leaders * 2 > len(lines):
+        return "table of contents"
+    signs = sum(not sign.isspace() for sign in text)
+    meaning = sum(sign.isalnum() for sign in text)
+    return "mostly punctuation" if meaning < _LEAST_MEANING * signs else None
+
+
+def _is_encoded(text: str) -> bool:
+    """Whether most of it is runs without blanks, as base64 is; ideograms have none either."""
+    runs = [run for run in _LONG_RUN.findall(text) if run.isascii()]
+    return sum(len(run) for run in runs) * 2 > len(text)
+
+
+# One document, from its file to the passages that are worth remembering.
+
+
+def read_document(
+    path: Path, reader: Reader, settings: ReadingSettings
+) -> Iterator[Passage | LeftOut | Problem]:
+    """Read the passages of a document in order.
+
+    Yields:
+        Passages, what was left out with its reason, and what could not be read. A document with
+        nothing to read in it yields a problem.
+
+    Raises:
+        MissingExtra: `[docs]` is not installed.
+    """
+    found_any = False
+    for found in passages(_told_of_the_system(path, reader, settings)):
+        found_any = True
+        reason = reason_to_leave_out(found) if isinstance(found, Passage) else None
+        yield found if reason is None else LeftOut(reason)
+    if not found_any:
+        yield Problem("there is no text in it.")
+
+
+def _told_of_the_system(path: Path, reader: Reader, settings: ReadingSettings) -> Iterator[Read]:
+    try:
+        yield from reader.read(path, settings)
+    except OSError as error:
+        yield Problem(f"{error.strerror or error}. Check that it exists and may be read.")

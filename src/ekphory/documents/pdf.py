@@ -1,26 +1,262 @@
-"""PDF, page by page: text, headings from the outline or the size of the letters, scanned pages."""
+"""PDF, page by page: text, headings from the outline or the size of their letters."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import ctypes
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from ekphory.documents.blocks import Block, LeftOut, Problem, Read
-from ekphory.documents.extra import from_docs_extra
-from ekphory.documents.page_reader import PageReader
-from ekphory.documents.page_text import blocks_of_page
-from ekphory.documents.pdf_layout import Layout, layout_of
-from ekphory.documents.pdf_page import PageLine, lines_of_page, picture_of, shows
-from ekphory.documents.settings import ReadingSettings
-from ekphory.documents.tokens import is_dense
+import numpy as np
+
+from ekphory.documents.blocks import (
+    Block,
+    BlockKind,
+    LeftOut,
+    Problem,
+    Read,
+    from_docs_extra,
+    is_dense,
+)
+from ekphory.documents.settings import PageReader, Picture, ReadingSettings
 from ekphory.errors import MissingExtra, ServiceError
 
 if TYPE_CHECKING:
-    from pypdfium2 import PdfDocument, PdfPage
+    from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
+
+
+# Page numbers: lines that say where a page is, not what is on it.
+
+_NUMBER = re.compile(
+    r"(?:(?:page|seite|pagina|página|стр|pág|pag|p|s)\.?\s?)?[-–—\s]{0,5}\d{1,5}"
+    r"(?:\s?(?:of|von|de|di|sur|из|/)\s?\d{1,5})?[-–—\s]{0,5}",
+    re.IGNORECASE,
+)
+
+
+def is_page_number(line: str) -> bool:
+    """Whether a line is a page number alone: `7`, `- 7 -`, `Page 7 of 12`."""
+    return _NUMBER.fullmatch(line.strip()) is not None
+
+
+# One page of a PDF as PDFium gives it: its lines with their places, or a picture of it.
+
+HYPHEN = "\u00ad"
+"""Stands at the end of a line where a word goes on in the next."""
+_PDFIUM_HYPHENS = ("\x02", "\ufffe")
+_POINTS_AN_INCH = 72
+_DOTS_AN_INCH = 200
+_MOST_DOTS = 4_000
+"""Of a side; larger pages are shown smaller, so that a page of any size takes bounded memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageLine:
+    """A line of text on a page.
+
+    Attributes:
+        text: Its text without blanks at the ends, never empty.
+        size: Height of its font in points, to half a point.
+        place: How far up the page it stands: 0 at the bottom, 1 at the top.
+    """
+
+    text: str
+    size: float
+    place: float
+
+
+def lines_of_page(page: PdfPage) -> tuple[PageLine, ...]:
+    """Give the lines in the order in which the page draws them."""
+    textpage = page.get_textpage()
+    try:
+        return tuple(_lines(textpage, page.get_height()))
+    finally:
+        textpage.close()
+
+
+def _lines(textpage: PdfTextPage, height: float) -> list[PageLine]:
+    with from_docs_extra("Reading PDF files"):
+        from pypdfium2 import raw
+    count = textpage.count_chars()
+    signs = [chr(raw.FPDFText_GetUnicode(textpage, place)) for place in range(count)]
+    lines: list[PageLine] = []
+    begun = 0
+    for end in [*(place for place, sign in enumerate(signs) if sign == "\n"), count]:
+        text = _clean("".join(signs[begun:end]))
+        if text:
+            blanks = next(place for place in range(begun, end) if not signs[place].isspace())
+            size, bottom = _size_and_bottom(textpage, blanks)
+            lines.append(PageLine(text, size, bottom / height if height > 0 else 0.0))
+        begun = end + 1
+    return lines
+
+
+def _size_and_bottom(textpage: PdfTextPage, place: int) -> tuple[float, float]:
+    from pypdfium2 import raw
+
+    box = raw.FS_RECTF()
+    if not raw.FPDFText_GetLooseCharBox(textpage, place, ctypes.byref(box)):
+        return 0.0, 0.0
+    return round((box.top - box.bottom) * 2) / 2, box.bottom
+
+
+def _clean(text: str) -> str:
+    """Drop what no text may hold: control characters, and halves of surrogate pairs."""
+    for hyphen in _PDFIUM_HYPHENS:
+        text = text.replace(hyphen, HYPHEN)
+    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return "".join(sign for sign in whole if sign.isprintable() or sign == HYPHEN).strip()
+
+
+def shows(page: PdfPage, *kinds: Literal["picture", "drawing"]) -> bool:
+    """Whether there is something of these kinds on the page."""
+    from pypdfium2 import raw
+
+    numbers = {"picture": raw.FPDF_PAGEOBJ_IMAGE, "drawing": raw.FPDF_PAGEOBJ_PATH}
+    return any(page.get_objects(filter=[numbers[kind] for kind in kinds], max_depth=4))
+
+
+def picture_of(page: PdfPage) -> Picture:
+    """Draw the page at 200 dots an inch, or fewer where that would be more than 4,000 a side."""
+    longest = max(page.get_size()) or 1.0
+    scale = min(_DOTS_AN_INCH / _POINTS_AN_INCH, _MOST_DOTS / longest)
+    bitmap = page.render(scale=scale, rev_byteorder=True, prefer_bgrx=False)
+    try:
+        drawn = bitmap.to_numpy()
+        if drawn.ndim == 2 or drawn.shape[2] == 1:
+            drawn = np.repeat(drawn.reshape(*drawn.shape[:2], 1), 3, axis=2)
+        return np.array(drawn[:, :, :3], np.uint8)
+    finally:
+        bitmap.close()
+
+
+# Lines of a page into paragraphs and lists: a line that fills the page goes on in the next.
+
+_FULL = 0.75
+"""Share of a long line's length from which a line is taken as wrapped."""
+_LONG_RANK = 0.9
+_ITEM = re.compile(r"(?:[•‣▪◦●○■–*]|[-](?=\s)|\d{1,3}[.)](?=\s)|[a-z]\)(?=\s))\s*")
+_ENDS_A_SENTENCE = re.compile(r"[.!?…:。！？：][\"'”’»)\]」』）]*$")
+
+
+def blocks_of_page(lines: Sequence[str], page: int) -> Iterator[Block]:
+    """Join lines into blocks.
+
+    Args:
+        lines: Lines of a page, none of them blank.
+        page: Its number, from 1.
+    """
+    full = _full_length(lines)
+    held, kind, before = "", _kind_of(lines[0]) if lines else "paragraph", ""
+    for line in lines:
+        starts_item = _ITEM.match(line) is not None
+        joint = _joint(before, line, full, starts_item=starts_item, in_list=kind == "list")
+        if joint is None:
+            yield Block(held, kind, page, page)
+            held, kind = line, _kind_of(line)
+        else:
+            held = held.removesuffix(HYPHEN) + joint + line
+        before = line
+    if held:
+        yield Block(held.replace(HYPHEN, ""), kind, page, page)
+
+
+def _kind_of(line: str) -> BlockKind:
+    return "list" if _ITEM.match(line) else "paragraph"
+
+
+def _full_length(lines: Sequence[str]) -> float:
+    lengths = sorted(len(line) for line in lines)
+    return lengths[int(len(lengths) * _LONG_RANK)] * _FULL if lengths else 0.0
+
+
+def _joint(before: str, line: str, full: float, *, starts_item: bool, in_list: bool) -> str | None:
+    """Give what stands between two lines; None where a new block begins."""
+    if not before or before.endswith(HYPHEN):
+        return ""
+    if starts_item:
+        return "\n" if in_list else None
+    if len(before) >= full:
+        return "" if is_dense(before[-1]) and is_dense(line[0]) else " "
+    return None if in_list or _ENDS_A_SENTENCE.search(before) else "\n"
+
+
+# What is the same on all pages of a PDF: running titles, and the sizes of headings.
+
+Page = Sequence[PageLine]
+
+_MARGIN = 0.1
+"""Share of the page's height at its top and bottom where running titles stand."""
+_FEWEST_PAGES = 3
+_LEAST_SHARE = 0.5
+_LARGER = 1.15
+_LONGEST_HEADING = 120
+_MOST_LEVELS = 6
+_DIGITS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What is the same on all pages.
+
+    Attributes:
+        body: Size of running text in points.
+        running: Lines that come back in the margins, numbers as `#`.
+        heading_sizes: Sizes of headings in points, largest first.
+    """
+
+    body: float = 0.0
+    running: frozenset[str] = frozenset()
+    heading_sizes: tuple[float, ...] = ()
+
+    def is_running(self, line: PageLine) -> bool:
+        """Whether a line is a running title or a page number."""
+        if not _is_in_margin(line):
+            return False
+        return is_page_number(line.text) or _key(line, self.body) in self.running
+
+    def heading_level(self, line: PageLine) -> int | None:
+        """Give the level of a heading, 1 for the largest; None for running text."""
+        if line.size not in self.heading_sizes or not _may_be_heading(line):
+            return None
+        return self.heading_sizes.index(line.size) + 1
+
+
+def layout_of(pages: Sequence[Page]) -> Layout:
+    """Find what is the same on the pages of a sample."""
+    letters: Counter[float] = Counter()
+    for line in (line for page in pages for line in page):
+        letters[line.size] += len(line.text)
+    body = letters.most_common(1)[0][0] if letters else 0.0
+    counts = Counter(
+        key for page in pages for key in {_key(line, body) for line in page if _is_in_margin(line)}
+    )
+    least = max(_FEWEST_PAGES, len(pages) * _LEAST_SHARE)
+    layout = Layout(body, frozenset(key for key, count in counts.items() if count >= least))
+    lines = (line for page in pages for line in page if not layout.is_running(line))
+    sizes = {line.size for line in lines if line.size >= body * _LARGER and _may_be_heading(line)}
+    return replace(layout, heading_sizes=tuple(sorted(sizes, reverse=True)[:_MOST_LEVELS]))
+
+
+def _may_be_heading(line: PageLine) -> bool:
+    has_letters = any(sign.isalpha() for sign in line.text)
+    return has_letters and len(line.text) <= _LONGEST_HEADING and not line.text.endswith((".", ","))
+
+
+def _is_in_margin(line: PageLine) -> bool:
+    return line.place < _MARGIN or line.place > 1 - _MARGIN
+
+
+def _key(line: PageLine, body: float) -> str:
+    """Give what is the same about a running title; `Chapter 7` in large letters is none."""
+    return line.text if line.size >= body * _LARGER else _DIGITS.sub("#", line.text)
+
+
+# PDF, page by page: text, headings from the outline or the size of the letters, scanned pages.
 
 _SAMPLED_PAGES = 40
 _FEWEST_SIGNS = 16

@@ -1,16 +1,109 @@
-"""The documents below a folder: which files are read, and which never are."""
+"""The documents below a folder: which are read, by which reader, and again when they change."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from importlib.util import find_spec
 from pathlib import Path
 
-from ekphory.documents.blocks import LeftOut, Problem
-from ekphory.documents.exclusion import NOTHING_EXCLUDED, Exclusion
-from ekphory.documents.readers import reader_for
+from ekphory.documents.blocks import (
+    NOTHING_EXCLUDED,
+    Exclusion,
+    LeftOut,
+    Problem,
+    Read,
+    Unit,
+    from_docs_extra,
+)
+from ekphory.documents.html import read_html
+from ekphory.documents.pdf import read_pdf
+from ekphory.documents.settings import ReadingSettings
+from ekphory.documents.text import read_markdown, read_plain_text, read_restructured_text
+from ekphory.documents.word import read_word
+from ekphory.errors import MissingExtra
+
+# Which reader reads which file.
+
+READING_VERSION = 1
+"""Raised when documents are read or cut in another way, so that they are read anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How one kind of file is read.
+
+    Attributes:
+        name: The kind, for people.
+        suffixes: Ends of the names of such files, in lower case.
+        unit: What places in it are counted in.
+        read: Gives its blocks in order.
+        needs: Names of modules that `[docs]` installs.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    unit: Unit
+    read: Callable[[Path, ReadingSettings], Iterator[Read]]
+    needs: tuple[str, ...] = ()
+
+    def missing_extra(self) -> MissingExtra | None:
+        """Give the error of a reader whose modules are not installed."""
+        if all(find_spec(module) is not None for module in self.needs):
+            return None
+        return MissingExtra("docs", f"Reading {self.name} files")
+
+
+READERS = (
+    Reader("Markdown", (".md", ".markdown"), "line", read_markdown, ("markdown_it",)),
+    Reader("text", (".txt",), "line", read_plain_text),
+    Reader("reStructuredText", (".rst",), "line", read_restructured_text),
+    Reader("PDF", (".pdf",), "page", read_pdf, ("pypdfium2",)),
+    Reader("Word", (".docx",), "paragraph", read_word, ("docx", "lxml")),
+    Reader("HTML", (".html", ".htm"), "line", read_html, ("lxml",)),
+)
+_BY_SUFFIX = {suffix: reader for reader in READERS for suffix in reader.suffixes}
+DOCUMENT_SUFFIXES = tuple(_BY_SUFFIX)
+
+
+def reader_for(path: Path) -> Reader | None:
+    """Give the reader of a file, by the end of its name; None for what is no document."""
+    return _BY_SUFFIX.get(path.suffix.lower())
+
+
+# Waiting for changes below a folder.
+
+
+def changes_below(root: Path, *, stopped: Callable[[], bool] | None = None) -> Generator[set[Path]]:
+    """Give the paths that changed, in rounds; the first one, often empty, when the watch has begun.
+
+    What changes while a round is worked on is told in the next one, so nothing is missed.
+
+    Args:
+        root: A folder or a file.
+        stopped: Ends the watch when it says so; asked about twice a second. None watches for ever.
+
+    Raises:
+        MissingExtra: `[docs]` is not installed.
+    """
+    with from_docs_extra("Watching a folder"):
+        from watchfiles import watch
+    # A file is watched through its folder: editors replace it by another one.
+    watched = root if root.is_dir() else root.parent
+    rounds = watch(
+        watched, watch_filter=None, debounce=400, rust_timeout=500, yield_on_timeout=True
+    )
+    yield {Path(path) for _, path in next(rounds)}
+    for changes in rounds:
+        if stopped is not None and stopped():
+            return
+        if changes:
+            yield {Path(path) for _, path in changes}
+
+
+# The documents below a folder: which files are read, and which never are.
 
 _EXCLUDED_FOLDERS = ("node_modules", "__pycache__", "site-packages", "venv")
 _EXCLUDED_FILES = ("*.bak", "*~", "~$*")

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ekphory.documents.blocks import Block, BlockKind, LeftOut, Problem, Read
-from ekphory.documents.extra import from_docs_extra
+from ekphory.documents.blocks import Block, BlockKind, LeftOut, Problem, Read, from_docs_extra
 from ekphory.documents.settings import ReadingSettings
 
 if TYPE_CHECKING:

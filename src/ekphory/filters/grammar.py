@@ -1,38 +1,17 @@
-"""The text form of filters: MemMachine's grammar without its quirks.
-
-    any_of    := all_of (OR all_of)*
-    all_of    := part (AND part)*
-    part      := NOT part | "(" any_of ")" | TRUE | FALSE | condition
-    condition := field ( = | != | <> | > | < | >= | <= ) value
-               | field [NOT] IN "(" [value ("," value)*] ")"
-               | field [NOT] CONTAINS 'text'
-               | field IS [NOT] NULL
-    field     := name | m.key | metadata.key | m."any key" | "any key"
-    value     := 'text' | number | TRUE | FALSE | date('ISO 8601')
-
-A doubled quote inside quotes stands for one. Keywords are case-insensitive.
-"""
+"""The text form of filters: MemMachine's grammar without its quirks, read and printed."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal, cast
 
 from ekphory.errors import FilterError
-
-# Own recursive descent: a parser library would save a third of it, and its errors name no remedy.
-from ekphory.filters.check import (
+from ekphory.filters.tree import (
     MAX_NESTING,
     MAX_TEXT,
-    check_comparison,
-    check_contains,
-    check_field,
-    check_filter,
-    nesting_error,
-    read_moment,
-)
-from ekphory.filters.tokens import Token, tokenize, unquote
-from ekphory.filters.tree import (
     And,
     Comparison,
     Contains,
@@ -46,7 +25,113 @@ from ekphory.filters.tree import (
     Operator,
     Or,
     Value,
+    check_comparison,
+    check_contains,
+    check_field,
+    check_filter,
+    nesting_error,
+    read_moment,
 )
+
+# The words of the filter grammar: text in, tokens out, every character accounted for.
+
+TokenKind = Literal["text", "key", "number", "word", "operator", "mark", "end"]
+
+# Possessive quantifiers (++, *+) keep the reading linear in the length of the text.
+_TOKEN = re.compile(
+    r"""
+      (?P<space>\s++)
+    | (?P<text>'(?:[^']|'')*+')
+    | (?P<key>(?:m\.|metadata\.)?"(?:[^"]|"")*+")
+    | (?P<number>[+-]?(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+(?![\w.]))
+    | (?P<word>[\w.]++)
+    | (?P<operator><>|!=|<=|>=|=|<|>)
+    | (?P<mark>[(),])
+    """,
+    re.VERBOSE,
+)
+_WORD = re.compile(r"[\w.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word of a filter.
+
+    Attributes:
+        kind: What it is; `end` is the end of the text.
+        text: The characters as the caller wrote them.
+        start: Zero-based position of the first one.
+    """
+
+    kind: TokenKind
+    text: str
+    start: int
+
+    @property
+    def place(self) -> str:
+        """Where the token stands, as errors say it; people count from 1."""
+        return f" at character {self.start + 1}"
+
+    @property
+    def keyword(self) -> str:
+        """The word in capitals, since keywords are case-insensitive; empty for another kind."""
+        return self.text.upper() if self.kind == "word" else ""
+
+
+def tokenize(text: str) -> list[Token]:
+    """Split a filter into tokens, the last of which has the kind `end`.
+
+    Raises:
+        FilterError: A character that belongs to no token, or a quote that is not closed.
+    """
+    tokens: list[Token] = []
+    position = 0
+    while position < len(text):
+        found = _TOKEN.match(text, position)
+        if found is None:
+            raise _unreadable(text, position)
+        if found.lastgroup != "space":
+            tokens.append(Token(cast(TokenKind, found.lastgroup), found[0], position))
+        position = found.end()
+    tokens.append(Token("end", "", len(text)))
+    return tokens
+
+
+def is_plain_key(key: str) -> bool:
+    """Say whether a metadata key can be written without quotes."""
+    return _WORD.fullmatch(key) is not None
+
+
+def unquote(quoted: str) -> str:
+    """Give the content of a quoted token, in which a doubled quote stands for one."""
+    quote = quoted[-1]
+    return quoted[1:-1].replace(quote * 2, quote)
+
+
+def _unreadable(text: str, position: int) -> FilterError:
+    place = f" at character {position + 1}"
+    if text[position] in "'\"":
+        remedy = "Close the quote; inside it, write the quote itself twice."
+        return FilterError("filter", text[position:], f"quote never closed{place}", remedy)
+    remedy = "Put texts in single quotes and odd metadata keys in double ones: m.\"a-b\" = 'x'."
+    return FilterError("filter", text[position], f"unknown character{place}", remedy)
+
+
+# The text form of filters: MemMachine's grammar without its quirks.
+#
+#     any_of    := all_of (OR all_of)*
+#     all_of    := part (AND part)*
+#     part      := NOT part | "(" any_of ")" | TRUE | FALSE | condition
+#     condition := field ( = | != | <> | > | < | >= | <= ) value
+#                | field [NOT] IN "(" [value ("," value)*] ")"
+#                | field [NOT] CONTAINS 'text'
+#                | field IS [NOT] NULL
+#     field     := name | m.key | metadata.key | m."any key" | "any key"
+#     value     := 'text' | number | TRUE | FALSE | date('ISO 8601')
+#
+# A doubled quote inside quotes stands for one. Keywords are case-insensitive.
+
+# Own recursive descent: a parser library would save a third of it, and its errors name no remedy.
 
 _OPERATORS: dict[str, Operator] = {
     "=": "eq",
@@ -247,3 +332,103 @@ def _number(token: Token) -> int | float:
     whole = not any(character in token.text for character in ".eE")
     # int() refuses to read more than 4,300 digits; as a float they are infinite, and refused.
     return int(token.text) if whole and len(token.text) <= 4_000 else float(token.text)
+
+
+# Filters printed in the grammar that `parse_filter` reads.
+
+_SYMBOLS: dict[Operator, str] = {
+    "eq": "=",
+    "ne": "!=",
+    "gt": ">",
+    "ge": ">=",
+    "lt": "<",
+    "le": "<=",
+}
+
+
+def format_filter(tree: Filter) -> str:
+    """Print a filter in the grammar; `parse_filter` of it gives the filter's normal form.
+
+    A filter built in Python may print longer than the 10,000 characters `parse_filter` reads.
+
+    Raises:
+        FilterError: The filter breaks a rule of `check_filter`.
+    """
+    return _print(check_filter(tree))
+
+
+def _print(tree: Filter) -> str:
+    match tree:
+        case And(children=children):
+            return " AND ".join(map(_print_part, children)) if children else "TRUE"
+        case Or(children=children):
+            return " OR ".join(map(_print_alternative, children)) if children else "FALSE"
+        case Not(child=child):
+            return _print_negation(child)
+        case _:
+            return _print_condition(tree)
+
+
+def _print_negation(child: Filter) -> str:
+    match child:
+        case In(field=field, values=values):
+            return f"{_print_field(field)} NOT IN {_print_values(values)}"
+        case Contains(field=field, text=text):
+            return f"{_print_field(field)} NOT CONTAINS {_print_value(text)}"
+        case IsNull(field=field):
+            return f"{_print_field(field)} IS NOT NULL"
+        case _:
+            return f"NOT {_print_part(child)}"
+
+
+def _print_part(tree: Filter) -> str:
+    match tree:
+        case And(children=children) | Or(children=children) if children:
+            return f"({_print(tree)})"
+        case _:
+            return _print(tree)
+
+
+def _print_alternative(tree: Filter) -> str:
+    return _print_part(tree) if isinstance(tree, Or) else _print(tree)
+
+
+def _print_condition(condition: Comparison | In | Contains | IsNull) -> str:
+    field = _print_field(condition.field)
+    match condition:
+        case Comparison(operator=operator, value=value):
+            return f"{field} {_SYMBOLS[operator]} {_print_value(value)}"
+        case In(values=values):
+            return f"{field} IN {_print_values(values)}"
+        case Contains(text=text):
+            return f"{field} CONTAINS {_print_value(text)}"
+        case IsNull():
+            return f"{field} IS NULL"
+
+
+def _print_field(field: FieldReference) -> str:
+    match field:
+        case Field(name=name):
+            return name
+        case MetadataField(key=key) if is_plain_key(key):
+            return f"m.{key}"
+        case MetadataField(key=key):
+            doubled = key.replace('"', '""')
+            return f'm."{doubled}"'
+
+
+def _print_values(values: tuple[Value, ...]) -> str:
+    return f"({', '.join(map(_print_value, values))})"
+
+
+def _print_value(value: Value) -> str:
+    match value:
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case str():
+            doubled = value.replace("'", "''")
+            return f"'{doubled}'"
+        case datetime():
+            return f"date('{value.isoformat()}')"
+        case int() | float():
+            return repr(value)

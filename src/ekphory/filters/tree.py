@@ -1,14 +1,32 @@
-"""A filter as data: a typed tree, parsed from text or built in Python.
-
-Meaning, the same in every store: a comparison with a value that is missing, or of another kind
-(text against number), is false, `ne` included; `Not` is the plain complement of what it holds.
-"""
+"""A filter as data: a typed tree, the fields it may name, and the rules that every filter obeys."""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Literal
+
+from ekphory.errors import FilterError
+
+# Which texts can be stored and compared in every store.
+
+_UNSTORABLE = re.compile("[\\x00\\ud800-\\udfff]")
+
+
+def is_storable(text: str) -> bool:
+    """Say whether `text` is free of NUL and of lone surrogates, which UTF-8 cannot carry."""
+    return _UNSTORABLE.search(text) is None
+
+
+# A filter as data: a typed tree, parsed from text or built in Python.
+#
+# Meaning, the same in every store: a comparison with a value that is missing, or of another kind
+# (text against number), is false, `ne` included; `Not` is the plain complement of what it holds.
 
 Operator = Literal["eq", "ne", "gt", "ge", "lt", "le"]
 Value = str | int | float | bool | datetime
@@ -85,3 +103,271 @@ class Not:
 
 
 Filter = Comparison | In | Contains | IsNull | And | Or | Not
+
+
+# Which fields of a memory a filter may name, and what kind of value each holds.
+
+FieldKind = Literal["text", "number", "integer", "moment"]
+
+FIELD_KINDS: Mapping[str, FieldKind] = MappingProxyType(
+    {
+        "id": "text",
+        "text": "text",
+        "at": "moment",
+        "created_at": "moment",
+        "expires_at": "moment",
+        "org": "text",
+        "project": "text",
+        "agent": "text",
+        "user": "text",
+        "session": "text",
+        "pool": "text",
+        "type": "text",
+        "importance": "number",
+        "producer": "text",
+        "produced_for": "text",
+        "role": "text",
+        "sequence": "integer",
+        "parent_id": "text",
+        "path": "text",
+        "heading": "text",
+        "lines": "text",
+        "source": "text",
+        "supersedes": "text",
+        "superseded_by": "text",
+    }
+)
+"""Every filterable field of `MemoryRecord` by name; metadata keys are not listed here."""
+
+FIELD_ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "producer_id": "producer",
+        "produced_for_id": "produced_for",
+        "producer_role": "role",
+        "timestamp": "at",
+        "uid": "id",
+    }
+)
+"""Names that MemMachine's clients use, and the field of ours that each means."""
+
+
+def resolve_field(name: str) -> str | None:
+    """Give the name in `MemoryRecord` that `name` stands for, or None where there is none."""
+    resolved = FIELD_ALIASES.get(name, name)
+    return resolved if resolved in FIELD_KINDS else None
+
+
+def nearest_field(name: str) -> str | None:
+    """Give the known field whose name looks most like `name`, or None where none is near."""
+    known = [*FIELD_KINDS, *FIELD_ALIASES]
+    near = get_close_matches(name[:100].lower(), known, n=1)
+    return near[0] if near else None
+
+
+# The rules that every filter obeys, whether it was parsed from text or built in Python.
+
+MAX_NESTING = 50
+MAX_VALUES = 1_000
+MAX_TEXT = 10_000
+MAX_WHOLE_NUMBER = 2**53
+"""Up to here every whole number is exact as a 64-bit float, so 3 and 3.0 compare as equals."""
+
+_OPERATORS = ("eq", "ne", "gt", "ge", "lt", "le")
+_REMEDIES: dict[FieldKind, str] = {
+    "text": "Compare it with a text in single quotes, such as 'Anna'.",
+    "number": "Compare it with a number, such as 0.5.",
+    "integer": "Compare it with a number, such as 3.",
+    "moment": "Compare it with a moment, such as date('2026-05-01T10:00:00Z').",
+}
+
+
+def check_filter(tree: Filter) -> Filter:
+    """Check a filter and give its normal form, which the stores accept.
+
+    The normal form has aliases resolved, ISO texts for moment fields read as UTC datetimes,
+    -0.0 written as 0.0, and `And`/`Or` of one child replaced by the child.
+
+    Raises:
+        FilterError: An unknown field, a value of the wrong kind, nesting deeper than 50,
+            more than 1,000 values, or a part that is no filter.
+    """
+    count = _count_values(tree, depth=0)
+    if count > MAX_VALUES:
+        raise _error(count, f"more than {MAX_VALUES} values", "Split the filter into several.")
+    return _normal_form(tree)
+
+
+def check_field(field: FieldReference, place: str = "") -> FieldReference:
+    """Check that a field may be filtered and give it under its own name.
+
+    Args:
+        field: The field.
+        place: Where it stands in the caller's text, for the error: ` at character 5`.
+
+    Raises:
+        FilterError: An unknown field, or an empty or unstorable metadata key.
+    """
+    match field:
+        case Field(name=str(name)):
+            resolved = resolve_field(name)
+            if resolved is None:
+                near = nearest_field(name)
+                hint = f"Did you mean {near}? " if near else ""
+                remedy = f"{hint}A metadata key is written m.{name[:40]}."
+                raise _error(name, f"unknown field{place}", remedy)
+            return Field(resolved)
+        case MetadataField(key=str(key)) if key:
+            _check_text(key, place)
+            return field
+        case _:
+            remedy = 'Name a field, or a metadata key as m.key or m."any key".'
+            raise _error(field, f"not a field{place}", remedy)
+
+
+def check_comparison(comparison: Comparison, place: str = "") -> Comparison:
+    """Check one comparison and give its normal form; arguments and errors as `check_field`."""
+    field, operator = check_field(comparison.field, place), comparison.operator
+    if operator not in _OPERATORS:
+        raise _error(operator, f"unknown operator{place}", f"Use one of {', '.join(_OPERATORS)}.")
+    value = _check_value(field, comparison.value, place)
+    if isinstance(value, bool) and operator not in ("eq", "ne"):
+        raise _error(value, f"true and false have no order{place}", "Use = or != with them.")
+    return Comparison(field, operator, value)
+
+
+def check_contains(contains: Contains, place: str = "") -> Contains:
+    """Check one CONTAINS and give its normal form; arguments and errors as `check_field`."""
+    field, text = check_field(contains.field, place), contains.text
+    if isinstance(field, Field) and FIELD_KINDS[field.name] != "text":
+        remedy = "Use CONTAINS on a text field, and = or < on this one."
+        raise _error(field.name, f"holds no text{place}", remedy)
+    if not isinstance(text, str):
+        raise _error(text, f"CONTAINS needs a text{place}", "Put it in single quotes.")
+    return Contains(field, _check_text(text, place))
+
+
+def read_moment(value: str | datetime, place: str = "") -> datetime:
+    """Give a moment in UTC; without an offset it is UTC already; errors as `check_field`."""
+    try:
+        moment = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+        if moment.utcoffset() is None:
+            return moment.replace(tzinfo=UTC, fold=0)
+        return moment.astimezone(UTC).replace(fold=0)
+    except (ValueError, OverflowError) as error:
+        remedy = "Write it as 2026-05-01 or 2026-05-01T10:00:00+02:00; without offset it is UTC."
+        raise _error(value, f"not an ISO 8601 moment{place}", remedy) from error
+
+
+def nesting_error(value: object, place: str = "") -> FilterError:
+    """Give the error for a filter nested too deeply."""
+    return _error(value, f"nested deeper than {MAX_NESTING}{place}", "Use a flatter filter.")
+
+
+def _error(value: object, problem: str, remedy: str) -> FilterError:
+    return FilterError("filter", value, problem, remedy)
+
+
+def _count_values(tree: object, *, depth: int) -> int:
+    if depth > MAX_NESTING:
+        raise nesting_error(type(tree).__name__)
+    match tree:
+        case And(children=children) | Or(children=children):
+            if not isinstance(children, tuple | list):
+                raise _error(children, "not a tuple of filters", "Give And and Or a tuple.")
+            return max(1, sum(_count_values(child, depth=depth + 1) for child in children))
+        case Not(child=child):
+            return _count_values(child, depth=depth + 1)
+        case In(values=values):
+            if not isinstance(values, tuple | list):
+                raise _error(values, "not a tuple of values", "Give In a tuple of values.")
+            return max(1, len(values))
+        case Comparison() | Contains() | IsNull():
+            return 1
+        case _:
+            remedy = "Build it from ekphory.filters, or read a text with parse_filter."
+            raise _error(tree, "not a filter", remedy)
+
+
+def _normal_form(tree: Filter) -> Filter:
+    match tree:
+        case And(children=children):
+            parts = tuple(_normal_form(child) for child in children)
+            return parts[0] if len(parts) == 1 else And(parts)
+        case Or(children=children):
+            parts = tuple(_normal_form(child) for child in children)
+            return parts[0] if len(parts) == 1 else Or(parts)
+        case Not(child=child):
+            return Not(_normal_form(child))
+        case _:
+            return _normal_condition(tree)
+
+
+def _normal_condition(condition: Comparison | In | Contains | IsNull) -> Filter:
+    match condition:
+        case Comparison():
+            return check_comparison(condition)
+        case In(field=field, values=values):
+            wanted = (check_comparison(Comparison(field, "eq", value)) for value in values)
+            return In(check_field(field), tuple(comparison.value for comparison in wanted))
+        case Contains():
+            return check_contains(condition)
+        case IsNull(field=field):
+            return IsNull(check_field(field))
+
+
+def _check_value(field: FieldReference, value: Value, place: str) -> Value:
+    match field:
+        case MetadataField():
+            return _check_metadata_value(value, place)
+        case Field(name=name):
+            return _check_field_value(name, value, place)
+
+
+def _check_metadata_value(value: Value, place: str) -> Value:
+    match value:
+        case bool():
+            return value
+        case int() | float():
+            return _check_number(value, place)
+        case str():
+            return _check_text(value, place)
+        case _:
+            problem = f"metadata holds texts, numbers and booleans only{place}"
+            raise _error(value, problem, "Compare it with one of these, or filter on the field at.")
+
+
+def _check_field_value(name: str, value: Value, place: str) -> Value:
+    kind = FIELD_KINDS[name]
+    match kind, value:
+        case "text", str():
+            return _check_text(value, place)
+        case "moment", str() | datetime():
+            return read_moment(value, place)
+        case "number" | "integer", int() | float() if not isinstance(value, bool):
+            number = _check_number(value, place)
+            if kind == "integer" and abs(number) > MAX_WHOLE_NUMBER:
+                raise _error(value, f"beyond 2**53{place}", "Use a smaller number.")
+            return number
+        case _:
+            noun = "number" if kind == "integer" else kind
+            raise _error(value, f"{name} holds a {noun}{place}", _REMEDIES[kind])
+
+
+def _check_text(text: str, place: str) -> str:
+    if len(text) > MAX_TEXT:
+        raise _error(text, f"longer than {MAX_TEXT} characters{place}", "Shorten the text.")
+    if not is_storable(text):
+        raise _error(text, f"holds NUL or a lone surrogate{place}", "Remove that character.")
+    return text
+
+
+def _check_number(number: int | float, place: str) -> int | float:
+    if isinstance(number, float):
+        if not math.isfinite(number):
+            raise _error(number, f"not a finite number{place}", "Use a finite number.")
+        return float(number) + 0.0  # -0.0 becomes 0.0, so that no store can tell them apart
+    if abs(number) > MAX_WHOLE_NUMBER:
+        remedy = "Write it with a decimal point or exponent to compare approximately."
+        shown = number if number.bit_length() < 256 else "a whole number of more than 256 bits"
+        raise _error(shown, f"whole number beyond 2**53{place}", remedy)
+    return int(number)

@@ -1,10 +1,9 @@
 """Importers: files of other products and forms, read into memories."""
 
-from ekphory.documents.exclusion import Exclusion
+from ekphory.documents.blocks import Exclusion
 from ekphory.importers.detect import FORMATS, Format
 from ekphory.importers.documents import DocumentOptions, import_documents, watch_documents
-from ekphory.importers.failures import FailedRecord
-from ekphory.importers.report import ImportInterrupted, ImportReport
+from ekphory.importers.report import FailedRecord, ImportInterrupted, ImportReport
 from ekphory.importers.run import import_path
 
 __all__ = [

@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import Literal, cast, get_args
 
 from ekphory import legacy
-from ekphory.documents.readers import DOCUMENT_SUFFIXES, reader_for
-from ekphory.documents.tree import DocumentFile, documents_below
+from ekphory.documents.tree import DOCUMENT_SUFFIXES, DocumentFile, documents_below, reader_for
 from ekphory.errors import InvalidInput
-from ekphory.export_format import HEADER_KEY
-from ekphory.importers.json_stream import starts_as_json, top_level_keys
-from ekphory.importers.source import conversation_files, numbered_lines, open_exports
+from ekphory.importers.source import (
+    conversation_files,
+    numbered_lines,
+    open_exports,
+    starts_as_json,
+    top_level_keys,
+)
 from ekphory.importers.text import TEXT_SUFFIXES
+from ekphory.transfer import HEADER_KEY
 
 Format = Literal[
     "ekphory",

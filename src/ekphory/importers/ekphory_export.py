@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ekphory.errors import InvalidInput
-from ekphory.export_format import (
+from ekphory.importers.source import ImportedRecord, Readable, Unreadable, numbered_lines
+from ekphory.importers.text import too_long
+from ekphory.timestamps import now_utc, to_utc
+from ekphory.transfer import (
     END_KEY,
     FORMAT_VERSION,
     HEADER_KEY,
@@ -17,10 +20,6 @@ from ekphory.export_format import (
     DamagedLine,
     decode_line,
 )
-from ekphory.importers.jsonl import too_long
-from ekphory.importers.record import ImportedRecord, Readable, Unreadable
-from ekphory.importers.source import numbered_lines
-from ekphory.moments import now_utc, to_utc
 
 EXPIRED = "expired since the export"
 

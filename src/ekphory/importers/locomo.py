@@ -14,9 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ekphory.errors import DatasetError, InvalidInput
-from ekphory.importers.json_stream import stream_elements
-from ekphory.importers.record import ImportedRecord, Readable, Unreadable
-from ekphory.importers.source import open_exports
+from ekphory.importers.source import (
+    ImportedRecord,
+    Readable,
+    Unreadable,
+    open_exports,
+    stream_elements,
+)
 
 _SESSION = re.compile(r"session_(\d+)")
 _MOMENT = re.compile(r"(\d{1,2}):(\d{2}) ([ap]m) on (\d{1,2}) (\w+),? (\d{4})", re.IGNORECASE)

@@ -7,21 +7,15 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from ekphory.errors import InvalidInput, ScopeError
-from ekphory.importers.chatgpt import read_chatgpt
-from ekphory.importers.claude import read_claude
+from ekphory.importers.chats import read_chatgpt, read_claude
 from ekphory.importers.detect import Format, choose_format
-from ekphory.importers.document_sync import DocumentMemory
-from ekphory.importers.documents import import_documents
+from ekphory.importers.documents import DocumentMemory, import_documents
 from ekphory.importers.ekphory_export import read_export
-from ekphory.importers.failures import failures_file
-from ekphory.importers.jsonl import read_jsonl
-from ekphory.importers.langmem import read_langmem
 from ekphory.importers.locomo import read_locomo
-from ekphory.importers.mem0 import read_mem0
-from ekphory.importers.record import ImportedRecord, Readable, Unreadable
-from ekphory.importers.report import ImportInterrupted, ImportReport, Tally
-from ekphory.importers.text import read_text
-from ekphory.importers.zep import read_zep
+from ekphory.importers.memory_products import read_langmem, read_mem0, read_zep
+from ekphory.importers.report import ImportInterrupted, ImportReport, Tally, failures_file
+from ekphory.importers.source import ImportedRecord, Readable, Unreadable
+from ekphory.importers.text import read_jsonl, read_text
 from ekphory.scope import SCOPE_FIELDS
 from ekphory.types import WriteReport
 

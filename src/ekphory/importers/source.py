@@ -1,4 +1,4 @@
-"""Opening what a user points at: a file, an unpacked export or a zip archive, as checked UTF-8."""
+"""Opening what a user points at: a file, an unpacked export or an archive."""
 
 from __future__ import annotations
 
@@ -6,16 +6,145 @@ import codecs
 import io
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypeAlias
+
+import ijson
 
 from ekphory.errors import InvalidInput
-from ekphory.importers.record import MAX_UNIT_BYTES
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+
+# What every importer yields: a record that may be written, or a place that could not be read.
+
+MAX_UNIT_BYTES = 20 * 1024 * 1024
+"""Longest line, or paragraph, that is read; a longer one is reported and passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRecord:
+    """One memory-to-be, as an importer found it.
+
+    Attributes:
+        fields: Field names of `MemoryRecord` and their values, ready for `Memory.add_many`.
+        place: Where it was found, for people: `notes.jsonl:17`.
+    """
+
+    fields: dict[str, object]
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """One place of the input that yields no record, with the reason.
+
+    Attributes:
+        place: Where it is: `notes.jsonl:17`.
+        field: The field at fault, or the unit that is broken (`line`, `message`).
+        message: What is wrong and what to do about it.
+        content: The beginning of what was found there.
+    """
+
+    place: str
+    field: str
+    message: str
+    content: str = ""
+
+
+Readable: TypeAlias = ImportedRecord | Unreadable
+
+
+# Large JSON files read one element at a time, so that an export of gigabytes fits in memory.
+
+_BROKEN = (ijson.JSONError, zipfile.BadZipFile, zlib.error, EOFError)
+_HOLDERS = {
+    *("item", "conversations", "results", "memories", "items"),
+    *("threads", "sessions", "messages", "edges", "facts", "relevant_facts", "episodes"),
+}
+"""Parts of the path to a record: an array, and the names under which exports keep theirs."""
+
+
+def stream_elements(stream: io.BufferedReader, name: str) -> Iterator[tuple[int, object]]:
+    """Read the elements of a JSON array, or of the `conversations` array of an object.
+
+    A single object counts as its own only element. Where the file breaks off or breaks, all
+    elements before that point are given, then one `Unreadable`.
+
+    Args:
+        stream: The JSON text.
+        name: What to call it in a report.
+
+    Yields:
+        The element's position, from 0, and the element.
+    """
+    position = 0
+    try:
+        for element in _elements(stream):
+            yield position, element
+            position += 1
+    except _BROKEN as error:
+        yield position, broken_json(name, position, error)
+
+
+def top_level_keys(stream: io.BufferedReader) -> Iterator[str]:
+    """Read the keys of the first record of a JSON file, as far as it can be read.
+
+    The first record is the file's own object, or the first element of its array or of an array
+    within it that an export keeps its records in, with the keys of what lies around it.
+    """
+    try:
+        for prefix, event, value in ijson.parse(stream, use_float=True):
+            if event not in ("map_key", "end_map") or not _leads_to_a_record(prefix):
+                continue
+            if event == "map_key":
+                yield value
+            elif prefix:
+                return
+    except _BROKEN:
+        return
+
+
+def _leads_to_a_record(prefix: str) -> bool:
+    parts = prefix.split(".")
+    return not prefix or (parts[-1] == "item" and _HOLDERS.issuperset(parts))
+
+
+def starts_as_json(stream: io.BufferedReader) -> str:
+    """Give `[` or `{` where the file opens with one, white space aside, else an empty text."""
+    first = stream.peek(4096)[:4096].lstrip()[:1]
+    return first.decode() if first in (b"[", b"{") else ""
+
+
+def broken_json(name: str, position: int, error: Exception) -> Unreadable:
+    """Report that a JSON file cannot be read from its element `position` on."""
+    reason = str(error).strip().splitlines()[0]
+    return Unreadable(
+        place=f"{name}: element {position}",
+        field="conversation",
+        message=f"the JSON is broken or cut off after {position} readable elements ({reason}). "
+        "Nothing behind this point was read; download the export again and re-run the import.",
+    )
+
+
+def _elements(stream: io.BufferedReader) -> Iterator[object]:
+    if starts_as_json(stream) == "[":
+        yield from ijson.items(stream, "item", use_float=True)
+        return
+    for whole in ijson.items(stream, "", use_float=True):
+        inner = whole.get("conversations") if isinstance(whole, dict) else None
+        if isinstance(inner, list):
+            yield from inner
+        else:
+            yield whole
+
+
+# Opening what a user points at: a file, an unpacked export or a zip archive, as checked UTF-8.
 
 _EXPORT_MEMBER = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
 

@@ -2,21 +2,230 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import anyio.to_thread
 from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from pydantic import BaseModel, ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from ekphory import __version__
-from ekphory.mcp_server.calls import Call, Calls, Reply
-from ekphory.mcp_server.schemas import schema_of
-from ekphory.mcp_server.tool import NEEDED, AnyTool, Effect
-from ekphory.server.caller import Caller
+from ekphory.catalog.database import NotPermitted, NotThere
+from ekphory.errors import EkphoryError, InvalidInput, MemoryNotFound, shorten
+from ekphory.mcp_server.tool import NEEDED, AnyTool, Arguments, Effect, Memories, scope_for
+from ekphory.scope import SCOPE_FIELDS, Scope
+from ekphory.server.auth import Caller
+from ekphory.server.request_log import places_of
+
+# What went wrong with a call, in words that a model can act on.
+
+DEFECT = "This is a defect of ekphory. The server's log says more; nothing is half written."
+_HIDDEN = "The memory cannot do this at the moment. The server's log says why."
+_SCOPE_NAMES = frozenset({*SCOPE_FIELDS, "pool", "org_id", "proj_id", "project_id", "user_id"})
+
+
+class UnusableCall(EkphoryError):
+    """A call of a tool that is not there, or with arguments that it does not take."""
+
+
+_OF_THE_CALLER = (UnusableCall, InvalidInput, MemoryNotFound, NotPermitted, NotThere)
+
+
+def checked_arguments(tool: AnyTool, given: Mapping[str, Any]) -> Arguments:
+    """Read the arguments of a call.
+
+    Raises:
+        UnusableCall: Some cannot be used; says which, with value and remedy, a line each.
+    """
+    try:
+        read: Arguments = tool.arguments.model_validate(given)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False)
+        raise UnusableCall("\n".join(_refused(each, tool) for each in found)) from None
+    return read
+
+
+def is_of_the_caller(error: Exception) -> bool:
+    """Whether the caller can put it right."""
+    return isinstance(error, _OF_THE_CALLER)
+
+
+def failure(error: EkphoryError, *, names_places: bool) -> str:
+    """Say what failed.
+
+    Args:
+        error: What was raised.
+        names_places: Whether whoever asks may read of paths and addresses of this machine.
+    """
+    if isinstance(error, MemoryNotFound):
+        return (
+            f"id={shorten(error.memory_id)}: no such memory. Take an id that a search or a "
+            "listing gave."
+        )
+    if is_of_the_caller(error) or names_places:
+        return str(error)
+    return _HIDDEN
+
+
+def _refused(found: Mapping[str, Any], tool: AnyTool) -> str:
+    name = ".".join(str(part) for part in found["loc"])
+    known = ", ".join(tool.arguments.model_fields)
+    if found["type"] == "missing":
+        return f"{name}: is missing. {tool.name} takes: {known}."
+    value = shorten(found["input"])
+    if found["type"] != "extra_forbidden":
+        return f"{name}={value}: {found['msg']}."
+    if name in _SCOPE_NAMES:
+        return (
+            f"{name}={value}: the scope comes from the server's configuration or the access key, "
+            "never from a call. Leave it out."
+        )
+    return f"{name}={value}: no such argument. {tool.name} takes: {known}."
+
+
+# Calls of tools: checked, run in the caller's scope, answered in data or in words, and logged.
+
+Outcome = Literal["done", "refused", "failed", "defect"]
+_log = logging.getLogger("ekphory.mcp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What a client asks.
+
+    Attributes:
+        name: The tool's name.
+        arguments: What is given to it.
+        caller: Whoever has come in by HTTP; None for the process at the other end of the pipe,
+            which is this machine's user.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+    caller: Caller | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a client is told.
+
+    Attributes:
+        texts: For the model.
+        data: For programs; None where the call failed.
+    """
+
+    texts: tuple[str, ...]
+    data: dict[str, Any] | None = None
+
+
+class Calls:
+    """Answers the calls of one set of tools over one store; safe to use from several threads."""
+
+    def __init__(self, memories: Memories, tools: Sequence[AnyTool], scope: Scope) -> None:
+        """Make them.
+
+        Args:
+            memories: The open store.
+            tools: What is offered.
+            scope: What every call is bound to; a key may narrow it.
+        """
+        self._memories = memories
+        self._scope = scope
+        self._tools = {tool.name: tool for tool in tools}
+
+    @property
+    def tools(self) -> tuple[AnyTool, ...]:
+        """The tools that are offered."""
+        return tuple(self._tools.values())
+
+    def answer(self, call: Call) -> Reply:
+        """Answer one call; whatever goes wrong is told in the reply."""
+        started = time.perf_counter()
+        failed: Exception | None = None
+        try:
+            reply = self._answered(call)
+        except EkphoryError as error:
+            failed = error
+            reply = Reply((failure(error, names_places=call.caller is None),))
+        except Exception as error:  # noqa: BLE001  outermost: told without its text, and logged
+            failed = error
+            reply = Reply((DEFECT,))
+        self._note(call, time.perf_counter() - started, failed)
+        return reply
+
+    def _answered(self, call: Call) -> Reply:
+        tool = self._tools.get(call.name)
+        if tool is None:
+            names = ", ".join(self._tools)
+            raise UnusableCall(f"There is no tool {shorten(call.name)}. There are: {names}.")
+        if call.caller is not None:
+            call.caller.check_rights(NEEDED[tool.effect])
+        given = checked_arguments(tool, call.arguments)
+        with self._memories.opened(scope_for(call.caller, self._scope)) as memory:
+            answered = tool.run(memory, given)
+        return Reply(answered.texts, answered.data.model_dump(mode="json", exclude_none=True))
+
+    def _note(self, call: Call, seconds: float, failed: Exception | None) -> None:
+        fields: dict[str, Any] = {
+            # A name may be any text: only those that are known are told.
+            "tool": call.name if call.name in self._tools else "unknown",
+            "outcome": _outcome(failed),
+            "milliseconds": round(seconds * 1000, 2),
+            "caller": call.caller.name if call.caller else None,
+        }
+        if failed is not None and not is_of_the_caller(failed):
+            fields["exception"] = places_of(failed)
+            _log.error("call", extra={"fields": fields})
+        else:
+            _log.info("call", extra={"fields": fields})
+
+
+def _outcome(failed: Exception | None) -> Outcome:
+    if failed is None:
+        return "done"
+    if is_of_the_caller(failed):
+        return "refused"
+    return "failed" if isinstance(failed, EkphoryError) else "defect"
+
+
+# JSON schemas of arguments and answers, as short as models of all makers can read them.
+
+
+class _Short(GenerateJsonSchema):
+    """Without titles, and without a null beside a value that may as well be left out."""
+
+    def nullable_schema(self, schema: Any) -> JsonSchemaValue:  # noqa: ANN401  as inherited
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: Any) -> JsonSchemaValue:  # noqa: ANN401  likewise
+        shown = super().default_schema(schema)
+        if shown.get("default", ...) is None:
+            del shown["default"]
+        return shown
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002  as inherited
+        return False
+
+
+def schema_of(
+    model: type[BaseModel], mode: Literal["validation", "serialization"]
+) -> dict[str, Any]:
+    """Give the schema of what goes in (`validation`) or comes out (`serialization`)."""
+    schema = model.model_json_schema(schema_generator=_Short, mode=mode)
+    for part in (schema, *schema.get("$defs", {}).values()):
+        part.pop("title", None)
+    return schema
+
+
+# The SDK's server over the calls of tools: what it announces, lists and answers.
 
 Context = ServerRequestContext[Any, Any]
 CallerOf = Callable[[Context], Caller | None]

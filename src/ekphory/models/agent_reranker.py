@@ -11,23 +11,25 @@ import numpy as np
 
 from ekphory.errors import InvalidInput
 from ekphory.models.bundled_reranker import bundled_name, model_id
-from ekphory.models.calibrated_reranker import CalibratedReranker
-from ekphory.models.calibration_file import read_calibration
-from ekphory.models.dialogue_context import Turn, dialogue_turns
-from ekphory.models.rerank_documents import Document, rerank_passages
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
-from ekphory.models.rerank_scores import ScoreScale
+from ekphory.models.calibrated_reranker import CalibratedReranker, read_calibration
+from ekphory.models.loading import RerankRuntime, load_reranker
+from ekphory.models.model_record import CalibrationCard
 from ekphory.models.reranker import (
+    Document,
     Judgement,
     LocalReranker,
     RelevanceScores,
     RerankingModel,
+    RerankPassage,
+    RerankQuery,
+    ScoreScale,
+    Turn,
+    dialogue_turns,
     is_remote,
     judged,
+    rerank_passages,
 )
-from ekphory.models.reranker_loading import RerankRuntime, load_reranker
-from ekphory.models.reranker_record import CalibrationCard
-from ekphory.moments import to_utc
+from ekphory.timestamps import to_utc
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,18 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ekphory.fork_safe import ForkSafeLock
-from ekphory.models.model_record import RECORD_FILE
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
-from ekphory.models.reranker import Judgement, RelevanceScores, RerankingModel
+from ekphory.models.model_record import RECORD_FILE, CalibrationCard, read_reranker_record
+from ekphory.models.reranker import (
+    Judgement,
+    RelevanceScores,
+    RerankingModel,
+    RerankPassage,
+    RerankQuery,
+)
+from ekphory.threads import ForkSafeLock
 
 if TYPE_CHECKING:
     from ekphory.models.onnx_reranker import OnnxReranker
-    from ekphory.models.reranker_record import CalibrationCard
 
 SMALL_RERANKER = "ekphory-rerank-small"
 """Six layers: what is meant where none is named."""
@@ -117,9 +121,6 @@ def bundled_directory(name: str) -> Path:
 
 @cache
 def _recorded_id(directory: Path) -> str:
-    # Loaded late: it knows the layout of tokens, and not every process reranks.
-    from ekphory.models.reranker_record import read_reranker_record
-
     return read_reranker_record(directory).model_id
 
 

@@ -1,10 +1,55 @@
-"""What a chat model is: the protocol that every language model follows."""
+"""What a chat model is, and one behind an OpenAI-compatible service."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Literal, Protocol
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, best_match
+
+from ekphory.errors import InvalidInput
+from ekphory.http_service import (
+    JsonTransport,
+    Service,
+    ServiceRefusal,
+    ServiceSettings,
+    endpoint,
+    shown,
+)
+
+# Checks an answer against a JSON schema.
+
+
+class AnswerSchema:
+    """A JSON schema (draft 2020-12) that answers have to follow."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        """Check the schema itself.
+
+        Raises:
+            InvalidInput: It is no JSON schema.
+        """
+        self.schema = dict(schema)
+        try:
+            Draft202012Validator.check_schema(self.schema)
+        except SchemaError as error:
+            raise InvalidInput(
+                "schema", self.schema, f"no JSON schema ({error.message})", "Correct it"
+            ) from error
+        self._validator = Draft202012Validator(self.schema)
+
+    def breach(self, answer: object) -> str | None:
+        """Say where an answer breaks the schema and how; None where it follows it."""
+        error = best_match(self._validator.iter_errors(answer))
+        return None if error is None else f"{error.json_path}: {error.message}"
+
+
+# What a chat model is: the protocol that every language model follows.
 
 Role = Literal["system", "user", "assistant"]
 
@@ -64,3 +109,279 @@ class Chat(Protocol):
             ServiceError: As `complete`, or the answer does not follow the schema.
         """
         ...
+
+
+# A request to an OpenAI-compatible chat service, worded as far as the service understands.
+
+JsonFormat = Literal["json_schema", "json_object", "text"]
+
+_SIMPLER: dict[JsonFormat, JsonFormat] = {"json_schema": "json_object", "json_object": "text"}
+_NOT_UNDERSTOOD = frozenset({400, 422})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """What is asked.
+
+    Attributes:
+        messages: The conversation so far.
+        options: How the answer is made.
+        schema: What a JSON answer has to follow; None for an answer in words.
+    """
+
+    messages: Sequence[ChatMessage]
+    options: ChatOptions
+    schema: AnswerSchema | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatDialect:
+    """What of the protocol a service understands; learnt from its refusals.
+
+    Attributes:
+        json_format: How JSON is asked for: by its schema, as an object, or in words only.
+        length_field: Name of the field with the longest answer.
+        temperature: Whether a temperature may be named.
+    """
+
+    json_format: JsonFormat = "json_schema"
+    length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    temperature: Literal["sent", "left out"] = "sent"
+
+    def body(self, request: ChatRequest) -> dict[str, Any]:
+        """Give the request's fields, without the model's name."""
+        messages = [
+            {"role": message.role, "content": message.content} for message in request.messages
+        ]
+        body: dict[str, Any] = {
+            "messages": messages,
+            self.length_field: request.options.max_tokens,
+        }
+        if self.temperature == "sent":
+            body["temperature"] = request.options.temperature
+        if request.schema is None:
+            return body
+        return body | self._asking_for_json(messages, request.schema.schema)
+
+    def after(self, refusal: ServiceRefusal, request: ChatRequest) -> ChatDialect | None:
+        """Give what to try after a refusal; None where the refusal is about something else."""
+        if refusal.status not in _NOT_UNDERSTOOD:
+            return None
+        field = _refused_field(refusal)
+        if field == "max_tokens" and self.length_field == "max_tokens":
+            return replace(self, length_field="max_completion_tokens")
+        if field == "temperature" and self.temperature == "sent":
+            return replace(self, temperature="left out")
+        may_be_the_format = field is None or field.startswith("response_format")
+        if request.schema is None or not may_be_the_format or self.json_format not in _SIMPLER:
+            return None
+        return replace(self, json_format=_SIMPLER[self.json_format])
+
+    def _asking_for_json(
+        self, messages: list[dict[str, str]], schema: dict[str, Any]
+    ) -> dict[str, Any]:
+        if self.json_format == "json_schema":
+            described = {"name": "answer", "schema": schema, "strict": True}
+            return {"response_format": {"type": "json_schema", "json_schema": described}}
+        asked = {"messages": _with_schema(messages, schema)}
+        if self.json_format == "json_object":
+            return asked | {"response_format": {"type": "json_object"}}
+        return asked
+
+
+def _with_schema(messages: list[dict[str, str]], schema: dict[str, Any]) -> list[dict[str, str]]:
+    """Put the schema into the system message, apart from what users and memories say."""
+    rule = (
+        "Answer with one JSON object that follows this JSON schema, and with nothing else:\n"
+        + json.dumps(schema, ensure_ascii=False)
+    )
+    if messages and messages[0]["role"] == "system":
+        system = {"role": "system", "content": f"{messages[0]['content']}\n\n{rule}"}
+        return [system, *messages[1:]]
+    return [{"role": "system", "content": rule}, *messages]
+
+
+def _refused_field(refusal: ServiceRefusal) -> str | None:
+    """Give the field that an error in OpenAI's form names: `{"error": {"param": …}}`."""
+    try:
+        field = json.loads(refusal.body)["error"]["param"]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return None
+    return field if isinstance(field, str) else None
+
+
+# Reads what a chat service answered: the text, and the JSON object in it.
+
+_THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_THINKING_END = "</think>"
+_MOST_STARTS = 50
+"""How many braces are tried as the start of the object, so that no answer takes long to read."""
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+# Models write line breaks into strings as they are: not strict about those.
+_decoder = json.JSONDecoder(strict=False, parse_constant=_refuse_constant)
+
+
+def without_thinking(text: str) -> str:
+    """Leave out what a model thought aloud: `<think>…</think>`, also where an end is missing.
+
+    Some chat templates open the block themselves; then only its end is in the answer.
+    """
+    return _THINKING.sub("", text).rpartition(_THINKING_END)[2].strip()
+
+
+def first_json_object(text: str) -> dict[str, Any] | None:
+    """Give the first JSON object in a text, which may stand between words or in a code fence."""
+    for brace in islice(re.finditer(r"\{", text), _MOST_STARTS):
+        try:
+            found, _ = _decoder.raw_decode(text, brace.start())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return None
+
+
+# Chats through an OpenAI-compatible `/v1/chat/completions` service.
+
+CHAT_SERVICE = ServiceSettings(retries=1)
+_ASK_OTHERWISE = "Ask otherwise, or take another model."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatSettings:
+    """What a chat service is asked for, and how.
+
+    Attributes:
+        model: The model's name.
+        api_key: Sent as a bearer token; never shown.
+        extra_fields: Further fields of every request, for what only some services know, such as
+            `{"chat_template_kwargs": {"enable_thinking": False}}` for Qwen3 on vLLM.
+        service: How the service is called.
+    """
+
+    model: str
+    api_key: str | None = field(default=None, repr=False)
+    extra_fields: Mapping[str, Any] = field(default_factory=dict)
+    service: ServiceSettings = CHAT_SERVICE
+
+
+class OpenAIChat:
+    """A chat model behind a URL. Safe to call from several threads.
+
+    What the service does not understand of the protocol is left out after its first refusal
+    (status 400 or 422), and not tried again: a JSON schema, then the JSON mode, which are replaced
+    by words in the system message; the name `max_tokens`; a temperature.
+    """
+
+    def __init__(self, url: str, *, settings: ChatSettings) -> None:
+        """Prepare the connection; nothing is sent before the first question.
+
+        Args:
+            url: The endpoint (`…/v1/chat/completions`) or its base (`…/v1`).
+            settings: What it is asked for, and how.
+
+        Raises:
+            InvalidInput: The URL is not one.
+        """
+        self._settings = settings
+        self._service = Service(
+            kind="chat service",
+            url=endpoint(url, prefix="/v1", operation="/chat/completions"),
+            model=settings.model,
+            api_key=settings.api_key,
+        )
+        self._transport = JsonTransport(self._service, settings=settings.service)
+        self._dialect = ChatDialect()
+
+    def __repr__(self) -> str:
+        return f"OpenAIChat({shown(self._service.url)!r}, {self._settings!r})"
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._settings.model
+
+    def complete(
+        self, messages: Sequence[ChatMessage], *, options: ChatOptions = DEFAULT_CHAT_OPTIONS
+    ) -> str:
+        """Give the answer's text, never empty, without what the model thought aloud.
+
+        Raises:
+            ServiceError: The service failed after all repeats, the model refused, or its answer is
+                empty, cut off or filtered.
+        """
+        return self._answer(ChatRequest(messages=messages, options=options))
+
+    def complete_json(
+        self,
+        messages: Sequence[ChatMessage],
+        schema: Mapping[str, Any],
+        *,
+        options: ChatOptions = DEFAULT_CHAT_OPTIONS,
+    ) -> dict[str, Any]:
+        """Give an answer that follows the JSON schema (draft 2020-12).
+
+        Raises:
+            InvalidInput: The schema is none.
+            ServiceError: As `complete`, or the answer does not follow the schema.
+        """
+        wanted = AnswerSchema(schema)
+        text = self._answer(ChatRequest(messages=messages, options=options, schema=wanted))
+        found = first_json_object(text)
+        if found is None:
+            raise self._service.error(
+                f"answered no JSON object: {self._service.quote(text)}", _ASK_OTHERWISE
+            )
+        breach = wanted.breach(found)
+        if breach is not None:
+            raise self._service.error(
+                f"broke the schema of its answer: {self._service.quote(breach)}", _ASK_OTHERWISE
+            )
+        return found
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+    def _answer(self, request: ChatRequest) -> str:
+        dialect = self._dialect
+        while True:
+            body = {"model": self._settings.model, **dialect.body(request)}
+            try:
+                answer = self._transport.post(body | dict(self._settings.extra_fields))
+            except ServiceRefusal as refusal:
+                simpler = dialect.after(refusal, request)
+                if simpler is None:
+                    raise
+                dialect = simpler
+            else:
+                self._dialect = dialect
+                return self._text(answer, request.options)
+
+    def _text(self, answer: Any, options: ChatOptions) -> str:  # noqa: ANN401  whatever JSON holds
+        try:
+            choice = answer["choices"][0]
+            content, refusal = choice["message"].get("content"), choice["message"].get("refusal")
+            ending = choice.get("finish_reason")
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            said = self._service.quote(str(answer))
+            raise self._service.error(f"answered no message: {said}") from error
+        if refusal:
+            raise self._service.error(
+                f"refused to answer: {self._service.quote(str(refusal))}", _ASK_OTHERWISE
+            )
+        if ending == "content_filter":
+            raise self._service.error("filtered its answer", _ASK_OTHERWISE)
+        if ending == "length":
+            raise self._service.error(
+                f"was cut off after {options.max_tokens} tokens", "Allow more max_tokens."
+            )
+        text = without_thinking(content) if isinstance(content, str) else ""
+        if not text:
+            raise self._service.error(f"gave an empty answer (finish_reason {ending!r})")
+        return text

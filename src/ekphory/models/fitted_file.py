@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ekphory.atomic_write import put_in_place
 from ekphory.errors import ModelError
-from ekphory.placing import put_in_place
 
 FITTED = Path(__file__).parents[1] / "fitted"
 """The folder of the package's own files."""

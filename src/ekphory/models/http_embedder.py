@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ekphory.models.careful_tokens import careful_tokens
-from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
-from ekphory.models.vector_cache import VectorCache
-from ekphory.models.windowing import window_spans
-from ekphory.services.endpoint import endpoint, shown
-from ekphory.services.service import Service
-from ekphory.services.settings import DEFAULT_SERVICE_SETTINGS, ServiceSettings
-from ekphory.services.transport import JsonTransport
+from ekphory.http_service import (
+    DEFAULT_SERVICE_SETTINGS,
+    JsonTransport,
+    Service,
+    ServiceSettings,
+    endpoint,
+    shown,
+)
+from ekphory.models.embedder import EmbedderIdentity, FloatMatrix, VectorCache
+from ekphory.models.windows import careful_tokens, window_spans
 
 _PROBE = "dimension"
 

@@ -1,18 +1,61 @@
-"""Finds the embedder that a name, a path or a URL means."""
+"""Finds the model that a name, a path or a URL means, and those that the settings name."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
+from ekphory.config import Settings
 from ekphory.errors import InvalidInput
+from ekphory.models.bundled_reranker import BUNDLED_RERANKERS, SMALL_RERANKER, bundled_reranker
+from ekphory.models.calibrated_reranker import CalibratedReranker, read_calibration
+from ekphory.models.chat import Chat, ChatSettings, OpenAIChat
 from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.model_directory import ONNX_FOLDER, existing_directory
-from ekphory.models.model_record import RECORD_FILE
+from ekphory.models.model_record import RECORD_FILE, is_reranker
+from ekphory.models.remote_reranker import COHERE, JINA, MEMOS, TEI, RemoteReranker, RerankSettings
+from ekphory.models.reranker import LocalReranker, RerankingModel, ScoreScale
 
 if TYPE_CHECKING:
     from ekphory.models.onnx_embedder import OnnxEmbedder
     from ekphory.models.torch_embedder import TorchEmbedder
+
+
+# What a name means that may be a directory or a hub id.
+
+ONNX_FOLDER = "onnx"
+"""Where a directory with float weights keeps the ONNX model that was made from them."""
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+def existing_directory(name: str, *, field: str) -> Path | None:
+    """Give the directory, or None where the name is a hub id.
+
+    Args:
+        name: What the caller gave.
+        field: What the caller knows it by.
+
+    Raises:
+        InvalidInput: It is neither.
+    """
+    directory = Path(name).expanduser()
+    if name and directory.is_dir():
+        return directory
+    looks_like_path = name.startswith((".", "~")) or directory.is_absolute() or directory.exists()
+    if looks_like_path or not _HUB_ID.fullmatch(name):
+        raise InvalidInput(
+            field,
+            name,
+            "no such model directory",
+            "Give a directory, a hub id like 'owner/model', or 'bundled'; the URL of a service "
+            "begins with http:// or https://.",
+        )
+    return None
+
+
+# Finds the embedder that a name, a path or a URL means.
 
 BUNDLED_NAMES = (None, "bundled")
 _SCHEMES = ("http://", "https://")
@@ -115,3 +158,219 @@ def _check_local(name: str, runtime: Runtime | None, *, bundled: bool) -> None:
 def _onnx_directory(directory: Path) -> Path | None:
     places = (directory, directory / ONNX_FOLDER)
     return next((place for place in places if (place / RECORD_FILE).is_file()), None)
+
+
+# Finds the reranker that a directory, a hub id or a URL means.
+
+DIALECTS = {dialect.name: dialect for dialect in (COHERE, JINA, TEI, MEMOS)}
+DEFAULT_PROTOCOL = JINA.name
+BUNDLED_PREFIX = "ekphory-rerank-"
+"""No hub is asked for a name that begins so."""
+
+RerankRuntime = Literal["onnx", "sentence-transformers", "transformers", "vllm"]
+"""What runs a local model: the last two answer yes or no with a causal language model."""
+
+
+def load_reranker(
+    spec: str | Path,
+    *,
+    runtime: RerankRuntime | None = None,
+    model: str | None = None,
+    protocol: str | None = None,
+    api_key: str | None = None,
+    scores: ScoreScale | None = None,
+) -> RerankingModel:
+    """Load a reranker.
+
+    | given | loads |
+    |---|---|
+    | `bundled`, `ekphory-rerank-small` | the model of six layers that comes with ekphory |
+    | `ekphory-rerank-tiny` | its model of three layers, which `balanced` may use |
+    | `http://…`, `https://…` | a service, by its protocol |
+    | a directory with a `model.json`, or `onnx/model.json` | that model, with ONNX Runtime |
+    | another directory, or a hub id | a causal language model that answers yes or no \
+      (Qwen3-Reranker, MemReranker) with transformers, else a `CrossEncoder` |
+
+    | protocol | speaks to |
+    |---|---|
+    | `jina` | Jina, vLLM, Infinity, llama.cpp (`scores="logit"`), most gateways |
+    | `cohere` | Cohere, version 2 |
+    | `tei` | text-embeddings-inference |
+    | `memos` | Memos, which serves MemReranker |
+
+    A model that runs in this process must rank known pairs rightly; a service is asked nothing yet.
+
+    Args:
+        spec: See the first table; a URL is the endpoint (`…/rerank`) or its base.
+        runtime: What runs a local model; None takes what the table says.
+        model: Name of the model to ask a service for; `cohere` and `memos` need one.
+        protocol: What the service speaks; None for `jina`.
+        api_key: The service's key.
+        scores: What the service gives, `probability` or `logit`; None for probability.
+
+    Raises:
+        InvalidInput: There is no such model, or none for this runtime; the protocol or the scale of
+            the scores is unknown, or a model must be named.
+        MissingExtra: The model needs the `[torch]` extra, or vLLM.
+        ModelError: The model cannot be loaded, or ranks known pairs wrongly.
+    """
+    name = str(spec).strip()
+    if not name.lower().startswith(("http://", "https://")):
+        return load_local_reranker(name, runtime=runtime)
+    settings = RerankSettings(model=model, api_key=api_key, scores=scores or "probability")
+    dialect = DIALECTS.get(protocol or DEFAULT_PROTOCOL)
+    if dialect is None:
+        raise InvalidInput(
+            "protocol", protocol, "unknown", f"Choose from {', '.join(sorted(DIALECTS))}"
+        )
+    return RemoteReranker(name, dialect=dialect, settings=settings)
+
+
+def load_local_reranker(name: str, *, runtime: RerankRuntime | None = None) -> LocalReranker:
+    """Load a model that runs in this process; see `load_reranker`."""
+    if runtime is not None and runtime not in get_args(RerankRuntime):
+        known = ", ".join(get_args(RerankRuntime))
+        raise InvalidInput("runtime", runtime, "unknown", f"Choose from {known}, or leave it out")
+    bundled = SMALL_RERANKER if name == "bundled" else name
+    if bundled in BUNDLED_RERANKERS:
+        return _bundled(bundled, runtime)
+    directory = existing_directory(name, field="reranker")
+    if directory is None and name.startswith(BUNDLED_PREFIX):
+        known = ", ".join(BUNDLED_RERANKERS)
+        raise InvalidInput("reranker", name, "no bundled reranker has this name", f"Give {known}")
+    onnx = None if directory is None else _onnx_reranker_directory(directory)
+    if runtime == "onnx" or (runtime is None and onnx is not None):
+        if onnx is None:
+            raise InvalidInput("runtime", runtime, f"{name} has no such model", "Leave it out")
+        from ekphory.models.onnx_reranker import OnnxReranker
+
+        return OnnxReranker(onnx)
+    place = str(directory or name)
+    if runtime == "vllm":
+        from ekphory.models.vllm_reranker import VllmReranker
+
+        return VllmReranker(place)
+    from ekphory.models.torch_reranker import load_torch_reranker
+
+    return load_torch_reranker(place, runtime=runtime)
+
+
+def _bundled(name: str, runtime: RerankRuntime | None) -> LocalReranker:
+    found = bundled_reranker(name)
+    if found is None or runtime not in (None, "onnx"):
+        raise InvalidInput(
+            "reranker",
+            name,
+            "this installation has no such reranker",
+            "Give a model directory, a hub id or a URL",
+        )
+    return found
+
+
+def _onnx_reranker_directory(directory: Path) -> Path | None:
+    places = (directory, directory / ONNX_FOLDER)
+    return next((place for place in places if is_reranker(place)), None)
+
+
+# Finds the chat model that a URL means.
+
+
+def load_chat(
+    url: str,
+    *,
+    model: str | None,
+    api_key: str | None = None,
+    extra_fields: Mapping[str, Any] | None = None,
+) -> Chat:
+    """Load a chat model behind an OpenAI-compatible service.
+
+    Args:
+        url: The endpoint (`…/v1/chat/completions`) or its base (`…/v1`).
+        model: Name of the model to ask for.
+        api_key: The service's key.
+        extra_fields: Further fields of every request, as in `ChatSettings`.
+
+    Raises:
+        InvalidInput: The URL is not one, or no model is named.
+    """
+    if not model:
+        raise InvalidInput("model", model, "a chat service needs one", "Name a model")
+    settings = ChatSettings(model=model, api_key=api_key, extra_fields=extra_fields or {})
+    return OpenAIChat(url, settings=settings)
+
+
+# The models that the settings name.
+
+NO_RERANKER = "none"
+"""What is named where not even the bundled reranker is wanted."""
+
+
+def configured_embedder(settings: Settings) -> EmbeddingModel | None:
+    """Load the embedder that is named; None where none is, which means the bundled one.
+
+    Raises:
+        InvalidInput: It cannot be what is named.
+    """
+    if settings.embedder is None:
+        return None
+    return load_embedder(
+        settings.embedder, model=settings.embedder_model, api_key=settings.embedder_api_key
+    )
+
+
+def configured_reranker(settings: Settings) -> RerankingModel | None:
+    """Load the reranker that is named, else the bundled one; None for `none`, or without either.
+
+    Raises:
+        InvalidInput: It cannot be what is named, or the calibration is another one's.
+        MissingExtra: It needs the `[torch]` extra.
+        ModelError: It cannot be loaded, or ranks known pairs wrongly.
+    """
+    if settings.reranker is None:
+        return bundled_reranker()
+    if settings.reranker.lower() == NO_RERANKER:
+        return None
+    model = named_reranker(settings.reranker, settings)
+    if settings.reranker_calibration is None:
+        return model
+    return CalibratedReranker(model, read_calibration(settings.reranker_calibration))
+
+
+def chosen_reranker(spec: str, settings: Settings) -> RerankingModel | None:
+    """Load what a program names in place of the settings' reranker, whose calibration is not its.
+
+    Raises:
+        InvalidInput, MissingExtra, ModelError: As `configured_reranker`.
+    """
+    card = settings.reranker_calibration if spec == settings.reranker else None
+    return configured_reranker(replace(settings, reranker=spec, reranker_calibration=card))
+
+
+def named_reranker(spec: str, settings: Settings) -> RerankingModel:
+    """Load any reranker; a service is asked as the settings say.
+
+    Raises:
+        InvalidInput, MissingExtra, ModelError: As `load_reranker`.
+    """
+    scale = settings.reranker_scores
+    if scale is not None and scale not in get_args(ScoreScale):
+        known = " or ".join(get_args(ScoreScale))
+        raise InvalidInput("EKPHORY_RERANKER_SCORES", scale, "no scale of scores", f"Give {known}")
+    return load_reranker(
+        spec,
+        model=settings.reranker_model,
+        protocol=settings.reranker_protocol,
+        api_key=settings.reranker_api_key,
+        scores=cast("ScoreScale | None", scale),
+    )
+
+
+def configured_chat(settings: Settings) -> Chat | None:
+    """Load the language model that is named; None where none is.
+
+    Raises:
+        InvalidInput: It cannot be what is named.
+    """
+    if settings.chat_url is None:
+        return None
+    return load_chat(settings.chat_url, model=settings.chat_model, api_key=settings.chat_api_key)

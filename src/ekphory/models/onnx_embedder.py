@@ -12,11 +12,7 @@ import numpy as np
 from tokenizers import Encoding
 
 from ekphory.errors import ModelError
-from ekphory.fork_safe import ForkSafeLock
-from ekphory.models.batching import length_batches
-from ekphory.models.cores import usable_cores
-from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
-from ekphory.models.encodable import encodable
+from ekphory.models.embedder import EmbedderIdentity, FloatMatrix, VectorCache
 from ekphory.models.late_bound import LateBoundParts
 from ekphory.models.model_record import (
     LATE_BOUND_FILE,
@@ -26,12 +22,9 @@ from ekphory.models.model_record import (
     read_checked,
     read_record,
 )
-from ekphory.models.onnx_session import OnnxSession
-from ekphory.models.passage_reading import PassageReading
-from ekphory.models.tokenizer_file import load_tokenizer
-from ekphory.models.vector_cache import VectorCache
-from ekphory.models.windowing import Offsets, window_spans
-from ekphory.models.workers import Workers
+from ekphory.models.onnx_session import OnnxSession, load_tokenizer
+from ekphory.models.windows import Offsets, PassageReading, encodable, length_batches, window_spans
+from ekphory.threads import ForkSafeLock, Workers, usable_cores
 from ekphory.types import MEMORY_TYPES
 
 BUNDLED = "ekphory-small"

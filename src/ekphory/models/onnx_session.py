@@ -1,4 +1,4 @@
-"""One ONNX Runtime session that many threads run at a time."""
+"""An ONNX model on disk: its record, its tokenizer, and a session for many threads."""
 
 from __future__ import annotations
 
@@ -10,9 +10,34 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors
+from tokenizers import Tokenizer
 
 from ekphory.errors import ModelError
 from ekphory.models.embedder import FloatMatrix
+from ekphory.models.model_record import read_checked
+
+# The `tokenizer.json` of a model directory.
+
+
+def load_tokenizer(path: Path, sha256: str) -> Tokenizer:
+    """Read a tokenizer that neither pads nor cuts, and compare its hash with the recorded one.
+
+    Raises:
+        ModelError: The file is missing or changed, or holds no tokenizer.
+    """
+    content = read_checked(path, sha256)
+    try:
+        tokenizer = Tokenizer.from_str(content.decode("utf-8"))
+    except Exception as error:  # tokenizers raises no narrower class
+        raise ModelError(
+            f"{path}: not a tokenizer that tokenizers can read ({error}). Export the model again."
+        ) from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+# One ONNX Runtime session that many threads run at a time.
 
 _PROCESSORS = Path("/proc/cpuinfo")
 _VNNI_FLAGS = frozenset({"avx512_vnni", "avx_vnni"})

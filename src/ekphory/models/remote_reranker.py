@@ -1,24 +1,174 @@
-"""A reranking model behind a URL, whatever protocol it speaks."""
+"""A reranking model behind a URL: the protocols of Cohere, Jina, Memos and TEI."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from ekphory.errors import InvalidInput
-from ekphory.models.careful_tokens import careful_tokens
-from ekphory.models.rerank_dialect import RerankDialect, RerankQuestion
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
-from ekphory.models.rerank_scores import ScoreScale, scores_in_order
-from ekphory.models.rerank_wording import passage_in_words, query_in_words
-from ekphory.models.reranker import RelevanceScores
-from ekphory.services.endpoint import endpoint, shown
-from ekphory.services.service import Service
-from ekphory.services.settings import ServiceSettings
-from ekphory.services.transport import JsonTransport
+from ekphory.http_service import (
+    AuthorizationScheme,
+    JsonTransport,
+    Service,
+    ServiceSettings,
+    endpoint,
+    shown,
+)
+from ekphory.models.reranker import (
+    RelevanceScores,
+    RerankPassage,
+    RerankQuery,
+    ScoreScale,
+    passage_in_words,
+    query_in_words,
+    scores_in_order,
+)
+from ekphory.models.windows import careful_tokens
+
+# What differs between the reranking protocols that services speak.
+
+
+@dataclass(frozen=True, slots=True)
+class RerankQuestion:
+    """What is asked in one request.
+
+    Attributes:
+        model: Name of the model; None leaves it to the service.
+        query: The query.
+        passages: What is to be scored, at least one.
+    """
+
+    model: str | None
+    query: str
+    passages: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankDialect:
+    """One protocol.
+
+    Attributes:
+        name: What it is called in settings, and part of the reranker's name.
+        request: Gives the body of a request.
+        rows: Gives the list of scored rows in an answer; AttributeError, KeyError or TypeError
+            where there is none.
+        score_field: Field of a row that holds its score; its position is in `index`.
+        prefix: Path before `/rerank` where a URL names none.
+        scheme: What stands before the key in the header `Authorization`.
+        needs_model: Whether the service demands a model's name.
+        batch_size: Most passages of one request.
+        most_tokens: Most tokens of one request's passages, counted with a margin; None for any.
+    """
+
+    name: str
+    request: Callable[[RerankQuestion], dict[str, Any]]
+    rows: Callable[[Any], object]
+    score_field: str = "relevance_score"
+    prefix: str = "/v1"
+    scheme: AuthorizationScheme = "Bearer"
+    needs_model: bool = False
+    batch_size: int = 64
+    most_tokens: int | None = None
+
+
+def documents_request(question: RerankQuestion) -> dict[str, Any]:
+    """Give the body that asks for the scores of all `documents`, of the model if one is named."""
+    model = {} if question.model is None else {"model": question.model}
+    return model | {
+        "query": question.query,
+        "documents": list(question.passages),
+        "top_n": len(question.passages),
+    }
+
+
+# Cohere's protocol, version 2: `POST /v2/rerank`.
+#
+# Cohere's scores lie in [0, 1] (docs.cohere.com/v2/reference/rerank). It cuts long passages itself.
+
+
+def _cohere_rows(answer: Any) -> object:  # noqa: ANN401  whatever JSON holds
+    return answer["results"]
+
+
+COHERE = RerankDialect(
+    name="cohere",
+    request=documents_request,
+    rows=_cohere_rows,
+    prefix="/v2",
+    needs_model=True,
+    batch_size=256,
+)
+
+
+# Jina's protocol, which vLLM, Infinity, llama.cpp and most gateways speak: `POST /v1/rerank`.
+#
+# Infinity serves it at `/rerank` unless told otherwise: give it the whole URL. Most of these
+# services give scores in [0, 1]; llama.cpp gives logits, for which a reranker is loaded with
+# `scores="logit"`.
+
+
+def _request(question: RerankQuestion) -> dict[str, Any]:
+    return documents_request(question) | {"return_documents": False}
+
+
+def _jina_rows(answer: Any) -> object:  # noqa: ANN401  whatever JSON holds
+    return answer["results"]
+
+
+JINA = RerankDialect(name="jina", request=_request, rows=_jina_rows)
+
+
+# The protocol of Memos, which serves MemReranker: `POST /api/openmem/v1/rerank`.
+#
+# It is Jina's, with the header `Authorization: Token …`, and takes 8,000 tokens of passages at a
+# time (memos-docs.openmem.net/cn/api_docs/core/rerank). Its client's own tests show the answer
+# inside `{"code": …, "message": …, "data": {…}}`, the documentation shows it bare: both are read.
+
+
+def _memos_rows(answer: Any) -> object:  # noqa: ANN401  whatever JSON holds
+    return answer.get("data", answer)["results"]
+
+
+MEMOS = RerankDialect(
+    name="memos",
+    request=documents_request,
+    rows=_memos_rows,
+    prefix="/api/openmem/v1",
+    scheme="Token",
+    needs_model=True,
+    most_tokens=8_000,
+)
+
+
+# The protocol of Hugging Face's text-embeddings-inference: `POST /rerank` with `texts`.
+#
+# The answer is a bare list. `raw_scores: false` asks for scores in [0, 1], `truncate: true` to cut
+# long passages instead of refusing them. A server takes 32 texts at a time unless told otherwise.
+
+
+def _tei_request(question: RerankQuestion) -> dict[str, Any]:
+    return {
+        "query": question.query,
+        "texts": list(question.passages),
+        "raw_scores": False,
+        "return_text": False,
+        "truncate": True,
+    }
+
+
+def _tei_rows(answer: object) -> object:
+    return answer
+
+
+TEI = RerankDialect(
+    name="tei", request=_tei_request, rows=_tei_rows, score_field="score", prefix="", batch_size=32
+)
+
+
+# A reranking model behind a URL, whatever protocol it speaks.
 
 RERANK_SERVICE = ServiceSettings(timeout=10.0, retries=1)
 """A search waits for the answer, and can go on without it: less patience than for embeddings."""

@@ -1,15 +1,201 @@
-"""What a reranker is: the protocol that every reranking model follows."""
+"""What a reranker is: the protocol, what it reads, and how its scores are read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from datetime import datetime
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.errors import InvalidInput, ModelError
+from ekphory.timestamps import spoken_date, to_utc
+from ekphory.types import MEMORY_TYPES, Hit, MemoryRecord, MemoryType
+
+# The dialogue before a question: texts or chat messages become turns.
+
+Turn = str | Mapping[str, Any]
+"""A text, or a message: `producer` or `role`, and `text` or `content`."""
+_REMEDY = "Give ['a message', {'role': 'user', 'content': 'another'}]"
+
+
+def dialogue_turns(context: Sequence[Turn]) -> tuple[str, ...]:
+    """Give each turn as `speaker: text`, or text alone where no speaker is named.
+
+    Turns without a character are left out.
+
+    Raises:
+        InvalidInput: It is no list, or a turn is neither text nor message.
+    """
+    if isinstance(context, str | Mapping) or not isinstance(context, Sequence):
+        raise InvalidInput("context", context, "is no list of turns", _REMEDY)
+    turns = [_turn(turn, place) for place, turn in enumerate(context)]
+    return tuple(turn for turn in turns if turn)
+
+
+def _turn(turn: object, place: int) -> str:
+    if isinstance(turn, str):
+        return turn.strip()
+    if not isinstance(turn, Mapping):
+        raise InvalidInput("context", turn, f"turn {place} is neither text nor message", _REMEDY)
+    text = turn.get("text", turn.get("content"))
+    speaker = turn.get("producer") or turn.get("role") or ""
+    if not isinstance(text, str) or not isinstance(speaker, str):
+        raise InvalidInput("context", turn, f"turn {place} has no text or no name", _REMEDY)
+    said = text.strip()
+    return f"{speaker}: {said}" if speaker and said else said
+
+
+# What a reranker reads: a question with what is known of it, and a passage likewise.
+
+
+@dataclass(frozen=True, slots=True)
+class RerankQuery:
+    """A question, as a reranker gets it.
+
+    Attributes:
+        text: The question.
+        context: The dialogue before it, oldest turn first, each `speaker: text` or text alone.
+        now: The moment it is asked, timezone-aware; None where it is not known.
+        instruction: What counts as relevant, for models that are told so; None for the model's own.
+    """
+
+    text: str
+    context: tuple[str, ...] = ()
+    now: datetime | None = None
+    instruction: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RerankPassage:
+    """A passage, as a reranker gets it.
+
+    Attributes:
+        text: What is scored, `producer: text` or text alone.
+        before, after: The previous and the next turn of the same session, likewise; None where
+            there is none.
+        at: When it happened, timezone-aware; None where it is not known.
+        type: Kind of memory; None where nobody has said it.
+    """
+
+    text: str
+    before: str | None = None
+    after: str | None = None
+    at: datetime | None = None
+    type: MemoryType | None = None
+
+
+# A question and a passage in plain words, for models that read two texts and nothing else.
+
+
+def query_in_words(query: RerankQuery) -> str:
+    """Put before the question what is known of it; a bare question stays as it is.
+
+    For example, on three lines: `The dialogue so far:`, `Anna: I moved to Lisbon.`,
+    `Asked on 21 November 2026: when was that?`. The instruction is left out.
+    """
+    asked = query.text
+    if query.now is not None:
+        asked = f"Asked on {spoken_date(query.now)}: {query.text}"
+    elif query.context:
+        asked = f"Asked: {query.text}"
+    said = ["The dialogue so far:", *query.context] if query.context else []
+    return "\n".join([*said, asked])
+
+
+def passage_in_words(passage: RerankPassage) -> str:
+    """Put date and type before the passage: `[8 May 2023, semantic memory] Anna: I like tea`."""
+    known: list[str] = []
+    if passage.at is not None:
+        known.append(spoken_date(passage.at))
+    if passage.type is not None and passage.type != "unknown":
+        known.append(f"{passage.type} memory")
+    return f"[{', '.join(known)}] {passage.text}" if known else passage.text
+
+
+# What users rerank: texts, memories, hits or dicts become passages.
+
+Document = str | MemoryRecord | Hit | RerankPassage | Mapping[str, Any]
+"""A text; a memory; a hit; or a dict of `text` and, where known, `producer`, `at`, `type`,
+`before` and `after`, the turns around it as `speaker: text`."""
+_FIELDS = ("text", "producer", "at", "type", "before", "after")
+_DOCUMENTS_REMEDY = "Give a text, a memory, a hit, or a dict with 'text'"
+
+
+def rerank_passages(documents: Sequence[Document]) -> list[RerankPassage]:
+    """Read documents.
+
+    Raises:
+        InvalidInput: It is no list, or holds what is no document.
+    """
+    if isinstance(documents, str | Mapping) or not isinstance(documents, Sequence):
+        raise InvalidInput("documents", documents, "is no list of documents", "Give ['a text']")
+    return [_passage(document, place) for place, document in enumerate(documents)]
+
+
+def told_type(record: MemoryRecord) -> MemoryType | None:
+    """Give the type that somebody has said; None for one that is unknown or predicted."""
+    return None if "type" in record.predicted else _known(record.type)
+
+
+def _passage(document: object, place: int) -> RerankPassage:
+    if isinstance(document, str):
+        return RerankPassage(document)
+    if isinstance(document, RerankPassage):
+        return document
+    if isinstance(document, Hit):
+        return _of_record(document.memory)
+    if isinstance(document, MemoryRecord):
+        return _of_record(document)
+    if isinstance(document, Mapping):
+        return _of_mapping(document, place)
+    raise InvalidInput("documents", document, f"document {place} is none", _DOCUMENTS_REMEDY)
+
+
+def _of_record(record: MemoryRecord) -> RerankPassage:
+    return RerankPassage(record.indexed_text, at=record.at, type=told_type(record))
+
+
+def _of_mapping(document: Mapping[str, Any], place: int) -> RerankPassage:
+    unknown = document.keys() - set(_FIELDS)
+    if unknown:
+        _refuse(document, f"document {place} has unknown fields {sorted(map(str, unknown))}")
+    text, producer = document.get("text"), document.get("producer") or ""
+    around = document.get("before"), document.get("after")
+    if not isinstance(text, str) or not isinstance(producer, str):
+        _refuse(document, f"document {place} has no text, or a producer that is none")
+    if any(not isinstance(turn, str | None) for turn in around):
+        _refuse(document, f"document {place} has a turn before or after it that is no text")
+    return RerankPassage(
+        f"{producer}: {text}" if producer else cast(str, text),
+        *around,
+        at=_moment(document.get("at")),
+        type=_type(document.get("type")),
+    )
+
+
+def _refuse(document: Mapping[str, Any], problem: str) -> None:
+    raise InvalidInput("documents", document, problem, f"Its fields are {', '.join(_FIELDS)}")
+
+
+def _moment(value: object) -> datetime | None:
+    return None if value is None else to_utc(cast(str, value), field="at")
+
+
+def _type(value: object) -> MemoryType | None:
+    if value is not None and value not in MEMORY_TYPES:
+        raise InvalidInput("type", value, "no such type", f"Choose from {', '.join(MEMORY_TYPES)}")
+    return None if value is None else _known(value)
+
+
+def _known(kind: MemoryType) -> MemoryType | None:
+    return None if kind == "unknown" else kind
+
+
+# What a reranker is: the protocol that every reranking model follows.
 
 RelevanceScores = NDArray[np.float32]
 
@@ -77,3 +263,132 @@ def judged(
 def is_remote(model: RerankingModel) -> bool:
     """Whether the model says of itself that it asks a service over the network."""
     return getattr(model, "is_remote", False) is True
+
+
+# From a reranker's logits to probabilities.
+
+_LEAST_PROBABILITY = 1e-7
+
+
+@dataclass(frozen=True, slots=True)
+class PlattScaling:
+    """P = 1 / (1 + exp(-(slope · logit + intercept))) (Platt, 1999).
+
+    With intercept 0 it is temperature scaling; with slope 1 too, the logit's own probability.
+    """
+
+    slope: float = 1.0
+    intercept: float = 0.0
+
+    def probabilities(self, logits: NDArray[np.floating]) -> RelevanceScores:
+        """Probabilities in [0, 1], parallel to `logits`; NaN stays NaN."""
+        scaled = self.slope * logits.astype(np.float64) + self.intercept
+        # The logistic function, written so that no large logit overflows.
+        return np.asarray((1 + np.tanh(scaled / 2)) / 2, np.float32)
+
+
+UNCALIBRATED = PlattScaling()
+
+
+def log_odds(scores: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Undo the sigmoid that crushes a reranker's scores together: ln(s / (1 - s)), finite."""
+    bounded = np.clip(scores.astype(np.float64), _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
+    return np.asarray(np.log(bounded / (1 - bounded)))
+
+
+# Reads the scores that a reranker or its service gives, and invents none.
+
+ScoreScale = Literal["probability", "logit"]
+"""What a service's scores are: in [0, 1] as they come, or to be brought there by a sigmoid."""
+
+
+def checked_scores(given: object, *, count: int) -> NDArray[np.float64]:
+    """Give a reranker's scores, if there is one in [0, 1] for each passage.
+
+    Raises:
+        ModelError: There is not.
+    """
+    try:
+        scores = np.asarray(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelError(
+            f"gave no list of numbers ({error}). `score` gives one number for each passage."
+        ) from error
+    if scores.shape != (count,):
+        raise ModelError(
+            f"gave scores of shape {scores.shape} for {count} passages. "
+            "`score` gives one number for each."
+        )
+    outside = scores[~((scores >= 0) & (scores <= 1))]
+    if outside.size:
+        raise ModelError(
+            f"gave the score {outside[0]:g}. `score` gives numbers from 0 to 1: "
+            "bring logits there by 1 / (1 + exp(-logit))."
+        )
+    return scores
+
+
+def scores_in_order(
+    rows: object, *, count: int, score_field: str, scale: ScoreScale
+) -> RelevanceScores:
+    """Give each passage's score, in the order in which the passages were sent.
+
+    Args:
+        rows: A list of `{"index": position, score_field: score}`, in any order.
+        count: How many passages were sent.
+        score_field: Field that holds a row's score.
+        scale: What the scores are.
+
+    Raises:
+        ValueError: A passage has no score or two, or a score is no number that the scale allows.
+    """
+    if not isinstance(rows, list):
+        raise ValueError(f"gave no list of scores, but {type(rows).__name__}")
+    scores: dict[int, float] = {}
+    for row in rows:
+        index, score = _read_row(row, score_field)
+        if index in scores:
+            raise ValueError(f"scored passage {index} twice")
+        scores[index] = score
+    if sorted(scores) != list(range(count)):
+        raise ValueError(f"was sent {count} passages and scored {len(scores)}: {_listed(scores)}")
+    return _scaled(np.array([scores[index] for index in range(count)]), scale)
+
+
+def _read_row(row: object, score_field: str) -> tuple[int, float]:
+    if not isinstance(row, dict):
+        raise ValueError(f"gave a row that is {type(row).__name__}, no object")
+    index, score = row.get("index"), row.get(score_field)
+    if not isinstance(index, int) or isinstance(index, bool):
+        raise ValueError("gave a row without a whole number in 'index'")
+    if not isinstance(score, int | float) or isinstance(score, bool):
+        raise ValueError(f"gave passage {index} no number in {score_field!r}")
+    return index, _finite(score, index)
+
+
+def _finite(score: float, index: int) -> float:
+    try:
+        number = float(score)
+    except OverflowError:  # a whole number of more than 308 digits
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"gave passage {index} a score that is not finite")
+    return number
+
+
+def _scaled(scores: np.ndarray, scale: ScoreScale) -> RelevanceScores:
+    if scale == "logit":
+        # the logistic function, written so that no large score overflows
+        scores = (1 + np.tanh(scores / 2)) / 2
+    outside = scores[(scores < 0) | (scores > 1)]
+    if outside.size:
+        raise ValueError(
+            f"gave the score {outside[0]:g}, outside [0, 1]: "
+            'for a service that gives logits, load it with scores="logit"'
+        )
+    return np.asarray(scores, dtype=np.float32)
+
+
+def _listed(scores: dict[int, float]) -> str:
+    indices = sorted(scores)
+    return f"{indices[:5]} and more" if len(indices) > 5 else str(indices)

@@ -3,27 +3,266 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
-from ekphory.errors import ModelError
-from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
-from ekphory.models.encodable import encodable
-from ekphory.models.late_bound import LateBoundParts, normalised
-from ekphory.models.passage_reading import PassageReading
-from ekphory.models.torch_layouts import (
-    SavedFormat,
-    is_exportable,
-    load_torch_model,
-    save_torch_model,
+from ekphory import legacy
+from ekphory.errors import MissingExtra, ModelError
+from ekphory.models.embedder import EmbedderIdentity, FloatMatrix, VectorCache
+from ekphory.models.late_bound import (
+    COMPONENTS_FILE,
+    EmbedderComponents,
+    LateBoundParts,
+    components_of,
+    normalised,
+    read_components,
+    write_components,
 )
-from ekphory.models.torch_windows import window_of
-from ekphory.models.vector_cache import VectorCache
-from ekphory.models.windowing import window_spans
+from ekphory.models.windows import Offsets, PassageReading, encodable, window_spans
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+# No progress bar for weights that lie on the disk; downloads keep theirs.
+
+
+@contextmanager
+def without_weight_bars() -> Iterator[None]:
+    """Keep transformers from drawing its bar while it reads weights.
+
+    The bar goes to stderr, where a command prints its own progress and the one sentence of an
+    error. Needs transformers.
+    """
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+# The directories that torch models are read from and written to.
+#
+# | layout | told by | what it gives | |---|---|---| | ekphory's | `ekphory_components.safetensors`
+# beside sentence-transformers' files | all parts | | AgentRank's | `agentrank_components.pt` beside
+# a transformer | all but a type head | | sentence-transformers' | neither | vectors alone |
+
+SavedFormat = Literal["transformers", "onnx"]
+
+AGENTRANK_FILE = "agentrank_components.pt"
+AGENTRANK_MAX_TOKENS = 512
+AGENTRANK_SCALE = np.float32(0.1)
+"""AgentRank multiplies its vectors of age and type by this before it adds them."""
+_AGENTRANK_NAMES = {
+    "temporal_embeddings": {"weight": "age.weight"},
+    "memory_type_embeddings": {"weight": "type.weight"},
+    "projection": {"weight": "projection.weight", "bias": "projection.bias"},
+    "importance_head": {
+        "0.weight": "importance.0.weight",
+        "0.bias": "importance.0.bias",
+        # 1 is the ReLU and 2 the dropout
+        "3.weight": "importance.2.weight",
+        "3.bias": "importance.2.bias",
+    },
+}
+_LOADING_ERRORS = (OSError, ValueError, RuntimeError, KeyError, TypeError, pickle.UnpicklingError)
+
+
+@dataclass(frozen=True, slots=True)
+class TorchModel:
+    """A model in memory.
+
+    Attributes:
+        encoder: Gives pooled vectors where there are components, else finished ones.
+        components: What reads and follows the pooled vectors; None for a plain model.
+    """
+
+    encoder: SentenceTransformer
+    components: EmbedderComponents | None
+
+
+def load_torch_model(name_or_path: str, *, device: str | None) -> TorchModel:
+    """Load a directory or a hub id in any of the three layouts.
+
+    Raises:
+        MissingExtra: sentence-transformers is not installed.
+        ModelError: It cannot load the model.
+    """
+    try:
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.util import load_file_path
+    except ImportError as error:
+        raise MissingExtra("torch", f"The embedder {name_or_path!r}") from error
+    try:
+        if path := load_file_path(name_or_path, AGENTRANK_FILE):
+            return _load_agentrank(name_or_path, Path(path), device)
+        with without_weight_bars():
+            model = SentenceTransformer(name_or_path, device=device)
+        written = legacy.written_name(
+            COMPONENTS_FILE, lambda name: load_file_path(name_or_path, name) is not None
+        )
+        if path := load_file_path(name_or_path, written):
+            return _without_projection(model, read_components(Path(path).parent))
+        return TorchModel(model, None)
+    except _LOADING_ERRORS as error:
+        raise ModelError(
+            f"{name_or_path}: sentence-transformers cannot load this model ({error}). "
+            "Give a model directory, or a hub id with the network at hand."
+        ) from error
+
+
+def save_torch_model(model: TorchModel, directory: Path) -> None:
+    """Write ekphory's layout, or for a plain model sentence-transformers'.
+
+    The directory loads in plain `AutoModel` and `SentenceTransformer`; the latter gives content
+    vectors of length 1.
+    """
+    from sentence_transformers import SentenceTransformer
+
+    encoder, components = model.encoder, model.components
+    if components is not None:
+        modules = [*encoder, *_projection_modules(components)]
+        encoder = SentenceTransformer(
+            modules=modules, prompts=dict(encoder.prompts), device=str(encoder.device)
+        )
+    encoder.save(str(directory), create_model_card=False)
+    if components is None:
+        # Those of a model that stood here before.
+        (directory / COMPONENTS_FILE).unlink(missing_ok=True)
+    else:
+        write_components(components, directory)
+
+
+def is_exportable(model: TorchModel) -> bool:
+    """Whether `ekphory train export` knows the encoder: BERT with mean pooling and no more."""
+    kinds = _module_kinds(model.encoder)
+    if kinds[:2] != ["Transformer", "Pooling"] or set(kinds[2:]) - {"Normalize"}:
+        return False
+    config = model.encoder[0].auto_model.config
+    pooling = model.encoder[1].get_config_dict()
+    told = (config.model_type, getattr(config, "hidden_act", None), pooling.get("pooling_mode"))
+    return told == ("bert", "gelu", "mean")
+
+
+def _module_kinds(model: SentenceTransformer) -> list[str]:
+    return [type(module).__name__ for module in model]
+
+
+def _projection_modules(components: EmbedderComponents) -> list[Any]:
+    import torch
+    from sentence_transformers.sentence_transformer.modules import Dense, Normalize
+
+    projection, width = components.projection, components.dimension
+    dense = Dense(
+        width,
+        width,
+        activation_function=torch.nn.Identity(),
+        init_weight=torch.tensor(projection.weight),
+        init_bias=torch.tensor(projection.bias),
+    )
+    return [dense, Normalize()]
+
+
+def _without_projection(
+    model: SentenceTransformer, components: EmbedderComponents | None
+) -> TorchModel:
+    from sentence_transformers import SentenceTransformer
+
+    kinds = _module_kinds(model)
+    if kinds != ["Transformer", "Pooling", "Dense", "Normalize"]:
+        raise ModelError(
+            f"{COMPONENTS_FILE}: stands beside modules {', '.join(kinds)}, not Transformer, "
+            "Pooling, Dense, Normalize. Save the model again."
+        )
+    encoder = SentenceTransformer(
+        modules=[model[0], model[1]], prompts=dict(model.prompts), device=str(model.device)
+    )
+    return TorchModel(encoder, components)
+
+
+def _load_agentrank(name_or_path: str, path: Path, device: str | None) -> TorchModel:
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    stored: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    tensors: dict[str, NDArray[Any]] = {
+        ours: stored[part][theirs].float().numpy()
+        for part, names in _AGENTRANK_NAMES.items()
+        for theirs, ours in names.items()
+    }
+    for name in ("age.weight", "type.weight"):
+        tensors[name] = tensors[name] * AGENTRANK_SCALE
+    components = components_of(tensors, where=path)
+    transformer = Transformer(name_or_path)
+    pooling = Pooling(components.dimension, str(stored["config"]["pooling"]))
+    encoder = SentenceTransformer(modules=[transformer, pooling], device=device)
+    longest = getattr(transformer.auto_model.config, "max_position_embeddings", None)
+    encoder.max_seq_length = min(AGENTRANK_MAX_TOKENS, longest or AGENTRANK_MAX_TOKENS)
+    return TorchModel(encoder, components)
+
+
+# How a sentence-transformers model cuts a text into tokens, and how many it reads at once.
+
+FALLBACK_MAX_TOKENS = 512
+"""Of models that name no window, as those that take the mean of static word vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class TorchWindow:
+    """A model's tokenizer, and the room it leaves for text.
+
+    Attributes:
+        offsets: Gives the tokens of a text, none left out.
+        room: Most tokens of prompt and text together.
+    """
+
+    offsets: Callable[[str], Offsets]
+    room: int
+
+
+def window_of(model: Any) -> TorchWindow:  # noqa: ANN401  torch's
+    """Give the window of a `SentenceTransformer`."""
+    if isinstance(model.tokenizer, Tokenizer):
+        return _static_window(model.tokenizer)
+    tokenizer = model.tokenizer
+
+    def offsets(text: str) -> Offsets:
+        tokens = tokenizer(
+            encodable(text), add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )
+        return [(int(start), int(end)) for start, end in tokens["offset_mapping"]]
+
+    special = int(tokenizer.num_special_tokens_to_add(pair=False))
+    return TorchWindow(offsets, (model.max_seq_length or FALLBACK_MAX_TOKENS) - special)
+
+
+def _static_window(tokenizer: Tokenizer) -> TorchWindow:
+    """Leave room for as many tokens as the tokenizer lets be; none of them is special."""
+    truncation = tokenizer.truncation
+    whole = Tokenizer.from_str(tokenizer.to_str())
+    whole.no_truncation()
+
+    def offsets(text: str) -> Offsets:
+        return whole.encode(encodable(text), add_special_tokens=False).offsets
+
+    return TorchWindow(offsets, truncation["max_length"] if truncation else FALLBACK_MAX_TOKENS)
+
+
+# Embeds with a sentence-transformers or AgentRank model, through the `[torch]` extra.
 
 BATCH_SIZE = 64
 QUERY_CACHE = 1024

@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 
 from ekphory.errors import MissingExtra, ModelError
-from ekphory.models.platt_scaling import UNCALIBRATED
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
-from ekphory.models.rerank_probe import check_order
-from ekphory.models.reranker import Judgement, RelevanceScores
-from ekphory.models.yes_no_prompt import MOST_TOKENS, YesNoPrompt
+from ekphory.models.onnx_reranker import check_order
+from ekphory.models.reranker import (
+    UNCALIBRATED,
+    Judgement,
+    RelevanceScores,
+    RerankPassage,
+    RerankQuery,
+)
+from ekphory.models.torch_reranker import MOST_TOKENS, YesNoPrompt
 
 PASSAGES_AT_A_TIME = 256
 MISSING_LOG_PROBABILITY = -10.0

@@ -2,19 +2,577 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+import binascii
+import codecs
+import html
+import re
+import tomllib
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from itertools import chain
+from urllib.parse import unquote
 
-from ekphory.prompting.chat_markers import opens_a_turn
-from ekphory.prompting.disguises import (
-    decoded_parts,
-    reversed_text,
-    rotated,
-    tagged,
-    unescaped,
-    visible,
+# Scripts that are written without spaces between words.
+
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Myanmar, Khmer
+    "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # kana, Han
+    "\uac00-\ud7af"  # Hangul, whose endings cling to the word
 )
-from ekphory.prompting.steering_rules import rule_book
+"""For a character class of a regular expression; a change needs a new `TERMS_VERSION`."""
+
+
+# What chat templates mark turns and roles with, in the forms that models were trained on.
+
+_NAMED = "|".join(
+    (
+        r"/?INST",
+        r"/?SYS",
+        r"/?(?:SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|PREFIX|SUFFIX)",
+    )
+)
+_MARKER = re.compile(
+    # <|im_start|>, also with the full-width brackets and bars that some tokenizers use or fold
+    r"[<＜][|｜]([\w▁./ -]{1,64})[|｜][>＞]"
+    # [INST], [/INST], [SYSTEM_PROMPT]
+    rf"|[\[［]({_NAMED})[\]］]"
+    # <<SYS>>, <</SYS>>
+    r"|[<＜]{2}(/?SYS)[>＞]{2}"
+    # <s>, </s>, <bos>, <start_of_turn>, <end_of_turn>
+    r"|[<＜](/?s|bos|eos|(?:start|end)_of_turn)[>＞]",
+    re.IGNORECASE,
+)
+
+_OPENS_A_TURN = re.compile(
+    r"[<＜][|｜][\w▁./-]{2,64}[|｜][>＞]"
+    rf"|[\[［](?:{_NAMED})[\]］]"
+    r"|[<＜]{2}/?SYS[>＞]{2}"
+    r"|[<＜](?:start|end)_of_turn[>＞]"
+    # <system>, </user>, [system message]
+    r"|</?(?:system|assistant|developer)(?:[ _-](?:prompt|message|instructions?))?>"
+    r"|\[(?:system|developer)(?:[ _-](?:prompt|message|note|instructions?|override|update))?\]"
+    # ### System:
+    r"|^#{2,4} ?(?:system|instructions?|assistant|human)(?: prompt)? ?:",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FIRST_SIGNS = frozenset("<＜[［#")
+"""With one of them every such marker begins."""
+
+
+def neutralised(text: str) -> str:
+    """Put round brackets around the names of markers: `<|im_start|>` becomes `(im_start)`."""
+    return _MARKER.sub(lambda match: f"({match[match.lastindex or 0]})", text)
+
+
+def opens_a_turn(text: str) -> bool:
+    """Say whether a text holds a marker that has no use but to open or close a chat turn.
+
+    `<s>` is none of them: it is also HTML.
+    """
+    return not _FIRST_SIGNS.isdisjoint(text) and _OPENS_A_TURN.search(text) is not None
+
+
+# Characters that look like Latin letters, and those that do not show at all.
+#
+# The pairs are those of Unicode's confusables list (UTS 39) between Latin and the scripts that are
+# used to pass for it; compatibility characters (full-width, bold, circled, …) are left to NFKC.
+
+_LOOKALIKES = {
+    # Cyrillic
+    "АВЕКМНОРСТУХІЈЅ": "ABEKMHOPCTYXIJS",
+    "авекмнорстухіјѕԁԛԝһӏѵ": "abekmhopctyxijsdqwhlv",
+    # Greek
+    "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ": "ABEZHIKMNOPTYX",
+    "αβγεηικμνορσςτυχω": "abyenikuvopocтuxw".replace("т", "t"),
+    # Armenian, IPA, small capitals and strokes
+    "օսհոցզ": "ouhngq",
+    "ɑɡıȷɩʋøłđħ": "agijivoldh",
+    "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ": "abcdefghijklmnoprstuvwyz",
+}
+_LETTER_RANGES = (0x1F150, 0x1F170, 0x1F1E6)
+"""Where A begins: negative circled, negative squared and regional indicator letters."""
+
+LOOKALIKES = {
+    ord(character): letter
+    for characters, letters in _LOOKALIKES.items()
+    for character, letter in zip(characters, letters, strict=True)
+} | {
+    start + place: letter
+    for start in _LETTER_RANGES
+    for place, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+}
+"""For `str.translate`: look-alike to Latin letter."""
+
+TAG_CHARACTERS = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
+"""For `str.translate`: invisible tag characters to the ASCII that they spell."""
+
+INVISIBLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]+"
+)
+"""Control characters, and what Unicode calls default-ignorable."""
+
+ACCENTS = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
+"""Marks that combine with the letter before; many on one letter hide it."""
+
+
+# Undoing what hides words: look-alikes, invisible characters, escapes, encodings, reversal.
+#
+# Every function takes time in proportion to the length of the text.
+
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4}))")
+_PERCENT = re.compile(r"%[0-9a-fA-F]{2}")
+_TAGS = re.compile("[\U000e0020-\U000e007e]")
+# Single characters that NFKC makes to many: phrases, months, units. No Latin word hides in them.
+_WHOLE_PHRASES = re.compile("[\u3300-\u33ff\ufdf0-\ufdfd\U0001f200-\U0001f265]")
+_ROUNDS = 3
+"""How often escapes may be nested."""
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}+(?:\r?\n[A-Za-z0-9+/_-]{8,}+)*+={0,2}")
+_URL_SAFE = str.maketrans("-_", "+/", "\r\n")
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2}[\s:,]?){8,}+")
+_SHARE_OF_TEXT = 0.9
+"""Bytes are a text only when so many of their characters are printable."""
+
+
+def unescaped(text: str) -> str:
+    """Undo HTML entities, percent-encoding and backslash escapes, nested ones too."""
+    for _ in range(_ROUNDS):
+        before = text
+        if "\\" in text:
+            text = _ESCAPE.sub(lambda match: chr(int(match[1] or match[2], 16)), text)
+        if _PERCENT.search(text):
+            text = unquote(text)
+        if "&" in text:
+            text = html.unescape(text)
+        if text == before:
+            break
+    return text
+
+
+def visible(text: str) -> str:
+    """Drop invisible characters, and fold compatibility characters (NFKC)."""
+    if text.isascii():
+        return INVISIBLE.sub("", text)
+    return unicodedata.normalize("NFKC", _WHOLE_PHRASES.sub(" ", INVISIBLE.sub("", text)))
+
+
+def tagged(text: str) -> str:
+    """Give what tag characters, which never show, spell in ASCII."""
+    return "" if text.isascii() else "".join(_TAGS.findall(text)).translate(TAG_CHARACTERS)
+
+
+def folded(text: str) -> str:
+    """Give the visible text in lower case, without accents, look-alikes as Latin letters."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFD", text.translate(LOOKALIKES).casefold())
+    return unicodedata.normalize("NFC", ACCENTS.sub("", decomposed)).translate(LOOKALIKES)
+
+
+def rotated(text: str) -> str:
+    """Undo rot13."""
+    return codecs.decode(text, "rot13")
+
+
+def reversed_text(text: str) -> str:
+    """Read from the last character to the first."""
+    return text[::-1]
+
+
+def decoded_parts(text: str) -> Iterator[tuple[str, str]]:
+    """Give the names of the encodings that hide anything, each with the hidden texts as lines."""
+    for name, pattern, decode in _ENCODINGS:
+        hidden = (_as_text(decode, match[0]) for match in pattern.finditer(text))
+        lines = "\n".join(filter(None, hidden))
+        if lines:
+            yield name, lines
+
+
+def _from_base64(text: str) -> bytes:
+    standard = text.rstrip("=").translate(_URL_SAFE)
+    # A single character left over carries no byte.
+    whole = standard[: len(standard) - (len(standard) % 4 == 1)]
+    return base64.b64decode(whole + "=" * (-len(whole) % 4))
+
+
+def _from_hex(text: str) -> bytes:
+    return bytes.fromhex(re.sub(r"[\s:,]", "", text))
+
+
+_ENCODINGS: tuple[tuple[str, re.Pattern[str], Callable[[str], bytes]], ...] = (
+    ("base64", _BASE64, _from_base64),
+    ("hex", _HEX, _from_hex),
+)
+
+
+def _as_text(decode: Callable[[str], bytes], part: str) -> str | None:
+    """Give what a part hides; None where it hides no text, as most words and numbers do."""
+    try:
+        plain = decode(part).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    shown = sum(character.isprintable() or character.isspace() for character in plain)
+    return plain if shown >= _SHARE_OF_TEXT * len(plain) else None
+
+
+# A text as a string of codes, one for each word that a rule knows; rules are searched in it.
+
+OTHER = "x"
+"""Code of a word that no rule knows."""
+LONGEST_GAP = 6
+"""How many other words may stand between two items of a rule at most."""
+
+_FIRST_CODE = 0xE000
+_SHORTEST_COMPOUND = 10
+_SCRAMBLED_LENGTHS = range(6, 21)
+_LONGEST_REMEMBERED = 20
+_MOST_REMEMBERED = 50_000
+_MOSTLY = 0.8
+"""A compound is taken apart only when so much of it is known."""
+
+_LETTER = rf"[^\W_{UNSPACED}]"
+_TOKEN = re.compile(rf"<[a-z]+>|[{UNSPACED}]+|(?:{_LETTER}|[@$!|€])++|[.?…。:,;、()\[\]\"“”«»\n]")
+_MARKS = {".": ".", "?": ".", "…": ".", "。": ".", ":": ":", "\n": "\n"}
+_MARKS |= dict.fromkeys(',;、()[]"“”«»', ",")
+
+_CAPITALS = re.compile(r"\bDAN\b")
+_REWRITINGS = (
+    (re.compile(r"\bhttps?://"), " <url> "),
+    (re.compile(r"@(?=[\w-]+\.[a-z])"), " <email> "),
+    (re.compile(r"n['’]t\b"), "nt"),
+    (re.compile(r"['’]s\b"), ""),
+    (re.compile(r"['’]re\b"), " are"),
+    (re.compile(r"!+(?![^\W_])"), "."),
+    # A blank line and an item of a list begin a new sentence.
+    (re.compile(r"\n(?=[ \t]*(?:\n|[-*•][ \t]|\d{1,3}[.)]))"), ".\n"),
+)
+_SPELLED_OUT = re.compile(r"(?<![^\W_])[^\W_](?:[ \t.\-_*~/|+,·]{1,3}[^\W_]){3,}+(?![^\W_])")
+_LONGER_WORD = re.compile(r"[a-z]{6,}")
+_NOT_A_LETTER = re.compile(r"[\W_]+")
+
+# Digits and signs that stand for letters; some for i or l.
+_LEET = tuple(str.maketrans("013456789@$€!|", f"o{one}easgtbgase{one}{one}") for one in "il")
+_LEET_SIGN = re.compile(r"[013456789@$!|€]")
+
+_LONG_GAP = re.compile(f"{OTHER}{{{LONGEST_GAP + 1},}}")
+_DOTTED_WORDS = re.compile(r"(?:[^.,:\n]\.){3,}")
+_REPEATED_MARKS = re.compile(r":[,\n]*\n[.,\n]*|[,\n]*\.[.,\n]*|,*\n[,\n]*|,{2,}")
+
+
+class Vocabulary:
+    """The words that rules know, each with a code of one character.
+
+    Raises:
+        ValueError: A word can never be found, because it holds a sign that parts words.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        known = sorted(set(words) - _MARKS.keys())
+        for word in known:
+            if not _TOKEN.fullmatch(word):
+                raise ValueError(f"{word!r} is no single word; join the words of a phrase with +")
+        self._codes = {word: chr(_FIRST_CODE + place) for place, word in enumerate(known)}
+        self._scrambled = {
+            _scrambled(word): code
+            for word, code in self._codes.items()
+            if len(word) in _SCRAMBLED_LENGTHS
+        }
+        parts = [word for word in self._codes if len(word) > 2 or not word.isascii()]
+        self._part = re.compile(_longest_of(parts))
+        # Texts are made of the same words over and over.
+        self._remembered = lru_cache(_MOST_REMEMBERED)(self._codes_of)
+
+    def code(self, word: str) -> str:
+        """Give the code of a known word or mark.
+
+        Raises:
+            KeyError: The word is not known.
+        """
+        return _MARKS.get(word) or self._codes[word]
+
+    def recognises(self, text: str) -> bool:
+        """Say whether any longer word that is known stands in a text, plainly written."""
+        return not self._codes.keys().isdisjoint(_LONGER_WORD.findall(text.lower()))
+
+    def encode(self, text: str) -> str:
+        """Give the codes of a text's words in order, with `.`, `,`, `:` and line breaks between.
+
+        Known words are found however they are written: spelled out, run together, in digits for
+        letters, or with their inner letters scrambled.
+        """
+        text = folded(_CAPITALS.sub("<dan>", text))
+        for pattern, replacement in _REWRITINGS:
+            text = pattern.sub(replacement, text)
+        text = _SPELLED_OUT.sub(lambda match: _NOT_A_LETTER.sub("", match[0]), text)
+        tokens = _TOKEN.findall(text)
+        encoded = "".join([self._encoded(token) for token in tokens])
+        encoded = _REPEATED_MARKS.sub(_strongest, encoded)
+        encoded = _DOTTED_WORDS.sub(lambda match: match[0].replace(".", ""), encoded)
+        return _LONG_GAP.sub(OTHER * (LONGEST_GAP + 1), encoded)
+
+    def _encoded(self, token: str) -> str:
+        within = len(token) <= _LONGEST_REMEMBERED
+        return self._remembered(token) if within else self._codes_of(token)
+
+    def _codes_of(self, token: str) -> str:
+        known = self._codes.get(token) or _MARKS.get(token)
+        if known is None and _LEET_SIGN.search(token):
+            read = (self._codes.get(token.translate(table)) for table in _LEET)
+            known = next((code for code in read if code), None)
+        if known is None and len(token) in _SCRAMBLED_LENGTHS:
+            known = self._scrambled.get(_scrambled(token))
+        if known is not None:
+            return known
+        return self._taken_apart(token)
+
+    def _taken_apart(self, token: str) -> str:
+        """Give the codes of the known words of a compound, or of writing without spaces."""
+        unspaced = not token.isascii() and _UNSPACED_START.match(token) is not None
+        if not unspaced and len(token) < _SHORTEST_COMPOUND:
+            return OTHER if _HAS_LETTER.search(token) else ""
+        codes: list[str] = []
+        end = known = 0
+        for match in self._part.finditer(token):
+            codes.append(_unknown(match.start() - end) + self._codes[match[0]])
+            known += len(match[0])
+            end = match.end()
+        codes.append(_unknown(len(token) - end))
+        return "".join(codes) if unspaced or known >= _MOSTLY * len(token) else OTHER
+
+
+_UNSPACED_START = re.compile(rf"[{UNSPACED}]")
+_HAS_LETTER = re.compile(r"[^\W_]")
+
+
+def _unknown(letters: int) -> str:
+    """Count two letters without spaces as a word."""
+    return OTHER * (-(-letters // 2))
+
+
+def _strongest(match: re.Match[str]) -> str:
+    return ":." if match[0][0] == ":" else next(mark for mark in ".\n," if mark in match[0])
+
+
+def _scrambled(word: str) -> tuple[str, str, str]:
+    return word[0], "".join(sorted(word[1:-1])), word[-1]
+
+
+def _longest_of(words: Iterable[str]) -> str:
+    """Give a pattern for the longest of the words, as a tree of prefixes: one step a letter."""
+    tree: dict[str, list[str]] = {}
+    for word in words:
+        tree.setdefault(word[0], []).append(word[1:])
+    branches = [
+        re.escape(letter) + (f"(?:{_longest_of(filter(None, rests))})" if any(rests) else "")
+        + ("?" if "" in rests and any(rests) else "")
+        for letter, rests in sorted(tree.items())
+    ]  # fmt: skip
+    return "|".join(branches)
+
+
+# The rules of `steering_rules.toml`, compiled to expressions over the codes of words.
+
+_RULE_MARKS = ".,:\n"
+_PAUSE = "[,\n]{0,2}"
+_JOINT = "[,:\n]{0,2}"
+"""What may stand between two items that follow each other; a colon not between other words."""
+_GAP = re.compile(r"~([1-9])")
+_CLAUSE = "^"
+_LINE = "LINE"
+_LEAD_IN = "lead_in"
+
+Words = Mapping[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One way to say what a rule looks for.
+
+    Attributes:
+        expression: Matches the codes of a text.
+        needs: For every item that may not be missing, the codes of which a text must hold one.
+    """
+
+    expression: re.Pattern[str]
+    needs: tuple[frozenset[str], ...]
+
+    def may_match(self, present: frozenset[str]) -> bool:
+        """Say whether a text with these codes can match at all."""
+        return not any(codes.isdisjoint(present) for codes in self.needs)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a text says, in all the ways that are known."""
+
+    name: str
+    patterns: tuple[Pattern, ...]
+    unless: re.Pattern[str] | None
+
+    def matches(self, codes: str, patterns: Collection[Pattern]) -> bool:
+        """Say whether one of these patterns is found outside of what `unless` finds."""
+        if not any(pattern.expression.search(codes) for pattern in patterns):
+            return False
+        if self.unless is None:
+            return True
+        rest = self.unless.sub(OTHER, codes)
+        return any(pattern.expression.search(rest) for pattern in patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleBook:
+    """All rules, and the words that they know.
+
+    Attributes:
+        vocabulary: The words.
+        rules: In the order in which they are tried.
+        by_code: Patterns with the places of their rules, by the codes of the rarest item of each,
+            so that only few patterns are looked at for a text.
+    """
+
+    vocabulary: Vocabulary
+    rules: tuple[Rule, ...]
+    by_code: Mapping[str, tuple[tuple[int, Pattern], ...]]
+
+    def first_match(self, text: str) -> str | None:
+        """Give the name of the first rule that a plain text matches."""
+        codes = self.vocabulary.encode(text)
+        able = self._able_to_match(frozenset(codes))
+        rules = ((self.rules[place], able[place]) for place in sorted(able))
+        return next((rule.name for rule, patterns in rules if rule.matches(codes, patterns)), None)
+
+    def _able_to_match(self, present: frozenset[str]) -> dict[int, list[Pattern]]:
+        able: dict[int, list[Pattern]] = {}
+        for code in present:
+            for place, pattern in self.by_code.get(code, ()):
+                if pattern.may_match(present):
+                    able.setdefault(place, []).append(pattern)
+        return able
+
+
+@cache
+def rule_book() -> RuleBook:
+    """Read and compile the rules; once in a process."""
+    source = files("ekphory.prompting").joinpath("steering_rules.toml")
+    return compile_rules(source.read_text(encoding="utf-8"))
+
+
+def compile_rules(toml: str) -> RuleBook:
+    """Compile rules in the form that `steering_rules.toml` describes.
+
+    Raises:
+        ValueError: A pattern names a list that is not there, has a gap that is too wide, or may be
+            empty.
+    """
+    read = tomllib.loads(toml)
+    lists: Words = {name: folded(words).split() for name, words in read["words"].items()}
+    patterns = [
+        pattern for rule in read["rule"] for pattern in (*rule["patterns"], *rule.get("unless", ()))
+    ]
+    choices = [_choices(item, lists) for pattern in patterns for item in pattern.split()]
+    phrases = chain.from_iterable([*choices, *lists.values()])
+    compiler = _Compiler(lists, Vocabulary(chain.from_iterable(map(_words, phrases))))
+    rules = tuple(
+        Rule(
+            rule["name"],
+            tuple(map(compiler.pattern, rule["patterns"])),
+            compiler.any_of(rule.get("unless", ())),
+        )
+        for rule in read["rule"]
+    )
+    return RuleBook(compiler.vocabulary, rules, _by_code(rules))
+
+
+def _by_code(rules: Iterable[Rule]) -> dict[str, tuple[tuple[int, Pattern], ...]]:
+    placed = [(place, pattern) for place, rule in enumerate(rules) for pattern in rule.patterns]
+    # Words that many patterns know, such as "you", are also those that most texts hold.
+    uses = Counter(code for _, pattern in placed for codes in pattern.needs for code in codes)
+    found: dict[str, list[tuple[int, Pattern]]] = {}
+    for place, pattern in placed:
+        for code in min(pattern.needs, key=lambda codes: max(map(uses.__getitem__, codes))):
+            found.setdefault(code, []).append((place, pattern))
+    return {code: tuple(patterns) for code, patterns in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    """Turns patterns into expressions over codes."""
+
+    lists: Words
+    vocabulary: Vocabulary
+
+    def pattern(self, source: str) -> Pattern:
+        needs = tuple(self._needs(source))
+        if not needs:
+            raise ValueError(f"{source}: at least one item must not be missing")
+        return Pattern(re.compile(self._expression(source)), needs)
+
+    def any_of(self, sources: Iterable[str]) -> re.Pattern[str] | None:
+        expressions = [self._expression(source) for source in sources]
+        return re.compile("|".join(expressions)) if expressions else None
+
+    def _expression(self, source: str) -> str:
+        parts: list[str] = []
+        for item in source.split():
+            joint = _JOINT if parts and parts[-1] not in self._places() else ""
+            parts.append(self._part(item, joint))
+        return "".join(parts)
+
+    def _part(self, item: str, joint: str) -> str:
+        gap = _GAP.fullmatch(item)
+        if gap:
+            if int(gap[1]) > LONGEST_GAP:
+                raise ValueError(f"{item}: at most {LONGEST_GAP} other words may stand in a gap")
+            return f"(?:{_PAUSE}[^{_RULE_MARKS}]){{0,{gap[1]}}}?"
+        if item == _CLAUSE:
+            return self._places()[0]
+        if item == _LINE:
+            return self._places()[1]
+        choice = "|".join(
+            "".join(self.vocabulary.code(word) for word in _words(phrase))
+            for phrase in _choices(item, self.lists)
+        )
+        return f"(?:{joint}(?:{choice}))" + ("?" if item.endswith("?") else "")
+
+    def _places(self) -> tuple[str, str]:
+        lead_in = "".join(map(self.vocabulary.code, self.lists[_LEAD_IN]))
+        return f"(?<![^{_RULE_MARKS}{lead_in}])", r"(?<![^.\n])"
+
+    def _needs(self, source: str) -> Iterable[frozenset[str]]:
+        for item in source.split():
+            choices = _choices(item, self.lists)
+            if choices and not item.endswith("?"):
+                yield frozenset(self.vocabulary.code(_words(phrase)[0]) for phrase in choices)
+
+
+def _choices(item: str, lists: Words) -> list[str]:
+    """Give the words and phrases that an item stands for; none for places and gaps."""
+    if item in (_CLAUSE, _LINE) or _GAP.fullmatch(item):
+        return []
+    choices: list[str] = []
+    for choice in item.removesuffix("?").split("|"):
+        if choice.startswith("{"):
+            name = choice[1:-1]
+            if name not in lists:
+                raise ValueError(f"{item}: there is no list {name!r} under [words]")
+            choices.extend(lists[name])
+        else:
+            choices.append(folded(choice))
+    return choices
+
+
+def _words(phrase: str) -> list[str]:
+    return phrase.split("+")
+
+
+# Whether a stored text tries to steer the model that will read it.
 
 CHAT_MARKER = "chat marker"
 """Name of the rule that finds marks of chat templates."""

@@ -1,4 +1,4 @@
-"""The dense arm: cosine of the query with every memory, exact in memory or through the index."""
+"""The dense arm: cosine of the query with every memory, exact in memory or by the index."""
 
 from __future__ import annotations
 
@@ -11,12 +11,168 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ekphory.filters.tree import Filter
 from ekphory.models.embedder import FloatMatrix
-from ekphory.retrieval.late_bound_rows import LateBoundRows, LateBoundWindows
-from ekphory.retrieval.scope_vectors import ScopeVectors
+from ekphory.models.late_bound import (
+    Codes,
+    FloatVector,
+    LateBoundParts,
+    age_buckets_at,
+    late_bound_scores,
+)
+from ekphory.store.lance_snapshot import ScopeBlocks
+from ekphory.store.protocol import IntArray, KeyedVectors, ScoreArray, Store
 
-IntArray = NDArray[np.int64]
-ScoreArray = NDArray[np.float32]
+# Vectors of one large scope by key, in half precision: scoring a thousand reads no disk.
+
+
+class ScopeVectors:
+    """Reads vectors of one scope, from its second read on out of memory where they have room.
+
+    A product of half precision vectors is off by some 0.0002. What was written after the load
+    comes from the store, until that is much.
+
+    Args:
+        store: Where they are read.
+        scope: The condition on them.
+        room: Bytes that they may take in memory.
+    """
+
+    def __init__(self, store: Store, scope: Filter, *, room: int) -> None:
+        self._store = store
+        self._room = room
+        self._blocks: ScopeBlocks[KeyedVectors] = ScopeBlocks(
+            lambda last: store.scan_vectors(scope, after_key=last, precision=np.float16)
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that is taken."""
+        return self._blocks.nbytes
+
+    @property
+    def resident(self) -> bool:
+        """Whether reading costs no access to the store, but for what is new."""
+        return self._blocks.nbytes > 0
+
+    def prepare(self, windows: int, dimension: int) -> None:
+        """Load what is not there yet, if it has room and this is not the first time.
+
+        Args:
+            windows: About how many vectors the scope has.
+            dimension: Of a vector.
+        """
+        if windows * dimension * np.float16().nbytes <= self._room:
+            self._blocks.prepare()
+
+    def read(self, keys: IntArray) -> KeyedVectors:
+        """Give the vectors of these keys, the windows of a memory in the order of its text."""
+        parts = [_chosen(block, keys) for block in self._blocks.holding(keys)]
+        missing = np.unique(keys)
+        for part in parts:
+            missing = np.setdiff1d(missing, part.keys)
+        if len(missing) or not parts:
+            parts.append(self._store.vectors_of(missing.tolist()))
+        return KeyedVectors(
+            np.concatenate([part.keys for part in parts]),
+            np.concatenate([part.vectors for part in parts]),
+        )
+
+
+def _chosen(block: KeyedVectors, keys: IntArray) -> KeyedVectors:
+    """Give the windows of these keys out of a block whose keys ascend."""
+    wanted = np.unique(keys)
+    starts = np.searchsorted(block.keys, wanted, side="left")
+    counts = np.searchsorted(block.keys, wanted, side="right") - starts
+    before = np.cumsum(counts) - counts
+    places = np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
+    return KeyedVectors(block.keys[places], block.vectors[places].astype(np.float32))
+
+
+# What the rows of a scope need so that their content vectors score for today's age.
+#
+# A dense arm multiplies the query with content vectors, as it does for any model. For a model that
+# binds age and type late, the products then become scores here: exactly those that embedding every
+# memory anew at that moment would give (`models/late_bound.py` has the formula).
+
+
+@dataclass(frozen=True, slots=True)
+class LateBoundRows:
+    """Age and type of the memories of a scope, by row.
+
+    Attributes:
+        parts: The model's vectors of age and type.
+        at: When each memory happened, microseconds since 1970, shape (rows,).
+        types: Type code of each memory, shape (rows,).
+    """
+
+    parts: LateBoundParts
+    at: NDArray[np.int64]
+    types: Codes
+
+    def scores(
+        self, query: FloatVector, content: FloatMatrix, *, owners: Codes, now: int
+    ) -> FloatVector:
+        """Score windows that an index found and that were read, shape (windows,)."""
+        buckets, types = age_buckets_at(self.at[owners], now), self.types[owners]
+        # Not `@`: BLAS splits so small a product over threads, and waits for a busy core.
+        products = np.asarray(np.einsum("ij,j->i", content, query), np.float32)
+        lengths = self.parts.lengths_at(content, buckets=buckets, types=types)
+        offsets = self.parts.offsets(query)
+        return late_bound_scores(products, offsets, lengths, buckets=buckets, types=types)
+
+    def vectors(self, content: FloatMatrix, *, owners: Codes, now: int) -> FloatMatrix:
+        """Give the vectors of length 1 that embedding these memories now would give."""
+        buckets = age_buckets_at(self.at[owners], now)
+        return self.parts.bound(content, buckets=buckets, types=self.types[owners])
+
+
+@dataclass(frozen=True, slots=True)
+class LateBoundWindows:
+    """All windows of a scope whose vectors are held in memory.
+
+    Attributes:
+        rows: Age and type of the memories.
+        owners: Row of the memory that each window belongs to, ascending; every row owns one.
+        lengths: The ten lengths of each window's z, shape (windows, 10).
+    """
+
+    rows: LateBoundRows
+    owners: NDArray[np.integer]
+    lengths: FloatMatrix
+
+    @classmethod
+    def of(
+        cls, rows: LateBoundRows, owners: NDArray[np.integer], content: FloatMatrix
+    ) -> LateBoundWindows:
+        """Compute the lengths of windows from their content vectors."""
+        return cls(rows, owners, rows.parts.lengths(content, types=rows.types[owners]))
+
+    def followed_by(self, later: LateBoundWindows) -> LateBoundWindows:
+        """Give these windows and later ones, whose `rows` are those of the whole scope."""
+        return LateBoundWindows(
+            later.rows,
+            np.concatenate([self.owners, later.owners]),
+            np.concatenate([self.lengths, later.lengths]),
+        )
+
+    def scores(self, query: FloatVector, products: FloatVector, *, now: int) -> FloatVector:
+        """Score all windows, shape (windows,).
+
+        Args:
+            query: The query's vector.
+            products: q·c of each window.
+            now: Microseconds since 1970.
+        """
+        buckets, types = age_buckets_at(self.rows.at, now), self.rows.types
+        if len(self.owners) != len(buckets):
+            buckets, types = buckets[self.owners], types[self.owners]
+        lengths = self.lengths[np.arange(len(buckets)), buckets]
+        offsets = self.rows.parts.offsets(query)
+        return late_bound_scores(products, offsets, lengths, buckets=buckets, types=types)
+
+
+# The dense arm: cosine of the query with every memory, exact in memory or through the index.
 
 LATER_WINDOW_MARGIN = np.float32(0.05)
 TURN_LENGTH_DISCOUNT = np.float32(0.1)

@@ -1,15 +1,290 @@
-"""A pipeline: a list of stages, checked when it is built, traced when it runs."""
+"""A pipeline: a list of stages over one state, checked when it is built, traced when it runs."""
 
 from __future__ import annotations
 
+import inspect
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from datetime import tzinfo
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ekphory.errors import InvalidInput
-from ekphory.retrieval.stage import Stage
-from ekphory.retrieval.state import Candidates, SearchState
-from ekphory.trace import StageTrace, Trace
+from ekphory.models.chat import Chat
+from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.reranker import RerankingModel
+from ekphory.retrieval.gate import GateDecision
+from ekphory.retrieval.snapshot import ScopeSnapshot
+from ekphory.store.protocol import IntArray, ScoreArray
+from ekphory.types import MemoryRecord, ResultOrder, StageTrace, TimeUse, Trace
+
+if TYPE_CHECKING:
+    from ekphory.retrieval.query import QueryClass
+    from ekphory.retrieval.time_arm import TimedRows
+    from ekphory.time_words.reference import TimeReading
+
+
+# What stages may use beside the snapshot: models, and readers of whole memories.
+
+RecordReader = Callable[[Sequence[int]], Mapping[int, MemoryRecord]]
+"""Gives whole memories by key; one that is gone is left out."""
+ChildReader = Callable[[Sequence[str]], Sequence[MemoryRecord]]
+"""Gives the memories, in this scope and in view, whose `parent_id` is one of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedRecords:
+    """Reads whole memories, and each of them once in a search, whichever stages ask for it."""
+
+    read: RecordReader
+    _known: dict[int, MemoryRecord] = field(default_factory=dict)
+
+    def __call__(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
+        """Give the records of these keys, which must be of the search's snapshot."""
+        missing = [key for key in keys if key not in self._known]
+        if missing:
+            self._known.update(self.read(missing))
+        return {key: self._known[key] for key in keys if key in self._known}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionalModels:
+    """Models that a search can do without.
+
+    Attributes:
+        reranker: Reads a query together with each passage; None where there is none.
+        chat: A language model; None where there is none.
+    """
+
+    reranker: RerankingModel | None = None
+    chat: Chat | None = None
+
+
+NO_OPTIONAL_MODELS = OptionalModels()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What a search has at hand.
+
+    Attributes:
+        embedder: Embeds queries.
+        records: Reads the memories of candidates; only keys of the snapshot may be asked for.
+        children: Reads the parts of documents.
+        reranker, chat: As in `OptionalModels`.
+    """
+
+    embedder: EmbeddingModel
+    records: RecordReader
+    children: ChildReader
+    reranker: RerankingModel | None = None
+    chat: Chat | None = None
+
+
+# What travels through a pipeline: the request, what is searched, and the candidates so far.
+
+NO_ROWS: IntArray = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """What the caller asked.
+
+    Attributes:
+        query: The text as given.
+        k: How many hits are wanted.
+        now: The moment it is asked, microseconds since 1970.
+        min_score: Calibrated probability below which nothing is returned; None for no limit.
+        visible: Which rows of the snapshot may be returned at all, shape (rows,).
+        context: The dialogue before the question, oldest turn first, each `speaker: text` or text
+            alone: the reader has it before it already, and a reranker understands through it.
+        pinned: Rows that are found and come first whatever they score.
+        time: What a time in the query's words does.
+        timezone: Where the days of the query begin and end.
+    """
+
+    query: str
+    k: int
+    now: int
+    min_score: float | None
+    visible: NDArray[np.bool_]
+    context: tuple[str, ...] = ()
+    pinned: IntArray = field(default_factory=lambda: NO_ROWS)
+    time: TimeUse = "boost"
+    timezone: str | tzinfo = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Rows that may become hits, best first by `ranking`.
+
+    Attributes:
+        rows: Rows of the snapshot, shape (candidates,).
+        ranking: What they are ordered by at this point.
+        scores: Raw scores by name, each of shape (candidates,).
+    """
+
+    rows: IntArray
+    ranking: ScoreArray
+    scores: Mapping[str, ScoreArray]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def scored(self, name: str, values: ScoreArray) -> Candidates:
+        """Give the same candidates with one more named score, ordered by it."""
+        return Candidates(self.rows, values, {**self.scores, name: values}).sorted()
+
+    def scored_by_name(self, name: str, values: ScoreArray) -> Candidates:
+        """Give the same candidates in the same order, with one more named score."""
+        return replace(self, scores={**self.scores, name: values})
+
+    def ranked(self, ranking: ScoreArray) -> Candidates:
+        """Give the same candidates, ordered by other values."""
+        return replace(self, ranking=ranking).sorted()
+
+    def boosted(self, factors: ScoreArray) -> Candidates:
+        """Give the same candidates with their ranking multiplied, and the product remembered."""
+        boost = self.scores.get("boost")
+        product = factors if boost is None else boost * factors
+        return Candidates(
+            self.rows, self.ranking * factors, {**self.scores, "boost": product}
+        ).sorted()
+
+    def in_order(self, places: NDArray[np.integer]) -> Candidates:
+        """Give the candidates at these places, in this order, ranked by it."""
+        chosen = self.take(places)
+        return replace(chosen, ranking=np.sort(chosen.ranking)[::-1])
+
+    def sorted(self) -> Candidates:
+        """Best first; equal ones in the order in which they were written."""
+        return self.take(np.lexsort((self.rows, -self.ranking)))
+
+    def take(self, places: NDArray[np.integer] | NDArray[np.bool_] | slice) -> Candidates:
+        """Give the candidates at these places, or those that are marked."""
+        scores = {name: values[places] for name, values in self.scores.items()}
+        return Candidates(self.rows[places], self.ranking[places], scores)
+
+
+EMPTY = Candidates(NO_ROWS, np.empty(0, np.float32), {})
+
+
+@dataclass(frozen=True, slots=True)
+class QueryVariants:
+    """What else is searched than the query's own text.
+
+    Attributes:
+        texts: Other wordings of the query; both arms search them too.
+        vector: What the dense arm searches in place of the query's own embedding, shape
+            (dimension,), of length 1; None for that embedding.
+    """
+
+    texts: tuple[str, ...] = ()
+    vector: ScoreArray | None = None
+
+
+NO_VARIANTS = QueryVariants()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchState:
+    """The state between two stages.
+
+    Attributes:
+        request: What was asked.
+        snapshot: What is searched.
+        resources: Models and readers that stages may use.
+        text: The query as cleaned so far.
+        query_class: What kind of query it is; None where no stage has said so.
+        reading: What the query says about time; None where no stage has read it.
+        timed: The rows in the times that it names; None where no stage has looked for them.
+        variants: Further wordings of the query.
+        candidates: What was found so far.
+        gate: Whether the reranker is worth its time; None where no stage has said so.
+        texts: By row, the text that is shown in place of the memory's own.
+        notes: What the last stage has to say about itself, for the trace.
+        degraded: Why the last stage used something lesser than it should have; None if it did not.
+        order: What the candidates are ordered by, once stages are through.
+    """
+
+    request: SearchRequest
+    snapshot: ScopeSnapshot
+    resources: Resources
+    text: str
+    query_class: QueryClass | None = None
+    reading: TimeReading | None = None
+    timed: TimedRows | None = None
+    variants: QueryVariants = NO_VARIANTS
+    candidates: Candidates = EMPTY
+    gate: GateDecision | None = None
+    texts: Mapping[int, str] = field(default_factory=dict)
+    notes: Mapping[str, object] | None = None
+    degraded: str | None = None
+    order: ResultOrder = "score"
+
+
+# The whole memories behind candidates.
+
+
+def read_candidates(
+    state: SearchState, *, most: int | None = None
+) -> tuple[Candidates, list[MemoryRecord]]:
+    """Read the memories of the first candidates.
+
+    Args:
+        state: Where the candidates are.
+        most: How many to read; None reads all.
+
+    Returns:
+        All candidates but those that were asked for and are gone, and the records of the first.
+    """
+    candidates = state.candidates
+    head = candidates.rows[:most]
+    keys = state.snapshot.columns.key[head].tolist()
+    found = state.resources.records(keys)
+    there = np.array([key in found for key in keys], bool)
+    kept = np.concatenate([there, np.ones(len(candidates) - len(head), bool)])
+    remaining = candidates if kept.all() else candidates.take(kept)
+    return remaining, [found[key] for key in keys if key in found]
+
+
+def places_of(kept: Iterable[int], *, read: int, total: int) -> IntArray:
+    """Give the places of what is kept of those that were read, and of all after them."""
+    return np.array([*kept, *range(read, total)], np.int64)
+
+
+# What a stage is.
+
+
+class Stage(Protocol):
+    """One step of a pipeline: settings in its constructor, one `run`.
+
+    Attributes:
+        number: Place in the canonical order of fifteen stages.
+        name: What the trace and error messages call it.
+        needs: What must have been given by earlier stages.
+        gives: What later stages may rely on.
+    """
+
+    number: int
+    name: str
+    needs: frozenset[str]
+    gives: frozenset[str]
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """Why there is nothing to do for this state; None when there is."""
+        ...
+
+    def run(self, state: SearchState) -> SearchState:
+        """Do the work and give the next state."""
+        ...
+
+
+# A pipeline: a list of stages, checked when it is built, traced when it runs.
 
 _SHOWN = 3
 
@@ -90,3 +365,73 @@ def _check(name: str, stages: Sequence[Stage]) -> None:
                 "Add a stage that gives it",
             )
         given |= later.gives
+
+
+# A pipeline in words: which of the fifteen stages it has, what each does, with which settings.
+
+CANONICAL_STAGES: Mapping[int, str] = MappingProxyType(
+    {
+        1: "clean query",
+        2: "hyde",
+        3: "multi-query",
+        4: "search pools",
+        5: "fuse",
+        6: "merge pools",
+        7: "source dedup",
+        8: "weigh",
+        9: "decay",
+        10: "normalise",
+        11: "reranker gate",
+        12: "rerank",
+        13: "diversify",
+        14: "expand parents",
+        15: "context, safety, budget, cut",
+    }
+)
+"""The fifteen stages in the order of Memory-Spark's paper and code."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageDescription:
+    """One stage of a pipeline, or one that it does without.
+
+    Attributes:
+        number: Place in the canonical order.
+        name: The stage's name.
+        used: Whether the pipeline has it.
+        purpose: What it does, in a sentence; empty where it is not used.
+        settings: Its settings by name, as plain data.
+    """
+
+    number: int
+    name: str
+    used: bool
+    purpose: str
+    settings: Mapping[str, object]
+
+
+def describe(pipeline: Pipeline) -> list[StageDescription]:
+    """Describe all fifteen stages; one that the pipeline lacks stands as unused."""
+    described: list[StageDescription] = []
+    for number, name in CANONICAL_STAGES.items():
+        stages = [stage for stage in pipeline.stages if stage.number == number]
+        described += [_described(stage) for stage in stages]
+        if not stages:
+            described.append(StageDescription(number, name, False, "", {}))
+    return described
+
+
+def _described(stage: Stage) -> StageDescription:
+    purpose = (inspect.getdoc(type(stage)) or "").partition("\n\n")[0]
+    settings = {
+        name: _plain(value) for name, value in vars(stage).items() if name not in ("needs", "gives")
+    }
+    return StageDescription(stage.number, stage.name, True, " ".join(purpose.split()), settings)
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: _plain(each) for name, each in asdict(value).items()}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    return list(value) if isinstance(value, tuple) else value

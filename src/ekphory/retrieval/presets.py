@@ -7,35 +7,32 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ekphory.errors import InvalidInput
-from ekphory.retrieval.fitted_probabilities import EVEN_CURVES, WORD_CURVES
+from ekphory.retrieval.calibration import EVEN_CURVES, WORD_CURVES
 from ekphory.retrieval.fusion import EVEN_LEXICAL_WEIGHT
 from ekphory.retrieval.pipeline import Pipeline
-from ekphory.retrieval.rerank_blend import turns_blend
-from ekphory.retrieval.stages.calibrate import Calibrate
-from ekphory.retrieval.stages.classify_query import ClassifyQuery
-from ekphory.retrieval.stages.clean_query import CleanQuery
-from ekphory.retrieval.stages.cut import Cut
-from ekphory.retrieval.stages.decay import Decay
-from ekphory.retrieval.stages.diversify import Diversify
-from ekphory.retrieval.stages.drop_known import DropKnown
-from ekphory.retrieval.stages.expand_parents import ExpandParents
-from ekphory.retrieval.stages.expand_query import ExpandQuery
-from ekphory.retrieval.stages.favour_time import FavourTime
-from ekphory.retrieval.stages.filter_injection import FilterInjection
-from ekphory.retrieval.stages.fit_budget import FitBudget
-from ekphory.retrieval.stages.fuse import Fuse
-from ekphory.retrieval.stages.gate_reranker import GateReranker
-from ekphory.retrieval.stages.hyde import Hyde
-from ekphory.retrieval.stages.list_time import ListTime
-from ekphory.retrieval.stages.merge_pools import MergePools
-from ekphory.retrieval.stages.normalise import Normalise
-from ekphory.retrieval.stages.pin_rules import PinRules
-from ekphory.retrieval.stages.read_time import ReadTime
-from ekphory.retrieval.stages.rerank import Rerank
-from ekphory.retrieval.stages.search_pools import SearchPools
-from ekphory.retrieval.stages.search_time import SearchTime
-from ekphory.retrieval.stages.source_dedup import SourceDedup
-from ekphory.retrieval.stages.weigh import PUBLISHED_ORIGIN_WEIGHTS, Weigh
+from ekphory.retrieval.rerank import turns_blend
+from ekphory.retrieval.stages.find import Fuse, SearchPools, SearchTime
+from ekphory.retrieval.stages.query import ClassifyQuery, CleanQuery, ExpandQuery, Hyde, ReadTime
+from ekphory.retrieval.stages.rerank import Calibrate, GateReranker, Rerank
+from ekphory.retrieval.stages.shape import (
+    Cut,
+    Diversify,
+    DropKnown,
+    ExpandParents,
+    FilterInjection,
+    FitBudget,
+    PinRules,
+)
+from ekphory.retrieval.stages.weigh import (
+    PUBLISHED_ORIGIN_WEIGHTS,
+    Decay,
+    FavourTime,
+    ListTime,
+    MergePools,
+    Normalise,
+    SourceDedup,
+    Weigh,
+)
 from ekphory.types import MEMORY_TYPES
 
 # Of what is about equally likely the newer comes first; a stronger decay cost quality wherever it

@@ -1,20 +1,141 @@
-"""What ranking needs of one scope, held in memory: immutable, made anew when the store moves on."""
+"""What ranking needs of one scope, held in memory, immutable and brought up to date."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ekphory.retrieval.dense import DenseArm
+from ekphory.filters.tree import And, Filter
+from ekphory.models.late_bound import LateBoundParts, type_codes
+from ekphory.retrieval.dense import (
+    DenseArm,
+    IndexedVectors,
+    LateBoundRows,
+    LateBoundWindows,
+    ResidentVectors,
+    ScopeVectors,
+    length_discounts,
+)
 from ekphory.retrieval.lexical import LexicalIndex
-from ekphory.retrieval.neighbours import Neighbours
-from ekphory.store.record_cache import RecordCache
-from ekphory.store.scope_records import ScopeRecords
-from ekphory.store.store import ScopeColumns
+from ekphory.store.lance_snapshot import RecordCache, ScopeRecords
+from ekphory.store.protocol import (
+    CURRENT,
+    NO_THREAD,
+    RESIDENT_ROWS,
+    IntArray,
+    KeyedVectors,
+    ScopeColumns,
+    ScoreArray,
+    Store,
+)
+from ekphory.store.writer import columns_of, vectors_of
 
-IntArray = NDArray[np.int64]
+# Previous and next memory of the same session, and what their scores lend to a memory.
+#
+# A turn is understood through its neighbours ("Where did you go?" — "To Lisbon."), so a share of
+# the neighbours' BM25 is added to a memory's own. Taking it from the neighbour's score at query
+# time equals indexing the neighbour's text again as fields of this memory, and nothing is stored
+# twice.
+
+FIRST_NEIGHBOUR_SHARE = 0.3
+SECOND_NEIGHBOUR_SHARE = 0.1
+
+LARGEST_SHARE = 1 + 2 * (FIRST_NEIGHBOUR_SHARE + SECOND_NEIGHBOUR_SHARE)
+"""A memory's score with its neighbours' is at most so many times the best score among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Row of the previous and of the next memory by row, -1 where there is none."""
+
+    previous: NDArray[np.int32]
+    following: NDArray[np.int32]
+
+    @classmethod
+    def build(cls, thread: IntArray, sequence: IntArray, at: IntArray, key: IntArray) -> Neighbours:
+        """Order each thread by sequence, then moment, then writing; shapes (rows,)."""
+        previous = np.full(len(thread), -1, np.int32)
+        following = np.full(len(thread), -1, np.int32)
+        order = np.lexsort((key, at, sequence, thread))
+        left, right = order[:-1], order[1:]
+        adjacent = (thread[left] == thread[right]) & (thread[left] != NO_THREAD)
+        previous[right[adjacent]] = left[adjacent]
+        following[left[adjacent]] = right[adjacent]
+        return cls(previous, following)
+
+    def extended(
+        self, thread: IntArray, sequence: IntArray, at: IntArray, key: IntArray
+    ) -> Neighbours:
+        """Order all rows, of which those after the present ones are new; shapes (rows,).
+
+        Equals `build`, but orders only the threads that got a row.
+        """
+        touched = np.unique(thread[len(self.previous) :])
+        rows = np.flatnonzero(np.isin(thread, touched[touched != NO_THREAD]))
+        among = Neighbours.build(thread[rows], sequence[rows], at[rows], key[rows])
+        return Neighbours(
+            _replaced(self.previous, among.previous, rows, len(thread)),
+            _replaced(self.following, among.following, rows, len(thread)),
+        )
+
+    def shares(self, scores: ScoreArray, rows: IntArray) -> ScoreArray:
+        """Give these rows' scores with the shares of their neighbours', two to each side.
+
+        Args:
+            scores: Of every row, shape (rows of the scope,).
+            rows: Whose shares are wanted, shape (n,).
+        """
+        shares = scores[rows]
+        for step in (self.following, self.previous):
+            first = _moved(step, rows)
+            shares += np.float32(FIRST_NEIGHBOUR_SHARE) * _or_nothing(scores, first)
+            second = _moved(step, first)
+            shares += np.float32(SECOND_NEIGHBOUR_SHARE) * _or_nothing(scores, second)
+        return shares
+
+    def reached(self, rows: IntArray) -> IntArray:
+        """Give these rows and all to which they lend a share, ascending and distinct."""
+        marked = np.zeros(len(self.previous), bool)
+        marked[rows] = True
+        for step in (self.previous, self.following):
+            lent = rows
+            for _ in range(2):
+                lent = _moved(step, lent)
+                lent = lent[lent >= 0]
+                marked[lent] = True
+        return np.flatnonzero(marked)
+
+
+def _replaced(
+    step: NDArray[np.int32], among: NDArray[np.int32], rows: IntArray, count: int
+) -> NDArray[np.int32]:
+    """Lengthen a step to `count` rows; `among` is the new step of `rows`, numbered among them."""
+    longer = np.full(count, -1, np.int32)
+    longer[: len(step)] = step
+    longer[rows] = np.where(among >= 0, rows[among], -1)
+    return longer
+
+
+def _moved(step: NDArray[np.int32], rows: IntArray) -> IntArray:
+    """Where one step leads from each row, -1 where it ends."""
+    if len(step) == 0:
+        return rows
+    return np.where(rows >= 0, step[rows], -1).astype(np.int64)
+
+
+def _or_nothing(scores: ScoreArray, rows: IntArray) -> ScoreArray:
+    return np.where(rows >= 0, scores[rows], np.float32(0)).astype(np.float32, copy=False)
+
+
+# What ranking needs of one scope, held in memory: immutable, made anew when the store moves on.
+
 RecordReader = ScopeRecords | RecordCache
 
 
@@ -72,3 +193,228 @@ def kept(columns: ScopeColumns, rows: NDArray[np.bool_]) -> ScopeColumns:
         name: getattr(columns, name)[rows] for name in ScopeColumns.__slots__ if name != "terms"
     }
     return ScopeColumns(terms=terms, **chosen)
+
+
+# How much memory the snapshots of all scopes together may take.
+
+LEAST_BYTES = 384 * 2**20
+_SHARE = 1 / 8
+_CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
+
+
+def snapshot_budget(*, limit_file: Path = _CGROUP_LIMIT) -> int:
+    """Give an eighth of the memory that this process may use, in bytes, at least `LEAST_BYTES`.
+
+    A scope whose snapshot was dropped is read from disk again, which takes a hundred times as long
+    as a search; so a machine with much memory keeps more of them.
+
+    Args:
+        limit_file: Where Linux tells a container's limit.
+    """
+    return max(LEAST_BYTES, int(min(_physical_bytes(), _container_bytes(limit_file)) * _SHARE))
+
+
+def _physical_bytes() -> float:
+    if not hasattr(os, "sysconf"):  # Windows
+        return 0.0
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+def _container_bytes(limit_file: Path) -> float:
+    try:
+        return float(limit_file.read_text())
+    except (OSError, ValueError):  # no such file, or "max": no limit
+        return float("inf")
+
+
+# Snapshots of the scopes in use: read when needed, brought up to date, dropped when large.
+
+_MOST_BLOCKS = 32
+_RECORD_BYTES = 512
+"""About what a whole memory of a turn takes."""
+
+_Parts = tuple[int, ScopeColumns, LexicalIndex, Neighbours]
+"""Version, columns, lexical index and neighbours of a snapshot to be."""
+
+
+class Snapshots:
+    """Gives the snapshot of a scope at the store's newest version.
+
+    Scopes are told apart by their predicate alone, so one scope's snapshot can never serve another.
+    """
+
+    def __init__(self, store: Store, late_bound: LateBoundParts | None = None) -> None:
+        self._store = store
+        self._late_bound = late_bound
+        self._records = RecordCache(store)
+        self._sizes: dict[Filter, int] = {}
+        self._budget = snapshot_budget()
+        self._held: OrderedDict[Filter, ScopeSnapshot] = OrderedDict()
+        self._locks: dict[Filter, threading.Lock] = {}
+        self._guard = threading.Lock()
+
+    def of(self, scope: Filter) -> ScopeSnapshot:
+        """Give the snapshot of the memories that `scope` lets through, up to date."""
+        with self._guard:
+            lock = self._locks.setdefault(scope, threading.Lock())
+        with lock:
+            version = self._store.version()
+            held = self._held.get(scope)
+            if held is None or held.version != version:
+                held = self._read(scope, version) if held is None else self._renewed(scope, held)
+            self._keep(scope, held)
+            return held
+
+    def _read(self, scope: Filter, version: int) -> ScopeSnapshot:
+        columns = self._store.scan(scope)
+        records: RecordReader = self._records
+        if len(columns.key) * _RECORD_BYTES <= self._budget // 4:
+            records = ScopeRecords(self._store, scope, self._records)
+        return self._assembled(scope, records, _built(version, columns))
+
+    def _renewed(self, scope: Filter, held: ScopeSnapshot) -> ScopeSnapshot:
+        growth = self._store.growth_since(held.version)
+        if growth is not None:
+            fresh = growth.within(scope)
+            return self._extended(
+                scope,
+                held,
+                columns_of(fresh),
+                growth.version,
+                lambda: vectors_of(fresh, dimension=self._store.identity.embedder.dimension),
+            )
+        version = self._store.version()
+        last = int(held.columns.key[-1]) if len(held) else 0
+        added = self._store.scan(scope, after_key=last)
+        if self._store.count(And((scope, CURRENT))) == len(held) + len(added.key):
+            return self._extended(
+                scope, held, added, version, lambda: self._store.scan_vectors(scope, after_key=last)
+            )
+        present = self._store.keys(And((scope, CURRENT)))
+        living = np.isin(held.columns.key, present)
+        if int(living.sum()) + len(added.key) != len(present):
+            # Another writer came between these reads, or rows came back: begin anew.
+            return self._read(scope, version)
+        columns = joined(kept(held.columns, living), added)
+        return self._assembled(scope, held.records, _built(version, columns))
+
+    def _extended(
+        self,
+        scope: Filter,
+        held: ScopeSnapshot,
+        added: ScopeColumns,
+        version: int,
+        vectors: Callable[[], KeyedVectors],
+    ) -> ScopeSnapshot:
+        if len(added.key) == 0:
+            return replace(held, version=version)
+        columns = joined(held.columns, added)
+        parts = _grown(held, version, columns, added)
+        if not isinstance(held.dense, ResidentVectors) or len(columns.key) > RESIDENT_ROWS:
+            return self._assembled(scope, held.records, parts)
+        found = self._resident(columns, vectors())
+        bound = held.dense.bound and found.bound and held.dense.bound.followed_by(found.bound)
+        dense = ResidentVectors(
+            _few((*held.dense.blocks, *found.blocks)),
+            np.concatenate([held.dense.owners, found.owners]),
+            found.discounts,
+            bound,
+        )
+        return _snapshot(parts, dense, held.records)
+
+    def _assembled(self, scope: Filter, records: RecordReader, parts: _Parts) -> ScopeSnapshot:
+        columns = parts[1]
+        dense: ResidentVectors | IndexedVectors
+        if len(columns.key) <= RESIDENT_ROWS:
+            dense = self._resident(columns, self._store.scan_vectors(scope))
+        else:
+            dense = IndexedVectors(
+                columns.key,
+                lambda vector, limit: self._store.nearest(scope, vector, limit=limit),
+                self._vectors_of(scope),
+                length_discounts(columns.are_turns),
+                self._bound_rows(columns),
+            )
+        return _snapshot(parts, dense, records)
+
+    def _resident(self, columns: ScopeColumns, found: KeyedVectors) -> ResidentVectors:
+        resident = _resident(columns, found)
+        rows = self._bound_rows(columns)
+        if rows is None:
+            return resident
+        bound = LateBoundWindows.of(rows, resident.owners, resident.blocks[0])
+        return replace(resident, bound=bound)
+
+    def _bound_rows(self, columns: ScopeColumns) -> LateBoundRows | None:
+        if self._late_bound is None:
+            return None
+        return LateBoundRows(self._late_bound, columns.at, type_codes(columns.type))
+
+    def _vectors_of(self, scope: Filter) -> ScopeVectors:
+        held = self._held.get(scope)
+        if held is not None and isinstance(held.dense, IndexedVectors):
+            return held.dense.vectors
+        return ScopeVectors(self._store, scope, room=self._budget // 2)
+
+    def _keep(self, scope: Filter, snapshot: ScopeSnapshot) -> None:
+        with self._guard:
+            self._held[scope] = snapshot
+            self._held.move_to_end(scope)
+            self._sizes[scope] = _bytes(snapshot)
+            while len(self._held) > 1 and sum(self._sizes.values()) > self._budget:
+                dropped, _ = self._held.popitem(last=False)
+                self._locks.pop(dropped, None)
+                self._sizes.pop(dropped, None)
+
+
+def _built(version: int, columns: ScopeColumns) -> _Parts:
+    lexical = LexicalIndex.build(columns.terms, columns.term_counts)
+    neighbours = Neighbours.build(columns.thread, columns.sequence, columns.at, columns.key)
+    return version, columns, lexical, neighbours
+
+
+def _grown(held: ScopeSnapshot, version: int, columns: ScopeColumns, added: ScopeColumns) -> _Parts:
+    lexical = held.lexical.extended(added.terms, added.term_counts)
+    neighbours = held.neighbours.extended(columns.thread, columns.sequence, columns.at, columns.key)
+    return version, columns, lexical, neighbours
+
+
+def _snapshot(parts: _Parts, dense: DenseArm, records: RecordReader) -> ScopeSnapshot:
+    version, columns, lexical, neighbours = parts
+    pool_names, pool_codes = np.unique(columns.pool, return_inverse=True)
+    codes = pool_codes.astype(np.int16)
+    pool_rows = tuple(np.flatnonzero(codes == pool) for pool in range(len(pool_names)))
+    turns = float(columns.are_turns.mean()) if len(columns.key) else 0.0
+    return ScopeSnapshot(
+        version, columns, lexical, neighbours, dense, pool_names, codes, pool_rows, turns, records
+    )
+
+
+def _resident(columns: ScopeColumns, found: KeyedVectors) -> ResidentVectors:
+    row_keys, discounts = columns.key, length_discounts(columns.are_turns)
+    if len(row_keys) == 0:
+        return ResidentVectors((found.vectors[:0],), np.empty(0, np.int32), discounts)
+    places = np.minimum(np.searchsorted(row_keys, found.keys), len(row_keys) - 1)
+    known = row_keys[places] == found.keys
+    # A writer may have come between the two reads; its rows are left for the next version.
+    vectors = found.vectors if known.all() else found.vectors[known]
+    return ResidentVectors((vectors,), places[known].astype(np.int32), discounts)
+
+
+def _few(blocks: tuple[NDArray[np.float32], ...]) -> tuple[NDArray[np.float32], ...]:
+    """Join the blocks after the first when there are many."""
+    if len(blocks) <= _MOST_BLOCKS:
+        return blocks
+    return blocks[0], np.concatenate(blocks[1:])
+
+
+def _bytes(snapshot: ScopeSnapshot) -> int:
+    columns: int = sum(getattr(snapshot.columns, name).nbytes for name in ScopeColumns.__slots__)
+    dense = snapshot.dense
+    if isinstance(dense, ResidentVectors):
+        vectors = sum(block.nbytes for block in dense.blocks)
+        vectors += 0 if dense.bound is None else dense.bound.lengths.nbytes
+    else:
+        vectors = dense.vectors.nbytes if isinstance(dense, IndexedVectors) else 0
+    records = snapshot.records.nbytes if isinstance(snapshot.records, ScopeRecords) else 0
+    return columns * 2 + vectors + records

@@ -8,10 +8,10 @@ from datetime import timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from ekphory.moments import EPOCH, to_microseconds
 from ekphory.retrieval.snapshot import ScopeSnapshot
-from ekphory.store.store import NO_THREAD
-from ekphory.temporal import Interval, Sessions, TimeReading, TimeReference
+from ekphory.store.protocol import NO_THREAD
+from ekphory.time_words.reference import Interval, Sessions, TimeReading, TimeReference
+from ekphory.timestamps import EPOCH, to_microseconds
 
 IntArray = NDArray[np.int64]
 ScoreArray = NDArray[np.float32]

@@ -10,28 +10,12 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from ekphory import __version__
-from ekphory.server.asgi import ASSETS
+from ekphory.server.auth import Gate
 from ekphory.server.errors import add_error_handlers
-from ekphory.server.gate import Gate
-from ekphory.server.load import LoadLimit
-from ekphory.server.metrics import Metrics
+from ekphory.server.limits import LoadLimit
 from ekphory.server.options import Limits, ServerOptions
-from ekphory.server.request_log import RequestLog
-from ekphory.server.routes import (
-    categories,
-    embeddings,
-    episodic_config,
-    extraction,
-    features,
-    inspect,
-    inspector_page,
-    memories,
-    projects,
-    rerank,
-    server_config,
-    sets,
-    system,
-)
+from ekphory.server.request_log import ASSETS, Metrics, RequestLog
+from ekphory.server.routes import inspect, memories, models, semantic, system
 from ekphory.service.memory_service import MemoryService
 
 _ABOUT = (
@@ -43,10 +27,21 @@ _THREADS_FOR_THE_REST = 4
 """Such as /health, which nothing may keep waiting."""
 _ROUTERS = (
     # First what is asked most: routers are tried in order.
-    *(memories.router, projects.router, features.router, sets.router, categories.router),
-    extraction.router,
-    *(episodic_config.router, server_config.router, rerank.router, embeddings.router),
-    *(inspect.router, inspector_page.router, system.router),
+    *(
+        memories.memories_router,
+        memories.projects_router,
+        semantic.features_router,
+        semantic.sets_router,
+        semantic.categories_router,
+    ),
+    semantic.extraction_router,
+    *(
+        memories.episodic_config_router,
+        system.server_config_router,
+        models.rerank_router,
+        models.embeddings_router,
+    ),
+    *(inspect.inspect_router, inspect.inspector_page_router, system.system_router),
 )
 
 

@@ -11,9 +11,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from ekphory.catalog.failures import AlreadyThere, NotPermitted, NotThere
+from ekphory.catalog.database import AlreadyThere, NotPermitted, NotThere
 from ekphory.errors import EkphoryError, InvalidInput, MemoryNotFound, ServiceError
-from ekphory.service.model_verbs import NotConfigured
+from ekphory.service.memory_service import NotConfigured
 
 STATUSES: tuple[tuple[type[EkphoryError], HTTPStatus], ...] = (
     (NotThere, HTTPStatus.NOT_FOUND),

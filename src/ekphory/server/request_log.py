@@ -1,18 +1,167 @@
-"""One line of JSON for each request: when, what, how long; never what was said in it."""
+"""What a server says about its requests: one line of JSON each, and metrics; never content."""
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import time
+import traceback
 import uuid
+from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
 from typing import Any
 
-from ekphory.server.asgi import Application, AsgiMessage, Receive, Scope, Send, header
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from ekphory import __version__
 from ekphory.server.errors import error_answer
-from ekphory.server.json_lines import places_of
-from ekphory.server.metrics import Metrics
+from ekphory.service.extraction import ExtractionState
+from ekphory.timestamps import now_utc
+
+# The types of ASGI, and what the layers around the application share.
+
+Scope = MutableMapping[str, Any]
+AsgiMessage = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+OPEN_PATHS = frozenset({"/health", "/api/v2/health", "/docs", "/openapi.json", "/inspect"})
+"""Answered without a key, and whatever the load."""
+ASSETS = "/docs/"
+INSPECTOR = "/inspect/"
+
+
+def is_open(path: str) -> bool:
+    """Whether a path is answered without a key."""
+    return path in OPEN_PATHS or path.startswith((ASSETS, INSPECTOR))
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    """Give a request's header, or None where it has none of that name (in small letters)."""
+    found = (value for key, value in scope["headers"] if key == name)
+    value: bytes | None = next(found, None)
+    return None if value is None else value.decode("latin-1")
+
+
+# A log of JSON objects, one a line, in which no exception tells what was stored.
+
+LOG: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": "ekphory.server.request_log.JsonLines"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "loggers": {
+        name: {"handlers": ["stderr"], "level": level, "propagate": False}
+        # Uvicorn tells of every start and stop; what matters of it is a warning or worse. What the
+        # MCP SDK warns of may quote what a client sent.
+        for name, level in (("ekphory", "INFO"), ("uvicorn.error", "WARNING"), ("mcp", "ERROR"))
+    },
+}
+"""The log of a server, as `logging.config.dictConfig` reads it; it goes to standard error."""
+
+
+class JsonLines(logging.Formatter):
+    """Formats a record as one JSON object; of an exception its type and places, not its text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Give one line."""
+        line: dict[str, Any] = {
+            "at": now_utc().isoformat(),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        line |= getattr(record, "fields", {})
+        if record.exc_info and record.exc_info[1] is not None:
+            line["exception"] = places_of(record.exc_info[1])
+        return json.dumps(line)
+
+
+def places_of(error: BaseException) -> dict[str, Any]:
+    """Give an exception's type and where it came from; its text might hold what was stored."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return {
+        "type": type(error).__name__,
+        "places": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
+    }
+
+
+# What Prometheus is told; counts and times, never content.
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+class Metrics:
+    """The measurements of one process."""
+
+    def __init__(self) -> None:
+        registry = CollectorRegistry()
+        self._registry = registry
+        self._requests = Counter(
+            "ekphory_requests",
+            "Requests answered.",
+            ["method", "route", "status"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "ekphory_request_seconds",
+            "Time from a request to the end of its answer.",
+            ["route"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.under_way = Gauge(
+            "ekphory_requests_under_way", "Requests being answered.", registry=registry
+        )
+        self._stages = Histogram(
+            "ekphory_search_stage_seconds",
+            "Time that each stage of a search took.",
+            ["stage"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.added = Counter(
+            "ekphory_memories_added", "Messages and features remembered.", registry=registry
+        )
+        self._extraction = Gauge(
+            "ekphory_extraction_episodes",
+            "Episodes from which features are to be learnt (waiting), were given up (failed), or "
+            "could not be handed over (unqueued).",
+            ["state"],
+            registry=registry,
+        )
+        self._stands_still = Gauge(
+            "ekphory_extraction_stands_still",
+            "1 while the language model cannot be used, as the process that answers knows.",
+            registry=registry,
+        )
+        version = Gauge("ekphory_version", "Always 1.", ["version"], registry=registry)
+        version.labels(__version__).set(1)
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count an answer."""
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def stage(self, name: str, milliseconds: float) -> None:
+        """Note how long a stage of a search took."""
+        self._stages.labels(name).observe(milliseconds / 1000)
+
+    def extraction(self, state: ExtractionState) -> None:
+        """Note how far the learning of features is."""
+        for name in ("waiting", "failed", "unqueued"):
+            self._extraction.labels(name).set(getattr(state, name))
+        self._stands_still.set(state.out_of_order is not None)
+
+    def exposed(self) -> bytes:
+        """Give everything as Prometheus reads it."""
+        return generate_latest(self._registry)
+
+
+# One line of JSON for each request: when, what, how long; never what was said in it.
 
 REQUEST_ID = "X-Request-ID"
 _USABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")

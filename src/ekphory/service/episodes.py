@@ -2,22 +2,362 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
+from uuid import UUID, uuid5
 
-from ekphory.catalog.failures import NotThere
+from ekphory.catalog.database import NotThere
+from ekphory.catalog.projects import ShownIds
 from ekphory.errors import MemoryNotFound
-from ekphory.filters.tree import Field, Filter, In
+from ekphory.filters.grammar import parse_filter
+from ekphory.filters.tree import (
+    And,
+    Comparison,
+    Field,
+    FieldReference,
+    Filter,
+    In,
+    IsNull,
+    MetadataField,
+    Not,
+    Operator,
+    Or,
+)
 from ekphory.memory import Memory
-from ekphory.moments import now_utc, to_utc
-from ekphory.searching import MOST_HITS
-from ekphory.service.context import with_context
-from ekphory.service.episode import Episode, EpisodeQuery, FoundEpisodes, Message
-from ekphory.service.handles import Handles
-from ekphory.service.place import Place
-from ekphory.service.uids import Uids
-from ekphory.service.wire_names import StoredNames, read_filter, stored_metadata
-from ekphory.types import MemoryRecord, MemoryType
+from ekphory.scope import SCOPE_FIELDS
+from ekphory.search import MOST_HITS, SearchResult
+from ekphory.service.handles import Handles, Place
+from ekphory.store.protocol import Order
+from ekphory.timestamps import now_utc, to_utc
+from ekphory.types import MemoryRecord, MemoryType, Scalar
+
+# Ids of episodes as UUIDs, which MemMachine's client demands from version 0.4 on.
+#
+# An id of our own holds 116 bits, so it is written into a UUID and read back from it. A caller's
+# UUID is shown as it is. Any other id of a caller gets a UUID that the catalog remembers.
+
+_OWN = re.compile(r"([0-9a-f]{13})-([0-9a-f]{16})")
+# Version 8 is free for such use (RFC 9562); the `8e` behind it marks ours.
+_WRITTEN = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-8([0-9a-f]{3})-8e([0-9a-f]{2})-([0-9a-f]{12})")
+_NAMESPACE = UUID("5d0d3c1e-6a3b-5f5e-9d53-0b6d2a6a4c11")
+_REMEMBERED = 20_000
+
+
+class Uids:
+    """Turns ids into UUIDs and back."""
+
+    def __init__(self, table: ShownIds) -> None:
+        self._table = table
+
+    def shown(self, place: Place, ids: Iterable[str]) -> list[str]:
+        """Give the UUIDs under which memories of a project are shown, in order."""
+        shown: list[str] = []
+        made: dict[str, str] = {}
+        for each in ids:
+            own = written(each)
+            uid = own or _others(place.owner, each)
+            if own is None and uid != each:
+                made[uid] = each
+            shown.append(uid)
+        if made:
+            self._table.keep(*place.owner, made)
+        return shown
+
+    def stored(self, place: Place, uids: Iterable[str]) -> list[str]:
+        """Give the ids that UUIDs stand for, in order; what is no UUID is an id already."""
+        return [self._stored(place, each) for each in uids]
+
+    def _stored(self, place: Place, uid: str) -> str:
+        canonical = _canonical(uid)
+        if canonical is None:
+            return uid
+        return read(canonical) or self._table.find(*place.owner, canonical) or canonical
+
+
+def written(memory_id: str) -> str | None:
+    """Write an id of our own as a UUID; None where it is none of ours."""
+    own = _OWN.fullmatch(memory_id)
+    if own is None:
+        return None
+    digits = own[1] + own[2]
+    return f"{digits[:8]}-{digits[8:12]}-8{digits[12:15]}-8e{digits[15:17]}-{digits[17:]}"
+
+
+def read(uid: str) -> str | None:
+    """Read the id of our own that was written as a UUID; None where it is another UUID."""
+    found = _WRITTEN.fullmatch(uid)
+    if found is None:
+        return None
+    digits = "".join(found.groups())
+    return f"{digits[:13]}-{digits[13:]}"
+
+
+@lru_cache(_REMEMBERED)
+def _others(owner: tuple[str, str], memory_id: str) -> str:
+    """Give the UUID for an id that is not ours: itself, where it is one that stands for itself."""
+    if _canonical(memory_id) == memory_id and read(memory_id) is None:
+        return memory_id
+    return str(uuid5(_NAMESPACE, "\0".join((*owner, memory_id))))
+
+
+def _canonical(text: str) -> str | None:
+    try:
+        return str(UUID(text))
+    except ValueError:
+        return None
+
+
+# Names that MemMachine's clients use in metadata and filters, and how they are stored.
+#
+# A client may call a metadata key `user` or `session`, which metadata in the store cannot carry:
+# such keys are stored behind a mark, and shown and filtered under their own names.
+
+_MARK = "m:"
+_EVENT_TIME = {"created_at": "at"}
+"""What a client calls the time at which something was said."""
+
+
+def stored_key(key: str) -> str:
+    """Give the name under which a caller's metadata key is stored."""
+    return _MARK + key if key in SCOPE_FIELDS or key.startswith(_MARK) else key
+
+
+def stored_metadata(metadata: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Give metadata under the names by which it is stored."""
+    return {stored_key(key): value for key, value in metadata.items()}
+
+
+def shown_metadata(metadata: Mapping[str, Scalar]) -> dict[str, str]:
+    """Give stored metadata under its caller's names, as texts."""
+    return {key.removeprefix(_MARK): _text(value) for key, value in metadata.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredNames:
+    """How a client's names are stored.
+
+    Attributes:
+        metadata_key: Gives the name under which a metadata key is stored.
+        memory_id: Gives the id that a client's id stands for.
+    """
+
+    metadata_key: Callable[[str], str] = stored_key
+    memory_id: Callable[[str], str] = str
+
+
+def read_filter(text: str, names: StoredNames) -> Filter | None:
+    """Read a client's filter; None where it is blank.
+
+    Args:
+        text: In the filter grammar.
+        names: How the names in it are stored.
+
+    Raises:
+        FilterError: It cannot be read.
+    """
+    if not text.strip():
+        return None
+    return _renamed(parse_filter(text), names)
+
+
+def _renamed(tree: Filter, names: StoredNames) -> Filter:
+    match tree:
+        case And(children):
+            return And(tuple(_renamed(child, names) for child in children))
+        case Or(children):
+            return Or(tuple(_renamed(child, names) for child in children))
+        case Not(child):
+            return Not(_renamed(child, names))
+        case Comparison(Field("id"), _, str(value)):
+            return replace(tree, value=names.memory_id(value))
+        case In(Field("id"), values):
+            return In(Field("id"), tuple(names.memory_id(str(value)) for value in values))
+        case _:
+            return replace(tree, field=_field(tree.field, names))
+
+
+def _field(field: FieldReference, names: StoredNames) -> FieldReference:
+    match field:
+        case MetadataField(key):
+            return MetadataField(names.metadata_key(key))
+        case Field(name):
+            return Field(_EVENT_TIME.get(name, name))
+
+
+def _text(value: Scalar) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else repr(value)
+
+
+# Which memories of a project are looked at.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What memories must fulfil; None lets everything through.
+
+    Attributes:
+        pool, type: Only this one.
+        since, until: Only what happened from the one moment on, and before the other.
+        least_importance: Only memories of at least this importance, in [0, 1].
+    """
+
+    pool: str | None = None
+    type: MemoryType | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    least_importance: float | None = None
+
+    def condition(self) -> Filter:
+        """Give it as a condition of the store."""
+        wanted: list[Filter] = []
+        if self.pool is not None:
+            wanted.append(Comparison(Field("pool"), "eq", self.pool))
+        if self.type is not None:
+            wanted.append(Comparison(Field("type"), "eq", self.type))
+        if self.since is not None:
+            wanted.append(Comparison(Field("at"), "ge", self.since))
+        if self.until is not None:
+            wanted.append(Comparison(Field("at"), "lt", self.until))
+        if self.least_importance is not None:
+            wanted.append(Comparison(Field("importance"), "ge", self.least_importance))
+        return And(tuple(wanted))
+
+
+# The values of episodic memory: what is said, what is looked for, what is found.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """Something that was said.
+
+    Attributes:
+        content: The words.
+        producer, produced_for, role: Who said it, to whom, in which chat role.
+        at: When; None for now.
+        metadata: The caller's own; `session_id` in it also says which conversation it was in.
+    """
+
+    content: str
+    producer: str = "user"
+    produced_for: str = ""
+    role: str = ""
+    at: datetime | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeQuery:
+    """What is looked for.
+
+    Attributes:
+        text: The question; empty for the newest.
+        limit: How many episodes.
+        filter: A condition in the filter grammar; blank for none.
+        min_score: Only episodes of at least this probability.
+        expand: How many neighbours each found episode brings with it, within `limit`.
+        agent_mode: Whether the retrieval agent follows the question from memory to memory.
+    """
+
+    text: str
+    limit: int = 10
+    filter: str = ""
+    min_score: float | None = None
+    expand: int = 0
+    agent_mode: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A stored message, and how likely it answers; None where nothing was asked of it."""
+
+    record: MemoryRecord
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEpisodes:
+    """What a search found.
+
+    Attributes:
+        long_term: What answers, the likeliest first, without what is in `short_term`.
+        short_term: The newest episodes, in the order in which they were said.
+        result: What the search gave; None where long-term memory is switched off.
+    """
+
+    long_term: tuple[Episode, ...]
+    short_term: tuple[Episode, ...]
+    result: SearchResult | None
+
+
+# The episodes around those that were found.
+
+_MOST_AT_ONE_MOMENT = 1_000
+_SHARE_BEFORE = 3
+"""One neighbour in so many is one that was said before, as in MemMachine."""
+
+
+def with_context(
+    memory: Memory,
+    found: Sequence[Episode],
+    *,
+    condition: Filter | None,
+    count: int,
+    enough: int,
+) -> list[Episode]:
+    """Give each found episode together with `count` neighbours of the same session.
+
+    Each group stands in the order in which it was said, the group of the likeliest first; an
+    episode comes once.
+
+    Args:
+        memory: A handle on the project.
+        found: The likeliest first.
+        condition: What neighbours must fulfil as well.
+        count: How many; a third of them said before, the others after.
+        enough: So many episodes are all that is wanted; no more are looked for.
+    """
+    scored = {episode.record.id: episode for episode in found}
+    shown: dict[str, Episode] = {}
+    for episode in found:
+        # Each one takes three reads, which a large `count` must not multiply by a large `found`.
+        if len(shown) >= enough:
+            break
+        for record in _around(memory, episode.record, condition, count):
+            known = scored.get(record.id) or Episode(record)
+            shown.setdefault(record.id, known)
+    return list(shown.values())
+
+
+def _around(
+    memory: Memory, record: MemoryRecord, condition: Filter | None, count: int
+) -> list[MemoryRecord]:
+    before, after = count // _SHARE_BEFORE, count - count // _SHARE_BEFORE
+    session = Field("session")
+    same: Filter = (
+        IsNull(session) if record.session is None else Comparison(session, "eq", record.session)
+    )
+    in_view = And((same,) if condition is None else (same, condition))
+
+    def at(operator: Operator, limit: int, order: Order) -> list[MemoryRecord]:
+        if limit == 0:
+            return []
+        when = Comparison(Field("at"), operator, record.at)
+        return memory.list(filter=And((in_view, when)), limit=limit, order=order)
+
+    together = at("eq", _MOST_AT_ONE_MOMENT, "written")
+    ids = [each.id for each in together]
+    place = ids.index(record.id) if record.id in ids else len(ids)
+    earlier = [*reversed(at("lt", before, "newest")), *together[:place]]
+    later = [*together[place + 1 :], *at("gt", after, "oldest")]
+    return [*earlier[len(earlier) - min(before, len(earlier)) :], record, *later[:after]]
+
+
+# Episodic memory: what was said in a project, added, found, listed and deleted.
 
 SHORT_TERM_EPISODES = 20
 """Most of the newest episodes that come with every search."""

@@ -1,17 +1,147 @@
-"""Handles on one store, each bound to the scope that it is for."""
+"""Handles on one store, each bound to its scope, and the models that they share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+from ekphory.config import Settings
 from ekphory.engine import Engine, acquire, release
+from ekphory.errors import InvalidInput
 from ekphory.memory import Memory
 from ekphory.models.bundled_reranker import bundled_reranker
-from ekphory.service.models import ServiceModels
-from ekphory.service.place import Place
-from ekphory.store.store import StoreHealth
+from ekphory.models.chat import Chat
+from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.loading import load_embedder
+from ekphory.models.reranker import RerankingModel
+from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.presets import BALANCED, preset
+from ekphory.store.protocol import StoreHealth
+
+# Where a verb acts: a project of an organisation.
+
+Reach = Literal["project", "org"]
+"""How far changes may go: to the project alone, or to what its whole organisation shares."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A project of an organisation, and how far changes from there may go."""
+
+    org: str
+    project: str
+    reach: Reach = "org"
+
+    @property
+    def session_key(self) -> str:
+        """Both names as MemMachine joins them."""
+        return f"{self.org}/{self.project}"
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """Organisation and project, as the catalog names owners."""
+        return self.org, self.project
+
+
+# Where a store's catalog lies.
+
+CATALOG_FILE = "catalog.sqlite3"
+
+
+def catalog_file(store: str | Path, given: Path | None = None) -> Path:
+    """Give the file of a store's catalog: the one that is given, or one in its directory.
+
+    Raises:
+        InvalidInput: The store is on object storage, where no such file can be.
+    """
+    if given is not None:
+        return given.expanduser()
+    name = str(store).removeprefix("file://")
+    if "://" in name:
+        raise InvalidInput(
+            "store",
+            name,
+            "has no directory for the catalog of projects and keys",
+            "Name a local file with --catalog",
+        )
+    return Path(name).expanduser() / CATALOG_FILE
+
+
+# The models that a service holds, loaded once and shared by all scopes.
+
+DEFAULT_NAMES = ("", "default")
+"""Names by which a caller asks for whatever the service has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceModels:
+    """The models of one service.
+
+    Attributes:
+        embedder: Embeds memories and queries.
+        reranker, chat: Used by the presets that want one; None where there is none.
+        preset: The pipeline of searches that name none.
+    """
+
+    embedder: EmbeddingModel
+    reranker: RerankingModel | None = None
+    chat: Chat | None = None
+    preset: Pipeline = BALANCED
+
+    @property
+    def embedder_name(self) -> str:
+        """What the embedder is called."""
+        return self.embedder.identity.name
+
+    @property
+    def reranker_name(self) -> str:
+        """What the reranker is called; empty where there is none."""
+        return "" if self.reranker is None else self.reranker.name
+
+    def check_names(self, *, embedder: str = "", reranker: str = "", llm: str = "") -> None:
+        """Check that a caller asks for models that are there.
+
+        Raises:
+            InvalidInput: There is none of that name.
+        """
+        self._check("embedder", embedder, self.embedder_name)
+        self._check("reranker", reranker, self.reranker_name)
+        self._check("llm", llm, "" if self.chat is None else self.chat.name)
+
+    def _check(self, field: str, asked: str, there: str) -> None:
+        if asked not in (*DEFAULT_NAMES, there):
+            known = f"{there!r} or leave it empty" if there else "nothing: none is configured"
+            raise InvalidInput(field, asked, "no such model here", f"Give {known}")
+
+
+def load_models(settings: Settings) -> ServiceModels:
+    """Load what the settings name.
+
+    Raises:
+        InvalidInput: A model or the preset cannot be what is named.
+        ModelError: A model cannot be loaded.
+    """
+    pipeline = preset(settings.preset)
+    embedder = load_embedder(
+        settings.embedder, model=settings.embedder_model, api_key=settings.embedder_api_key
+    )
+    if settings.reranker is None and settings.chat_url is None:
+        return ServiceModels(embedder=embedder, reranker=bundled_reranker(), preset=pipeline)
+    # Slow to load, and needed only where a service is named.
+    from ekphory.models.loading import configured_chat, configured_reranker
+
+    return ServiceModels(
+        embedder=embedder,
+        reranker=configured_reranker(settings),
+        chat=configured_chat(settings),
+        preset=pipeline,
+    )
+
+
+# Handles on one store, each bound to the scope that it is for.
 
 # No name of a project holds a slash, so these scopes are nobody's by accident.
 _OF_PROJECT = "{project}/semantic"

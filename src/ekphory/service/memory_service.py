@@ -2,44 +2,176 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import numpy as np
+
 from ekphory.catalog.access_keys import AccessKeys
-from ekphory.catalog.categories import Categories
-from ekphory.catalog.consolidations import Consolidations
 from ekphory.catalog.database import Database
-from ekphory.catalog.extraction_queue import ExtractionQueue
-from ekphory.catalog.projects import EpisodicSwitches, Project, Projects
-from ekphory.catalog.semantic_sets import SemanticSets
-from ekphory.catalog.shown_ids import ShownIds
-from ekphory.catalog.traces import StoredTrace, Traces, new_trace_id
+from ekphory.catalog.projects import (
+    EpisodicSwitches,
+    Project,
+    Projects,
+    ShownIds,
+    StoredTrace,
+    Traces,
+    new_trace_id,
+)
+from ekphory.catalog.semantic import Categories, Consolidations, ExtractionQueue, SemanticSets
+from ekphory.errors import EkphoryError
 from ekphory.memory import Memory
-from ekphory.results import SearchResult
-from ekphory.service.browsing import Browsing
-from ekphory.service.catalog_file import catalog_file
-from ekphory.service.category_verbs import CategoryVerbs
-from ekphory.service.episode import EpisodeQuery, FoundEpisodes
-from ekphory.service.episodes import Episodes
-from ekphory.service.examination import Examination
-from ekphory.service.extraction.extractor import Extractor
-from ekphory.service.extraction.learning import Learning
-from ekphory.service.extraction.settings import ExtractionSettings
-from ekphory.service.extraction.targets import Targets
-from ekphory.service.extraction.verbs import Extraction, RunningExtraction
-from ekphory.service.extraction.worker import ExtractionWorker
-from ekphory.service.feature import Feature
-from ekphory.service.features import FeatureQuery, Features
-from ekphory.service.handles import Handles
-from ekphory.service.model_verbs import ModelVerbs
-from ekphory.service.models import ServiceModels
-from ekphory.service.place import Place
-from ekphory.service.retrieval_trace import retrieval_trace, without_texts
-from ekphory.service.set_verbs import SetVerbs
-from ekphory.service.uids import Uids
-from ekphory.store.store import StoreHealth
+from ekphory.models.embedder import EmbeddingModel, FloatMatrix
+from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery
+from ekphory.prompting.block import estimate_tokens
+from ekphory.retrieval.rerank import relevance
+from ekphory.search import SearchResult
+from ekphory.service.episodes import EpisodeQuery, Episodes, FoundEpisodes, Uids
+from ekphory.service.extraction import Extraction, ExtractionWorker, RunningExtraction
+from ekphory.service.extractor import Extractor
+from ekphory.service.handles import Handles, Place, ServiceModels, catalog_file
+from ekphory.service.inspection import Browsing, Examination
+from ekphory.service.learning import ExtractionSettings, Learning, Targets
+from ekphory.service.semantic import CategoryVerbs, Feature, FeatureQuery, Features, SetVerbs
+from ekphory.store.protocol import StoreHealth
+from ekphory.types import Trace
+
+# What a search did, in the words of MemMachine's `retrieval_trace`.
+
+_RERANKER = "rerank"
+_NAMES = frozenset(
+    (
+        *("trace_id", "agent", "route", "provider", "reason_code", "fallback_trigger_reason"),
+        *("selected_route", "selected_agent", "selected_agent_name"),
+    )
+)
+"""Fields that hold names, never what was said."""
+
+
+def retrieval_trace(
+    trace_id: str, episodes: FoundEpisodes | None, features: Sequence[SearchResult]
+) -> dict[str, Any]:
+    """Describe one search.
+
+    Args:
+        trace_id: Its name.
+        episodes: What episodic memory gave; None where it was not searched.
+        features: What the searches of semantic memory gave.
+    """
+    result = episodes.result if episodes is not None else None
+    searches = [found.trace for found in (result, *features) if found is not None]
+    described: dict[str, Any] = {
+        "trace_id": trace_id,
+        "agent": "MemMachineSearch",
+        "selected_agent": "memmachine_search",
+        "selected_agent_name": "MemMachineSearch",
+        "memory_search_called": len(searches),
+        "rerank_applied": any(map(_reranked, searches)),
+    }
+    if result is not None:
+        described["abstained"] = result.abstained
+        described["order"] = result.order
+        if result.retrieval_trace is not None:
+            described |= result.retrieval_trace.to_dict()
+    described["final_episode_count"] = 0 if episodes is None else len(episodes.long_term)
+    described["searches"] = [search.to_dict() for search in searches]
+    return described
+
+
+def without_texts(trace: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a trace as it is kept: names, counts and times, and nothing of what was said."""
+    kept = {
+        name: value
+        for name, value in trace.items()
+        if name in _NAMES or isinstance(value, int | float)
+    }
+    return kept | {"searches": trace["searches"]}
+
+
+def _reranked(trace: Trace) -> bool:
+    return any(_RERANKER in stage.name and stage.status == "ran" for stage in trace.stages)
+
+
+# The service's models by themselves: passages scored, texts embedded, nothing stored.
+
+Purpose = Literal["query", "passage"]
+"""What a text is embedded as: models may prompt the two differently."""
+
+
+class NotConfigured(EkphoryError):
+    """What is asked for needs a model that this service was started without."""
+
+
+class ModelVerbs:
+    """What the models can do on request."""
+
+    def __init__(self, models: ServiceModels) -> None:
+        self._models = models
+
+    @property
+    def reranker_name(self) -> str:
+        """What the reranker is called.
+
+        Raises:
+            NotConfigured: There is none.
+        """
+        return self._reranker.name
+
+    def rerank(self, query: RerankQuery, passages: Sequence[RerankPassage]) -> list[float]:
+        """Score passages in [0, 1], in the order given.
+
+        Raises:
+            NotConfigured: There is no reranker.
+            ServiceError: A remote reranker failed.
+        """
+        scores = relevance(self._reranker, query, passages, seconds=None)
+        return [float(score) for score in scores]
+
+    def embed(self, texts: Sequence[str], purpose: Purpose) -> FloatMatrix:
+        """Embed texts; returns shape (len(texts), dimension), rows of length 1.
+
+        A passage that is longer than the model reads is embedded in parts, and their mean is taken:
+        nothing of it is left out.
+        """
+        embedder = self._models.embedder
+        if purpose == "query":
+            return embedder.encode_query(texts)
+        return _mean_of_windows(embedder, texts)
+
+    def tokens(self, texts: Sequence[str]) -> int:
+        """Estimate how many tokens texts have, from above."""
+        return sum(map(estimate_tokens, texts))
+
+    @property
+    def _reranker(self) -> RerankingModel:
+        if self._models.reranker is None:
+            raise NotConfigured(
+                "No reranker is configured. Start the server with EKPHORY_RERANKER set to a "
+                "model's directory or a service's URL."
+            )
+        return self._models.reranker
+
+
+def shortened(vectors: FloatMatrix, dimensions: int) -> FloatMatrix:
+    """Keep the first components, and make every row of length 1 again."""
+    kept = vectors[:, :dimensions]
+    lengths = np.linalg.norm(kept, axis=1, keepdims=True)
+    return np.asarray(kept / np.where(lengths > 0, lengths, 1), np.float32)
+
+
+def _mean_of_windows(embedder: EmbeddingModel, texts: Sequence[str]) -> FloatMatrix:
+    windows = [embedder.windows(text) for text in texts]
+    vectors = embedder.encode([window for parts in windows for window in parts])
+    if len(vectors) == len(texts):
+        return vectors
+    ends = np.cumsum([len(parts) for parts in windows])[:-1]
+    means = np.array([part.mean(axis=0) for part in np.split(vectors, ends)])
+    return shortened(means, means.shape[1])
+
+
+# `MemoryService`: a store and its catalog behind one object, with one verb per idea.
 
 Kind = Literal["episodic", "semantic"]
 KINDS: tuple[Kind, ...] = ("episodic", "semantic")

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from ekphory.filters.evaluate import matches
 from ekphory.filters.tree import And, Filter
-from ekphory.moments import to_microseconds
-from ekphory.store.owner import orphaned_owners, owner_of
-from ekphory.store.recent_writes import columns_of, vectors_of
-from ekphory.store.store import (
+from ekphory.scope import orphaned_owners, owner_of
+from ekphory.store.protocol import (
     CURRENT,
     NEVER,
     Growth,
@@ -30,6 +28,8 @@ from ekphory.store.store import (
     StoreIdentity,
     Verification,
 )
+from ekphory.store.writer import columns_of, vectors_of
+from ekphory.timestamps import to_microseconds
 from ekphory.types import MemoryRecord
 
 

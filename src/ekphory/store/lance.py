@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -16,24 +17,25 @@ from numpy.typing import NDArray
 
 from ekphory.errors import InvalidInput
 from ekphory.filters.lance_sql import to_lance_sql
-from ekphory.filters.tree import And, Filter
-from ekphory.store import lance_schema
-from ekphory.store.allocator import bound_memory
-from ekphory.store.arrow_records import ArrowRecords
-from ekphory.store.commit_files import CommitFiles
-from ekphory.store.lance_errors import read_anew, tells, told
+from ekphory.filters.tree import And, Field, Filter, In
+from ekphory.scope import OWNER_FIELDS
+from ekphory.store import lance_rows
+from ekphory.store.checks import verify_rows
+from ekphory.store.connection import bound_memory, read_anew, tells, told
 from ekphory.store.lance_index import VectorIndex
-from ekphory.store.lance_presence import LancePresence
-from ekphory.store.lance_scan import scan_columns, to_scope_columns
-from ekphory.store.lance_takes import LanceTakes
+from ekphory.store.lance_rows import (
+    CHECKSUM,
+    LanceTakes,
+    gathered_vectors,
+    keyed_vectors,
+    scan_columns,
+    to_scope_columns,
+)
 from ekphory.store.lance_upkeep import Upkeep, is_remote, opened_table
-from ekphory.store.lance_vectors import gathered_vectors, keyed_vectors
-from ekphory.store.lance_version import NewestVersion, commits_folder
-from ekphory.store.recent_writes import RecentWrites
-from ekphory.store.row_checksums import CHECKSUM
-from ekphory.store.state_note import StateNote
-from ekphory.store.store import (
+from ekphory.store.lance_version import CommitFiles, NewestVersion, StateNote, commits_folder
+from ekphory.store.protocol import (
     CURRENT,
+    NEVER,
     SCHEMA_VERSION,
     Growth,
     IntArray,
@@ -48,8 +50,184 @@ from ekphory.store.store import (
     StoreIdentity,
     Verification,
 )
-from ekphory.store.verification import verify_rows
+from ekphory.store.writer import RecentWrites
 from ekphory.types import MemoryRecord
+
+# Which ids and fingerprints a table may hold: what is not among them is new for certain.
+
+_MOST_RECENT = 8192
+
+
+class KnownNames:
+    """A set of names kept as 64-bit hashes, eight bytes each; it only grows.
+
+    A name that it lacks was never noted. One that it has may be another of the same hash, or may
+    be gone from the table by now, so whoever needs to know asks the table.
+    """
+
+    def __init__(self) -> None:
+        self._sorted: NDArray[np.int64] = np.empty(0, np.int64)
+        self._recent: set[int] = set()
+
+    def note(self, names: Iterable[str | None]) -> None:
+        """Add names; None is passed over."""
+        self._recent.update(hash(name) for name in names if name is not None)
+        if len(self._recent) > _MOST_RECENT:
+            recent = np.fromiter(self._recent, np.int64, len(self._recent))
+            self._sorted = np.union1d(self._sorted, recent)
+            self._recent = set()
+
+    def possible(self, names: Sequence[str]) -> list[str]:
+        """Give those of the names that may have been noted, in order."""
+        hashes = np.fromiter((hash(name) for name in names), np.int64, len(names))
+        found = np.zeros(len(names), np.bool_)
+        if len(self._sorted):
+            places = np.minimum(np.searchsorted(self._sorted, hashes), len(self._sorted) - 1)
+            found = self._sorted[places] == hashes
+        return [
+            name
+            for name, listed, value in zip(names, found.tolist(), hashes.tolist(), strict=True)
+            if listed or value in self._recent
+        ]
+
+
+# Which ids and fingerprints a Lance table holds, asked of the table only where it may be so.
+
+Rows = Callable[[str, list[str]], pa.Table]
+"""Reads some columns of the rows that hold a condition."""
+
+_COLUMNS = ["key", "id", "superseded_by", "fingerprint", "expires_at", *OWNER_FIELDS]
+_NAMES_A_QUERY = 500
+# Knowing all names costs a scan, which pays for whoever writes more than once.
+_READS_BEFORE_LOADING = 2
+
+
+class LancePresence:
+    """Looks memories up by id and by fingerprint.
+
+    A look-up reads every file that no index covers yet, so a busy writer would pay for its own
+    last hundred writes each time. Therefore all names are known by their hashes, up to a version
+    of the table, and only a name that may be there is looked up.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._known = KnownNames()
+        self._version = 0
+        self._last_key = 0
+        self._reads = 0
+        self._guard = threading.Lock()
+
+    def find(
+        self, where: Filter, names: tuple[Sequence[str], Sequence[str]], *, version: int
+    ) -> list[Presence]:
+        """Find which of these (ids, fingerprints) matching memories have.
+
+        Args:
+            where: Condition on the memories.
+            names: Ids and fingerprints to look for.
+            version: Number of the table's version that is read.
+        """
+        ids, fingerprints = self._possible(names, version)
+        named = [
+            to_lance_sql(And((CURRENT, In(Field("id"), tuple(chunk))))) for chunk in _chunks(ids)
+        ]
+        # Digests of ours, hexadecimal, so they need no escaping.
+        named += [
+            f"fingerprint IN ({', '.join(repr(name) for name in chunk)})"
+            for chunk in _chunks(fingerprints)
+        ]
+        condition = f"passage = 0 AND ({to_lance_sql(where)})"
+        found = [entry for one in named for entry in self._read(f"{condition} AND ({one})")]
+        # A row may be found by its id and by its fingerprint.
+        return list({entry.key: entry for entry in found}.values())
+
+    def note(self, memories: Sequence[StoredMemory], *, before: int, after: int) -> None:
+        """Take in what was just written, which brought the table from one version to another."""
+        with self._guard:
+            self._known.note(memory.record.id for memory in memories)
+            self._known.note(memory.fingerprint for memory in memories)
+            # Only then did nobody else write in between.
+            if self._version == before and after == before + 1:
+                self._version = after
+                self._last_key = max(self._last_key, *(memory.key for memory in memories))
+
+    def _possible(
+        self, names: tuple[Sequence[str], Sequence[str]], version: int
+    ) -> tuple[list[str], list[str]]:
+        ids, fingerprints = names
+        with self._guard:
+            self._reads += 1
+            if self._reads <= _READS_BEFORE_LOADING:
+                return list(ids), list(fingerprints)
+            if self._version != version:
+                self._catch_up()
+                self._version = version
+            return self._known.possible(ids), self._known.possible(fingerprints)
+
+    def _catch_up(self) -> None:
+        condition = f"passage = 0 AND key > {self._last_key}"
+        rows = self._rows(condition, ["key", "id", "fingerprint"])
+        for batch in rows.to_batches():
+            self._known.note(batch["id"].to_pylist())
+            self._known.note(batch["fingerprint"].to_pylist())
+        if rows.num_rows:
+            self._last_key = int(pa.compute.max(rows["key"]).as_py())
+
+    def _read(self, condition: str) -> list[Presence]:
+        table = self._rows(condition, _COLUMNS)
+        return [
+            Presence(key, successor or memory_id, fingerprint, owner, int(expires_at))
+            for key, memory_id, successor, fingerprint, owner, expires_at in zip(
+                table["key"].to_pylist(),
+                table["id"].to_pylist(),
+                table["superseded_by"].to_pylist(),
+                table["fingerprint"].to_pylist(),
+                zip(*(table[name].to_pylist() for name in OWNER_FIELDS), strict=True),
+                lance_rows.microseconds(table["expires_at"], missing=NEVER),
+                strict=True,
+            )
+        ]
+
+
+def _chunks(names: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(names), _NAMES_A_QUERY):
+        yield names[start : start + _NAMES_A_QUERY]
+
+
+# Whole memories as Arrow columns, made into records when they are asked for.
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowRecords:
+    """A block of memories; see `RecordBlock`.
+
+    Attributes:
+        keys: Key of each row, ascending.
+        table: The columns that hold whole memories, in the order of the keys.
+    """
+
+    keys: IntArray
+    table: pa.Table
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> ArrowRecords:
+        """Sort rows with a column `key` into a block."""
+        ordered = rows.sort_by("key").combine_chunks()
+        keys = lance_rows.integers(ordered["key"], missing=0)
+        return cls(keys, ordered.drop_columns(["key"]))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the columns and keys."""
+        return int(self.table.nbytes) + self.keys.nbytes
+
+    def at(self, places: IntArray) -> list[MemoryRecord]:
+        """Give the memories at these places, in order."""
+        return lance_rows.to_records(self.table.take(pa.array(places)))
+
+
+# The store on LanceDB: rows in one Lance table, in a directory or on object storage.
 
 TABLE = "memories"
 
@@ -95,8 +273,8 @@ class LanceStore:
         with told("open", uri):
             if not is_remote(uri):
                 _note_of(uri).check()
-            table = opened_table(uri, TABLE, lance_schema.table_schema(identity))
-            return cls(uri, table, lance_schema.read_identity(table.schema, where=uri))
+            table = opened_table(uri, TABLE, lance_rows.table_schema(identity))
+            return cls(uri, table, lance_rows.read_identity(table.schema, where=uri))
 
     @property
     def identity(self) -> StoreIdentity:
@@ -110,9 +288,9 @@ class LanceStore:
     @tells("write")
     def append(self, memories: Sequence[StoredMemory]) -> None:
         """Write new rows in one Lance commit."""
-        told_columns = lance_schema.told_schema(memories, self._schema)
+        told_columns = lance_rows.told_schema(memories, self._schema)
         with told("write", self._uri):
-            added = self._table.add(lance_schema.to_table(memories, told_columns))
+            added = self._table.add(lance_rows.to_table(memories, told_columns))
             before = self._note_written(memories, version=int(added.version))
             # An earlier schema does not keep all that was given.
             if self._identity.schema_version == SCHEMA_VERSION:
@@ -130,10 +308,10 @@ class LanceStore:
             history,
             int(ordered["thread"][0].as_py() or 0),
             np.array(ordered["terms"][0].as_py(), np.uint32),
-            lance_schema.vectors(ordered["vector"], dimension=self._dimension),
+            lance_rows.vectors(ordered["vector"], dimension=self._dimension),
             ordered["fingerprint"][0].as_py(),
         )
-        rows = lance_schema.to_table([past, successor], self._schema)
+        rows = lance_rows.to_table([past, successor], self._schema)
         with told("write", self._uri):
             merge = self._table.merge_insert(["key", "passage"])
             merged = merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
@@ -144,7 +322,7 @@ class LanceStore:
 
     def delete(self, keys: Sequence[int]) -> None:
         """Hide these memories."""
-        for chunk in _chunks(list(keys)):
+        for chunk in _key_chunks(list(keys)):
             with told("write", self._uri):
                 self._recent.forget()
                 deleted = self._table.delete(f"key IN ({_listed(chunk)})")
@@ -165,7 +343,7 @@ class LanceStore:
         condition = self._condition(where)
         if limit is None and offset == 0:
             rows = self._rows(condition, list({*self._record_columns(), "at"}))
-            return lance_schema.to_records(rows.sort_by(_SORT_KEYS[order]))
+            return lance_rows.to_records(rows.sort_by(_SORT_KEYS[order]))
         while True:
             rows = self._rows(condition, ["key", "at"]).sort_by(_SORT_KEYS[order])
             keys = rows["key"].to_pylist()[offset:][:limit]
@@ -192,7 +370,7 @@ class LanceStore:
     def keys(self, where: Filter) -> IntArray:
         """Keys of the matching memories."""
         table = self._rows(self._condition(where), ["key"])
-        return np.sort(lance_schema.integers(table["key"], missing=0))
+        return np.sort(lance_rows.integers(table["key"], missing=0))
 
     @tells("read")
     def count(self, where: Filter) -> int:
@@ -233,7 +411,7 @@ class LanceStore:
         """Read the vectors of some memories."""
         parts = [self._takes.vectors(np.array(keys, np.int64))]
         missing = np.setdiff1d(np.array(keys, np.int64), parts[0].keys)
-        for chunk in _chunks(missing.tolist()):
+        for chunk in _key_chunks(missing.tolist()):
             rows = self._rows(f"key IN ({_listed(chunk)})", ["key", "passage", "vector"])
             windows = rows.sort_by([("key", "ascending"), ("passage", "ascending")])
             parts.append(keyed_vectors(windows, dimension=self._dimension))
@@ -313,13 +491,13 @@ class LanceStore:
         return f"{_FIRST_WINDOW} AND ({to_lance_sql(where)})"
 
     def _record_columns(self) -> list[str]:
-        return lance_schema.keyed_record_columns(self._identity)
+        return lance_rows.keyed_record_columns(self._identity)
 
     def _with_keys(self, keys: list[int], condition: str) -> dict[int, MemoryRecord]:
         found: dict[int, MemoryRecord] = {}
-        for chunk in _chunks(keys):
+        for chunk in _key_chunks(keys):
             rows = self._rows(f"{condition} AND key IN ({_listed(chunk)})", self._record_columns())
-            found |= lance_schema.to_records_by_key(rows)
+            found |= lance_rows.to_records_by_key(rows)
         return found
 
     def _rows(self, condition: str, columns: list[str] | None) -> pa.Table:
@@ -347,18 +525,18 @@ class LanceStore:
 
     def _rewrite(self) -> None:
         identity = replace(self._identity, schema_version=SCHEMA_VERSION)
-        schema = lance_schema.table_schema(identity)
+        schema = lance_rows.table_schema(identity)
         self._upkeep.rewrite(
             schema,
             TABLE,
-            completed=partial(lance_schema.completed, schema=schema, dimension=self._dimension),
+            completed=partial(lance_rows.completed, schema=schema, dimension=self._dimension),
         )
         self._note_rearranged()
         self._adopt(identity)
 
     def _adopt(self, identity: StoreIdentity) -> None:
         self._identity = identity
-        self._schema = lance_schema.table_schema(identity)
+        self._schema = lance_rows.table_schema(identity)
         self._scan_columns = scan_columns(identity)
         self._takes = LanceTakes(self._take, identity)
 
@@ -395,6 +573,6 @@ def _listed(keys: Sequence[int]) -> str:
     return ", ".join(str(int(key)) for key in keys)
 
 
-def _chunks(keys: list[int]) -> Iterator[list[int]]:
+def _key_chunks(keys: list[int]) -> Iterator[list[int]]:
     for start in range(0, len(keys), _KEYS_A_QUERY):
         yield keys[start : start + _KEYS_A_QUERY]

@@ -1,13 +1,349 @@
-"""Where rows lie in a Lance table: a take by row id costs the same however many files there are."""
+"""The Lance table's columns, and rows to and from them."""
 
 from __future__ import annotations
 
+import json
 import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
+from ekphory import legacy
+from ekphory.errors import SchemaTooNew, StoreError
+from ekphory.filters.lance_sql import decode_metadata, encode_metadata
+from ekphory.models.embedder import EmbedderIdentity
+from ekphory.store.protocol import (
+    NEVER,
+    SCHEMA_VERSION,
+    IntArray,
+    KeyedVectors,
+    ScopeColumns,
+    StoredMemory,
+    StoreIdentity,
+)
+from ekphory.types import MemoryRecord
+
+# A whole memory as one JSON text: a hit is read from one column instead of twenty-four.
+
+_MOMENTS = ("at", "created_at", "expires_at")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_DEFAULTS = {
+    entry.name: entry.default for entry in fields(MemoryRecord) if entry.default is not MISSING
+}
+
+
+def encode_record(record: MemoryRecord) -> str:
+    """Give the JSON text; fields that have their default are left out."""
+    content: dict[str, Any] = {
+        entry.name: getattr(record, entry.name) for entry in fields(MemoryRecord)
+    }
+    content["metadata"] = dict(record.metadata)
+    if record.predicted:
+        content["predicted"] = sorted(record.predicted)
+    for name in _MOMENTS:
+        if content[name] is not None:
+            content[name] = (content[name] - _EPOCH) // _MICROSECOND
+    kept = {
+        name: value
+        for name, value in content.items()
+        if name not in _DEFAULTS or value != _DEFAULTS[name]
+    }
+    return json.dumps(kept, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def decode_record(text: str) -> MemoryRecord:
+    """Give the memory back from the text that `encode_record` gave."""
+    content: dict[str, Any] = json.loads(text)
+    for name in _MOMENTS:
+        if name in content:
+            content[name] = _EPOCH + content[name] * _MICROSECOND
+    if "predicted" in content:
+        content["predicted"] = frozenset(content["predicted"])
+    return MemoryRecord(**content)
+
+
+# A checksum of each row, so that a byte that flipped on disk is found when rows are verified.
+
+CHECKSUM = "checksum"
+RECORD = "record"
+_APART = ("metadata", "terms", "vector", RECORD, CHECKSUM)
+"""Columns whose values do not go into the checksum as JSON does.
+
+The metadata are in the record as well, and their own column comes back in Lance's own spelling.
+"""
+_CHECKSUM_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+
+
+def row_checksum(row: Mapping[str, Any], vector: NDArray[np.float32]) -> int:
+    """Return the first eight bytes of BLAKE2b over all that a row holds.
+
+    Args:
+        row: Values by column. One that is missing counts as one that is None, so that columns may
+            be added.
+        vector: The row's vector.
+    """
+    told = {name: row[name] for name in sorted(row) if name not in _APART and row[name] is not None}
+    if "importance" in told:
+        # Given as 1, it is read as 1.0.
+        told["importance"] = float(told["importance"])
+    text = json.dumps(told, ensure_ascii=False, default=_plain, separators=(",", ":"))
+    digest = blake2b(digest_size=8)
+    parts = [text, row.get(RECORD) or ""]
+    terms = row.get("terms")
+    numbers = np.asarray([] if terms is None else terms, "<u4").tobytes()
+    for part in (*(each.encode() for each in parts), numbers, vector.astype("<f4").tobytes()):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return int.from_bytes(digest.digest(), "little", signed=True)
+
+
+def rows_with_vectors(
+    table: pa.Table, *, dimension: int
+) -> Iterator[tuple[dict[str, Any], NDArray[np.float32]]]:
+    """Yield the values of each row by column, and its vector, shape (dimension,)."""
+    flat = table["vector"].combine_chunks().flatten()
+    vectors = np.asarray(flat.to_numpy(zero_copy_only=False), np.float32).reshape(-1, dimension)
+    yield from zip(table.drop_columns(["vector"]).to_pylist(), vectors, strict=True)
+
+
+def _plain(value: object) -> int:
+    if isinstance(value, datetime):
+        return (value - _CHECKSUM_EPOCH) // _MICROSECOND
+    if isinstance(value, np.integer):
+        return int(value)
+    raise TypeError(f"{value!r} is no value of a row")
+
+
+# The Lance table's columns, and rows to and from them.
+
+_IN_WHOLE_RECORD_ALONE = ("predicted",)
+"""Fields without a column of their own: a table of schema version 1 does not keep them."""
+RECORD_COLUMNS = tuple(
+    entry.name for entry in fields(MemoryRecord) if entry.name not in _IN_WHOLE_RECORD_ALONE
+)
+_WHOLE_RECORD = RECORD
+_WHOLE_RECORDS_SINCE = 2
+"""Tables of an earlier schema version hold a memory in its columns alone."""
+IMPORTANCE_GIVEN = "importance_given"
+_MARKS_SINCE = 3
+_CHECKSUMS_SINCE = 4
+_STORED_AS = {"metadata": pa.string()}
+"""Columns whose values Arrow does not take as they are."""
+_PREFIX = "ekphory."
+# A window after the first repeats only what conditions on scope and history read.
+_WINDOW_COLUMNS = ("org", "project", "agent", "user", "session", "pool", "superseded_by")
+
+
+def table_schema(identity: StoreIdentity) -> pa.Schema:
+    """Columns of the table, with the store's identity in the schema's metadata."""
+    kinds: dict[str, pa.DataType] = dict.fromkeys(RECORD_COLUMNS, pa.string())
+    kinds |= dict.fromkeys(_MOMENTS, pa.timestamp("us", tz="UTC"))
+    kinds |= {"importance": pa.float64(), "sequence": pa.int64(), "metadata": pa.json_()}
+    derived = {
+        "key": pa.int64(),
+        "passage": pa.int32(),
+        "windows": pa.int32(),
+        "thread": pa.int64(),
+        "fingerprint": pa.string(),
+        "terms": pa.list_(pa.uint32()),
+        "vector": pa.list_(pa.float32(), identity.embedder.dimension),
+    }
+    if identity.schema_version >= _WHOLE_RECORDS_SINCE:
+        derived[_WHOLE_RECORD] = pa.string()
+    derived |= dict.fromkeys(marks(identity), pa.bool_())
+    if identity.schema_version >= _CHECKSUMS_SINCE:
+        derived[CHECKSUM] = pa.int64()
+    return pa.schema(list((kinds | derived).items()), metadata=_identity_metadata(identity))
+
+
+def keyed_record_columns(identity: StoreIdentity) -> list[str]:
+    """Name the columns from which `to_records_by_key` reads whole memories."""
+    whole = identity.schema_version >= _WHOLE_RECORDS_SINCE
+    return ["key", *((_WHOLE_RECORD,) if whole else RECORD_COLUMNS)]
+
+
+def marks(identity: StoreIdentity) -> tuple[str, ...]:
+    """Name the columns that tell what the caller gave from what a model predicted."""
+    return (IMPORTANCE_GIVEN,) if identity.schema_version >= _MARKS_SINCE else ()
+
+
+def _identity_metadata(identity: StoreIdentity) -> dict[str, str]:
+    embedder = identity.embedder
+    return {
+        f"{_PREFIX}schema_version": str(identity.schema_version),
+        f"{_PREFIX}terms_version": identity.terms_version,
+        f"{_PREFIX}embedder.name": embedder.name,
+        f"{_PREFIX}embedder.revision": embedder.revision,
+        f"{_PREFIX}embedder.dimension": str(embedder.dimension),
+    }
+
+
+def read_identity(schema: pa.Schema, *, where: str) -> StoreIdentity:
+    """Read the identity that the table was made with.
+
+    Raises:
+        StoreError: The table was not written by ekphory.
+        SchemaTooNew: It was written by a newer ekphory.
+    """
+    entries = legacy.current_table_metadata(
+        {key.decode(): value.decode() for key, value in (schema.metadata or {}).items()}
+    )
+    try:
+        version = int(entries[f"{_PREFIX}schema_version"])
+        if version > SCHEMA_VERSION:
+            raise SchemaTooNew(
+                f"{where}: written with schema version {version}, this ekphory reads up to "
+                f"{SCHEMA_VERSION}. Upgrade it with: pip install --upgrade ekphory"
+            )
+        embedder = EmbedderIdentity(
+            legacy.current_model(entries[f"{_PREFIX}embedder.name"]),
+            entries[f"{_PREFIX}embedder.revision"],
+            int(entries[f"{_PREFIX}embedder.dimension"]),
+        )
+        return StoreIdentity(version, entries[f"{_PREFIX}terms_version"], embedder)
+    except (KeyError, ValueError) as error:
+        raise StoreError(
+            f"{where}: the table there was not made by ekphory. Choose another directory."
+        ) from error
+
+
+def to_table(memories: Sequence[StoredMemory], schema: pa.Schema) -> pa.Table:
+    """Lay memories out as rows: one for each window of the text, the first with all fields."""
+    rows = [row for memory in memories for row in _rows(memory)]
+    if CHECKSUM in schema.names:
+        every = (vector for memory in memories for vector in memory.vectors)
+        for row, vector in zip(rows, every, strict=True):
+            row[CHECKSUM] = row_checksum(row, vector)
+    names = [name for name in schema.names if name != "vector"]
+    stored = pa.struct([(name, _STORED_AS.get(name) or schema.field(name).type) for name in names])
+    # By way of one struct: Arrow lays out whole dictionaries sooner than each column's values.
+    columns = dict(zip(names, pa.array(rows, stored).flatten(), strict=True))
+    for name in _STORED_AS:
+        columns[name] = pa.ExtensionArray.from_storage(schema.field(name).type, columns[name])
+    vectors = np.concatenate([memory.vectors for memory in memories])
+    flat = pa.array(np.ascontiguousarray(vectors, np.float32).ravel(), pa.float32())
+    columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+    return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def told_schema(memories: Sequence[StoredMemory], schema: pa.Schema) -> pa.Schema:
+    """Leave out the columns of which none of the memories says anything.
+
+    Lance appends fewer columns sooner, and reads what was left out as missing.
+    """
+    silent = {
+        name
+        for name in RECORD_COLUMNS
+        if all(getattr(memory.record, name) is None for memory in memories)
+    }
+    told = [field for field in schema if field.name not in silent]
+    return pa.schema(told, metadata=schema.metadata)
+
+
+def _rows(memory: StoredMemory) -> Iterator[dict[str, Any]]:
+    record = memory.record
+    values = {name: getattr(record, name) for name in RECORD_COLUMNS}
+    values["metadata"] = encode_metadata(record.metadata)
+    values |= {"key": memory.key, "passage": 0, "thread": memory.thread, "terms": memory.terms}
+    values |= {"fingerprint": memory.fingerprint, "windows": len(memory.vectors)}
+    values[IMPORTANCE_GIVEN] = "importance" not in record.predicted
+    yield values | {_WHOLE_RECORD: encode_record(record)}
+    for window in range(1, len(memory.vectors)):
+        shared = {name: values[name] for name in _WINDOW_COLUMNS}
+        yield shared | {"key": memory.key, "passage": window}
+
+
+def completed(batch: pa.RecordBatch, schema: pa.Schema, *, dimension: int) -> pa.RecordBatch:
+    """Give rows of an earlier schema version what they lack, their checksums among it.
+
+    A checksum that is there stays as it is, so that it goes on to tell of damage.
+    """
+    table = pa.Table.from_batches([batch])
+    rows = list(rows_with_vectors(table, dimension=dimension))
+    first = [number for number, (row, _) in enumerate(rows) if row["passage"] == 0]
+    for number, record in zip(
+        first, to_records(table.take(pa.array(first, pa.int64()))), strict=True
+    ):
+        row, _ = rows[number]
+        row.setdefault(_WHOLE_RECORD, encode_record(record))
+        row.setdefault(IMPORTANCE_GIVEN, "importance" not in record.predicted)
+    for row, vector in rows:
+        if row.get(CHECKSUM) is None:
+            row[CHECKSUM] = row_checksum(row, vector)
+    for name in (_WHOLE_RECORD, IMPORTANCE_GIVEN, CHECKSUM):
+        column = pa.array([row.get(name) for row, _ in rows], schema.field(name).type)
+        present = table.column_names.index(name) if name in table.column_names else None
+        if present is None:
+            table = table.append_column(name, column)
+        else:
+            table = table.set_column(present, table.field(present), column)
+    columns = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+
+def to_records(table: pa.Table) -> list[MemoryRecord]:
+    """Read rows back as memories.
+
+    Raises:
+        StoreError: A row was damaged since it was written.
+    """
+    try:
+        return _records(table)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        raise StoreError(
+            f"a row of memories.lance is damaged ({error}). `ekphory doctor --verify` names the "
+            "memory and the file, and `ekphory restore` brings a backup back."
+        ) from error
+
+
+def _records(table: pa.Table) -> list[MemoryRecord]:
+    if _WHOLE_RECORD in table.column_names:
+        return [decode_record(text) for text in table[_WHOLE_RECORD].to_pylist()]
+    columns = {name: table[name].to_pylist() for name in RECORD_COLUMNS if name != "metadata"}
+    for name in _MOMENTS:
+        # Arrow gives zoneinfo's UTC, which is the same moment but another object.
+        columns[name] = [moment and moment.astimezone(UTC) for moment in columns[name]]
+    columns["metadata"] = [_metadata(value) for value in table["metadata"].to_pylist()]
+    return [
+        MemoryRecord(**{name: values[row] for name, values in columns.items()})
+        for row in range(table.num_rows)
+    ]
+
+
+def to_records_by_key(table: pa.Table) -> dict[int, MemoryRecord]:
+    """Read rows back as memories, by key."""
+    return dict(zip(table["key"].to_pylist(), to_records(table), strict=True))
+
+
+def _metadata(value: str | bytes | None) -> dict[str, Any]:
+    if not value:
+        return {}
+    return dict(decode_metadata(value if isinstance(value, str) else value.decode()))
+
+
+def microseconds(column: pa.ChunkedArray, *, missing: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Give a column of moments as microseconds since 1970."""
+    return integers(column.cast(pa.timestamp("us")).cast(pa.int64()), missing=missing)
+
+
+def integers(column: pa.ChunkedArray, *, missing: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Give a column of integers, with a value for those that are missing."""
+    return np.asarray(column.fill_null(missing).to_numpy(), np.int64)
+
+
+def vectors(column: pa.ChunkedArray, *, dimension: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Give a column of vectors as a matrix, shape (rows, dimension)."""
+    flat = column.combine_chunks().flatten()
+    return np.asarray(flat.to_numpy(zero_copy_only=False), np.float32).reshape(-1, dimension)
+
+
+# Where rows lie in a Lance table: a take by row id costs the same however many files there are.
 
 UNKNOWN = -1
 
@@ -59,3 +395,158 @@ class RowIds:
         with self._guard:
             self._keys = self._rows = np.empty(0, np.int64)
             self._ascending_rows = self._their_keys = np.empty(0, np.int64)
+
+
+# What ranking needs of every memory in a scope, out of a Lance table's rows.
+
+_COLUMNS = (
+    "key",
+    "thread",
+    "sequence",
+    "at",
+    "expires_at",
+    "importance",
+    "pool",
+    "type",
+    "terms",
+    "windows",
+)
+
+
+def scan_columns(identity: StoreIdentity) -> list[str]:
+    """Name the columns that `to_scope_columns` reads from a table of this identity."""
+    return [*_COLUMNS, *marks(identity)]
+
+
+def to_scope_columns(table: pa.Table) -> ScopeColumns:
+    """Read rows with `scan_columns`, in their order."""
+    terms = table["terms"].combine_chunks()
+    return ScopeColumns(
+        key=integers(table["key"], missing=0),
+        thread=integers(table["thread"], missing=0),
+        sequence=integers(table["sequence"], missing=0),
+        at=microseconds(table["at"], missing=0),
+        expires_at=microseconds(table["expires_at"], missing=NEVER),
+        importance=np.asarray(table["importance"].to_numpy(), np.float32),
+        importance_given=_importance_given(table),
+        pool=np.array(table["pool"].to_pylist(), np.str_),
+        type=np.array(table["type"].to_pylist(), np.str_),
+        terms=np.asarray(terms.flatten().to_numpy(zero_copy_only=False), np.uint32),
+        term_counts=np.asarray(pa.compute.list_value_length(terms), np.int32),
+    )
+
+
+def _importance_given(table: pa.Table) -> NDArray[np.bool_]:
+    if IMPORTANCE_GIVEN not in table.column_names:
+        # Earlier tables do not tell, and then every importance counts, as it did.
+        return np.ones(table.num_rows, np.bool_)
+    return np.asarray(table[IMPORTANCE_GIVEN].to_numpy(), np.bool_)
+
+
+# Vectors out of a Lance table's rows, one for each window of a memory's text.
+
+
+def no_vectors(dimension: int) -> KeyedVectors:
+    """Give the vectors of no memory."""
+    return KeyedVectors(np.empty(0, np.int64), np.empty((0, dimension), np.float32))
+
+
+def keyed_vectors(table: pa.Table, *, dimension: int) -> KeyedVectors:
+    """Read the columns key and vector, in the order of the rows."""
+    return KeyedVectors(
+        integers(table["key"], missing=0),
+        vectors(table["vector"], dimension=dimension),
+    )
+
+
+def gathered_vectors(
+    batches: Iterable[pa.RecordBatch], *, into: NDArray[np.floating]
+) -> KeyedVectors:
+    """Read vectors batch by batch into their final place, so that memory holds them once.
+
+    Args:
+        batches: Rows with the columns key, passage and vector.
+        into: Where the vectors go, shape (rows to read at the most, dimension).
+
+    Returns:
+        The vectors by key, those of one memory in the order of its windows.
+    """
+    total, dimension = into.shape
+    order = np.empty((total, 2), np.int64)
+    filled = 0
+    for batch in batches:
+        rows = pa.Table.from_batches([batch])
+        end = min(filled + batch.num_rows, total)
+        order[filled:end, 0] = integers(rows["key"], missing=0)[: end - filled]
+        order[filled:end, 1] = integers(rows["passage"], missing=0)[: end - filled]
+        read = vectors(rows["vector"], dimension=dimension)
+        into[filled:end] = read[: end - filled]
+        filled = end
+    ranks = np.lexsort((order[:filled, 1], order[:filled, 0]))
+    if np.array_equal(ranks, np.arange(total)):
+        return KeyedVectors(order[:, 0], into)
+    return KeyedVectors(order[ranks, 0], into[ranks])
+
+
+# Reading rows by their place: a take by row id costs the same however many files there are.
+
+Take = Callable[[list[int], list[str]], pa.Table]
+"""Reads some columns of the rows with these row ids."""
+
+# Beyond this many rows one scan is cheaper than that many takes.
+_MOST_TAKEN = 2000
+
+
+class LanceTakes:
+    """Takes memories whose row ids a scan has shown; the others are left to a scan."""
+
+    def __init__(self, take: Take, identity: StoreIdentity) -> None:
+        self._take = take
+        self._dimension = identity.embedder.dimension
+        self._record_columns = keyed_record_columns(identity)
+        self._first_windows = RowIds()
+        self._only_windows = RowIds()
+
+    def note(self, scanned: pa.Table) -> None:
+        """Remember where the first windows of memories are: columns key, windows and _rowid."""
+        keys = integers(scanned["key"], missing=0)
+        rows = integers(scanned["_rowid"].cast(pa.int64()), missing=UNKNOWN)
+        self._first_windows.note(keys, rows)
+        whole = integers(scanned["windows"], missing=0) == 1
+        self._only_windows.note(keys[whole], rows[whole])
+
+    def records(self, keys: IntArray) -> dict[int, MemoryRecord]:
+        """Read memories whose place is known; some may be gone, or be others by now."""
+        rows = self._first_windows.of(keys)
+        known = rows[rows != UNKNOWN]
+        if len(keys) > _MOST_TAKEN or len(known) == 0:
+            return {}
+        table = self._take(known.tolist(), self._record_columns)
+        wanted = set(keys.tolist())
+        found = to_records_by_key(table)
+        return {key: record for key, record in found.items() if key in wanted}
+
+    def vectors(self, keys: IntArray) -> KeyedVectors:
+        """Read the vectors of memories that are known to have one."""
+        rows = self._only_windows.of(keys)
+        known = rows[rows != UNKNOWN]
+        if not 0 < len(known) <= _MOST_TAKEN:
+            return no_vectors(self._dimension)
+        table = self._take(known.tolist(), ["key", "vector"])
+        found = keyed_vectors(table, dimension=self._dimension)
+        wanted = np.isin(found.keys, keys)
+        return KeyedVectors(found.keys[wanted], found.vectors[wanted])
+
+    def keys(self, rows: IntArray) -> IntArray:
+        """Give the keys of the memories at these row ids; those that are gone are left out."""
+        keys = self._first_windows.keys_of(rows)
+        unknown = rows[keys == UNKNOWN]
+        if len(unknown) == 0:
+            return keys
+        table = self._take(unknown.tolist(), ["key"])
+        return np.append(keys[keys != UNKNOWN], integers(table["key"], missing=0))
+
+    def clear(self) -> None:
+        """Forget all places, after the table was rewritten."""
+        self._first_windows.clear()
+        self._only_windows.clear()

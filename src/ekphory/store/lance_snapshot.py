@@ -1,11 +1,17 @@
-"""One state of a Lance store, read while others write: nothing of it changes under the reader."""
+"""One state of a Lance store, read while others write, and what is kept of it in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, TypeVar
+import errno
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import IO, Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +20,170 @@ from ekphory.errors import StoreError
 from ekphory.filters.lance_sql import to_lance_sql
 from ekphory.filters.tree import And, Filter, IsNull, Not
 from ekphory.filters.tree import Field as FilterField
-from ekphory.store import lance_schema
-from ekphory.store.connection import connect
+from ekphory.scope import OWNER_FIELDS
+from ekphory.store import lance_rows
+from ekphory.store.connection import connect, told
 from ekphory.store.lance import TABLE
-from ekphory.store.lance_errors import told
-from ekphory.store.owner import OWNER_FIELDS
-from ekphory.store.store import CURRENT, IntArray, StoreIdentity
+from ekphory.store.lance_version import manifest_of, needed_files
+from ekphory.store.protocol import CURRENT, IntArray, RecordBlock, Store, StoreIdentity
+from ekphory.store.writer import DirectoryLock
 from ekphory.types import MemoryRecord
+
+# Whole memories by key, kept for a while: a current row never changes, it only leaves the view.
+
+CACHED_RECORDS = 20_000
+
+
+class RecordCache:
+    """Reads current memories through a bounded cache, the least recently used going first.
+
+    Only keys from a scope's snapshot may be asked for: the cache itself knows no scope.
+    """
+
+    def __init__(self, store: Store, *, size: int = CACHED_RECORDS) -> None:
+        self._store = store
+        self._size = size
+        self._records: OrderedDict[int, MemoryRecord] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
+        """Give the records of these keys; one that is gone is left out."""
+        with self._guard:
+            found = {key: self._records[key] for key in keys if key in self._records}
+            for key in found:
+                self._records.move_to_end(key)
+        missing = [key for key in keys if key not in found]
+        if missing:
+            fetched = self._store.fetch(missing)
+            read = {key: _as_scanned(record) for key, record in fetched.items()}
+            found |= read
+            self._remember(read)
+        return found
+
+    def _remember(self, read: dict[int, MemoryRecord]) -> None:
+        with self._guard:
+            self._records |= read
+            while len(self._records) > self._size:
+                self._records.popitem(last=False)
+
+
+def _as_scanned(record: MemoryRecord) -> MemoryRecord:
+    """Give a record that was refiled as history since its scope was scanned its own id again."""
+    if record.superseded_by is None:
+        return record
+    return replace(record, id=record.superseded_by, superseded_by=None)
+
+
+# What is held of one scope in memory: loaded at the second use, added to when much is new.
+
+# A process that searches once, such as a command, does not wait for what it will not use.
+_USES_BEFORE_LOADING = 1
+_MOST_NEWER = 100
+
+
+class KeyedBlock(Protocol):
+    """Rows held as columns."""
+
+    @property
+    def keys(self) -> IntArray:
+        """Keys of the rows, ascending."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that they take, in bytes."""
+        ...
+
+
+BlockT = TypeVar("BlockT", bound=KeyedBlock)
+
+
+class ScopeBlocks(Generic[BlockT]):
+    """Blocks of one scope's rows, each with later keys than the one before.
+
+    A current row never changes, it only leaves the view, so a block never gets stale.
+
+    Args:
+        scan: Reads the scope's rows after a key.
+    """
+
+    def __init__(self, scan: Callable[[int], BlockT]) -> None:
+        self._scan = scan
+        self._uses = 0
+        self._blocks: tuple[BlockT, ...] = ()
+        self._guard = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that all blocks take, in bytes."""
+        return sum(block.nbytes for block in self._blocks)
+
+    def prepare(self) -> None:
+        """Count a use, and load the scope at the second."""
+        with self._guard:
+            self._uses += 1
+            if self._uses == _USES_BEFORE_LOADING + 1:
+                self._load()
+
+    def holding(self, keys: IntArray) -> tuple[BlockT, ...]:
+        """Give the blocks; where many of these keys are newer than all of them, with one more."""
+        with self._guard:
+            if self._blocks and np.count_nonzero(keys > self._last_key()) > _MOST_NEWER:
+                self._load()
+            return self._blocks
+
+    def _load(self) -> None:
+        block = self._scan(self._last_key())
+        if len(block.keys):
+            self._blocks += (block,)
+
+    def _last_key(self) -> int:
+        return int(self._blocks[-1].keys[-1]) if self._blocks else 0
+
+
+# Whole memories of one scope, held as columns: ten of them cost a fraction of a read from disk.
+
+
+class ScopeRecords:
+    """Reads memories of one scope by key, from its second read on out of memory.
+
+    Rows written after the load come through the cache until there are many.
+    """
+
+    def __init__(self, store: Store, scope: Filter, cache: RecordCache) -> None:
+        self._cache = cache
+        self._blocks: ScopeBlocks[RecordBlock] = ScopeBlocks(
+            lambda last: store.scan_records(scope, after_key=last)
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the held columns take."""
+        return self._blocks.nbytes
+
+    def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
+        """Give the records of these keys; one that is gone is left out.
+
+        Only keys from this scope's snapshot may be asked for.
+        """
+        self._blocks.prepare()
+        wanted = np.array(keys, np.int64)
+        found: dict[int, MemoryRecord] = {}
+        for block in self._blocks.holding(wanted):
+            places = _places(block.keys, wanted)
+            held = wanted[places >= 0].tolist()
+            if held:
+                found |= zip(held, block.at(places[places >= 0]), strict=True)
+        missing = [key for key in keys if key not in found]
+        return found | self._cache.fetch(missing) if missing else found
+
+
+def _places(sorted_keys: IntArray, wanted: IntArray) -> IntArray:
+    places = np.minimum(np.searchsorted(sorted_keys, wanted), len(sorted_keys) - 1)
+    return np.where(sorted_keys[places] == wanted, places, -1)
+
+
+# One state of a Lance store, read while others write: nothing of it changes under the reader.
 
 Result = TypeVar("Result")
 _ALL_ROWS = 2**31 - 1
@@ -66,7 +229,7 @@ class LanceSnapshot:
             self._table = connect(uri).open_table(TABLE)
             self.version = int(self._table.version)
             self._table.checkout(self.version)
-        self.identity: StoreIdentity = lance_schema.read_identity(self._table.schema, where=uri)
+        self.identity: StoreIdentity = lance_rows.read_identity(self._table.schema, where=uri)
 
     def count(self, where: Filter) -> int:
         """How many memories match, history included."""
@@ -88,7 +251,7 @@ class LanceSnapshot:
     def rows(self, where: Filter) -> IntArray:
         """Say where the current matching memories are, in the order in which they were written."""
         parts = [
-            np.stack([lance_schema.integers(part[name], missing=0) for name in ("key", "_rowid")])
+            np.stack([lance_rows.integers(part[name], missing=0) for name in ("key", "_rowid")])
             for part in self._streamed(And((where, CURRENT)), ["key"])
         ]
         keys, rows = np.concatenate([np.empty((2, 0), np.int64), *parts], axis=1)
@@ -98,7 +261,7 @@ class LanceSnapshot:
         """Read the memories at these places, in the order in which they were written."""
         if len(rows) == 0:
             return []
-        columns = [*lance_schema.keyed_record_columns(self.identity), "fingerprint"]
+        columns = [*lance_rows.keyed_record_columns(self.identity), "fingerprint"]
         with self._told():
             taken = self._table.take_row_ids(rows.tolist()).select(columns).to_arrow()
         found = taken.sort_by("key")
@@ -106,7 +269,7 @@ class LanceSnapshot:
             KeptMemory(key, record, fingerprint)
             for key, record, fingerprint in zip(
                 found["key"].to_pylist(),
-                lance_schema.to_records(found),
+                lance_rows.to_records(found),
                 found["fingerprint"].to_pylist(),
                 strict=True,
             )
@@ -157,3 +320,114 @@ def newest_state(uri: str, read: Callable[[LanceSnapshot], Result], *, attempts:
         except StateGone:
             continue
     return read(LanceSnapshot(uri))
+
+
+# The files that one state of a Lance store consists of, held open so that none can vanish.
+
+TABLE_FOLDER = f"{TABLE}.lance"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFile:
+    """One file of a state.
+
+    Attributes:
+        path: Where it is below the store's directory, with forward slashes.
+        length: In bytes; Lance never changes a file.
+        stream: Its content, open, so that it stays when the file is removed.
+    """
+
+    path: str
+    length: int
+    stream: IO[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class StateFiles:
+    """One state of a store as files; to be closed, or used in a `with` block.
+
+    Attributes:
+        version: Its number.
+        identity: What the store was made with.
+        memories, history: How many memories it holds, and how many earlier versions.
+        files: All that it needs, and nothing of other states.
+    """
+
+    version: int
+    identity: StoreIdentity
+    memories: int
+    history: int
+    files: tuple[HeldFile, ...]
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for held in self.files:
+            held.stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def hold_newest_state(directory: Path) -> StateFiles:
+    """Open all files of the newest state.
+
+    The writer's lock is held for the milliseconds that this takes, since whoever removes files
+    holds it. What is open then stays readable, whatever is merged or purged.
+
+    Raises:
+        StoreLocked: Another process has been writing for over a minute.
+        StoreError: The store cannot be read, or has too many files to open.
+    """
+    with DirectoryLock(directory).held(), _told_of_files(directory), ExitStack() as opened:
+        state = LanceSnapshot(str(directory))
+        manifest = manifest_of(directory / TABLE_FOLDER, state.version)
+        content = manifest.read_bytes()
+        needed = [manifest, *needed_files(directory / TABLE_FOLDER, content)]
+        files = tuple(_hold(path, directory, opened) for path in needed)
+        _check(state, files, directory)
+        memories, history = state.count(CURRENT), state.count(Not(CURRENT))
+        opened.pop_all()
+    return StateFiles(state.version, state.identity, memories, history, files)
+
+
+def _check(state: LanceSnapshot, files: tuple[HeldFile, ...], directory: Path) -> None:
+    folders = {PurePosixPath(held.path).parent.name for held in files}
+    data = sum("/data/" in held.path for held in files)
+    if data < state.fragments() or not state.index_folders() <= folders:
+        raise StoreError(
+            f"{directory}: files of version {state.version} are missing. "
+            "`ekphory doctor` tells the state of the store."
+        )
+
+
+def _hold(path: Path, directory: Path, opened: ExitStack) -> HeldFile:
+    stream = opened.enter_context(path.open("rb"))
+    return HeldFile(
+        path.relative_to(directory).as_posix(), os.fstat(stream.fileno()).st_size, stream
+    )
+
+
+@contextmanager
+def _told_of_files(directory: Path) -> Iterator[None]:
+    """Tell in words what the system says of files."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise StoreError(
+                f"{error.filename or directory}: cannot be read ({error.strerror}). `ekphory "
+                "doctor --verify` names what is damaged, and `ekphory restore` brings a backup "
+                "back."
+            ) from error
+        raise StoreError(
+            f"{directory}: has more files than may be open at once. Merge them with "
+            "`ekphory doctor --repair`, or raise the limit with `ulimit -n`."
+        ) from error

@@ -1,11 +1,12 @@
-"""Upkeep of a Lance table: merging files, dropping versions, extending indexes, by policy."""
+"""Upkeep of a Lance table: merging files, dropping versions, extending the index."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,105 @@ from typing import Any
 import lancedb
 import pyarrow as pa
 
+from ekphory.errors import StoreError, StoreLocked
+from ekphory.scope import OWNER_FIELDS, owner_name
 from ekphory.store.connection import connect
 from ekphory.store.lance_index import FEWEST_ROWS, VectorIndex
-from ekphory.store.lock import DirectoryLock
-from ekphory.store.owner import OWNER_FIELDS, owner_name
-from ekphory.store.store import RESIDENT_ROWS, StoreHealth
-from ekphory.store.sweep import index_lock, sweep_if_free, sweep_table
+from ekphory.store.lance_version import manifests_in, needed_files
+from ekphory.store.protocol import RESIDENT_ROWS, StoreHealth
+from ekphory.store.writer import DirectoryLock
+
+# Removing the files of a Lance table that no version needs: left by kills, merges and purges.
+#
+# Lance's own cleanup goes by the clock and passes over what a killed write left behind. Here
+# versions are chosen by their number, and a file stays only if a version that is kept names it.
+
+INDEX_LOCK_FILE = ".ekphory.index.lock"
+"""Held while an index is built, which happens beside the writer's lock."""
+_HINT = "latest_version_hint.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What was removed.
+
+    Attributes:
+        files: How many files.
+        bytes: Their size.
+    """
+
+    files: int
+    bytes: int
+
+
+def index_lock(directory: Path) -> DirectoryLock:
+    """Return the lock that whoever builds an index holds, so that its files are left alone."""
+    return DirectoryLock(directory, name=INDEX_LOCK_FILE)
+
+
+def sweep_table(table: Path, *, keep_from: int) -> Swept:
+    """Remove what no version from `keep_from` on needs; the caller holds the writer's lock.
+
+    Args:
+        table: The folder of the Lance table.
+        keep_from: The oldest version that stays readable; the newest one always does.
+
+    Raises:
+        StoreLocked: An index is being built for longer than a lock is waited for.
+        StoreError: A file cannot be read or removed.
+    """
+    with index_lock(table.parent).held():
+        return _remove(_unneeded(table, keep_from=keep_from), table=table)
+
+
+def sweep_if_free(table: Path, *, keep_from: int) -> Swept | None:
+    """Do as `sweep_table`, but return None at once where an index is being built."""
+    try:
+        with index_lock(table.parent).held(seconds=0):
+            return _remove(_unneeded(table, keep_from=keep_from), table=table)
+    except StoreLocked:
+        return None
+
+
+def _unneeded(table: Path, *, keep_from: int) -> list[Path]:
+    manifests = manifests_in(table / "_versions")
+    newest = max(manifests, default=None)
+    if newest is None:
+        raise StoreError(
+            f"{table / '_versions'}: holds no version of the table, so nothing is removed. "
+            "Restore a backup with `ekphory restore`."
+        )
+    needed = {table / "_versions" / _HINT}
+    for number, path in manifests.items():
+        if number >= min(keep_from, newest):
+            needed.add(path)
+            needed.update(needed_files(table, path.read_bytes()))
+    return [path for path in table.rglob("*") if path.is_file() and path not in needed]
+
+
+def _remove(files: Sequence[Path], *, table: Path) -> Swept:
+    total = 0
+    try:
+        for path in files:
+            total += path.stat().st_size
+            path.unlink()
+    except OSError as error:
+        raise StoreError(
+            f"{error.filename}: cannot be removed ({error.strerror}). Check the permissions of the "
+            "store's folder, and repeat."
+        ) from error
+    _remove_empty_folders(table)
+    return Swept(len(files), total)
+
+
+def _remove_empty_folders(table: Path) -> None:
+    for folder in sorted((table / "_indices").glob("*/"), reverse=True):
+        # One that holds a file stays.
+        with suppress(OSError):
+            folder.rmdir()
+
+
+# Upkeep of a Lance table: merging files, dropping versions, extending indexes, by policy.
 
 STABLE_ROW_IDS = {"new_table_enable_stable_row_ids": "true"}
 """Row ids survive merging, so that what was read of a row's place stays true."""

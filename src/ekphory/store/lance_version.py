@@ -1,15 +1,373 @@
-"""The newest version of a Lance table, asked of the table only after somebody else wrote to it."""
+"""Versions of a Lance table: the newest, its files, and the note that tells of damage."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import lancedb
 
-from ekphory.store.commit_files import CommitFiles
-from ekphory.store.lance_errors import told
-from ekphory.store.shared_reading import SharedReading
+from ekphory import legacy
+from ekphory.errors import StoreError
+from ekphory.store.connection import told
+
+# The files that commits leave behind: they tell, in a moment, that nobody wrote to a table.
+
+_SETTLED_NANOSECONDS = 3_000_000_000
+"""A folder's time of change is exact to this, on the coarsest of file systems."""
+
+
+class CommitFiles:
+    """Lists the folder into which every commit of a Lance table puts a file of a new name.
+
+    Lance itself finds the newest version by this list, but takes milliseconds to open it.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        """Name the folder; None where there is no local one."""
+        self._folder = folder
+        self._settled: tuple[tuple[int, int], frozenset[str]] | None = None
+
+    def names(self) -> frozenset[str] | None:
+        """Give the names; None where they cannot be listed, so that the table must be asked.
+
+        They cannot on Windows, which opens no folder.
+        """
+        if self._folder is None:
+            return None
+        now = time.time_ns()
+        try:
+            found = _opened_status(self._folder)
+            seen = found.st_ino, found.st_mtime_ns
+            if self._settled is not None and self._settled[0] == seen:
+                return self._settled[1]
+            names = frozenset(os.listdir(self._folder))  # noqa: PTH208  likewise
+        except OSError:
+            # The table says what is wrong, and better.
+            return None
+        # What comes after this list changes the folder's time, unless it comes in the same tick.
+        is_settled = now - found.st_mtime_ns > _SETTLED_NANOSECONDS
+        self._settled = (seen, names) if is_settled else None
+        return names
+
+
+def _opened_status(folder: Path) -> os.stat_result:
+    """Open a folder for its status: network file systems look anew only at what is opened."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        return os.fstat(opened)
+    finally:
+        os.close(opened)
+
+
+# One reading for all who ask at the same time, never one that began before they asked.
+
+Read = TypeVar("Read")
+
+
+class SharedReading(Generic[Read]):
+    """Reads something that others may change at any moment. Safe for several threads.
+
+    Who asks while a reading runs waits for the next one, together with all who came meanwhile: what
+    they get is at least as new as their question, and many callers cost two readings at a time.
+    """
+
+    def __init__(self, read: Callable[[], Read]) -> None:
+        """Say what is read.
+
+        Args:
+            read: Reads anew; called by one thread at a time.
+        """
+        self._read = read
+        self._reading = threading.Lock()
+        self._begun = 0
+        self._last: tuple[int, Read] | None = None
+
+    def get(self) -> Read:
+        """Give what a reading found that began after this call.
+
+        Raises:
+            Exception: Whatever `read` raises; the next caller reads again.
+        """
+        wanted = self._begun + 1
+        with self._reading:
+            if self._last is not None and self._last[0] >= wanted:
+                return self._last[1]
+            self._begun += 1
+            number = self._begun
+            found = self._read()
+            self._last = (number, found)
+            return found
+
+
+# Which files a version of a Lance table needs, read from its manifest.
+
+NEWEST_FIRST = 2**64 - 1
+"""Lance names a manifest after this less its version, so that the newest comes first."""
+_FRAGMENT = 2
+"""Number of the field that holds a fragment: its number in 1, its files in 2, their paths in 1."""
+_FIXED = {1: 8, 5: 4}
+"""Length of values of fixed length, by their kind."""
+_NUMBERED_UPWARD = 2**63
+_MANIFEST = re.compile(r"(\d+)\.manifest")
+_DELETIONS = re.compile(r"\d+-\d+-(\d+)\.(?:arrow|bin)")
+
+
+def manifest_of(table: Path, version: int) -> Path:
+    """Return the path of a version's manifest."""
+    folder = table / "_versions"
+    named = folder / f"{NEWEST_FIRST - version:020}.manifest"
+    return named if named.is_file() else folder / f"{version}.manifest"
+
+
+def manifests_in(folder: Path) -> dict[int, Path]:
+    """Return the manifests in a table's folder of versions, by version."""
+    found: dict[int, Path] = {}
+    for path in folder.glob("*.manifest"):
+        named = _MANIFEST.fullmatch(path.name)
+        if named is not None:
+            number = int(named[1])
+            found[NEWEST_FIRST - number if number >= _NUMBERED_UPWARD else number] = path
+    return found
+
+
+def names_deletions(table: Path, manifest: bytes) -> list[str]:
+    """Return the names of the lists of deleted rows that a manifest names, in order.
+
+    A file with another name is none: a writer that was killed leaves what it had begun.
+    """
+    folder = table / "_deletions"
+    names = sorted(os.listdir(folder)) if folder.is_dir() else []  # noqa: PTH208  sooner
+    lists = [name for name in names if _DELETIONS.fullmatch(name)]
+    return [name for name in lists if _deletions_are_named(name, manifest)]
+
+
+def needed_files(table: Path, manifest: bytes) -> Iterator[Path]:
+    """Yield the files that a manifest names, itself left out.
+
+    Lance gives every file a random name, which stands in the manifest of each state that needs
+    it: that of an index as sixteen bytes, that of deletions as a number, those of others as text.
+    """
+    for path in sorted(path for path in table.rglob("*") if path.is_file()):
+        folder, *rest = path.relative_to(table).parts
+        if folder == "_indices":
+            named = _index_is_named(rest[0], manifest)
+        elif folder == "_deletions":
+            named = _deletions_are_named(path.name, manifest)
+        else:
+            named = path.name.encode() in manifest
+        if named:
+            yield path
+
+
+def data_files(manifest: bytes) -> dict[int, str]:
+    """Return the name of the data file of each fragment, by the fragment's number.
+
+    Raises:
+        StoreError: It is damaged.
+    """
+    try:
+        start = int.from_bytes(manifest[-16:-8], "little")
+        length = int.from_bytes(manifest[start : start + 4], "little")
+        whole = manifest[start + 4 : start + 4 + length]
+        fragments = [dict(_fields(part)) for number, part in _fields(whole) if number == _FRAGMENT]
+        return {int(each.get(1, 0)): dict(_fields(each[2]))[1].decode() for each in fragments}
+    except (IndexError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise StoreError(
+            f"a manifest of the store is damaged ({error}). Restore a backup with "
+            "`ekphory restore`."
+        ) from error
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """Yield the fields of a message of Protocol Buffers: number and value, a message as bytes."""
+    place = 0
+    while place < len(message):
+        tag, place = _number(message, place)
+        kind = tag & 7
+        value: int | bytes
+        if kind == 0:
+            value, place = _number(message, place)
+        else:
+            length, place = _number(message, place) if kind == 2 else (_FIXED[kind], place)
+            value = message[place : place + length]
+            place += length
+        yield tag >> 3, value
+
+
+def _number(message: bytes, place: int) -> tuple[int, int]:
+    """Read a number as Protocol Buffers write it; return it and the place after it."""
+    value = shift = 0
+    while True:
+        byte = message[place]
+        value |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return value, place
+
+
+def _deletions_are_named(name: str, manifest: bytes) -> bool:
+    number = _DELETIONS.fullmatch(name)
+    return number is None or _varint(int(number[1])) in manifest
+
+
+def _index_is_named(folder: str, manifest: bytes) -> bool:
+    try:
+        return uuid.UUID(folder).bytes in manifest
+    except ValueError:
+        # No name that Lance gives today: rather too many files than too few.
+        return True
+
+
+def _varint(number: int) -> bytes:
+    """Return a number as Protocol Buffers write it: seven bits a byte, the lowest first."""
+    written = bytearray()
+    while number > 0x7F:
+        written.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*written, number])
+
+
+# What the newest state of a store was, noted beside its table: so damage and loss are seen.
+#
+# Lance keeps no checksum of a manifest, and takes a folder without any for a table that is yet to
+# be made. The note holds the number of the newest version that was written, and a digest of its
+# manifest with the lists of deleted rows that it names.
+
+STATE_FILE = ".ekphory.state.json"
+_READ_ATTEMPTS = 5
+_Note = tuple[int, str]
+
+
+class StateNote:
+    """Notes the newest state of one table, and checks what is on disk against it.
+
+    A note may be older than the newest version: a process was killed between the two, or did not
+    write one. It is never newer, unless versions were lost.
+    """
+
+    def __init__(self, table: Path) -> None:
+        """Take the folder of a table, which need not be there yet."""
+        self._table = table
+        self._path = legacy.adopted(table.parent / STATE_FILE)
+        self._digests: dict[str, bytes] = {}
+
+    def write(self, version: int) -> None:
+        """Note a version that was just written, and is durable whatever becomes of the note."""
+        part = self._path.with_name(f"{STATE_FILE}.{os.getpid()}.{threading.get_ident()}")
+        # Where it cannot be written, the earlier one stays and is true as well.
+        with suppress(OSError):
+            content = {"version": version, "digest": self._digest(version)}
+            part.write_text(json.dumps(content) + "\n", encoding="utf-8")
+            part.replace(self._path)
+
+    def tidy(self) -> None:
+        """Remove what writers left that were killed; the caller holds the writer's lock."""
+        for part in self._path.parent.glob(f"{STATE_FILE}.*"):
+            with suppress(OSError):
+                part.unlink()
+
+    def data_files(self, version: int) -> dict[int, str]:
+        """Return the path of each fragment's data file below the store, by fragment number."""
+        manifest = manifest_of(self._table, version).read_bytes()
+        folder = f"{self._table.name}/data"
+        return {number: f"{folder}/{name}" for number, name in data_files(manifest).items()}
+
+    def check(self) -> None:
+        """Check that the newest state is there, and as it was written.
+
+        Raises:
+            StoreError: It held something and the versions are gone, or the newest one is damaged.
+        """
+        for _ in range(_READ_ATTEMPTS):
+            # Read before the versions are: what comes in between only makes those newer.
+            noted = self._read()
+            newest = self._newest()
+            if newest is None:
+                witness = self._witness(noted)
+                # Another process may have made the table meanwhile, and written to it.
+                if witness is None:
+                    return
+                if self._newest() is None:
+                    raise self._emptied(witness)
+                continue
+            if noted is None or newest > noted[0]:
+                return
+            if newest < noted[0]:
+                raise self._lost(noted[0], newest)
+            with suppress(FileNotFoundError):
+                if self._digest(newest) == noted[1]:
+                    return
+            # Another process may have written meanwhile, and removed what is not needed since.
+            if self._read() == noted and self._newest() == newest:
+                raise self._damaged(newest)
+
+    def _newest(self) -> int | None:
+        return max(manifests_in(self._table / "_versions"), default=None)
+
+    def _witness(self, noted: _Note | None) -> Path | None:
+        """Return a file that is only where something was written; None where nothing was."""
+        if noted is not None:
+            return self._path
+        return next((path for path in self._table.glob("data/*") if path.is_file()), None)
+
+    def _emptied(self, witness: Path) -> StoreError:
+        return StoreError(
+            f"{self._table / '_versions'}: holds no version of the table, though {witness} shows "
+            "that the store held memories. Restore a backup with `ekphory restore`; to begin "
+            f"anew, remove {self._table} and {self._path}."
+        )
+
+    def _lost(self, noted: int, newest: int) -> StoreError:
+        return StoreError(
+            f"{manifest_of(self._table, noted)}: is gone, so what was written after version "
+            f"{newest} is lost. Restore a backup with `ekphory restore`; to go on with version "
+            f"{newest}, remove {self._path}."
+        )
+
+    def _damaged(self, newest: int) -> StoreError:
+        return StoreError(
+            f"{manifest_of(self._table, newest)}: was damaged since it was written, or a list of "
+            "deleted rows that it names was. Restore a backup with `ekphory restore`; to read "
+            f"what can still be read, remove {self._path}."
+        )
+
+    def _read(self) -> _Note | None:
+        try:
+            content = json.loads(self._path.read_text(encoding="utf-8"))
+            version, digest = content["version"], content["digest"]
+            if type(version) is not int or not isinstance(digest, str):
+                raise TypeError("version must be a number, and digest a string")
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+            raise StoreError(
+                f"{self._path}: cannot be read ({error}). Remove it: the next write makes it anew. "
+                "Then look for other damage with `ekphory doctor --verify`."
+            ) from error
+        return version, digest
+
+    def _digest(self, version: int) -> str:
+        manifest = manifest_of(self._table, version).read_bytes()
+        whole = blake2b(manifest, digest_size=16)
+        for name in names_deletions(self._table, manifest):
+            if name not in self._digests:
+                content = (self._table / "_deletions" / name).read_bytes()
+                self._digests[name] = blake2b(content, digest_size=16).digest()
+            whole.update(name.encode() + self._digests[name])
+        return whole.hexdigest()
+
+
+# The newest version of a Lance table, asked of the table only after somebody else wrote to it.
 
 _LAST_VERSION = 2**64 - 1
 

@@ -1,19 +1,478 @@
-"""The one writer of a store: a queue, a lock between processes, and what is due afterwards."""
+"""The one writer of a store, where a write becomes durable: a queue and a lock or lease."""
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 import queue
+import socket
 import threading
-from collections.abc import Callable, Sequence
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
 
+import filelock
+import lancedb
+import numpy as np
+import pyarrow as pa
+
+from ekphory.atomic_write import put_in_place
 from ekphory.errors import StoreClosed, StoreError, StoreLocked
-from ekphory.store.lock import WriterLock
-from ekphory.store.store import Store
-from ekphory.store.upkeep_state import UpkeepFailure, UpkeepState
+from ekphory.store.connection import connect, told
+from ekphory.store.protocol import NEVER, Growth, KeyedVectors, ScopeColumns, Store, StoredMemory
+from ekphory.threads import run_after_fork
+from ekphory.timestamps import now_utc, to_microseconds
+from ekphory.types import MemoryRecord
+
+# Whether upkeep succeeds, and when it is tried again after it failed.
+
+NOTE_FILE = ".ekphory.upkeep.json"
+"""Tells other processes, such as `ekphory doctor`, that upkeep fails."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepFailure:
+    """Upkeep that has failed and not succeeded since.
+
+    Attributes:
+        message: The last error.
+        attempts: How often it failed.
+        since: When it failed first, as ISO 8601.
+    """
+
+    message: str
+    attempts: int
+    since: str
+
+    @property
+    def sentence(self) -> str:
+        """The failure in words."""
+        times = "once" if self.attempts == 1 else f"{self.attempts:,} times"
+        return f"Upkeep has failed {times} since {self.since}: {self.message}"
+
+
+class UpkeepState:
+    """Counts failures of upkeep; the pause after each is twice the one before.
+
+    Args:
+        directory: Of the store, where a failure is noted; None notes nothing.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(
+        self, directory: Path | None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._note = None if directory is None else directory / NOTE_FILE
+        self._clock = clock
+        self._failure: UpkeepFailure | None = None
+        self._next = clock()
+        self._guard = threading.Lock()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether upkeep may be tried now; of a directory that was deleted nothing is kept up."""
+        is_there = self._note is None or self._note.parent.exists()
+        return is_there and self._clock() >= self._next
+
+    @property
+    def failure(self) -> UpkeepFailure | None:
+        """What failed in this process, or was noted by another one; None if all is well."""
+        return self._failure or self._noted()
+
+    def note_failure(self, error: StoreError) -> None:
+        """Count a failure, and put off the next try."""
+        with self._guard:
+            before = self._failure
+            attempts = 1 if before is None else before.attempts + 1
+            since = now_utc().isoformat() if before is None else before.since
+            self._failure = UpkeepFailure(str(error), attempts, since)
+            self._next = self._clock() + min(_FIRST_PAUSE * 2 ** (attempts - 1), _LONGEST_PAUSE)
+            self._write(self._failure)
+
+    def note_success(self) -> None:
+        """Forget earlier failures, also those that another process noted."""
+        with self._guard:
+            self._failure = None
+            self._next = self._clock()
+            if self._note is not None:
+                # What cannot be removed tells of a failure too many, never of one too few.
+                with suppress(OSError):
+                    self._note.unlink(missing_ok=True)
+
+    def _write(self, failure: UpkeepFailure) -> None:
+        if self._note is None:
+            return
+        part = self._note.with_suffix(".part")
+        # Where nothing can be written, the failure is told by this process alone.
+        with suppress(OSError):
+            part.write_text(json.dumps(asdict(failure)) + "\n", encoding="utf-8")
+            put_in_place(part, self._note)
+
+    def _noted(self) -> UpkeepFailure | None:
+        if self._note is None:
+            return None
+        try:
+            noted = UpkeepFailure(**json.loads(self._note.read_text(encoding="utf-8")))
+            if type(noted.attempts) is not int:
+                raise TypeError("attempts must be a number")
+            return noted
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError) as error:
+            return UpkeepFailure(f"{self._note}: cannot be read ({error})", 1, "")
+
+
+# What this process wrote last, so that what it holds of a scope can grow without a read.
+
+_MOST_MEMORIES = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    before: int
+    after: int
+    memories: tuple[StoredMemory, ...]
+
+
+class RecentWrites:
+    """Remembers the last commits of this process, for as long as nobody else made one between.
+
+    Safe for several threads.
+    """
+
+    def __init__(self) -> None:
+        self._commits: deque[_Commit] = deque()
+        self._held = 0
+        self._guard = threading.Lock()
+
+    def note(self, memories: Sequence[StoredMemory], *, before: int, after: int) -> None:
+        """Take in a commit that added memories."""
+        with self._guard:
+            follows = not self._commits or self._commits[-1].after == before
+            # Only then did nobody else write in between.
+            if after != before + 1 or not follows:
+                self._forget()
+                return
+            self._commits.append(_Commit(before, after, tuple(memories)))
+            self._held += len(memories)
+            while self._held > _MOST_MEMORIES or len(self._commits) > _MOST_MEMORIES:
+                self._held -= len(self._commits.popleft().memories)
+
+    def note_rearranged(self, *, before: int, after: int) -> None:
+        """Take in commits that moved memories, while the store was locked, and changed none."""
+        with self._guard:
+            if self._commits and self._commits[-1].after == before:
+                self._commits.append(_Commit(before, after, ()))
+            else:
+                self._forget()
+
+    def forget(self) -> None:
+        """Forget all: something was changed that cannot be told as an addition."""
+        with self._guard:
+            self._forget()
+
+    def since(self, version: int, *, newest: int) -> Growth | None:
+        """Return what was added after `version` up to `newest`; None where that is not known."""
+        with self._guard:
+            if not self._commits or self._commits[-1].after != newest:
+                return None
+            if version < self._commits[0].before:
+                return None
+            added = [each.memories for each in self._commits if each.before >= version]
+        return Growth(newest, tuple(memory for memories in added for memory in memories))
+
+    def records(self, keys: Sequence[int], *, newest: int) -> dict[int, MemoryRecord]:
+        """Return those of these memories that were added of late; none where others wrote since."""
+        with self._guard:
+            if not self._commits or self._commits[-1].after != newest:
+                return {}
+            wanted = set(keys)
+            return {
+                memory.key: memory.record
+                for commit in self._commits
+                for memory in commit.memories
+                if memory.key in wanted
+            }
+
+    def _forget(self) -> None:
+        self._commits.clear()
+        self._held = 0
+
+
+def columns_of(memories: Sequence[StoredMemory]) -> ScopeColumns:
+    """Return the ranking columns of these memories, which are in the order of keys."""
+    records = [memory.record for memory in memories]
+    terms = [memory.terms for memory in memories]
+    return ScopeColumns(
+        key=np.array([memory.key for memory in memories], np.int64),
+        thread=np.array([memory.thread for memory in memories], np.int64),
+        sequence=np.array([record.sequence or 0 for record in records], np.int64),
+        at=np.array([to_microseconds(record.at) for record in records], np.int64),
+        expires_at=np.array(
+            [to_microseconds(r.expires_at) if r.expires_at else NEVER for r in records],
+            np.int64,
+        ),
+        importance=np.array([record.importance for record in records], np.float32),
+        importance_given=np.array(
+            ["importance" not in record.predicted for record in records], np.bool_
+        ),
+        pool=np.array([record.pool for record in records], np.str_),
+        type=np.array([record.type for record in records], np.str_),
+        terms=np.concatenate([np.empty(0, np.uint32), *terms]),
+        term_counts=np.array([len(row) for row in terms], np.int32),
+    )
+
+
+def vectors_of(memories: Sequence[StoredMemory], *, dimension: int) -> KeyedVectors:
+    """Return the vectors of these memories."""
+    keys = [key for memory in memories for key in [memory.key] * len(memory.vectors)]
+    empty = np.empty((0, dimension), np.float32)
+    vectors = np.concatenate([empty, *(memory.vectors for memory in memories)])
+    return KeyedVectors(np.array(keys, np.int64), vectors)
+
+
+# The writer's lease: on object storage, where no file can be locked, one process may write.
+#
+# The lease is one row of a Lance table. Commits to a Lance table come one after the other, also on
+# object storage, and an update that loses to another is evaluated anew. So the process that
+# replaces the row it has read is the writer, until it gives the lease back or lets it run out.
+#
+# Making a table is not as safe: of two processes that make it in the same moment, the slower one
+# replaces what the faster one made. So a new row is left alone until no such process can be under
+# way any more.
+
+LEASE_TABLE = "writer_lease"
+LEASE_TIME = timedelta(minutes=10)
+SETTLING_SECONDS = 1.0
+"""So long a new table is left alone: once in the life of a store."""
+_NOBODY = ""
+_FREE = datetime(1970, 1, 1, tzinfo=UTC)
+# Long enough for every reader of an older version, short enough that few pile up.
+_VERSIONS_KEPT = timedelta(hours=1)
+_SCHEMA = pa.schema(
+    [("holder", pa.string()), ("token", pa.string()), ("until", pa.timestamp("us", tz="UTC"))]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lease:
+    """The row: who writes until when, under a token that no other row ever had."""
+
+    holder: str
+    token: str
+    until: datetime
+
+
+class WriterLease:
+    """Held by one process at a time; renewed by its writes, free ten minutes after the last."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._held: _Lease | None = None
+
+    def hold(self) -> None:
+        """Make sure that this process may write.
+
+        Raises:
+            StoreLocked: Another process holds the lease.
+            StoreError: The lease cannot be read or written.
+        """
+        if self._held is not None and now_utc() < self._held.until - LEASE_TIME / 2:
+            return
+        with told("lock", self._uri):
+            table = self._table()
+            if self._held is None or not self._supersede(table, self._held):
+                self._take(table)
+
+    def give_back(self) -> None:
+        """Let the next process write at once."""
+        if self._held is not None:
+            held, self._held = self._held, None
+            with told("lock", self._uri):
+                _replace(self._table(), held, _lease(until=_FREE))
+
+    def _supersede(self, table: lancedb.table.Table, earlier: _Lease) -> bool:
+        mine = _lease(until=now_utc() + LEASE_TIME)
+        self._held = mine if _replace(table, earlier, mine) else None
+        return self._held is not None
+
+    def _take(self, table: lancedb.table.Table) -> None:
+        while True:
+            table.checkout_latest()
+            found = _read(table)
+            if found.until > now_utc():
+                raise StoreLocked(
+                    f"{self._uri}: on object storage one process writes at a time, and "
+                    f"{found.holder} does until {found.until:%H:%M:%S} UTC. "
+                    "Close it there, or wait until its lease has run out."
+                )
+            if found.holder == _NOBODY:
+                time.sleep(SETTLING_SECONDS)
+            if self._supersede(table, found):
+                return
+
+    def _table(self) -> lancedb.table.Table:
+        connection = connect(self._uri)
+        try:
+            first = _Lease(_NOBODY, uuid.uuid4().hex, _FREE)
+            return connection.create_table(LEASE_TABLE, data=_row(first))
+        except (ValueError, RuntimeError):
+            # It is there, or another process is making it; whatever else it is, opening tells.
+            return connection.open_table(LEASE_TABLE)
+
+
+def _replace(table: lancedb.table.Table, found: _Lease, wanted: _Lease) -> bool:
+    """Replace the row, unless another process has done so since it was read."""
+    values = {"holder": wanted.holder, "token": wanted.token, "until": wanted.until}
+    # The update must see a table that was made anew since.
+    table.checkout_latest()
+    result = table.update(where=f"token = '{found.token}'", values=values)
+    replaced = int(result.rows_updated) == 1
+    if replaced:
+        table.optimize(cleanup_older_than=_VERSIONS_KEPT)
+    return replaced
+
+
+def _read(table: lancedb.table.Table) -> _Lease:
+    (row,) = table.to_arrow().to_pylist()
+    # Goes into a condition, so it must be what we wrote.
+    return _Lease(row["holder"], uuid.UUID(row["token"]).hex, row["until"])
+
+
+def _row(lease: _Lease) -> pa.Table:
+    return pa.table([[lease.holder], [lease.token], [lease.until]], schema=_SCHEMA)
+
+
+def _lease(*, until: datetime) -> _Lease:
+    return _Lease(f"{socket.gethostname()} process {os.getpid()}", uuid.uuid4().hex, until)
+
+
+# The lock between writing processes: a file lock in a directory, a lease on object storage.
+
+LOCK_FILE = ".ekphory.lock"
+LOCK_SECONDS = 60.0
+_POLL_SECONDS = 0.005
+_open_files: set[int] = set()
+
+
+class WriterLock(Protocol):
+    """Lets one process write at a time."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """Hold the lock for one write.
+
+        Raises:
+            StoreLocked: Another process holds it for too long.
+            StoreError: The lock cannot be taken at all.
+        """
+        ...
+
+    def give_back(self) -> None:
+        """Let go of what outlasts a single write."""
+        ...
+
+
+class DirectoryLock:
+    """A lock on a file in the store's directory, held for each write alone."""
+
+    def __init__(self, directory: Path, *, name: str = LOCK_FILE) -> None:
+        self._directory = directory
+        self._name = name
+
+    @contextmanager
+    def held(self, *, seconds: float | None = None) -> Iterator[None]:
+        """Hold the lock in the block, after waiting for it at most so long; None for a minute."""
+        lock_file = self._opened()
+        _open_files.add(lock_file)
+        try:
+            self._wait_for(lock_file, LOCK_SECONDS if seconds is None else seconds)
+            try:
+                yield
+            finally:
+                # Closing alone would leave it with a child that was forked meanwhile.
+                filelock.unlock_descriptor(lock_file)
+        finally:
+            _open_files.discard(lock_file)
+            os.close(lock_file)
+
+    def give_back(self) -> None:
+        """Nothing outlasts a write."""
+
+    def _opened(self) -> int:
+        try:
+            # Where the directory is gone this fails: no lock is made behind the remover's back.
+            return os.open(self._directory / self._name, os.O_RDWR | os.O_CREAT, 0o644)
+        except FileNotFoundError as error:
+            raise StoreError(
+                f"{self._directory}: cannot be written, since the directory is gone. "
+                "Check whether it was moved or deleted, and open the store anew."
+            ) from error
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _wait_for(self, lock_file: int, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        try:
+            # FileLock does the same, but takes ten times as long where nobody holds the lock.
+            while not filelock.lock_descriptor(lock_file, blocking=False):
+                if time.monotonic() > until:
+                    raise StoreLocked(
+                        f"{self._directory}: another process has been writing for over "
+                        f"{seconds:.0f} seconds. Wait for it, or end it."
+                    )
+                time.sleep(_POLL_SECONDS)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> StoreError:
+        return StoreError(
+            f"{self._directory}: cannot be written ({error}). "
+            "Check the disk's space and the directory's permissions."
+        )
+
+
+def _close_parents_files() -> None:
+    # A fork that kept them would hold the parent's lock after the parent's death.
+    for lock_file in _open_files:
+        os.close(lock_file)
+    _open_files.clear()
+
+
+run_after_fork(_close_parents_files)
+
+
+class LeaseLock:
+    """A lease on object storage, kept between writes."""
+
+    def __init__(self, uri: str) -> None:
+        self._lease = WriterLease(uri)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Take or renew the lease."""
+        self._lease.hold()
+        yield
+
+    def give_back(self) -> None:
+        """End the lease, so that the next process need not wait for it to run out."""
+        self._lease.give_back()
+
+
+def lock_for(uri: str) -> WriterLock:
+    """Give the kind of lock that works at this URI."""
+    return LeaseLock(uri) if "://" in uri else DirectoryLock(Path(uri))
+
+
+# The one writer of a store: a queue, a lock between processes, and what is due afterwards.
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -3,8 +3,7 @@
 `HashEmbedder` stands in for a model; `StoreContract` is what every store must pass.
 """
 
-from ekphory.testing.contract_rows import CONTRACT_IDENTITY
-from ekphory.testing.hash_embedder import HashEmbedder
-from ekphory.testing.store_contract import DurableStoreContract, StoreContract
+from ekphory.testing.models import HashEmbedder
+from ekphory.testing.store_contract import CONTRACT_IDENTITY, DurableStoreContract, StoreContract
 
 __all__ = ["CONTRACT_IDENTITY", "DurableStoreContract", "HashEmbedder", "StoreContract"]

@@ -2,10 +2,13 @@ import json
 
 import pytest
 
-from ekphory.bench.serving.options import ServingOptions
-from ekphory.bench.serving.report import serving_findings, serving_tables
-from ekphory.bench.serving.run import run_serving_bench
 from ekphory.errors import InvalidInput
+from ekphory_lab.bench.serving import (
+    ServingOptions,
+    run_serving_bench,
+    serving_findings,
+    serving_tables,
+)
 
 pytestmark = pytest.mark.timeout(600)
 

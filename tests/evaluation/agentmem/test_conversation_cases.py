@@ -2,9 +2,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ekphory.evaluation.agentmem.conversation_cases import LEXICAL, RULES, conversation_cases
-from ekphory.evaluation.datasets import Dataset, EvaluationQuery, Passage
-from ekphory.evaluation.provenance import UNKNOWN
+from ekphory_lab.evaluation.agentmem_cases import LEXICAL, RULES, conversation_cases
+from ekphory_lab.evaluation.datasets import UNKNOWN, Dataset, EvaluationQuery, Passage
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 TURNS = [

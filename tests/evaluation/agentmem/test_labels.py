@@ -4,8 +4,8 @@ from collections import Counter
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.evaluation.agentmem.labels import labelled_turns, read_turn_labels
-from ekphory.evaluation.conversation import load_conversation
+from ekphory_lab.evaluation.agentmem_cases import labelled_turns, read_turn_labels
+from ekphory_lab.evaluation.loaders import load_conversation
 
 
 def test_a_hundred_real_turns_are_labelled_and_none_twice():

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 import pytest
 from tests.models.tiny_components import write_tiny_embedder, write_tiny_onnx_embedder
 
-from ekphory.evaluation.agentmem.minilm import load_minilm
+from ekphory_lab.evaluation.agentmem import load_minilm
 
 NAME = "all-MiniLM-L6-v2"
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from ekphory.evaluation.agentmem.cases import Candidate, CaseSet, Distractor, RankingCase
-from ekphory.evaluation.agentmem.pooled import pooled_rankings, pooled_set
-from ekphory.evaluation.agentmem.ranking import rank_sets
+from ekphory_lab.evaluation.agentmem import pooled_rankings, pooled_set, rank_sets
+from ekphory_lab.evaluation.agentmem_cases import Candidate, CaseSet, Distractor, RankingCase
 
 
 class Ranks:

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.evaluation.agentmem.cases import Candidate, CaseSet, Distractor, RankingCase
-from ekphory.evaluation.agentmem.ranking import rank_measures, rank_sets
+from ekphory_lab.evaluation.agentmem import rank_measures, rank_sets
+from ekphory_lab.evaluation.agentmem_cases import Candidate, CaseSet, Distractor, RankingCase
 
 
 class Fixed:

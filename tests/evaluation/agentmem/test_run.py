@@ -3,9 +3,9 @@
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.evaluation.agentmem.cases import Candidate, CaseSet, Distractor, RankingCase
-from ekphory.evaluation.agentmem.run import run_agentmem
-from ekphory.testing import HashEmbedder
+from ekphory.testing.models import HashEmbedder
+from ekphory_lab.evaluation.agentmem import run_agentmem
+from ekphory_lab.evaluation.agentmem_cases import Candidate, CaseSet, Distractor, RankingCase
 
 
 def case_set(name, *texts):

@@ -3,9 +3,9 @@ import math
 import pytest
 from tests.evaluation.agentmem.timed_embedder import TimedEmbedder
 
-from ekphory.evaluation.agentmem.cases import Candidate, Distractor, RankingCase
-from ekphory.evaluation.agentmem.scorers import Bm25Scorer, EmbedderScorer, WindowedScorer
-from ekphory.testing import HashEmbedder
+from ekphory.testing.models import HashEmbedder
+from ekphory_lab.evaluation.agentmem import Bm25Scorer, EmbedderScorer, WindowedScorer
+from ekphory_lab.evaluation.agentmem_cases import Candidate, Distractor, RankingCase
 
 
 def case(answer, *others, query="Who feeds the cat?"):

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from tests.evaluation.agentmem.timed_embedder import TimedEmbedder
 
-from ekphory.evaluation.agentmem.labels import LabelledText
-from ekphory.evaluation.agentmem.traits import score_traits, spearman
+from ekphory_lab.evaluation.agentmem import score_traits, spearman
+from ekphory_lab.evaluation.agentmem_cases import LabelledText
 
 TEXTS = (
     LabelledText("ok", 0.0, "unknown"),

@@ -4,7 +4,7 @@ import numpy as np
 
 from ekphory.models.embedder import EmbedderIdentity
 from ekphory.models.late_bound import LateBoundParts
-from ekphory.models.passage_reading import PassageReading
+from ekphory.models.windows import PassageReading
 
 
 class TimedEmbedder:

@@ -1,6 +1,5 @@
-from ekphory.evaluation.cues.measure import measure_cues, report_json
-from ekphory.evaluation.cues.scenes import Scene, SceneMemory, SceneQuery
-from ekphory.evaluation.runner import silent
+from ekphory_lab.evaluation.cues import Scene, SceneMemory, SceneQuery, measure_cues, report_json
+from ekphory_lab.evaluation.runner import silent
 
 SCENE = Scene(
     "the kiln",

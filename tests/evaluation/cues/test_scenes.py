@@ -1,8 +1,7 @@
 import pytest
 
-from ekphory.evaluation.cues.scenes import scenes
-from ekphory.training.memories.templates import templates
-from ekphory.training.memories.vocabulary import vocabulary
+from ekphory_lab.evaluation.cues import scenes
+from ekphory_lab.training.memories import templates, vocabulary
 
 QUERIES = [query for scene in scenes() for query in scene.queries]
 MEMORIES = {memory.id: memory for scene in scenes() for memory in scene.memories}

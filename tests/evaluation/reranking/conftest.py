@@ -4,11 +4,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ekphory.evaluation.collection import Collection
-from ekphory.evaluation.datasets import EvaluationQuery, Passage
-from ekphory.evaluation.provenance import UNKNOWN, BenchmarkFile
-from ekphory.evaluation.reranking.first_stage import find_candidates
-from ekphory.testing import HashEmbedder
+from ekphory.testing.models import HashEmbedder
+from ekphory_lab.evaluation.datasets import (
+    UNKNOWN,
+    BenchmarkFile,
+    Collection,
+    EvaluationQuery,
+    Passage,
+)
+from ekphory_lab.evaluation.reranking.candidates import find_candidates
 
 TURNS = [
     ("a", "D1:1", "Ann", "I adopted a grey cat"),

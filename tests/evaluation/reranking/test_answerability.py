@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.evaluation.reranking.answerability import answerability, auroc
+from ekphory_lab.evaluation.reranking.benchmark import answerability, auroc
 
 VALUES = st.lists(st.sampled_from([0.0, 0.1, 0.5, 0.9]), min_size=1, max_size=8)
 

@@ -5,15 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from ekphory.evaluation.reranking.benchmark import OwnSets, RerankOptions, run_benchmark
-from ekphory.evaluation.reranking.contenders import load_contenders
-from ekphory.evaluation.reranking.dialogue import load_dialogue_set
-from ekphory.evaluation.reranking.languages import load_language_set
-from ekphory.evaluation.reranking.published import published_rows
-from ekphory.evaluation.reranking.report_files import report_json, write_markdown
-from ekphory.evaluation.reranking.tables import ranking_table, rerank_tables
-from ekphory.testing import HashEmbedder
-from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.testing.models import HashEmbedder, OverlapReranker
+from ekphory_lab.evaluation.reranking.benchmark import OwnSets, RerankOptions, run_benchmark
+from ekphory_lab.evaluation.reranking.contenders import load_contenders
+from ekphory_lab.evaluation.reranking.questions import load_dialogue_set, load_language_set
+from ekphory_lab.evaluation.reranking.report import (
+    published_rows,
+    ranking_table,
+    report_json,
+    rerank_tables,
+    write_markdown,
+)
 
 
 @pytest.fixture(scope="module")

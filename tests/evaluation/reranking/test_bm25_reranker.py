@@ -2,9 +2,9 @@ import math
 
 import pytest
 
-from ekphory.evaluation.baselines import bm25_scorer
-from ekphory.evaluation.reranking.bm25_reranker import Bm25Reranker
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
+from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory_lab.evaluation.reranking.contenders import Bm25Reranker
+from ekphory_lab.evaluation.systems import bm25_scorer
 
 TURNS = [
     "Ann: grey cats sleep",

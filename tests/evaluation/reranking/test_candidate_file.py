@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.evaluation.reranking.candidate_file import (
+from ekphory.testing.models import HashEmbedder
+from ekphory_lab.evaluation.reranking.candidates import (
     candidates_of,
     read_candidate_sets,
     write_candidate_sets,
 )
-from ekphory.testing import HashEmbedder
 
 
 @pytest.fixture

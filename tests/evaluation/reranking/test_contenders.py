@@ -1,8 +1,8 @@
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.evaluation.reranking.contenders import load_contenders
-from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.testing.models import OverlapReranker
+from ekphory_lab.evaluation.reranking.contenders import load_contenders
 
 
 def names(*specs):

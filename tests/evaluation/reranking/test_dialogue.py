@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ekphory.evaluation.reranking.contenders import FIRST_STAGE_ALONE, model_contender
-from ekphory.evaluation.reranking.dialogue import load_dialogue_set, measure_dialogue
-from ekphory.evaluation.reranking.first_stage import find_candidates
-from ekphory.evaluation.reranking.scored_lists import Judge
-from ekphory.testing import HashEmbedder
+from ekphory.testing.models import HashEmbedder
+from ekphory_lab.evaluation.reranking.candidates import find_candidates
+from ekphory_lab.evaluation.reranking.contenders import FIRST_STAGE_ALONE, Judge, model_contender
+from ekphory_lab.evaluation.reranking.questions import load_dialogue_set, measure_dialogue
 
 
 class ContextWords:

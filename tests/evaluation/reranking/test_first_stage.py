@@ -3,13 +3,13 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ekphory.evaluation.datasets import Passage
-from ekphory.evaluation.reranking.first_stage import (
+from ekphory.retrieval.stages.rerank import Rerank
+from ekphory_lab.evaluation.datasets import Passage
+from ekphory_lab.evaluation.reranking.candidates import (
     FIRST_STAGE,
     another_conversation,
     find_candidates,
 )
-from ekphory.retrieval.stages.rerank import Rerank
 
 ON_MAY_FIRST = datetime(2024, 5, 1, 10, tzinfo=UTC)
 

@@ -1,12 +1,10 @@
 import numpy as np
 import pytest
 
-from ekphory.evaluation.reranking.contenders import model_contender
-from ekphory.evaluation.reranking.gate import GateCases, gate_cases, gate_outcome, passes
-from ekphory.evaluation.reranking.scored_lists import Judge
-from ekphory.retrieval.gate_features import gate_feature
-from ekphory.retrieval.reranker_gate import GateThresholds
-from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.retrieval.gate import GateThresholds, gate_feature
+from ekphory.testing.models import OverlapReranker
+from ekphory_lab.evaluation.reranking.benchmark import GateCases, gate_cases, gate_outcome, passes
+from ekphory_lab.evaluation.reranking.contenders import Judge, model_contender
 
 SCORES = {
     "cosine": np.array([0.3, 0.9, 0.8, 0.7, 0.6, 0.5]),

@@ -3,7 +3,7 @@
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.evaluation.reranking.languages import load_language_set
+from ekphory_lab.evaluation.reranking.questions import load_language_set
 
 
 def test_it_has_the_same_ten_questions_in_twelve_languages():

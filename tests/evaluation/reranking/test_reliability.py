@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.evaluation.reranking.reliability import (
+from ekphory_lab.evaluation.reranking.benchmark import (
     calibration_error,
     precision_threshold,
     reliability,
 )
-from ekphory.evaluation.reranking.reliability_picture import reliability_svg
+from ekphory_lab.evaluation.reranking.report import reliability_svg
 
 
 def array(*values):

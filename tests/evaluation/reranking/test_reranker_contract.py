@@ -3,11 +3,11 @@
 import pytest
 from tests.models.tiny_rerankers import write_overlap_reranker
 
-from ekphory.evaluation.reranking.bm25_reranker import Bm25Reranker
 from ekphory.models.bundled_reranker import bundled_reranker
 from ekphory.models.onnx_reranker import OnnxReranker
-from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.testing.models import OverlapReranker
 from ekphory.testing.reranker_contract import LargeInputRerankerContract, RerankerContract
+from ekphory_lab.evaluation.reranking.contenders import Bm25Reranker
 
 
 @pytest.fixture(scope="module")

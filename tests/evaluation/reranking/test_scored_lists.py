@@ -3,16 +3,17 @@
 import numpy as np
 import pytest
 
-from ekphory.evaluation.reranking.candidates import CandidateList
-from ekphory.evaluation.reranking.contenders import (
+from ekphory.models.reranker import RerankQuery
+from ekphory.testing.models import OverlapReranker
+from ekphory_lab.evaluation.reranking.candidates import CandidateList
+from ekphory_lab.evaluation.reranking.contenders import (
     BM25,
     FIRST_STAGE_ALONE,
     Contender,
+    Judge,
+    ScoredList,
     model_contender,
 )
-from ekphory.evaluation.reranking.scored_lists import Judge, ScoredList
-from ekphory.models.rerank_input import RerankQuery
-from ekphory.testing.overlap_reranker import OverlapReranker
 
 NOT_READ = float("nan")
 

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from ekphory.errors import ServiceError
-from ekphory.retrieval.stages.expand_query import ExpandQuery
-from ekphory.retrieval.stages.hyde import Hyde
-from ekphory.testing import HashEmbedder
-from ekphory.testing.scripted_chat import ScriptedChat
+from ekphory.retrieval.stages.query import ExpandQuery, Hyde
+from ekphory.testing.models import HashEmbedder, ScriptedChat
 from retrieval.states import records, state_of
 
 QUERY = "When does the staging key rotate?"

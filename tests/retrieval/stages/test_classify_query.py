@@ -5,10 +5,9 @@ import json
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.queries import QueryClass, QueryHints
 from ekphory.retrieval.pipeline import Pipeline
-from ekphory.retrieval.stages.classify_query import ClassifyQuery
-from ekphory.retrieval.stages.clean_query import CleanQuery
+from ekphory.retrieval.query import QueryClass, QueryHints
+from ekphory.retrieval.stages.query import ClassifyQuery, CleanQuery
 from retrieval.states import state_of
 
 

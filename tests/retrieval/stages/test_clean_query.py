@@ -3,7 +3,7 @@
 import json
 
 from ekphory.retrieval.pipeline import Pipeline
-from ekphory.retrieval.stages.clean_query import CleanQuery
+from ekphory.retrieval.stages.query import CleanQuery
 from retrieval.states import state_of
 
 

@@ -1,7 +1,7 @@
 """The last stage keeps what is wanted."""
 
-from ekphory.retrieval.stages.cut import Cut
-from ekphory.testing.contract_rows import contract_record
+from ekphory.retrieval.stages.shape import Cut
+from ekphory.testing.store_contract import contract_record
 from retrieval.states import state_of, with_candidates
 
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ekphory.retrieval.stages.decay import Decay
-from ekphory.testing.contract_rows import contract_record
+from ekphory.retrieval.stages.weigh import Decay
+from ekphory.testing.store_contract import contract_record
 from ekphory.types import MEMORY_TYPES
 from retrieval.states import state_of, with_candidates
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.retrieval.stages.diversify import Diversify
+from ekphory.retrieval.stages.shape import Diversify
 from retrieval.states import records, rows, state_of, with_candidates
 
 TEXTS = ("red red red dog", "red red red dog", "a green ladder", "a red dog")

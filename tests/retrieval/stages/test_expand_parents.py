@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from ekphory.errors import StoreError
-from ekphory.retrieval.stages.expand_parents import ExpandParents
+from ekphory.retrieval.stages.shape import ExpandParents
 from retrieval.states import records, rows, state_of, with_candidates
 
 

@@ -8,9 +8,8 @@ import pytest
 
 from ekphory.retrieval.calibration import Calibration, FusionCalibration
 from ekphory.retrieval.fusion import LexicalWeight
-from ekphory.retrieval.stages.fuse import Fuse
-from ekphory.retrieval.stages.search_pools import SearchPools
-from ekphory.testing.contract_rows import contract_record
+from ekphory.retrieval.stages.find import Fuse, SearchPools
+from ekphory.testing.store_contract import contract_record
 from retrieval.states import records, rows, state_of, with_candidates
 
 

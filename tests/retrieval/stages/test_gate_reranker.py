@@ -3,11 +3,9 @@
 import pytest
 
 from ekphory.models.fitted_file import FittedFile
-from ekphory.retrieval.learned_gates import FittedGate, GateBand
-from ekphory.retrieval.reranker_gate import GateThresholds
-from ekphory.retrieval.stages.gate_reranker import GateReranker
-from ekphory.testing import HashEmbedder
-from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.retrieval.gate import FittedGate, GateBand, GateThresholds
+from ekphory.retrieval.stages.rerank import GateReranker
+from ekphory.testing.models import HashEmbedder, OverlapReranker
 from retrieval.states import records, rows, state_of, with_candidates
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ekphory.retrieval.stages.merge_pools import MergePools
-from ekphory.retrieval.state import Candidates
+from ekphory.retrieval.pipeline import Candidates
+from ekphory.retrieval.stages.weigh import MergePools
 from retrieval.states import records, rows, state_of, with_candidates
 
 

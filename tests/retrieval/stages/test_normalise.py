@@ -2,7 +2,7 @@
 
 import pytest
 
-from ekphory.retrieval.stages.normalise import Normalise
+from ekphory.retrieval.stages.weigh import Normalise
 from retrieval.states import records, state_of, with_candidates
 
 

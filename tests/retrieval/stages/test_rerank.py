@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from ekphory.errors import ServiceError
-from ekphory.queries.classification import classify_query
-from ekphory.retrieval.rerank_blend import Blend
-from ekphory.retrieval.reranker_gate import GateDecision
-from ekphory.retrieval.resources import RememberedRecords
+from ekphory.retrieval.gate import GateDecision
+from ekphory.retrieval.pipeline import RememberedRecords
+from ekphory.retrieval.query import classify_query
+from ekphory.retrieval.rerank import Blend
 from ekphory.retrieval.stages.rerank import Rerank
-from ekphory.testing.overlap_reranker import OverlapReranker
+from ekphory.testing.models import OverlapReranker
 from retrieval.states import records, rows, state_of, with_candidates
 
 ALONE = Blend(method="scores")

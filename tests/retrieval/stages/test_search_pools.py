@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ekphory.queries import QueryClass
-from ekphory.retrieval.stages.search_pools import SearchPools
-from ekphory.retrieval.state import QueryVariants
-from ekphory.testing import HashEmbedder
-from ekphory.testing.contract_rows import contract_record
+from ekphory.retrieval.pipeline import QueryVariants
+from ekphory.retrieval.query import QueryClass
+from ekphory.retrieval.stages.find import SearchPools
+from ekphory.testing.models import HashEmbedder
+from ekphory.testing.store_contract import contract_record
 from retrieval.states import records, rows, state_of
 
 

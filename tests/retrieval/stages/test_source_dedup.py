@@ -1,6 +1,6 @@
 """Stage 7 keeps one of several near-identical passages of one source."""
 
-from ekphory.retrieval.stages.source_dedup import SourceDedup
+from ekphory.retrieval.stages.weigh import SourceDedup
 from retrieval.states import records, rows, state_of, with_candidates
 
 SAME = "the backup runs every night at two and takes ten minutes"

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ekphory.queries import QueryClass, QueryHints
+from ekphory.retrieval.query import QueryClass, QueryHints
 from ekphory.retrieval.stages.weigh import PUBLISHED_ORIGIN_WEIGHTS, OriginWeights, Weigh
-from ekphory.testing.contract_rows import contract_record
+from ekphory.testing.store_contract import contract_record
 from retrieval.states import records, rows, state_of, with_candidates
 
 

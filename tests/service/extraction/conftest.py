@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from ekphory.service.episode import Message
-from ekphory.service.features import FeatureQuery
-from ekphory.service.place import Place
+from ekphory.service.episodes import Message
+from ekphory.service.handles import Place
+from ekphory.service.semantic import FeatureQuery
 
 from .teacher import Teacher, learning_service, taught, until
 

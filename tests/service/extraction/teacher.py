@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 from tests.services.wire import running_service, says
 
-from ekphory.models.openai_chat import ChatSettings, OpenAIChat
-from ekphory.service.extraction.settings import ExtractionSettings
+from ekphory.http_service import ServiceSettings
+from ekphory.models.chat import ChatSettings, OpenAIChat
+from ekphory.service.handles import ServiceModels
+from ekphory.service.learning import ExtractionSettings
 from ekphory.service.memory_service import MemoryService
-from ekphory.service.models import ServiceModels
-from ekphory.services.settings import ServiceSettings
-from ekphory.testing import HashEmbedder
+from ekphory.testing.models import HashEmbedder
 
 QUICK = ExtractionSettings(
     attempts=3, backoff=0.02, longest_wait=0.05, poll=0.05, group=4, stop=2.0

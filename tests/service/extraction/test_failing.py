@@ -6,14 +6,13 @@ import time
 import pytest
 from tests.services.wire import Reply
 
-from ekphory.catalog.extraction_queue import FailedExtraction
-from ekphory.service.episode import Message
-from ekphory.service.extraction.settings import ExtractionSettings
-from ekphory.service.features import FeatureQuery
+from ekphory.catalog.semantic import FailedExtraction
+from ekphory.service.episodes import Message
+from ekphory.service.handles import Place, ServiceModels
+from ekphory.service.learning import ExtractionSettings
 from ekphory.service.memory_service import MemoryService
-from ekphory.service.models import ServiceModels
-from ekphory.service.place import Place
-from ekphory.testing import HashEmbedder
+from ekphory.service.semantic import FeatureQuery
+from ekphory.testing.models import HashEmbedder
 
 from .teacher import command, completion, learning_service, until
 

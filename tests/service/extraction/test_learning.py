@@ -2,10 +2,8 @@
 
 import pytest
 
-from ekphory.service.category_verbs import CategoryText
-from ekphory.service.feature import Feature
-from ekphory.service.features import FeatureQuery
-from ekphory.service.place import Place
+from ekphory.service.handles import Place
+from ekphory.service.semantic import CategoryText, Feature, FeatureQuery
 
 from .teacher import command
 

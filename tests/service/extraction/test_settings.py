@@ -1,7 +1,7 @@
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.service.extraction.settings import ExtractionSettings, read_learnt
+from ekphory.service.learning import ExtractionSettings, read_learnt
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ekphory.service.category_verbs import CategoryText
+from ekphory.service.semantic import CategoryText
 
 from .teacher import command
 

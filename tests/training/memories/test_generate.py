@@ -4,10 +4,8 @@ from itertools import islice
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.training.memories.ages import bucket_of
-from ekphory.training.memories.generate import generate
-from ekphory.training.memories.sample import NEGATIVE_KINDS
-from ekphory.training.memories.templates import templates
+from ekphory_lab.training.memories import NEGATIVE_KINDS, bucket_of, templates
+from ekphory_lab.training.memory_generator import generate
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from ekphory.training.memories.templates import template, templates
-from ekphory.training.memories.vocabulary import vocabulary
+from ekphory_lab.training.memories import template, templates, vocabulary
 
 TRAIN, TEST = vocabulary("train"), vocabulary("test")
 # Words without a topic of their own; whatever else one half names, the other does not.

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
-from ekphory.training.question_groups import GroupBuilder
-from ekphory.training.reranker.examples import Candidate, RerankExample
+from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory_lab.training.question_groups import GroupBuilder
+from ekphory_lab.training.reranker.examples import Candidate, RerankExample
 
 TURNS = (
     "Ada: Hello, how was your week?",

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from ekphory.training.reranker.abilities import abilities_of_ratings, bradley_terry, elo
+from ekphory_lab.training.reranker.teachers import abilities_of_ratings, bradley_terry, elo
 
 
 def test_three_wins_against_one_put_two_candidates_the_logarithm_of_three_apart():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ekphory.training.reranker.agreement import agreements, cohen_kappa, kendall_tau_b
+from ekphory_lab.training.reranker.teachers import agreements, cohen_kappa, kendall_tau_b
 
 
 def pairs(*values):

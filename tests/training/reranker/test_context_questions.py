@@ -1,6 +1,6 @@
 from random import Random
 
-from ekphory.training.reranker.context_questions import (
+from ekphory_lab.training.reranker.sources import (
     elliptical_question,
     pronoun_question,
     question_about_another,

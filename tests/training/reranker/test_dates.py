@@ -1,8 +1,8 @@
 from datetime import UTC, datetime
 from random import Random
 
-from ekphory.training.question_groups import Placement
-from ekphory.training.reranker.dates import (
+from ekphory_lab.training.question_groups import Placement
+from ekphory_lab.training.reranker.sources import (
     draw_other_date,
     draw_session_dates,
     name_time,

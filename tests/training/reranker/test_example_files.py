@@ -4,9 +4,13 @@ import pytest
 from tests.training.reranker.rerank_examples import candidate
 
 from ekphory.errors import DatasetError
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
-from ekphory.training.reranker.example_files import read_examples, write_examples
-from ekphory.training.reranker.examples import Candidate, RerankExample
+from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory_lab.training.reranker.examples import (
+    Candidate,
+    RerankExample,
+    read_examples,
+    write_examples,
+)
 
 WHOLE = RerankExample(
     "chats",

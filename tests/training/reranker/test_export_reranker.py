@@ -9,19 +9,19 @@ from tests.training.reranker.tiny_cross_encoder import write_tiny_cross_encoder
 from tests.training.reranker.tiny_reranker import word_examples
 
 from ekphory.errors import InvalidInput, ModelError
-from ekphory.models.cross_encoder_layout import CrossEncoderLayout
+from ekphory.models.onnx_graph import FloatArithmetic
+from ekphory.models.onnx_reranker import CrossEncoderLayout
 from ekphory.models.onnx_session import OnnxSession
-from ekphory.training.encoder_graph import FloatArithmetic
-from ekphory.training.reranker.cross_encoder_graph import (
-    HEAD_FILE,
-    build_cross_encoder,
-    load_cross_encoder_weights,
-)
-from ekphory.training.reranker.export_reranker import (
+from ekphory_lab.training.reranker.export import (
     CalibrationExamples,
     RerankerDescription,
     export_reranker,
     pair_inputs,
+)
+from ekphory_lab.training.reranker.models import (
+    HEAD_FILE,
+    build_cross_encoder,
+    load_cross_encoder_weights,
 )
 
 SEPARATOR = 3
@@ -132,7 +132,7 @@ def test_a_directory_without_a_head_is_refused(source):
 @pytest.mark.torch
 def test_the_graph_says_what_torch_says(source):
     torch = pytest.importorskip("torch")
-    from ekphory.training.reranker.cross_encoder import load_cross_encoder
+    from ekphory_lab.training.reranker.models import load_cross_encoder
 
     model = load_cross_encoder(source)
     pairs = some_pairs(source)

@@ -5,14 +5,15 @@ from random import Random
 
 from tests.training.reranker.rerank_examples import WordCounts
 
-from ekphory.training.memories.sample import GeneratedMemory, HardNegative, MemorySample
-from ekphory.training.reranker.hard_cases import (
+from ekphory_lab.training.memories import GeneratedMemory, HardNegative, MemorySample
+from ekphory_lab.training.reranker.generated import (
     causal_reversal,
+    dated_query,
     granularity,
     hard_case_examples,
+    memory_examples,
     multi_hop,
 )
-from ekphory.training.reranker.memory_examples import dated_query, memory_examples
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 

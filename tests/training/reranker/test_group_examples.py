@@ -3,8 +3,8 @@ from random import Random
 import pytest
 from tests.training.reranker.rerank_examples import TURNS, WordCounts, chat_group
 
-from ekphory.training.question_groups import GroupBuilder, Placement
-from ekphory.training.reranker.group_examples import CandidateCounts, group_examples
+from ekphory_lab.training.question_groups import GroupBuilder, Placement
+from ekphory_lab.training.reranker.sources import CandidateCounts, group_examples
 
 
 def examples(seed, **counts):

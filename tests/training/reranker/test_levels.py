@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from ekphory.training.reranker.levels import SOFT_LABELS, levels, relevance, soft_labels
+from ekphory_lab.training.reranker.examples import SOFT_LABELS, levels, relevance, soft_labels
 
 
 def test_a_known_answer_is_fully_relevant_and_one_beaten_nine_to_one_is_low():

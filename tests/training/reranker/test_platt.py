@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.training.reranker.platt import fit_platt, platt_curve
+from ekphory_lab.training.reranker.export import fit_platt, platt_curve
 
 
 def numbers(*values):

@@ -3,13 +3,14 @@ import pytest
 from tests.training.reranker.rerank_examples import candidate, example
 
 from ekphory.errors import ServiceError
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
-from ekphory.testing.scripted_chat import ScriptedChat
-from ekphory.training.reranker.chat_teacher import ChatTeacher, pairwise_prompt
-from ekphory.training.reranker.preference_teachers import (
+from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory.testing.models import ScriptedChat
+from ekphory_lab.training.reranker.teachers import (
+    ChatTeacher,
     LabelTeacher,
     ScoreTeacher,
     lexical_teacher,
+    pairwise_prompt,
     reranking_teacher,
 )
 

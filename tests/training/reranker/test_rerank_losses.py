@@ -6,13 +6,13 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 if torch:
-    from ekphory.training.reranker.rerank_losses import (
+    from ekphory_lab.training.reranker.config import RerankLossWeights
+    from ekphory_lab.training.reranker.run import (
         RerankTargets,
         info_nce,
         rerank_loss,
         soft_cross_entropy,
     )
-    from ekphory.training.reranker.reranker_config import RerankLossWeights
 
 
 def targets(relevant, labels=None, present=None):

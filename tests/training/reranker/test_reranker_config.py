@@ -1,8 +1,8 @@
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.training.reranker.example_stream import KNOWN_SOURCES
-from ekphory.training.reranker.reranker_config import CONFIGS, config_named
+from ekphory_lab.training.reranker.config import CONFIGS, config_named
+from ekphory_lab.training.reranker.preparation import KNOWN_SOURCES
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))

@@ -12,28 +12,29 @@ pytestmark = pytest.mark.torch
 
 if torch:
     from ekphory.errors import InvalidInput
-    from ekphory.training.reranker.cross_encoder import (
-        load_cross_encoder,
-        with_layers,
-    )
-    from ekphory.training.reranker.example_files import write_examples
-    from ekphory.training.reranker.pair_batches import pair_batches, score_batches
-    from ekphory.training.reranker.preparation import (
-        HELD_BACK_FILE,
-        TRAINED_FILE,
-        ExampleMaking,
-    )
-    from ekphory.training.reranker.reranker_config import (
+    from ekphory_lab.training.reranker.config import (
         HeldBack,
         RerankerConfig,
         RerankLossWeights,
     )
-    from ekphory.training.reranker.reranker_run import (
+    from ekphory_lab.training.reranker.examples import write_examples
+    from ekphory_lab.training.reranker.models import (
+        load_cross_encoder,
+        with_layers,
+    )
+    from ekphory_lab.training.reranker.preparation import (
+        HELD_BACK_FILE,
+        TRAINED_FILE,
+        ExampleMaking,
+    )
+    from ekphory_lab.training.reranker.run import (
         Listener,
         RerankRunPlaces,
+        pair_batches,
+        score_batches,
         train_reranker,
     )
-    from ekphory.training.training_rows import sha256_of
+    from ekphory_lab.training.texts import sha256_of
 
 CONFIG_FIELDS = {
     "name": "tiny",

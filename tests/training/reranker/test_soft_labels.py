@@ -1,8 +1,12 @@
 import numpy as np
 from tests.training.reranker.rerank_examples import candidate, example
 
-from ekphory.training.reranker.preference_teachers import LabelTeacher, ScoreTeacher
-from ekphory.training.reranker.soft_labels import WeightedTeacher, with_soft_labels
+from ekphory_lab.training.reranker.teachers import (
+    LabelTeacher,
+    ScoreTeacher,
+    WeightedTeacher,
+    with_soft_labels,
+)
 
 
 def silent(*_):

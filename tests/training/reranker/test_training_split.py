@@ -1,4 +1,4 @@
-from ekphory.training.reranker.training_split import part_of, rows_of
+from ekphory_lab.training.reranker.examples import part_of, rows_of
 
 ROWS = [{"query": str(number), "sentence": f"sentence {number // 2}"} for number in range(400)]
 

@@ -11,21 +11,18 @@ from tokenizers import Tokenizer
 
 from ekphory.errors import ModelError
 from ekphory.models.bundled_reranker import bundled_directory
-from ekphory.models.cross_encoder_layout import CrossEncoderLayout
 from ekphory.models.model_record import MODEL_FILE, RECORD_FILE
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
-from ekphory.training.encoder_graph import FloatArithmetic
-from ekphory.training.reranker.cross_encoder_graph import (
-    build_cross_encoder,
-    load_cross_encoder_weights,
-)
-from ekphory.training.reranker.export_reranker import (
+from ekphory.models.onnx_graph import FloatArithmetic
+from ekphory.models.onnx_reranker import CrossEncoderLayout
+from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory_lab.training.reranker.export import (
     CalibrationExamples,
     RerankerDescription,
     export_reranker,
     pair_inputs,
+    unpack_reranker,
 )
-from ekphory.training.reranker.unpack_reranker import unpack_reranker
+from ekphory_lab.training.reranker.models import build_cross_encoder, load_cross_encoder_weights
 
 QUERY = RerankQuery("How does Mara get to work?")
 PASSAGES = [
@@ -89,8 +86,8 @@ def test_a_bundled_reranker_unpacks_to_weights_that_say_the_same(name, tmp_path)
 
 @pytest.mark.torch
 def test_training_loads_what_is_unpacked(exported, tmp_path):
-    from ekphory.training.reranker.cross_encoder import load_cross_encoder
-    from ekphory.training.reranker.pair_batches import pair_batches, score_batches
+    from ekphory_lab.training.reranker.models import load_cross_encoder
+    from ekphory_lab.training.reranker.run import pair_batches, score_batches
 
     unpack_reranker(exported, tmp_path / "unpacked")
     model = load_cross_encoder(tmp_path / "unpacked")

@@ -13,21 +13,21 @@ pytestmark = [
 ]
 
 if torch:
-    from ekphory.training.reranker.example_files import write_examples
-    from ekphory.training.reranker.pair_batches import pair_batches, score_batches
-    from ekphory.training.reranker.pair_model import trained_weights
-    from ekphory.training.reranker.preparation import (
+    from ekphory_lab.training.reranker.config import HeldBack, LoraShape, RerankerConfig
+    from ekphory_lab.training.reranker.examples import write_examples
+    from ekphory_lab.training.reranker.models import load_yes_no_model, trained_weights
+    from ekphory_lab.training.reranker.preparation import (
         HELD_BACK_FILE,
         TRAINED_FILE,
         ExampleMaking,
     )
-    from ekphory.training.reranker.reranker_config import HeldBack, LoraShape, RerankerConfig
-    from ekphory.training.reranker.reranker_run import (
+    from ekphory_lab.training.reranker.run import (
         Listener,
         RerankRunPlaces,
+        pair_batches,
+        score_batches,
         train_reranker,
     )
-    from ekphory.training.reranker.yes_no_model import load_yes_no_model
 
 SHAPE = LoraShape(rank=2, scale=4, most_tokens=700) if torch else None
 

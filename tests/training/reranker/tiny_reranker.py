@@ -4,8 +4,8 @@ from random import Random
 
 from tests.training.tiny_encoder import WORDS
 
-from ekphory.models.rerank_input import RerankPassage, RerankQuery
-from ekphory.training.reranker.examples import Candidate, RerankExample
+from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory_lab.training.reranker.examples import Candidate, RerankExample
 
 
 def word_examples(count, seed):

@@ -1,4 +1,4 @@
-"""Stage 12: a model that reads the query together with each of the best candidates."""
+"""Stages 11 and 12: the reranker, where it is worth its time, and probabilities."""
 
 from __future__ import annotations
 
@@ -10,17 +10,109 @@ import numpy as np
 from ekphory.errors import ModelError, ServiceError
 from ekphory.models.bundled_reranker import SMALL_RERANKER, bundled_name
 from ekphory.models.reranker import RerankingModel, is_remote
+from ekphory.retrieval.calibration import (
+    FEATURES,
+    READ_FEATURES,
+    ProbabilityArray,
+    answer_features,
+    descending,
+    fitted_probabilities,
+    read_features,
+    reranker_probabilities,
+)
+from ekphory.retrieval.gate import (
+    PUBLISHED_THRESHOLDS,
+    FittedGate,
+    GateBand,
+    GateDecision,
+    GateMode,
+    GateThresholds,
+    gate_decision,
+    gate_feature,
+    read_gate,
+)
 from ekphory.retrieval.lexical import long_share
-from ekphory.retrieval.rerank_blend import (
+from ekphory.retrieval.pipeline import Candidates, SearchState
+from ekphory.retrieval.rerank import (
     Blend,
     FloatArray,
     as_question,
+    asked,
     is_undecided,
+    read_passages,
+    relevance,
     reranked,
 )
-from ekphory.retrieval.rerank_passages import asked, read_passages
-from ekphory.retrieval.reranking import relevance
-from ekphory.retrieval.state import Candidates, ScoreArray, SearchState
+from ekphory.store.protocol import ScoreArray
+
+# Stage 11: whether the reranker is worth its time for this query.
+
+
+class GateReranker:
+    """Decides from the first stage's scores; as published, from how far the best cosines spread.
+
+    Args:
+        mode: As in `gate_decision`; `auto` takes the gate that was learned for the store's embedder
+            and the reranker, and is left out where none was.
+        thresholds: Where `hard` and `soft` see a tie and a clear winner.
+        learned: The gate of `auto`; None for the package's own, which is read when it is needed.
+    """
+
+    number = 11
+    name = "reranker gate"
+    gives = frozenset({"gate"})
+
+    def __init__(
+        self,
+        *,
+        mode: GateMode = "hard",
+        thresholds: GateThresholds = PUBLISHED_THRESHOLDS,
+        learned: FittedGate | None = None,
+    ) -> None:
+        self.mode = mode
+        # What a learned gate reads is known when it runs: a search by words alone has no cosine.
+        self.needs = frozenset({"probability" if mode == "auto" else "cosine"})
+        self.thresholds = thresholds
+        self.learned = learned
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """Nothing to decide without candidates, a reranker, or for `auto` a learned gate."""
+        reranker = state.resources.reranker
+        if reranker is None:
+            return "no reranker"
+        if self.mode == "auto" and self._learned(state) is None:
+            embedder = state.resources.embedder.identity.name
+            return f"no gate was learned for {reranker.name} with {embedder}"
+        return None if len(state.candidates) else "no candidates"
+
+    def run(self, state: SearchState) -> SearchState:
+        """Decide; the candidates stay as they are."""
+        decision = self._decision(state)
+        return replace(state, gate=decision, notes={"decision": decision.reason})
+
+    def _decision(self, state: SearchState) -> GateDecision:
+        scores = state.candidates.scores
+        learned = self._learned(state)
+        if learned is not None:
+            return learned.decide(gate_feature(learned.feature, scores))
+        cosine = np.sort(scores["cosine"])[::-1].tolist()
+        mode = "off" if self.mode == "auto" else self.mode
+        return gate_decision(cosine, mode=mode, thresholds=self.thresholds)
+
+    def _learned(self, state: SearchState) -> GateBand | None:
+        """Return the gate for the models of this search; None where it has none.
+
+        Raises:
+            ModelError: The gate was learned with another revision of one of them.
+        """
+        reranker = state.resources.reranker
+        if self.mode != "auto" or reranker is None:
+            return None
+        fitted = self.learned or read_gate()
+        return fitted.band_for(state.resources.embedder.identity, reranker)
+
+
+# Stage 12: a model that reads the query together with each of the best candidates.
 
 PUBLISHED_BLEND = Blend()
 
@@ -189,3 +281,56 @@ def _ranking(
         boost=boost.astype(np.float64),
     )
     return np.asarray(ranking, np.float32)
+
+
+# Stage 12, last part: the probability of each candidate, after everything that orders them.
+
+
+class Calibrate:
+    """Gives each candidate the probability that it answers, which falls along the list.
+
+    The curves were fitted for the bundled embedder and reranker. With another embedder, or a
+    reranker that has no curve, the probability is the one that earlier stages gave. Where the order
+    is not that of probability, it may rise along the list.
+    """
+
+    number = 12
+    name = "calibrate"
+    needs = frozenset({"probability"})
+    gives = frozenset({"calibrated"})
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """Nothing to do without candidates, or in a list that time orders."""
+        if state.order == "time":
+            return "the list is in the order of time, whose reading says how probable it is"
+        return None if len(state.candidates) else "no candidates"
+
+    def run(self, state: SearchState) -> SearchState:
+        """Give the probabilities; the order stays."""
+        candidates = state.candidates
+        found, notes = self._probabilities(state)
+        if state.order == "score":
+            found = descending(found)
+        probable = candidates.scored_by_name("probability", found.astype(np.float32))
+        return replace(state, candidates=probable, notes=notes)
+
+    def _probabilities(self, state: SearchState) -> tuple[ProbabilityArray, dict[str, object]]:
+        scores = state.candidates.scores
+        fitted = fitted_probabilities()
+        found = scores["probability"].astype(np.float64)
+        words_alone = "cosine" not in scores
+        curve = fitted.curve_for(state.resources.embedder.identity, words_alone=words_alone)
+        read = ~np.isnan(scores.get("reranker", np.full(len(found), np.nan, np.float32)))
+        if curve is not None:
+            unread = curve.probabilities(answer_features(state), FEATURES)
+            found = np.where(read, found, unread)
+        reader = state.resources.reranker
+        if reader is None or not read.any():
+            return found, {"curve": curve is not None}
+        read_curve = None if curve is None else fitted.curve_for_reader(reader)
+        if read_curve is not None:
+            found[read] = read_curve.probabilities(read_features(state), READ_FEATURES)
+        else:
+            own = reranker_probabilities(reader, scores["reranker"])
+            found = found if own is None else np.where(read, own, found)
+        return found, {"curve": curve is not None, "reader_curve": read_curve is not None}

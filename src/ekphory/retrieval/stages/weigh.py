@@ -1,16 +1,206 @@
-"""Stage 8: where a memory stands, and how much it matters, lift or lower it."""
+"""Stages 6 to 10: one list, without repeats, boosted by importance, type, age and time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from ekphory.queries.hints import type_importance_boost
-from ekphory.retrieval.candidate_records import read_candidates
-from ekphory.retrieval.state import ScoreArray, SearchState
-from ekphory.types import MemoryRecord
+from ekphory.errors import InvalidInput
+from ekphory.retrieval.pipeline import SearchState, places_of, read_candidates
+from ekphory.retrieval.query import QueryClass
+from ekphory.scope import owner_of
+from ekphory.store.protocol import ScoreArray
+from ekphory.types import MemoryRecord, MemoryType
+
+# Texts that say the same in the same words: Jaccard similarity of their word sets.
+
+Words = frozenset[str]
+
+
+def words(text: str, *, shortest: int = 3) -> Words:
+    """Give the distinct words of a text in lower case, without those shorter than `shortest`."""
+    return frozenset(re.findall(rf"\b\w{{{shortest},}}\b", text.lower()))
+
+
+def jaccard(first: Words, second: Words) -> float:
+    """Give the share of words that two texts have in common; 1 where neither has any."""
+    common = len(first & second)
+    union = len(first) + len(second) - common
+    return common / union if union else 1.0
+
+
+def without_near_duplicates(
+    groups: Sequence[Hashable | None], texts: Sequence[Words], *, threshold: float
+) -> list[int]:
+    """Keep of each set of near duplicates within a group the one that comes first.
+
+    Args:
+        groups: Group of each text, best text first; None is compared with nothing.
+        texts: Its words, as parallel sequence.
+        threshold: A similarity above this makes two texts near duplicates.
+
+    Returns:
+        Places of those that are kept, ascending.
+    """
+    kept: dict[Hashable, list[Words]] = {}
+    places: list[int] = []
+    for place, (group, text) in enumerate(zip(groups, texts, strict=True)):
+        others = [] if group is None else kept.setdefault(group, [])
+        if not any(_exceeds(text, other, threshold) for other in others):
+            others.append(text)
+            places.append(place)
+    return places
+
+
+def _exceeds(first: Words, second: Words, threshold: float) -> bool:
+    smaller, larger = sorted((len(first), len(second)))
+    # No more is common than the smaller set, and no fewer are in the union than the larger one.
+    if larger and smaller / larger <= threshold:
+        return False
+    return jaccard(first, second) > threshold
+
+
+# Lifts the memories that a query's words ask for: by importance, and by type.
+
+_TYPES = ("episodic", "semantic", "procedural")
+_STRONGEST = 10.0
+
+
+def type_importance_boost(
+    query_class: QueryClass | None,
+    types: ArrayLike,
+    importances: ArrayLike,
+    *,
+    type_bound: float = 0.3,
+    importance_strength: float = 3.0,
+) -> NDArray[np.float32]:
+    """Compute one factor a candidate; exactly 1 without hints.
+
+    The factor is (1 + type_bound·t) · exp(importance_strength·i·(2·importance - 1)): t is the hint
+    for the candidate's own type, 0 for the type `unknown`; i is the hint for importance, and an
+    importance of .5 is neutral. Who asks for what is most important wants it before what fits the
+    other words better, so the lift must reach over several times the probability.
+    `ekphory eval cues` measures both numbers (docs/LOG.md, experiments 23 and 33).
+
+    Args:
+        query_class: What the query was found to be; None is without hints.
+        types: Memory types, shape (candidates,).
+        importances: In [0, 1], shape (candidates,).
+        type_bound: The most that the type lifts a factor; below 1.
+        importance_strength: How far importance lifts or lowers, as a natural logarithm; from 0.
+
+    Raises:
+        InvalidInput: The shapes differ, or a number is out of range.
+    """
+    kinds, weights = np.asarray(types), np.asarray(importances, np.float32)
+    if kinds.shape != weights.shape:
+        raise InvalidInput(
+            "importances",
+            weights.shape,
+            f"there are types of shape {kinds.shape}",
+            "Give one importance for each type",
+        )
+    if not 0 <= type_bound < 1:
+        raise InvalidInput("type_bound", type_bound, "is no bound", "Give it in [0, 1)")
+    if not 0 <= importance_strength <= _STRONGEST:
+        raise InvalidInput(
+            "importance_strength", importance_strength, "is out of range", f"Give 0 to {_STRONGEST}"
+        )
+    if query_class is None or not query_class.hints.given:
+        return np.ones(kinds.shape, np.float32)
+    hints = query_class.hints
+    by_type = np.zeros(kinds.shape, np.float32)
+    for kind, hint in zip(_TYPES, (hints.episodic, hints.semantic, hints.procedural), strict=True):
+        by_type += type_bound * hint * (kinds == kind)
+    by_importance = np.exp(importance_strength * hints.importance * (2 * weights - 1))
+    return np.asarray((1 + by_type) * by_importance, np.float32)
+
+
+# Stage 6: the pools' findings as one list, in which every memory stands once.
+
+
+class MergePools:
+    """Keeps each memory once, with its best ranking.
+
+    The pools were scored on one scale, so the list needs no scaling pool by pool, which would let
+    the best of an irrelevant pool tie with the best of all.
+    """
+
+    number = 6
+    name = "merge pools"
+    needs = frozenset({"candidates"})
+    gives = frozenset({"merged"})
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """Nothing to merge without candidates."""
+        return None if len(state.candidates) else "no candidates"
+
+    def run(self, state: SearchState) -> SearchState:
+        """Merge, and note how many candidates each pool gave."""
+        snapshot, ordered = state.snapshot, state.candidates.sorted()
+        _, first = np.unique(ordered.rows, return_index=True)
+        merged = ordered.take(np.sort(first))
+        counts = np.bincount(snapshot.pool_codes[merged.rows], minlength=len(snapshot.pool_names))
+        named = zip(snapshot.pool_names.tolist(), counts.tolist(), strict=True)
+        return replace(
+            state, candidates=merged, notes={pool: count for pool, count in named if count}
+        )
+
+
+# Stage 7: near-identical passages of one source count once.
+
+
+class SourceDedup:
+    """Of passages of one source whose words are nearly the same keeps the best.
+
+    A memory's source is its parent, else its path, else its source, of one owner. A memory that
+    has none of them was said, not copied: that somebody says the same again is an event of its own,
+    so it is compared with nothing.
+
+    Args:
+        threshold: Jaccard similarity of the words above which two passages are one.
+        among: How many of the best candidates are compared; the others are kept.
+    """
+
+    number = 7
+    name = "source dedup"
+    needs = frozenset({"probability"})
+    gives = frozenset({"distinct"})
+
+    def __init__(self, *, threshold: float = 0.85, among: int = 100) -> None:
+        self.threshold = threshold
+        self.among = among
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """Nothing repeats a single candidate."""
+        return None if len(state.candidates) > 1 else "fewer than two candidates"
+
+    def run(self, state: SearchState) -> SearchState:
+        """Drop the repetitions."""
+        candidates, records = read_candidates(state, most=self.among)
+        kept = without_near_duplicates(
+            [_origin(record) for record in records],
+            [words(record.text) for record in records],
+            threshold=self.threshold,
+        )
+        places = places_of(kept, read=len(records), total=len(candidates))
+        notes = {"dropped": len(candidates) - len(places)}
+        return replace(state, candidates=candidates.take(places), notes=notes)
+
+
+def _origin(record: MemoryRecord) -> Hashable | None:
+    for name in ("parent_id", "path", "source"):
+        value = getattr(record, name)
+        if value:
+            return owner_of(record), name, value
+    return None
+
+
+# Stage 8: where a memory stands, and how much it matters, lift or lower it.
 
 PUBLISHED_POOL_WEIGHTS: Mapping[str, float] = {
     "agent_memory": 1.0,
@@ -125,3 +315,166 @@ class Weigh:
         if self.bound is None:
             return given
         return np.clip(given, 1 - self.bound, 1 + self.bound)
+
+
+# Stage 9: what happened long ago ranks a little lower, unless it is a fact or a how-to.
+
+MICROSECONDS_A_DAY = 86_400_000_000
+
+
+def decay_factors(
+    age_days: NDArray[np.float64], *, floor: float = 0.8, rate: float = 0.03
+) -> NDArray[np.float32]:
+    """Compute floor + (1 - floor)·exp(-rate·age); 1 for what lies ahead.
+
+    Source: Memory-Spark's `applyTemporalDecay`, floor .8 and rate .03 a day.
+    """
+    ages = np.maximum(age_days, 0)
+    return np.asarray(floor + (1 - floor) * np.exp(-rate * ages), np.float32)
+
+
+class Decay:
+    """Multiplies the ranking by a factor in [floor, 1] that falls with age, by memory type.
+
+    Age is counted from when it happened (`at`), not from when a file was last written.
+
+    Args:
+        floor: The factor that the oldest memory keeps.
+        rate: How fast it falls, a day.
+        fading: Types of memory that fade at all.
+    """
+
+    number = 9
+    name = "decay"
+    needs = frozenset({"probability"})
+    gives = frozenset({"decayed"})
+
+    def __init__(
+        self,
+        *,
+        floor: float = 0.9,
+        rate: float = 0.03,
+        fading: tuple[MemoryType, ...] = ("episodic", "unknown"),
+    ) -> None:
+        self.floor = floor
+        self.rate = rate
+        self.fading = fading
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """Nothing to age without candidates."""
+        return None if len(state.candidates) else "no candidates"
+
+    def run(self, state: SearchState) -> SearchState:
+        """Age the candidates and order anew."""
+        candidates, columns = state.candidates, state.snapshot.columns
+        age = (state.request.now - columns.at[candidates.rows]) / MICROSECONDS_A_DAY
+        factors = decay_factors(age, floor=self.floor, rate=self.rate)
+        fading = np.isin(columns.type[candidates.rows], self.fading)
+        boosted = candidates.boosted(np.where(fading, factors, np.float32(1)))
+        notes = {"floor": self.floor, "rate": self.rate, "fading": int(fading.sum())}
+        return replace(state, candidates=boosted, notes=notes)
+
+
+# Stage 9, second part: what lies in the time that the query names ranks higher.
+
+
+class FavourTime:
+    """Multiplies the ranking of what lies in the time named, if the query asks for more than it.
+
+    Args:
+        strength: The factor is 1 + strength times the confidence of the reading.
+        told: The share of that for what was told within three days after the time.
+    """
+
+    number = 9
+    name = "favour time"
+    needs = frozenset({"timed", "probability"})
+    gives = frozenset({"favoured"})
+
+    def __init__(self, *, strength: float = 14.0, told: float = 0.5) -> None:
+        self.strength = strength
+        self.told = told
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """Nothing to favour without a time, or where the time is all."""
+        if state.timed is None or state.reading is None:
+            return "the query names no time"
+        if state.reading.only_time:
+            return "the query asks for the time alone"
+        return None if len(state.candidates) else "no candidates"
+
+    def run(self, state: SearchState) -> SearchState:
+        """Lift and order anew."""
+        if state.timed is None:
+            return state
+        rows = state.candidates.rows
+        confidence, told = state.timed.confidence[rows], state.timed.told[rows]
+        factors = np.asarray(1 + self.strength * (confidence + self.told * told), np.float32)
+        notes = {"strength": self.strength, "inside": int(np.count_nonzero(confidence))}
+        return replace(state, candidates=state.candidates.boosted(factors), notes=notes)
+
+
+# Stage 9, last part: a query for a time alone gets what happened then, in order.
+
+
+class ListTime:
+    """Puts the memories in the time named first, in order, if the query asks for nothing else.
+
+    Such a memory answers if the words were read rightly, so its probability becomes the
+    confidence of the reading. Any other one answers only if they were not, so its own
+    probability is multiplied with the rest of that confidence. Reranking and diversifying are
+    skipped then, so the order lasts.
+    """
+
+    number = 9
+    name = "list time"
+    needs = frozenset({"timed", "probability"})
+    gives = frozenset({"listed"})
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """Only a query for a time alone is answered by a list."""
+        if state.timed is None or state.reading is None or not state.reading.only_time:
+            return "the query asks for no time alone"
+        return None if len(state.candidates) else "no candidates"
+
+    def run(self, state: SearchState) -> SearchState:
+        """Order anew, and say how probable each is."""
+        candidates, timed, reading = state.candidates, state.timed, state.reading
+        if timed is None or reading is None:
+            return state
+        confidence = timed.confidence[candidates.rows]
+        surest = max((each.confidence for each in reading.references), default=0.0)
+        others = candidates.scores["probability"] * np.float32(1 - surest)
+        probability = np.where(confidence > 0, confidence, others).astype(np.float32)
+        scores = {**candidates.scores, "time": confidence, "probability": probability}
+        place_of = np.full(len(state.snapshot), len(timed.rows), np.int64)
+        place_of[timed.rows] = np.arange(len(timed.rows))
+        order = np.argsort(place_of[candidates.rows], kind="stable")
+        listed = replace(candidates, scores=scores).in_order(order)
+        notes = {"first": int(np.count_nonzero(confidence))}
+        return replace(state, candidates=listed, notes=notes, order="time")
+
+
+# Stage 10: the best candidate ranks at 1.
+
+
+class Normalise:
+    """Divides the ranking by its largest value; order and probabilities stay as they are."""
+
+    number = 10
+    name = "normalise"
+    needs = frozenset({"probability"})
+    gives = frozenset({"normalised"})
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """Nothing to divide by without a positive value."""
+        if not len(state.candidates):
+            return "no candidates"
+        return None if state.candidates.ranking[0] > 0 else "the best ranking is not above 0"
+
+    def run(self, state: SearchState) -> SearchState:
+        """Scale the ranking."""
+        candidates = state.candidates
+        return replace(
+            state, candidates=candidates.ranked(candidates.ranking / candidates.ranking[0])
+        )

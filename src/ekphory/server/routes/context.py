@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from ekphory.server.caller import Caller
-from ekphory.server.metrics import Metrics
+from ekphory.server.auth import Caller
 from ekphory.server.options import Limits
-from ekphory.server.wire.errors import ErrorAnswer
+from ekphory.server.request_log import Metrics
+from ekphory.server.schemas.names import ErrorAnswer
 from ekphory.service.memory_service import MemoryService
 
 _REFUSALS = {

@@ -1,4 +1,4 @@
-"""Memories: added, searched, listed, deleted; and what a search did."""
+"""Memories and projects: added, searched, listed, deleted, configured."""
 
 from __future__ import annotations
 
@@ -7,44 +7,62 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Response
 
-from ekphory.catalog.failures import NotThere
-from ekphory.server.metrics import Metrics
+from ekphory.catalog.database import NotThere
+from ekphory.catalog.projects import EpisodicSwitches, Project
+from ekphory.server.request_log import Metrics
 from ekphory.server.routes.context import (
+    ALREADY_THERE,
     NOT_THERE,
     REFUSALS,
+    TheAdmin,
     TheMetrics,
     TheReader,
     TheService,
     TheWriter,
 )
-from ekphory.server.shaping import cited_features, found_episodes, listed_episodes
-from ekphory.server.wire.memories import (
+from ekphory.server.schemas.memories import (
     AddedMemories,
     AddedMemory,
     AddMemories,
+    ConfigureEpisodic,
+    ConfigurePart,
+    CreateProject,
     DeleteEpisodes,
     DeleteFeatures,
+    EpisodeCount,
+    EpisodicConfig,
     ListAnswer,
     ListContent,
     ListMemories,
     Message,
+    PartConfig,
+    ProjectAnswer,
+    ProjectConfig,
+    ProjectName,
     SearchAnswer,
     SearchContent,
     SearchMemories,
+    cited_features,
+    found_episodes,
+    listed_episodes,
 )
-from ekphory.service.episode import EpisodeQuery
-from ekphory.service.episode import Message as Said
-from ekphory.service.features import FeatureQuery
-from ekphory.service.memory_service import KINDS, Found, Question
+from ekphory.server.schemas.names import InProject
+from ekphory.service.episodes import EpisodeQuery
+from ekphory.service.episodes import Message as Said
+from ekphory.service.handles import Place
+from ekphory.service.memory_service import KINDS, Found, MemoryService, Question
+from ekphory.service.semantic import FeatureQuery
+
+# Memories: added, searched, listed, deleted; and what a search did.
 
 TRACE_ID = "X-Trace-ID"
 TraceWanted = Annotated[
     bool, Header(alias="X-Retrieval-Trace", description="As the field retrieval_trace.")
 ]
-router = APIRouter(prefix="/api/v2", tags=["Memories"], responses=REFUSALS)
+memories_router = APIRouter(prefix="/api/v2", tags=["Memories"], responses=REFUSALS)
 
 
-@router.post("/memories")
+@memories_router.post("/memories")
 def add_memories(
     request: AddMemories, service: TheService, caller: TheWriter, metrics: TheMetrics
 ) -> AddedMemories:
@@ -64,7 +82,7 @@ def add_memories(
     return AddedMemories(results=[AddedMemory(uid=each) for each in service.uids.shown(place, ids)])
 
 
-@router.post("/memories/search", response_model=SearchAnswer)
+@memories_router.post("/memories/search", response_model=SearchAnswer)
 def search_memories(
     request: SearchMemories,
     service: TheService,
@@ -86,7 +104,7 @@ def search_memories(
     return _written(SearchAnswer(content=content), {TRACE_ID: found.trace["trace_id"]})
 
 
-@router.post("/memories/list", response_model=ListAnswer)
+@memories_router.post("/memories/list", response_model=ListAnswer)
 def list_memories(request: ListMemories, service: TheService, caller: TheReader) -> Response:
     """List a page of episodes in the order in which they were said, and of features."""
     place = caller.place_of(request, "read")
@@ -103,7 +121,7 @@ def list_memories(request: ListMemories, service: TheService, caller: TheReader)
     return _written(ListAnswer(content=content))
 
 
-@router.post(
+@memories_router.post(
     "/memories/episodic/delete", status_code=204, responses=NOT_THERE, response_class=Response
 )
 def delete_episodic(request: DeleteEpisodes, service: TheService, caller: TheWriter) -> None:
@@ -112,7 +130,7 @@ def delete_episodic(request: DeleteEpisodes, service: TheService, caller: TheWri
     service.episodes.delete(place, service.uids.stored(place, request.ids))
 
 
-@router.post(
+@memories_router.post(
     "/memories/semantic/delete", status_code=204, responses=NOT_THERE, response_class=Response
 )
 def delete_semantic(request: DeleteFeatures, service: TheService, caller: TheWriter) -> None:
@@ -120,7 +138,7 @@ def delete_semantic(request: DeleteFeatures, service: TheService, caller: TheWri
     service.features.delete(caller.place_of(request, "write"), request.ids)
 
 
-@router.get("/traces/{trace_id}", responses=NOT_THERE)
+@memories_router.get("/traces/{trace_id}", responses=NOT_THERE)
 def get_trace(
     trace_id: Annotated[str, Path(max_length=100)], service: TheService, caller: TheReader
 ) -> dict[str, Any]:
@@ -177,3 +195,127 @@ def _measure(found: Found, metrics: Metrics) -> None:
     for search in found.trace["searches"]:
         for stage in search["stages"]:
             metrics.stage(stage["name"], stage["milliseconds"])
+
+
+# Projects.
+
+projects_router = APIRouter(prefix="/api/v2/projects", tags=["Projects"], responses=REFUSALS)
+
+
+@projects_router.post("", status_code=201, responses=ALREADY_THERE)
+def create_project(request: CreateProject, service: TheService, caller: TheWriter) -> ProjectAnswer:
+    """Make a project. Adding memories makes one too, where there is none of that name."""
+    place = caller.place(request.org_id, request.project_id, "write")
+    project = Project(
+        org=place.org,
+        project=place.project,
+        description=request.description,
+        config=request.config.model_dump(),
+    )
+    return _answer(service.create_project(project))
+
+
+@projects_router.post("/get", responses=NOT_THERE)
+def get_project(request: ProjectName, service: TheService, caller: TheReader) -> ProjectAnswer:
+    """Read a project."""
+    place = caller.place(request.org_id, request.project_id, "read")
+    return _answer(service.projects.get(*place.owner))
+
+
+@projects_router.post("/list")
+def list_projects(service: TheService, caller: TheReader) -> list[dict[str, str]]:
+    """List the projects that the key reaches."""
+    return [
+        {"org_id": each.org, "project_id": each.project}
+        for each in service.projects.all()
+        if caller.may_see(each.org, each.project)
+    ]
+
+
+@projects_router.post("/delete", status_code=204, responses=NOT_THERE, response_class=Response)
+def delete_project(request: ProjectName, service: TheService, caller: TheAdmin) -> None:
+    """Forget a project with all of its memories, features, sets and traces."""
+    service.delete_project(caller.place(request.org_id, request.project_id, "admin"))
+
+
+@projects_router.post("/episode_count/get")
+def get_episode_count(request: ProjectName, service: TheService, caller: TheReader) -> EpisodeCount:
+    """Count the episodes of a project."""
+    place = caller.place(request.org_id, request.project_id, "read")
+    return EpisodeCount(count=service.episodes.count(place))
+
+
+def _answer(project: Project) -> ProjectAnswer:
+    return ProjectAnswer(
+        org_id=project.org,
+        project_id=project.project,
+        description=project.description,
+        config=ProjectConfig(**project.config),
+    )
+
+
+# Which parts of episodic memory a project's searches look into.
+
+episodic_config_router = APIRouter(
+    prefix="/api/v2/memory/episodic",
+    tags=["Episodic configuration"],
+    responses=REFUSALS | NOT_THERE,
+)
+
+
+@episodic_config_router.post("/config/get")
+def get_config(request: InProject, service: TheService, caller: TheReader) -> EpisodicConfig:
+    """Read which parts are in use."""
+    switches = _switches(service, caller.place_of(request, "read"))
+    return EpisodicConfig(
+        enabled=switches.enabled,
+        long_term_memory_enabled=switches.long_term,
+        short_term_memory_enabled=switches.short_term,
+    )
+
+
+@episodic_config_router.post("/config", status_code=204, response_class=Response)
+def configure(request: ConfigureEpisodic, service: TheService, caller: TheWriter) -> None:
+    """Switch parts on or off; what is said is kept all the same."""
+    place = caller.place_of(request, "write")
+    changes = {
+        "enabled": request.enabled,
+        "long_term": request.long_term_memory_enabled,
+        "short_term": request.short_term_memory_enabled,
+    }
+    service.projects.switch(*place.owner, changes)
+
+
+@episodic_config_router.post("/short_term/config/get")
+def get_short_term(request: InProject, service: TheService, caller: TheReader) -> PartConfig:
+    """Read whether the newest messages come with every search."""
+    switches = _switches(service, caller.place_of(request, "read"))
+    return PartConfig(enabled=switches.short_term)
+
+
+@episodic_config_router.post("/short_term/config", status_code=204, response_class=Response)
+def configure_short_term(request: ConfigurePart, service: TheService, caller: TheWriter) -> None:
+    """Say whether the newest messages come with every search."""
+    place = caller.place_of(request, "write")
+    service.projects.switch(*place.owner, {"short_term": request.enabled})
+
+
+@episodic_config_router.post("/long_term/config/get")
+def get_long_term(request: InProject, service: TheService, caller: TheReader) -> PartConfig:
+    """Read whether what answers a query is looked for."""
+    switches = _switches(service, caller.place_of(request, "read"))
+    return PartConfig(enabled=switches.long_term)
+
+
+@episodic_config_router.post("/long_term/config", status_code=204, response_class=Response)
+def configure_long_term(request: ConfigurePart, service: TheService, caller: TheWriter) -> None:
+    """Say whether what answers a query is looked for."""
+    place = caller.place_of(request, "write")
+    service.projects.switch(*place.owner, {"long_term": request.enabled})
+
+
+def _switches(service: MemoryService, place: Place) -> EpisodicSwitches:
+    found = service.projects.find(*place.owner)
+    if found is None:
+        raise NotThere("Project not found")
+    return found.switches

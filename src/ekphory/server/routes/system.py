@@ -1,25 +1,172 @@
-"""Health, metrics, and the description of all this."""
+"""What the server has and uses; health, metrics, and the description of all this."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from fastapi import APIRouter, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 from openapi_ui_bundles import swagger_ui
+from pydantic import BaseModel, Field
 
 from ekphory import __version__
-from ekphory.server.asgi import ASSETS
-from ekphory.server.metrics import CONTENT_TYPE
+from ekphory.server.request_log import ASSETS, CONTENT_TYPE
 from ekphory.server.routes.context import MAY_READ, REFUSALS, TheMetrics, TheService
+from ekphory.service.episodes import SHORT_TERM_EPISODES
+from ekphory.service.handles import ServiceModels
 
-router = APIRouter(tags=["System"])
+# What the server has and uses, as MemMachine's clients read it; it cannot be changed over HTTP.
 
 
-@router.get("/health")
-@router.get("/api/v2/health")
+class Resource(BaseModel):
+    """A model or database that is ready."""
+
+    name: str
+    provider: str
+    status: Literal["ready"] = "ready"
+    error: str | None = None
+
+
+class Resources(BaseModel):
+    """All that the server has."""
+
+    embedders: list[Resource]
+    language_models: list[Resource]
+    rerankers: list[Resource]
+    databases: list[Resource]
+
+
+class LongTermConfig(BaseModel):
+    """What long-term memory uses."""
+
+    embedder: str
+    reranker: str | None
+    enabled: bool = True
+
+
+class ShortTermConfig(BaseModel):
+    """What short-term memory uses."""
+
+    llm_model: str | None = None
+    message_capacity: int
+    enabled: bool = True
+
+
+class EpisodicMemoryConfig(BaseModel):
+    """What episodic memory uses."""
+
+    long_term_memory: LongTermConfig
+    short_term_memory: ShortTermConfig
+    enabled: bool = True
+
+
+class SemanticMemoryConfig(BaseModel):
+    """What semantic memory uses."""
+
+    enabled: bool = True
+    database: str | None = None
+    llm_model: str | None = None
+    embedding_model: str
+
+
+class ServerConfig(BaseModel):
+    """All of it."""
+
+    resources: Resources
+    episodic_memory: EpisodicMemoryConfig
+    semantic_memory: SemanticMemoryConfig = Field(
+        description="Without a language model (llm_model), features are set by callers alone."
+    )
+
+
+# What the server has and uses; read only.
+
+server_config_router = APIRouter(
+    prefix="/api/v2/config", tags=["Server configuration"], responses=REFUSALS
+)
+_PROVIDER = "ekphory"
+
+
+@server_config_router.get("", dependencies=MAY_READ)
+def get_config(service: TheService) -> ServerConfig:
+    """Read all of it."""
+    return ServerConfig(
+        resources=_resources(service.models),
+        episodic_memory=_episodic(service.models),
+        semantic_memory=_semantic(service.models),
+    )
+
+
+@server_config_router.get("/resources", dependencies=MAY_READ)
+def get_resources(service: TheService) -> Resources:
+    """Read which models and databases there are."""
+    return _resources(service.models)
+
+
+@server_config_router.get("/memory/episodic", dependencies=MAY_READ)
+def get_episodic(service: TheService) -> EpisodicMemoryConfig:
+    """Read what episodic memory uses."""
+    return _episodic(service.models)
+
+
+@server_config_router.get("/memory/episodic/long_term", dependencies=MAY_READ)
+def get_long_term(service: TheService) -> LongTermConfig:
+    """Read what long-term memory uses."""
+    return _episodic(service.models).long_term_memory
+
+
+@server_config_router.get("/memory/episodic/short_term", dependencies=MAY_READ)
+def get_short_term(service: TheService) -> ShortTermConfig:
+    """Read what short-term memory uses."""
+    return _episodic(service.models).short_term_memory
+
+
+@server_config_router.get("/memory/semantic", dependencies=MAY_READ)
+def get_semantic(service: TheService) -> SemanticMemoryConfig:
+    """Read what semantic memory uses."""
+    return _semantic(service.models)
+
+
+def _resources(models: ServiceModels) -> Resources:
+    return Resources(
+        embedders=_named(models.embedder_name),
+        language_models=_named(models.chat.name if models.chat else ""),
+        rerankers=_named(models.reranker_name),
+        databases=[Resource(name="lancedb", provider="lancedb")],
+    )
+
+
+def _episodic(models: ServiceModels) -> EpisodicMemoryConfig:
+    return EpisodicMemoryConfig(
+        long_term_memory=LongTermConfig(
+            embedder=models.embedder_name, reranker=models.reranker_name or None
+        ),
+        short_term_memory=ShortTermConfig(message_capacity=SHORT_TERM_EPISODES),
+    )
+
+
+def _semantic(models: ServiceModels) -> SemanticMemoryConfig:
+    return SemanticMemoryConfig(
+        database="lancedb",
+        embedding_model=models.embedder_name,
+        llm_model=models.chat.name if models.chat else None,
+    )
+
+
+def _named(name: str) -> list[Resource]:
+    return [Resource(name=name, provider=_PROVIDER)] if name else []
+
+
+# Health, metrics, and the description of all this.
+
+system_router = APIRouter(tags=["System"])
+
+
+@system_router.get("/health")
+@system_router.get("/api/v2/health")
 def health(service: TheService) -> dict[str, str]:
     """Say that the server answers, and whether the store's upkeep succeeds."""
     return {
@@ -30,15 +177,17 @@ def health(service: TheService) -> dict[str, str]:
     }
 
 
-@router.get("/metrics", response_class=Response, responses=REFUSALS, dependencies=MAY_READ)
-@router.get("/api/v2/metrics", response_class=Response, responses=REFUSALS, dependencies=MAY_READ)
+@system_router.get("/metrics", response_class=Response, responses=REFUSALS, dependencies=MAY_READ)
+@system_router.get(
+    "/api/v2/metrics", response_class=Response, responses=REFUSALS, dependencies=MAY_READ
+)
 def metrics(measured: TheMetrics, service: TheService) -> Response:
     """Give counts and times of the process that answers, as Prometheus reads them."""
     measured.extraction(service.extraction.state())
     return Response(measured.exposed(), media_type=CONTENT_TYPE)
 
 
-@router.get("/docs", include_in_schema=False)
+@system_router.get("/docs", include_in_schema=False)
 def docs(request: Request) -> HTMLResponse:
     """Show the description of the API; all that the page needs comes from this server."""
     return get_swagger_ui_html(

@@ -1,0 +1,561 @@
+"""Measuring processes, as their parent sees them: what they are told, and what they measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from ekphory.config import read_settings
+from ekphory.errors import EkphoryError, InvalidInput
+from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.loading import load_embedder
+from ekphory.threads import usable_cores
+from ekphory_lab.bench.generate import Corpus
+from ekphory_lab.bench.peer_workers.loop import Operation, answer
+
+# On what machine, and with what versions, something was measured.
+
+PACKAGES = ("ekphory", "lancedb", "numpy", "onnxruntime", "pyarrow", "tokenizers")
+
+
+def machine() -> dict[str, str | int | float]:
+    """Describe the machine: cores, processor, memory, system."""
+    described: dict[str, str | int | float] = {
+        "cpu_count": os.cpu_count() or 1,
+        "usable_cores": usable_cores(),
+        "processor": _processor(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    }
+    memory = _field(Path("/proc/meminfo"), "MemTotal")
+    if memory is not None:
+        described["memory_gib"] = round(int(memory.split()[0]) / 2**20, 1)
+    if hasattr(os, "getloadavg"):
+        # What else ran when the measuring began; above zero, compare ratios rather than figures.
+        described["load"] = round(os.getloadavg()[0], 2)
+    return described
+
+
+def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
+    """Give the installed versions of packages; one that is not installed is left out."""
+    found: dict[str, str] = {}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _processor() -> str:
+    named = _field(Path("/proc/cpuinfo"), "model name")
+    return named or platform.processor() or platform.machine()
+
+
+def _field(path: Path, name: str) -> str | None:
+    if not path.is_file():
+        return None
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return None
+
+
+# What to measure.
+
+PeerName = Literal["txtai", "chromadb", "mem0"]
+Beside = Literal["lancedb", "nothing"]
+PEERS: tuple[PeerName, ...] = ("txtai", "chromadb", "mem0")
+_STEPS = (1_000, 10_000, 100_000, 1_000_000)
+_FEWEST_ROWS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchOptions:
+    """What to measure.
+
+    Attributes:
+        n: Memories in the largest store; the smaller ones on the way are 1,000, 10,000, ….
+        scopes: Layouts, each by its number of projects.
+        queries: Warm searches measured for each store.
+        k: Hits asked for.
+        seed: Decides every memory and every question.
+        embedder: What `ekphory.models.loading.load_embedder` takes, or `package.module:name` of
+            something that makes an `EmbeddingModel`.
+        embedded: Memories that are really embedded; beyond, their vectors are reused with noise.
+        batches: Batches of 256 written with the model, into each store.
+        single_adds: Memories added one by one, into each store.
+        start_ups: Fresh processes that open each store and search once.
+        beside: What is measured in turn with ekphory, on the same memories.
+        peers: Which other products to measure beside.
+        peer_n: Memories that each of them gets.
+        torch_index: URL of a package index with torch's CPU build, for the peers that need torch;
+            None takes what pip's own index gives.
+        cache: Where vectors and the peers' environments are kept; None for the user's cache.
+        keep: Where the stores are written and kept; None for a temporary directory.
+    """
+
+    n: int = 100_000
+    scopes: tuple[int, ...] = (50, 1)
+    queries: int = 200
+    k: int = 10
+    seed: int = 7
+    embedder: str = "bundled"
+    embedded: int = 100_000
+    batches: int = 10
+    single_adds: int = 100
+    start_ups: int = 3
+    beside: Beside = "lancedb"
+    peers: tuple[PeerName, ...] = field(default=())
+    peer_n: int = 10_000
+    torch_index: str | None = None
+    cache: Path | None = None
+    keep: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("n", "peer_n", "embedded"):
+            if getattr(self, name) < _FEWEST_ROWS:
+                raise InvalidInput(
+                    name, getattr(self, name), "tells nothing", f"Give {_FEWEST_ROWS} or more"
+                )
+        for name in ("queries", "k", "batches", "single_adds"):
+            if getattr(self, name) < 1:
+                raise InvalidInput(name, getattr(self, name), "measures nothing", "Give 1 or more")
+        if not self.scopes or min(self.scopes) < 1:
+            raise InvalidInput("scopes", self.scopes, "no layout", "Give 1, or 50, or both")
+        for peer in self.peers:
+            if peer not in PEERS:
+                raise InvalidInput("peers", peer, "unknown", f"Choose from {', '.join(PEERS)}")
+
+    def sizes(self) -> list[int]:
+        """Give the sizes at which each layout is measured, ascending."""
+        return [step for step in _STEPS if step < self.n] + [self.n]
+
+
+# What a measuring process is told when it starts.
+
+_OBJECT = re.compile(r"[A-Za-z_]\w+(\.\w+)*:[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What a measuring process works with.
+
+    Attributes:
+        directory: Where its store is, or is to be.
+        pool: Directory of the vectors that are there already.
+        embedder: As in `BenchOptions`.
+        seed, scopes: Of the corpus.
+        org: The organisation that the store's projects belong to; None for none.
+    """
+
+    directory: str
+    pool: str
+    embedder: str
+    seed: int
+    scopes: int
+    org: str | None = None
+
+    @property
+    def corpus(self) -> Corpus:
+        """The memories."""
+        return Corpus(seed=self.seed, scopes=self.scopes)
+
+    def at(self, directory: str) -> Setup:
+        """Give the same with another store."""
+        return replace(self, directory=directory)
+
+    def to_json(self) -> str:
+        """Write it as one line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Setup:
+        """Read what `to_json` wrote."""
+        return cls(**json.loads(text))
+
+
+def load(name: str) -> EmbeddingModel:
+    """Load the embedder that an option names.
+
+    Raises:
+        InvalidInput: There is none of that name.
+    """
+    if not _OBJECT.fullmatch(name):
+        settings = read_settings()
+        return load_embedder(name, model=settings.embedder_model, api_key=settings.embedder_api_key)
+    module, attribute = name.split(":")
+    try:
+        made: EmbeddingModel = getattr(import_module(module), attribute)()
+    except (ImportError, AttributeError) as error:
+        raise InvalidInput(
+            "embedder", name, f"cannot be loaded ({error})", "Give package.module:name"
+        ) from error
+    return made
+
+
+# What was measured, as plain values that go to JSON as they are.
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """How long one kind of call took, in milliseconds."""
+
+    p50: float
+    p95: float
+    count: int
+
+    @classmethod
+    def of(cls, milliseconds: Sequence[float]) -> Latency:
+        """Summarise at least one sample."""
+        p50, p95 = np.percentile(milliseconds, [50, 95])
+        return cls(round(float(p50), 3), round(float(p95), 3), len(milliseconds))
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSpeed:
+    """How fast batches of 256 became durable.
+
+    Attributes:
+        rows: How many were written.
+        per_second: With upkeep (merging files), without building the vector index.
+        upkeep_seconds: Of that, upkeep.
+        index_seconds: Building vector indexes, beside.
+    """
+
+    rows: int
+    per_second: float
+    upkeep_seconds: float
+    index_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SystemReport:
+    """One system at one size.
+
+    Attributes:
+        name: `ekphory`, `lancedb`, or a peer.
+        fill: Writing with vectors that were there already.
+        write: Writing with the model; for a peer computed from `fill` and the model's own speed.
+        add: One memory a call, with the model; None where it was not measured.
+        cold: First search of a scope in a fresh process whose model is loaded.
+        warm: Distinct queries after that, with the query's embedding.
+        stages: Warm time by stage.
+        recall: Share of the exact nearest that the dense arm finds, by k.
+        short: Searches that gave fewer hits than the scope could, for k of 10, 100 and 1,000.
+        index_seconds: Waited for the vector index after the last write; None where none is due.
+        index_rows: Rows that the vector index covers.
+        bytes: On disk.
+        peak_bytes: Most memory of the process, by phase; empty where it cannot be read.
+        start_up: Milliseconds of a fresh process, by step; the median.
+        fragments, versions: Data files and versions kept when searches begin, where known.
+    """
+
+    name: str
+    fill: WriteSpeed
+    write: WriteSpeed | None
+    add: Latency | None
+    cold: Latency
+    warm: Latency
+    stages: Mapping[str, Latency]
+    recall: Mapping[str, float]
+    short: int | None
+    index_seconds: float | None
+    index_rows: int | None
+    bytes: int
+    peak_bytes: Mapping[str, int]
+    start_up: Mapping[str, float]
+    fragments: int | None = None
+    versions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SizeReport:
+    """All systems with the same memories.
+
+    Attributes:
+        rows: Memories in each store.
+        scopes: Projects that they are spread over.
+        systems: ekphory first.
+        ratios: How many times faster ekphory is, by system and measure.
+    """
+
+    rows: int
+    scopes: int
+    systems: tuple[SystemReport, ...]
+    ratios: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSpeed:
+    """The model alone.
+
+    Attributes:
+        embedder: Its identity.
+        texts_per_second: Passages in batches of 256.
+        query: One query.
+        peak_bytes: Most memory of a process that only embeds.
+    """
+
+    embedder: str
+    texts_per_second: float
+    query: Latency
+    peak_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BenchReport:
+    """Everything that one run measured.
+
+    Attributes:
+        machine, versions, options: Under what conditions.
+        embedding: The model alone.
+        sizes: By layout, ascending.
+        peers: Beside other products; None when not asked for.
+        skipped: What could not be measured, with the reason.
+        seconds: How long it all took.
+    """
+
+    machine: Mapping[str, str | int | float]
+    versions: Mapping[str, str]
+    options: Mapping[str, Any]
+    embedding: EmbeddingSpeed
+    sizes: tuple[SizeReport, ...]
+    peers: SizeReport | None
+    skipped: Mapping[str, str]
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain data, for JSON."""
+        return asdict(self)
+
+
+def ratios(systems: Sequence[SystemReport]) -> dict[str, dict[str, float]]:
+    """How many times faster the first system is than each other, by measure."""
+    first = systems[0]
+    return {other.name: _ratios(first, other) for other in systems[1:]}
+
+
+def _ratios(first: SystemReport, other: SystemReport) -> dict[str, float]:
+    found = {
+        "fill": first.fill.per_second / other.fill.per_second,
+        "search p50": other.warm.p50 / first.warm.p50,
+        "search p95": other.warm.p95 / first.warm.p95,
+        "cold search p50": other.cold.p50 / first.cold.p50,
+        "bytes": other.bytes / first.bytes,
+    }
+    if first.write is not None and other.write is not None:
+        found["write"] = first.write.per_second / other.write.per_second
+    if first.add is not None and other.add is not None:
+        found["add p50"] = other.add.p50 / first.add.p50
+    return {name: round(value, 3) for name, value in found.items()}
+
+
+# What is gathered of one system while it is measured.
+
+
+@dataclass(slots=True)
+class Writes:
+    """Sums over the stretches that one system wrote."""
+
+    rows: int = 0
+    seconds: float = 0.0
+    upkeep_seconds: float = 0.0
+    index_seconds: float = 0.0
+
+    def note(self, answer: Mapping[str, Any]) -> None:
+        """Add one stretch."""
+        for name in ("rows", "seconds", "upkeep_seconds", "index_seconds"):
+            setattr(self, name, getattr(self, name) + answer[name])
+
+    def speed(self) -> WriteSpeed:
+        """Give the speed of all stretches together."""
+        return WriteSpeed(
+            rows=self.rows,
+            per_second=round(self.rows / (self.seconds + self.upkeep_seconds), 1),
+            upkeep_seconds=round(self.upkeep_seconds, 2),
+            index_seconds=round(self.index_seconds, 2),
+        )
+
+
+@dataclass(slots=True)
+class Findings:
+    """What is known so far of one system at one size."""
+
+    fill: Writes = field(default_factory=Writes)
+    write: Writes = field(default_factory=Writes)
+    index: Mapping[str, Any] = field(default_factory=dict)
+    bytes: int = 0
+    cold: list[float] = field(default_factory=list)
+    warm: list[float] = field(default_factory=list)
+    stages: dict[str, list[float]] = field(default_factory=dict)
+    recall: Mapping[str, Any] = field(default_factory=dict)
+    adds: list[float] = field(default_factory=list)
+    peaks: dict[str, int] = field(default_factory=dict)
+    start_up: Mapping[str, float] = field(default_factory=dict)
+
+    def note_peak(self, phase: str, answer: Mapping[str, Any]) -> None:
+        """Keep how much memory the process has held by now."""
+        if answer["peak_bytes"] is not None:
+            self.peaks[phase] = answer["peak_bytes"]
+
+    def note_search(self, answer: Mapping[str, Any]) -> None:
+        """Add one warm search."""
+        self.warm.append(answer["milliseconds"])
+        for stage, milliseconds in answer["stages"].items():
+            self.stages.setdefault(stage, []).append(milliseconds)
+        self.note_peak("search", answer)
+
+    def report(self, name: str) -> SystemReport:
+        """Summarise."""
+        return SystemReport(
+            name=name,
+            fill=self.fill.speed(),
+            write=self.write.speed() if self.write.rows else None,
+            add=Latency.of(self.adds) if self.adds else None,
+            cold=Latency.of(self.cold),
+            warm=Latency.of(self.warm),
+            stages={stage: Latency.of(each) for stage, each in self.stages.items()},
+            recall=self.recall.get("recall", {}),
+            short=self.recall.get("short"),
+            index_seconds=self.index.get("seconds"),
+            index_rows=self.index.get("rows"),
+            bytes=self.bytes,
+            peak_bytes=self.peaks,
+            start_up=self.start_up,
+            fragments=self.index.get("fragments"),
+            versions=self.index.get("versions"),
+        )
+
+
+# Measuring processes, as their parent sees them.
+
+_END_SECONDS = 60.0
+_LOG_CHARACTERS = 600
+
+
+class BenchError(EkphoryError):
+    """A measuring process failed."""
+
+
+class Worker(Protocol):
+    """Runs operations, wherever that is."""
+
+    def call(self, operation: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Run one operation; gives its answer, which holds only what JSON can.
+
+        Raises:
+            BenchError: It failed.
+        """
+        ...
+
+    def end(self) -> None:
+        """End the process."""
+        ...
+
+
+Launcher = Callable[[str, Setup], Worker]
+"""Starts the worker of a name (`ekphory`, `lancedb`, `model`) with its setup."""
+
+
+class ChildWorker:
+    """A worker in a process of its own, so that its memory is its own."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._log = log
+        with log.open("ab") as stream:
+            self._process = subprocess.Popen(  # noqa: S603  our own program
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stream,
+                env=None if environment is None else dict(environment),
+                encoding="utf-8",
+            )
+
+    def call(self, operation: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Run one operation there."""
+        asked = json.dumps({"operation": operation, "payload": payload})
+        if self._process.stdin is None or self._process.stdout is None:
+            raise BenchError("a measuring process without pipes")
+        try:
+            self._process.stdin.write(asked + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise BenchError(f"{operation}: the measuring process ended. {self._last_words()}")
+        return _checked(operation, json.loads(line))
+
+    def end(self) -> None:
+        """Close its input and wait for its end."""
+        try:
+            self._process.communicate(timeout=_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+
+    def _last_words(self) -> str:
+        written = self._log.read_text(encoding="utf-8", errors="replace").strip()
+        return f"Its last words, from {self._log}: {written[-_LOG_CHARACTERS:]}"
+
+
+class LocalWorker:
+    """A worker in this process: for tests, where memory is not measured."""
+
+    def __init__(self, operations: Mapping[str, Operation]) -> None:
+        self._operations = operations
+
+    def call(self, operation: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Run one operation here; what goes in and out is what JSON keeps of it."""
+        asked = json.loads(json.dumps({"operation": operation, "payload": payload}))
+        return _checked(operation, json.loads(json.dumps(answer(self._operations, asked))))
+
+    def end(self) -> None:
+        """Nothing to end."""
+
+
+def in_child(name: str, setup: Setup) -> Worker:
+    """Start a worker in a process of its own; what it prints goes to a log beside its store."""
+    log = Path(f"{setup.directory}.{name}.log")
+    module = f"ekphory_lab.bench.{name}_worker"
+    return ChildWorker([sys.executable, "-m", module, setup.to_json()], log=log)
+
+
+def in_process(name: str, setup: Setup) -> Worker:
+    """Make a worker in this process."""
+    from ekphory_lab.bench.ekphory_worker import EkphoryStore
+    from ekphory_lab.bench.lancedb_worker import LanceDbStore
+    from ekphory_lab.bench.model_worker import ModelWorker
+    from ekphory_lab.bench.store_worker import OpenStore, StoreWorker
+
+    if name == "model":
+        return LocalWorker(ModelWorker(setup).operations())
+    stores: Mapping[str, OpenStore] = {"ekphory": EkphoryStore, "lancedb": LanceDbStore}
+    return LocalWorker(StoreWorker(setup, stores[name]).operations())
+
+
+def _checked(operation: str, given: dict[str, Any]) -> dict[str, Any]:
+    if "error" in given:
+        raise BenchError(f"{operation}: {given['error']}")
+    return given

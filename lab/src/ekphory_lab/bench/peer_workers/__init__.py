@@ -1,0 +1,1 @@
+"""Other products, each in a process of an environment of its own."""

@@ -1,0 +1,542 @@
+"""A server under load: one store measured in process, served, and served while it is written."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.request import Request, urlopen
+
+from ekphory.errors import InvalidInput
+from ekphory_lab.bench.generate import BATCH, BenchQuery
+from ekphory_lab.bench.layout import (
+    PRODUCT,
+    Told,
+    filled_pool,
+    model_setup,
+    placed,
+    plain,
+    workspace,
+)
+from ekphory_lab.bench.load import Answers, Load, ServerProcess, ask, ask_at_once, post, serving
+from ekphory_lab.bench.measure import (
+    BenchError,
+    BenchOptions,
+    Launcher,
+    Setup,
+    Worker,
+    in_child,
+    machine,
+    versions,
+)
+from ekphory_lab.bench.run import ReportTable
+
+# What to measure of a server.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingOptions:
+    """What to measure.
+
+    Attributes:
+        n: Memories in the store.
+        scopes: Layouts, each by its number of projects.
+        clients: How many ask at once.
+        writers: How many of them write, while the load is mixed.
+        seconds: How long they ask.
+        k: Hits asked for.
+        questions: How many different ones; the model remembers the vectors of some.
+        seed: Decides every memory and every question.
+        embedder: What `ekphory serve --embedder` takes; `bundled` for the bundled model.
+        embedded: Memories that are really embedded; beyond, their vectors are reused with noise.
+        threads: Searches worked on at once, by the server and in process.
+        workers: Processes of the server.
+        cache: Where vectors are kept; None for the user's cache.
+        keep: Where the stores are written and kept; None for a temporary directory.
+    """
+
+    n: int = 100_000
+    scopes: tuple[int, ...] = (50, 1)
+    clients: int = 50
+    writers: int = 10
+    seconds: float = 60.0
+    k: int = 10
+    questions: int = 10_000
+    seed: int = 7
+    embedder: str = "bundled"
+    embedded: int = 100_000
+    threads: int = 4
+    workers: int = 1
+    cache: Path | None = None
+    keep: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("clients", "seconds", "questions", "threads", "workers"):
+            value = getattr(self, name)
+            if value <= 0:
+                raise InvalidInput(name, value, "measures nothing", "Give more than 0")
+        if not 0 < self.writers < self.clients:
+            remedy = f"Give 1 to {self.clients - 1}"
+            raise InvalidInput("writers", self.writers, "must be some of the clients", remedy)
+        # The others are checked there.
+        self.filling()
+
+    def filling(self) -> BenchOptions:
+        """Give what says how the stores are filled."""
+        return BenchOptions(
+            n=self.n,
+            scopes=self.scopes,
+            k=self.k,
+            seed=self.seed,
+            embedder=self.embedder,
+            embedded=self.embedded,
+            cache=self.cache,
+            keep=self.keep,
+        )
+
+
+# What one run measured of a server, as plain values that go to JSON as they are.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedLayout:
+    """One store, served and searched in process in turn.
+
+    Attributes:
+        scopes: Projects that the memories are spread over.
+        rows: How many memories.
+        start_seconds: From the start of the server's process until it listened.
+        answer_seconds: From its start until it had answered a first request.
+        alone: One caller: `Memory.search`, the service that the server stands on, and HTTP.
+        together: Many callers: the two in process, in as many threads as the server has, and HTTP.
+        mixed: The clients again, some of whom write: the reads and the writes over HTTP.
+        writes_lost, writes_doubled: Of the acknowledged writes, how many are not there afterwards,
+            and how many more than once.
+        overload: Servers with lowered limits, asked by as many clients.
+    """
+
+    scopes: int
+    rows: int
+    start_seconds: float
+    answer_seconds: float
+    alone: tuple[Load, ...]
+    together: tuple[Load, ...]
+    mixed: tuple[Load, ...]
+    writes_lost: int
+    writes_doubled: int
+    overload: tuple[Load, ...]
+
+    @property
+    def http_adds(self) -> float:
+        """Milliseconds that HTTP adds to one caller's median search."""
+        _, service, http = self.alone
+        return round(http.p50 - service.p50, 2)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The server's answers a second as a share of each of those in process."""
+        *inside, http = self.together
+        return {each.name: round(http.per_second / each.per_second, 3) for each in inside}
+
+
+@dataclass(frozen=True, slots=True)
+class ServingReport:
+    """Everything that one run measured.
+
+    Attributes:
+        machine, versions, options: Under what conditions.
+        layouts: One for each number of projects.
+        seconds: How long it all took.
+    """
+
+    machine: Mapping[str, str | int | float]
+    versions: Mapping[str, str]
+    options: Mapping[str, Any]
+    layouts: tuple[ServedLayout, ...]
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain data, for JSON."""
+        derived = [{"http_adds": each.http_adds, "shares": each.shares} for each in self.layouts]
+        plain = asdict(self)
+        plain["layouts"] = [a | b for a, b in zip(plain["layouts"], derived, strict=True)]
+        return plain
+
+
+# One store measured: in process, served, in process again, and served with lowered limits.
+
+Asked = TypeVar("Asked")
+_SEARCH = "/api/v2/memories/search"
+_ADD = "/api/v2/memories"
+_LIST = "/api/v2/memories/list"
+_PAGE = 100
+_WRITTEN = "written_by_the_bench"
+_IN_PROCESS: Mapping[str, str] = {"memory": "Memory.search", "service": "service, in process"}
+_WARMING_ROUNDS = 2
+_WARMING_CLIENTS = 4
+_WARMING_SECONDS = 600.0
+_SHARE_ALONE = 0.2
+_TURNS = 12
+_SHARE_MIXED = 0.5
+_SHARE_OVERLOADED = 0.1
+_SHARE_IN_PROCESS = 0.25
+_LEAST_SECONDS = 1.0
+_RATE = 2
+"""Requests a second of one caller, when the rate is what is lowered."""
+
+
+class Served:
+    """A store that is filled, and what is asked of it.
+
+    One caller asks in process and over HTTP by turns, and many ask in process before and after they
+    ask the server, so that what else the machine does hits all alike.
+    """
+
+    def __init__(
+        self, options: ServingOptions, *, setup: Setup, worker: Worker, on_progress: Told
+    ) -> None:
+        """Make the questions.
+
+        Args:
+            options: What to measure.
+            setup: Where the store is.
+            worker: Searches it in a process of its own.
+            on_progress: Told in words what is being done.
+        """
+        self._options = options
+        self._setup = setup
+        self._worker = worker
+        self._on_progress = on_progress
+        found = setup.corpus.queries(options.questions, rows=options.n)
+        self._questions = [(each.text, each.project) for each in found]
+        self._requests = [self._request(each) for each in found]
+        first = {each.project: each for each in found}
+        self._first = list(first.values())
+        self._asked_already = 0
+
+    def measure(self) -> ServedLayout:
+        """Measure it all."""
+        self._warm_worker()
+        together: dict[str, list[Answers]] = {through: [] for through in _IN_PROCESS}
+        self._in_threads(together)
+        with self._server() as server:
+            self._warm(server)
+            alone = self._one_caller(server)
+            many = self._asked(server, clients=self._options.clients, share=1)
+            mixed = self._mixed(server)
+            found = self._found_writes(server)
+        self._in_threads(together)
+        return ServedLayout(
+            scopes=self._setup.scopes,
+            rows=self._options.n,
+            start_seconds=round(server.start_seconds, 2),
+            answer_seconds=round(server.answer_seconds, 2),
+            alone=alone,
+            together=(
+                *_loads(together, self._options.threads),
+                Load.of("HTTP", self._options.clients, [many]),
+            ),
+            mixed=(
+                Load.of("HTTP, reads", self._options.clients - self._options.writers, mixed[:1]),
+                Load.of("HTTP, writes", self._options.writers, mixed[1:]),
+            ),
+            writes_lost=len({*mixed[1].answered} - {*found}),
+            writes_doubled=sum(count > 1 for count in found.values()),
+            overload=(
+                self._overloaded("--concurrency", max(1, self._options.clients // 5)),
+                self._overloaded("--per-second", _RATE),
+            ),
+        )
+
+    def _one_caller(self, server: ServerProcess) -> tuple[Load, ...]:
+        """Let one caller ask in process and over HTTP, in short turns."""
+        inside: dict[str, list[Answers]] = {through: [] for through in _IN_PROCESS}
+        http: list[Answers] = []
+        for _ in range(_TURNS):
+            for through, turns in inside.items():
+                turns.append(self._searched(through, threads=1, share=_SHARE_ALONE / _TURNS))
+            http.append(self._asked(server, clients=1, share=_SHARE_ALONE / _TURNS))
+        return (*_loads(inside, 1), Load.of("HTTP", 1, http))
+
+    def _in_threads(self, together: dict[str, list[Answers]]) -> None:
+        for through, turns in together.items():
+            threads = self._options.threads
+            turns.append(self._searched(through, threads=threads, share=_SHARE_IN_PROCESS))
+
+    def _searched(self, through: str, *, threads: int, share: float) -> Answers:
+        self._tell(f"{_IN_PROCESS[through]}, threads: {threads}")
+        asked = {
+            "through": through,
+            "threads": threads,
+            "seconds": share * self._options.seconds,
+            "k": self._options.k,
+            "questions": self._from_here(self._questions),
+        }
+        answer = self._worker.call("searches", asked)
+        self._asked_already += len(answer["milliseconds"])
+        return Answers(
+            milliseconds=answer["milliseconds"],
+            seconds=answer["seconds"],
+            server_cpu=answer["cpu_seconds"],
+        )
+
+    def _asked(self, server: ServerProcess, *, clients: int, share: float) -> Answers:
+        self._tell(f"the server, clients: {clients}")
+        before = server.cpu_seconds()
+        requests = itertools.cycle(self._from_here(self._requests))
+        seconds = max(_LEAST_SECONDS, share * self._options.seconds)
+        answers = ask(server.url, requests, clients=clients, seconds=seconds)
+        after = server.cpu_seconds()
+        self._asked_already += len(answers.milliseconds)
+        used = None if before is None or after is None else after - before
+        return replace(answers, server_cpu=used)
+
+    def _mixed(self, server: ServerProcess) -> list[Answers]:
+        """Let some of the clients write, while the others go on asking."""
+        writers = self._options.writers
+        self._tell(f"the server, clients: {self._options.clients}, {writers} of them write")
+        reads = itertools.cycle(self._from_here(self._requests))
+        writes = (self._write(number) for number in itertools.count())
+        seconds = max(_LEAST_SECONDS, _SHARE_MIXED * self._options.seconds)
+        kinds = [(reads, self._options.clients - writers), (writes, writers)]
+        answers = ask_at_once(server.url, kinds, seconds=seconds)
+        self._asked_already += len(answers[0].milliseconds)
+        return answers
+
+    def _write(self, number: int) -> bytes:
+        text, project = self._questions[number % len(self._questions)]
+        # Its text is what it is known by afterwards.
+        message = {"content": f"{text} {number}", "metadata": {_WRITTEN: _WRITTEN}}
+        asked = {"org_id": self._setup.org, "project_id": project, "messages": [message]}
+        return post(_ADD, json.dumps(asked).encode())
+
+    def _found_writes(self, server: ServerProcess) -> Counter[bytes]:
+        """Count the writes that are there, each as the request that it came in."""
+        found: Counter[bytes] = Counter()
+        for project in {project for _, project in self._questions}:
+            for page in itertools.count():
+                texts = self._page_of_writes(server, project, page)
+                found.update(self._write(int(text.rsplit(" ", 1)[1])) for text in texts)
+                if len(texts) < _PAGE:
+                    break
+        return found
+
+    def _page_of_writes(self, server: ServerProcess, project: str, page: int) -> list[str]:
+        asked = {
+            "org_id": self._setup.org,
+            "project_id": project,
+            "page_size": _PAGE,
+            "page_num": page,
+            "type": "episodic",
+            "filter": f"metadata.{_WRITTEN} = '{_WRITTEN}'",
+        }
+        headers = {"Content-Type": "application/json"}
+        request = Request(f"{server.url}{_LIST}", json.dumps(asked).encode(), headers)  # noqa: S310
+        with urlopen(request, timeout=_WARMING_SECONDS) as answer:  # noqa: S310  the bench's own
+            content = json.load(answer)["content"]
+        return [each["content"] for each in content["episodic_memory"]]
+
+    def _from_here(self, each_question: Sequence[Asked]) -> list[Asked]:
+        """Give the questions from the first that was not asked yet.
+
+        The model remembers the vectors of those that were, which would flatter whoever comes later.
+        """
+        place = self._asked_already % len(each_question)
+        return [*each_question[place:], *each_question[:place]]
+
+    def _overloaded(self, option: str, limit: int) -> Load:
+        with self._server(option, str(limit)) as server:
+            answers = self._asked(server, clients=self._options.clients, share=_SHARE_OVERLOADED)
+        return Load.of(f"HTTP, {option} {limit}", self._options.clients, [answers])
+
+    def _server(self, *limits: str) -> AbstractContextManager[ServerProcess]:
+        options = self._options
+        arguments = ["--threads", str(options.threads), "--workers", str(options.workers), *limits]
+        if options.embedder != "bundled":
+            arguments += ["--embedder", options.embedder]
+        log = Path(f"{self._setup.directory}.server.log")
+        return serving(self._setup.directory, arguments, log=log)
+
+    def _warm_worker(self) -> None:
+        self._tell("first searches")
+        first = [(each.text, each.project) for each in self._first] * _WARMING_ROUNDS
+        self._worker.call("warm", {"questions": first, "k": self._options.k})
+
+    def _warm(self, server: ServerProcess) -> None:
+        """Let every project be read, by each worker process, before anything is timed."""
+        # Connections are dealt out by chance: with enough of them each process gets some.
+        clients = _WARMING_CLIENTS * self._options.workers
+        first = [self._request(each) for each in self._first] * (_WARMING_ROUNDS * clients)
+        answers = ask(
+            server.url,
+            first,
+            clients=clients,
+            seconds=_WARMING_SECONDS,
+            patience=_WARMING_SECONDS,
+        )
+        if answers.failed:
+            raise BenchError(f"the server gave no hits: {dict(answers.failed)}")
+
+    def _request(self, query: BenchQuery) -> bytes:
+        asked = {
+            "org_id": self._setup.org,
+            "project_id": query.project,
+            "query": query.text,
+            "top_k": self._options.k,
+        }
+        return post(_SEARCH, json.dumps(asked).encode())
+
+    def _tell(self, what: str) -> None:
+        scopes = "one scope" if self._setup.scopes == 1 else f"{self._setup.scopes} scopes"
+        self._on_progress(f"{scopes}, {self._options.n:,} memories: {what}")
+
+
+def _loads(turns: Mapping[str, list[Answers]], threads: int) -> list[Load]:
+    return [Load.of(_IN_PROCESS[through], threads, each) for through, each in turns.items()]
+
+
+# The report for people, as text in tables.
+
+_NOTHING = "-"
+_HEADER = (
+    *("", "callers", "a second", "p50 ms", "p95 ms", "p99 ms"),
+    *("CPU ms, server", "CPU ms, clients", "no hits", "load"),
+)
+
+
+def serving_tables(report: ServingReport) -> list[ReportTable]:
+    """Show a table for each layout: one caller, many, and with lowered limits."""
+    return [_table(each) for each in report.layouts]
+
+
+def serving_findings(report: ServingReport) -> list[str]:
+    """Say in lines how the server compares with the searches in process, and on what machine."""
+    lines = [line for each in report.layouts for line in _findings(each)]
+    machine = report.machine
+    conditions = (
+        f"{machine['processor']}, {machine['usable_cores']} cores usable, {machine['system']}, "
+        f"Python {machine['python']}, load {machine.get('load', _NOTHING)} at the start; "
+        f"{report.options['threads']} threads, {report.options['workers']} processes of the server"
+    )
+    packages = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    return [*lines, conditions, f"{packages}; {report.seconds:.0f} s"]
+
+
+def _table(layout: ServedLayout) -> ReportTable:
+    loads = (*layout.alone, *layout.together, *layout.mixed, *layout.overload)
+    return ReportTable(
+        title=f"{layout.rows:,} memories in {_named(layout)}",
+        header=_HEADER,
+        rows=tuple(_row(each) for each in loads),
+    )
+
+
+def _row(load: Load) -> tuple[str, ...]:
+    return (
+        load.name,
+        str(load.callers),
+        f"{load.per_second:,.0f}",
+        *(f"{each:.1f}" for each in (load.p50, load.p95, load.p99)),
+        _figure(load.server_cpu_ms),
+        _figure(load.client_cpu_ms),
+        _failed(load.failed),
+        _figure(load.machine_load),
+    )
+
+
+def _findings(layout: ServedLayout) -> list[str]:
+    shares = ", ".join(f"{share:.0%} of {name}" for name, share in layout.shares.items())
+    unannounced = sum(each.unannounced for each in layout.overload)
+    reads, writes = layout.mixed
+    return [
+        f"{_named(layout)}: the server listened after {layout.start_seconds:.1f} s "
+        f"and answered after {layout.answer_seconds:.1f} s; "
+        f"HTTP adds {layout.http_adds:.1f} ms to one caller's median; "
+        f"throughput {shares}; refusals without Retry-After: {unannounced}; "
+        f"of {writes.answered:,} acknowledged writes {layout.writes_lost:,} are lost and "
+        f"{layout.writes_doubled:,} doubled; beside them p99 of a read is "
+        f"{reads.p99 / reads.p50:.1f} times its p50"
+    ]
+
+
+def _named(layout: ServedLayout) -> str:
+    return "one scope" if layout.scopes == 1 else f"{layout.scopes} scopes"
+
+
+def _figure(value: float | None) -> str:
+    return _NOTHING if value is None else f"{value:.1f}"
+
+
+def _failed(failed: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} × {what}" for what, count in failed.items()) or "0"
+
+
+# The whole run: the vectors, and each layout filled and measured.
+
+_ORG = "bench"
+_CHUNK = 10 * BATCH
+_PACKAGES = ("ekphory", "fastapi", "pydantic", "starlette", "uvicorn")
+
+
+def run_serving_bench(
+    options: ServingOptions, *, on_progress: Told, launch: Launcher = in_child
+) -> ServingReport:
+    """Measure everything that the options ask for.
+
+    Args:
+        options: What to measure.
+        on_progress: Told in words what is being done.
+        launch: How measuring processes are started.
+
+    Raises:
+        InvalidInput: The directory to keep is in use.
+        BenchError: A measuring process or the server failed.
+    """
+    began, described = time.perf_counter(), machine()
+    with workspace(options.keep) as directory:
+        setup = replace(model_setup(options.filling(), directory), org=_ORG)
+        model = launch("model", setup)
+        setup = replace(setup, pool=filled_pool(model, options.filling(), on_progress))
+        model.end()
+        layouts = []
+        for scopes in options.scopes:
+            store = placed(setup, f"{scopes}-scopes", scopes=scopes)
+            _fill(options, store, launch=launch, on_progress=on_progress)
+            layouts.append(_measured(options, store, launch=launch, on_progress=on_progress))
+    return ServingReport(
+        machine=described,
+        versions=versions(_PACKAGES),
+        options=plain(options),
+        layouts=tuple(layouts),
+        seconds=round(time.perf_counter() - began, 1),
+    )
+
+
+def _fill(options: ServingOptions, setup: Setup, *, launch: Launcher, on_progress: Told) -> None:
+    worker = launch(PRODUCT, setup)
+    for start in range(0, options.n, _CHUNK):
+        stop = min(start + _CHUNK, options.n)
+        worker.call("fill", {"start": start, "stop": stop})
+        on_progress(f"{setup.scopes} scopes: {stop:,} of {options.n:,} memories written")
+    worker.call("index", {"rows": options.n})
+    worker.call("close", {})
+    worker.end()
+
+
+def _measured(
+    options: ServingOptions, setup: Setup, *, launch: Launcher, on_progress: Told
+) -> ServedLayout:
+    worker = launch("service", setup)
+    try:
+        served = Served(options, setup=setup, worker=worker, on_progress=on_progress)
+        layout = served.measure()
+        worker.call("close", {})
+    finally:
+        worker.end()
+    return layout

@@ -1,0 +1,1 @@
+"""The commands `ekphory eval`, `bench` and `train`."""

@@ -1,0 +1,460 @@
+"""`ekphory train`: constants that are fitted, samples generated, models exported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+from rich.table import Table
+
+from ekphory.cli.command import command, result_console, running_note, step_bar
+from ekphory.cli.options import OutputOptions
+from ekphory.cli.output import print_json
+from ekphory.config import read_settings
+from ekphory.errors import InvalidInput
+from ekphory.models.fitted_file import FITTED
+
+if TYPE_CHECKING:
+    from ekphory.cli.command import Steps
+    from ekphory.models.embedder import EmbeddingModel
+    from ekphory.models.reranker import RerankingModel
+    from ekphory_lab.evaluation.datasets import Dataset
+    from ekphory_lab.evaluation.reranking.benchmark import GateCases, GateOutcome
+    from ekphory_lab.training.gates import GateRun, LearnedGate
+    from ekphory_lab.training.memories import Split
+    from ekphory_lab.training.reranker.own_calibration import OwnCalibration
+
+
+# Where an `ekphory train` command writes the constants that it fitted.
+
+TargetOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Where the constants are written; in a checkout the package's own file, "
+        "else to be given.",
+    ),
+]
+
+
+def fitted_target(given: Path | None, name: str, *, folder: Path = FITTED) -> Path:
+    """Return the file to write: the one given, in a checkout else the package's own.
+
+    Args:
+        given: What the caller asks for.
+        name: File name of the package's own.
+        folder: Where the package keeps its own.
+
+    Raises:
+        InvalidInput: None is given, and the package is not a checkout: an installed package is not
+            written to unasked.
+    """
+    if given is not None:
+        return given
+    if not (folder.parents[2] / "pyproject.toml").is_file():
+        raise InvalidInput(
+            "target",
+            given,
+            "must be given: this is an installed package, whose files are left alone",
+            f"Give --target {name}",
+        )
+    return folder / name
+
+
+# `ekphory train`: make the models that the package bundles.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordOptions:
+    """What the exported model's record says and its weights do not."""
+
+    name: Annotated[str | None, typer.Option(help="The model's name; else that of SOURCE.")] = None
+    query_prompt: Annotated[str, typer.Option(help="What stands before every query.")] = ""
+    passage_prompt: Annotated[str, typer.Option(help="What stands before every memory.")] = ""
+    licence: Annotated[str, typer.Option(help="SPDX identifier of the weights' licence.")] = ""
+    origin: Annotated[str, typer.Option(help="Where the weights come from.")] = ""
+
+
+@command
+def calibration(
+    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder with the training data.")],
+    output: OutputOptions,
+    target: TargetOption = None,
+    checkpoints: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep what was observed in this folder: an interrupted run goes on from there.",
+        ),
+    ] = None,
+) -> None:
+    """Fit the probabilities that hits get, and write them; no evaluation data is read.
+
+    Fitted on scopes of 2 to 5,000 memories: documents, long messages, chats and statements. A
+    search by words alone, one by meaning, and what the bundled reranker reads have a curve each.
+    """
+    from ekphory.models.fitted_file import write_fitted
+    from ekphory.retrieval.calibration import PROBABILITIES_FILE
+    from ekphory_lab.training.probabilities import fit_probabilities
+
+    place = fitted_target(target, PROBABILITIES_FILE.name)
+    with running_note("searching") as note:
+        file = fit_probabilities(data, checkpoints=checkpoints, on_progress=note)
+    write_fitted(place, file)
+    if output.json:
+        print_json({"target": place, "file": file})
+        return
+    console = result_console()
+    for name, value in file.measured.items():
+        console.print(f"{name} {value:g}", markup=False, soft_wrap=True)
+    console.print(f"{place}: probabilities for {file.models['embedder']}", soft_wrap=True)
+
+
+@command
+def export(
+    source: Annotated[
+        Path, typer.Option(metavar="DIR", help="Directory of a sentence-transformers model.")
+    ],
+    target: Annotated[Path, typer.Option(metavar="DIR", help="Directory to write.")],
+    described: RecordOptions,
+    output: OutputOptions,
+    calibration: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="JSON Lines file of neutral texts, or a folder of conversations; never evaluation "
+            "data; repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """Export a sentence-transformers model as an ONNX embedder that needs no torch.
+
+    With calibration texts it is quantised to 8-bit integers, without them it stays in float.
+    """
+    from ekphory.models.onnx_export import ModelDescription, export_embedder
+    from ekphory_lab.training.texts import read_calibration
+
+    description = ModelDescription(
+        name=described.name or source.resolve().name,
+        query_prompt=described.query_prompt,
+        passage_prompt=described.passage_prompt,
+        licence=described.licence,
+        source=described.origin,
+    )
+    with running_note("exporting"):
+        record = export_embedder(
+            source,
+            target,
+            description=description,
+            quantisation="int8" if calibration else "float32",
+            calibration=read_calibration(calibration or []),
+        )
+    if output.json:
+        print_json({"target": target, "record": record})
+    else:
+        result_console().print(f"{target}: {record.name}@{record.revision}", soft_wrap=True)
+
+
+@command
+def unpack(
+    target: Annotated[Path, typer.Option(metavar="DIR", help="Directory to write.")],
+    output: OutputOptions,
+    source: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL",
+            help="Directory of an exported embedder or reranker, a bundled reranker's name, or "
+            "bundled for the embedder.",
+        ),
+    ] = "bundled",
+) -> None:
+    """Turn an exported 8-bit model back into weights that training can start from."""
+    from ekphory.models.model_record import is_reranker
+    from ekphory.models.onnx_unpack import unpack_embedder
+    from ekphory_lab.training.reranker.export import unpack_reranker
+
+    directory = _model_directory(source)
+    if is_reranker(directory):
+        unpack_reranker(directory, target)
+    else:
+        unpack_embedder(directory, target)
+    if output.json:
+        print_json({"target": target})
+    else:
+        result_console().print(f"{target}: unpacked from {source}", soft_wrap=True)
+
+
+def _model_directory(source: str) -> Path:
+    from ekphory.models.bundled_reranker import BUNDLED_RERANKERS, bundled_directory
+    from ekphory.models.onnx_embedder import load_bundled
+
+    if source in BUNDLED_RERANKERS:
+        return bundled_directory(source)
+    directory = load_bundled().directory if source == "bundled" else Path(source)
+    if not directory.is_dir():
+        known = ", ".join(("bundled", *BUNDLED_RERANKERS))
+        raise InvalidInput("source", source, "no such directory", f"Give one, or {known}.")
+    return directory
+
+
+# `ekphory train gate`: when a reranker may be skipped.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingOptions:
+    """How the reranker is used that the gate stands before."""
+
+    reranker: Annotated[
+        str, typer.Option(metavar="MODEL", help="bundled, a model's directory, or a hub id.")
+    ] = "ekphory-rerank-tiny"
+    read: Annotated[int, typer.Option(help="How many candidates it reads.")] = 30
+    share: Annotated[
+        float, typer.Option(help="How much the first stage's order weighs beside it, 0 to 1.")
+    ] = 0.4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateOptions:
+    """How the gate is learned, and where it is written."""
+
+    keep: Annotated[
+        float, typer.Option(help="Share of the MAP gain that the gate has to keep.")
+    ] = 0.98
+    feature: Annotated[
+        str,
+        typer.Option(help="What of the first stage's scores the gate compares; all are shown."),
+    ] = "best_probability"
+    seed: Annotated[int, typer.Option(help="Draws the conversations and questions.")] = 0
+    target: TargetOption = None
+
+
+@command
+def gate(
+    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder with the training data.")],
+    asked: ReadingOptions,
+    wanted: GateOptions,
+    output: OutputOptions,
+    check: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="A benchmark on which the learned gate is measured, and not learned; repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """Learn when the first stage's scores leave a reranker nothing to gain, and write the gate."""
+    from ekphory.models.fitted_file import write_fitted
+    from ekphory.models.loading import configured_embedder, load_embedder, named_reranker
+    from ekphory.retrieval.gate import GATE_FILE
+    from ekphory_lab.evaluation.ablation import load_benchmark
+    from ekphory_lab.training.gates import (
+        GateRun,
+        chosen_gate,
+        gate_conversations,
+        gate_file,
+        learn_gates,
+        require_feature,
+    )
+
+    target = fitted_target(wanted.target, GATE_FILE.name)
+    require_feature(wanted.feature)
+    settings = read_settings()
+    model = named_reranker(asked.reranker, settings)
+    embedder = configured_embedder(settings) or load_embedder(None)
+    learned_on = gate_conversations(data, seed=wanted.seed)
+    with step_bar() as progress:
+        gates = learn_gates(_cases(learned_on, model, embedder, asked, progress), keep=wanted.keep)
+        chosen = chosen_gate(gates, wanted.feature)
+        benchmarks = [load_benchmark(path).dataset for path in check or ()]
+        checked = {
+            dataset.name: _outcomes(gates, _cases(dataset, model, embedder, asked, progress))
+            for dataset in benchmarks
+        }
+    run = GateRun(
+        embedder=embedder.identity,
+        reranker=model,
+        learned_on=learned_on,
+        seed=wanted.seed,
+        command=_command(asked, wanted, chosen),
+        checked={name: found[gates.index(chosen)] for name, found in checked.items()},
+    )
+    write_fitted(target, gate_file(chosen, run))
+    if output.json:
+        print_json(_report(target, run, gates, checked))
+        return
+    result_console().print(_table(gates, checked))
+    result_console().print(f"{target}: the gate on {chosen.feature}", soft_wrap=True)
+
+
+def _outcomes(gates: Sequence[LearnedGate], cases: GateCases) -> list[GateOutcome]:
+    from ekphory_lab.evaluation.reranking.benchmark import gate_outcome, passes
+
+    return [gate_outcome(cases, passes(cases, each.feature, each.thresholds)) for each in gates]
+
+
+def _report(
+    target: Path,
+    run: GateRun,
+    gates: Sequence[LearnedGate],
+    checked: Mapping[str, list[GateOutcome]],
+) -> dict[str, object]:
+    embedder = run.embedder.model_id
+    return {"target": target, "embedder": embedder, "gates": gates, "checked": checked}
+
+
+def _command(asked: ReadingOptions, wanted: GateOptions, chosen: LearnedGate) -> str:
+    """Return the command that finds this gate again."""
+    return (
+        f"ekphory train gate --data DIR --reranker {asked.reranker} --read {asked.read} "
+        f"--share {asked.share} --keep {wanted.keep} --seed {wanted.seed} "
+        f"--feature {chosen.feature}"
+    )
+
+
+def _cases(
+    dataset: Dataset,
+    model: RerankingModel,
+    embedder: EmbeddingModel,
+    asked: ReadingOptions,
+    progress: Steps,
+) -> GateCases:
+    from ekphory_lab.evaluation.reranking.benchmark import gate_cases
+    from ekphory_lab.evaluation.reranking.candidates import find_candidates
+    from ekphory_lab.evaluation.reranking.contenders import Judge, model_contender
+
+    candidates = find_candidates(dataset, embedder=embedder, progress=progress)
+    return gate_cases(
+        dataset,
+        Judge(model_contender(model), candidates, dataset.pools),
+        read=asked.read,
+        first_stage_share=asked.share,
+        progress=progress,
+    )
+
+
+def _table(gates: Sequence[LearnedGate], checked: dict[str, list[GateOutcome]]) -> Table:
+    table = Table(title="rerank where low ≤ feature ≤ high; skipped / share of the MAP gain kept")
+    for header in ("feature", "low", "high", "other training conversations", *checked):
+        table.add_column(header)
+    for place, each in enumerate(gates):
+        outcomes = (each.checked, *(found[place] for found in checked.values()))
+        low, high = each.thresholds.low, each.thresholds.high
+        table.add_row(each.feature, f"{low:.4f}", f"{high:.4f}", *map(_outcome, outcomes))
+    return table
+
+
+def _outcome(found: GateOutcome) -> str:
+    maps = f"MAP {found.first_stage:.3f}, {found.always:.3f}, gated {found.gated:.3f}"
+    return f"{found.skipped:.3f} / {found.gain_kept:.3f} ({maps})"
+
+
+# `ekphory train reranker-calibration`: what the scores of any reranker are worth.
+
+PICTURE = ".svg"
+
+
+@command
+def reranker_calibration(
+    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder with the training data.")],
+    reranker: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL",
+            help="A directory, hub id or URL; a service is asked as EKPHORY_RERANKER_… say.",
+        ),
+    ],
+    target: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where to write it, with a picture beside it.")
+    ],
+    output: OutputOptions,
+    read: Annotated[
+        int, typer.Option(min=1, help="How many candidates of a question it reads.")
+    ] = 50,
+) -> None:
+    """Fit a reranker's scores to be probabilities, so that a hit's score and min_score hold.
+
+    Name the file in EKPHORY_RERANKER_CALIBRATION, or give it to Reranker.from_pretrained.
+    """
+    from ekphory.models.calibrated_reranker import FittedCalibration, write_calibration
+    from ekphory.models.loading import named_reranker
+    from ekphory_lab.evaluation.reranking.report import reliability_svg
+
+    _check_target(target)
+    model = named_reranker(reranker, read_settings())
+    found = _fitted(data, model, read)
+    write_calibration(target, FittedCalibration(model.name, found.card))
+    if found.reliability is not None:
+        picture = reliability_svg(found.reliability, title=model.name)
+        target.with_suffix(PICTURE).write_text(picture, encoding="utf-8")
+    if output.json:
+        print_json({"target": target, "reranker": model.name, "card": found.card})
+        return
+    result_console().print(_reranker_calibration_table(model.name, found))
+
+
+def _check_target(target: Path) -> None:
+    # Before minutes of scoring, not after them.
+    if target.suffix == PICTURE:
+        raise InvalidInput("target", str(target), "is where the picture goes", "Name it card.json")
+    place = target if target.exists() else target.parent
+    if target.is_dir() or not target.parent.is_dir() or not os.access(place, os.W_OK):
+        problem = "is no file that can be written"
+        raise InvalidInput("target", str(target), problem, "Name one in a directory that is there")
+
+
+def _fitted(data: Path, model: RerankingModel, read: int) -> OwnCalibration:
+    from ekphory.models.loading import configured_embedder, load_embedder
+    from ekphory_lab.evaluation.reranking.candidates import find_candidates
+    from ekphory_lab.evaluation.reranking.contenders import Judge, model_contender
+    from ekphory_lab.training.gates import gate_conversations
+    from ekphory_lab.training.reranker.own_calibration import fit_own_calibration
+
+    dataset = gate_conversations(data)
+    embedder = configured_embedder(read_settings()) or load_embedder(None)
+    with step_bar() as progress:
+        candidates = find_candidates(dataset, embedder=embedder, progress=progress)
+        judge = Judge(model_contender(model), candidates, dataset.pools)
+        return fit_own_calibration(dataset, judge, read=read, progress=progress)
+
+
+def _reranker_calibration_table(name: str, found: OwnCalibration) -> Table:
+    card = found.card
+    table = Table(title=f"{name}: P = σ({card.slope:.3f} · logit(score) + {card.intercept:.3f})")
+    for header in ("precision wanted", "least probability"):
+        table.add_column(header)
+    for precision, threshold in card.thresholds.items():
+        table.add_row(precision, f"{threshold:.4f}")
+    table.caption = f"{card.data}; error {card.measured['ece/held back']:.4f}"
+    return table
+
+
+# `ekphory train generate`: make memories with queries and hard negatives.
+
+
+@command
+def generate(
+    out: Annotated[Path, typer.Option(metavar="FILE", help="JSON Lines file to write.")],
+    output: OutputOptions,
+    count: Annotated[int, typer.Option(help="How many samples.")] = 500_000,
+    seed: Annotated[int, typer.Option(help="Other seeds give other samples.")] = 0,
+    split: Annotated[str, typer.Option(help="train or test: they share no wording.")] = "train",
+) -> None:
+    """Generate queries, each with the memory that answers and seven hard negatives."""
+    from ekphory_lab.training.memory_generator import generate as generate_samples
+    from ekphory_lab.training.memory_generator import write_samples
+
+    samples = generate_samples(cast("Split", split), seed=seed, count=count)
+    with step_bar() as progress:
+        report = write_samples(samples, out, progress=lambda done: progress("samples", done, count))
+    if output.json:
+        print_json({"file": out, "report": report})
+        return
+    console = result_console()
+    console.print(f"{out}: {report.samples:,} samples in {report.seconds:.1f} s", soft_wrap=True)
+    for title, counts in (("answers", report.types), ("negatives", report.negatives)):
+        named = ", ".join(f"{name} {number:,}" for name, number in counts.items())
+        console.print(f"{title}: {named}", soft_wrap=True)

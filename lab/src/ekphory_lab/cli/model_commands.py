@@ -1,0 +1,309 @@
+"""`ekphory train embedder`, `components` and `reranker`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ekphory.cli.command import command, message_console, result_console, running_note, step_bar
+from ekphory.cli.options import OutputOptions
+from ekphory.cli.output import print_json
+from ekphory.errors import InvalidInput, MissingExtra
+
+if TYPE_CHECKING:
+    from ekphory_lab.training.reranker.config import RerankerConfig
+    from ekphory_lab.training.reranker.run import Development
+    from ekphory_lab.training.reranker.teachers import PreferenceTeacher
+
+
+# `ekphory train embedder` and `ekphory train components`: train the bundled embedder.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What changes a configuration."""
+
+    config: Annotated[
+        str,
+        typer.Option(
+            help="small, refined, settled, conversing, anchored, documented or remembering (384 "
+            "numbers), or base (768)."
+        ),
+    ] = "small"
+    steps: Annotated[int | None, typer.Option(help="Else the configuration's.", min=1)] = None
+    seed: Annotated[int | None, typer.Option(help="Else the configuration's.")] = None
+
+
+@command
+def embedder(
+    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the training files.")],
+    base: Annotated[
+        Path, typer.Option(metavar="DIR", help="Base weights, a sentence-transformers directory.")
+    ],
+    target: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where to write; a stopped run there goes on.")
+    ],
+    chosen: RunOptions,
+    output: OutputOptions,
+    teacher: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Exported model to follow; else the bundled one."),
+    ] = None,
+) -> None:
+    """Train the embedder on questions and conversations; run it again to go on after a stop."""
+    _require_torch()
+    from ekphory.models.loading import load_embedder
+    from ekphory_lab.training.embedder_config import config_named
+    from ekphory_lab.training.embedder_run import RunPlaces, train_embedder
+    from ekphory_lab.training.sources import load_training_data
+
+    config = config_named(chosen.config)
+    config = replace(
+        config,
+        steps=chosen.steps or config.steps,
+        seed=config.seed if chosen.seed is None else chosen.seed,
+    )
+    training = load_training_data(data, list(config.mix))
+    followed = load_embedder(teacher)
+    named = {"teacher": str(followed.identity)}
+    training = replace(training, hashes={**training.hashes, **named})
+    with step_bar() as progress:
+        model = train_embedder(
+            config,
+            training,
+            followed,
+            places=RunPlaces(base=base, target=target),
+            progress=lambda _, done, total: progress("training", done, total),
+        )
+    if output.json:
+        print_json({"model": model, "steps": config.steps})
+    else:
+        result_console().print(f"{model}: {config.steps} steps", soft_wrap=True)
+
+
+@command
+def components(
+    model: Annotated[Path, typer.Option(metavar="DIR", help="A trained embedder's directory.")],
+    target: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the whole.")],
+    output: OutputOptions,
+    count: Annotated[int, typer.Option(help="How many generated samples.", min=1)] = 4000,
+    seed: Annotated[int, typer.Option(help="Of the samples and their order.")] = 20,
+) -> None:
+    """Train age, type and importance of a trained embedder; its encoder stays as it is."""
+    _require_torch()
+    from ekphory_lab.training.component_training import ComponentConfig, train_components
+    from ekphory_lab.training.encoder import load_agent_encoder, save_agent_encoder
+    from ekphory_lab.training.memory_generator import generate
+
+    encoder = load_agent_encoder(model)
+    samples = list(generate("train", seed=seed, count=count))
+    with step_bar() as progress:
+        report = train_components(
+            encoder, samples, config=ComponentConfig(seed=seed), progress=progress
+        )
+    save_agent_encoder(encoder, target)
+    if output.json:
+        print_json({"model": target, "report": report})
+        return
+    result_console().print(
+        f"{target}: the answer comes first for {report.first_with:.1%} of the queries, by content "
+        f"alone for {report.first_without:.1%}; types {report.type_accuracy:.1%}, importance off "
+        f"by {report.importance_error:.3f}",
+        soft_wrap=True,
+    )
+
+
+@command
+def average(
+    base: Annotated[Path, typer.Option(metavar="DIR", help="Where the training started.")],
+    trained: Annotated[Path, typer.Option(metavar="DIR", help="What it ended with.")],
+    share: Annotated[float, typer.Option(help="Share of the trained weights, from 0 to 1.")],
+    target: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the average.")],
+    output: OutputOptions,
+) -> None:
+    """Average a trained embedder's encoder with its base: less forgotten, most of it learned."""
+    _require_torch()
+    from ekphory_lab.training.encoder import averaged, load_agent_encoder, save_agent_encoder
+
+    mixed = averaged(load_agent_encoder(base), load_agent_encoder(trained), share=share)
+    save_agent_encoder(mixed, target)
+    if output.json:
+        print_json({"model": target, "share": share})
+    else:
+        result_console().print(f"{target}: {share:g} trained", soft_wrap=True)
+
+
+def _require_torch() -> None:
+    for name in ("torch", "transformers", "safetensors"):
+        if find_spec(name) is None:
+            raise MissingExtra("torch", "Training")
+
+
+# `ekphory train reranker` and `ekphory train export-reranker`.
+
+CHAT = "chat"
+_CHAT_REMEDY = "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankRunOptions:
+    """What changes a configuration."""
+
+    config: Annotated[
+        str,
+        typer.Option(
+            help="small, tiny (three layers), refined (goes on), following (goes on and follows "
+            "a larger one), 0.6b or 4b (LoRA)."
+        ),
+    ] = "small"
+    questions: Annotated[
+        int | None, typer.Option(help="How many to train on; else the configuration's.", min=1)
+    ] = None
+    seed: Annotated[int | None, typer.Option(help="Else the configuration's.")] = None
+
+    def changed(self) -> RerankerConfig:
+        """Give the configuration as it is wanted."""
+        from ekphory_lab.training.reranker.config import config_named
+
+        config = config_named(self.config)
+        return replace(
+            config,
+            questions=self.questions or config.questions,
+            seed=config.seed if self.seed is None else self.seed,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeacherOptions:
+    """Whom a run learns from besides the labels."""
+
+    teacher: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL",
+            help="A further teacher: a reranker's directory or URL, or `chat` for the language "
+            "model that is configured; repeatable.",
+        ),
+    ] = None
+    followed: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A larger reranker's weights, whose scores are followed."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankRecordOptions:
+    """What the exported model's record says and its weights do not."""
+
+    name: Annotated[str | None, typer.Option(help="The model's name; else that of SOURCE.")] = None
+    licence: Annotated[str, typer.Option(help="SPDX identifier of the weights' licence.")] = ""
+    origin: Annotated[str, typer.Option(help="Where the weights come from.")] = ""
+
+
+@command
+def reranker(
+    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the training files.")],
+    base: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", help="Base weights: a sentence-transformers directory, or a reranker's."
+        ),
+    ],
+    target: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where to write; a stopped run there goes on.")
+    ],
+    chosen: RerankRunOptions,
+    teachers: TeacherOptions,
+    output: OutputOptions,
+) -> None:
+    """Train a reranker in two stages; run it again to go on after a stop."""
+    _require_torch()
+    from ekphory.models.loading import load_embedder
+    from ekphory_lab.training.reranker.preparation import ExampleMaking
+    from ekphory_lab.training.reranker.run import Listener, RerankRunPlaces, train_reranker
+
+    config = chosen.changed()
+    embedder = load_embedder(None)
+    making = ExampleMaking(
+        folder=data,
+        base=embedder,
+        base_name=str(embedder.identity),
+        further=[_teacher(name) for name in teachers.teacher or ()],
+    )
+    with step_bar() as progress:
+        model = train_reranker(
+            config,
+            making,
+            places=RerankRunPlaces(base=base, target=target, followed=teachers.followed),
+            listener=Listener(progress=progress, report=_print_development),
+        )
+    if output.json:
+        print_json({"model": model, "steps": config.steps})
+    else:
+        result_console().print(f"{model}: {config.steps} steps", soft_wrap=True)
+
+
+@command
+def export_reranker(
+    source: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder `model` of a reranker's run.")
+    ],
+    target: Annotated[Path, typer.Option(metavar="DIR", help="Directory to write.")],
+    calibration: Annotated[
+        list[Path],
+        typer.Option(
+            metavar="FILE", help="held_back.jsonl.gz of a run, never evaluation data; repeatable."
+        ),
+    ],
+    described: RerankRecordOptions,
+    output: OutputOptions,
+) -> None:
+    """Export a trained reranker as an ONNX model of 8-bit integers, calibrated, without torch."""
+    from ekphory_lab.training.reranker.export import RerankerDescription, read_calibration_examples
+    from ekphory_lab.training.reranker.export import export_reranker as write
+
+    description = RerankerDescription(
+        name=described.name or source.resolve().name,
+        licence=described.licence,
+        source=described.origin,
+    )
+    with running_note("exporting"):
+        record = write(
+            source,
+            target,
+            description=description,
+            calibration=read_calibration_examples(calibration),
+        )
+    if output.json:
+        print_json({"target": target, "record": record})
+    else:
+        result_console().print(f"{target}: {record.name}@{record.revision}", soft_wrap=True)
+
+
+def _teacher(name: str) -> PreferenceTeacher:
+    from ekphory.config import read_settings
+    from ekphory.models.loading import configured_chat, named_reranker
+    from ekphory_lab.training.reranker.teachers import ChatTeacher, reranking_teacher
+
+    settings = read_settings()
+    if name != CHAT:
+        return reranking_teacher(named_reranker(name, settings))
+    chat = configured_chat(settings)
+    if chat is None:
+        raise InvalidInput("teacher", name, "no language model is configured", _CHAT_REMEDY)
+    return ChatTeacher(chat)
+
+
+def _print_development(found: Development) -> None:
+    ranks = "  ".join(f"{source} {rank:.3f}" for source, rank in found.ranks.items())
+    context = "" if found.with_context is None else f"  with context {found.with_context:.3f}"
+    message_console().print(
+        f"{'first stage' if found.step < 0 else f'step {found.step}'}: MRR {ranks}{context}",
+        soft_wrap=True,
+        markup=False,
+        highlight=False,
+    )

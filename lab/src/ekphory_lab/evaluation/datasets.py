@@ -1,0 +1,555 @@
+"""What a benchmark is, where it comes from, and how its lines are read."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from io import BufferedReader
+from pathlib import Path
+
+from ekphory.errors import DatasetError, InvalidInput, shorten
+from ekphory.timestamps import to_utc
+
+# Where benchmark files come from: sources, licences, and the hashes that are known.
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a benchmark comes from.
+
+    Attributes:
+        title: Its name and publication.
+        licence: Under what terms; "none stated" where its source states none.
+        obtain: How a user gets the original.
+    """
+
+    title: str
+    licence: str
+    obtain: str
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkFile:
+    """One file that was read.
+
+    Attributes:
+        name: File name, with its folder inside the benchmark.
+        sha256: Hash of its bytes, hexadecimal.
+        benchmark: Name of the benchmark that is known to have this file; None where unknown.
+    """
+
+    name: str
+    sha256: str
+    benchmark: str | None
+
+    @property
+    def verified(self) -> bool:
+        """Whether the hash is known."""
+        return self.benchmark is not None
+
+
+UNKNOWN = Source("unknown set of the user's own", "not known", "It is the user's own.")
+
+LOCOMO = Source(
+    "LoCoMo (Maharana et al., ACL 2024)",
+    "CC BY-NC 4.0",
+    "Download data/locomo10.json from https://github.com/snap-research/locomo",
+)
+
+SOURCES: Mapping[str, Source] = {
+    "locomo_dev": Source(
+        f"{LOCOMO.title}, conversations 26, 30, 41, 42 and 43", LOCOMO.licence, LOCOMO.obtain
+    ),
+    "realtalk": Source(
+        "REALTALK (Lee et al., 2025)",
+        "none stated",
+        "Download the data folder of https://github.com/danny911kr/REALTALK",
+    ),
+    "beam_100k": Source(
+        "BEAM (Tavakoli et al., 2025), chats of 100,000 tokens",
+        "none stated",
+        "Download the chats of https://github.com/mohammadtavakoli78/BEAM",
+    ),
+    "temporal_dev": Source(
+        "Temporal Memory Dataset (Zyphra), first half",
+        "none stated",
+        "Download https://github.com/Zyphra/TemporalMemoryDataset",
+    ),
+    "2wiki_dev": Source(
+        "2WikiMultiHopQA (Ho et al., COLING 2020), 500 questions over one corpus",
+        "Apache-2.0 (questions), MIT (corpus)",
+        "Questions: https://github.com/Alab-NII/2wikimultihop, "
+        "corpus: https://github.com/OSU-NLP-Group/HippoRAG",
+    ),
+    "scifact": Source(
+        "SciFact (Wadden et al., EMNLP 2020) in BEIR's form",
+        "CC BY 4.0 (claims), ODC-By (abstracts)",
+        "Download the zip archive that https://github.com/beir-cellar/beir lists as scifact",
+    ),
+}
+
+KNOWN_HASHES: Mapping[str, str] = {
+    "6b0efd42cfc29bcb3801cc62f8b595b7e7f111969fddc69740b7054e67a6819a": "locomo_dev",
+    "1c9979aed9f236d0d6700ff90f205f01c1796875da7956cf94672edd87753933": "locomo_dev",
+    "403b6e990fa63052684e08e35987ca8776054b8dde2209c4d73eb3c30a3bc373": "locomo_dev",
+    "e623f2941f4fca270aeb81cce5c94a30f5c4e803946022fbfb1d0dc122305d22": "locomo_dev",
+    "4e2ebc5ef0bc9c63b15dec72ea41820a187c9c5b3c3cb4b829a35c25dee5bef7": "realtalk",
+    "c90ff86f382c8d27293bb53c94c3111a3f5ab36c288504b20cff0b6940c53c9d": "realtalk",
+    "b0208e60b8444a236ce4597e24f34d107193142659767e95852212ac0caf5ac2": "realtalk",
+    "1059b17b10d8ebe61babd749dd9e14f91fee974a0a764101417cc3a1b1373654": "beam_100k",
+    "453a350bc5a7f570c90848dbc72d7d24dba8c768f1722502738d8926f399f893": "beam_100k",
+    "21053c60df67519fc03d97228b490066e2c429ced1ed690f9126d2da11077669": "beam_100k",
+    "35cc98e55d0e605c5185184c672d9091e2a9514e5bc74931c537e4f6831bb136": "temporal_dev",
+    "0f7c0312871457f12fb3cf69c81bbe89bff7f95ac8e3b02bb77ae960e93623bd": "temporal_dev",
+    "69a1d527ef693dbb7057fe4ac8a5f4c2de37ac5215eedf6cbbd80e777f94a9d2": "temporal_dev",
+    "9ee65d9b5342b02d66b25848d1f619c70215d810ea332490e4807901fcbc4d37": "2wiki_dev",
+    "46b3e7f32ac5717117341f69a63e03ad85e6b6c02e649cdcf7f2ff9b368964df": "2wiki_dev",
+    "1bcc98cb0db33dfdfd88609d4677b713acfb1222bc9bd42bf0bb4d455d310337": "2wiki_dev",
+    "d2d0b03f01859f5392dcfd1cd53179ae3d6fdd1291bfa579b2e34b1665e1cef1": "scifact",
+    "8ff84a7c903f722981cd8d595c022660140c51867b27608a6d4910db86080313": "scifact",
+    "0864bb985e0ca2367ba217977e72004d549054b2b06666ed9d4825ac7c21284c": "scifact",
+    "a53f2114831916c096b6c37d9e54da68cef4efdcdbd5ed46533601af972acf1d": "scifact",
+}
+"""Benchmark by the SHA-256 of one of its files. An unknown hash is shown, and is no error."""
+
+
+def read_hashes(folder: Path, names: Sequence[str]) -> tuple[BenchmarkFile, ...]:
+    """Hash the files of a benchmark and look the hashes up.
+
+    Args:
+        folder: The benchmark's folder.
+        names: The files, relative to it.
+
+    Raises:
+        DatasetError: One of the files is missing.
+    """
+    return tuple(_read_hash(folder, name) for name in names)
+
+
+def benchmark_of(files: Sequence[BenchmarkFile]) -> str | None:
+    """Give the one known benchmark that all these files belong to; None where there is none."""
+    names = {file.benchmark for file in files}
+    return names.pop() if len(names) == 1 else None
+
+
+def source_of(files: Sequence[BenchmarkFile], *, otherwise: Source) -> Source:
+    """Give the source of the benchmark these files belong to, or the other one."""
+    return SOURCES.get(benchmark_of(files) or "", otherwise)
+
+
+def _read_hash(folder: Path, name: str) -> BenchmarkFile:
+    path = folder / name
+    if not path.is_file():
+        raise DatasetError(
+            f"{path}: no such file. Give a benchmark that has {name}; how to get the originals: "
+            + "; ".join(f"{known}: {source.obtain}" for known, source in SOURCES.items())
+        )
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return BenchmarkFile(name, digest, KNOWN_HASHES.get(digest))
+
+
+# What a benchmark is: passages in pools, queries, qrels, and where it all came from.
+
+LOCOMO_CATEGORIES: Mapping[str, str] = {
+    "1": "multi-hop",
+    "2": "temporal",
+    "3": "open-domain",
+    "4": "single-hop",
+    "5": "adversarial",
+}
+"""LoCoMo's numbers and names; REALTALK uses the first three."""
+
+ADVERSARIAL = "5"
+PHRASINGS = ("first", "all")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """One searchable text.
+
+    Attributes:
+        id: Unique within its pool.
+        text: The text; of a BEIR document title and text.
+        speaker: Who says it; empty where nobody does.
+        at: When, in UTC; None where unknown.
+        session: Name of the session; None where the pool has none.
+        sequence: Position within the pool; None where unknown.
+    """
+
+    id: str
+    text: str
+    speaker: str = ""
+    at: datetime | None = None
+    session: str | None = None
+    sequence: int | None = None
+
+    @property
+    def indexed_text(self) -> str:
+        """What every system indexes: `speaker: text`, or the text alone without a speaker."""
+        return f"{self.speaker}: {self.text}" if self.speaker else self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationQuery:
+    """One question put to one pool.
+
+    Attributes:
+        pool: The pool that is searched.
+        id: Unique within its pool.
+        text: The question.
+        category: Kind of question; empty where the set has no kinds.
+        at: When it is asked, in UTC; None where the set does not say.
+        phrasings: Other ways to put the same question.
+    """
+
+    pool: str
+    id: str
+    text: str
+    category: str = ""
+    at: datetime | None = None
+    phrasings: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Pool and id, which together are unique."""
+        return self.pool, self.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """A benchmark, ready to be run. Every query has at least one relevant passage.
+
+    Attributes:
+        name: Short name.
+        pools: Passages by pool; each pool is searched by itself.
+        queries: All queries.
+        qrels: Gain by passage id, by query key.
+        source: Where it comes from, under what licence.
+        files: The files that were read, with their hashes.
+        label_errors: Keys of the queries whose labels are known to be wrong.
+    """
+
+    name: str
+    pools: Mapping[str, tuple[Passage, ...]]
+    queries: tuple[EvaluationQuery, ...]
+    qrels: Mapping[tuple[str, str], Mapping[str, int]]
+    source: Source
+    files: tuple[BenchmarkFile, ...]
+    label_errors: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def verified(self) -> bool:
+        """Whether every file has a hash that is known."""
+        return all(file.verified for file in self.files)
+
+    @property
+    def sha256(self) -> str:
+        """The file's SHA-256; of several files, that of their hashes, each on a line, sorted."""
+        digests = sorted(file.sha256 for file in self.files)
+        if len(digests) == 1:
+            return digests[0]
+        return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def without_adversarial(dataset: Dataset) -> Dataset:
+    """Leave out the adversarial questions of a set that uses LoCoMo's category numbers.
+
+    They have no answer in the conversation, so LoCoMo's retrieval protocol excludes them. A set
+    with any category outside LoCoMo's five is returned as it is.
+    """
+    categories = {query.category for query in dataset.queries}
+    if not categories <= LOCOMO_CATEGORIES.keys():
+        return dataset
+    return only_categories(dataset, categories - {ADVERSARIAL})
+
+
+def only_categories(dataset: Dataset, categories: set[str]) -> Dataset:
+    """Keep the queries of these categories, with their qrels and all passages.
+
+    Raises:
+        DatasetError: The set has no query of these categories.
+    """
+    queries = tuple(query for query in dataset.queries if query.category in categories)
+    if not queries:
+        present = ", ".join(sorted({query.category for query in dataset.queries}))
+        raise DatasetError(
+            f"{dataset.name}: no query has one of the categories {sorted(categories)}. "
+            f"It has: {present or 'none'}."
+        )
+    qrels = {query.key: dataset.qrels[query.key] for query in queries}
+    return replace(dataset, queries=queries, qrels=qrels)
+
+
+def ask_phrasings(dataset: Dataset, which: str) -> Dataset:
+    """Choose how often a question is asked that can be put in several ways.
+
+    Args:
+        dataset: The set.
+        which: `first` asks each question once; `all` makes every other phrasing a query of its
+            own, with the same qrels, and the id `<id>#2`, `<id>#3`, …. The intervals of a report
+            take the phrasings of a question for independent, and so are too narrow then.
+
+    Raises:
+        InvalidInput: `which` is neither.
+        DatasetError: `all` of a set that has no other phrasings.
+    """
+    if which not in PHRASINGS:
+        raise InvalidInput("phrasings", which, "unknown", f"Use {' or '.join(PHRASINGS)}.")
+    if which == "first":
+        return dataset
+    origins = {
+        asked: query for query in dataset.queries for asked in (query, *_other_phrasings(query))
+    }
+    if len(origins) == len(dataset.queries):
+        raise DatasetError(
+            f"{dataset.name}: no query has other phrasings. Ask the first ones alone."
+        )
+    return replace(
+        dataset,
+        queries=tuple(origins),
+        qrels={asked.key: dataset.qrels[origin.key] for asked, origin in origins.items()},
+        label_errors=frozenset(
+            asked.key for asked, origin in origins.items() if origin.key in dataset.label_errors
+        ),
+    )
+
+
+def _other_phrasings(query: EvaluationQuery) -> list[EvaluationQuery]:
+    others = [text for text in dict.fromkeys(query.phrasings) if text != query.text]
+    return [
+        replace(query, id=f"{query.id}#{number}", text=text, phrasings=())
+        for number, text in enumerate(others, start=2)
+    ]
+
+
+# Putting a dataset together: ids checked for doubles, qrels for loose ends.
+
+
+class Collection:
+    """Gathers passages, then queries, then qrels, and gives a dataset.
+
+    `place` is where a value was read, for the error.
+    """
+
+    def __init__(self) -> None:
+        self._pools: dict[str, dict[str, Passage]] = {}
+        self._queries: dict[tuple[str, str], EvaluationQuery] = {}
+        self._qrels: dict[tuple[str, str], dict[str, int]] = {}
+
+    def add_passage(self, place: str, *, pool: str, passage: Passage) -> None:
+        """Take a passage into a pool.
+
+        Raises:
+            DatasetError: The pool already has a passage with that id.
+        """
+        passages = self._pools.setdefault(pool, {})
+        if passage.id in passages:
+            raise DatasetError(f"{place}: id {passage.id!r} is twice in pool {pool!r}.")
+        passages[passage.id] = passage
+
+    def add_query(self, place: str, *, query: EvaluationQuery) -> None:
+        """Take a query.
+
+        Raises:
+            DatasetError: Its pool already has a query with that id, or there is no such pool.
+        """
+        if query.pool not in self._pools:
+            raise DatasetError(f"{place}: pool {query.pool!r} has no passages.")
+        if query.key in self._queries:
+            raise DatasetError(f"{place}: query {query.id!r} is twice in {query.pool!r}.")
+        self._queries[query.key] = query
+
+    def add_judgement(
+        self, place: str, *, key: tuple[str, str], passage_id: str, gain: int
+    ) -> None:
+        """Take one judgement of one passage for one query.
+
+        Raises:
+            DatasetError: The query or the passage was not read before.
+        """
+        pool, query_id = key
+        if key not in self._queries:
+            raise DatasetError(f"{place}: query {query_id!r} of pool {pool!r} does not exist.")
+        if passage_id not in self._pools[pool]:
+            raise DatasetError(
+                f"{place}: passage {passage_id!r} is not in pool {pool!r}. "
+                "The corpus file is cut short, or belongs to another version of the set."
+            )
+        self._qrels.setdefault(key, {})[passage_id] = gain
+
+    def dataset(self, name: str, *, source: Source, files: tuple[BenchmarkFile, ...]) -> Dataset:
+        """Give the dataset; queries without a relevant passage are left out.
+
+        Raises:
+            DatasetError: No query has a relevant passage.
+        """
+        qrels = {
+            key: gains
+            for key, gains in self._qrels.items()
+            if any(gain > 0 for gain in gains.values())
+        }
+        queries = tuple(query for key, query in self._queries.items() if key in qrels)
+        if not queries:
+            raise DatasetError(f"{name}: no query has a relevant passage.")
+        return Dataset(
+            name=name,
+            pools={pool: tuple(passages.values()) for pool, passages in self._pools.items()},
+            queries=queries,
+            qrels=qrels,
+            source=source,
+            files=files,
+        )
+
+
+# Reading the lines of benchmark files, one at a time, with errors that name file and line.
+
+_REMEDY = "Fetch the file again, or correct this line."
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line's fields, and where it stands.
+
+    Attributes:
+        place: File and line, such as `queries.jsonl:17`.
+        fields: Value by field name.
+    """
+
+    place: str
+    fields: dict[str, object]
+
+    def text(self, name: str) -> str:
+        """Give a field that must be a text."""
+        value = self.fields.get(name)
+        if not isinstance(value, str):
+            raise self.error(name, "a text is needed here")
+        return value
+
+    def text_or_empty(self, name: str) -> str:
+        """Give a text field; a missing or null one is empty."""
+        return "" if self.fields.get(name) is None else self.text(name)
+
+    def label(self, name: str) -> str:
+        """Give a field that may be a text or a whole number, as a text; a missing one is empty."""
+        value = self.fields.get(name)
+        return str(value) if _is_integer(value) else self.text_or_empty(name)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Give a field that must be a list of texts; a missing one is empty."""
+        value = self.fields.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise self.error(name, "a list of texts is needed here")
+        return tuple(value)
+
+    def integer(self, name: str) -> int | None:
+        """Give a whole number; None where it is missing or null."""
+        value = self.fields.get(name)
+        if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+            return value
+        raise self.error(name, "a whole number is needed here")
+
+    def moment(self, name: str) -> datetime | None:
+        """Give a moment in UTC; None where it is missing or null."""
+        if self.fields.get(name) is None:
+            return None
+        try:
+            return to_utc(self.text(name), field=name)
+        except InvalidInput as error:
+            raise self.error(name, "an ISO 8601 moment is needed here") from error
+
+    def error(self, name: str, problem: str) -> DatasetError:
+        """Build the error for one of this line's fields."""
+        value = self.fields.get(name)
+        return DatasetError(f"{self.place}: {name}={shorten(value)}: {problem}. {_REMEDY}")
+
+
+def read_json_lines(path: Path) -> Iterator[Row]:
+    """Read JSON Lines, gzipped where the name ends in `.gz`; empty lines are passed over.
+
+    Raises:
+        DatasetError: A line is no JSON object, or the file breaks off.
+    """
+    for place, line in _numbered(path):
+        try:
+            fields = json.loads(line)
+        except ValueError as error:
+            raise DatasetError(f"{place}: not JSON ({error}). {_REMEDY}") from error
+        if not isinstance(fields, dict):
+            raise DatasetError(f"{place}: not a JSON object but {shorten(fields)}. {_REMEDY}")
+        yield Row(place, fields)
+
+
+def read_qrels(path: Path, *, columns: tuple[str, ...]) -> Iterator[tuple[Row, int]]:
+    """Read tab-separated qrels whose first line names the columns and whose last is the score.
+
+    Args:
+        path: The file.
+        columns: The names that the first line must have.
+
+    Yields:
+        The line, and its gain.
+
+    Raises:
+        DatasetError: The columns are others, or a line does not fit them.
+    """
+    lines = _numbered(path)
+    place, header = next(lines, (f"{path.name}:1", b""))
+    if tuple(_cells(place, header)) != columns:
+        raise DatasetError(
+            f"{place}: the columns are {shorten(header)}, not {', '.join(columns)} "
+            f"separated by tabs. {_REMEDY}"
+        )
+    for place, line in lines:
+        cells = _cells(place, line)
+        if len(cells) != len(columns):
+            raise DatasetError(f"{place}: {len(cells)} cells, not {len(columns)}. {_REMEDY}")
+        row = Row(place, dict(zip(columns, cells, strict=True)))
+        yield row, _gain(row, columns[-1])
+
+
+def _gain(row: Row, name: str) -> int:
+    try:
+        return int(row.text(name))
+    except ValueError as error:
+        raise row.error(name, "a whole number is needed here") from error
+
+
+def _cells(place: str, line: bytes) -> list[str]:
+    try:
+        return line.decode().split("\t")
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"{place}: not UTF-8 ({error}). {_REMEDY}") from error
+
+
+def _numbered(path: Path) -> Iterator[tuple[str, bytes]]:
+    with _open(path) as stream:
+        for number, line in enumerate(_lines(stream, path.name), start=1):
+            if line.strip():
+                yield f"{path.name}:{number}", line.rstrip(b"\r\n")
+
+
+def _lines(stream: Iterable[bytes], name: str) -> Iterator[bytes]:
+    number = 0
+    try:
+        for line in stream:
+            number += 1
+            yield line
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DatasetError(
+            f"{name}:{number + 1}: the compressed file breaks off or is damaged ({error}). "
+            "Fetch the file again."
+        ) from error
+
+
+def _open(path: Path) -> gzip.GzipFile | BufferedReader:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,460 @@
+"""Fixed candidates: what the first stage found for every question, kept in a file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ekphory import __version__
+from ekphory.errors import DatasetError
+from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory.retrieval.pipeline import Pipeline, SearchState, describe, read_candidates
+from ekphory.retrieval.presets import BALANCED
+from ekphory.retrieval.rerank import asked, read_passages
+from ekphory.retrieval.stages.rerank import GateReranker, Rerank
+from ekphory.types import MEMORY_TYPES
+from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage, Row, read_json_lines
+from ekphory_lab.evaluation.runner import Progress, Retriever, silent
+from ekphory_lab.evaluation.systems import EkphorySystem
+
+# Fixed candidates: what the first stage found for every question, the same for every reranker.
+
+FloatArray = NDArray[np.float64]
+
+FIRST_STAGE_SCORES = ("ranking", "probability", "fused", "cosine", "lexical")
+"""What is kept of the first stage: its order, its probability, and what they come from."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateList:
+    """What one search found.
+
+    Attributes:
+        key: Pool and id of the question.
+        searched: The pool that was searched: the question's own, or another conversation.
+        asked: The question, as a reranker gets it.
+        ids: The passages found, best first.
+        scores: Each of `FIRST_STAGE_SCORES`, parallel to `ids`.
+    """
+
+    key: tuple[str, str]
+    searched: str
+    asked: RerankQuery
+    ids: tuple[str, ...]
+    scores: Mapping[str, tuple[float, ...]]
+
+    def column(self, name: str) -> FloatArray:
+        """Give one score of the first stage, shape (candidates,)."""
+        return np.array(self.scores[name], np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateIdentity:
+    """What decides which candidates are found.
+
+    Attributes:
+        dataset: Name of the set.
+        data: SHA-256 of its files.
+        queries: How many questions were put.
+        embedder: Identity of the first stage's embedder.
+        first_stage: SHA-256 of the first stage's settings.
+        top: How many candidates were kept for each question.
+    """
+
+    dataset: str
+    data: str
+    queries: int
+    embedder: str
+    first_stage: str
+    top: int
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateSet:
+    """The candidates of all questions of a set.
+
+    Attributes:
+        identity: What they were made from.
+        passages: What a reranker reads, by pool and id.
+        own: Every question in its own pool, in the set's order.
+        elsewhere: Every question in another conversation, which does not answer it; empty for a
+            set of one pool.
+    """
+
+    identity: CandidateIdentity
+    passages: Mapping[str, Mapping[str, RerankPassage]]
+    own: tuple[CandidateList, ...]
+    elsewhere: tuple[CandidateList, ...]
+
+    def read(self, found: CandidateList, *, most: int | None = None) -> list[RerankPassage]:
+        """Give the first passages of a list, as a reranker gets them."""
+        pool = self.passages[found.searched]
+        return [pool[passage_id] for passage_id in found.ids[:most]]
+
+
+# Finds the candidates: the product's default search up to where a reranker would read.
+
+TOP = 100
+ELSEWHERE_TOP = 50
+"""In another conversation no more is looked at than the presets let a reranker read."""
+
+FIRST_STAGE = Pipeline(
+    "first stage",
+    [stage for stage in BALANCED.stages if not isinstance(stage, GateReranker | Rerank)],
+    summary="The default preset without a reranker.",
+)
+
+_SCORE_DIGITS = 6
+
+
+def candidate_identity(
+    dataset: Dataset, embedder: EmbeddingModel, *, top: int = TOP
+) -> CandidateIdentity:
+    """Say what candidates of this set would be made from."""
+    settings = [asdict(stage) for stage in describe(FIRST_STAGE)]
+    described = json.dumps(settings, sort_keys=True, default=str)
+    return CandidateIdentity(
+        dataset=dataset.name,
+        data=dataset.sha256,
+        queries=len(dataset.queries),
+        embedder=str(embedder.identity),
+        first_stage=hashlib.sha256(described.encode()).hexdigest(),
+        top=top,
+    )
+
+
+def find_candidates(
+    dataset: Dataset,
+    *,
+    embedder: EmbeddingModel,
+    top: int = TOP,
+    progress: Progress = silent,
+) -> CandidateSet:
+    """Put every question to its own pool, and to another conversation where there is one.
+
+    The passages are those that stage 12 of a search would give a reranker, with their neighbours.
+    A date that the set does not say is left out, where a search would show the day of writing.
+
+    Args:
+        dataset: The questions and the pools.
+        embedder: Embedder of the store.
+        top: How many candidates to keep in the question's own pool.
+        progress: Is told after each pool and each question.
+    """
+    with EkphorySystem(embedder=embedder) as system:
+        search = _CandidateSearch(dataset, system)
+        for done, pool in enumerate(dataset.pools, start=1):
+            search.index(pool)
+            progress("index", done, len(dataset.pools))
+        own: list[CandidateList] = []
+        elsewhere: list[CandidateList] = []
+        for done, query in enumerate(dataset.queries, start=1):
+            own.append(search.put(query, query.pool, top))
+            other = another_conversation(dataset, query.pool)
+            if other is not None:
+                elsewhere.append(search.put(query, other, min(top, ELSEWHERE_TOP)))
+            progress("find candidates", done, len(dataset.queries))
+    identity = candidate_identity(dataset, embedder, top=top)
+    return CandidateSet(identity, search.passages, tuple(own), tuple(elsewhere))
+
+
+def another_conversation(dataset: Dataset, pool: str) -> str | None:
+    """Give the next pool, of the first after the last, in which nobody of this pool speaks.
+
+    Where all pools share a speaker (`user` and `assistant`) it is the next one.
+
+    Returns:
+        None where the set has one pool.
+    """
+    names = list(dataset.pools)
+    place = names.index(pool)
+    others = names[place + 1 :] + names[:place]
+    speakers = _speakers(dataset.pools[pool])
+    strangers = [name for name in others if not speakers & _speakers(dataset.pools[name])]
+    return next(iter(strangers or others), None)
+
+
+@dataclass(slots=True)
+class _Find:
+    """What the last search found."""
+
+    asked: RerankQuery
+    ids: list[str]
+    passages: list[RerankPassage]
+    scores: dict[str, tuple[float, ...]]
+
+
+class _KeepCandidates:
+    """Stands where a reranker would read, and keeps what that would be given."""
+
+    number = Rerank.number
+    name = "keep candidates"
+    needs = frozenset({"probability", "cosine", "lexical"})
+    gives: frozenset[str] = frozenset()
+
+    def __init__(self) -> None:
+        self.top = TOP
+        self.last: _Find | None = None
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        return None if len(state.candidates) else "no candidates"
+
+    def run(self, state: SearchState) -> SearchState:
+        candidates, passages = read_passages(state, most=self.top)
+        _, records = read_candidates(state, most=self.top)
+        named = {**candidates.scores, "ranking": candidates.ranking}
+        self.last = _Find(
+            asked=asked(state.request, state.text),
+            ids=[record.id for record in records],
+            passages=passages,
+            scores={
+                name: tuple(
+                    round(float(value), _SCORE_DIGITS) for value in named[name][: len(records)]
+                )
+                for name in FIRST_STAGE_SCORES
+            },
+        )
+        return state
+
+
+@dataclass(slots=True)
+class _CandidateSearch:
+    dataset: Dataset
+    system: EkphorySystem
+    passages: dict[str, dict[str, RerankPassage]] = field(default_factory=dict)
+    _keep: _KeepCandidates = field(default_factory=_KeepCandidates)
+    _retrievers: dict[str, Retriever] = field(default_factory=dict)
+    _dated: dict[str, Mapping[str, bool]] = field(default_factory=dict)
+
+    def index(self, pool: str) -> None:
+        stages = [stage for stage in FIRST_STAGE.stages if stage.number < Rerank.number]
+        after = FIRST_STAGE.stages[len(stages) :]
+        pipeline = Pipeline("candidates", [*stages, self._keep, *after])
+        passages = self.dataset.pools[pool]
+        self._retrievers[pool] = self.system.searched(pool, passages, pipeline)
+        self._dated[pool] = {each.id: each.at is not None for each in passages}
+        self.passages[pool] = {}
+
+    def put(self, query: EvaluationQuery, pool: str, top: int) -> CandidateList:
+        self._keep.top, self._keep.last = top, None
+        self._retrievers[pool](query, top)
+        found = self._keep.last
+        if found is None:
+            nothing = dict.fromkeys(FIRST_STAGE_SCORES, ())
+            return CandidateList(query.key, pool, RerankQuery(query.text), (), nothing)
+        dated = self._dated[pool]
+        self.passages[pool] |= {
+            passage_id: passage if dated[passage_id] else replace(passage, at=None)
+            for passage_id, passage in zip(found.ids, found.passages, strict=True)
+        }
+        is_timed = query.at is not None or any(dated.values())
+        put = found.asked if is_timed else replace(found.asked, now=None)
+        return CandidateList(query.key, pool, put, tuple(found.ids), found.scores)
+
+
+def _speakers(passages: tuple[Passage, ...]) -> set[str]:
+    return {passage.speaker.casefold() for passage in passages} - {""}
+
+
+# The file of candidates: written once, read again when it fits, refused when it does not.
+#
+# JSON Lines. For each set a line of kind `set` with what the candidates were made from, then its
+# `passage` lines, then its `list` lines, one for each search.
+
+FORMAT = "ekphory-candidates-1"
+
+_REMEDY = "Give another file, or delete this one to have it made anew."
+
+
+def candidates_of(
+    dataset: Dataset,
+    *,
+    embedder: EmbeddingModel,
+    top: int = TOP,
+    file: Path | None = None,
+    progress: Progress = silent,
+) -> CandidateSet:
+    """Read the candidates of a set, or find them and add them to the file.
+
+    Args:
+        dataset: The questions and the pools.
+        embedder: Embedder of the first stage.
+        top: How many candidates each question has.
+        file: Where they are kept, with those of other sets; None keeps them nowhere.
+        progress: Is told how far the search is.
+
+    Raises:
+        DatasetError: The file has candidates of this set that were made from other data, by
+            another first stage, or in another number; or it is malformed.
+    """
+    wanted = candidate_identity(dataset, embedder, top=top)
+    known = read_candidate_sets(file) if file is not None and file.exists() else {}
+    held = known.get(dataset.name)
+    if held is not None:
+        _check_fit(file, held.identity, wanted)
+        return held
+    found = find_candidates(dataset, embedder=embedder, top=top, progress=progress)
+    if file is not None:
+        write_candidate_sets([*known.values(), found], file)
+    return found
+
+
+def write_candidate_sets(sets: Iterable[CandidateSet], file: Path) -> None:
+    """Write all sets; a file of that name is replaced at once or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(f"{file.name}.part")
+    with unfinished.open("w", encoding="utf-8", newline="\n") as stream:
+        for row in chain.from_iterable(map(_rows, sets)):
+            # ASCII escapes keep lone surrogates of the data writable.
+            stream.write(json.dumps(row) + "\n")
+    unfinished.replace(file)
+
+
+def read_candidate_sets(file: Path) -> dict[str, CandidateSet]:
+    """Read all sets of a file, by name.
+
+    Raises:
+        DatasetError: It is no such file, or is cut short.
+    """
+    sets: dict[str, CandidateSet] = {}
+    rows = read_json_lines(file)
+    for row in rows:
+        if row.fields.get("kind") != "set" or row.fields.get("format") != FORMAT:
+            raise DatasetError(f"{row.place}: no candidates of format {FORMAT!r}. {_REMEDY}")
+        found = _set(row, rows)
+        sets[found.identity.dataset] = found
+    return sets
+
+
+def _check_fit(file: Path | None, held: CandidateIdentity, wanted: CandidateIdentity) -> None:
+    for each in fields(CandidateIdentity):
+        made, given = getattr(held, each.name), getattr(wanted, each.name)
+        if made != given:
+            raise DatasetError(
+                f"{file}: the candidates of {held.dataset} were made with another "
+                f"{each.name.replace('_', ' ')}: {made}, now it is {given}. {_REMEDY}"
+            )
+
+
+def _rows(candidates: CandidateSet) -> Iterator[dict[str, object]]:
+    passages = [
+        (pool, passage_id, passage)
+        for pool, by_id in candidates.passages.items()
+        for passage_id, passage in by_id.items()
+    ]
+    lists = [*candidates.own, *candidates.elsewhere]
+    yield {
+        "kind": "set",
+        "format": FORMAT,
+        "version": __version__,
+        **asdict(candidates.identity),
+        "passages": len(passages),
+        "lists": len(lists),
+    }
+    for pool, passage_id, passage in passages:
+        yield _without_none(
+            kind="passage",
+            pool=pool,
+            id=passage_id,
+            text=passage.text,
+            before=passage.before,
+            after=passage.after,
+            at=None if passage.at is None else passage.at.isoformat(),
+            type=passage.type,
+        )
+    for found in lists:
+        pool, query_id = found.key
+        yield _without_none(
+            kind="list",
+            pool=pool,
+            id=query_id,
+            searched=found.searched,
+            text=found.asked.text,
+            now=None if found.asked.now is None else found.asked.now.isoformat(),
+            ids=list(found.ids),
+            scores={name: list(values) for name, values in found.scores.items()},
+        )
+
+
+def _without_none(**fields: object) -> dict[str, object]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _set(head: Row, rows: Iterator[Row]) -> CandidateSet:
+    passages: dict[str, dict[str, RerankPassage]] = {}
+    for row in _next(head, rows, "passage", _count(head, "passages")):
+        passages.setdefault(row.text("pool"), {})[row.text("id")] = _passage(row)
+    lists = [_list(row, passages) for row in _next(head, rows, "list", _count(head, "lists"))]
+    return CandidateSet(
+        CandidateIdentity(
+            dataset=head.text("dataset"),
+            data=head.text("data"),
+            queries=_count(head, "queries"),
+            embedder=head.text("embedder"),
+            first_stage=head.text("first_stage"),
+            top=_count(head, "top"),
+        ),
+        passages,
+        own=tuple(found for found in lists if found.searched == found.key[0]),
+        elsewhere=tuple(found for found in lists if found.searched != found.key[0]),
+    )
+
+
+def _next(head: Row, rows: Iterator[Row], kind: str, count: int) -> Iterator[Row]:
+    for _ in range(count):
+        row = next(rows, None)
+        if row is None or row.fields.get("kind") != kind:
+            place = head.place if row is None else row.place
+            raise DatasetError(
+                f"{place}: the set {head.text('dataset')} lacks one of its {count} lines of kind "
+                f"{kind!r}: the file is cut short. {_REMEDY}"
+            )
+        yield row
+
+
+def _count(row: Row, name: str) -> int:
+    value = row.integer(name)
+    if value is None or value < 0:
+        raise row.error(name, "a number of 0 or more is needed here")
+    return value
+
+
+def _passage(row: Row) -> RerankPassage:
+    given = row.fields.get("type")
+    return RerankPassage(
+        row.text("text"),
+        before=None if row.fields.get("before") is None else row.text("before"),
+        after=None if row.fields.get("after") is None else row.text("after"),
+        at=row.moment("at"),
+        type=next((name for name in MEMORY_TYPES if name == given), None),
+    )
+
+
+def _list(row: Row, passages: dict[str, dict[str, RerankPassage]]) -> CandidateList:
+    searched, ids = row.text("searched"), row.texts("ids")
+    if not passages.get(searched, {}).keys() >= set(ids):
+        raise row.error("ids", f"names a passage that pool {searched!r} lacks")
+    scores = row.fields.get("scores")
+    if not isinstance(scores, dict) or not all(
+        _are_numbers(scores.get(name), count=len(ids)) for name in FIRST_STAGE_SCORES
+    ):
+        raise row.error("scores", "a number for every passage is needed here")
+    asked = RerankQuery(row.text("text"), now=row.moment("now"))
+    kept = {name: tuple(map(float, scores[name])) for name in FIRST_STAGE_SCORES}
+    return CandidateList((row.text("pool"), row.text("id")), searched, asked, ids, kept)
+
+
+def _are_numbers(values: object, *, count: int) -> bool:
+    return (
+        isinstance(values, list)
+        and len(values) == count
+        and all(isinstance(value, int | float) for value in values)
+    )

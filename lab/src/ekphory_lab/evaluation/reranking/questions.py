@@ -1,0 +1,189 @@
+"""Questions that only the dialogue before them explains, and questions in twelve languages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from ekphory_lab.evaluation.datasets import (
+    Collection,
+    Dataset,
+    EvaluationQuery,
+    Passage,
+    Row,
+    Source,
+    read_hashes,
+    read_json_lines,
+)
+from ekphory_lab.evaluation.metrics import (
+    Estimate,
+    PairedTest,
+    bootstrap_intervals,
+    paired_test,
+    reciprocal_rank,
+)
+from ekphory_lab.evaluation.reranking.candidates import CandidateList, FloatArray
+from ekphory_lab.evaluation.reranking.contenders import Judge
+
+# Questions that only the dialogue before them explains, asked with it and without.
+#
+# The conversations are fictional and ekphory's own; the questions, what was said before them and
+# their answers were written by hand. The dialogue names what the question leaves out, and does not
+# give the answer.
+
+DIALOGUE_NAME = "dialogue_context"
+TURNS_FILE = "dialogue_turns.jsonl"
+QUESTIONS_FILE = "dialogue_questions.jsonl"
+DIALOGUE_SOURCE = Source(
+    "Questions in a dialogue, by ekphory", "Apache-2.0", "It comes with ekphory."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueSet:
+    """The questions and their conversations.
+
+    Attributes:
+        dataset: Conversations, questions without their dialogue, and judgements.
+        contexts: What was said before each question, oldest turn first, by query key.
+    """
+
+    dataset: Dataset
+    contexts: Mapping[tuple[str, str], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialogueScores:
+    """MRR of one contender.
+
+    Attributes:
+        contender: Its name.
+        questions: How many there are.
+        with_context, without_context: MRR and its 95 % interval.
+        difference: With minus without.
+        kinds: Questions, MRR with and MRR without the dialogue, by what the question leaves out.
+    """
+
+    contender: str
+    questions: int
+    with_context: Estimate
+    without_context: Estimate
+    difference: PairedTest
+    kinds: Mapping[str, tuple[int, float, float]]
+
+
+def load_dialogue_set(folder: Path | None = None) -> DialogueSet:
+    """Read the set that comes with ekphory, or two files of its form.
+
+    Raises:
+        DatasetError: A file is missing or malformed; names the file and the line.
+    """
+    place = folder or Path(str(files("ekphory_lab.evaluation.reranking")))
+    hashes = read_hashes(place, (TURNS_FILE, QUESTIONS_FILE))
+    collection = Collection()
+    for row in read_json_lines(place / TURNS_FILE):
+        collection.add_passage(row.place, pool=row.text("pool"), passage=_turn(row))
+    contexts: dict[tuple[str, str], tuple[str, ...]] = {}
+    for row in read_json_lines(place / QUESTIONS_FILE):
+        query = EvaluationQuery(
+            pool=row.text("pool"),
+            id=row.text("id"),
+            text=row.text("text"),
+            category=row.text("leaves_out"),
+            at=row.moment("at"),
+        )
+        collection.add_query(row.place, query=query)
+        for answer in row.texts("answers"):
+            collection.add_judgement(row.place, key=query.key, passage_id=answer, gain=1)
+        contexts[query.key] = row.texts("context")
+    return DialogueSet(
+        collection.dataset(DIALOGUE_NAME, source=DIALOGUE_SOURCE, files=hashes), contexts
+    )
+
+
+def measure_dialogue(dialogue: DialogueSet, judge: Judge) -> DialogueScores:
+    """Rank the candidates of every question with the dialogue before it and without."""
+    pairs = np.array(
+        [
+            [
+                _reciprocal_rank(dialogue, judge, found, dialogue.contexts[found.key]),
+                _reciprocal_rank(dialogue, judge, found, ()),
+            ]
+            for found in judge.candidates.own
+        ]
+    )
+    kinds = [query.category for query in dialogue.dataset.queries]
+    with_context, without_context = bootstrap_intervals(pairs)
+    return DialogueScores(
+        contender=judge.contender.name,
+        questions=len(pairs),
+        with_context=with_context,
+        without_context=without_context,
+        difference=paired_test(pairs[:, 1], pairs[:, 0]),
+        kinds={kind: _of_kind(pairs, kinds, kind) for kind in sorted(set(kinds))},
+    )
+
+
+def _of_kind(pairs: FloatArray, kinds: Sequence[str], kind: str) -> tuple[int, float, float]:
+    chosen = pairs[[each == kind for each in kinds]]
+    return len(chosen), float(chosen[:, 0].mean()), float(chosen[:, 1].mean())
+
+
+def _reciprocal_rank(
+    dialogue: DialogueSet, judge: Judge, found: CandidateList, context: tuple[str, ...]
+) -> float:
+    asked = replace(found.asked, context=context)
+    scored = judge.score(replace(found, asked=asked))
+    ranking = [found.ids[place] for place in scored.order()]
+    return reciprocal_rank(dialogue.dataset.qrels[found.key], ranking)
+
+
+def _turn(row: Row) -> Passage:
+    return Passage(
+        id=row.text("id"),
+        text=row.text("text"),
+        speaker=row.text("speaker"),
+        at=row.moment("at"),
+        session=row.label("session"),
+        sequence=row.integer("sequence"),
+    )
+
+
+# Ten questions in each of twelve languages: what a reranker is worth beyond English.
+#
+# Questions and answers were written by hand for ekphory, the same ten in every language. The ten
+# answers of a language are the candidates of each of its questions.
+
+LANGUAGES_NAME = "languages"
+LANGUAGES_FILE = "languages.jsonl"
+LANGUAGES_SOURCE = Source(
+    "Questions in twelve languages, by ekphory", "Apache-2.0", "Comes with ekphory"
+)
+
+
+def load_language_set(folder: Path | None = None) -> Dataset:
+    """Read the set that comes with ekphory, or a file of its form; a language is a category.
+
+    Raises:
+        DatasetError: The file is missing or malformed; names the file and the line.
+    """
+    place = folder or Path(str(files("ekphory_lab.evaluation.reranking")))
+    hashes = read_hashes(place, (LANGUAGES_FILE,))
+    rows = list(read_json_lines(place / LANGUAGES_FILE))
+    collection = Collection()
+    for row in rows:
+        # A session of its own, so that none is the neighbour of another.
+        answer = Passage(id=row.text("id"), text=row.text("answer"), session=row.text("id"))
+        collection.add_passage(row.place, pool=row.text("language"), passage=answer)
+    for row in rows:
+        language, own_id = row.text("language"), row.text("id")
+        query = EvaluationQuery(
+            pool=language, id=own_id, text=row.text("question"), category=language
+        )
+        collection.add_query(row.place, query=query)
+        collection.add_judgement(row.place, key=query.key, passage_id=own_id, gain=1)
+    return collection.dataset(LANGUAGES_NAME, source=LANGUAGES_SOURCE, files=hashes)

@@ -1,0 +1,506 @@
+"""Running a system over a dataset, its report, and the comparison of two."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from ekphory import __version__
+from ekphory.errors import DatasetError, InvalidInput
+from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage
+from ekphory_lab.evaluation.metrics import (
+    CONVERSATION_MEASURES,
+    PROBABILITIES,
+    CalibrationScores,
+    Estimate,
+    Measure,
+    PairedTest,
+    Qrels,
+    bootstrap_intervals,
+    calibration_scores,
+    paired_test,
+)
+
+# The door that every system goes through to be measured: baseline, product or competitor.
+
+Scored: TypeAlias = tuple[str, float]
+"""A passage's id and its score."""
+
+Setting: TypeAlias = str | int | float | bool | None
+
+
+class Retriever(Protocol):
+    """Searches one pool."""
+
+    def __call__(self, query: EvaluationQuery, k: int, /) -> list[Scored]:
+        """Give at most `k` passages, best first, each once."""
+        ...
+
+
+class RetrieverFactory(Protocol):
+    """A system: makes the retriever of each pool, all of them before the first query."""
+
+    @property
+    def name(self) -> str:
+        """What the system is called in a report."""
+        ...
+
+    @property
+    def configuration(self) -> Mapping[str, Setting]:
+        """Everything that decides its results, for the report."""
+        ...
+
+    def retriever(self, pool: str, passages: Sequence[Passage], /) -> Retriever:
+        """Index a pool and give its retriever."""
+        ...
+
+
+# What an evaluation found: scores per query, per category and overall, and how sure they are.
+
+MISS_CUTOFF = 10
+"""A relevant passage below this rank is a miss."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryOutcome:
+    """What one query gave.
+
+    Attributes:
+        query: The query.
+        ranking: Passages with their scores, best first.
+        relevant_ranks: Rank, from 1, of each relevant passage; None where it was not found.
+        scores: Value by measure.
+        milliseconds: How long the search took.
+    """
+
+    query: EvaluationQuery
+    ranking: tuple[Scored, ...]
+    relevant_ranks: Mapping[str, int | None]
+    scores: Mapping[str, float]
+    milliseconds: float
+
+    def missed(self, *, cutoff: int = MISS_CUTOFF) -> bool:
+        """Whether a relevant passage is not among the first `cutoff`."""
+        return any(rank is None or rank > cutoff for rank in self.relevant_ranks.values())
+
+
+@dataclass(frozen=True, slots=True)
+class GroupScores:
+    """Means over a group of queries.
+
+    Attributes:
+        queries: How many there are.
+        estimates: Mean and confidence interval by measure.
+    """
+
+    queries: int
+    estimates: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """How long one search took, in milliseconds.
+
+    Attributes:
+        p50: The median.
+        p95: The 95th percentile.
+        mean: The mean.
+    """
+
+    p50: float
+    p95: float
+    mean: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One system measured on one dataset.
+
+    Attributes:
+        system: The system's name.
+        configuration: Everything that decides the system's results.
+        dataset: What it was measured on.
+        depth: How many passages each search asked for.
+        overall: Means over all queries.
+        categories: Means per category, in the order of the categories' names.
+        without_label_errors: Means over the queries whose labels are not known to be wrong; None
+            where none is known to be.
+        calibration: How far the scores are from what is observed; None where they are no
+            probabilities.
+        outcomes: What each query gave.
+        latency: How long a search took.
+        index_seconds: How long all pools took to be indexed.
+        version: Version of ekphory that measured.
+    """
+
+    system: str
+    configuration: Mapping[str, Setting]
+    dataset: Dataset
+    depth: int
+    overall: GroupScores
+    categories: Mapping[str, GroupScores]
+    without_label_errors: GroupScores | None
+    calibration: CalibrationScores | None
+    outcomes: tuple[QueryOutcome, ...]
+    latency: Latency
+    index_seconds: float
+    version: str
+
+
+def misses(report: Report, *, cutoff: int = MISS_CUTOFF) -> tuple[QueryOutcome, ...]:
+    """Give the queries with a relevant passage below the cutoff, those ranked lowest first.
+
+    Queries that are equally bad keep the dataset's order.
+    """
+    missed = [outcome for outcome in report.outcomes if outcome.missed(cutoff=cutoff)]
+    return tuple(sorted(missed, key=_first_found))
+
+
+def to_json(report: Report) -> dict[str, object]:
+    """Give the whole report as values that JSON can hold; rankings are in the TREC run file."""
+    return {
+        "system": report.system,
+        "version": report.version,
+        "configuration": dict(report.configuration),
+        "dataset": _dataset_json(report.dataset),
+        "depth": report.depth,
+        "measures": list(report.overall.estimates),
+        "overall": _group_json(report.overall),
+        "categories": {name: _group_json(group) for name, group in report.categories.items()},
+        "without_label_errors": _sound_json(report.without_label_errors),
+        "calibration": None if report.calibration is None else asdict(report.calibration),
+        "latency_ms": {
+            "p50": round(report.latency.p50, 3),
+            "p95": round(report.latency.p95, 3),
+            "mean": round(report.latency.mean, 3),
+        },
+        "index_seconds": round(report.index_seconds, 3),
+        "queries": [_outcome_json(outcome) for outcome in report.outcomes],
+    }
+
+
+def _first_found(outcome: QueryOutcome) -> float:
+    found = [1 / rank for rank in outcome.relevant_ranks.values() if rank is not None]
+    return sum(found) / len(outcome.relevant_ranks)
+
+
+def _group_json(group: GroupScores) -> dict[str, object]:
+    return {"queries": group.queries, "scores": _estimates_json(group.estimates.items())}
+
+
+def _sound_json(group: GroupScores | None) -> dict[str, object] | None:
+    return None if group is None else _group_json(group)
+
+
+def _estimates_json(estimates: Iterable[tuple[str, Estimate]]) -> dict[str, dict[str, float]]:
+    return {
+        name: {"mean": estimate.mean, "low": estimate.low, "high": estimate.high}
+        for name, estimate in estimates
+    }
+
+
+def _dataset_json(dataset: Dataset) -> dict[str, object]:
+    return {
+        "name": dataset.name,
+        "sha256": dataset.sha256,
+        "verified": dataset.verified,
+        "files": [
+            {"name": file.name, "sha256": file.sha256, "verified": file.verified}
+            for file in dataset.files
+        ],
+        "source": dataset.source.title,
+        "licence": dataset.source.licence,
+        "obtain": dataset.source.obtain,
+        "pools": len(dataset.pools),
+        "passages": sum(len(passages) for passages in dataset.pools.values()),
+        "queries": len(dataset.queries),
+    }
+
+
+def _outcome_json(outcome: QueryOutcome) -> dict[str, object]:
+    return {
+        "pool": outcome.query.pool,
+        "id": outcome.query.id,
+        "category": outcome.query.category,
+        "text": outcome.query.text,
+        "scores": dict(outcome.scores),
+        "relevant_ranks": dict(outcome.relevant_ranks),
+        "milliseconds": round(outcome.milliseconds, 3),
+    }
+
+
+# Two runs over the same queries, compared measure by measure.
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTable:
+    """The scores of one run, query by query.
+
+    Attributes:
+        system: The system's name.
+        scores: Value by measure, by query key.
+    """
+
+    system: str
+    scores: Mapping[tuple[str, str], Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How a second run differs from a first.
+
+    Attributes:
+        first: Name of the system that is compared with.
+        second: Name of the system that is compared.
+        queries: How many queries both answered.
+        tests: Difference, second minus first, by measure.
+    """
+
+    first: str
+    second: str
+    queries: int
+    tests: Mapping[str, PairedTest]
+
+
+def score_table(report: Report) -> ScoreTable:
+    """Take the scores out of a report."""
+    scores = {outcome.query.key: outcome.scores for outcome in report.outcomes}
+    return ScoreTable(report.system, scores)
+
+
+def compare(first: ScoreTable, second: ScoreTable, *, seed: int = 0) -> Comparison:
+    """Compare two runs in every measure that both have.
+
+    Raises:
+        DatasetError: The runs have different queries, or no measure in common.
+    """
+    if first.scores.keys() != second.scores.keys():
+        common = len(first.scores.keys() & second.scores.keys())
+        raise DatasetError(
+            f"{first.system} has {len(first.scores)} queries and {second.system} "
+            f"{len(second.scores)}, of which {common} are the same. Compare runs over one dataset "
+            "with the same categories."
+        )
+    keys = list(first.scores)
+    tests = {
+        name: paired_test(_column(first, keys, name), _column(second, keys, name), seed=seed)
+        for name in _shared_measures(first, second)
+    }
+    return Comparison(first.system, second.system, len(keys), tests)
+
+
+def write_reports(reports: tuple[Report, ...], path: Path) -> None:
+    """Write reports to one JSON file: an object with a list under `reports`."""
+    document = {"reports": [to_json(report) for report in reports]}
+    # ASCII escapes keep lone surrogates of the data writable.
+    path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+
+
+def read_score_tables(path: Path) -> tuple[ScoreTable, ...]:
+    """Read the scores of all reports in a file that `write_reports` wrote.
+
+    Raises:
+        DatasetError: The file is missing, or is not such a file.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+        return tuple(_score_table(report) for report in document["reports"])
+    except FileNotFoundError as error:
+        raise DatasetError(f"{path}: no such file. Give the JSON file of a run.") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DatasetError(
+            f"{path}: not the JSON file of an evaluation ({type(error).__name__}: {error}). "
+            "Give a file that `ekphory eval … --json FILE` wrote."
+        ) from error
+
+
+def _score_table(report: Mapping[str, object]) -> ScoreTable:
+    rows = report["queries"]
+    if not isinstance(rows, list) or not rows:
+        raise ValueError("no queries in it")
+    scores = {
+        (str(row["pool"]), str(row["id"])): {
+            str(name): float(value) for name, value in row["scores"].items()
+        }
+        for row in rows
+    }
+    return ScoreTable(str(report["system"]), scores)
+
+
+def _shared_measures(first: ScoreTable, second: ScoreTable) -> list[str]:
+    one, other = (next(iter(table.scores.values())) for table in (first, second))
+    names = [name for name in one if name in other]
+    if not names:
+        raise DatasetError(f"{first.system} and {second.system} have no measure in common.")
+    return names
+
+
+def _column(
+    table: ScoreTable, keys: list[tuple[str, str]], name: str
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.array([table.scores[key][name] for key in keys], np.float64)
+
+
+# Running a system over a dataset: index every pool, put every query, score the rankings.
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Told what is being done ("index" or "search"), how much is done, and how much there is."""
+
+DEPTH = 100
+
+
+def silent(activity: str, done: int, total: int) -> None:
+    """Report no progress."""
+
+
+def evaluate(
+    dataset: Dataset,
+    system: RetrieverFactory,
+    *,
+    measures: Sequence[Measure] = CONVERSATION_MEASURES,
+    depth: int = DEPTH,
+    progress: Progress = silent,
+) -> Report:
+    """Measure a system.
+
+    All pools are indexed before the first query, so a system that keeps them in one store is
+    searched with all of them inside. Each query is put once, to its own pool; the time of the
+    first one is counted like any other.
+
+    Args:
+        dataset: What to measure on.
+        system: What to measure.
+        measures: Which measures to take, over the first `depth` passages.
+        depth: How many passages each search asks for, at least 1.
+        progress: Is told after each pool and each query.
+
+    Raises:
+        InvalidInput: The depth is below 1, or the system gave an id twice or from elsewhere.
+    """
+    if depth < 1:
+        raise InvalidInput("depth", depth, "nothing would be searched", "Give 1 or more.")
+    started = perf_counter()
+    retrievers = _index(dataset, system, progress)
+    index_seconds = perf_counter() - started
+    known = {pool: {p.id for p in passages} for pool, passages in dataset.pools.items()}
+    outcomes = []
+    for done, query in enumerate(dataset.queries, start=1):
+        ranking, milliseconds = _search(retrievers[query.pool], query, depth=depth)
+        _check(ranking, known=known[query.pool], query=query)
+        gains = dataset.qrels[query.key]
+        outcomes.append(_outcome(query, ranking, gains, measures, milliseconds))
+        progress("search", done, len(dataset.queries))
+    return Report(
+        system=system.name,
+        configuration=system.configuration,
+        dataset=dataset,
+        depth=depth,
+        overall=_group(outcomes, measures),
+        categories=_categories(outcomes, measures),
+        without_label_errors=_without(dataset.label_errors, outcomes, measures),
+        calibration=_calibration(system, outcomes),
+        outcomes=tuple(outcomes),
+        latency=_latency([outcome.milliseconds for outcome in outcomes]),
+        index_seconds=index_seconds,
+        version=__version__,
+    )
+
+
+def _index(dataset: Dataset, system: RetrieverFactory, progress: Progress) -> dict[str, Retriever]:
+    retrievers = {}
+    for done, (pool, passages) in enumerate(dataset.pools.items(), start=1):
+        retrievers[pool] = system.retriever(pool, passages)
+        progress("index", done, len(dataset.pools))
+    return retrievers
+
+
+def _search(
+    retriever: Retriever, query: EvaluationQuery, *, depth: int
+) -> tuple[tuple[Scored, ...], float]:
+    started = perf_counter()
+    ranking = retriever(query, depth)
+    milliseconds = (perf_counter() - started) * 1_000
+    return tuple(ranking[:depth]), milliseconds
+
+
+def _check(ranking: Iterable[Scored], *, known: set[str], query: EvaluationQuery) -> None:
+    seen: set[str] = set()
+    for passage_id, _ in ranking:
+        if passage_id in seen or passage_id not in known:
+            fault = "came twice" if passage_id in seen else "is not in the pool that was searched"
+            raise InvalidInput(
+                "ranking",
+                passage_id,
+                f"for query {query.id!r} of pool {query.pool!r} this passage {fault}",
+                "A retriever gives ids of its own pool, each once.",
+            )
+        seen.add(passage_id)
+
+
+def _outcome(
+    query: EvaluationQuery,
+    ranking: tuple[Scored, ...],
+    gains: Qrels,
+    measures: Sequence[Measure],
+    milliseconds: float,
+) -> QueryOutcome:
+    ids = [passage_id for passage_id, _ in ranking]
+    ranks = {passage_id: rank for rank, passage_id in enumerate(ids, start=1)}
+    return QueryOutcome(
+        query=query,
+        ranking=ranking,
+        relevant_ranks={
+            passage_id: ranks.get(passage_id) for passage_id, gain in gains.items() if gain > 0
+        },
+        scores={measure.name: measure.score(gains, ids) for measure in measures},
+        milliseconds=milliseconds,
+    )
+
+
+def _categories(
+    outcomes: Sequence[QueryOutcome], measures: Sequence[Measure]
+) -> dict[str, GroupScores]:
+    by_category: dict[str, list[QueryOutcome]] = {}
+    for outcome in outcomes:
+        by_category.setdefault(outcome.query.category, []).append(outcome)
+    if by_category.keys() == {""}:
+        return {}
+    return {name: _group(by_category[name], measures) for name in sorted(by_category)}
+
+
+def _without(
+    wrong: frozenset[tuple[str, str]], outcomes: Sequence[QueryOutcome], measures: Sequence[Measure]
+) -> GroupScores | None:
+    sound = [outcome for outcome in outcomes if outcome.query.key not in wrong]
+    return _group(sound, measures) if wrong else None
+
+
+def _calibration(
+    system: RetrieverFactory, outcomes: Sequence[QueryOutcome]
+) -> CalibrationScores | None:
+    if system.configuration.get("scores") != PROBABILITIES:
+        return None
+    return calibration_scores(
+        [
+            [(score, passage_id in outcome.relevant_ranks) for passage_id, score in outcome.ranking]
+            for outcome in outcomes
+        ]
+    )
+
+
+def _group(outcomes: Sequence[QueryOutcome], measures: Sequence[Measure]) -> GroupScores:
+    names = [measure.name for measure in measures]
+    scores = np.array([[outcome.scores[name] for name in names] for outcome in outcomes])
+    estimates = bootstrap_intervals(scores)
+    return GroupScores(len(outcomes), dict(zip(names, estimates, strict=True)))
+
+
+def _latency(milliseconds: Sequence[float]) -> Latency:
+    p50, p95 = np.percentile(milliseconds, [50, 95])
+    return Latency(p50=float(p50), p95=float(p95), mean=float(np.mean(milliseconds)))

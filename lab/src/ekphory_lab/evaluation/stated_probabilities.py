@@ -1,0 +1,195 @@
+"""Whether the best hit's probability is true: statements that were written for it, and benchmarks.
+
+The statements are of a hundred persons, with ten questions each that their memories answer and
+three that they do not; nothing is fitted on them.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ekphory.errors import DatasetError
+from ekphory.memory import Memory
+from ekphory_lab.evaluation.datasets import Dataset, without_adversarial
+from ekphory_lab.evaluation.loaders import load_beir, load_conversation, load_locomo, load_multihop
+from ekphory_lab.evaluation.metrics import best_hit_error
+from ekphory_lab.evaluation.systems import newest_moment, passage_fields
+
+STATEMENTS = Path(__file__).parent / "statements"
+EMPTY_BELOW = 0.2
+POOLED_BELOW = 300
+"""Sets with fewer questions are measured together."""
+POOLED = "smaller sets"
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedScope:
+    """One scope and its questions.
+
+    Attributes:
+        passages: As `Memory.add_many` takes them.
+        questions: The ids of the memories that answer each; none where nothing does.
+        now: When they are asked.
+    """
+
+    passages: Sequence[Mapping[str, Any]]
+    questions: Mapping[str, frozenset[str]]
+    now: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedProbabilities:
+    """What the best hits of one set said, and how often they were right.
+
+    Attributes:
+        name, preset: Of what.
+        questions: How many that the scope answers.
+        said, right: Means over these.
+        error: See `best_hit_error`.
+        empty: Share of these whose best hit is below `EMPTY_BELOW`.
+        unanswered, unanswered_empty: The same of the questions that the scope does not answer.
+    """
+
+    name: str
+    preset: str
+    questions: int
+    said: float
+    right: float
+    error: float
+    empty: float
+    unanswered: int
+    unanswered_empty: float | None
+
+
+Row = tuple[float, bool, bool]
+"""What was said of the best hit, whether it is right, and whether the scope has an answer."""
+
+
+def statement_scopes(folder: Path = STATEMENTS) -> Iterator[AskedScope]:
+    """Yield the persons' memories with their questions.
+
+    Raises:
+        DatasetError: The folder holds none.
+    """
+    paths = sorted(folder.glob("*.json"))
+    if not paths:
+        raise DatasetError(f"{folder}: holds no statements. Install the package again.")
+    for path in paths:
+        for person in json.loads(path.read_text(encoding="utf-8")):
+            yield AskedScope(
+                [
+                    {"id": str(place), "text": memory["text"], "at": memory["time"]}
+                    for place, memory in enumerate(person["memories"])
+                ],
+                {
+                    asked["text"]: frozenset(str(place) for place in asked["answers"])
+                    for asked in person["questions"]
+                },
+            )
+
+
+def known_sets(folder: Path) -> dict[str, Dataset]:
+    """Load what the folder holds of LoCoMo, SciFact, 2Wiki and sets in the conversation form.
+
+    Raises:
+        DatasetError: There is none, or one is malformed.
+    """
+    found: dict[str, Dataset] = {}
+    for place in sorted(each for each in folder.iterdir() if each.is_dir()):
+        if (place / "locomo.json").is_file():
+            found[place.name] = without_adversarial(load_locomo(place / "locomo.json"))
+        elif (place / "qrels" / "test.tsv").is_file():
+            found[place.name] = load_beir(place)
+        elif (place / "qrels.tsv").is_file() and "2wiki" in place.name:
+            found[place.name] = load_multihop(place)
+        elif (place / "qrels.tsv").is_file():
+            found[place.name] = load_conversation(place)
+    if not found:
+        raise DatasetError(f"{folder}: holds no benchmark. Give the folder that holds theirs.")
+    return found
+
+
+def dataset_scopes(dataset: Dataset) -> Iterator[AskedScope]:
+    """Yield the pools of a benchmark, asked at their newest moment, or when the set says."""
+    for pool, passages in dataset.pools.items():
+        asked = [query for query in dataset.queries if query.pool == pool]
+        moments = {query.at for query in asked if query.at is not None}
+        yield AskedScope(
+            [passage_fields(passage) for passage in passages],
+            {
+                query.text: frozenset(n for n, gain in dataset.qrels[query.key].items() if gain > 0)
+                for query in asked
+            },
+            max(moments) if moments else newest_moment(passages),
+        )
+
+
+def measure_probabilities(
+    sets: Mapping[str, Sequence[AskedScope]], *, presets: Sequence[str], progress: Progress
+) -> list[StatedProbabilities]:
+    """Ask every question with every preset, and compare what is said with what is right.
+
+    Lists that time orders are left out: what is asked for there is not one memory.
+
+    Args:
+        sets: By name.
+        presets: Of the searches.
+        progress: Told the set, how many of its scopes are done, and of how many.
+    """
+    rows: dict[tuple[str, str], list[Row]] = {}
+    for name, scopes in sets.items():
+        for done, scope in enumerate(scopes):
+            progress(name, done, len(scopes))
+            for preset, found in _asked(scope, presets).items():
+                rows.setdefault((name, preset), []).extend(found)
+        progress(name, len(scopes), len(scopes))
+    return [_stated(*key, each) for key, each in _pooled(rows).items()]
+
+
+def _asked(scope: AskedScope, presets: Sequence[str]) -> dict[str, list[Row]]:
+    with tempfile.TemporaryDirectory() as place, Memory(place) as memory:
+        memory.add_many(scope.passages)
+        return {preset: list(_rows(memory, scope, preset)) for preset in presets}
+
+
+def _rows(memory: Memory, scope: AskedScope, preset: str) -> Iterator[Row]:
+    for query, answers in scope.questions.items():
+        result = memory.search(query, k=1, now=scope.now, preset=preset)
+        if result.hits and result.order == "score":
+            best = result.hits[0]
+            yield best.score, best.id in answers, bool(answers)
+
+
+def _pooled(rows: Mapping[tuple[str, str], list[Row]]) -> dict[tuple[str, str], list[Row]]:
+    found: dict[tuple[str, str], list[Row]] = {}
+    for (name, preset), each in rows.items():
+        is_small = sum(is_answered for _, _, is_answered in each) < POOLED_BELOW
+        found.setdefault((POOLED if is_small else name, preset), []).extend(each)
+    return found
+
+
+def _stated(name: str, preset: str, rows: Sequence[Row]) -> StatedProbabilities:
+    table = np.array(rows, np.float64).reshape(-1, 3)
+    said, right, is_answered = table[:, 0], table[:, 1], table[:, 2] > 0
+    others = said[~is_answered]
+    return StatedProbabilities(
+        name=name,
+        preset=preset,
+        questions=int(is_answered.sum()),
+        said=float(said[is_answered].mean()),
+        right=float(right[is_answered].mean()),
+        error=best_hit_error(said[is_answered], right[is_answered]),
+        empty=float((said[is_answered] < EMPTY_BELOW).mean()),
+        unanswered=len(others),
+        unanswered_empty=float((others < EMPTY_BELOW).mean()) if len(others) else None,
+    )

@@ -1,0 +1,430 @@
+"""What is measured: the product, its agent, and the baselines."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from statistics import fmean
+from types import TracebackType
+from typing import Any, TypeAlias
+
+import bm25s
+import numpy as np
+import Stemmer
+from numpy.typing import NDArray
+
+from ekphory.agent.provider import AgentOptions, AgentSettings
+from ekphory.agent_trace import RetrievalTrace
+from ekphory.errors import DatasetError
+from ekphory.memory import Memory
+from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.loading import NO_RERANKER
+from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline
+from ekphory.search import SearchResult
+from ekphory.types import TimeUse
+from ekphory_lab.evaluation.datasets import EvaluationQuery, Passage
+from ekphory_lab.evaluation.metrics import PROBABILITIES
+from ekphory_lab.evaluation.runner import Retriever, Scored, Setting
+
+# What a system has to beat: BM25, dense vectors, and two ways to put them together.
+#
+# A baseline scores every passage of its pool. In an array of scores NaN marks a passage that the
+# baseline did not find.
+
+FloatArray = NDArray[np.float64]
+Scorer: TypeAlias = Callable[[str], FloatArray]
+"""Scores every passage of a pool for the text of a query."""
+
+RRF_CONSTANT = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringSystem:
+    """A retriever factory for anything that scores every passage of a pool.
+
+    Attributes:
+        name: What the system is called in a report.
+        configuration: Everything that decides its results.
+        index: Makes a pool's scorer from the texts to index.
+    """
+
+    name: str
+    configuration: Mapping[str, Setting]
+    index: Callable[[Sequence[str]], Scorer]
+
+    def retriever(self, _pool: str, passages: Sequence[Passage], /) -> Retriever:
+        """Index a pool and give its retriever."""
+        ids = [passage.id for passage in passages]
+        scorer = self.index([passage.indexed_text for passage in passages])
+
+        def search(query: EvaluationQuery, k: int, /) -> list[Scored]:
+            scores = scorer(query.text)
+            # NaN sorts last; equal scores keep the order of the pool.
+            order = np.argsort(-scores, kind="stable")[:k]
+            return [(ids[row], float(scores[row])) for row in order if not np.isnan(scores[row])]
+
+        return search
+
+
+def bm25_system() -> ScoringSystem:
+    """BM25 by bm25s with its defaults, its English stop words, and English stemming.
+
+    Raises:
+        MissingExtra: bm25s is not installed.
+    """
+    configuration: dict[str, Setting] = {
+        "library": f"bm25s {bm25s.__version__}",
+        "method": "lucene",
+        "k1": 1.5,
+        "b": 0.75,
+        "stopwords": "english",
+        "stemmer": "english",
+    }
+    return ScoringSystem("bm25", configuration, bm25_scorer)
+
+
+def dense_system(embedder: EmbeddingModel) -> ScoringSystem:
+    """Cosine between the query's vector and one vector per passage."""
+    configuration: dict[str, Setting] = {"embedder": str(embedder.identity)}
+    return ScoringSystem("dense", configuration, lambda texts: dense_scorer(texts, embedder))
+
+
+def mean_system(embedder: EmbeddingModel) -> ScoringSystem:
+    """Mean of BM25 and dense, each z-scored over the pool.
+
+    Raises:
+        MissingExtra: bm25s is not installed.
+    """
+    return _hybrid("mean", embedder, z_scored_mean)
+
+
+def rrf_system(embedder: EmbeddingModel) -> ScoringSystem:
+    """Reciprocal rank fusion of BM25 and dense, constant 60.
+
+    Raises:
+        MissingExtra: bm25s is not installed.
+    """
+    return _hybrid("rrf", embedder, reciprocal_rank_fusion)
+
+
+def bm25_scorer(texts: Sequence[str]) -> Scorer:
+    """Index texts for BM25; a text that shares no term with the query is not found."""
+    stem = Stemmer.Stemmer("english")
+
+    def tokens(batch: list[str]) -> list[list[str]]:
+        split: list[list[str]] = bm25s.tokenize(
+            batch, stopwords="english", stemmer=stem, return_ids=False, show_progress=False
+        )
+        return split
+
+    corpus = tokens([_printable(text) for text in texts])
+    index: Any = bm25s.BM25()
+    if any(corpus):
+        index.index(corpus, show_progress=False)
+
+    def score(query: str) -> FloatArray:
+        words = tokens([_printable(query)])[0]
+        if not words or not any(corpus):
+            return np.full(len(texts), np.nan)
+        scores = np.asarray(index.get_scores(words), np.float64)
+        return np.where(scores > 0, scores, np.nan)
+
+    return score
+
+
+def dense_scorer(texts: Sequence[str], embedder: EmbeddingModel) -> Scorer:
+    """Embed texts, one vector each, and score by cosine."""
+    vectors = embedder.encode(texts)
+
+    def score(query: str) -> FloatArray:
+        return np.asarray(vectors @ embedder.encode_query([query])[0], np.float64)
+
+    return score
+
+
+def z_scored_mean(*arms: FloatArray) -> FloatArray:
+    """Standardise each arm over its passages, (s - mean) / deviation, and average the arms.
+
+    A passage that an arm did not find has score 0 there before standardising; an arm in which all
+    passages score the same adds nothing.
+    """
+    standardised = []
+    for arm in arms:
+        scores = np.nan_to_num(arm, nan=0.0)
+        deviation = scores.std()
+        standardised.append((scores - scores.mean()) / (deviation if deviation > 0 else 1.0))
+    return np.asarray(np.mean(standardised, axis=0), np.float64)
+
+
+def reciprocal_rank_fusion(*arms: FloatArray) -> FloatArray:
+    """Sum over the arms of 1 / (60 + rank), ranks from 1; what an arm did not find gets nothing.
+
+    Source: Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and
+    individual Rank Learning Methods", SIGIR 2009.
+    """
+    fused = np.zeros(len(arms[0]))
+    for arm in arms:
+        found = np.flatnonzero(~np.isnan(arm))
+        order = found[np.argsort(-arm[found], kind="stable")]
+        fused[order] += 1.0 / (RRF_CONSTANT + np.arange(1, len(order) + 1))
+    return np.where(fused > 0, fused, np.nan)
+
+
+def _hybrid(
+    name: str, embedder: EmbeddingModel, fuse: Callable[[FloatArray, FloatArray], FloatArray]
+) -> ScoringSystem:
+    lexical, dense = bm25_system(), dense_system(embedder)
+
+    def index(texts: Sequence[str]) -> Scorer:
+        first, second = lexical.index(texts), dense.index(texts)
+        return lambda query: fuse(first(query), second(query))
+
+    configuration = {**lexical.configuration, **dense.configuration, "fusion": name}
+    return ScoringSystem(name, configuration, index)
+
+
+def _printable(text: str) -> str:
+    # The stemmer cannot take lone surrogates.
+    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
+
+
+# ekphory itself behind the evaluation's door: one store, one project scope per pool.
+
+Observer = Callable[[EvaluationQuery, SearchResult], None]
+"""Sees every search's whole result, with its trace."""
+
+_UNNAMED_POOL = "corpus"
+
+
+class EkphorySystem:
+    """A retriever factory over one new store in a temporary directory.
+
+    Use it in a `with` block: leaving it closes and deletes the store.
+    """
+
+    def __init__(
+        self,
+        *,
+        preset: str | None = None,
+        time: TimeUse = "boost",
+        embedder: EmbeddingModel | None = None,
+        models: OptionalModels = NO_OPTIONAL_MODELS,
+        observer: Observer | None = None,
+    ) -> None:
+        """Say what is measured.
+
+        Args:
+            preset: Preset of every search; None takes the product's default.
+            time: What a time in a query's words does.
+            embedder: Embedder of the store; None takes the bundled one.
+            models: Reranker and language model, where there are any; not even the bundled
+                reranker is used unless it is given.
+            observer: Is given every search's result.
+        """
+        self.preset = preset
+        self.time = time
+        self._embedder = embedder
+        self._models = models
+        self._observer = observer
+        self._indexed: dict[str, Memory] = {}
+        self._resources = ExitStack()
+        self._directory: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """`ekphory`, with the preset and the use of time where they are named."""
+        named = "ekphory" if self.preset is None else f"ekphory:{self.preset}"
+        return named if self.time == "boost" else f"{named}:{self.time}"
+
+    @property
+    def configuration(self) -> Mapping[str, Setting]:
+        """Preset and models."""
+        embedder = None if self._embedder is None else str(self._embedder.identity)
+        reranker, chat = self._models.reranker, self._models.chat
+        return {
+            "preset": self.preset or "default",
+            "time": self.time,
+            "embedder": embedder or "bundled",
+            "reranker": None if reranker is None else reranker.name,
+            "chat": None if chat is None else chat.name,
+            "scores": PROBABILITIES,
+        }
+
+    def __enter__(self) -> EkphorySystem:
+        directory = tempfile.TemporaryDirectory(prefix="ekphory-evaluation-")
+        self._directory = Path(self._resources.enter_context(directory))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._resources.close()
+
+    def retriever(self, pool: str, passages: Sequence[Passage], /) -> Retriever:
+        """Write a pool into a project scope of its own and give its retriever.
+
+        A query that does not say when it is asked is asked at the pool's newest moment, so that
+        figures do not change with the calendar.
+
+        Raises:
+            DatasetError: The store refused a passage.
+        """
+        return self.searched(pool, passages, self.preset)
+
+    def searched(
+        self, pool: str, passages: Sequence[Passage], preset: str | Pipeline | None
+    ) -> Retriever:
+        """Do as `retriever` with another preset; a pool is written once, whatever searches it."""
+        memory = self.memory(pool, passages)
+        newest = newest_moment(passages)
+
+        def search(query: EvaluationQuery, k: int, /) -> list[Scored]:
+            result = memory.search(
+                query.text, k=k, now=query.at or newest, preset=preset, time=self.time
+            )
+            if self._observer is not None:
+                self._observer(query, result)
+            return [(hit.id, hit.score) for hit in result.hits]
+
+        return search
+
+    def memory(self, pool: str, passages: Sequence[Passage]) -> Memory:
+        """Give the scope that a pool is written into, which happens once."""
+        memory = self._indexed.get(pool)
+        if memory is None:
+            memory = self._indexed[pool] = self._written(pool, passages)
+        return memory
+
+    def _written(self, pool: str, passages: Sequence[Passage]) -> Memory:
+        if self._directory is None:
+            raise RuntimeError("EkphorySystem is used outside of its `with` block")
+        memory = self._resources.enter_context(
+            Memory(
+                self._directory / "store",
+                project=pool or _UNNAMED_POOL,
+                embedder=self._embedder,
+                reranker=self._models.reranker or NO_RERANKER,
+                chat=self._models.chat,
+            )
+        )
+        report = memory.add_many(_records(passages))
+        if report.failed:
+            first = report.failed[0]
+            raise DatasetError(
+                f"pool {pool!r}: {len(report.failed)} passages were refused; the first is "
+                f"{first.id!r}: {first.field}: {first.message}"
+            )
+        return memory
+
+
+def newest_moment(passages: Sequence[Passage]) -> datetime | None:
+    """Give the newest moment of a pool; None where nothing has one."""
+    return max((passage.at for passage in passages if passage.at), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPipeline:
+    """The store of a system searched with a pipeline; what was indexed is not indexed again."""
+
+    system: EkphorySystem
+    pipeline: Pipeline
+
+    @property
+    def name(self) -> str:
+        """The pipeline's name."""
+        return self.pipeline.name
+
+    @property
+    def configuration(self) -> Mapping[str, Setting]:
+        """Pipeline and models; the scores of a pipeline need be no probabilities."""
+        given = {**self.system.configuration, "preset": self.pipeline.name}
+        return {name: value for name, value in given.items() if name != "scores"}
+
+    def retriever(self, pool: str, passages: Sequence[Passage], /) -> Retriever:
+        """Write the pool, if that was not done yet, and give its retriever."""
+        return self.system.searched(pool, passages, self.pipeline)
+
+
+def _records(passages: Sequence[Passage]) -> Iterator[dict[str, object]]:
+    for passage in passages:
+        # A text without a character cannot be a memory; such a passage is never found.
+        if passage.text.strip():
+            yield passage_fields(passage)
+
+
+def passage_fields(passage: Passage) -> dict[str, object]:
+    """Give what `Memory.add_many` gets of a passage."""
+    fields: dict[str, object | None] = {
+        "id": passage.id,
+        "text": passage.text,
+        "at": passage.at,
+        "producer": passage.speaker or None,
+        "session": passage.session,
+        "sequence": passage.sequence,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+# The retrieval agent behind the evaluation's door, over the store of plain search.
+
+
+class AgentSystem:
+    """Asks every question with `agent_mode`, and counts what the sessions did."""
+
+    def __init__(self, system: EkphorySystem, settings: AgentSettings) -> None:
+        """Say what is measured.
+
+        Args:
+            system: Whose store is searched.
+            settings: How sessions are held.
+        """
+        self._system = system
+        self._options = AgentOptions(settings=settings)
+        self._provider = settings.provider
+        self._traces: list[RetrievalTrace] = []
+
+    @property
+    def name(self) -> str:
+        """`agent:` and the provider."""
+        return f"agent:{self._provider}"
+
+    @property
+    def configuration(self) -> Mapping[str, Setting]:
+        """That of the store, the provider, and what the sessions so far did."""
+        calls = [trace.memory_search_called for trace in self._traces]
+        fallen = [trace for trace in self._traces if trace.fallback_trigger_reason is not None]
+        return {
+            **self._system.configuration,
+            "agent": self._provider,
+            "searches_a_question": round(fmean(calls), 3) if calls else None,
+            "questions_of_one_search": sum(count == 1 for count in calls),
+            "fallbacks": len(fallen),
+        }
+
+    def retriever(self, pool: str, passages: Sequence[Passage], /) -> Retriever:
+        """Write the pool, if that was not done yet, and give its retriever."""
+        memory = self._system.memory(pool, passages)
+        newest = newest_moment(passages)
+
+        def search(query: EvaluationQuery, k: int, /) -> list[Scored]:
+            result = memory.search(
+                query.text,
+                k=k,
+                now=query.at or newest,
+                preset=self._system.preset,
+                time=self._system.time,
+                agent_mode=True,
+                agent_options=self._options,
+            )
+            if result.retrieval_trace is not None:
+                self._traces.append(result.retrieval_trace)
+            return [(hit.id, hit.score) for hit in result.hits]
+
+        return search

@@ -1,0 +1,1 @@
+"""Training the models, and fitting the constants."""

@@ -1,0 +1,672 @@
+"""A training run of the embedder: one loop, resumable, with a manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice, repeat
+from pathlib import Path
+from random import Random
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from ekphory.models.late_bound import AGE_BUCKETS, Codes, age_buckets, type_codes
+from ekphory.models.onnx_export import Prompts
+from ekphory.types import MEMORY_TYPES
+from ekphory_lab.training.embedder_config import EmbedderConfig, LossWeights
+from ekphory_lab.training.encoder import (
+    AgentEncoder,
+    Tensor,
+    anchor_loss,
+    cached_gradients,
+    load_agent_encoder,
+    mixed_precision,
+    plain_gradients,
+    ranking_loss,
+    rise_and_fall,
+    save_agent_encoder,
+    teacher_loss,
+    training_device,
+)
+from ekphory_lab.training.memories import MemorySample
+from ekphory_lab.training.memory_generator import generate
+from ekphory_lab.training.question_groups import (
+    BaseModel,
+    FloatMatrix,
+    QuestionGroup,
+    TeacherView,
+    teacher_view,
+)
+from ekphory_lab.training.run_files import (
+    CHECKPOINT_FILE,
+    MODEL_FOLDER,
+    claim_folder,
+    forget_losses,
+    note_loss,
+    run_manifest,
+)
+from ekphory_lab.training.sources import Epoch, TrainingData, mixed_groups
+from ekphory_lab.training.texts import shortened
+
+# Ages and types drawn at random: what must not decide where a question names neither.
+
+FEWEST_TOGETHER, MOST_TOGETHER = 6, 24
+"""How many neighbouring passages share an age, as the turns of a session do."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnAges:
+    """Age bucket and type of each passage of a group, shape (passages,) each."""
+
+    ages: Codes
+    types: Codes
+
+
+def drawn_ages(passages: int, random: Random) -> DrawnAges:
+    """Draw an age for each session of a group, and a type for each passage."""
+    ages: list[int] = []
+    while len(ages) < passages:
+        together = random.randint(FEWEST_TOGETHER, MOST_TOGETHER)
+        ages += [random.randrange(AGE_BUCKETS)] * together
+    types = [random.randrange(len(MEMORY_TYPES)) for _ in range(passages)]
+    return DrawnAges(np.array(ages[:passages], np.int64), np.array(types, np.int64))
+
+
+# Long written passages, of which a step only wants that their vectors stay what they were.
+#
+# A model that learns conversations and short memories forgets what it knows of written text, and a
+# search in documents finds less. Whole paragraphs under the anchor hold that.
+
+_FEWEST_WORDS, _MOST_WORDS = 8, 150
+_FROM_A_GROUP = 4
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPassages:
+    """The written passages of one step.
+
+    Attributes:
+        texts: What is encoded.
+        base: The base model's vectors of them, rows of length 1.
+        given: Age and type of each; None where they have neither.
+    """
+
+    texts: tuple[str, ...]
+    base: FloatMatrix
+    given: DrawnAges | None
+
+
+def written_passages(
+    config: EmbedderConfig, epochs: Mapping[str, Epoch], base: BaseModel, *, first: int
+) -> Iterator[WrittenPassages | None]:
+    """Give the written passages of each step from `first` on; None for steps without any.
+
+    Args:
+        config: How many a step has, and the share of steps in which they have an age and a type.
+        epochs: What makes each source's groups.
+        base: Gives the vectors that are to be kept.
+        first: Which step comes first; a step's passages depend on nothing before it.
+    """
+    size = config.written.passages_per_step
+    if not size:
+        yield from repeat(None, config.steps - first)
+        return
+    texts = islice(_texts(epochs, config.written.mix, seed=config.seed), first * size, None)
+    for step in range(first, config.steps):
+        chosen = tuple(islice(texts, size))
+        random = Random(f"{config.seed}:written:{step}")  # noqa: S311  no secret
+        aged = random.random() < config.memories.aged_groups
+        given = drawn_ages(size, random) if aged else None
+        yield WrittenPassages(chosen, np.asarray(base.encode(chosen), np.float32), given)
+
+
+def _texts(epochs: Mapping[str, Epoch], shares: Mapping[str, float], *, seed: int) -> Iterator[str]:
+    random = Random(f"{seed}:written")  # noqa: S311  no secret
+    for group in mixed_groups(epochs, shares, seed=seed + 1):
+        for _ in range(_FROM_A_GROUP):
+            start = random.randrange(len(group.passages))
+            wanted = random.randint(_FEWEST_WORDS, _MOST_WORDS)
+            yield _paragraph(group.passages[start:], wanted)
+
+
+def _paragraph(passages: Sequence[str], words: int) -> str:
+    """Put neighbouring passages together until there are so many words."""
+    text = passages[0]
+    for passage in passages[1:]:
+        if len(text.split()) >= words:
+            break
+        text = f"{text} {passage}"
+    return shortened(text, words)
+
+
+# The loss of generated memories: ranking by content, age and type, and the two heads.
+#
+# Needs torch.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryLossWeights:
+    """How the loss is put together.
+
+    Attributes:
+        ranking: Weight of finding the answer among the candidates.
+        kinds: Weight of the type head's cross-entropy.
+        importance: Weight of the importance head's squared error.
+        lengths: Weight of the squared length of the vectors of age and type, so that they say
+            nothing where nothing is to be said.
+        temperature: What a cosine is divided by before the softmax.
+    """
+
+    ranking: float = 1.0
+    kinds: float = 1.0
+    importance: float = 4.0
+    lengths: float = 0.01
+    temperature: float = 0.05
+
+
+MEMORY_LOSS = MemoryLossWeights()
+
+
+@dataclass(frozen=True, slots=True)
+class SampleLayout:
+    """Samples as tensors; their texts are encoded elsewhere, each once.
+
+    Attributes:
+        texts: All distinct texts, those of queries first.
+        asked: How many of the texts are those of queries.
+        queries: Row of each sample's query in `texts`, shape (samples,).
+        candidates: Rows of the candidates, the answer first, shape (samples, candidates).
+        present: False where a sample has fewer candidates; the answer stands there again.
+        ages: Age bucket of each candidate.
+        types: Type of each candidate.
+        importance: Importance of each candidate, in [0, 1].
+    """
+
+    texts: tuple[str, ...]
+    asked: int
+    queries: Tensor
+    candidates: Tensor
+    present: Tensor
+    ages: Tensor
+    types: Tensor
+    importance: Tensor
+
+    def prompted(self, prompts: Prompts) -> list[str]:
+        """Give the texts, each with what stands before it when the model is used."""
+        queries, memories = self.texts[: self.asked], self.texts[self.asked :]
+        return [prompts.query + text for text in queries] + [
+            prompts.passage + text for text in memories
+        ]
+
+    def on(self, device: Any) -> SampleLayout:  # noqa: ANN401  torch's
+        """Give the same on a device."""
+        return replace(
+            self,
+            queries=self.queries.to(device),
+            candidates=self.candidates.to(device),
+            present=self.present.to(device),
+            ages=self.ages.to(device),
+            types=self.types.to(device),
+            importance=self.importance.to(device),
+        )
+
+    def at(self, samples: Tensor) -> SampleLayout:
+        """Give some of the samples, of the same texts."""
+        return replace(
+            self,
+            queries=self.queries[samples],
+            candidates=self.candidates[samples],
+            present=self.present[samples],
+            ages=self.ages[samples],
+            types=self.types[samples],
+            importance=self.importance[samples],
+        )
+
+
+def lay_out(samples: Sequence[MemorySample]) -> SampleLayout:
+    """Give the samples as tensors."""
+    candidates = [
+        (sample.positive, *(negative.memory for negative in sample.negatives)) for sample in samples
+    ]
+    texts = dict.fromkeys(sample.query for sample in samples)
+    asked = len(texts)
+    texts |= dict.fromkeys(memory.text for memory in chain.from_iterable(candidates))
+    rows = {text: row for row, text in enumerate(texts)}
+    width = max(map(len, candidates))
+    padded = [row + row[:1] * (width - len(row)) for row in candidates]
+    return SampleLayout(
+        tuple(texts),
+        asked,
+        torch.tensor([rows[sample.query] for sample in samples]),
+        torch.tensor([[rows[memory.text] for memory in row] for row in padded]),
+        torch.tensor([[place < len(row) for place in range(width)] for row in candidates]),
+        _codes([age_buckets([memory.days_ago for memory in row]) for row in padded]),
+        _codes([type_codes([memory.type for memory in row]) for row in padded]),
+        torch.tensor([[memory.importance for memory in row] for row in padded]),
+    )
+
+
+def memory_loss(
+    encoder: AgentEncoder, pooled: Tensor, layout: SampleLayout, weights: MemoryLossWeights
+) -> Tensor:
+    """Take the loss of samples whose texts are encoded.
+
+    Args:
+        encoder: Its projection, age, type and heads are used.
+        pooled: The encoder's mean over each text of the layout, shape (texts, dimension).
+        layout: The samples.
+        weights: How the parts are put together.
+    """
+    logits = candidate_scores(encoder, pooled, layout) / weights.temperature
+    # The answer is the first candidate.
+    first = torch.zeros(len(logits), dtype=torch.long, device=logits.device)
+    ranking = functional.cross_entropy(logits, first)
+    read = pooled[layout.candidates[layout.present]]
+    kinds = functional.cross_entropy(encoder.memory_type_logits(read), layout.types[layout.present])
+    importance = functional.mse_loss(encoder.importance(read), layout.importance[layout.present])
+    lengths = sum(encoder.parts[name].weight.square().sum(dim=1).mean() for name in ("age", "kind"))
+    return (
+        weights.ranking * ranking
+        + weights.kinds * kinds
+        + weights.importance * importance
+        + weights.lengths * lengths
+    )
+
+
+def candidate_scores(encoder: AgentEncoder, pooled: Tensor, layout: SampleLayout) -> Tensor:
+    """Cosine of each query with its candidates, minus infinity where there is none."""
+    queries = functional.normalize(encoder.project(pooled[layout.queries]), dim=1)
+    memories = encoder.memory_vectors(pooled[layout.candidates], layout.ages, layout.types)
+    scores = torch.einsum("qd,qcd->qc", queries, memories)
+    return scores.masked_fill(~layout.present, float("-inf"))
+
+
+def _codes(codes: Sequence[Codes]) -> Tensor:
+    return torch.from_numpy(np.stack(codes))
+
+
+# One step of the embedder's training: encode a few groups together and take their loss.
+#
+# Needs torch.
+
+
+@dataclass(frozen=True, slots=True)
+class StepBatch:
+    """The groups of one step with what the teacher says of them, and generated memories.
+
+    Attributes:
+        groups: They compete with each other.
+        views: The teacher's view of each.
+        given: Age and type of each group's passages; None where they have neither.
+        memories: Generated samples; None for none.
+        written: Passages whose vectors are to stay; None for none.
+    """
+
+    groups: Sequence[QuestionGroup]
+    views: Sequence[TeacherView]
+    given: Sequence[DrawnAges | None]
+    memories: SampleLayout | None = None
+    written: WrittenPassages | None = None
+
+    @property
+    def passages(self) -> list[str]:
+        """All passages of all groups."""
+        return [text for group in self.groups for text in group.passages]
+
+    @property
+    def questions(self) -> list[str]:
+        """All questions of all groups."""
+        return [each.text for group in self.groups for each in group.questions]
+
+    @property
+    def texts(self) -> list[str]:
+        """All passages, all questions, the texts of the memories, and the written passages."""
+        generated = () if self.memories is None else self.memories.texts
+        written = () if self.written is None else self.written.texts
+        return [*self.passages, *self.questions, *generated, *written]
+
+    def prompted(self, prompts: Prompts) -> list[str]:
+        """Give all texts in that order, each with what stands before it when the model is used."""
+        generated = () if self.memories is None else self.memories.prompted(prompts)
+        written = () if self.written is None else self.written.texts
+        return [
+            *(prompts.passage + text for text in self.passages),
+            *(prompts.query + text for text in self.questions),
+            *generated,
+            *(prompts.passage + text for text in written),
+        ]
+
+
+def accumulate_gradients(
+    encoder: AgentEncoder, batch: StepBatch, config: EmbedderConfig, weights: Sequence[Tensor]
+) -> float:
+    """Add the gradients of one step to all weights; returns the loss.
+
+    Args:
+        encoder: What is trained.
+        batch: What it is trained on.
+        config: The run's configuration.
+        weights: The trained weights of the transformer; those after its mean get theirs directly.
+    """
+    texts = batch.prompted(encoder.prompts)
+    lengths = [len(text) for text in texts]
+    order = sorted(range(len(texts)), key=lengths.__getitem__)
+    chunks = [
+        encoder.tokens(
+            [texts[place] for place in order[start : start + config.chunk_texts]],
+            max_tokens=config.max_tokens,
+        )
+        for start in range(0, len(order), config.chunk_texts)
+    ]
+    places = torch.empty(len(order), dtype=torch.long)
+    places[torch.tensor(order)] = torch.arange(len(order))
+    places = places.to(encoder.device)
+
+    def encode(tokens: Any) -> Tensor:  # noqa: ANN401  a tokenizer's batch
+        with mixed_precision(encoder.device.type):
+            return encoder.pooled(tokens)
+
+    def loss_of(pooled: Tensor) -> Tensor:
+        return step_loss(encoder, pooled[places], batch, config)
+
+    accumulate = cached_gradients if len(texts) > config.cached_gradients else plain_gradients
+    return accumulate(encode, chunks, loss_of, weights)
+
+
+def step_loss(
+    encoder: AgentEncoder, pooled: Tensor, batch: StepBatch, config: EmbedderConfig
+) -> Tensor:
+    """Put the losses of the questions, the generated memories and the written passages together.
+
+    Args:
+        encoder: What comes after the mean is used.
+        pooled: The encoder's mean over each text of the batch, in the order of `batch.texts`.
+        batch: What the step is trained on.
+        config: The run's configuration.
+    """
+    amounts = [len(batch.passages), len(batch.questions)]
+    amounts += [0 if part is None else len(part.texts) for part in (batch.memories, batch.written)]
+    read, asked, generated, written = pooled.split(amounts)
+    passages = _passage_vectors(encoder, read, batch)
+    questions = functional.normalize(encoder.project(asked), dim=1)
+    loss = question_loss(torch.cat([passages, questions]), batch, config.loss)
+    if batch.memories is not None:
+        memories = batch.memories.on(pooled.device)
+        learned = memory_loss(encoder, generated, memories, MEMORY_LOSS)
+        loss = loss + config.memories.weight * learned
+    if batch.written is not None:
+        kept = _vectors(encoder, written, batch.written.given)
+        base = torch.from_numpy(batch.written.base).to(kept.device)
+        loss = loss + config.written.weight * anchor_loss(kept, base)
+    return loss
+
+
+def _passage_vectors(encoder: AgentEncoder, pooled: Tensor, batch: StepBatch) -> Tensor:
+    sizes = [len(group.passages) for group in batch.groups]
+    parts = zip(pooled.split(sizes), batch.given, strict=True)
+    return torch.cat([_vectors(encoder, part, given) for part, given in parts])
+
+
+def _vectors(encoder: AgentEncoder, pooled: Tensor, given: DrawnAges | None) -> Tensor:
+    if given is None:
+        return functional.normalize(encoder.project(pooled), dim=1)
+    ages, types = torch.from_numpy(given.ages), torch.from_numpy(given.types)
+    return encoder.memory_vectors(pooled, ages.to(pooled.device), types.to(pooled.device))
+
+
+def question_loss(vectors: Tensor, batch: StepBatch, weights: LossWeights) -> Tensor:
+    """Ranking over all groups, plus following the teacher inside each, plus the anchor.
+
+    Args:
+        vectors: Of all passages, then all questions, of length 1.
+        batch: The groups.
+        weights: How the parts are put together.
+    """
+    amount = len(batch.passages)
+    scores = vectors[amount:] @ vectors[:amount].T
+    positives = _positives(batch, scores.shape).to(scores.device)
+    loss = ranking_loss(scores, positives, temperature=weights.temperature)
+    if weights.teacher:
+        loss = loss + weights.teacher * _teacher_part(scores, positives, batch, weights)
+    if weights.anchor:
+        loss = loss + weights.anchor * anchor_loss(vectors, _base_vectors(batch).to(vectors.device))
+    return loss
+
+
+def _positives(batch: StepBatch, shape: tuple[int, int]) -> Tensor:
+    positives = torch.zeros(shape, dtype=torch.bool)
+    row = first = 0
+    for group in batch.groups:
+        for question in group.questions:
+            positives[row, [first + place for place in question.positives]] = True
+            row += 1
+        first += len(group.passages)
+    return positives
+
+
+def _teacher_part(
+    scores: Tensor, positives: Tensor, batch: StepBatch, weights: LossWeights
+) -> Tensor:
+    parts, row, first = [], 0, 0
+    for group, view in zip(batch.groups, batch.views, strict=True):
+        inside = slice(row, row + len(group.questions)), slice(first, first + len(group.passages))
+        teacher = torch.from_numpy(view.scores).to(scores.device) / weights.teacher_temperature
+        teacher = teacher + weights.teacher_bonus * positives[inside]
+        part = teacher_loss(scores[inside], teacher, temperature=weights.temperature)
+        parts.append(part * len(group.questions))
+        row, first = row + len(group.questions), first + len(group.passages)
+    return torch.stack(parts).sum() / row
+
+
+def _base_vectors(batch: StepBatch) -> Tensor:
+    passages = [view.passages for view in batch.views]
+    return torch.from_numpy(np.concatenate(passages + [view.questions for view in batch.views]))
+
+
+# What each step of the embedder's run is trained on. Needs torch.
+
+
+def step_batches(
+    config: EmbedderConfig, data: TrainingData, teacher: BaseModel, *, first: int
+) -> Iterator[StepBatch]:
+    """Give the batch of each step from `first` on; a step's batch depends on nothing before it."""
+    size = config.groups_per_step
+    groups = mixed_groups(
+        data.epochs, config.mix, seed=config.seed, long_messages=config.long_messages
+    )
+    groups = islice(groups, first * size, None)
+    memories = _memories(config, first=first)
+    written = written_passages(config, data.epochs, teacher, first=first)
+    for step in range(first, config.steps):
+        chosen = list(islice(groups, size))
+        random = Random(f"{config.seed}:ages:{step}")  # noqa: S311  no secret
+        yield StepBatch(
+            chosen,
+            [teacher_view(group, teacher) for group in chosen],
+            [_given(group, config, random) for group in chosen],
+            next(memories),
+            next(written),
+        )
+
+
+def _given(group: QuestionGroup, config: EmbedderConfig, random: Random) -> DrawnAges | None:
+    aged = config.memories.samples_per_step and random.random() < config.memories.aged_groups
+    return drawn_ages(len(group.passages), random) if aged else None
+
+
+def _memories(config: EmbedderConfig, *, first: int) -> Iterator[SampleLayout | None]:
+    size = config.memories.samples_per_step
+    samples = generate("train", seed=config.seed, count=size * config.steps)
+    samples = islice(samples, size * first, None)
+    for _ in range(first, config.steps):
+        yield lay_out(list(islice(samples, size))) if size else None
+
+
+# A training run of the embedder: one loop, resumable, with a manifest. Needs torch.
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlaces:
+    """Where a run reads and writes.
+
+    Attributes:
+        base: Directory of the weights to start from, in sentence-transformers' form, with or
+            without components.
+        target: Gets `manifest.json`, `losses.jsonl`, `checkpoint.pt` and the folder `model`.
+    """
+
+    base: Path
+    target: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    encoder: AgentEncoder
+    transformer: list[Any]
+    trained: list[Any]
+    optimizer: Any
+    schedule: Any
+
+
+def train_embedder(
+    config: EmbedderConfig,
+    data: TrainingData,
+    teacher: BaseModel,
+    *,
+    places: RunPlaces,
+    progress: Progress,
+) -> Path:
+    """Train, on the GPU where there is one, or go on where a run in the same target stopped.
+
+    Resuming on a processor gives the same weights as a run that was never stopped.
+
+    Args:
+        config: What is trained, and how.
+        data: The sources.
+        teacher: The dense half of the teacher and the anchor; the base weights, usually.
+        places: Where to read and write.
+        progress: Is told the loss, the steps done and the steps in all.
+
+    Returns:
+        The trained model's directory.
+
+    Raises:
+        InvalidInput: The target holds a run of another configuration or other data.
+        ModelError: The base weights cannot be loaded.
+    """
+    torch.manual_seed(config.seed)
+    manifest = run_manifest(config, base=places.base, hashes=data.hashes)
+    encoder = load_agent_encoder(places.base)
+    places.target.mkdir(parents=True, exist_ok=True)
+    claim_folder(places.target, manifest)
+    encoder.parts.to(training_device())
+    state = _new_state(config, encoder)
+    first = _restore(state, places.target)
+    batches = step_batches(config, data, teacher, first=first)
+    saved = monotonic()
+    for step in range(first, config.steps):
+        batch = next(batches)
+        loss = _step(state, batch, config)
+        note_loss(places.target, step, loss, read={"texts": len(batch.texts)})
+        progress(f"loss {loss:.3f}", step + 1, config.steps)
+        if monotonic() - saved > config.checkpoint_seconds:
+            _checkpoint(state, places.target, done=step + 1)
+            saved = monotonic()
+    _checkpoint(state, places.target, done=config.steps)
+    return places.target / MODEL_FOLDER
+
+
+def _step(state: _State, batch: StepBatch, config: EmbedderConfig) -> float:
+    loss = accumulate_gradients(state.encoder, batch, config, state.transformer)
+    torch.nn.utils.clip_grad_norm_(state.trained, config.largest_gradient)
+    state.optimizer.step()
+    state.schedule.step()
+    state.optimizer.zero_grad()
+    return loss
+
+
+def _new_state(config: EmbedderConfig, encoder: AgentEncoder) -> _State:
+    _freeze(encoder, config.frozen_layers)
+    encoder.parts.train()
+    transformer, projection = (
+        [
+            (name, weight)
+            for name, weight in encoder.parts[part].named_parameters(prefix=part)
+            if weight.requires_grad
+        ]
+        for part in ("encoder", "projection")
+    )
+    named = transformer + projection
+    spared = [weight for name, weight in named if name.endswith("bias") or "norm" in name.lower()]
+    decayed = [weight for name, weight in named if not any(weight is each for each in spared)]
+    components = _components(encoder, config)
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": decayed, "weight_decay": config.weight_decay},
+            {"params": spared, "weight_decay": 0.0},
+            {"params": components, "weight_decay": 0.0, "lr": config.memories.learning_rate},
+        ],
+        lr=config.learning_rate,
+    )
+    rate = rise_and_fall(config.steps, warm_up=config.warm_up)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+    trained = [weight for _, weight in named] + components
+    return _State(encoder, [weight for _, weight in transformer], trained, optimizer, schedule)
+
+
+def _components(encoder: AgentEncoder, config: EmbedderConfig) -> list[Any]:
+    if not config.memories.samples_per_step:
+        return []
+    names = ("age", "kind", "importance", "memory_type")
+    return [weight for name in names for weight in encoder.parts[name].parameters()]
+
+
+def _freeze(encoder: AgentEncoder, layers: int) -> None:
+    transformer = encoder.parts["encoder"]
+    frozen = [transformer.get_input_embeddings()]
+    if layers:
+        frozen = [transformer.embeddings, *_layers(transformer)[:layers]]
+    for module in frozen:
+        module.requires_grad_(False)
+    if getattr(transformer, "pooler", None) is not None:
+        transformer.pooler.requires_grad_(False)
+
+
+def _layers(transformer: Any) -> Any:  # noqa: ANN401  torch's modules
+    """Give the layers, where BERT has them or where ModernBERT has them."""
+    inner = getattr(transformer, "encoder", None)
+    return transformer.layers if inner is None else inner.layer
+
+
+def _checkpoint(state: _State, target: Path, *, done: int) -> None:
+    content = {
+        "done": done,
+        "parts": state.encoder.parts.state_dict(),
+        "optimizer": state.optimizer.state_dict(),
+        "schedule": state.schedule.state_dict(),
+        "random": torch.get_rng_state(),
+    }
+    partial = target / f"{CHECKPOINT_FILE}.partial"
+    torch.save(content, partial)
+    partial.replace(target / CHECKPOINT_FILE)
+    save_agent_encoder(state.encoder, target / MODEL_FOLDER)
+
+
+def _restore(state: _State, target: Path) -> int:
+    path = target / CHECKPOINT_FILE
+    if not path.is_file():
+        return 0
+    # The random state belongs on the processor; the rest goes where the weights are.
+    content = torch.load(path, weights_only=True, map_location="cpu")
+    state.encoder.parts.load_state_dict(content["parts"])
+    state.optimizer.load_state_dict(content["optimizer"])
+    state.schedule.load_state_dict(content["schedule"])
+    torch.set_rng_state(content["random"])
+    forget_losses(target, after=int(content["done"]))
+    return int(content["done"])

@@ -1,0 +1,426 @@
+"""The embedder in torch: encoder, age, type, projection, and its losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file
+from torch import nn
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+from ekphory.errors import InvalidInput, ModelError
+from ekphory.models.late_bound import AGE_BUCKETS, COMPONENTS_FILE, components_of, write_components
+from ekphory.models.onnx_export import (
+    NO_PROMPTS,
+    Prompts,
+    SentenceLayout,
+    prompts_of,
+    window_of,
+    write_sentence_layout,
+)
+from ekphory.threads import usable_cores
+from ekphory.types import MEMORY_TYPES
+
+# Where training computes, and in which precision: bfloat16 where the processor has it.
+
+_CAPABILITIES = ("amx_bf16", "avx512_bf16")
+
+
+def training_device() -> str:
+    """Give the GPU where there is one, else the processor."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def mixed_precision(device: str = "cpu") -> torch.autocast:
+    """Give the context in which products are computed.
+
+    A processor without bfloat16 emulates it at half the speed of float, measured with 24 pairs of
+    80 tokens on AVX-512 without its BF16 part: 3.5 s against 1.8 s a pass and its gradients.
+    """
+    return torch.autocast(device, dtype=torch.bfloat16, enabled=has_bfloat16(device))
+
+
+def has_bfloat16(device: str = "cpu") -> bool:
+    """Whether the device multiplies bfloat16 itself; False where torch cannot tell."""
+    if device != "cpu":
+        return bool(torch.cuda.is_bf16_supported())
+    known: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    return any(bool(known.get(name)) for name in _CAPABILITIES)
+
+
+# The losses of the embedder, and gradients of large batches in bounded memory.
+#
+# Needs torch. Scores are cosines; every function returns a scalar.
+
+Tensor: TypeAlias = Any
+"""A torch tensor; torch is read as untyped."""
+
+
+def ranking_loss(scores: Tensor, positives: Tensor, *, temperature: float) -> Tensor:
+    """Multiple-negatives ranking with any number of positives: -log of their share.
+
+    Source: van den Oord, Li and Vinyals, "Representation Learning with Contrastive Predictive
+    Coding", 2018; with several positives Miech et al., "End-to-End Learning of Visual
+    Representations from Uncurated Instructional Videos", CVPR 2020 (MIL-NCE).
+
+    Args:
+        scores: Shape (questions, passages).
+        positives: True where the passage answers the question; same shape.
+        temperature: What scores are divided by.
+    """
+    logits = scores / temperature
+    answered = logits.masked_fill(~positives, float("-inf"))
+    return (logits.logsumexp(dim=1) - answered.logsumexp(dim=1)).mean()
+
+
+def teacher_loss(scores: Tensor, teacher: Tensor, *, temperature: float) -> Tensor:
+    """Kullback-Leibler divergence of the student's distribution over passages from the teacher's.
+
+    Args:
+        scores: The student's, shape (questions, passages).
+        teacher: The teacher's logits, same shape.
+        temperature: What the student's scores are divided by.
+    """
+    wanted = teacher.log_softmax(dim=1)
+    given = (scores / temperature).log_softmax(dim=1)
+    return (wanted.exp() * (wanted - given)).sum(dim=1).mean()
+
+
+def anchor_loss(vectors: Tensor, base: Tensor) -> Tensor:
+    """One minus the mean cosine with the base model's vectors; both of length 1."""
+    return 1 - (vectors * base).sum(dim=1).mean()
+
+
+def plain_gradients(
+    encode: Callable[[Any], Tensor],
+    chunks: Sequence[Any],
+    loss_of: Callable[[Tensor], Tensor],
+    weights: Sequence[Tensor],
+) -> float:
+    """Encode all chunks, take the loss of all vectors together, and add its gradients up.
+
+    Each chunk is encoded by one thread, and as many at once as there are cores: on a busy machine
+    no thread waits for another at every layer. A GPU gets one chunk after the other. The sum has a
+    fixed order.
+
+    Args:
+        encode: Gives the vectors of a chunk.
+        chunks: What is encoded; the vectors are put together in this order.
+        loss_of: Gives a scalar from all vectors.
+        weights: What gets the gradients.
+    """
+    with _workers(weights) as workers:
+        vectors = list(workers.map(encode, chunks))
+        loss, parts = _loss_and_parts(vectors, loss_of)
+        _add_up(weights, workers.map(lambda v, g: _gradients(v, g, weights), vectors, parts))
+    return loss
+
+
+def cached_gradients(
+    encode: Callable[[Any], Tensor],
+    chunks: Sequence[Any],
+    loss_of: Callable[[Tensor], Tensor],
+    weights: Sequence[Tensor],
+) -> float:
+    """Like `plain_gradients`, with the memory of one chunk and the time of one more encoding.
+
+    Source: Gao, Zhang, Han and Callan, "Scaling Deep Contrastive Learning Batch Size under Memory
+    Limited Setup", RepL4NLP 2021 (GradCache). The random state is put back before the second
+    encoding, so that dropout is the same.
+    """
+    states, vectors = [], []
+    with torch.no_grad():
+        for chunk in chunks:
+            states.append(torch.get_rng_state())
+            vectors.append(encode(chunk))
+    loss, parts = _loss_and_parts(vectors, loss_of)
+    after = torch.get_rng_state()
+    for chunk, state, part in zip(chunks, states, parts, strict=True):
+        torch.set_rng_state(state)
+        _add_up(weights, [_gradients(encode(chunk), part, weights)])
+    torch.set_rng_state(after)
+    return loss
+
+
+def _loss_and_parts(
+    vectors: Sequence[Tensor], loss_of: Callable[[Tensor], Tensor]
+) -> tuple[float, Sequence[Tensor]]:
+    leaf = torch.cat([part.detach() for part in vectors]).requires_grad_()
+    loss = loss_of(leaf)
+    loss.backward()
+    return float(loss.detach()), leaf.grad.split([len(part) for part in vectors])
+
+
+def _gradients(vectors: Tensor, part: Tensor, weights: Sequence[Tensor]) -> Sequence[Tensor]:
+    gradients: Sequence[Tensor] = torch.autograd.grad(vectors, weights, part)
+    return gradients
+
+
+def _add_up(weights: Sequence[Tensor], found: Iterable[Sequence[Tensor]]) -> None:
+    for gradients in found:
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.grad = gradient if weight.grad is None else weight.grad.add_(gradient)
+
+
+def _workers(weights: Sequence[Tensor]) -> ThreadPoolExecutor:
+    threads = 1 if any(weight.is_cuda for weight in weights) else usable_cores()
+    return ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+
+
+# The embedder in torch: encoder, mean pooling, age, type, projection, and two heads.
+#
+#     z(memory, age, type) = W (pooled + age[bucket] + type[t]) + b
+#
+# A query is W pooled + b. Importance and type are read from `pooled`. Needs torch.
+
+_IMPORTANCE_HIDDEN = 64
+_DROPOUTS = (
+    *("hidden_dropout_prob", "attention_probs_dropout_prob"),  # BERT's
+    *("embedding_dropout", "attention_dropout", "mlp_dropout"),  # ModernBERT's
+    "dropout",  # DistilBERT's, beside `attention_dropout`
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEncoder:
+    """The trainable parts.
+
+    Attributes:
+        parts: `encoder`, `projection`, `age`, `kind` (the type's vectors), `importance` and
+            `memory_type`.
+        tokenizer: The encoder's.
+        max_tokens: Longest text when the model is used.
+        prompts: What stands before queries and passages, also in training.
+    """
+
+    parts: Any
+    tokenizer: Any
+    max_tokens: int
+    prompts: Prompts = NO_PROMPTS
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        return int(self.parts["projection"].out_features)
+
+    @property
+    def device(self) -> Any:  # noqa: ANN401  torch's
+        """Where the weights are, and the tokens go."""
+        return self.parts["projection"].weight.device
+
+    def pooled(self, tokens: Any) -> Tensor:  # noqa: ANN401  a tokenizer's batch
+        """Mean of the last layer over a batch's tokens, in float; shape (texts, dimension)."""
+        states = self.parts["encoder"](**tokens).last_hidden_state.float()
+        mask = tokens["attention_mask"].unsqueeze(-1).float()
+        return (states * mask).sum(dim=1) / mask.sum(dim=1)
+
+    def vectors(self, tokens: Any) -> Tensor:  # noqa: ANN401  a tokenizer's batch
+        """Vectors without age and type, of length 1."""
+        return nn.functional.normalize(self.project(self.pooled(tokens)), dim=1)
+
+    def project(self, pooled: Tensor) -> Tensor:
+        """W pooled + b, in float."""
+        projection = self.parts["projection"]
+        return nn.functional.linear(pooled, projection.weight, projection.bias)
+
+    def memory_vectors(self, pooled: Tensor, ages: Tensor, types: Tensor) -> Tensor:
+        """Vectors of memories of these age buckets and types, of length 1; any leading shape."""
+        added = pooled + self.parts["age"](ages) + self.parts["kind"](types)
+        return nn.functional.normalize(self.project(added), dim=-1)
+
+    def importance(self, pooled: Tensor) -> Tensor:
+        """Predicted importance in [0, 1]; shape (texts,)."""
+        return torch.sigmoid(self.parts["importance"](pooled)).squeeze(-1)
+
+    def memory_type_logits(self, pooled: Tensor) -> Tensor:
+        """One logit per type; shape (texts, 4)."""
+        return self.parts["memory_type"](pooled)
+
+    def tokens(self, texts: Sequence[str], *, max_tokens: int) -> Any:  # noqa: ANN401
+        """Tokenise a batch, padded to its longest text, cut also where the model ends."""
+        tokens = self.tokenizer(
+            list(texts),
+            padding=True,
+            truncation=True,
+            max_length=min(max_tokens, self.max_tokens),
+            return_tensors="pt",
+        )
+        return tokens.to(self.device)
+
+
+def load_base_encoder(directory: Path) -> AgentEncoder:
+    """Start from a sentence-transformers directory: projection the identity, age and type zero.
+
+    Args:
+        directory: A model with mean pooling; what it drops out in training is not dropped.
+
+    Raises:
+        ModelError: It cannot be loaded.
+    """
+    encoder, tokenizer = _load_transformer(directory)
+    window = window_of(directory)
+    positions = getattr(encoder.config, "max_position_embeddings", None) or window
+    return AgentEncoder(
+        _new_parts(encoder), tokenizer, min(window, positions), prompts_of(directory)
+    )
+
+
+def _load_transformer(directory: Path) -> tuple[Any, Any]:
+    try:
+        config = AutoConfig.from_pretrained(directory, local_files_only=True)
+        # Each architecture has names of its own, and refuses those of others.
+        for name in _DROPOUTS:
+            if hasattr(config, name):
+                setattr(config, name, 0.0)
+        encoder = AutoModel.from_pretrained(
+            directory,
+            config=config,
+            # Seven times as fast as fused attention in bfloat16 on a processor without AMX.
+            attn_implementation="eager",
+            local_files_only=True,
+            dtype=torch.float32,
+        )
+        tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{directory}: cannot be loaded as an encoder ({error}).") from error
+    return encoder, tokenizer
+
+
+def _new_parts(encoder: Any) -> Any:  # noqa: ANN401  torch's modules
+    size = int(encoder.config.hidden_size)
+    projection = nn.Linear(size, size)
+    age, kind = nn.Embedding(AGE_BUCKETS, size), nn.Embedding(len(MEMORY_TYPES), size)
+    nn.init.eye_(projection.weight)
+    for tensor in (projection.bias, age.weight, kind.weight):
+        nn.init.zeros_(tensor)
+    importance = nn.Sequential(
+        nn.Linear(size, _IMPORTANCE_HIDDEN), nn.ReLU(), nn.Linear(_IMPORTANCE_HIDDEN, 1)
+    )
+    return nn.ModuleDict(
+        {
+            "encoder": encoder,
+            "projection": projection,
+            "age": age,
+            "kind": kind,
+            "importance": importance,
+            "memory_type": nn.Linear(size, len(MEMORY_TYPES)),
+        }
+    )
+
+
+# Weights between the base model's and the trained ones: less forgotten, most of it learned.
+#
+# Needs torch.
+
+_AVERAGED = ("encoder", "projection")
+
+
+def averaged(base: AgentEncoder, trained: AgentEncoder, *, share: float) -> AgentEncoder:
+    """Give `(1 - share) * base + share * trained` for encoder and projection.
+
+    Source: Wortsman et al., "Robust fine-tuning of zero-shot models", CVPR 2022 (WiSE-FT). Age,
+    type and heads are the trained ones.
+
+    Raises:
+        InvalidInput: The share is not within 0 and 1.
+    """
+    if not 0 <= share <= 1:
+        raise InvalidInput("share", share, "is not within 0 and 1", "Give 1 for the trained ones.")
+    parts = deepcopy(trained.parts)
+    for name in _AVERAGED:
+        first, second = base.parts[name].state_dict(), trained.parts[name].state_dict()
+        mixed = {
+            key: first[key].lerp(value, share) if value.is_floating_point() else value
+            for key, value in second.items()
+        }
+        parts[name].load_state_dict(mixed)
+    return replace(trained, parts=parts)
+
+
+# How the learning rate changes over a run.
+
+
+def rise_and_fall(steps: int, *, warm_up: float) -> Callable[[int], float]:
+    """Give the share of the highest rate at each step: up to 1, then linearly down to 0.1.
+
+    Args:
+        steps: Length of the run.
+        warm_up: Share of the steps in which the rate rises.
+    """
+    rising = max(1, round(warm_up * steps))
+
+    def share(step: int) -> float:
+        if step < rising:
+            return (step + 1) / rising
+        return 1 - 0.9 * (step - rising) / max(1, steps - rising)
+
+    return share
+
+
+# Writes and reads the embedder's directory, which plain sentence-transformers loads as well.
+#
+# Beside the usual files stands `ekphory_components.safetensors`: age, type, projection and heads.
+
+# How the file calls each part.
+_PARTS = {
+    "age": "age",
+    "type": "kind",
+    "projection": "projection",
+    "importance": "importance",
+    "memory_type": "memory_type",
+}
+
+
+def save_agent_encoder(encoder: AgentEncoder, directory: Path) -> None:
+    """Write everything; the same weights give the same files."""
+    directory.mkdir(parents=True, exist_ok=True)
+    encoder.parts["encoder"].save_pretrained(directory)
+    encoder.tokenizer.save_pretrained(directory)
+    components = components_of(_components(encoder), where=directory)
+    layout = SentenceLayout(
+        projection=components.projection,
+        max_tokens=encoder.max_tokens,
+        prompts=encoder.prompts,
+    )
+    write_sentence_layout(layout, directory)
+    write_components(components, directory)
+
+
+def load_agent_encoder(directory: Path) -> AgentEncoder:
+    """Read a directory with components; with none, projection, age and type say nothing.
+
+    Raises:
+        ModelError: It cannot be loaded, or its components are not those of this encoder.
+    """
+    encoder = load_base_encoder(directory)
+    path = directory / COMPONENTS_FILE
+    if not path.is_file():
+        return encoder
+    tensors = load_file(path)
+    for name, part in _PARTS.items():
+        own = {
+            key.removeprefix(f"{name}."): value
+            for key, value in tensors.items()
+            if key.startswith(f"{name}.")
+        }
+        try:
+            encoder.parts[part].load_state_dict(own)
+        except RuntimeError as error:
+            raise ModelError(f"{path}: does not fit its encoder ({error}).") from error
+    return encoder
+
+
+def _components(encoder: AgentEncoder) -> dict[str, NDArray[np.float32]]:
+    return {
+        f"{name}.{key}": value.detach().cpu().numpy()
+        for name, part in _PARTS.items()
+        for key, value in encoder.parts[part].state_dict().items()
+    }

@@ -1,0 +1,276 @@
+"""Learns when a reranker may be skipped, and writes the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from ekphory.errors import DatasetError, InvalidInput
+from ekphory.models.bundled_reranker import model_id
+from ekphory.models.embedder import EmbedderIdentity
+from ekphory.models.fitted_file import FittedFile
+from ekphory.models.reranker import RerankingModel
+from ekphory.retrieval.gate import GATE_KIND, GateFeature, GateThresholds
+from ekphory_lab.evaluation.datasets import (
+    BenchmarkFile,
+    Collection,
+    Dataset,
+    EvaluationQuery,
+    Passage,
+    Source,
+)
+from ekphory_lab.evaluation.reranking.benchmark import (
+    GATE_FEATURES,
+    GateCases,
+    GateOutcome,
+    gate_outcome,
+    passes,
+)
+from ekphory_lab.training.question_groups import QuestionGroup
+from ekphory_lab.training.reranker.examples import rows_of
+from ekphory_lab.training.sources import SOURCES
+
+# Training conversations as a set of questions over collections as large as real ones.
+
+GROUPS_PER_POOL = {"synthetic_persona_chat": 2, "sgd": 2, "qmsum": 1, "crd3": 1}
+"""Some hundred passages each, as one of LoCoMo's conversations has."""
+QUESTIONS_PER_POOL = 60
+MOST_POOLS = 12
+NAME = "training_conversations"
+
+_SOURCE = Source(
+    "training conversations, rows held back", "as of each file", "see docs/training.md"
+)
+
+
+def gate_conversations(folder: Path, *, pools: int = MOST_POOLS, seed: int = 0) -> Dataset:
+    """Put conversations that no reranker was trained on into pools, with their questions.
+
+    Args:
+        folder: Holds the files of `GROUPS_PER_POOL`.
+        pools: Most pools; fewer where the rows do not suffice.
+        seed: Decides order, names and wording.
+
+    Raises:
+        DatasetError: A file is missing or malformed, or there is no question.
+    """
+    streams = {
+        name: SOURCES[name].groups(
+            rows_of("held_back", SOURCES[name].rows(folder)),
+            Random(f"{seed}:{name}"),  # noqa: S311  no secret
+        )
+        for name in GROUPS_PER_POOL
+    }
+    collection = Collection()
+    for number in range(pools):
+        drawn = [list(islice(streams[name], most)) for name, most in GROUPS_PER_POOL.items()]
+        if number and not all(drawn):
+            break
+        _add_pool(collection, str(number), list(chain.from_iterable(drawn)), seed)
+    files = tuple(
+        BenchmarkFile(SOURCES[name].name, SOURCES[name].sha256(folder), None)
+        for name in GROUPS_PER_POOL
+    )
+    return collection.dataset(NAME, source=_SOURCE, files=files)
+
+
+def _add_pool(
+    collection: Collection, pool: str, groups: Sequence[QuestionGroup], seed: int
+) -> None:
+    place = f"training conversations, pool {pool}"
+    for passage in chain.from_iterable(_passages(n, group) for n, group in enumerate(groups)):
+        collection.add_passage(place, pool=pool, passage=passage)
+    asked = [(n, question) for n, group in enumerate(groups) for question in group.questions]
+    random = Random(f"{seed}:questions:{pool}")  # noqa: S311  no secret
+    chosen = random.sample(asked, min(QUESTIONS_PER_POOL, len(asked)))
+    for number, (group, question) in enumerate(chosen):
+        query = EvaluationQuery(
+            pool=pool, id=str(number), text=question.text, category=groups[group].source
+        )
+        collection.add_query(place, query=query)
+        for row in question.positives:
+            collection.add_judgement(place, key=query.key, passage_id=f"{group}:{row}", gain=1)
+
+
+def _passages(number: int, group: QuestionGroup) -> Iterator[Passage]:
+    for row, text in enumerate(group.passages):
+        placement = group.placements[row] if group.placements else None
+        speaker, mark, said = text.partition(": ")
+        yield Passage(
+            id=f"{number}:{row}",
+            text=said if mark else text,
+            speaker=speaker if mark else "",
+            session=None if placement is None else f"{number}:{placement.session}",
+            sequence=row,
+        )
+
+
+# Learns when a reranker may be skipped: thresholds for the gate's `auto` mode.
+
+KEPT = 0.98
+"""Share of the gain that a gate has to keep."""
+_STEPS = 50
+_LOWEST, _HIGHEST = 0.0, 2.0
+"""No feature lies outside."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedGate:
+    """Thresholds on one feature.
+
+    Attributes:
+        feature: What is compared.
+        thresholds: Between which values a reranker is worth its time; learned on all questions.
+        checked: What thresholds learned on one half of the conversations do on the other half,
+            both ways taken together: what is to be expected of new conversations.
+    """
+
+    feature: GateFeature
+    thresholds: GateThresholds
+    checked: GateOutcome
+
+
+def learn_gates(cases: GateCases, *, keep: float = KEPT) -> tuple[LearnedGate, ...]:
+    """Learn a gate on each feature, the one that skips most first.
+
+    Gates that keep enough on conversations that they were not learned on come before the others.
+
+    Raises:
+        DatasetError: Reranking gains nothing on these questions, or there is one conversation.
+    """
+    if len(set(cases.pools.tolist())) < 2:
+        raise DatasetError("Learning a gate needs two conversations or more. Give more rows.")
+    gates = [
+        LearnedGate(
+            feature,
+            learn_thresholds(cases, feature, keep=keep),
+            _checked(cases, feature, keep),
+        )
+        for feature in GATE_FEATURES
+    ]
+    return tuple(
+        sorted(gates, key=lambda gate: (gate.checked.gain_kept < keep, -gate.checked.skipped))
+    )
+
+
+def learn_thresholds(
+    cases: GateCases, feature: GateFeature, *, keep: float = KEPT
+) -> GateThresholds:
+    """Find the narrowest band of a feature within which reranking gains enough.
+
+    Its ends are among fifty quantiles: finer ones would follow single questions.
+
+    Raises:
+        DatasetError: Reranking gains nothing on these questions.
+    """
+    total = float(cases.gains.sum())
+    if total <= 0:
+        raise DatasetError(
+            f"reranking changes MAP from {cases.first_stage.mean():.3f} to "
+            f"{cases.reranked.mean():.3f}: there is no gain to keep. Take another reranker."
+        )
+    values = cases.features[feature]
+    ends = np.unique(np.quantile(values, np.linspace(0, 1, _STEPS + 1)))
+    bands = [(low, high) for place, low in enumerate(ends) for high in ends[place:]]
+    inside = [(values >= low) & (values <= high) for low, high in bands]
+    enough = [place for place, band in enumerate(inside) if cases.gains[band].sum() >= keep * total]
+    low, high = bands[min(enough, key=lambda place: int(inside[place].sum()))]
+    # The ends of what was seen are no ends of what may come.
+    return GateThresholds(
+        _LOWEST if low == ends[0] else float(low), _HIGHEST if high == ends[-1] else float(high)
+    )
+
+
+def _checked(cases: GateCases, feature: GateFeature, keep: float) -> GateOutcome:
+    is_even = np.isin(cases.pools, np.unique(cases.pools)[::2])
+    reranked = np.zeros(len(is_even), bool)
+    for learned in (is_even, ~is_even):
+        others = cases.only(~learned)
+        thresholds = learn_thresholds(cases.only(learned), feature, keep=keep)
+        reranked[~learned] = passes(others, feature, thresholds)
+    return gate_outcome(cases, reranked)
+
+
+# What `ekphory train gate` writes: the gate, the models that it holds for, what was measured.
+
+_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRun:
+    """How a gate was learned.
+
+    Attributes:
+        embedder, reranker: The models that it was learned with.
+        learned_on: The questions.
+        seed: Drew them.
+        command: Finds the gate again.
+        checked: What it does on benchmarks, by their names.
+    """
+
+    embedder: EmbedderIdentity
+    reranker: RerankingModel
+    learned_on: Dataset
+    seed: int
+    command: str
+    checked: Mapping[str, GateOutcome]
+
+
+def require_feature(feature: str) -> None:
+    """Refuse a feature that no gate compares, before anything is learned.
+
+    Raises:
+        InvalidInput: There is no such feature.
+    """
+    if feature not in GATE_FEATURES:
+        known = ", ".join(GATE_FEATURES)
+        raise InvalidInput("feature", feature, "must be a feature of a gate", f"Give {known}")
+
+
+def chosen_gate(gates: Sequence[LearnedGate], feature: str) -> LearnedGate:
+    """Return the gate on a feature."""
+    return next(gate for gate in gates if gate.feature == feature)
+
+
+def gate_file(gate: LearnedGate, run: GateRun) -> FittedFile:
+    """Return the file's content.
+
+    A reranker that states no revision is named without one; no search uses such a gate.
+    """
+    outcomes = {"other training conversations": gate.checked, **run.checked}
+    measured = {
+        f"{name}, {what}": round(float(value), _DIGITS)
+        for name, outcome in outcomes.items()
+        for what, value in _measured(outcome).items()
+    }
+    return FittedFile(
+        kind=GATE_KIND,
+        command=run.command,
+        models={
+            "embedder": run.embedder.model_id,
+            "reranker": model_id(run.reranker) or run.reranker.name,
+        },
+        data={each.name: each.sha256 for each in run.learned_on.files},
+        seed=run.seed,
+        measured=measured,
+        values={
+            "feature": gate.feature,
+            "low": gate.thresholds.low,
+            "high": gate.thresholds.high,
+        },
+    )
+
+
+def _measured(outcome: GateOutcome) -> dict[str, float]:
+    return {
+        "questions": outcome.questions,
+        "skipped": outcome.skipped,
+        "MAP without reranking": outcome.first_stage,
+        "MAP always reranked": outcome.always,
+        "MAP through the gate": outcome.gated,
+    }

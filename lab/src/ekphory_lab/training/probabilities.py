@@ -1,0 +1,494 @@
+"""Fits all probabilities, and writes the file that search reads."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from ekphory.errors import DatasetError, MissingExtra
+from ekphory.memory import Memory
+from ekphory.models.bundled_reranker import SMALL_RERANKER, bundled_reranker, model_id
+from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.fitted_file import FittedFile
+from ekphory.models.onnx_embedder import load_bundled
+from ekphory.models.reranker import RerankingModel
+from ekphory.retrieval.calibration import (
+    BELIEVING,
+    BELIEVING_READ,
+    COMPARING,
+    COMPARING_READ,
+    FEATURES,
+    MEANING,
+    PROBABILITIES_KIND,
+    READ_FEATURES,
+    SURROUNDING,
+    WORDS,
+    AnswerCurve,
+    Calibration,
+    FusionCalibration,
+    HitCurves,
+    LexicalCalibration,
+    LexicalCurve,
+    ScopeCurves,
+    answer_features,
+    descending,
+    read_features,
+)
+from ekphory.retrieval.pipeline import Pipeline, SearchState
+from ekphory.retrieval.presets import ACCURATE, BALANCED, FAST
+from ekphory.retrieval.stages.find import Fuse
+from ekphory.retrieval.stages.shape import Cut
+from ekphory_lab.evaluation.metrics import best_hit_error
+from ekphory_lab.training.fusion_calibration import (
+    CalibrationFit,
+    fit_fusion_calibration,
+    fused_with,
+    most_likely,
+)
+from ekphory_lab.training.probability_scopes import Scope, data_hashes, probability_scopes
+
+# Fits the probability that a hit answers, after everything that orders hits.
+
+# Told before an hour of searches, and not after it.
+try:
+    from scipy.optimize import linprog
+except ImportError as error:
+    raise MissingExtra("train", "Fitting probabilities", package="ekphory-lab") from error
+
+DEPTH = 10
+"""So many of the best hits of a question are observed."""
+_BEST_COUNTS = 10.0
+"""The first of them counts as often as ten others."""
+_HELD_OUT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """How much evidence is so little that one doubts whether there is an answer.
+
+    Attributes:
+        share: Of the questions with an answer that have less.
+        sharpness: See `HitCurves`.
+    """
+
+    share: float
+    sharpness: float
+
+
+DOUBT, DOUBT_WHERE_READ = Doubt(0.02, 2.0), Doubt(0.03, 3.0)
+"""Of six that were tried, the most for which what is said of answered questions stays true."""
+EMPTY_BELOW = 0.2
+_NO_SPREAD = 1e-9
+_TURNS_WEIGHT_WHERE_READ = 0.2
+"""The reranker learned from such turns, and knows them too well."""
+
+_NOTHING = AnswerCurve(0.0, {})
+
+FloatArray = NDArray[np.float64]
+Told = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question's best hits.
+
+    Attributes:
+        scope: Number of the scope.
+        kind: Of the scope.
+        features: Shape (hits, features).
+        relevant: 0 or 1, parallel.
+        is_answered: Whether the answer is in the scope at all.
+    """
+
+    scope: int
+    kind: str
+    features: FloatArray
+    relevant: FloatArray
+    is_answered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HitFit:
+    """Fitted curves, and how well they hold on scopes that they were not fitted on.
+
+    Attributes:
+        curves: The curves.
+        questions: On how many they were fitted.
+        errors: Error of the best hit on held-out scopes, by kind; see `best_hit_error`.
+        empty: Share of the questions without an answer whose best hit is below `EMPTY_BELOW`.
+    """
+
+    curves: HitCurves
+    questions: int
+    errors: Mapping[str, float]
+    empty: Mapping[str, float]
+
+
+@dataclass(slots=True)
+class _Observer:
+    """The last stage before the cut, which remembers what is known of the candidates."""
+
+    reads: bool
+    number: int = 12
+    name: str = "observe"
+    needs: frozenset[str] = frozenset({"probability"})
+    gives: frozenset[str] = frozenset({"calibrated"})
+    seen: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """Nothing to see without candidates, or where no reranker has read any."""
+        self.seen = np.empty((0, 0))
+        if self.reads and "reranker" not in state.candidates.scores:
+            return "nothing was read"
+        return None if len(state.candidates) and state.order != "time" else "nothing to see"
+
+    def run(self, state: SearchState) -> SearchState:
+        """See it."""
+        self.seen = read_features(state) if self.reads else answer_features(state)
+        return state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searching:
+    """What searches while hits are observed.
+
+    Attributes:
+        preset: A pipeline that ends with `Calibrate`, perhaps `PinRules`, and `Cut`.
+        first_stage: Its curves, by which candidates are ordered before they are read.
+        embedder: None for the bundled one.
+        reranker: Reads the best candidates; None for none.
+    """
+
+    preset: Pipeline
+    first_stage: ScopeCurves
+    embedder: EmbeddingModel | None
+    reranker: RerankingModel | None = None
+
+
+def observed(
+    scopes: Iterable[Scope],
+    searching: Searching,
+    *,
+    checkpoints: Path | None = None,
+    on_progress: Told,
+) -> list[Asked]:
+    """Ask every scope its questions, and note the best hits of each.
+
+    Args:
+        scopes: What to ask.
+        searching: Preset and models.
+        checkpoints: Folder in which what was observed is kept, a file a scope; a scope whose file
+            is there is not asked again.
+        on_progress: Told in words what has been asked.
+    """
+    embedder, reranker = searching.embedder, searching.reranker
+    observer = _Observer(reads=reranker is not None)
+    pipeline = _watched(searching.preset, observer, searching.first_stage)
+    found: list[Asked] = []
+    for number, scope in enumerate(scopes):
+        kept = None if checkpoints is None else checkpoints / f"{number:03}.npz"
+        if kept is not None and kept.exists():
+            found += _read_asked(kept, number, scope.kind)
+            continue
+        with (
+            tempfile.TemporaryDirectory() as place,
+            Memory(place, embedder=embedder, reranker=reranker) as memory,
+        ):
+            memory.add_many(scope.passages)
+            asked = [
+                Asked(number, scope.kind, features, relevant, bool(answers))
+                for answers, features, relevant in _answers(memory, scope, pipeline, observer)
+            ]
+        if kept is not None:
+            _write_asked(kept, asked)
+        found += asked
+        on_progress(f"{number + 1} scopes, {len(found):,} questions")
+    return found
+
+
+def _write_asked(path: Path, asked: Sequence[Asked]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    with part.open("wb") as file:
+        np.savez(
+            file,
+            features=np.concatenate([each.features for each in asked] or [np.empty((0, 0))]),
+            relevant=np.concatenate([np.empty(0), *(each.relevant for each in asked)]),
+            hits=np.array([len(each.relevant) for each in asked], np.int64),
+            is_answered=np.array([each.is_answered for each in asked], np.bool_),
+        )
+    part.replace(path)
+
+
+def _read_asked(path: Path, number: int, kind: str) -> list[Asked]:
+    with np.load(path) as kept:
+        ends = np.cumsum(kept["hits"])[:-1]
+        features = np.split(kept["features"], ends) if len(kept["hits"]) else []
+        relevant = np.split(kept["relevant"], ends) if len(kept["hits"]) else []
+        answered = kept["is_answered"].tolist()
+    return [Asked(number, kind, *each) for each in zip(features, relevant, answered, strict=True)]
+
+
+def _answers(
+    memory: Memory, scope: Scope, pipeline: Pipeline, observer: _Observer
+) -> Iterator[tuple[frozenset[str], FloatArray, FloatArray]]:
+    for query, answers in scope.questions.items():
+        hits = memory.search(query, k=DEPTH, now=scope.now, preset=pipeline).hits
+        features = observer.seen[: len(hits)]
+        if len(features):
+            right = [hit.id in answers for hit in hits[: len(features)]]
+            yield answers, features, np.array(right, np.float64)
+
+
+def _watched(preset: Pipeline, observer: _Observer, first_stage: ScopeCurves) -> Pipeline:
+    """Return the stages up to where probabilities are given, with an observer in that place."""
+    stages = [
+        fused_with(stage, first_stage) if isinstance(stage, Fuse) else stage
+        for stage in preset.stages
+        if stage.number <= observer.number and stage.name != "calibrate"
+    ]
+    return Pipeline("observed", [*stages, observer, Cut()])
+
+
+def fit_hits(asked: Sequence[Asked], *, reads: bool) -> HitFit:
+    """Fit on three of four scopes, measure on the fourth; the curves returned are those of all."""
+    kept_back = [each for each in asked if each.scope % _HELD_OUT == _HELD_OUT - 1]
+    known = [each for each in asked if each.scope % _HELD_OUT != _HELD_OUT - 1]
+    trial = _fitted(known, reads=reads)
+    kinds = sorted({each.kind for each in kept_back})
+    names = READ_FEATURES if reads else FEATURES
+    errors, empty = {}, {}
+    for kind in kinds:
+        of_kind = [each for each in kept_back if each.kind == kind]
+        best = [float(descending(trial.probabilities(each.features, names))[0]) for each in of_kind]
+        said, is_answered = np.array(best), np.array([each.is_answered for each in of_kind])
+        right = np.array([each.relevant[0] for each in of_kind])
+        errors[kind] = best_hit_error(said[is_answered], right[is_answered])
+        if not is_answered.all():
+            empty[kind] = float((said[~is_answered] < EMPTY_BELOW).mean())
+    return HitFit(_fitted(asked, reads=reads), len(asked), errors, empty)
+
+
+def _fitted(asked: Sequence[Asked], *, reads: bool) -> HitCurves:
+    names = READ_FEATURES if reads else FEATURES
+    answerable = _fit_belief(asked, names, BELIEVING_READ if reads else BELIEVING)
+    answered = [each for each in asked if each.is_answered]
+    doubt = DOUBT_WHERE_READ if reads else DOUBT
+    least = _fit_least(answered, answerable, names, share=doubt.share)
+    curves = HitCurves(_NOTHING, answerable, least, doubt.sharpness)
+    believed = curves.belief(np.array([each.features[0] for each in answered]), names)
+    chosen = COMPARING_READ if reads else COMPARING
+    answers = _regression(
+        np.concatenate([each.features for each in answered]),
+        np.concatenate([each.relevant for each in answered]),
+        np.concatenate([_counts(each, reads=reads) for each in answered]),
+        names=names,
+        chosen=chosen,
+        factors=np.repeat(believed, [len(each.relevant) for each in answered]),
+    )
+    return replace(curves, answers=answers)
+
+
+def _fit_least(
+    answered: Sequence[Asked], answerable: AnswerCurve, names: Sequence[str], *, share: float
+) -> AnswerCurve:
+    """Fit the log odds that all but a share of the questions with an answer reach.
+
+    Every kind of scope counts the same. Source: Koenker and Bassett, "Regression Quantiles",
+    Econometrica 46, 1978, as a linear programme.
+    """
+    kinds = Counter(each.kind for each in answered)
+    counts = np.array([1.0 / kinds[each.kind] for each in answered])
+    firsts = np.array([each.features[0] for each in answered])
+    columns = firsts[:, [names.index(name) for name in SURROUNDING]]
+    design = np.concatenate([columns, np.ones((len(columns), 1))], axis=1)
+    # The dual, which has as many unknowns as questions and as many conditions as coefficients.
+    found = linprog(
+        -answerable.log_odds(firsts, names),
+        A_eq=design.T,
+        b_eq=(1 - share) * (counts @ design),
+        bounds=np.stack([np.zeros(len(counts)), counts], axis=1),
+        method="highs",
+    )
+    *weights, constant = (-found.eqlin.marginals).tolist()
+    return AnswerCurve(constant, dict(zip(SURROUNDING, weights, strict=True)))
+
+
+def _fit_belief(asked: Sequence[Asked], names: Sequence[str], chosen: Sequence[str]) -> AnswerCurve:
+    """Fit whether there is an answer, on kinds of scopes that have questions without one."""
+    counts = Counter((each.kind, each.is_answered) for each in asked)
+    usable = [each for each in asked if counts[each.kind, False]]
+    # Of each kind, the questions with an answer count as much as those without.
+    weights = [len(usable) / counts[each.kind, each.is_answered] for each in usable]
+    return _regression(
+        np.array([each.features[0] for each in usable]),
+        np.array([float(each.is_answered) for each in usable]),
+        np.array(weights),
+        names=names,
+        chosen=chosen,
+    )
+
+
+def _regression(
+    features: FloatArray,
+    labels: FloatArray,
+    counts: FloatArray,
+    *,
+    names: Sequence[str],
+    chosen: Sequence[str],
+    factors: FloatArray | None = None,
+) -> AnswerCurve:
+    columns = features[:, [names.index(name) for name in chosen]]
+    mean, spread = columns.mean(axis=0), columns.std(axis=0)
+    spread[spread < _NO_SPREAD] = 1.0
+    design = np.concatenate([(columns - mean) / spread, np.ones((len(columns), 1))], axis=1)
+    *scaled, constant = most_likely(design, labels, counts, factors)
+    slopes = np.array(scaled) / spread
+    intercept = constant - float(slopes @ mean)
+    return AnswerCurve(intercept, dict(zip(chosen, slopes.tolist(), strict=True)))
+
+
+def _counts(asked: Asked, *, reads: bool) -> FloatArray:
+    counts = np.ones(len(asked.relevant))
+    counts[0] = _BEST_COUNTS
+    return counts * (_TURNS_WEIGHT_WHERE_READ if reads and asked.kind == "turns" else 1.0)
+
+
+# Fits all probabilities, and puts them together as the file that searches read.
+
+COMMAND = "ekphory train calibration --data DIR"
+
+
+def fit_probabilities(
+    directory: Path, *, checkpoints: Path | None = None, on_progress: Told
+) -> FittedFile:
+    """Fit the first stage's curves, then those of the hits, for the bundled models.
+
+    Args:
+        directory: Holds what `probability_scopes` reads.
+        checkpoints: Folder in which what was observed is kept, so that an interrupted run goes on;
+            None keeps nothing.
+        on_progress: Told in words what is being done.
+
+    Raises:
+        DatasetError: A file is missing or malformed, the reranker is not installed, or the folder
+            holds what was observed with other data or models.
+    """
+    reranker = bundled_reranker()
+    if reranker is None:
+        raise DatasetError(f"{SMALL_RERANKER} is not installed. Install the package again.")
+    embedder = load_bundled()
+    hashes = data_hashes(directory)
+    models = {"embedder": embedder.identity.model_id, SMALL_RERANKER: model_id(reranker) or ""}
+    if checkpoints is not None:
+        _keep_apart(checkpoints, {"data": hashes, "models": models, "features": READ_FEATURES})
+    on_progress("the first stage's curves")
+    first = fit_fusion_calibration(directory)
+    words, meaning, even = _curves(first)
+    plan: dict[str, tuple[Pipeline, ScopeCurves]] = {
+        WORDS: (FAST, words),
+        MEANING: (BALANCED, meaning),
+        SMALL_RERANKER: (ACCURATE, even),
+    }
+    fits: dict[str, HitFit] = {}
+    for name, (preset, curves) in plan.items():
+        reads = name == SMALL_RERANKER
+        searching = Searching(
+            preset=preset,
+            first_stage=curves,
+            embedder=embedder,
+            reranker=reranker if reads else None,
+        )
+        asked = observed(
+            probability_scopes(directory),
+            searching,
+            checkpoints=None if checkpoints is None else checkpoints / name,
+            on_progress=partial(_tell, on_progress, name),
+        )
+        fits[name] = fit_hits(asked, reads=reads)
+    return FittedFile(
+        kind=PROBABILITIES_KIND,
+        command=COMMAND,
+        models=models,
+        data=hashes,
+        seed=0,
+        measured=_measured(first, fits),
+        values={
+            "first_stage": {WORDS: _plain(first["fast"]), MEANING: _plain(first["balanced"])},
+            "hits": {name: asdict(fit.curves) for name, fit in fits.items()},
+        },
+    )
+
+
+def _keep_apart(checkpoints: Path, made_of: dict[str, Any]) -> None:
+    """Write down what the observations in a folder are made of, or check it."""
+    place = checkpoints / "made-of.json"
+    content = json.dumps(made_of, indent=2, sort_keys=True) + "\n"
+    if not place.exists():
+        checkpoints.mkdir(parents=True, exist_ok=True)
+        place.write_text(content, encoding="utf-8")
+    elif place.read_text(encoding="utf-8") != content:
+        raise DatasetError(
+            f"{checkpoints}: holds what was observed with other data or models. "
+            "Remove it, or name another folder."
+        )
+
+
+def _tell(on_progress: Told, name: str, told: str) -> None:
+    on_progress(f"{name}: {told}")
+
+
+def _curves(first: dict[str, CalibrationFit]) -> tuple[ScopeCurves, ScopeCurves, ScopeCurves]:
+    by_words, by_meaning = first["fast"], first["balanced"]
+    if not isinstance(by_words.documents.curve, LexicalCurve) or not isinstance(
+        by_words.turns.curve, LexicalCurve
+    ):
+        raise TypeError("the curves of words alone must be those of a lexical share")
+    if not isinstance(by_meaning.documents.curve, Calibration) or not isinstance(
+        by_meaning.turns.curve, Calibration
+    ):
+        raise TypeError("the curves of meaning must be those of a weighted sum")
+    documents = by_meaning.documents.curve
+    return (
+        LexicalCalibration(documents=by_words.documents.curve, turns=by_words.turns.curve),
+        FusionCalibration(documents=documents, turns=by_meaning.turns.curve),
+        FusionCalibration(documents=documents, turns=documents),
+    )
+
+
+def _plain(fit: CalibrationFit) -> dict[str, dict[str, float]]:
+    return {"documents": asdict(fit.documents.curve), "turns": asdict(fit.turns.curve)}
+
+
+def _measured(first: dict[str, CalibrationFit], fits: dict[str, HitFit]) -> dict[str, float]:
+    stages = {
+        f"first stage, {preset}, {kind}: calibration error": found.expected_calibration_error
+        for preset, fit in first.items()
+        for kind, found in (("documents", fit.documents), ("turns", fit.turns))
+    }
+    best = {
+        f"{name}, {kind}: error of the best hit": error
+        for name, fit in fits.items()
+        for kind, error in fit.errors.items()
+    }
+    empty = {
+        f"{name}, {kind}: empty at {EMPTY_BELOW:g} of those without an answer": share
+        for name, fit in fits.items()
+        for kind, share in fit.empty.items()
+    }
+    asked = {f"{name}: questions": float(fit.questions) for name, fit in fits.items()}
+    return {
+        name: round(value, 4)
+        for name, value in chain(stages.items(), best.items(), empty.items(), asked.items())
+    }

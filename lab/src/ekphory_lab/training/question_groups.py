@@ -1,0 +1,385 @@
+"""Questions with the passages that compete for them: what the embedder is trained on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+from random import Random
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ekphory.errors import InvalidInput
+from ekphory_lab.evaluation.systems import Scorer, bm25_scorer, z_scored_mean
+
+# Questions with the passages that compete for them: what the embedder is trained on.
+#
+# A group is a small collection, such as one conversation: all its questions are asked of all its
+# passages, as a search asks them, so every passage is encoded once for many questions.
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question put to the passages of its group.
+
+    Attributes:
+        text: The question.
+        positives: Rows of the passages that answer it; at least one.
+    """
+
+    text: str
+    positives: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a turn stands.
+
+    Attributes:
+        session: Which conversation of the group, from 0.
+        before, after: The turns around it, as passages; None where the conversation ends.
+        at: When it was said; None where nobody knows.
+    """
+
+    session: int
+    before: str | None = None
+    after: str | None = None
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionGroup:
+    """Passages and the questions that are asked of all of them.
+
+    Attributes:
+        source: Name of the data that it was made from.
+        passages: What is searched; of a conversation `speaker: text`, one turn each.
+        questions: What is asked; at least one.
+        placements: For each passage where it stands; None for what is no turn.
+    """
+
+    source: str
+    passages: tuple[str, ...]
+    questions: tuple[Question, ...]
+    placements: tuple[Placement | None, ...] = ()
+
+    @property
+    def dated(self) -> bool:
+        """Whether its turns have dates of their own, to which what is said refers."""
+        return any(place is not None and place.at is not None for place in self.placements)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPair:
+    """A question, a passage that answers it, and passages that do not.
+
+    Attributes:
+        query: The question.
+        passage: The answer.
+        negatives: Passages chosen to be hard; may be empty.
+        source: Name of the data that it was made from.
+    """
+
+    query: str
+    passage: str
+    negatives: tuple[str, ...]
+    source: str
+
+
+class GroupBuilder:
+    """Collects one group; equal questions become one with the answers of all."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._passages: dict[str, int] = {}
+        self._placements: list[Placement | None] = []
+        self._answers: dict[str, set[int]] = {}
+
+    @property
+    def size(self) -> int:
+        """Number of passages so far."""
+        return len(self._passages)
+
+    def add_passage(self, text: str, placement: Placement | None = None) -> int:
+        """Add a passage, once; returns its row. Its first place counts."""
+        if text not in self._passages:
+            self._passages[text] = len(self._passages)
+            self._placements.append(placement)
+        return self._passages[text]
+
+    def add_session(self, texts: Sequence[str], *, at: datetime | None = None) -> list[int]:
+        """Add the turns of one more conversation, in order; returns their rows."""
+        session = 1 + max((place.session for place in self._placements if place), default=-1)
+        placements = placed_turns(texts, session=session, at=at)
+        return [
+            self.add_passage(text, placement)
+            for text, placement in zip(texts, placements, strict=True)
+        ]
+
+    def add_question(self, text: str, positives: Iterable[int]) -> None:
+        """Add a question, or further answers to it."""
+        self._answers.setdefault(text, set()).update(positives)
+
+    def build(self, texts: Iterable[str] | None = None) -> QuestionGroup | None:
+        """Give the group, with these questions of it only; None without a question.
+
+        Raises:
+            InvalidInput: A question has no answer.
+        """
+        chosen = list(self._answers) if texts is None else list(texts)
+        questions = tuple(Question(text, self._rows(text)) for text in chosen)
+        if not questions:
+            return None
+        return QuestionGroup(
+            self._source, tuple(self._passages), questions, tuple(self._placements)
+        )
+
+    @property
+    def questions(self) -> list[str]:
+        """The texts of the questions so far."""
+        return list(self._answers)
+
+    def _rows(self, text: str) -> tuple[int, ...]:
+        rows = tuple(sorted(self._answers[text]))
+        if not rows:
+            raise InvalidInput("positives", text, "no passage answers this", "Name one or more.")
+        return rows
+
+
+def placed_turns(
+    texts: Sequence[str], *, session: int, at: datetime | None = None
+) -> list[Placement]:
+    """Place the turns of one conversation, which are given in order."""
+    before, after = [None, *texts[:-1]], [*texts[1:], None]
+    return [Placement(session, *around, at) for around in zip(before, after, strict=True)]
+
+
+def grouped_pairs(pairs: Iterable[TrainingPair], *, size: int) -> Iterator[QuestionGroup]:
+    """Put `size` pairs at a time into one group, whose passages are all theirs."""
+    rest = iter(pairs)
+    while batch := list(islice(rest, size)):
+        builder = GroupBuilder(batch[0].source)
+        for pair in batch:
+            row = builder.add_passage(pair.passage)
+            for negative in pair.negatives:
+                builder.add_passage(negative)
+            builder.add_question(pair.query, [row])
+        group = builder.build()
+        if group is not None:
+            yield group
+
+
+# Other words for the same thing, so that a question does not only repeat its answer's words.
+
+_SYNONYMS: tuple[tuple[str, ...], ...] = (
+    ("love", "like", "enjoy"),
+    ("loves", "likes", "enjoys"),
+    ("favorite", "favourite", "preferred"),
+    ("for a living", "for work", "as a job"),
+    ("job", "profession", "occupation", "career"),
+    ("kids", "children"),
+    ("kid", "child"),
+    ("mom", "mother"),
+    ("dad", "father"),
+    ("movie", "film"),
+    ("movies", "films"),
+    ("buy", "purchase", "get"),
+    ("start", "begin"),
+    ("big", "large"),
+    ("house", "home"),
+    ("car", "vehicle"),
+    ("trip", "journey", "vacation"),
+    ("pet", "animal"),
+    ("pets", "animals"),
+    ("hobby", "pastime", "interest"),
+    ("hobbies", "pastimes", "interests"),
+    ("for fun", "in their free time", "in their spare time"),
+    ("food", "dish", "meal"),
+    ("meet", "get to know"),
+    ("live", "reside"),
+    ("want", "wish", "plan"),
+    ("study", "learn", "major in"),
+    ("songs", "music", "tracks"),
+    ("band", "group"),
+    ("talk about", "discuss", "mention"),
+    ("suggest", "recommend", "propose"),
+    ("suggested", "recommended", "proposed"),
+    ("cook", "make", "prepare"),
+    ("bike", "bicycle"),
+    ("doctor", "physician"),
+    ("sick", "ill"),
+    ("happy", "glad", "pleased"),
+    ("scared of", "afraid of"),
+    ("beautiful", "lovely"),
+    ("work as", "do for work as"),
+    ("look for", "search for", "try to find"),
+    ("town", "city"),
+    ("price", "cost"),
+    ("give", "provide"),
+    ("choose", "pick"),
+    ("help", "assist"),
+    ("workout", "exercise"),
+    ("married", "wed"),
+    ("spouse", "partner"),
+    ("brother", "sibling"),
+    ("sister", "sibling"),
+    ("college", "university"),
+    ("store", "shop"),
+    ("visit", "go to", "travel to"),
+)
+_BY_WORD = {word: group for group in _SYNONYMS for word in group}
+_KNOWN = re.compile(
+    r"\b(?:" + "|".join(sorted(map(re.escape, _BY_WORD), key=len, reverse=True)) + r")\b"
+)
+
+
+def reworded(text: str, random: Random, *, share: float = 0.4) -> str:
+    """Replace each word that has synonyms by one of them, with probability `share`."""
+
+    def replaced(match: re.Match[str]) -> str:
+        if random.random() >= share:
+            return match[0]
+        return random.choice([word for word in _BY_WORD[match[0]] if word != match[0]])
+
+    return _KNOWN.sub(replaced, text)
+
+
+# Turns a question that is put to somebody into the question of a third person about them.
+
+_CONTEXT_WORDS = re.compile(r"\b(?:it|that|this|them|those|these|else|too|one|there|me|i)\b", re.I)
+_YOU = re.compile(r"\b(?:you|your)\b", re.I)
+_THIRD_PERSON = (
+    (re.compile(r"\bdo you\b", re.I), "does {}"),
+    (re.compile(r"\bare you\b", re.I), "is {}"),
+    (re.compile(r"\bwere you\b", re.I), "was {}"),
+    (re.compile(r"\bhave you\b", re.I), "has {}"),
+    (re.compile(r"\byou are\b|\byou're\b", re.I), "{} is"),
+    (re.compile(r"\byou have\b|\byou've\b", re.I), "{} has"),
+    (re.compile(r"\byour\b", re.I), "{}'s"),
+    (re.compile(r"\byou\b", re.I), "{}"),
+)
+_CONTRACTIONS = ((re.compile(r"^(what|who|where|how|when)'s\b", re.I), r"\1 is"),)
+_LAST_SENTENCE = re.compile(r"(?:^|[.!?,]\s+)((?:so|and|but|well|oh)[, ]+)?([^.!?]*\?)\s*$", re.I)
+_LEAST_WORDS = 4
+_ANSWERS_NOTHING = re.compile(r"what about|how about|how are you|do you mean|you know", re.I)
+
+
+def reported_question(turn: str, name: str) -> str | None:
+    """Give the turn's closing question as one about `name`, to whom it was put.
+
+    >>> reported_question("Nice! What do you do for fun?", "Ada")
+    'What does Ada do for fun?'
+
+    Returns:
+        None where the turn ends with no question, or with one that only its context explains.
+    """
+    match = _LAST_SENTENCE.search(turn.replace("\u2019", "'"))
+    question = match[2].strip() if match else ""
+    if len(question.split()) < _LEAST_WORDS or _CONTEXT_WORDS.search(question):
+        return None
+    if not _YOU.search(question) or _ANSWERS_NOTHING.search(question):
+        return None
+    for pattern, replacement in _CONTRACTIONS:
+        question = pattern.sub(replacement, question)
+    for pattern, wording in _THIRD_PERSON:
+        question = pattern.sub(wording.format(name), question)
+    return question[0].upper() + question[1:]
+
+
+# Finds passages that look like the answer and are none, in the collection of the answer itself.
+#
+# Inside a conversation no mining is needed: all its turns compete. Collections whose passages are
+# about different things need it.
+
+SURE_SHARE = 0.9
+
+
+def with_hard_negatives(
+    pairs: Sequence[TrainingPair],
+    passages: Sequence[str],
+    score: Scorer,
+    *,
+    count: int,
+    random: Random,
+) -> Iterator[TrainingPair]:
+    """Give every pair negatives out of the passages that score best for its question.
+
+    A passage that scores almost as high as the answer often is one as well, so those above 90 % of
+    the answer's score are left out. `count` are drawn of the next three times as many.
+    Source: Moreira et al., "NV-Retriever: Improving text embedding models with effective
+    hard-negative mining", 2024 (positive-aware mining, TopK-PercPos).
+
+    Args:
+        pairs: Questions with answers, each answer one of the passages.
+        passages: The collection.
+        score: Scores all passages for a question: `bm25_scorer(passages)`, `dense_scorer(…)`.
+        count: How many negatives; fewer where no more passages score above zero.
+        random: Draws them.
+    """
+    rows = {passage: row for row, passage in enumerate(passages)}
+    for pair in pairs:
+        scores = np.nan_to_num(score(pair.query), nan=0.0)
+        answer = rows[pair.passage]
+        fitting = (scores > 0) & (scores <= SURE_SHARE * scores[answer])
+        fitting[answer] = False
+        order = np.argsort(-scores, kind="stable")
+        best = [int(row) for row in order if fitting[row]][: 3 * count]
+        drawn = random.sample(best, min(count, len(best)))
+        yield replace(pair, negatives=tuple(passages[row] for row in drawn))
+
+
+# The teacher: the z-scored mean of BM25 and the base model, which ranks better than either.
+#
+# On conversations BM25 finds what a small dense model misses. Following the mean of the two inside
+# each group teaches the dense model the weight of exact words without giving up its own meaning.
+
+FloatMatrix = NDArray[np.float32]
+
+
+class BaseModel(Protocol):
+    """The dense half of the teacher."""
+
+    def encode(self, texts: Sequence[str]) -> FloatMatrix:
+        """Embed passages; shape (len(texts), dimension), rows of length 1."""
+        ...
+
+    def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
+        """Embed questions likewise, with what the model puts before them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TeacherView:
+    """What the teacher says of one group.
+
+    Attributes:
+        scores: In standard deviations over the group, shape (questions, passages).
+        passages: The base model's vectors of the passages, rows of length 1.
+        questions: The base model's vectors of the questions, rows of length 1.
+    """
+
+    scores: FloatMatrix
+    passages: FloatMatrix
+    questions: FloatMatrix
+
+
+def teacher_view(group: QuestionGroup, base: BaseModel) -> TeacherView:
+    """Score all passages of a group for each of its questions.
+
+    Raises:
+        MissingExtra: bm25s is not installed.
+    """
+    lexical = bm25_scorer(group.passages)
+    texts = [question.text for question in group.questions]
+    passages = np.asarray(base.encode(group.passages), np.float32)
+    questions = np.asarray(base.encode_query(texts), np.float32)
+    dense = questions @ passages.T
+    rows = [
+        z_scored_mean(lexical(text), dense[place].astype(np.float64))
+        for place, text in enumerate(texts)
+    ]
+    return TeacherView(np.asarray(rows, np.float32), passages, questions)

@@ -1,0 +1,343 @@
+"""Exports a trained cross-encoder as an ONNX reranker, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from ekphory.errors import InvalidInput, MissingExtra, ModelError
+from ekphory.models.late_bound import Linear
+from ekphory.models.model_record import (
+    MODEL_FILE,
+    TOKENIZER_FILE,
+    CalibrationCard,
+    RerankerRecord,
+    read_checked,
+    read_reranker_record,
+    seal_reranker,
+)
+from ekphory.models.onnx_export import (
+    ModelInputs,
+    StaticInt8Arithmetic,
+    fold_value_balance,
+    ranges_over,
+)
+from ekphory.models.onnx_graph import Array, FloatArithmetic
+from ekphory.models.onnx_reranker import CrossEncoderLayout, PairTokens
+from ekphory.models.onnx_session import OnnxSession
+from ekphory.models.onnx_unpack import GraphReader, write_encoder
+from ekphory.models.reranker import PlattScaling
+from ekphory_lab.evaluation.metrics import expected_calibration_error
+from ekphory_lab.training.reranker.examples import RerankExample, read_examples
+from ekphory_lab.training.reranker.models import (
+    HEAD_FILE,
+    LOGITS,
+    CrossEncoderWeights,
+    build_cross_encoder,
+    load_cross_encoder_weights,
+)
+from ekphory_lab.training.texts import sha256_of
+
+# Platt's calibration: from a model's logit to the probability that a passage answers.
+#
+# Source: Platt, "Probabilistic Outputs for Support Vector Machines", 1999, with his targets, which
+# keep a perfect separation finite.
+
+FloatArray = NDArray[np.float64]
+
+PRECISIONS = (0.5, 0.7, 0.8, 0.9, 0.95)
+_NEWTON_STEPS = 100
+_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True, slots=True)
+class PlattFit:
+    """A curve and how well it holds.
+
+    Attributes:
+        scaling: Fitted on all observations.
+        observations: How many.
+        expected_calibration_error: Of curves fitted on one half of the questions, on the other;
+            ten bins of equal width.
+    """
+
+    scaling: PlattScaling
+    observations: int
+    expected_calibration_error: float
+
+
+def fit_platt(logits: list[FloatArray], relevant: list[FloatArray]) -> PlattFit:
+    """Fit on the candidates of some questions.
+
+    Args:
+        logits: For each question its candidates' logits.
+        relevant: 1 for what answers, 0 else, parallel.
+
+    Raises:
+        InvalidInput: Fewer than four questions.
+    """
+    if len(logits) < 4:
+        raise InvalidInput(
+            "calibration", len(logits), "too few questions to fit a curve", "Give four or more."
+        )
+    halves = [slice(0, None, 2), slice(1, None, 2)]
+    said, right = [], []
+    for known, other in (halves, halves[::-1]):
+        curve = platt_curve(np.concatenate(logits[known]), np.concatenate(relevant[known]))
+        said.append(curve.probabilities(np.concatenate(logits[other])))
+        right.append(np.concatenate(relevant[other]))
+    error = expected_calibration_error(np.concatenate(said), np.concatenate(right))
+    joined = np.concatenate(logits)
+    return PlattFit(platt_curve(joined, np.concatenate(relevant)), len(joined), error)
+
+
+def precision_thresholds(probabilities: FloatArray, relevant: FloatArray) -> dict[str, float]:
+    """Give, for each precision, the least probability from which on it is reached.
+
+    Args:
+        probabilities: What the model said, shape (observations,).
+        relevant: 1 for what answers, 0 else, parallel.
+
+    Returns:
+        By precision, such as `0.9`; one that is never reached is left out.
+    """
+    order = np.argsort(-probabilities, kind="stable")
+    said = probabilities[order]
+    precision = np.cumsum(relevant[order]) / np.arange(1, len(order) + 1)
+    # Equal probabilities are taken together or not at all.
+    last = np.append(said[1:] < said[:-1], True)
+    found = {}
+    for wanted in PRECISIONS:
+        reached = np.flatnonzero(last & (precision >= wanted))
+        if len(reached):
+            found[str(wanted)] = round(float(said[reached[-1]]), 4)
+    return found
+
+
+def platt_curve(logits: FloatArray, relevant: FloatArray) -> PlattScaling:
+    """Maximum likelihood by Newton's method; shapes (observations,)."""
+    answers = relevant.sum()
+    others = len(relevant) - answers
+    targets = np.where(relevant > 0, (answers + 1) / (answers + 2), 1 / (others + 2))
+    design = np.stack([logits, np.ones_like(logits)], axis=1)
+    # As if the model said nothing: Newton's method then begins where it converges.
+    weights = np.array([0.0, np.log((answers + 1) / (others + 1))])
+    for _ in range(_NEWTON_STEPS):
+        found = 1 / (1 + np.exp(-np.clip(design @ weights, -700, 700)))
+        curvature = np.maximum(found * (1 - found), 1e-12)
+        gradient = design.T @ (targets - found)
+        step = np.linalg.solve(design.T @ (design * curvature[:, None]), gradient)
+        weights += step
+        if float(np.abs(step).max()) < _TOLERANCE:
+            break
+    return PlattScaling(float(weights[0]), float(weights[1]))
+
+
+# Exports a trained cross-encoder as an ONNX reranker that needs no torch.
+
+_PAIRS_PER_RUN = 16
+_MOST_RANGE_QUESTIONS = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankerDescription:
+    """What the exported model's record says and the weights do not.
+
+    Attributes:
+        name: The model's name.
+        licence: SPDX identifier of the weights' licence.
+        source: Where the weights come from.
+    """
+
+    name: str
+    licence: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationExamples:
+    """Held-back examples and the files that they were read from.
+
+    Attributes:
+        examples: Every second one fixes the ranges of activations, the others the calibration.
+        files: SHA-256 of each file, by its name.
+    """
+
+    examples: tuple[RerankExample, ...]
+    files: Mapping[str, str]
+
+
+def read_calibration_examples(paths: Sequence[Path]) -> CalibrationExamples:
+    """Read `held_back.jsonl.gz` of one or more runs; never evaluation data.
+
+    Raises:
+        DatasetError: A file is missing or holds something else.
+    """
+    examples = tuple(example for path in paths for example in read_examples(path))
+    return CalibrationExamples(examples, {path.name: sha256_of(path) for path in paths})
+
+
+def export_reranker(
+    source: Path,
+    target: Path,
+    *,
+    description: RerankerDescription,
+    calibration: CalibrationExamples,
+) -> RerankerRecord:
+    """Write `model.onnx`, `tokenizer.json` and `model.json`; the same input gives the same bytes.
+
+    The encoder's weights are 8-bit integers, those of the head 16-bit floats. The scales of
+    activations are fixed: a score does not depend on what stands beside it in a batch.
+
+    Args:
+        source: The folder `model` of a run.
+        target: Made if needed; the files in it are replaced.
+        description: What the record says about the model.
+        calibration: Held-back examples, eight or more.
+
+    Raises:
+        InvalidInput: There are too few examples.
+        MissingExtra: onnx or safetensors is not installed.
+        ModelError: The source cannot be exported.
+    """
+    tokenizer = _tokenizer(source)
+    layout = CrossEncoderLayout(tokenizer)
+    separator = tokenizer.token_to_id("[SEP]") or 0
+    weights = load_cross_encoder_weights(source, separator=separator)
+    ranged = calibration.examples[::2][:_MOST_RANGE_QUESTIONS]
+    model = _quantised(weights, [pair for each in ranged for pair in _pairs(layout, each)])
+    target.mkdir(parents=True, exist_ok=True)
+    (target / MODEL_FILE).write_bytes(model)
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    tokenizer.save(str(target / TOKENIZER_FILE), pretty=False)
+    record = RerankerRecord(
+        name=description.name,
+        calibration=_fitted(model, layout, calibration.examples[1::2]),
+        licence=description.licence,
+        source=description.source,
+        made_by={
+            "command": "ekphory train export-reranker",
+            "quantisation": "int8",
+            "calibration_questions": len(calibration.examples),
+            "calibration_files": dict(calibration.files),
+        },
+    )
+    return seal_reranker(record, target)
+
+
+def pair_inputs(pairs: Sequence[PairTokens]) -> ModelInputs:
+    """Give the graph's inputs, padded to the longest pair."""
+    shape = (len(pairs), max(len(pair.ids) for pair in pairs))
+    ids, mask, types = (np.zeros(shape, np.int64) for _ in range(3))
+    for row, pair in enumerate(pairs):
+        ids[row, : len(pair.ids)] = pair.ids
+        mask[row, : len(pair.ids)] = 1
+        types[row, : len(pair.ids)] = pair.type_ids
+    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+
+
+def _quantised(weights: CrossEncoderWeights, pairs: Sequence[PairTokens]) -> bytes:
+    arithmetic = FloatArithmetic()
+    model = build_cross_encoder(weights, arithmetic)
+    ranges = ranges_over(model, arithmetic, _batches(pairs))
+    encoder, ranges = fold_value_balance(weights.encoder, ranges)
+    folded = replace(weights, encoder=encoder, stored="float16")
+    quantised = build_cross_encoder(folded, StaticInt8Arithmetic(encoder, ranges))
+    content: bytes = quantised.SerializeToString(deterministic=True)
+    return content
+
+
+def _fitted(
+    model: bytes, layout: CrossEncoderLayout, examples: Sequence[RerankExample]
+) -> CalibrationCard:
+    session = OnnxSession(model, name="the exported model")
+    logits = [_logits(session, _pairs(layout, example)) for example in examples]
+    relevant = [
+        np.array([candidate.relevant for candidate in example.candidates], np.float64)
+        for example in examples
+    ]
+    fit = fit_platt(logits, relevant)
+    said = fit.scaling.probabilities(np.concatenate(logits).astype(np.float32))
+    return CalibrationCard(
+        slope=fit.scaling.slope,
+        intercept=fit.scaling.intercept,
+        data=f"{fit.observations} candidates of {len(examples)} held-back training questions",
+        measured={"ece/held back": round(fit.expected_calibration_error, 4)},
+        thresholds=precision_thresholds(said.astype(np.float64), np.concatenate(relevant)),
+    )
+
+
+def _logits(session: OnnxSession, pairs: Sequence[PairTokens]) -> FloatArray:
+    inputs = pair_inputs(pairs)
+    (found,) = session.run(
+        [LOGITS],
+        input_ids=inputs["input_ids"],
+        mask=inputs["attention_mask"],
+        type_ids=inputs["token_type_ids"],
+    )
+    return np.asarray(found, np.float64)
+
+
+def _pairs(layout: CrossEncoderLayout, example: RerankExample) -> list[PairTokens]:
+    return layout.pairs(example.query, [candidate.passage for candidate in example.candidates])
+
+
+def _batches(pairs: Sequence[PairTokens]) -> Iterator[ModelInputs]:
+    ordered = sorted(pairs, key=lambda pair: len(pair.ids))
+    for start in range(0, len(ordered), _PAIRS_PER_RUN):
+        yield pair_inputs(ordered[start : start + _PAIRS_PER_RUN])
+
+
+def _tokenizer(directory: Path) -> Tokenizer:
+    path = directory / TOKENIZER_FILE
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file. Give the folder `model` of a reranker's run.")
+    return Tokenizer.from_file(str(path))
+
+
+# Turns an exported 8-bit reranker back into weights that training can go on from.
+
+
+def unpack_reranker(source: Path, target: Path) -> None:
+    """Write an exported reranker as what a run's folder `model` holds: encoder, tokenizer, head.
+
+    Args:
+        source: Directory that `ekphory train export-reranker` wrote.
+        target: Made if needed.
+
+    Raises:
+        MissingExtra: onnx or safetensors is not installed.
+        ModelError: The source is no such model.
+    """
+    try:
+        from safetensors.numpy import save_file
+    except ImportError as error:
+        raise MissingExtra("export", "Unpacking a reranker") from error
+    record = read_reranker_record(source)
+    if record.made_by.get("quantisation") != "int8":
+        raise ModelError(
+            f"{source}: {record.name} is not a reranker of 8-bit integers. "
+            "Give one that `ekphory train export-reranker` wrote."
+        )
+    graph = GraphReader(read_checked(source / MODEL_FILE, record.files[MODEL_FILE]))
+    encoder, head = graph.encoder(), _head(graph.dense_layers())
+    target.mkdir(parents=True, exist_ok=True)
+    write_encoder(encoder, target)
+    save_file(head, target / HEAD_FILE)
+    (target / TOKENIZER_FILE).write_bytes((source / TOKENIZER_FILE).read_bytes())
+
+
+def _head(layers: list[Linear]) -> dict[str, Array]:
+    # The projection is written twice, for the question and for the target.
+    projection, _, dense, match, out = layers
+    named = {"projection": projection, "dense": dense, "match": match}
+    weights = {f"{name}.weight": layer.weight for name, layer in named.items()}
+    shifts = {f"{name}.bias": layer.bias for name, layer in named.items()}
+    whole = {**weights, **shifts, "out.weight": out.weight}
+    return {name: np.ascontiguousarray(value, np.float32) for name, value in whole.items()}

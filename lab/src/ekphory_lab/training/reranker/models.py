@@ -1,0 +1,515 @@
+"""The models in torch: a cross-encoder, or a language model that answers yes or no."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from torch import nn
+from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
+
+from ekphory.errors import InvalidInput, MissingExtra, ModelError
+from ekphory.models.late_bound import Linear
+from ekphory.models.model_record import TOKENIZER_FILE
+from ekphory.models.onnx_graph import (
+    FLOAT,
+    PAIR_INPUTS,
+    Arithmetic,
+    Array,
+    EncoderWeights,
+    EncoderWriter,
+    float_output,
+    load_encoder_weights,
+)
+from ekphory.models.onnx_reranker import MOST_TOKENS, CrossEncoderLayout, PairTokens
+from ekphory.models.torch_reranker import YesNoPrompt
+from ekphory.threads import usable_cores
+from ekphory_lab.training.encoder import Tensor, load_agent_encoder, mixed_precision
+from ekphory_lab.training.reranker.config import LoraShape
+from ekphory_lab.training.reranker.examples import RerankExample
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+
+# What the training loop needs of a model, whatever it is made of. Needs torch.
+
+
+class TokenPair(Protocol):
+    """A question and a passage as tokens."""
+
+    @property
+    def ids(self) -> list[int]:
+        """Token ids of both."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PairBatch:
+    """Pairs padded to one length; tensors of shape (pairs, tokens).
+
+    Attributes:
+        ids: Token ids.
+        mask: 1 for each token, 0 for padding.
+        type_ids: Which side a token belongs to; None for models that do not ask.
+    """
+
+    ids: Tensor
+    mask: Tensor
+    type_ids: Tensor | None = None
+
+
+class PairModel(Protocol):
+    """A model that gives one logit for each pair."""
+
+    @property
+    def parts(self) -> Any:  # noqa: ANN401  torch's modules
+        """A torch module with all weights; those that are trained require gradients."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """How many chunks are computed at once."""
+        ...
+
+    def pairs(self, example: RerankExample) -> Sequence[TokenPair]:
+        """Tokenise an example's candidates with its question."""
+        ...
+
+    def batch(self, pairs: Sequence[Any]) -> PairBatch:
+        """Pad pairs to the longest."""
+        ...
+
+    def logits(self, batch: PairBatch) -> Tensor:
+        """Score pairs; shape (pairs,), in float."""
+        ...
+
+    def save(self, directory: Path) -> None:
+        """Write the trained model; it may be used no more in training."""
+        ...
+
+
+def training_logits(model: PairModel, batch: PairBatch) -> Tensor:
+    """Score pairs in the device's fastest precision."""
+    with mixed_precision(batch.ids.device.type):
+        return model.logits(batch)
+
+
+def trained_weights(model: PairModel) -> dict[str, Tensor]:
+    """Give the weights that require gradients, by name."""
+    return {name: weight for name, weight in model.parts.named_parameters() if weight.requires_grad}
+
+
+# The ONNX graph of the cross-encoder, for any arithmetic of its projections.
+
+HEAD_FILE = "ekphory_reranker.safetensors"
+"""What stands beside the encoder's weights in a trained cross-encoder's directory."""
+LOGITS = "logits"
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEncoderWeights:
+    """A whole cross-encoder.
+
+    Attributes:
+        encoder: Its encoder.
+        second_type: What token type 1 adds to a token beyond type 0, shape (hidden,).
+        projection, match, dense, out: The head, as `cross_encoder.py` has it.
+        separator: Token id of [SEP].
+        stored: How the head's two matrices are stored; they are computed in 32 bits.
+    """
+
+    encoder: EncoderWeights
+    second_type: Array
+    projection: Linear
+    match: Linear
+    dense: Linear
+    out: Linear
+    separator: int
+    stored: Literal["float32", "float16"] = "float32"
+
+
+def load_cross_encoder_weights(directory: Path, *, separator: int) -> CrossEncoderWeights:
+    """Read a trained cross-encoder without torch; positions beyond the layout's are left out.
+
+    Args:
+        directory: Holds `config.json`, `model.safetensors` and the head.
+        separator: Token id of [SEP].
+
+    Raises:
+        MissingExtra: safetensors is not installed.
+        ModelError: A file is missing or holds something else.
+    """
+    try:
+        from safetensors.numpy import load_file
+    except ImportError as error:
+        raise MissingExtra("export", "Exporting a reranker") from error
+    path = directory / HEAD_FILE
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file. Give the folder `model` of a reranker's run.")
+    encoder = load_encoder_weights(directory)
+    head = load_file(path)
+    words = load_file(directory / "model.safetensors")
+    try:
+        types = words["embeddings.token_type_embeddings.weight"].astype(np.float32)
+        parts: dict[str, Any] = {
+            name: Linear(head[f"{name}.weight"], head.get(f"{name}.bias", _no_bias(head, name)))
+            for name in ("projection", "match", "dense", "out")
+        }
+    except KeyError as error:
+        raise ModelError(
+            f"{directory}: tensor {error} is missing. Train the model again."
+        ) from error
+    shortened = replace(encoder, positions=encoder.positions[:MOST_TOKENS])
+    return CrossEncoderWeights(
+        encoder=shortened, second_type=types[1] - types[0], separator=separator, **parts
+    )
+
+
+def build_cross_encoder(weights: CrossEncoderWeights, arithmetic: Arithmetic) -> ModelProto:
+    """Build the graph: `input_ids`, `attention_mask`, `token_type_ids` to `logits` (batch,).
+
+    The encoder's projections follow `arithmetic`, the head is computed in float.
+    """
+    return _CrossEncoderWriter(weights, arithmetic).write()
+
+
+class _CrossEncoderWriter(EncoderWriter):
+    def __init__(self, weights: CrossEncoderWeights, arithmetic: Arithmetic) -> None:
+        super().__init__(weights.encoder, arithmetic)
+        self.whole = weights
+
+    def words(self) -> str:
+        added = np.stack([np.zeros_like(self.whole.second_type), self.whole.second_type])
+        types = self.graph.node("Gather", [self.graph.constant(added), "token_type_ids"])
+        return self.graph.node("Add", [super().words(), types])
+
+    def write(self) -> ModelProto:
+        graph, whole = self.graph, self.whole
+        hidden, present = self.last_layer(), self.present()
+        part = self.part()
+        question = self.vector(hidden, present, part, 0)
+        target = self.vector(hidden, present, part, 1)
+        axis = graph.constant(np.array([1]))
+        product = graph.node("Mul", [question, target])
+        cosine = graph.node("ReduceSum", [product, axis], attributes={"keepdims": 1})
+        rest = graph.node("Tanh", [self.matrix(self.mean(hidden, present), whole.dense)])
+        score = graph.node("Add", [self.linear(cosine, whole.match), self.linear(rest, whole.out)])
+        graph.name_output(graph.node("Squeeze", [score, axis]), LOGITS)
+        return graph.model([float_output(LOGITS, ["batch"])], inputs=PAIR_INPUTS)
+
+    def matrix(self, tensor: str, layer: Linear) -> str:
+        if self.whole.stored == "float32":
+            return self.linear(tensor, layer)
+        stored = self.graph.constant(layer.weight.astype(np.float16))
+        weight = self.graph.node("Cast", [stored], attributes={"to": FLOAT})
+        bias = self.graph.constant(layer.bias)
+        return self.graph.node("Gemm", [tensor, weight, bias], attributes={"transB": 1})
+
+    def part(self) -> str:
+        """How many [SEP] stand before each token, in float."""
+        graph = self.graph
+        ends = graph.node("Equal", ["input_ids", graph.constant(np.array(self.whole.separator))])
+        counted = graph.node("Cast", [ends], attributes={"to": FLOAT})
+        axis = graph.constant(np.array(1))
+        return graph.node("CumSum", [counted, axis], attributes={"exclusive": 1})
+
+    def vector(self, hidden: str, present: str, part: str, number: int) -> str:
+        graph = self.graph
+        inside = graph.node("Equal", [part, graph.constant(np.array(number, np.float32))])
+        inside = graph.node("Cast", [inside], attributes={"to": FLOAT})
+        mean = self.mean(hidden, graph.node("Mul", [inside, present]))
+        projected = self.matrix(mean, self.whole.projection)
+        return graph.node("LpNormalization", [projected], attributes={"axis": 1, "p": 2})
+
+
+def _no_bias(head: dict[str, Array], name: str) -> Array:
+    return np.zeros(len(head[f"{name}.weight"]), np.float32)
+
+
+# The cross-encoder in torch: one encoder reads question and passage together.
+#
+#     logit = a · cos(W u + b, W v + b) + c + h · tanh(D m + d)
+#
+# u is the mean over the question's tokens, v over the target's, m over all of them. The first part
+# is what a sentence encoder says, with eyes on the other side, so a model that starts from one
+# ranks from its first step on; the second part learns what a cosine cannot say. [CLS] is not read:
+# sentence encoders train the mean, and their [CLS] knows nothing of its own. Needs torch.
+
+HEAD_PARTS = ("projection", "match", "dense", "out")
+_FIRST_SLOPE, _FIRST_INTERCEPT = 10.0, -5.0
+_FIRST_WEIGHTS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEncoder:
+    """The trainable parts, and how pairs become tokens.
+
+    Attributes:
+        parts: `encoder`, `projection` (W), `match` (a, c), `dense` (D) and `out` (h).
+        tokenizer: The encoder's.
+        layout: How pairs become tokens.
+    """
+
+    parts: Any
+    tokenizer: Tokenizer
+    layout: CrossEncoderLayout
+
+    @property
+    def separator(self) -> int:
+        """Token id of [SEP]."""
+        # The layout has refused a tokenizer without one.
+        return int(self.tokenizer.token_to_id("[SEP]") or 0)
+
+    @property
+    def workers(self) -> int:
+        """One chunk for each core: on a busy machine no thread waits for another."""
+        return usable_cores()
+
+    def pairs(self, example: RerankExample) -> Sequence[PairTokens]:
+        """Tokenise an example's candidates with its question."""
+        passages = [candidate.passage for candidate in example.candidates]
+        return self.layout.pairs(example.query, passages)
+
+    def logits(self, batch: PairBatch) -> Tensor:
+        """Score pairs; shape (pairs,), in float."""
+        states = self.parts["encoder"](
+            input_ids=batch.ids, attention_mask=batch.mask, token_type_ids=batch.type_ids
+        ).last_hidden_state.float()
+        ends = (batch.ids == self.separator).long()
+        # How many parts have ended before each token: 0 in the question, 1 in the target.
+        part = ends.cumsum(dim=1) - ends
+        present = batch.mask.bool()
+        question = self._vector(_mean(states, present & (part == 0)))
+        target = self._vector(_mean(states, present & (part == 1)))
+        cosine = (question * target).sum(dim=1, keepdim=True)
+        rest = torch.tanh(_linear(self.parts["dense"], _mean(states, present)))
+        scores = _linear(self.parts["match"], cosine) + _linear(self.parts["out"], rest)
+        return scores.squeeze(1)
+
+    def batch(self, pairs: Sequence[PairTokens]) -> PairBatch:
+        """Pad pairs to the longest."""
+        width = max(len(pair.ids) for pair in pairs)
+
+        def padded(rows: Sequence[Sequence[int]]) -> Tensor:
+            return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])
+
+        return PairBatch(
+            padded([pair.ids for pair in pairs]),
+            padded([[1] * len(pair.ids) for pair in pairs]),
+            padded([pair.type_ids for pair in pairs]),
+        )
+
+    def save(self, directory: Path) -> None:
+        """Write encoder, tokenizer and head; the same weights give the same files."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self.parts["encoder"].save_pretrained(directory)
+        self.tokenizer.save(str(directory / TOKENIZER_FILE), pretty=False)
+        head = {
+            f"{part}.{name}": weight.detach().contiguous()
+            for part in HEAD_PARTS
+            for name, weight in self.parts[part].state_dict().items()
+        }
+        save_file(head, directory / HEAD_FILE)
+
+    def _vector(self, mean: Tensor) -> Tensor:
+        return nn.functional.normalize(_linear(self.parts["projection"], mean), dim=1)
+
+
+def load_cross_encoder(directory: Path) -> CrossEncoder:
+    """Read a cross-encoder that was saved here, or start one from a sentence encoder.
+
+    Raises:
+        ModelError: The directory cannot be loaded.
+    """
+    if (directory / HEAD_FILE).is_file():
+        return _saved(directory)
+    sentence = load_agent_encoder(directory)
+    parts = _with_new_head(sentence.parts["encoder"], sentence.parts["projection"])
+    return _with_tokenizer(parts, directory)
+
+
+def with_layers(model: CrossEncoder, layers: Sequence[int]) -> CrossEncoder:
+    """Give a copy that has only these layers, from 0, in this order.
+
+    Raises:
+        InvalidInput: There is no such layer.
+    """
+    parts = deepcopy(model.parts)
+    encoder = parts["encoder"]
+    known = len(encoder.encoder.layer)
+    if any(not 0 <= layer < known for layer in layers):
+        raise InvalidInput(
+            "layers", tuple(layers), f"the base has {known}", f"Give numbers from 0 to {known - 1}."
+        )
+    encoder.encoder.layer = nn.ModuleList(encoder.encoder.layer[layer] for layer in layers)
+    encoder.config.num_hidden_layers = len(layers)
+    return CrossEncoder(parts, model.tokenizer, model.layout)
+
+
+def _saved(directory: Path) -> CrossEncoder:
+    try:
+        encoder = AutoModel.from_pretrained(
+            directory,
+            add_pooling_layer=False,
+            attn_implementation="eager",
+            local_files_only=True,
+            dtype=torch.float32,
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{directory}: cannot be loaded as an encoder ({error}).") from error
+    size = int(encoder.config.hidden_size)
+    parts = _with_new_head(encoder, nn.Linear(size, size))
+    tensors = load_file(directory / HEAD_FILE)
+    for part in HEAD_PARTS:
+        own = {
+            name.removeprefix(f"{part}."): weight
+            for name, weight in tensors.items()
+            if name.startswith(f"{part}.")
+        }
+        try:
+            parts[part].load_state_dict(own)
+        except RuntimeError as error:
+            path = directory / HEAD_FILE
+            raise ModelError(f"{path}: does not fit its encoder ({error}).") from error
+    return _with_tokenizer(parts, directory)
+
+
+def _with_new_head(encoder: Any, projection: Any) -> Any:  # noqa: ANN401  torch's modules
+    size = int(encoder.config.hidden_size)
+    encoder.pooler = None  # it reads [CLS]
+    match, dense, out = nn.Linear(1, 1), nn.Linear(size, size), nn.Linear(size, 1, bias=False)
+    nn.init.constant_(match.weight, _FIRST_SLOPE)
+    nn.init.constant_(match.bias, _FIRST_INTERCEPT)
+    nn.init.normal_(out.weight, std=_FIRST_WEIGHTS)
+    return nn.ModuleDict(
+        {"encoder": encoder, "projection": projection, "match": match, "dense": dense, "out": out}
+    )
+
+
+def _with_tokenizer(parts: Any, directory: Path) -> CrossEncoder:  # noqa: ANN401
+    path = directory / TOKENIZER_FILE
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file. Save the model with a fast tokenizer.")
+    tokenizer = Tokenizer.from_file(str(path))
+    return CrossEncoder(parts, tokenizer, CrossEncoderLayout(tokenizer))
+
+
+def _mean(states: Tensor, chosen: Tensor) -> Tensor:
+    weights = chosen.unsqueeze(-1).float()
+    return (states * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+
+
+def _linear(layer: Any, value: Tensor) -> Tensor:  # noqa: ANN401  torch's modules
+    # Outside of autocast's reach the head stays in float.
+    with torch.autocast("cpu", enabled=False):
+        return nn.functional.linear(value.float(), layer.weight, layer.bias)
+
+
+# A causal language model that answers yes or no, with adapters of low rank to be trained.
+#
+# Its logit is logit(yes) - logit(no) at the last position. Needs torch and peft.
+
+ADAPTER_FOLDER = "adapter"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTokens:
+    """One prompt, which ends where the answer begins."""
+
+    ids: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class YesNoModel:
+    """The language model with its adapters.
+
+    Attributes:
+        parts: The model, wrapped by peft.
+        tokenizer: Its tokenizer.
+        prompt: How a pair is asked for.
+    """
+
+    parts: Any
+    tokenizer: Any
+    prompt: YesNoPrompt
+
+    @property
+    def workers(self) -> int:
+        """One: a chunk fills the machine."""
+        return 1
+
+    def pairs(self, example: RerankExample) -> Sequence[PromptTokens]:
+        """Write a prompt for each candidate."""
+        passages = [candidate.passage for candidate in example.candidates]
+        return [PromptTokens(ids) for ids in self.prompt.token_ids(example.query, passages)]
+
+    def batch(self, pairs: Sequence[PromptTokens]) -> PairBatch:
+        """Pad on the left, so that all prompts end together."""
+        width = max(len(pair.ids) for pair in pairs)
+        empty = int(self.tokenizer.pad_token_id or 0)
+
+        def padded(rows: list[list[int]], value: int) -> Tensor:
+            table = [[*[value] * (width - len(row)), *row] for row in rows]
+            return torch.tensor(table, device=self.parts.device)
+
+        return PairBatch(
+            padded([pair.ids for pair in pairs], empty),
+            padded([[1] * len(pair.ids) for pair in pairs], 0),
+        )
+
+    def logits(self, batch: PairBatch) -> Tensor:
+        """Score prompts; shape (prompts,), in float."""
+        given = self.parts(
+            input_ids=batch.ids, attention_mask=batch.mask, use_cache=False, logits_to_keep=1
+        ).logits[:, -1, :]
+        return given[:, self.prompt.yes].float() - given[:, self.prompt.no].float()
+
+    def save(self, directory: Path) -> None:
+        """Write the adapters alone, and beside them the model with the adapters added in."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self.parts.save_pretrained(directory / ADAPTER_FOLDER)
+        self.parts.merge_and_unload().save_pretrained(directory)
+        self.tokenizer.save_pretrained(directory)
+
+
+def load_yes_no_model(directory: Path, shape: LoraShape) -> YesNoModel:
+    """Load a model and put new adapters beside its projections; only they are trained.
+
+    It goes to the GPU where there is one, in bfloat16, else it stays in float.
+
+    Raises:
+        MissingExtra: peft is not installed.
+        ModelError: The directory cannot be loaded, or the model cannot say yes and no.
+    """
+    try:
+        from peft import LoraConfig, get_peft_model
+    except ImportError as error:
+        raise MissingExtra("train", "Training by LoRA", package="ekphory-lab") from error
+    on_gpu = torch.cuda.is_available()
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
+        model = AutoModelForCausalLM.from_pretrained(
+            directory, local_files_only=True, dtype=torch.bfloat16 if on_gpu else torch.float32
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{directory}: cannot be loaded as a causal language model ({error})."
+        ) from error
+    adapters = LoraConfig(
+        task_type="CAUSAL_LM",
+        r=shape.rank,
+        lora_alpha=shape.scale,
+        # None: chunks are computed twice, and have to come out the same.
+        lora_dropout=0.0,
+        target_modules=list(shape.targets),
+    )
+    wrapped = get_peft_model(model.to("cuda" if on_gpu else "cpu"), adapters)
+    return YesNoModel(wrapped, tokenizer, YesNoPrompt(tokenizer, most_tokens=shape.most_tokens))

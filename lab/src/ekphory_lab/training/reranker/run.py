@@ -1,0 +1,588 @@
+"""A training run of a reranker: one loop, resumable, with a manifest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from random import Random
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from ekphory.errors import InvalidInput
+from ekphory_lab.evaluation.systems import z_scored_mean
+from ekphory_lab.training.encoder import (
+    Tensor,
+    cached_gradients,
+    plain_gradients,
+    rise_and_fall,
+    teacher_loss,
+)
+from ekphory_lab.training.reranker.config import RerankerConfig, RerankLossWeights
+from ekphory_lab.training.reranker.examples import RerankExample
+from ekphory_lab.training.reranker.models import (
+    HEAD_FILE,
+    HEAD_PARTS,
+    CrossEncoder,
+    PairBatch,
+    PairModel,
+    load_cross_encoder,
+    trained_weights,
+    training_logits,
+    with_layers,
+)
+from ekphory_lab.training.reranker.preparation import (
+    ExampleMaking,
+    PreparedExamples,
+    Progress,
+    prepare_examples,
+)
+from ekphory_lab.training.run_files import (
+    CHECKPOINT_FILE,
+    MODEL_FOLDER,
+    append_line,
+    claim_folder,
+    forget_losses,
+    note_loss,
+    run_manifest,
+    weights_hash,
+)
+
+# The losses of a reranker. Needs torch. All take logits of shape (questions, candidates).
+
+_NEVER = -1e4
+"""Stands for a logit of minus infinity where a difference of two must stay finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class RerankTargets:
+    """What is known of the candidates; tensors of shape (questions, candidates).
+
+    Attributes:
+        present: False where a question has fewer candidates than the longest list.
+        relevant: True where the candidate answers.
+        labels: Soft labels in [0, 1].
+    """
+
+    present: Tensor
+    relevant: Tensor
+    labels: Tensor
+
+    def on(self, device: Any) -> RerankTargets:  # noqa: ANN401  torch's
+        """Give the same on a device."""
+        return RerankTargets(
+            self.present.to(device), self.relevant.to(device), self.labels.to(device)
+        )
+
+
+def rerank_loss(
+    logits: Tensor, targets: RerankTargets, weights: RerankLossWeights, followed: Tensor | None
+) -> Tensor:
+    """Put the parts together.
+
+    Args:
+        logits: The model's.
+        targets: What is known of the candidates.
+        weights: How.
+        followed: Logits of the model that is followed; None where none is.
+    """
+    loss = weights.contrast * info_nce(logits, targets, temperature=weights.temperature)
+    if weights.soft:
+        loss = loss + weights.soft * soft_cross_entropy(logits, targets)
+    if followed is not None:
+        present = targets.present
+        student, teacher = (each.masked_fill(~present, _NEVER) for each in (logits, followed))
+        loss = loss + weights.following * teacher_loss(student, teacher, temperature=1.0)
+    return loss
+
+
+def info_nce(logits: Tensor, targets: RerankTargets, *, temperature: float) -> Tensor:
+    """Each answer against all wrong candidates of its question, and against no other answer.
+
+    -log(exp(p) / (exp(p) + sum exp(n))), the mean over the answers of a question and then over the
+    questions. Source: van den Oord, Li and Vinyals, 2018; several answers as ours.
+    """
+    scaled = logits / temperature
+    wrong = targets.present & ~targets.relevant
+    against = scaled.masked_fill(~wrong, float("-inf")).logsumexp(dim=1, keepdim=True)
+    each = functional.softplus(against - scaled)
+    answers = targets.relevant.float()
+    return ((each * answers).sum(dim=1) / answers.sum(dim=1)).mean()
+
+
+def soft_cross_entropy(logits: Tensor, targets: RerankTargets) -> Tensor:
+    """Binary cross-entropy with the soft labels, the mean over all candidates."""
+    each = functional.binary_cross_entropy_with_logits(logits, targets.labels, reduction="none")
+    return each[targets.present].mean()
+
+
+def padded(rows: list[list[float]], width: int) -> Tensor:
+    """Put rows of different length into one tensor, with zeros at their end."""
+    return torch.tensor([[*row, *[0.0] * (width - len(row))] for row in rows])
+
+
+# The mean of a model's weights over the last steps of a run. Needs torch.
+
+
+class WeightMean:
+    """Adds weights up step by step.
+
+    Source: Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization",
+    UAI 2018.
+    """
+
+    def __init__(self) -> None:
+        self._means: list[Tensor] = []
+        self._count = 0
+
+    def add(self, weights: Sequence[Tensor]) -> None:
+        """Count one step's weights in."""
+        self._count += 1
+        if not self._means:
+            self._means = [weight.detach().clone() for weight in weights]
+            return
+        for mean, weight in zip(self._means, weights, strict=True):
+            mean.lerp_(weight.detach(), 1 / self._count)
+
+    def put_into(self, weights: Sequence[Tensor]) -> None:
+        """Replace the weights by their mean; without a step nothing changes."""
+        for mean, weight in zip(self._means, weights, strict=bool(self._means)):
+            weight.data.copy_(mean)
+
+    def state(self) -> dict[str, Any]:
+        """Give what `restore` needs."""
+        return {"means": self._means, "count": self._count}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on where `state` was taken."""
+        self._means, self._count = list(state["means"]), int(state["count"])
+
+
+# Examples as batches of pairs, and their logits put back in order. Needs torch.
+
+
+@dataclass(frozen=True, slots=True)
+class PairBatches:
+    """The pairs of some examples in chunks of similar length.
+
+    Attributes:
+        chunks: What is encoded.
+        order: Which pair, counted over all examples, stands at each place of the chunks.
+        sizes: How many candidates each example has.
+    """
+
+    chunks: Sequence[PairBatch]
+    order: Tensor
+    sizes: Sequence[int]
+
+    @property
+    def device(self) -> Any:  # noqa: ANN401  torch's
+        """Where the pairs are."""
+        return self.chunks[0].ids.device
+
+    def table(self, logits: Tensor) -> Tensor:
+        """Bring logits in the order of the chunks to shape (examples, candidates), 0 if absent."""
+        order = self.order.to(logits.device)
+        ordered = torch.empty_like(logits).index_copy(0, order, logits)
+        parts = ordered.split(list(self.sizes))
+        return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True)
+
+
+def pair_batches(
+    model: PairModel, examples: Sequence[RerankExample], *, chunk_pairs: int
+) -> PairBatches:
+    """Tokenise all pairs and cut them into chunks."""
+    pairs = [pair for example in examples for pair in model.pairs(example)]
+    order = sorted(range(len(pairs)), key=lambda place: len(pairs[place].ids))
+    chunks = [
+        model.batch([pairs[place] for place in order[start : start + chunk_pairs]])
+        for start in range(0, len(order), chunk_pairs)
+    ]
+    return PairBatches(
+        chunks, torch.tensor(order), [len(example.candidates) for example in examples]
+    )
+
+
+def targets_of(examples: Sequence[RerankExample]) -> RerankTargets:
+    """Give what is known of the examples' candidates; without soft labels 1 for answers, 0 else."""
+    width = max(len(example.candidates) for example in examples)
+    relevant = [[float(each.relevant) for each in example.candidates] for example in examples]
+    labels = [list(example.labels) or own for example, own in zip(examples, relevant, strict=True)]
+    return RerankTargets(
+        padded([[1.0] * len(row) for row in relevant], width).bool(),
+        padded(relevant, width).bool(),
+        padded(labels, width),
+    )
+
+
+def score_batches(model: PairModel, batches: PairBatches) -> Tensor:
+    """Score without gradients; shape (examples, candidates)."""
+
+    def score(chunk: PairBatch) -> Tensor:
+        with torch.no_grad():
+            return training_logits(model, chunk)
+
+    if model.workers == 1:
+        return batches.table(torch.cat([score(chunk) for chunk in batches.chunks]))
+    threads = {"initializer": torch.set_num_threads, "initargs": (1,)}
+    with ThreadPoolExecutor(model.workers, **threads) as workers:
+        return batches.table(torch.cat(list(workers.map(score, batches.chunks))))
+
+
+# How well a reranker puts the answer first, by source, on questions that are held back.
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Development:
+    """Mean reciprocal rank of the best answer.
+
+    Attributes:
+        step: After how many steps; -1 for the first stage alone.
+        ranks: By source, and over all questions as `all`.
+        with_context: Of the questions with a dialogue before them; None where there is none.
+    """
+
+    step: int
+    ranks: Mapping[str, float]
+    with_context: float | None
+
+
+def development(
+    examples: Sequence[RerankExample], scores: Sequence[NDArray[np.float64]], *, step: int
+) -> Development:
+    """Rank every example's candidates by their scores.
+
+    Args:
+        examples: At least one.
+        scores: For each example one score per candidate.
+        step: After how many steps they were given.
+    """
+    found: dict[str, list[float]] = {ALL: []}
+    context = []
+    for example, given in zip(examples, scores, strict=True):
+        rank = reciprocal_rank(example, given)
+        found[ALL].append(rank)
+        found.setdefault(example.source, []).append(rank)
+        if example.query.context:
+            context.append(rank)
+    ranks = {source: round(float(np.mean(each)), 4) for source, each in found.items()}
+    return Development(step, ranks, round(float(np.mean(context)), 4) if context else None)
+
+
+def reciprocal_rank(example: RerankExample, scores: NDArray[np.float64]) -> float:
+    """One by the rank of the best answer; candidates with equal scores rank behind the wrong."""
+    relevant = np.array([candidate.relevant for candidate in example.candidates])
+    best = scores[relevant].max()
+    return 1 / (1 + int((scores[~relevant] >= best).sum()))
+
+
+def first_stage_scores(example: RerankExample) -> NDArray[np.float64]:
+    """Give what ranks without a reranker: BM25 and cosine, z-scored over the candidates."""
+    columns = [
+        np.array([getattr(candidate, name) for candidate in example.candidates], np.float64)
+        for name in ("lexical", "dense")
+    ]
+    return z_scored_mean(*columns)
+
+
+# What changes while a reranker is trained, and how it is written down. Needs torch.
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """A run between two steps.
+
+    Attributes:
+        model: What is trained.
+        followed: The model whose scores it follows; None where it follows none.
+        trained: The weights that are trained.
+        optimizer, schedule: torch's.
+        mean: The mean of the last weights.
+    """
+
+    model: PairModel
+    followed: PairModel | None
+    trained: list[Tensor]
+    optimizer: Any
+    schedule: Any
+    mean: WeightMean
+
+
+def new_state(config: RerankerConfig, base: Path, followed: Path | None = None) -> RunState:
+    """Load the base, and the model that is followed, and begin.
+
+    Raises:
+        InvalidInput: The base has not the layers that are to be kept, or the configuration follows
+            a model and there is none, or the reverse.
+        MissingExtra: The architecture needs peft, which is not installed.
+        ModelError: The base cannot be loaded.
+    """
+    model, larger = _models(config, base, followed)
+    named = trained_weights(model)
+    head = [weight for name, weight in named.items() if name.partition(".")[0] in HEAD_PARTS[1:]]
+    body = {name: weight for name, weight in named.items() if not _among(weight, head)}
+    spared = [weight for name, weight in body.items() if _is_spared(name)]
+    decayed = [weight for weight in body.values() if not _among(weight, spared)]
+    head_rate = config.head_factor * config.learning_rate
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": decayed, "weight_decay": config.weight_decay},
+            {"params": spared, "weight_decay": 0.0},
+            {"params": head, "weight_decay": config.weight_decay, "lr": head_rate},
+        ],
+        lr=config.learning_rate,
+    )
+    rate = rise_and_fall(config.steps, warm_up=config.warm_up)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+    return RunState(model, larger, list(named.values()), optimizer, schedule, WeightMean())
+
+
+def write_checkpoint(state: RunState, target: Path, *, done: int) -> None:
+    """Write all that a run needs to go on; frozen weights are the base's."""
+    content = {
+        "done": done,
+        "weights": [weight.detach() for weight in state.trained],
+        "optimizer": state.optimizer.state_dict(),
+        "schedule": state.schedule.state_dict(),
+        "mean": state.mean.state(),
+        "random": torch.get_rng_state(),
+    }
+    partial = target / f"{CHECKPOINT_FILE}.partial"
+    torch.save(content, partial)
+    partial.replace(target / CHECKPOINT_FILE)
+
+
+def restore_checkpoint(state: RunState, target: Path) -> int:
+    """Bring the state to the run's last checkpoint; returns how many steps it has done."""
+    path = target / CHECKPOINT_FILE
+    if not path.is_file():
+        return 0
+    content = torch.load(path, weights_only=True)
+    with torch.no_grad():
+        for weight, saved in zip(state.trained, content["weights"], strict=True):
+            weight.copy_(saved)
+    state.optimizer.load_state_dict(content["optimizer"])
+    state.schedule.load_state_dict(content["schedule"])
+    state.mean.restore(content["mean"])
+    torch.set_rng_state(content["random"])
+    forget_losses(target, after=int(content["done"]))
+    return int(content["done"])
+
+
+def _models(
+    config: RerankerConfig, base: Path, followed: Path | None
+) -> tuple[PairModel, PairModel | None]:
+    if followed is not None and not config.loss.following:
+        raise InvalidInput(
+            "followed",
+            str(followed),
+            f"the configuration {config.name} follows no model",
+            "Leave it out, or take `--config following`.",
+        )
+    if config.architecture == "yes_no":
+        from ekphory_lab.training.reranker.models import load_yes_no_model
+
+        language_model = load_yes_no_model(base, config.lora)
+        language_model.parts.train()
+        return language_model, None
+    whole = load_cross_encoder(base)
+    model = with_layers(whole, config.layers) if config.layers else whole
+    model.parts["encoder"].get_input_embeddings().requires_grad_(False)
+    model.parts.train()
+    return model, _followed(config, whole, followed)
+
+
+def _followed(
+    config: RerankerConfig, whole: CrossEncoder, followed: Path | None
+) -> CrossEncoder | None:
+    if not config.loss.following:
+        return None
+    if followed is not None:
+        return _reading_alike(whole, followed)
+    if not config.layers:
+        raise InvalidInput(
+            "followed",
+            None,
+            f"the configuration {config.name} follows the scores of a larger model",
+            "Give its directory as `--followed`.",
+        )
+    return whole
+
+
+def _reading_alike(model: CrossEncoder, place: Path) -> CrossEncoder:
+    remedy = "Give the directory of a reranker of the same vocabulary."
+    if not (place / HEAD_FILE).is_file():
+        raise InvalidInput("followed", str(place), f"has no {HEAD_FILE}, so no scores", remedy)
+    followed = load_cross_encoder(place)
+    if followed.tokenizer.get_vocab() != model.tokenizer.get_vocab():
+        raise InvalidInput("followed", str(place), "reads other tokens than the base", remedy)
+    return followed
+
+
+def _is_spared(name: str) -> bool:
+    return name.endswith("bias") or "LayerNorm" in name
+
+
+def _among(weight: Tensor, weights: list[Tensor]) -> bool:
+    return any(weight is each for each in weights)
+
+
+# A training run of a reranker: one loop, resumable, with a manifest. Needs torch.
+
+DEVELOPMENT_FILE = "development.jsonl"
+Report = Callable[[Development], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankRunPlaces:
+    """Where a run reads and writes.
+
+    Attributes:
+        base: Weights to start from: a sentence-transformers directory, a cross-encoder's, or for
+            `yes_no` a causal language model's.
+        followed: Cross-encoder whose scores are followed; None for the base, where layers are
+            left out of it.
+        target: Gets the examples, `manifest.json`, `losses.jsonl`, `development.jsonl`,
+            `checkpoint.pt` and the folder `model`.
+    """
+
+    base: Path
+    target: Path
+    followed: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """Who is told how the run goes.
+
+    Attributes:
+        progress: Is told what is done, how much of it, and of how much.
+        report: Is told each measurement on held-back questions; the first is the first stage's.
+    """
+
+    progress: Progress
+    report: Report
+
+
+def train_reranker(
+    config: RerankerConfig, making: ExampleMaking, *, places: RerankRunPlaces, listener: Listener
+) -> Path:
+    """Train, or go on where a run in the same target stopped.
+
+    Resuming gives the same weights as a run that was never stopped.
+
+    Args:
+        config: What is trained, and how.
+        making: What examples are made with.
+        places: Where to read and write.
+        listener: Who is told how it goes.
+
+    Returns:
+        The trained model's directory.
+
+    Raises:
+        InvalidInput: The target holds a run of another configuration or other data, or there is no
+            model to follow where the configuration follows one.
+        MissingExtra: The architecture needs peft, which is not installed.
+        ModelError: The base weights cannot be loaded.
+    """
+    torch.manual_seed(config.seed)
+    target = places.target
+    state = new_state(config, places.base, places.followed)
+    hashes = dict(making.identity(config))
+    if places.followed is not None:
+        hashes["followed"] = weights_hash(places.followed)
+    manifest = run_manifest(config, base=places.base, hashes=hashes)
+    target.mkdir(parents=True, exist_ok=True)
+    claim_folder(target, manifest)
+    prepared = prepare_examples(config, making, target, progress=listener.progress)
+    first = restore_checkpoint(state, target)
+    measured = prepared.held_back[: config.held_back.measured]
+    if not first:
+        before = [first_stage_scores(example) for example in measured]
+        _report(development(measured, before, step=-1), target, listener)
+    saved = monotonic()
+    for step, batch in enumerate(islice(_batches(config, prepared), first, None), start=first):
+        if step % config.held_back.every_steps == 0:
+            _measure(state.model, measured, target, listener, step=step)
+        loss = _step(state, batch, config, step=step)
+        pairs = sum(len(each.candidates) for each in batch)
+        note_loss(target, step, loss, read={"pairs": pairs})
+        listener.progress("training", step + 1, config.steps)
+        if monotonic() - saved > config.checkpoint_seconds:
+            write_checkpoint(state, target, done=step + 1)
+            saved = monotonic()
+    write_checkpoint(state, target, done=config.steps)
+    state.mean.put_into(state.trained)
+    _measure(state.model, measured, target, listener, step=config.steps)
+    state.model.save(target / MODEL_FOLDER)
+    return target / MODEL_FOLDER
+
+
+def _batches(
+    config: RerankerConfig, prepared: PreparedExamples
+) -> Iterator[Sequence[RerankExample]]:
+    size = config.questions_per_step
+    for epoch in range(config.epochs):
+        random = Random(f"{config.seed}:{epoch}")  # noqa: S311  no secret
+        order = random.sample(prepared.trained, len(prepared.trained))
+        for start in range(0, config.steps // config.epochs * size, size):
+            yield order[start : start + size]
+
+
+def _step(
+    state: RunState, examples: Sequence[RerankExample], config: RerankerConfig, *, step: int
+) -> float:
+    loss = _gradients(state, examples, config)
+    torch.nn.utils.clip_grad_norm_(state.trained, config.largest_gradient)
+    state.optimizer.step()
+    state.schedule.step()
+    state.optimizer.zero_grad()
+    if step >= round((1 - config.averaged) * config.steps):
+        state.mean.add(state.trained)
+    return loss
+
+
+def _gradients(state: RunState, examples: Sequence[RerankExample], config: RerankerConfig) -> float:
+    batches = pair_batches(state.model, examples, chunk_pairs=config.chunk_pairs)
+    targets = targets_of(examples).on(batches.device)
+    followed = None if state.followed is None else score_batches(state.followed, batches)
+
+    def encode(chunk: PairBatch) -> Tensor:
+        return training_logits(state.model, chunk)
+
+    def loss_of(logits: Tensor) -> Tensor:
+        return rerank_loss(batches.table(logits), targets, config.loss, followed)
+
+    # One worker means a model so large that the memory of one chunk is all there is.
+    accumulate = cached_gradients if state.model.workers == 1 else plain_gradients
+    return accumulate(encode, batches.chunks, loss_of, state.trained)
+
+
+def _measure(
+    model: PairModel,
+    examples: Sequence[RerankExample],
+    target: Path,
+    listener: Listener,
+    *,
+    step: int,
+) -> None:
+    batches = pair_batches(model, examples, chunk_pairs=32)
+    table = score_batches(model, batches).double().cpu().numpy()
+    scores = [row[:size] for row, size in zip(table, batches.sizes, strict=True)]
+    _report(development(examples, scores, step=step), target, listener)
+
+
+def _report(found: Development, target: Path, listener: Listener) -> None:
+    append_line(target / DEVELOPMENT_FILE, json.dumps(asdict(found)))
+    listener.report(found)

@@ -1,0 +1,557 @@
+"""Examples from question groups: turns with neighbours and dates, and what is asked of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory.timestamps import spoken_date
+from ekphory_lab.evaluation.systems import bm25_scorer, z_scored_mean
+from ekphory_lab.training.question_groups import BaseModel, Placement, Question, QuestionGroup
+from ekphory_lab.training.reranker.examples import Candidate, CandidateKind, RerankExample
+
+# Invented dates for conversations, and words that name one of them.
+
+_EARLIEST = datetime(2017, 1, 1, tzinfo=UTC)
+_SPAN_DAYS = 9 * 365
+_MOST_GAP_DAYS = 45
+_MINUTES_OF_A_DAY = 24 * 60
+
+Grain = Literal["day", "month", "year"]
+GRAINS: tuple[Grain, ...] = ("day", "month", "year")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTime:
+    """A day, month or year in words.
+
+    Attributes:
+        words: Such as `on 8 May 2023` or `in May 2023`.
+        grain: How much of a date has to agree.
+        day: A moment inside it.
+    """
+
+    words: str
+    grain: Grain
+    day: datetime
+
+    def covers(self, at: datetime) -> bool:
+        """Whether that moment is inside."""
+        return _part(at, self.grain) == _part(self.day, self.grain)
+
+
+def name_time(at: datetime, grain: Grain) -> NamedTime:
+    """Put a moment's day, month or year into words."""
+    day = spoken_date(at)
+    words = {
+        "day": f"on {day}",
+        "month": f"in {day.partition(' ')[2]}",
+        "year": f"in {at.year}",
+    }
+    return NamedTime(words[grain], grain, at)
+
+
+def name_time_apart(at: datetime, others: Sequence[datetime]) -> NamedTime | None:
+    """Name the widest time around `at` that holds none of `others`; None where even a day does."""
+    for grain in reversed(GRAINS):
+        named = name_time(at, grain)
+        if not any(named.covers(other) for other in others):
+            return named
+    return None
+
+
+def draw_date(random: Random) -> datetime:
+    """Draw a moment of the last years."""
+    minutes = random.randrange(_SPAN_DAYS * _MINUTES_OF_A_DAY)
+    return _EARLIEST + timedelta(minutes=minutes)
+
+
+def draw_other_date(random: Random, named: NamedTime) -> datetime:
+    """Draw a moment outside of a time, and not far from it."""
+    while True:
+        shift = random.choice((-1, 1)) * random.randint(1, 500)
+        other = named.day + timedelta(days=shift)
+        if not named.covers(other):
+            return other
+
+
+def draw_session_dates(
+    placements: Sequence[Placement | None], random: Random
+) -> list[datetime | None]:
+    """Give every turn without a date one: a day for each conversation, later for the later ones."""
+    sessions = sorted({place.session for place in placements if place is not None})
+    at = draw_date(random)
+    days = {}
+    for session in sessions:
+        days[session] = at
+        at += timedelta(days=random.randint(1, _MOST_GAP_DAYS), minutes=random.randrange(600))
+    return [None if place is None else place.at or days[place.session] for place in placements]
+
+
+def _part(at: datetime, grain: Grain) -> tuple[int, ...]:
+    parts = {"day": (at.year, at.month, at.day), "month": (at.year, at.month), "year": (at.year,)}
+    return parts[grain]
+
+
+# Questions that only the dialogue before them explains: pronouns, ellipses, "and what about …?".
+#
+# Each rewriting takes a whole question, hides a part of it, and puts that part into the context.
+
+_AUXILIARIES = "did|does|do|is|are|was|were|has|have|had|can|could|will|would|should|may|might|must"
+_ELLIPTICAL = re.compile(
+    rf"^(?P<ask>When|Where|Why|How long) (?P<rest>(?P<auxiliary>{_AUXILIARIES}) .+)\?$"
+)
+_PERSONS = (("he", "his", "him"), ("she", "her", "her"))
+_SHORT_QUESTIONS = {
+    "When": ("When?", "When was that?", "And when?", "When did that happen?", "Since when?"),
+    "Where": ("Where?", "Where was that?", "And where?", "In which place?", "Whereabouts?"),
+    "Why": ("Why?", "Why is that?", "And why?", "What was the reason?", "How come?"),
+    "How long": ("How long?", "For how long?", "And for how long?", "How long was that?"),
+}
+_CONFIRMED = ("Yes.", "Yes, it says so.", "Yes, that is right.", "I think so.", "That came up.")
+_OPENINGS = (
+    "I have a question about {name}.",
+    "Tell me about {name}.",
+    "I was just thinking of {name}.",
+    "Do you remember {name}?",
+    "{name} is coming over later.",
+)
+_REPLIES = ("Sure, what would you like to know?", "Of course.", "What about {name}?", "Go ahead.")
+_ABOUT_OTHERS = ("And {name}?", "What about {name}?", "How about {name}?", "And what of {name}?")
+_UNRELATED = (
+    ("What is the weather like?", "I cannot see the weather from here."),
+    ("Thanks for that.", "You are welcome."),
+    ("Can you set a timer?", "Done."),
+    ("I am back.", "Welcome back."),
+)
+_ROLES = (("user: ", "assistant: "), ("", ""), ("User: ", "Assistant: "))
+
+
+@dataclass(frozen=True, slots=True)
+class ContextQuestion:
+    """A question with the dialogue before it.
+
+    Attributes:
+        text: The question.
+        context: The turns, oldest first.
+    """
+
+    text: str
+    context: tuple[str, ...]
+
+
+def pronoun_question(
+    question: str, name: str, earlier: tuple[str, str] | None, random: Random
+) -> ContextQuestion | None:
+    """Say he or she for `name`, who is the subject or owner in the question.
+
+    Args:
+        question: Names the person.
+        name: The person.
+        earlier: Another question about them and a passage that answers it; None for none.
+        random: Chooses pronoun and wording.
+
+    Returns:
+        None where the question does not name the person in such a place.
+    """
+    subject, possessive, _ = random.choice(_fitting_persons(question))
+    found = re.compile(rf"(?<=\b)(?P<owner>{re.escape(name)}'s)|(?P<who>{re.escape(name)})\b")
+    match = found.search(question)
+    if match is None:
+        return None
+    if match["who"] and not re.search(rf"\b(?:{_AUXILIARIES}) $", question[: match.start()], re.I):
+        return None
+    pronoun = possessive if match["owner"] else subject
+    text = question[: match.start()] + pronoun + question[match.end() :]
+    if re.search(rf"\b{re.escape(name)}\b", text):
+        return None
+    return ContextQuestion(_capitalised(text), _told(_introduction(name, earlier, random), random))
+
+
+def elliptical_question(question: str, random: Random) -> ContextQuestion | None:
+    """Ask "When was that?" after the rest of a question that begins with such a word.
+
+    >>> elliptical_question("When did Ada go hiking?", Random(1)).context[0]
+    'user: Did Ada go hiking?'
+
+    Returns:
+        None where the question begins with another word.
+    """
+    match = _ELLIPTICAL.match(question)
+    if match is None:
+        return None
+    confirmed = (_capitalised(match["rest"]) + "?", random.choice(_CONFIRMED))
+    return ContextQuestion(random.choice(_SHORT_QUESTIONS[match["ask"]]), _told(confirmed, random))
+
+
+def question_about_another(
+    question: str, name: str, other: str, random: Random
+) -> ContextQuestion | None:
+    """Ask "And Ada?" after the same question about somebody else.
+
+    Returns:
+        None where the question does not name the person, or names both.
+    """
+    if not re.search(rf"\b{re.escape(name)}\b", question) or other in question:
+        return None
+    asked = re.sub(rf"\b{re.escape(name)}\b", other, question)
+    said = (asked, random.choice(("Let me see.", "I found something on that.", "Yes, I know.")))
+    return ContextQuestion(random.choice(_ABOUT_OTHERS).format(name=name), _told(said, random))
+
+
+def question_after_unrelated(question: str, random: Random) -> ContextQuestion:
+    """Put a dialogue before the question that has nothing to do with it."""
+    return ContextQuestion(question, _told(random.choice(_UNRELATED), random))
+
+
+def _fitting_persons(question: str) -> list[tuple[str, str, str]]:
+    """Give the persons whose possessive the question does not contradict."""
+    other = {"his": "her", "her": "his"}
+    words = set(re.findall(r"[a-z]+", question.lower()))
+    fitting = [person for person in _PERSONS if other[person[1]] not in words]
+    return fitting or list(_PERSONS)
+
+
+def _introduction(name: str, earlier: tuple[str, str] | None, random: Random) -> tuple[str, ...]:
+    if earlier is not None:
+        return earlier
+    return random.choice(_OPENINGS).format(name=name), random.choice(_REPLIES).format(name=name)
+
+
+def _told(turns: tuple[str, ...], random: Random) -> tuple[str, ...]:
+    roles = random.choice(_ROLES)
+    return tuple(roles[place % 2] + turn for place, turn in enumerate(turns))
+
+
+def _capitalised(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+# What is asked of a group: its own questions, some of them bound to a dialogue or a time.
+
+CONTEXT_SHARE = 0.28
+TIMED_SHARE = 0.12
+SWAPPED_SHARE = 0.15
+_NAME = re.compile(r"\w+(?: \w+){0,2}")
+_TIMED = ("{time}, {question}", "{rest} {time}?", "Going by what was said {time}: {question}")
+# "Grog gives the sapphire to Kima" is a statement that is searched, no question to be rewritten.
+_QUESTION = re.compile(r"^[A-Z].*\?$")
+_ASKS_FOR_TIME = re.compile(r"^(When|How long|How many (days|weeks|months|years)|(In|On) wh)", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoy:
+    """A passage that was made to be wrong."""
+
+    passage: RerankPassage
+    kind: CandidateKind
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question put to a group's passages.
+
+    Attributes:
+        query: The question.
+        positives: Rows of the passages that answer.
+        decoys: Passages made to be wrong for this question.
+        speaker: Whom a pronoun in it means, so that the others' turns are hard; None for none.
+    """
+
+    query: RerankQuery
+    positives: tuple[int, ...]
+    decoys: tuple[Decoy, ...] = ()
+    speaker: str | None = None
+
+
+def draw_questions(
+    group: QuestionGroup, passages: Sequence[RerankPassage], random: Random
+) -> list[Asked]:
+    """Give each question of the group once, in one of the forms that fit it."""
+    return [_Asker(group, passages, random).ask(question) for question in group.questions]
+
+
+def speaker_of(text: str) -> str | None:
+    """Give the name of up to three words before `: `; None where there is none."""
+    name, colon, _ = text.partition(": ")
+    return name if colon and _NAME.fullmatch(name) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    group: QuestionGroup
+    passages: Sequence[RerankPassage]
+    random: Random
+
+    def ask(self, question: Question) -> Asked:
+        draw = self.random.random()
+        asked: Asked | None = None
+        if _QUESTION.match(question.text):
+            if draw < CONTEXT_SHARE:
+                asked = self.with_context(question)
+            elif draw < CONTEXT_SHARE + TIMED_SHARE:
+                asked = self.with_time(question)
+        return asked or self.plain(question)
+
+    def plain(self, question: Question) -> Asked:
+        query = RerankQuery(question.text, now=self.now())
+        decoys = self.swapped(question) if self.random.random() < SWAPPED_SHARE else ()
+        return Asked(query, question.positives, decoys)
+
+    def with_time(self, question: Question) -> Asked | None:
+        """Name the day, month or year of the answer; the same words at another time are wrong."""
+        dates = {self.passages[row].at for row in question.positives}
+        at = dates.pop()
+        if at is None or dates or _ASKS_FOR_TIME.match(question.text):
+            return None
+        named = name_time(at, self.random.choice(GRAINS))
+        text = self.random.choice(_TIMED).format(
+            time=named.words,
+            question=question.text[0].lower() + question.text[1:],
+            rest=question.text.rstrip("?"),
+        )
+        answer = self.passages[self.random.choice(question.positives)]
+        decoys = tuple(
+            Decoy(
+                RerankPassage(
+                    answer.text, answer.before, answer.after, draw_other_date(self.random, named)
+                ),
+                "temporal_interference",
+            )
+            for _ in range(self.random.randint(1, 2))
+        )
+        query = RerankQuery(text[0].upper() + text[1:], now=self.now())
+        return Asked(query, question.positives, decoys)
+
+    def with_context(self, question: Question) -> Asked | None:
+        name = self.named(question.text)
+        found: ContextQuestion | None = None
+        kind = self.random.choice(("pronoun", "ellipsis", "another", "unrelated"))
+        if kind == "unrelated":
+            found = question_after_unrelated(question.text, self.random)
+        elif kind == "ellipsis":
+            found = elliptical_question(question.text, self.random)
+        elif kind == "another" and name is not None:
+            others = [other for other in self.speakers() if other != name]
+            if others:
+                other = self.random.choice(others)
+                found = question_about_another(question.text, name, other, self.random)
+        if found is None and name is not None:
+            earlier = self.earlier(question, name)
+            found = pronoun_question(question.text, name, earlier, self.random)
+        if found is None:
+            return None
+        query = RerankQuery(found.text, found.context, self.now())
+        speaker = name if found.text != question.text else None
+        return Asked(query, question.positives, speaker=speaker)
+
+    def swapped(self, question: Question) -> tuple[Decoy, ...]:
+        """Give the answer's words, said by somebody else."""
+        name = self.named(question.text)
+        answer = self.passages[question.positives[0]]
+        others = [other for other in self.speakers() if other not in (name, None)]
+        if name is None or speaker_of(answer.text) != name or not others:
+            return ()
+        other = self.random.choice(others)
+        if other in question.text or other in answer.text:
+            return ()
+        text = other + answer.text.removeprefix(name)
+        return (Decoy(RerankPassage(text, at=answer.at), "entity_confusion"),)
+
+    def earlier(self, question: Question, name: str) -> tuple[str, str] | None:
+        """Give another question about the person with its answer, for half of the questions."""
+        others = [
+            other
+            for other in self.group.questions
+            if other is not question and name in other.text and _QUESTION.match(other.text)
+        ]
+        if not others or self.random.random() < 1 / 2:
+            return None
+        other = self.random.choice(others)
+        return other.text, self.passages[other.positives[0]].text
+
+    def named(self, text: str) -> str | None:
+        """Give the one speaker whom the text names; None where it names none or several."""
+        found = [name for name in self.speakers() if re.search(rf"\b{re.escape(name)}\b", text)]
+        return found[0] if len(found) == 1 else None
+
+    def speakers(self) -> list[str]:
+        names = (speaker_of(passage.text) for passage in self.passages)
+        return list(dict.fromkeys(name for name in names if name))
+
+    def now(self) -> datetime | None:
+        dates = [passage.at for passage in self.passages if passage.at is not None]
+        return max(dates) + timedelta(days=self.random.randint(0, 200)) if dates else None
+
+
+# What the first stage of a search says of questions and passages: BM25, cosine and their mean.
+
+FloatMatrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class FirstStage:
+    """Scores of shape (questions, passages).
+
+    Attributes:
+        lexical: BM25; 0 where no word is shared.
+        dense: Cosine.
+        fused: Mean of the two, each z-scored over the passages.
+    """
+
+    lexical: FloatMatrix
+    dense: FloatMatrix
+    fused: FloatMatrix
+
+
+def first_stage(passages: Sequence[str], questions: Sequence[str], base: BaseModel) -> FirstStage:
+    """Score all passages for every question, as a search in a store that holds only them.
+
+    Raises:
+        MissingExtra: bm25s is not installed.
+    """
+    scorer = bm25_scorer(passages)
+    lexical = np.stack([np.nan_to_num(scorer(text), nan=0.0) for text in questions])
+    dense = np.asarray(base.encode(questions) @ base.encode(passages).T, np.float64)
+    rows = [z_scored_mean(*arms) for arms in zip(lexical, dense, strict=True)]
+    return FirstStage(lexical, dense, np.stack(rows))
+
+
+# Examples from question groups: turns with neighbours and dates, and what a search mistakes.
+
+_DATED_SHARE = 0.6
+_DATED_TEXT_SHARE = 0.3
+_NEIGHBOUR_SHARE = 0.85
+_BESIDE_ANSWER_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateCounts:
+    """How many candidates compete for a question.
+
+    Attributes:
+        answers: Most of those that answer.
+        hard: Decoys, turns beside an answer, and the best that the first stage finds, together.
+        random: Any others.
+    """
+
+    answers: int = 3
+    hard: int = 7
+    random: int = 1
+
+
+def group_examples(
+    group: QuestionGroup, base: BaseModel, random: Random, *, counts: CandidateCounts
+) -> Iterator[RerankExample]:
+    """Give an example for every question of a group that something competes for.
+
+    Args:
+        group: Passages and questions.
+        base: The dense half of the first stage.
+        random: Decides dates, forms of questions and random candidates.
+        counts: How many candidates compete.
+
+    Raises:
+        MissingExtra: bm25s is not installed.
+    """
+    passages = _with_surroundings(group, random)
+    asked = draw_questions(group, passages, random)
+    decoys = [decoy.passage.text for each in asked for decoy in each.decoys]
+    texts = [*group.passages, *decoys]
+    view = first_stage(texts, [each.query.text for each in asked], base)
+    choice = _Choice(group, passages, view, random, counts)
+    first = len(passages)
+    for place, each in enumerate(asked):
+        example = choice.example(place, each, first_decoy=first)
+        first += len(each.decoys)
+        if not all(candidate.relevant for candidate in example.candidates):
+            yield example
+
+
+def _with_surroundings(group: QuestionGroup, random: Random) -> list[RerankPassage]:
+    placements: Sequence[Placement | None] = group.placements or [None] * len(group.passages)
+    spoken = any(placement is not None for placement in placements)
+    dates = draw_session_dates(placements, random)
+    if not spoken:
+        dates = [draw_date(random) for _ in placements]
+    with_dates = random.random() < (_DATED_SHARE if spoken else _DATED_TEXT_SHARE)
+    if not (with_dates or group.dated):
+        dates = [None] * len(placements)
+    shown = random.random() < _NEIGHBOUR_SHARE
+    return [
+        RerankPassage(text, place.before, place.after, at)
+        if shown and place is not None
+        else RerankPassage(text, at=at)
+        for text, place, at in zip(group.passages, placements, dates, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    group: QuestionGroup
+    passages: Sequence[RerankPassage]
+    view: FirstStage
+    random: Random
+    counts: CandidateCounts
+
+    def example(self, place: int, asked: Asked, *, first_decoy: int) -> RerankExample:
+        answers = self.answers(asked)
+        rows: dict[int, Candidate] = {}
+        for row in answers:
+            rows[row] = self.candidate(place, row, self.passages[row], "answer")
+        for number, decoy in enumerate(asked.decoys, start=first_decoy):
+            rows[number] = self.candidate(place, number, decoy.passage, decoy.kind)
+        for row in self.beside(asked):
+            rows[row] = self.candidate(place, row, self.passages[row], "neighbour")
+        best_answer = max(self.view.lexical[place, list(asked.positives)])
+        free = self.free(place, asked, taken=rows)
+        hard = max(0, self.counts.hard - (len(rows) - len(answers)))
+        for row in free[:hard]:
+            kind = self.mined_kind(place, row, asked, best_answer)
+            rows[row] = self.candidate(place, row, self.passages[row], kind)
+        rest = free[hard:]
+        for row in self.random.sample(rest, min(self.counts.random, len(rest))):
+            rows[row] = self.candidate(place, row, self.passages[row], "random")
+        # In any order: no place in the list may tell the answer.
+        candidates = self.random.sample(list(rows.values()), len(rows))
+        return RerankExample(self.group.source, asked.query, tuple(candidates))
+
+    def answers(self, asked: Asked) -> list[int]:
+        most = min(self.counts.answers, len(asked.positives))
+        return self.random.sample(asked.positives, most)
+
+    def beside(self, asked: Asked) -> list[int]:
+        """Give, for half of the questions, a turn beside an answer: it has it as neighbour."""
+        row = self.random.choice(asked.positives)
+        around = (self.passages[row].before, self.passages[row].after)
+        known = {text: place for place, text in enumerate(self.group.passages) if text in around}
+        found = [place for place in known.values() if place not in asked.positives]
+        if not found or self.random.random() >= _BESIDE_ANSWER_SHARE:
+            return []
+        return [self.random.choice(found)]
+
+    def free(self, place: int, asked: Asked, *, taken: dict[int, Candidate]) -> list[int]:
+        """Give the other passages that answer nothing, best first."""
+        order = np.argsort(-self.view.fused[place, : len(self.passages)], kind="stable")
+        barred = {*asked.positives, *taken}
+        return [int(row) for row in order if int(row) not in barred]
+
+    def mined_kind(self, place: int, row: int, asked: Asked, best_answer: float) -> CandidateKind:
+        if asked.speaker is not None and speaker_of(self.passages[row].text) != asked.speaker:
+            return "coreference"
+        return "lexical_overlap" if self.view.lexical[place, row] > best_answer else "retrieved"
+
+    def candidate(
+        self, place: int, row: int, passage: RerankPassage, kind: CandidateKind
+    ) -> Candidate:
+        lexical, dense = self.view.lexical[place, row], self.view.dense[place, row]
+        judged = row >= len(self.passages) or kind == "answer"
+        return Candidate(passage, kind == "answer", kind, float(lexical), float(dense), judged)

@@ -1,0 +1,131 @@
+"""The files of a training run, and what it was made from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from ekphory import __version__
+from ekphory.errors import InvalidInput
+from ekphory_lab.training.texts import sha256_of
+
+# What a training run was made from: enough to repeat it.
+
+MANIFEST_FILE = "manifest.json"
+_LIBRARIES = ("torch", "transformers", "numpy", "bm25s")
+_WEIGHTS = "model.safetensors"
+_WEIGHT_PARTS = "model-*.safetensors"
+
+
+class RunConfig(Protocol):
+    """A frozen dataclass that decides a run."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def seed(self) -> int:
+        """Decides the order of the data."""
+        ...
+
+
+def run_manifest(config: RunConfig, *, base: Path, hashes: Mapping[str, str]) -> dict[str, Any]:
+    """Describe a run before its first step.
+
+    Args:
+        config: The configuration.
+        base: Directory of the base weights.
+        hashes: SHA-256 of the data files, by name.
+    """
+    return {
+        "config": asdict(config),
+        "seed": config.seed,
+        "base": {"directory": base.name, "sha256": weights_hash(base)},
+        "data": dict(hashes),
+        "commit": _commit(),
+        "ekphory": __version__,
+        "python": platform.python_version(),
+        "libraries": {name: version(name) for name in _LIBRARIES},
+    }
+
+
+def write_manifest(manifest: Mapping[str, Any], directory: Path) -> None:
+    """Write `manifest.json`."""
+    path = directory / MANIFEST_FILE
+    path.write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
+
+
+def weights_hash(directory: Path) -> str:
+    """Hash a directory's weights; of a model in several files the hashes of all."""
+    if (directory / _WEIGHTS).is_file():
+        return sha256_of(directory / _WEIGHTS)
+    parts = [sha256_of(path) for path in sorted(directory.glob(_WEIGHT_PARTS))]
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def _commit() -> str | None:
+    git = shutil.which("git")
+    if git is None:
+        return None
+    asked = subprocess.run(  # noqa: S603  a fixed command on our own checkout
+        [git, "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return asked.stdout.strip() or None
+
+
+# The files of a training run beside its model.
+
+CHECKPOINT_FILE = "checkpoint.pt"
+LOSSES_FILE = "losses.jsonl"
+MODEL_FOLDER = "model"
+
+
+def claim_folder(target: Path, manifest: Mapping[str, Any]) -> None:
+    """Write the manifest of a new run, or compare that of the run which is there.
+
+    Raises:
+        InvalidInput: The folder holds a run with another configuration, data or base.
+    """
+    path = target / MANIFEST_FILE
+    if not path.is_file():
+        write_manifest(manifest, target)
+        return
+    written = json.loads(path.read_text(encoding="utf-8"))
+    same = json.loads(json.dumps({name: manifest[name] for name in ("config", "data", "base")}))
+    different = [name for name, value in same.items() if written.get(name) != value]
+    if different:
+        raise InvalidInput(
+            "target",
+            str(target),
+            f"holds a run with another {' and '.join(different)}",
+            "Give an empty folder, or the settings of that run.",
+        )
+
+
+def note_loss(target: Path, step: int, loss: float, *, read: Mapping[str, int]) -> None:
+    """Add a line for one step, with how many texts or pairs it read."""
+    line = json.dumps({"step": step, "loss": round(loss, 5), **read})
+    append_line(target / LOSSES_FILE, line)
+
+
+def forget_losses(target: Path, *, after: int) -> None:
+    """Drop the lines of steps that were taken after the checkpoint and are taken again."""
+    path = target / LOSSES_FILE
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[:after]), encoding="utf-8")
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a file."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line + "\n")

@@ -1,0 +1,733 @@
+"""The sources that training draws from, each as a stream of question groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from random import Random
+
+from ekphory.errors import InvalidInput
+from ekphory_lab.evaluation.systems import bm25_scorer
+from ekphory_lab.training.question_groups import (
+    GroupBuilder,
+    QuestionGroup,
+    TrainingPair,
+    grouped_pairs,
+    placed_turns,
+    reported_question,
+    reworded,
+    with_hard_negatives,
+)
+from ekphory_lab.training.statements import statement_questions
+from ekphory_lab.training.texts import (
+    CONVERSATIONS,
+    DOCUMENTS,
+    Row,
+    Turn,
+    clean_text,
+    is_long,
+    read_conversations,
+    read_documents,
+    read_rows,
+    sha256_of,
+    sha256_of_texts,
+    shortened,
+    turn_passages,
+    two_names,
+    with_long_messages,
+)
+
+# Question groups of the conversations written for training: two people, real dates, real talk.
+
+CONVERSATIONS_SOURCE = "conversations"
+# A search gets an assistant's chats with these names.
+_ROLES = {"User": "user", "Assistant": "assistant"}
+
+
+def conversation_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
+    """Give one epoch of groups, one per conversation, with the dates of its sessions."""
+    for row in random.sample(list(rows), len(rows)):
+        group = _group(row, random)
+        if group is not None:
+            yield group
+
+
+def _group(row: Row, random: Random) -> QuestionGroup | None:
+    builder = GroupBuilder(CONVERSATIONS_SOURCE)
+    places: list[int] = []
+    for _, turns in groupby(row["turns"], key=lambda turn: int(turn["session"])):
+        said = list(turns)
+        texts = [f"{_ROLES.get(turn['speaker'], turn['speaker'])}: {turn['text']}" for turn in said]
+        places += builder.add_session(texts, at=datetime.fromisoformat(said[0]["at"]))
+    for asked in random.sample(row["questions"], len(row["questions"])):
+        builder.add_question(asked["query"], [places[turn] for turn in asked["turns"]])
+    return builder.build()
+
+
+# Question groups of the documents written for training: two subjects, close neighbours in each.
+#
+# What is searched is claims, questions and keywords, as people search papers and manuals; they keep
+# what the model knows of documents while conversations are learned.
+
+DOCUMENTS_SOURCE = "documents"
+_SUBJECTS = 2
+_TITLED = 0.7
+
+
+def document_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
+    """Give one epoch of groups, each with all documents of two subjects."""
+    shuffled = random.sample(list(rows), len(rows))
+    for start in range(0, len(shuffled), _SUBJECTS):
+        builder = GroupBuilder(DOCUMENTS_SOURCE)
+        for row in shuffled[start : start + _SUBJECTS]:
+            _add_subject(builder, row, random)
+        group = builder.build()
+        if group is not None:
+            yield group
+
+
+def _add_subject(builder: GroupBuilder, row: Row, random: Random) -> None:
+    for document in row["documents"]:
+        titled = random.random() < _TITLED
+        text = f"{document['title']}. {document['text']}" if titled else document["text"]
+        place = builder.add_passage(text)
+        for search in document["searches"]:
+            builder.add_question(search, [place])
+
+
+# Question groups of CRD3: what a summary says, asked of the turns that it sums up.
+#
+# Neighbouring passages of one episode compete. A summary of many turns is left out: it would not
+# say which of them answers.
+
+CRD3_SOURCE = "crd3"
+SUMMARIES_PER_GROUP = 10
+MOST_TURNS = 6
+_MOST_WORDS = 60
+_LEAST_WORDS = 4
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_LEAST_OVERLAP = 0.15
+
+
+def crd3_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
+    """Give one epoch of groups."""
+    fitting = [row for row in rows if len(row["turns"]) <= MOST_TURNS]
+    starts = list(range(0, len(fitting) - SUMMARIES_PER_GROUP, SUMMARIES_PER_GROUP))
+    offset = random.randrange(SUMMARIES_PER_GROUP)
+    for start in random.sample(starts, len(starts)):
+        chosen = fitting[start + offset : start + offset + SUMMARIES_PER_GROUP]
+        group = _crd3_group(chosen)
+        if group is not None:
+            yield group
+
+
+def _crd3_group(rows: Sequence[Row]) -> QuestionGroup | None:
+    builder = GroupBuilder(CRD3_SOURCE)
+    for number, row in enumerate(rows):
+        texts = [f"{turn['speaker'].title()}: {turn['text']}" for turn in row["turns"]]
+        shown = [shortened(text, _MOST_WORDS) for text in texts]
+        turns = zip(texts, shown, placed_turns(shown, session=number), strict=True)
+        places = {
+            text: builder.add_passage(passage, placement)
+            for text, passage, placement in turns
+            if len(text.split()) > _LEAST_WORDS
+        }
+        for sentence in _SENTENCE_END.split(row["summary"]):
+            positives = _that_share_words(sentence, places)
+            if positives and len(sentence.split()) > _LEAST_WORDS:
+                builder.add_question(sentence, positives)
+    return builder.build()
+
+
+def _that_share_words(sentence: str, places: dict[str, int]) -> list[int]:
+    wanted = _words(sentence)
+    return [
+        place
+        for text, place in places.items()
+        if len(wanted & _words(shortened(text, _MOST_WORDS))) >= _LEAST_OVERLAP * len(wanted)
+    ]
+
+
+def _words(text: str) -> set[str]:
+    return {word for word in re.findall(r"[a-z]+", text.lower()) if len(word) > 3}
+
+
+# Question groups of Synthetic-Persona-Chat: two people tell each other about themselves.
+#
+# Several chats become one long conversation of two invented people. Three kinds of questions: what
+# a turn says of its speaker, what a turn answers that the other asked, and what a persona's fact
+# says that a turn shows in other words.
+
+PERSONA_SOURCE = "synthetic_persona_chat"
+CHATS_PER_GROUP = 4
+QUESTIONS_PER_GROUP = 36
+_LEAST_SHARED = 0.5
+_PLACEHOLDER = re.compile(r"\[[^\]]*\]|\buser [12]\b", re.I)
+_STOP_WORDS = frozenset(
+    """i my a an the to of in on at for with is am are was be have has had do does and or but it
+    that this very really as so too also me you your""".split()
+)
+
+
+def persona_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
+    """Give one epoch of groups, newly shuffled, named and worded."""
+    order = random.sample(range(len(rows)), len(rows))
+    for start in range(0, len(order), CHATS_PER_GROUP):
+        chats = [rows[place] for place in order[start : start + CHATS_PER_GROUP]]
+        group = _persona_group(chats, random)
+        if group is not None:
+            yield group
+
+
+def _persona_group(chats: Sequence[Row], random: Random) -> QuestionGroup | None:
+    names = two_names(random)
+    builder = GroupBuilder(PERSONA_SOURCE)
+    for chat in chats:
+        _add_chat(builder, chat, names, random)
+    questions = builder.questions
+    if len(questions) > QUESTIONS_PER_GROUP:
+        questions = random.sample(questions, QUESTIONS_PER_GROUP)
+    return builder.build(questions)
+
+
+def _add_chat(builder: GroupBuilder, chat: Row, names: tuple[str, str], random: Random) -> None:
+    by_speaker = {"User 1": names[0], "User 2": names[1]}
+    # A few turns have a heading of a list for their speaker.
+    turns = [_named(turn, by_speaker) for turn in chat["turns"] if turn["speaker"] in by_speaker]
+    if not turns:
+        return
+    others = {names[0]: names[1], names[1]: names[0]}
+    passages = turn_passages(turns, others, random)
+    rows = builder.add_session(passages.texts)
+    for text, place in _questions(chat, turns, names, random):
+        asked = reworded(text, random)
+        builder.add_question(asked, [rows[passages.rows[place]]])
+
+
+def _named(turn: Row, by_speaker: dict[str, str]) -> Turn:
+    name = by_speaker[turn["speaker"]]
+    return Turn(name, _PLACEHOLDER.sub(name, turn["text"]))
+
+
+def _questions(
+    chat: Row, turns: Sequence[Turn], names: tuple[str, str], random: Random
+) -> Iterator[tuple[str, int]]:
+    for place, turn in enumerate(turns):
+        about_turn = statement_questions(turn.text, turn.speaker, random)
+        for question in random.sample(about_turn, min(2, len(about_turn))):
+            yield question, place
+        if place and turns[place - 1].speaker != turn.speaker and len(turn.text.split()) > 2:
+            answered = reported_question(turns[place - 1].text, turn.speaker)
+            if answered is not None:
+                yield answered, place
+    for name, facts in zip(names, chat["personas"], strict=True):
+        yield from _fact_questions(facts, name, turns, random)
+
+
+def _fact_questions(
+    facts: Sequence[str], name: str, turns: Sequence[Turn], random: Random
+) -> Iterator[tuple[str, int]]:
+    for fact in facts:
+        place = _turn_that_shows(fact, name, turns)
+        questions = statement_questions(fact, name, random)
+        if place is not None:
+            for question in random.sample(questions, min(2, len(questions))):
+                yield question, place
+
+
+def _turn_that_shows(fact: str, name: str, turns: Sequence[Turn]) -> int | None:
+    wanted = _content(fact)
+    shared = [
+        len(wanted & _content(turn.text)) / max(1, len(wanted)) if turn.speaker == name else 0.0
+        for turn in turns
+    ]
+    best = max(range(len(turns)), key=shared.__getitem__)
+    return best if shared[best] >= _LEAST_SHARED else None
+
+
+def _content(text: str) -> frozenset[str]:
+    words = re.findall(r"[a-z]+", text.lower())
+    return frozenset(word.rstrip("s") for word in words if word not in _STOP_WORDS)
+
+
+# Question groups of QMSum: questions about a meeting and the spans of turns that answer them.
+
+QMSUM_SOURCE = "qmsum"
+MOST_SPAN = 60
+_PASSAGES = 80
+_QMSUM_LEAST_WORDS = 6
+_QMSUM_MOST_WORDS = 60
+
+
+def qmsum_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
+    """Give one epoch of groups, one per meeting."""
+    for row in random.sample(list(rows), len(rows)):
+        group = _qmsum_group(row, random)
+        if group is not None:
+            yield group
+
+
+def _qmsum_group(row: Row, random: Random) -> QuestionGroup | None:
+    spans = {query["query"]: _span(query, len(row["turns"])) for query in row["queries"]}
+    spans = {text: span for text, span in spans.items() if 0 < len(span) <= MOST_SPAN}
+    usable = {
+        place: text
+        for place, turn in enumerate(row["turns"])
+        if len((text := clean_text(turn["text"])).split()) >= _QMSUM_LEAST_WORDS
+    }
+    wanted = {place for span in spans.values() for place in span if place in usable}
+    others = [place for place in usable if place not in wanted]
+    chosen = set(random.sample(sorted(wanted), min(_PASSAGES, len(wanted))))
+    chosen.update(random.sample(others, min(max(0, _PASSAGES - len(chosen)), len(others))))
+    builder = GroupBuilder(QMSUM_SOURCE)
+    texts = {
+        place: f"{row['turns'][place]['speaker']}: {shortened(text, _QMSUM_MOST_WORDS)}"
+        for place, text in usable.items()
+    }
+    placements = dict(zip(texts, placed_turns(list(texts.values()), session=0), strict=True))
+    rows = {place: builder.add_passage(texts[place], placements[place]) for place in sorted(chosen)}
+    for text, span in spans.items():
+        positives = [rows[place] for place in span if place in rows]
+        if positives:
+            builder.add_question(text, positives)
+    return builder.build()
+
+
+def _span(query: Row, turns: int) -> list[int]:
+    return [
+        place
+        for first, last in query["spans"]
+        for place in range(int(first), min(int(last) + 1, turns))
+    ]
+
+
+# Question groups of reading comprehension: SQuAD, Natural Questions, PolicyQA and TimeQA.
+#
+# They keep what the base weights know of written text, while conversations are learned.
+
+_SQUAD_PASSAGES = 60
+_SQUAD_QUESTIONS = 24
+_NQ_QUESTIONS = 10
+_NQ_NEGATIVES = 2
+_POLICY_PASSAGES = 24
+_POLICY_QUESTIONS = 16
+_TIME_PASSAGES = 20
+_READING_MOST_WORDS = 110
+
+
+def squad_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
+    """SQuAD's questions with the sentences around the one that answers."""
+    pairs = [(clean_text(row["query"]), clean_text(row["sentence"])) for row in rows]
+    yield from _windows(pairs, "squad", _SQUAD_PASSAGES, _SQUAD_QUESTIONS, random)
+
+
+def policyqa_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
+    """Questions about privacy policies, with neighbouring segments of the same policies."""
+    pairs = [(row["query"], shortened(row["passage"], _READING_MOST_WORDS)) for row in rows]
+    yield from _windows(pairs, "policyqa", _POLICY_PASSAGES, _POLICY_QUESTIONS, random)
+
+
+def nq_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
+    """Natural Questions with passages of Wikipedia that share the question's words."""
+    passages = [shortened(f"{row['title']}. {row['passage']}", _READING_MOST_WORDS) for row in rows]
+    pairs = [
+        TrainingPair(row["query"], passage, (), "nq_gold")
+        for row, passage in zip(rows, passages, strict=True)
+    ]
+    shuffled = random.sample(pairs, len(pairs))
+    mined = with_hard_negatives(
+        shuffled, passages, bm25_scorer(passages), count=_NQ_NEGATIVES, random=random
+    )
+    yield from grouped_pairs(mined, size=_NQ_QUESTIONS)
+
+
+def timeqa_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
+    """Questions about a time, with the other paragraphs of the same page."""
+    for row in random.sample(list(rows), len(rows)):
+        answering = {place for asked in row["questions"] for place in asked["paragraphs"]}
+        others = [
+            place
+            for place, text in enumerate(row["paragraphs"])
+            if place not in answering and len(text.split()) > 8
+        ]
+        room = max(0, _TIME_PASSAGES - len(answering))
+        chosen = sorted(answering | set(random.sample(others, min(room, len(others)))))
+        builder = GroupBuilder("timeqa")
+        places = {
+            place: builder.add_passage(
+                shortened(clean_text(row["paragraphs"][place]), _READING_MOST_WORDS)
+            )
+            for place in chosen
+        }
+        for asked in row["questions"]:
+            builder.add_question(asked["query"], [places[place] for place in asked["paragraphs"]])
+        group = builder.build()
+        if group is not None:
+            yield group
+
+
+def _windows(
+    pairs: Sequence[tuple[str, str]], source: str, passages: int, questions: int, random: Random
+) -> Iterator[QuestionGroup]:
+    builders = list(_cut(pairs, source, passages))
+    for builder in random.sample(builders, len(builders)):
+        texts = builder.questions
+        group = builder.build(random.sample(texts, min(questions, len(texts))))
+        if group is not None:
+            yield group
+
+
+def _cut(pairs: Iterable[tuple[str, str]], source: str, passages: int) -> Iterator[GroupBuilder]:
+    builder = GroupBuilder(source)
+    for query, passage in pairs:
+        builder.add_question(query, [builder.add_passage(passage)])
+        if builder.size >= passages:
+            yield builder
+            builder = GroupBuilder(source)
+    if builder.size > 1:
+        yield builder
+
+
+# Questions about the slots of task dialogues: who asked for what, who offered what.
+
+SERVICE_NOUNS: Mapping[str, str] = {
+    "Restaurants": "restaurant",
+    "Events": "event",
+    "Calendar": "calendar event",
+    "Movies": "movie",
+    "Travel": "attraction",
+    "Media": "film",
+    "Weather": "weather",
+    "Flights": "flight",
+    "Homes": "apartment",
+    "RideSharing": "ride",
+    "Hotels": "hotel",
+    "Banks": "bank account",
+    "Music": "song",
+    "Buses": "bus",
+    "RentalCars": "rental car",
+    "Services": "appointment",
+}
+_ASKED = (
+    "What {slot} did {user} want for the {noun}?",
+    "Which {slot} did {user} ask for?",
+    "What {slot} did {user} mention for the {noun}?",
+    "What {slot} does {user} prefer?",
+    "Which {slot} did {user} give {assistant} for the {noun}?",
+)
+_ASKED_WHEN = (
+    "When does {user} want the {noun}?",
+    "For when did {user} need the {noun}?",
+    "What {slot} did {user} choose for the {noun}?",
+    "When did {user} say the {noun} should be?",
+)
+_ASKED_WHERE = (
+    "Where did {user} want the {noun}?",
+    "Where was {user} looking for the {noun}?",
+    "Which {slot} did {user} name for the {noun}?",
+    "In which place does {user} need the {noun}?",
+)
+_ASKED_COUNT = (
+    "How many {counted} did {user} ask for?",
+    "For how many {counted} did {user} want the {noun}?",
+)
+_OFFERED = (
+    "Which {slot} did {assistant} suggest to {user}?",
+    "What {slot} did {assistant} recommend?",
+    "What {slot} did {assistant} find for {user}?",
+    "Which {noun} {slot} did {assistant} offer {user}?",
+)
+_TOLD = (
+    "What is the {slot} of the {noun} that {user} asked about?",
+    "What {slot} did {assistant} tell {user}?",
+    "What did {assistant} say about the {slot}?",
+    "Which {slot} did {user} get from {assistant}?",
+)
+_WHEN_WORDS = ("date", "time")
+_WHERE_WORDS = ("city", "location", "destination", "origin", "area", "station", "airport", "where")
+_COUNT_PREFIX = "number of "
+_ABOUT = (" about {}", " for {}", " with {}", ", given {},")
+
+
+def slot_question(kind: str, slot: str, noun: str, random: Random) -> str:
+    """Give a question about one slot, with the places `{user}` and `{assistant}` for names.
+
+    Args:
+        kind: `asked` for what the user informs of, `offered` or `told` for the assistant.
+        slot: The slot's name, with underscores.
+        noun: What the dialogue is about.
+        random: Chooses the wording.
+    """
+    words = slot.replace("_", " ")
+    counted = words.removeprefix(_COUNT_PREFIX)
+    wording = random.choice(_templates(kind, words))
+    return wording.replace("{slot}", words).replace("{noun}", noun).replace("{counted}", counted)
+
+
+def with_detail(question: str, value: str, random: Random) -> str:
+    """Put a value that the same dialogue names before the question mark."""
+    detail = random.choice(_ABOUT).format(value).rstrip(",")
+    return question.removesuffix("?") + detail + "?"
+
+
+def _templates(kind: str, words: str) -> tuple[str, ...]:
+    if kind == "offered":
+        return _OFFERED
+    if kind == "told":
+        return _TOLD
+    if words.startswith(_COUNT_PREFIX):
+        return _ASKED_COUNT
+    if any(word in words for word in _WHEN_WORDS):
+        return _ASKED_WHEN
+    if any(word in words for word in _WHERE_WORDS):
+        return _ASKED_WHERE
+    return _ASKED
+
+
+# Question groups of the Schema-Guided Dialogues: who asked for what, when and where.
+#
+# A few dialogues about different services become one conversation of the same two. One in five is a
+# chat of `user` and `assistant`, with questions in the first person, as a user asks their own
+# agent.
+
+SGD_SOURCE = "sgd"
+DIALOGUES_PER_GROUP = 4
+QUESTIONS_PER_DIALOGUE = 7
+_OWN_SHARE = 0.2
+_DETAIL_SHARE = 0.5
+_KINDS = {("user", "INFORM"): "asked", ("system", "OFFER"): "offered", ("system", "INFORM"): "told"}
+_FIRST_PERSON = (
+    (r"\bdid user\b", "did I"),
+    (r"\bdoes user\b", "do I"),
+    (r"\bwas user\b", "was I"),
+    (r"\buser's\b", "my"),
+    (r"\b(to|give|find|for|tell|offer) user\b", r"\1 me"),
+    (r"\buser\b", "I"),
+    (r"\bassistant\b", "you"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    text: str
+    turn: int
+
+
+def sgd_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
+    """Give one epoch of groups, newly shuffled, named and worded."""
+    order = random.sample(range(len(rows)), len(rows))
+    for start in range(0, len(order), DIALOGUES_PER_GROUP):
+        dialogues = [rows[place] for place in order[start : start + DIALOGUES_PER_GROUP]]
+        group = _sgd_group(dialogues, random)
+        if group is not None:
+            yield group
+
+
+def _sgd_group(dialogues: Sequence[Row], random: Random) -> QuestionGroup | None:
+    own = random.random() < _OWN_SHARE
+    user, assistant = ("user", "assistant") if own else two_names(random)
+    builder = GroupBuilder(SGD_SOURCE)
+    for dialogue in dialogues:
+        turns = [
+            Turn(user if turn["speaker"] == "user" else assistant, turn["text"])
+            for turn in dialogue["turns"]
+        ]
+        passages = turn_passages(turns, {user: assistant, assistant: user}, random)
+        rows = builder.add_session(passages.texts)
+        for asked in _sgd_questions(dialogue, user, assistant, random):
+            text = _in_first_person(asked.text) if own else asked.text
+            builder.add_question(reworded(text, random), [rows[passages.rows[asked.turn]]])
+    return builder.build()
+
+
+def _sgd_questions(dialogue: Row, user: str, assistant: str, random: Random) -> list[_Asked]:
+    noun = SERVICE_NOUNS.get(dialogue["services"][0].split("_")[0], "booking")
+    slots = list(_slots(dialogue))
+    asked = [
+        _Asked(_slot_text(slot, slots, noun, random), slot.turn)
+        for slot in random.sample(slots, min(QUESTIONS_PER_DIALOGUE - 2, len(slots)))
+    ]
+    named = [_Asked(each.text.format(user=user, assistant=assistant), each.turn) for each in asked]
+    answers = list(_answered(dialogue, user))
+    return named + random.sample(answers, min(2, len(answers)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    turn: int
+    kind: str
+    name: str
+    value: str
+
+
+def _slots(dialogue: Row) -> Iterator[_Slot]:
+    for place, turn in enumerate(dialogue["turns"]):
+        for act, slot, values in turn["acts"]:
+            kind = _KINDS.get((turn["speaker"], act))
+            value = values[0] if values else ""
+            if kind and slot and value.lower() not in ("", "true", "false", "dontcare"):
+                yield _Slot(place, kind, slot, value.replace("{", "").replace("}", ""))
+
+
+def _slot_text(slot: _Slot, slots: Sequence[_Slot], noun: str, random: Random) -> str:
+    question = slot_question(slot.kind, slot.name, noun, random)
+    others = [
+        other.value
+        for other in slots
+        if other.turn == slot.turn and other.name != slot.name and other.value != slot.value
+    ]
+    if others and random.random() < _DETAIL_SHARE:
+        return with_detail(question, random.choice(others), random)
+    return question
+
+
+def _answered(dialogue: Row, user: str) -> Iterator[_Asked]:
+    turns = dialogue["turns"]
+    for place in range(1, len(turns)):
+        informs = any(act[0] == "INFORM" for act in turns[place]["acts"])
+        if turns[place]["speaker"] == "user" and informs:
+            question = reported_question(turns[place - 1]["text"], user)
+            if question is not None:
+                yield _Asked(question, place)
+
+
+def _in_first_person(question: str) -> str:
+    for pattern, replacement in _FIRST_PERSON:
+        question = re.sub(pattern, replacement, question)
+    return question
+
+
+# The sources that training draws from: where their rows lie, and what makes groups of them.
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSource:
+    """Rows, and what makes groups of them.
+
+    Attributes:
+        name: Its file in the folder of training data; what a manifest calls it.
+        groups: Makes one epoch of groups.
+        read, hashed: Read the rows, and give their SHA-256.
+        packaged: Where it lies in the package; None for a file in the folder of training data.
+    """
+
+    name: str
+    groups: Callable[[Sequence[Row], Random], Iterator[QuestionGroup]]
+    read: Callable[[Path], list[Row]] = read_rows
+    hashed: Callable[[Path], str] = sha256_of
+    packaged: Path | None = None
+
+    def rows(self, folder: Path) -> list[Row]:
+        """Read it.
+
+        Raises:
+            DatasetError: It is missing or malformed.
+        """
+        return self.read(self._path(folder))
+
+    def sha256(self, folder: Path) -> str:
+        """Give its hash, hexadecimal."""
+        return self.hashed(self._path(folder))
+
+    def _path(self, folder: Path) -> Path:
+        return self.packaged or folder / self.name
+
+
+SOURCES: Mapping[str, TrainingSource] = {
+    "conversations": TrainingSource(
+        "conversations",
+        conversation_groups,
+        read=read_conversations,
+        hashed=sha256_of_texts,
+        packaged=CONVERSATIONS,
+    ),
+    "documents": TrainingSource(
+        "documents",
+        document_groups,
+        read=read_documents,
+        hashed=sha256_of_texts,
+        packaged=DOCUMENTS,
+    ),
+    "synthetic_persona_chat": TrainingSource("synthetic_persona_chat.jsonl.gz", persona_groups),
+    "sgd": TrainingSource("sgd_train.jsonl.gz", sgd_groups),
+    "crd3": TrainingSource("crd3.jsonl.gz", crd3_groups),
+    "qmsum": TrainingSource("qmsum_train.jsonl.gz", qmsum_groups),
+    "squad": TrainingSource("squad_sentences.jsonl.gz", squad_groups),
+    "nq_gold": TrainingSource("nq_gold.jsonl.gz", nq_groups),
+    "policyqa": TrainingSource("policyqa.jsonl.gz", policyqa_groups),
+    "timeqa": TrainingSource("timeqa_train.jsonl.gz", timeqa_groups),
+}
+
+
+# The endless stream of question groups that a run trains on, mixed from all sources.
+
+Epoch = Callable[[Random], Iterator[QuestionGroup]]
+"""Makes all groups of a source once; the generator decides order, names and wording."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingData:
+    """The sources of a run.
+
+    Attributes:
+        epochs: What makes each source's groups.
+        hashes: SHA-256 of each file, by its name.
+    """
+
+    epochs: Mapping[str, Epoch]
+    hashes: Mapping[str, str]
+
+
+def load_training_data(folder: Path, names: Sequence[str]) -> TrainingData:
+    """Read the files of the named sources.
+
+    Raises:
+        DatasetError: A file is missing or malformed.
+        InvalidInput: A source is not known.
+    """
+    unknown = [name for name in names if name not in SOURCES]
+    if unknown:
+        raise InvalidInput("mix", unknown, "no such source", f"Known are {', '.join(SOURCES)}.")
+    sources = {name: SOURCES[name] for name in names}
+    epochs = {name: partial(each.groups, each.rows(folder)) for name, each in sources.items()}
+    hashes = {each.name: each.sha256(folder) for each in sources.values()}
+    return TrainingData(epochs, hashes)
+
+
+def mixed_groups(
+    epochs: Mapping[str, Epoch],
+    shares: Mapping[str, float],
+    *,
+    seed: int,
+    long_messages: float = 0.0,
+) -> Iterator[QuestionGroup]:
+    """Give groups without end; the same seed gives the same groups.
+
+    Args:
+        epochs: What makes each source's groups; a source begins anew when it is used up.
+        shares: How often a source is drawn; need not sum to 1.
+        seed: Decides everything.
+        long_messages: Share of the groups in which a speaker's turns are put together.
+    """
+    names = [name for name in shares if shares[name] > 0]
+    weights = [shares[name] for name in names]
+    streams = {name: _endless(epochs[name], f"{seed}:{name}") for name in names}
+    draw = Random(seed)  # noqa: S311  no secret
+    joining = Random(f"{seed}:long messages")  # noqa: S311  no secret
+    while True:
+        group = next(streams[draw.choices(names, weights)[0]])
+        drawn = joining.random() < long_messages
+        joined = drawn and not group.dated and not is_long(group)
+        yield with_long_messages(group, joining) if joined else group
+
+
+def _endless(epoch: Epoch, seed: str) -> Iterator[QuestionGroup]:
+    number = 0
+    while True:
+        yield from epoch(Random(f"{seed}:{number}"))  # noqa: S311  no secret
+        number += 1

@@ -1,0 +1,412 @@
+"""Turns what a speaker says about themselves into the questions that it answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from random import Random
+
+from ekphory_lab.training.texts import POSSESSIVES
+
+# Plain forms of English verbs, as far as turning statements into questions needs them.
+
+_IRREGULAR = dict(
+    pair.split(":")
+    for pair in """went:go had:have got:get made:make saw:see took:take came:come bought:buy did:do
+    found:find gave:give told:tell felt:feel became:become left:leave put:put brought:bring
+    began:begin kept:keep held:hold wrote:write stood:stand heard:hear let:let meant:mean set:set
+    met:meet ran:run paid:pay sat:sit spoke:speak led:lead read:read grew:grow lost:lose fell:fall
+    sent:send built:build understood:understand drew:draw broke:break spent:spend cut:cut rose:rise
+    drove:drive wore:wear chose:choose ate:eat slept:sleep taught:teach thought:think caught:catch
+    fought:fight won:win sold:sell sang:sing swam:swim rode:ride flew:fly forgot:forget woke:wake
+    threw:throw drank:drink knew:know said:say hurt:hurt hit:hit quit:quit lit:light hid:hide
+    bit:bite tore:tear stole:steal swore:swear froze:freeze shook:shake shot:shoot dealt:deal
+    dreamt:dream learnt:learn burnt:burn hung:hang spread:spread beat:beat
+    bet:bet""".split()
+)
+PARTICIPLES = frozenset(
+    """been gone had got gotten made seen taken come bought done found given told felt become left
+    put brought begun kept held written stood heard let meant set met run paid sat spoken led read
+    grown lost fallen sent built understood drawn broken spent cut risen driven worn chosen eaten
+    slept taught thought caught fought won sold sung swum ridden flown forgotten thrown drunk known
+    said hurt hit quit""".split()
+)
+_NOT_PAST = frozenset("need feed speed bleed breed exceed proceed succeed shed embed wed".split())
+_E_BEFORE_D = ("v", "c", "g", "s", "z", "u", "at", "ir", "ar", "ik", "ok", "ak", "op", "id", "ot")
+_ENDS_ITSELF = ("eat", "oat", "eak", "ook", "ear", "oop", "eed", "oad", "eet", "ss", "air", "oor")
+_KEEPS_DOUBLE = ("ll", "ss", "zz", "ff")
+
+
+def plain_form_of_past(word: str) -> str | None:
+    """Give the plain form of a past tense; None where the word is not one.
+
+    >>> plain_form_of_past("went"), plain_form_of_past("hiked"), plain_form_of_past("beach")
+    ('go', 'hike', None)
+    """
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    if not word.endswith("ed") or len(word) < 4 or word in _NOT_PAST:
+        return None
+    stem = word[:-2]
+    if stem.endswith("i"):
+        return stem[:-1] + "y"
+    if stem.endswith(_ENDS_ITSELF):
+        return stem
+    if len(stem) > 2 and stem[-1] == stem[-2] and not stem.endswith(_KEEPS_DOUBLE):
+        return stem[:-1]
+    return stem + "e" if stem.endswith(_E_BEFORE_D) or len(stem) < 3 else stem
+
+
+def plain_form_of_third_person(word: str) -> str | None:
+    """Give the plain form of a verb after he, she or it; None where the word is not one.
+
+    >>> plain_form_of_third_person("teaches"), plain_form_of_third_person("has")
+    ('teach', 'have')
+    """
+    special = {"has": "have", "does": "do", "goes": "go"}
+    if word in special:
+        return special[word]
+    if not word.endswith("s") or word.endswith(("ss", "us", "is")) or len(word) < 4:
+        return None
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    if word.endswith(("ches", "shes", "sses", "xes", "zes")):
+        return word[:-2]
+    return word[:-1]
+
+
+# Reads what somebody says about themselves: subject, auxiliary, verb, object and the rest.
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\s*[;]\s+|,\s+(?:and|but|so)\s+(?=(?:i|my|we)\b)", re.I)
+_OPENING = re.compile(
+    r"^(?:(?:oh|well|yeah|yes|yep|no|nope|so|and|but|actually|hey|hi|hello|wow|haha|ok|okay|sure"
+    r"|honestly|lately|recently|thanks|thank you|also|right|cool|awesome|great|nice)\b[,.!]*\s+)+",
+    re.I,
+)
+_CONTRACTIONS: Mapping[str, str] = {
+    "i'm": "I am",
+    "im": "I am",
+    "i've": "I have",
+    "i'd": "I would",
+    "i'll": "I will",
+    "we're": "we are",
+    "we've": "we have",
+    "we'll": "we will",
+    "name's": "name is",
+}
+_ADVERBS = frozenset(
+    """really just also always usually actually recently finally even still often sometimes
+    definitely totally currently absolutely especially already mostly only then now both probably
+    generally mainly kinda certainly""".split()
+)
+_AUXILIARIES = {"am": "is", "are": "is", "is": "is", "was": "was", "were": "was"}
+_PERFECT = {"have": "has", "had": "had"}
+_MODALS = frozenset("can could will would should might must may".split())
+_NEGATIONS = frozenset("not never don't didn't can't won't haven't isn't wasn't doesn't".split())
+_OPEN_VERBS = frozenset(
+    """like love enjoy want need plan hope try decide prefer hate start stop keep begin learn used
+    go continue manage get have dream consider finish""".split()
+)
+_BOUNDARIES = frozenset(
+    """in at to from on with for about by near during after before since because when while every
+    last next yesterday today tomorrow tonight this and until through as""".split()
+)
+_OPINIONS = frozenset("think know see guess bet agree mean hope imagine suppose wonder".split())
+_NOT_VERBS = frozenset("and or but the a an of in on at to for with my your it".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What follows the object: the word that opens it and all its words.
+
+    >>> Tail("in", "in a factory")
+    Tail(opener='in', text='in a factory')
+    """
+
+    opener: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement that a speaker makes about themselves or about what is theirs.
+
+    Attributes:
+        subject: Empty for the speaker, else what is theirs, such as `dad`.
+        auxiliary: The word that opens its question: does, did, is, was, has, can, …
+        verb: What follows the subject in the question, such as `love to bake`; empty for a copula.
+        object: What follows up to the first preposition; may be empty.
+        tails: The rest, cut before prepositions, conjunctions and words for a time.
+    """
+
+    subject: str
+    auxiliary: str
+    verb: str
+    object: str
+    tails: tuple[Tail, ...]
+
+
+def statements(text: str) -> Iterator[Statement]:
+    """Read every sentence that starts with `I`, `we` or `my …`; questions and others are left."""
+    for sentence in _SENTENCE_END.split(text):
+        if sentence.rstrip().endswith("?"):
+            continue
+        found = _statement(_OPENING.sub("", sentence.strip()))
+        if found is not None:
+            yield found
+
+
+def _statement(sentence: str) -> Statement | None:
+    words = _words(sentence)
+    if len(words) < 3 or _NEGATIONS & {word.lower() for word in words}:
+        return None
+    first = words[0].lower()
+    if first in ("i", "we"):
+        return _own(words[1:])
+    if first == "my":
+        return _belonging(words[1:])
+    return None
+
+
+def _words(sentence: str) -> list[str]:
+    words: list[str] = []
+    for raw in sentence.replace("\u2019", "'").split():
+        word = raw.strip('.,!?"()')
+        if word:
+            words.extend(_CONTRACTIONS.get(word.lower(), word).split())
+    return [word for word in words if word.lower() not in _ADVERBS]
+
+
+def _own(words: list[str]) -> Statement | None:
+    head = words[0].lower()
+    if len(words) < 2 or head in _OPINIONS:
+        return None
+    if head in _AUXILIARIES:
+        return _with_auxiliary("", _AUXILIARIES[head], words[1:])
+    if head in _MODALS:
+        return _with_verb("", head, words[1:])
+    if head in _PERFECT and _is_participle(words[1].lower()):
+        return _with_verb("", _PERFECT[head], words[1:])
+    return _in_one_word(head, words[1:])
+
+
+def _in_one_word(verb: str, rest: list[str]) -> Statement | None:
+    past = plain_form_of_past(verb)
+    if past is not None:
+        return _with_verb("", "did", [past, *rest])
+    if not verb.isalpha() or verb in _NOT_VERBS:
+        return None
+    return _with_verb("", "does", [verb, *rest])
+
+
+def _belonging(words: list[str]) -> Statement | None:
+    for place in range(1, min(4, len(words) - 1)):
+        subject, head = " ".join(words[:place]), words[place].lower()
+        if head in _AUXILIARIES:
+            return _with_auxiliary(subject, _AUXILIARIES[head], words[place + 1 :])
+        past = plain_form_of_past(head)
+        if past is not None:
+            return _with_verb(subject, "did", [past, *words[place + 1 :]])
+        present = plain_form_of_third_person(head)
+        if present is not None and place + 1 < len(words) and head in ("has", "loves", "works"):
+            return _with_verb(subject, "does", [present, *words[place + 1 :]])
+    return None
+
+
+def _with_auxiliary(subject: str, auxiliary: str, words: list[str]) -> Statement | None:
+    if not words:
+        return None
+    if words[0].lower().endswith("ing") and len(words) > 1:
+        return _with_verb(subject, auxiliary, words)
+    return _cut(subject, auxiliary, "", words)
+
+
+def _with_verb(subject: str, auxiliary: str, words: list[str]) -> Statement:
+    taken = _words_of_verb([word.lower() for word in words])
+    return _cut(subject, auxiliary, " ".join(words[:taken]), words[taken:])
+
+
+def _words_of_verb(words: list[str]) -> int:
+    """How many words `like to bake`, `enjoy baking` or `been baking` take of the sentence."""
+    opening = words[0].removesuffix("ing")
+    following = words[1] if len(words) > 1 else ""
+    if following == "to" and len(words) > 2 and opening in _OPEN_VERBS:
+        return 3
+    if following.endswith("ing") and opening in _OPEN_VERBS:
+        return 2
+    return 2 if words[0] == "been" and following else 1
+
+
+def _cut(subject: str, auxiliary: str, verb: str, words: list[str]) -> Statement:
+    pieces: list[list[str]] = [[]]
+    for word in words:
+        if word.lower() in ("but", "so"):
+            break
+        if word.lower() in _BOUNDARIES:
+            pieces.append([word])
+        else:
+            pieces[-1].append(word)
+    tails = tuple(Tail(piece[0].lower(), " ".join(piece)) for piece in pieces[1:])
+    return Statement(subject, auxiliary, verb, " ".join(pieces[0]), tails)
+
+
+def _is_participle(word: str) -> bool:
+    return word in PARTICIPLES or word.endswith("ed")
+
+
+# Turns what a speaker says about themselves into the questions that it answers.
+
+_TIMES = re.compile(
+    r"\b(?:yesterday|today|tomorrow|tonight|last \w+|next \w+|this (?:morning|afternoon|evening"
+    r"|week|weekend|month|year|summer|winter|spring|fall)|every \w+|\w+ ago|january|february|march"
+    r"|april|june|july|august|september|october|november|december|monday|tuesday|wednesday"
+    r"|thursday|friday|saturday|sunday|(?:19|20)\d\d)\b",
+    re.I,
+)
+_PLACES = frozenset("in at to from on near through".split())
+_NUMBER = re.compile(r"^(?:two|three|four|five|six|seven|eight|nine|ten|twelve|\d+)\s+(\w+)", re.I)
+_AGE = re.compile(r"^\d+ years? old", re.I)
+_FEELINGS = frozenset(
+    """happy excited proud nervous sad afraid scared worried grateful thankful glad sorry angry
+    upset tired thrilled passionate interested allergic addicted good bad""".split()
+)
+_OCCUPATION = re.compile(
+    r"\b(?:\w{3,}(?:er|or|ist|ian)|nurse|student|chef|accountant|attendant|mechanic|pilot|coach"
+    r"|surgeon|assistant|clerk|dentist|cashier|guard|athlete|model|vet|lawyer)$",
+    re.I,
+)
+_EMPTY_OBJECTS = frozenset("it that this them so you one me there too what how".split())
+_SAYS_LITTLE = frozenset(
+    """have think see know like love want get do go going guess hope sure bet say be keep try agree
+    imagine mean""".split()
+)
+_GRAMMAR = frozenset(
+    """what who where when why how long many does did do is was has had can could will would should
+    a an the to of in on at for with from about""".split()
+)
+_RELATIVES = frozenset("mom mother dad father sister brother wife husband boss friend son".split())
+
+
+def statement_questions(text: str, name: str, random: Random) -> list[str]:
+    """Give every question about `name` that `text`, said by them, answers.
+
+    Args:
+        text: One turn.
+        name: Who says it.
+        random: Chooses the pronoun that stands for the speaker.
+    """
+    possessive = random.choice(POSSESSIVES)
+    found: dict[str, None] = {}
+    for statement in statements(text):
+        for question in _questions(statement, name):
+            if _says_enough(question, name):
+                found[_third_person(question, name, possessive)] = None
+    return list(found)
+
+
+def _says_enough(question: str, name: str) -> bool:
+    own = name.lower().split()
+    words = [word for word in re.findall(r"[\w'-]+", question.lower()) if word not in own]
+    return bool(set(words) - _GRAMMAR - _SAYS_LITTLE - {"i", "my"})
+
+
+def _questions(statement: Statement, name: str) -> Iterator[str]:
+    subject = f"{name}'s {statement.subject}" if statement.subject else name
+    if not statement.verb:
+        yield from _copula_questions(statement, subject)
+    elif statement.object.lower() not in _EMPTY_OBJECTS:
+        yield from _verb_questions(statement, subject)
+
+
+def _copula_questions(statement: Statement, subject: str) -> Iterator[str]:
+    described = statement.object
+    words = described.lower().split()
+    if statement.subject:
+        yield f"What {statement.auxiliary} {subject}?"
+        if statement.subject.split()[-1] in _RELATIVES and words[:1] in (["a"], ["an"]):
+            yield f"What does {subject} do for a living?"
+    elif _AGE.match(described):
+        yield f"How old is {subject}?"
+    elif words[:1] in (["a"], ["an"]):
+        if _OCCUPATION.search(described):
+            yield f"What does {subject} do for a living?"
+            yield f"What is {subject}'s job?"
+        yield f"Is {subject} {described}?"
+    elif words and words[-1] in _FEELINGS:
+        yield from _feeling_questions(statement, subject, words[-1])
+    yield from _place_and_time_questions(statement, f"{statement.auxiliary} {subject}", described)
+
+
+def _feeling_questions(statement: Statement, subject: str, feeling: str) -> Iterator[str]:
+    yield f"Why {statement.auxiliary} {subject} {feeling}?"
+    for tail in statement.tails[:1]:
+        if tail.opener in ("about", "for", "with"):
+            yield f"What {statement.auxiliary} {subject} {feeling} {tail.opener}?"
+            yield f"How does {subject} feel {tail.text}?"
+
+
+def _verb_questions(statement: Statement, subject: str) -> Iterator[str]:
+    asked = f"{statement.auxiliary} {subject}"
+    predicate = f"{asked} {statement.verb}"
+    rest = " ".join(tail.text for tail in statement.tails[:1])
+    if statement.object:
+        yield f"What {predicate}?" if not rest else f"What {predicate} {rest}?"
+        number = _NUMBER.match(statement.object)
+        if number:
+            yield f"How many {number[1]} {predicate}?"
+    elif " " in statement.verb and statement.verb.endswith("ing"):
+        yield f"What {asked} {statement.verb.split()[0]} doing?"
+    if statement.object or rest:
+        whole = f"{statement.verb} {statement.object} {rest}"
+        yield f"{statement.auxiliary.capitalize()} {subject} {whole}?"
+    yield from _place_and_time_questions(
+        statement, asked, f"{statement.verb} {statement.object}".strip()
+    )
+
+
+def _place_and_time_questions(statement: Statement, asked: str, middle: str) -> Iterator[str]:
+    for place, tail in enumerate(statement.tails):
+        others = " ".join(other.text for other in statement.tails[:place])
+        known = f"{asked} {middle} {others}".strip()
+        yield from _tail_questions(tail, known)
+    time = _TIMES.search(statement.object)
+    if time and statement.verb:
+        before = statement.object[: time.start()].strip()
+        yield f"When {asked} {statement.verb} {before}?"
+
+
+def _tail_questions(tail: Tail, known: str) -> Iterator[str]:
+    if len(tail.text.split()) < 2 and not _TIMES.search(tail.text):
+        return
+    if _TIMES.search(tail.text):
+        yield f"When {known}?"
+    elif tail.opener in _PLACES:
+        yield f"Where {known}{' from' if tail.opener == 'from' else ''}?"
+        if tail.opener == "to":
+            yield f"What {known} to?"
+    elif tail.opener == "with":
+        yield f"Who {known} with?"
+    elif tail.opener in ("because", "since"):
+        yield f"Why {known}?"
+    elif tail.opener == "for":
+        yield (
+            f"How long {known}?"
+            if re.search(r"\byears?|months?|weeks?|days?\b", tail.text)
+            else (f"What {known} for?")
+        )
+    elif tail.opener == "about":
+        yield f"What {known} about?"
+
+
+def _third_person(question: str, name: str, possessive: str) -> str:
+    person = {"his": "him", "her": "her", "their": "them"}[possessive]
+    words = {"my": possessive, "our": "their", "me": person, "us": "them", "i": name}
+    words |= {"myself": {"him": "himself", "her": "herself"}.get(person, "themselves")}
+    changed = re.sub(
+        r"\b(?:my|our|me|us|i|myself)\b",
+        lambda match: words[match[0].lower()],
+        question,
+        flags=re.I,
+    )
+    return re.sub(r"\s+", " ", changed).replace(" ?", "?")

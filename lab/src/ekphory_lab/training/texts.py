@@ -1,0 +1,517 @@
+"""The texts that were written for training, and the rows of training files.
+
+Reads the conversations that were written for training, and what is asked of them.
+
+A file holds one conversation of two people over weeks, and after it its questions:
+
+    kind: friends
+    ## 1 | 2022-11-03 19:40
+    1.1 Ilse: I finally signed the lease, moving my looms over on Saturday.
+    1.2 Ruben: Congrats! Which looms?
+    ? temporal | 1.1 | When did Ilse move her looms? | Saturday 5 November 2022
+
+`## session | time`, `session.turn speaker: text`, `? category | turns that answer | question |
+answer`.
+
+Reads the documents that were written for training, and what is searched for in them.
+
+A file holds documents about one subject, each with the searches that it alone answers:
+
+    subject: iron in macrophages
+    ## Ferroportin falls in alveolar macrophages after smoke
+    Background: whether smoke changes ...
+    ? tobacco raises iron export from lung phagocytes
+    ? Which cells lost their iron exporter after smoking?
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from ekphory.errors import DatasetError
+from ekphory.models.onnx_export import CalibrationSource
+from ekphory_lab.training.question_groups import Question, QuestionGroup
+
+# Reads the training files: JSON Lines, compressed.
+
+Row = dict[str, Any]
+
+_NOISE = re.compile(r"\{\w+\}|\[\w*\]|-lrb-|-rrb-|``|''")
+_SPACE_BEFORE = re.compile(r"\s+([.,!?;:'%])")
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Read every row.
+
+    Raises:
+        DatasetError: The file is missing or holds something else.
+    """
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines if line.strip()]
+    except FileNotFoundError as error:
+        raise DatasetError(
+            f"{path}: no such file. Give the folder with the training data."
+        ) from error
+    except (ValueError, OSError, EOFError) as error:
+        raise DatasetError(f"{path}: not compressed JSON Lines ({error}).") from error
+    if not all(isinstance(row, dict) for row in rows):
+        raise DatasetError(f"{path}: a row is no JSON object.")
+    return rows
+
+
+def sha256_of(path: Path) -> str:
+    """Give the hash of a file's bytes, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sha256_of_texts(folder: Path) -> str:
+    """Give one hash of all text files of a folder, in the order of their names; hexadecimal."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.txt")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def clean_text(text: str) -> str:
+    """Remove a transcript's marks and the spaces that tokenising left before punctuation."""
+    spaced = " ".join(_NOISE.sub(" ", text).split())
+    return _SPACE_BEFORE.sub(r"\1", spaced).replace(" n't", "n't")
+
+
+def shortened(text: str, words: int) -> str:
+    """Keep the first words."""
+    return " ".join(text.split()[:words])
+
+
+CONVERSATIONS = Path(__file__).parent / "conversations"
+CATEGORIES = ("single", "multi", "temporal", "inference", "update")
+KINDS = ("friends", "texting", "assistant")
+
+_KIND = re.compile(r"kind: (\w+)")
+_SESSION = re.compile(r"## (\d+) \| (\d{4}-\d\d-\d\d \d\d:\d\d)")
+_TURN = re.compile(r"(\d+\.\d+) ([^:]{1,30}): (.+)")
+_QUESTION = re.compile(r"\? (\w+) \| ([\d. ]+) \| ([^|]+) \| ([^|]+)")
+
+
+def read_conversations(folder: Path = CONVERSATIONS) -> list[Row]:
+    """Read every file of a folder, in the order of their names.
+
+    Returns:
+        For each file `id`, `kind`, `turns` (`session`, `at`, `speaker`, `text`) and `questions`
+        (`category`, `turns` as places in that list, `query`, `answer`).
+
+    Raises:
+        DatasetError: There is no file, or one cannot be read.
+    """
+    paths = sorted(folder.glob("*.txt"))
+    if not paths:
+        raise DatasetError(f"{folder}: holds no conversation. Give a folder of *.txt files.")
+    return [read_conversation(path) for path in paths]
+
+
+def read_conversation(path: Path) -> Row:
+    """Read one file.
+
+    Raises:
+        DatasetError: A line cannot be read, or names what is not there.
+    """
+    reader = _Reader(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(f"{path}: cannot be read as UTF-8 ({error}).") from error
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            reader.read(line.strip(), number)
+    return reader.row()
+
+
+class _Reader:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._kind = ""
+        self._sessions: list[datetime] = []
+        self._turns: list[Row] = []
+        self._places: dict[str, int] = {}
+        self._questions: list[Row] = []
+
+    def read(self, line: str, number: int) -> None:
+        if kind := _KIND.fullmatch(line):
+            self._kind = _one_of(kind[1], KINDS, self._place(number))
+        elif session := _SESSION.fullmatch(line):
+            self._add_session(session, number)
+        elif turn := _TURN.fullmatch(line):
+            self._add_turn(turn, number)
+        elif question := _QUESTION.fullmatch(line):
+            self._add_question(question, number)
+        else:
+            place = self._place(number)
+            raise DatasetError(f"{place}: {line[:60]!r} is no line of a conversation.")
+
+    def row(self) -> Row:
+        if not (self._kind and self._questions):
+            raise DatasetError(f"{self._path}: no kind, or no question. Give the whole file.")
+        return {
+            "id": self._path.stem,
+            "kind": self._kind,
+            "turns": self._turns,
+            "questions": self._questions,
+        }
+
+    def _add_session(self, found: re.Match[str], number: int) -> None:
+        try:
+            at = datetime.strptime(found[2], "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
+        except ValueError as error:
+            raise DatasetError(f"{self._place(number)}: {found[2]} is no time.") from error
+        follows = not self._sessions or at > self._sessions[-1]
+        if int(found[1]) != len(self._sessions) + 1 or not follows:
+            raise DatasetError(f"{self._place(number)}: sessions count from 1 and follow in time.")
+        self._sessions.append(at)
+
+    def _add_turn(self, found: re.Match[str], number: int) -> None:
+        session = len(self._sessions)
+        if found[1].split(".")[0] != str(session) or found[1] in self._places:
+            raise DatasetError(f"{self._place(number)}: turn {found[1]} is not of this session.")
+        self._places[found[1]] = len(self._turns)
+        self._turns.append(
+            {
+                "session": session - 1,
+                "at": self._sessions[-1].isoformat(),
+                "speaker": found[2],
+                "text": found[3],
+            }
+        )
+
+    def _add_question(self, found: re.Match[str], number: int) -> None:
+        answering = found[2].split()
+        missing = [name for name in answering if name not in self._places]
+        if missing or not answering:
+            named = ", ".join(missing) or "is named"
+            raise DatasetError(f"{self._place(number)}: no turn {named}.")
+        self._questions.append(
+            {
+                "category": _one_of(found[1], CATEGORIES, self._place(number)),
+                "turns": sorted({self._places[name] for name in answering}),
+                "query": found[3].strip(),
+                "answer": found[4].strip(),
+            }
+        )
+
+    def _place(self, number: int) -> str:
+        return f"{self._path}, line {number}"
+
+
+def _one_of(value: str, known: Sequence[str], place: str) -> str:
+    if value not in known:
+        raise DatasetError(f"{place}: {value!r} is none of {', '.join(known)}.")
+    return value
+
+
+DOCUMENTS = Path(__file__).parent / "documents"
+
+_SUBJECT = re.compile(r"subject: (.+)")
+_TITLE = re.compile(r"## (.+)")
+_SEARCH = re.compile(r"\? (.+)")
+_MARKS = ("#", "?", "subject:")
+
+
+def read_documents(folder: Path = DOCUMENTS) -> list[Row]:
+    """Read every file of a folder, in the order of their names.
+
+    Returns:
+        For each file `id`, `subject` and `documents` (`title`, `text`, `searches`).
+
+    Raises:
+        DatasetError: There is no file, or one cannot be read.
+    """
+    paths = sorted(folder.glob("*.txt"))
+    if not paths:
+        raise DatasetError(f"{folder}: holds no documents. Give a folder of *.txt files.")
+    return [read_document_file(path) for path in paths]
+
+
+def read_document_file(path: Path) -> Row:
+    """Read one file.
+
+    Raises:
+        DatasetError: A line is out of place, or a document has no text or no search.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(f"{path}: cannot be read as UTF-8 ({error}).") from error
+    subject = _SUBJECT.fullmatch(lines[0].strip()) if lines else None
+    if subject is None:
+        raise DatasetError(f"{path}, line 1: no subject. Begin with `subject: ...`.")
+    documents: list[dict[str, Any]] = []
+    for number, line in enumerate(lines[1:], start=2):
+        if line.strip():
+            _read(line.strip(), documents, place=f"{path}, line {number}")
+    for document in documents:
+        if not (document["text"] and document["searches"]):
+            raise DatasetError(
+                f"{path}: {document['title']!r} has no text, or no search. "
+                "Give it text, then lines that begin with `? `."
+            )
+    if not documents:
+        raise DatasetError(f"{path}: holds no document. Begin each with `## its title`.")
+    return {"id": path.stem, "subject": subject[1], "documents": documents}
+
+
+def _read(line: str, documents: list[dict[str, Any]], *, place: str) -> None:
+    if title := _TITLE.fullmatch(line):
+        documents.append({"title": title[1], "text": "", "searches": []})
+    elif not documents:
+        raise DatasetError(
+            f"{place}: {line[:60]!r} stands before the first title. Begin with `## its title`."
+        )
+    elif search := _SEARCH.fullmatch(line):
+        documents[-1]["searches"].append(search[1])
+    elif documents[-1]["searches"] or line.startswith(_MARKS):
+        raise DatasetError(
+            f"{place}: {line[:60]!r} is no line of a document. "
+            "Its text comes first, then `? a search`; `## a title` begins the next."
+        )
+    else:
+        documents[-1]["text"] = f"{documents[-1]['text']} {line}".strip()
+
+
+# First names for the speakers of training conversations; none is a speaker of a benchmark.
+
+FIRST_NAMES = tuple(
+    """Abigail Adele Agnes Albert Alejandro Alfred Alice Amara Amir Anders Angela Anita Anton
+    Arthur Astrid Aurora Beatrice Benedict Bernard Bianca Bjorn Bridget Bruno Camila Carlos Cecilia
+    Celeste Cedric Chidi Clara Claude Colin Cora Curtis Cyrus Daphne Darius Delia Desmond Diego
+    Dominic Dora Edgar Edith Eduardo Eleanor Elias Eloise Emil Enzo Erica Esther Eugene Fabian
+    Farah Felix Fergus Fiona Florence Frances Frida Gareth Gemma Georgia Gideon Gilbert Giulia
+    Gloria Greta Gustav Hamza Harriet Harvey Hazel Hector Heidi Henrik Hilda Hugo Ibrahim Imogen
+    Ines Ingrid Iris Isaac Isla Ivan Ivy Jasper Javier Jerome Joel Josephine Judith Julius Kamal
+    Karim Katya Keiko Kenji Kira Klaus Lars Laila Leah Leo Leonora Lionel Lorna Lucas Lucia Luther
+    Lydia Mabel Magnus Malik Marcel Marco Margot Marina Martha Matilda Maurice Mei Mila Miles
+    Miriam Nadia Naomi Nigel Nina Noor Norman Odette Olga Oliver Oscar Otto Owen Pablo Patricia
+    Penelope Percy Petra Philippa Phoebe Priya Quentin Rachel Rafael Ramona Raymond Renata Rhys
+    Rosa Rufus Ruth Sadie Salma Samir Sandra Selma Serena Sidney Silas Simone Sofia Stella Sven
+    Sylvia Tamara Tariq Tessa Theodore Thomas Tobias Ursula Valerie Victor Vincent Viola Walter
+    Wanda Wesley Wilfred Winifred Yara Yasmin Yusuf Zara Zelda Zoe""".split()
+)
+
+POSSESSIVES = ("his", "her", "their")
+
+
+def two_names(random: Random) -> tuple[str, str]:
+    """Draw two different names."""
+    first, second = random.sample(FIRST_NAMES, 2)
+    return first, second
+
+
+# Turns of training conversations as the passages that a search sees: `speaker: text`.
+
+_GREETINGS = (
+    "Hey {}! {}",
+    "Thanks, {}! {}",
+    "{}, {}",
+    "Wow, {}! {}",
+    "Hi {}, good to see you! {}",
+    "That's great, {}! {}",
+    "Appreciate it, {}. {}",
+)
+_GREETED_SHARE = 0.2
+_JOINED_SHARE = 0.35
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn: who says what."""
+
+    speaker: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPassages:
+    """The passages of a conversation.
+
+    Attributes:
+        texts: The passages, in order.
+        rows: For every turn the position of the passage that holds it.
+    """
+
+    texts: tuple[str, ...]
+    rows: tuple[int, ...]
+
+
+def turn_passages(
+    turns: Sequence[Turn], addressee: Mapping[str, str], random: Random
+) -> TurnPassages:
+    """Write turns as passages, some of them longer and some with the other's name.
+
+    Short chats become more like written ones: a share of the turns takes in what its speaker says
+    next, and a share opens with the name of whom it is said to, so that a name in a question means
+    who speaks and not who is greeted.
+
+    Args:
+        turns: The conversation.
+        addressee: Whom each speaker talks to.
+        random: Decides which turns change.
+    """
+    rows: list[int] = [-1] * len(turns)
+    texts: list[str] = []
+    for place, turn in enumerate(turns):
+        if rows[place] >= 0:
+            continue
+        rows[place] = len(texts)
+        text = turn.text
+        later = place + 2
+        joins = later < len(turns) and turns[later].speaker == turn.speaker
+        if joins and random.random() < _JOINED_SHARE:
+            rows[later] = len(texts)
+            text = f"{text} {turns[later].text}"
+        texts.append(f"{turn.speaker}: {_greeted(text, addressee[turn.speaker], random)}")
+    return TurnPassages(tuple(texts), tuple(rows))
+
+
+def _greeted(text: str, name: str, random: Random) -> str:
+    if random.random() >= _GREETED_SHARE:
+        return text
+    return random.choice(_GREETINGS).format(name, text)
+
+
+# Long messages: what one speaker says in several turns, put together into one.
+#
+# Assistants and mails say in one message what a chat says in many turns; a model that has seen
+# short turns only ranks such messages badly.
+
+FEWEST_TURNS, MOST_TURNS = 2, 7
+_LONGEST_NAME = 40
+_LONG_WORDS = 60
+
+
+def is_long(group: QuestionGroup) -> bool:
+    """Tell whether the passages are long already: together their answers would be cut off."""
+    words = sum(len(passage.split()) for passage in group.passages)
+    return words >= _LONG_WORDS * len(group.passages)
+
+
+def with_long_messages(group: QuestionGroup, random: Random) -> QuestionGroup:
+    """Put runs of a speaker's passages together; questions keep all passages that answer them.
+
+    Args:
+        group: Its passages in the order in which they were said, `speaker: text` or `text`.
+        random: Decides how many passages each message takes.
+    """
+    messages: list[_Message] = []
+    unfinished: dict[str, _Message] = {}
+    for row, passage in enumerate(group.passages):
+        speaker, text = _speaker_and_text(passage)
+        message = unfinished.get(speaker)
+        if message is None:
+            message = _Message(speaker, random.randint(FEWEST_TURNS, MOST_TURNS))
+            unfinished[speaker] = message
+            messages.append(message)
+        message.rows.append(row)
+        message.texts.append(text)
+        if len(message.rows) == message.size:
+            del unfinished[speaker]
+    places = {row: place for place, message in enumerate(messages) for row in message.rows}
+    return QuestionGroup(
+        group.source,
+        tuple(message.passage for message in messages),
+        tuple(
+            Question(question.text, _moved(question.positives, places))
+            for question in group.questions
+        ),
+    )
+
+
+@dataclass(slots=True)
+class _Message:
+    speaker: str
+    size: int
+    rows: list[int] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def passage(self) -> str:
+        text = " ".join(self.texts)
+        return f"{self.speaker}: {text}" if self.speaker else text
+
+
+def _speaker_and_text(passage: str) -> tuple[str, str]:
+    speaker, colon, text = passage.partition(": ")
+    named = bool(colon) and len(speaker) <= _LONGEST_NAME and "." not in speaker
+    return (speaker, text) if named else ("", passage)
+
+
+def _moved(rows: Sequence[int], places: dict[int, int]) -> tuple[int, ...]:
+    return tuple(sorted({places[row] for row in rows}))
+
+
+# Neutral texts for the ranges of a quantised model, read from JSON Lines files.
+
+TEXTS_PER_FILE = 200
+_TEXT_FIELDS = ("text", "query", "passage", "sentence")
+
+
+def read_calibration(
+    paths: Sequence[Path], *, texts_per_file: int = TEXTS_PER_FILE
+) -> CalibrationSource:
+    """Take evenly spaced texts from `.jsonl` or `.jsonl.gz` files, or a folder of conversations.
+
+    A row gives its turns as `speaker: text`, or its fields `text`, `query`, `passage`, `sentence`.
+
+    Raises:
+        DatasetError: A file is missing, malformed or without texts.
+    """
+    texts: list[str] = []
+    files: dict[str, str] = {}
+    for path in paths:
+        files[path.name], found = _texts_of(path)
+        if not found:
+            raise DatasetError(f"{path}: no texts found. Rows need turns, text, query or passage.")
+        step = max(1, len(found) // texts_per_file)
+        texts.extend(found[::step][:texts_per_file])
+    return CalibrationSource(tuple(texts), files)
+
+
+def _texts_of(path: Path) -> tuple[str, list[str]]:
+    if path.is_dir():
+        said = [text for row in read_conversations(path) for text in _row_texts(row)]
+        return sha256_of_texts(path), said
+    content = _read_bytes(path)
+    return hashlib.sha256(content).hexdigest(), list(_texts(path, content))
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be read ({error}).") from error
+
+
+def _texts(path: Path, content: bytes) -> Iterator[str]:
+    try:
+        lines = gzip.decompress(content) if path.suffix == ".gz" else content
+        for line in lines.decode("utf-8").splitlines():
+            if line.strip():
+                yield from _row_texts(json.loads(line))
+    except (ValueError, OSError, EOFError, KeyError, TypeError, AttributeError) as error:
+        raise DatasetError(f"{path}: not JSON Lines with texts ({error}).") from error
+
+
+def _row_texts(row: Mapping[str, Any]) -> Iterator[str]:
+    for turn in row.get("turns", ()):
+        yield f"{turn['speaker']}: {turn['text']}"
+    for name in _TEXT_FIELDS:
+        if row.get(name):
+            yield str(row[name])

@@ -1,1 +1,0 @@
-"""The agent's configuration: a YAML file, the environment, arguments; one reader."""

@@ -1,0 +1,465 @@
+"""The loop of a session with a language model, and the providers that run it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import CancelledError, Future, wait
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from ekphory.agent.anthropic_dialogue import AnthropicDialogue
+from ekphory.agent.llm_bundle import AgentSpec, BundleDirectory, laid_out, load_spec
+from ekphory.agent.llm_dialogue import (
+    Dialogue,
+    ModelFault,
+    ModelTurn,
+    RawOutput,
+    ToolAnswer,
+    ToolCalls,
+)
+from ekphory.agent.openai_dialogue import OpenAIDialogue
+from ekphory.agent.provider import (
+    AgentSettings,
+    Budget,
+    Found,
+    Outcome,
+    SearchTool,
+    SessionCancelled,
+    SessionFault,
+    normalised,
+)
+from ekphory.agent_trace import (
+    BRANCH,
+    BranchEnded,
+    BranchStarted,
+    EventLog,
+    HopResolved,
+    ModelAnswered,
+    ModelRetried,
+    RouteChosen,
+)
+from ekphory.errors import InvalidInput
+from ekphory.http_service import ServiceSettings, seconds_before_repeat
+
+# Runs a dialogue's coroutines in a thread of its own, so that any call of them can be ended.
+
+Result = TypeVar("Result")
+_LOOK_SECONDS = 0.1
+_END_SECONDS = 5.0
+
+
+class ModelThread:
+    """An event loop in a thread; use it in a `with` block, which ends it and all that runs in it.
+
+    The caller may itself run inside an event loop, and waits in slices, between which it looks
+    whether there is time and somebody who waits.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Streams that were left before their end are closed here, and not when memory is cleaned.
+        ending = asyncio.run_coroutine_threadsafe(self._loop.shutdown_asyncgens(), self._loop)
+        wait([ending], _END_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_END_SECONDS)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+    def run(self, work: Coroutine[Any, Any, Result], check: Callable[[], None]) -> Result:
+        """Run a coroutine to its end.
+
+        Args:
+            work: The coroutine.
+            check: Is called while it runs; what it raises ends the coroutine and is raised.
+        """
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            while True:
+                check()
+                try:
+                    return future.result(_LOOK_SECONDS)
+                except NotYet:
+                    if future.done():
+                        raise
+        except BaseException:
+            _ended(future)
+            raise
+
+
+def _ended(future: Future[Any]) -> None:
+    """Cancel what still runs, and wait until it has let go of its connection."""
+    future.cancel()
+    try:
+        future.exception(_END_SECONDS)
+    except (CancelledError, NotYet):
+        return
+
+
+# `[StageResult]` lines: what a model says that each hop gave.
+
+_LINE = re.compile(
+    r"^\W*\[StageResult[^\]]*\]\s*Query:\s*(?P<query>[^|\n]+)\|\s*Answer:\s*(?P<answer>[^|\n]*)"
+    r"(?:\|\s*Confidence:\s*(?P<confidence>[0-9.]+)[^|\n]*)?(?:\|\s*Reason:\s*(?P<reason>[^\n]*))?$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_INSUFFICIENT = re.compile(r"^\W*sufficient\W+no\b", re.MULTILINE | re.IGNORECASE)
+_LONGEST_QUERY, _LONGEST_ANSWER, _LONGEST_REASON = 400, 400, 300
+_MOST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class FinalWords:
+    """What a model ended with.
+
+    Attributes:
+        response: Its words without the lines about hops.
+        sufficient: Whether it holds the evidence to be enough.
+        hops: The hops in order.
+    """
+
+    response: str
+    sufficient: bool
+    hops: tuple[HopResolved, ...]
+
+
+def read_final_words(text: str, found: Sequence[Found]) -> FinalWords:
+    """Read a model's last message.
+
+    A hop's memories are those that its query found and that name its answer, the best three; of a
+    model that tells no hops, every query is one, and its evidence the best memory.
+    """
+    told = [_hop(place, line, found) for place, line in enumerate(_LINE.finditer(text), start=1)]
+    hops = tuple(told[:_MOST]) or tuple(_untold(place, each) for place, each in _numbered(found))
+    response = _LINE.sub("", text).strip()
+    return FinalWords(response, not _INSUFFICIENT.search(text), hops)
+
+
+def _numbered(found: Sequence[Found]) -> list[tuple[int, Found]]:
+    return list(enumerate((each for each in found if each.hits), start=1))
+
+
+def _hop(place: int, line: re.Match[str], found: Sequence[Found]) -> HopResolved:
+    query = line["query"].strip()[:_LONGEST_QUERY]
+    answer = line["answer"].strip()[:_LONGEST_ANSWER]
+    return HopResolved(
+        branch=1,
+        hop=place,
+        query=query,
+        answer=answer,
+        confidence=_probability(line["confidence"]),
+        reason=(line["reason"] or "").strip()[:_LONGEST_REASON] or "the model says so",
+        memory_ids=_stating(query, answer, found),
+    )
+
+
+def _untold(place: int, found: Found) -> HopResolved:
+    best = found.hits[0]
+    return HopResolved(
+        branch=1,
+        hop=place,
+        query=found.query[:_LONGEST_QUERY],
+        answer="",
+        confidence=round(best.score, 4),
+        reason="the best memory of a query",
+        memory_ids=(best.id,),
+    )
+
+
+def _stating(query: str, answer: str, found: Sequence[Found]) -> tuple[str, ...]:
+    asked = normalised(query)
+    lists = [each.hits for each in found if normalised(each.query) == asked]
+    hits = [hit for hits in lists or [each.hits for each in found] for hit in hits]
+    stating = [hit.id for hit in hits if answer and answer.lower() in hit.memory.text.lower()]
+    if not stating and lists:
+        stating = [hits[0].id] if hits else []
+    return tuple(dict.fromkeys(stating))[:3]
+
+
+def _probability(given: str | None) -> float:
+    try:
+        return min(max(float(given or 0.5), 0.0), 1.0)
+    except ValueError:
+        return 0.5
+
+
+# The loop of a session with a language model: it asks, the tool answers, until it has enough.
+
+_log = logging.getLogger("ekphory.agent")
+ATTEMPTS = 4
+"""How often one message is asked for."""
+_FIRST_WAIT = 1.0
+_LOOP_LOOK_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLoop:
+    """One session with a model.
+
+    Attributes:
+        dialogue: The conversation with the model.
+        calls: Answers its calls.
+        log: Where everything is told.
+        most_steps: How many messages it may write.
+        longest_wait: Most seconds before a repeat.
+        first_wait: Seconds before the first repeat, doubled each time.
+    """
+
+    dialogue: Dialogue
+    calls: ToolCalls
+    log: EventLog
+    most_steps: int
+    longest_wait: float
+    first_wait: float = _FIRST_WAIT
+
+    def run(self, question: str) -> Outcome:
+        """Hold the session.
+
+        Raises:
+            SessionFault: It cannot go on.
+        """
+        with ModelThread() as thread:
+            try:
+                words = self._final_words(thread)
+            except SessionFault:
+                self._tell(question, read_final_words("", self.calls.tool.found), status="failed")
+                raise
+            finally:
+                thread.run(self.dialogue.close(), _unchecked)
+        self._tell(question, words, status="success")
+        confidence = min((hop.confidence for hop in words.hops), default=0.0)
+        return Outcome(words.response, words.sufficient, confidence)
+
+    def _final_words(self, thread: ModelThread) -> FinalWords:
+        answers: list[ToolAnswer] = []
+        for number in range(1, self.most_steps + 1):
+            turn = self._asked(thread, number, answers)
+            if turn.refusal is not None:
+                raise SessionFault("invalid_agent_output", f"the model refused: {turn.refusal}")
+            if not turn.calls:
+                if not self.calls.tool.found:
+                    raise SessionFault("missing_tool_call", "the model answered without a search")
+                return read_final_words(turn.text, self.calls.tool.found)
+            answers = [self.calls.answer(call) for call in turn.calls]
+        raise SessionFault("max_steps_exceeded", f"the model wrote {self.most_steps} messages")
+
+    def _asked(self, thread: ModelThread, number: int, answers: Sequence[ToolAnswer]) -> ModelTurn:
+        """Ask for the next message, again after faults that may pass."""
+        started = time.perf_counter()
+        for attempt in range(1, ATTEMPTS + 1):
+            must_search = not self.calls.tool.found
+            asking = self.dialogue.answer(answers, must_search=must_search)
+            try:
+                turn = thread.run(asking, self._budget.check_time)
+            except ModelFault as fault:
+                self._wait(fault, number, attempt)
+                continue
+            except (SessionFault, SessionCancelled):
+                raise
+            except Exception as error:  # noqa: BLE001  a boundary to code that is not ours
+                # An SDK lets errors of its transport through, such as a stream that breaks off.
+                _log.info("the provider's SDK raised", exc_info=error)
+                self._wait(ModelFault(type(error).__name__, may_pass=True), number, attempt)
+                continue
+            self.log.add(
+                ModelAnswered(
+                    turn=number,
+                    attempts=attempt,
+                    input_tokens=turn.input_tokens,
+                    output_tokens=turn.output_tokens,
+                    milliseconds=(time.perf_counter() - started) * 1000,
+                )
+            )
+            return turn
+        raise SessionFault("downstream_tool_failure", f"{ATTEMPTS} attempts failed")
+
+    def _wait(self, fault: ModelFault, number: int, attempt: int) -> None:
+        """Wait before a repeat.
+
+        Raises:
+            SessionFault: Repeating is useless, or there is no time for it.
+        """
+        settings = ServiceSettings(backoff=self.first_wait, longest_wait=self.longest_wait)
+        wait = seconds_before_repeat(attempt - 1, retry_after=fault.retry_after, settings=settings)
+        if not fault.may_pass or attempt == ATTEMPTS or wait >= self._budget.seconds_left:
+            raise SessionFault("downstream_tool_failure", fault.problem) from fault
+        self.log.add(
+            ModelRetried(turn=number, attempt=attempt, wait_seconds=wait, problem=fault.problem)
+        )
+        until, nobody = time.monotonic() + wait, threading.Event()
+        while (left := until - time.monotonic()) > 0:
+            self._budget.check_time()
+            nobody.wait(min(left, _LOOP_LOOK_SECONDS))
+
+    def _tell(self, question: str, words: FinalWords, *, status: str) -> None:
+        """Tell the way that the session took, and its hops."""
+        searches = self.calls.tool.found
+        is_chain = len(searches) > 1 or len(words.hops) > 1
+        self.log.add(
+            RouteChosen(
+                route="coq" if is_chain else "memmachine_search",
+                reason_code="model",
+                reason_note=f"the model made {len(searches)} searches",
+            )
+        )
+        if not is_chain:
+            return
+        self.log.add(BranchStarted(branch=1, query=question), actor=BRANCH)
+        for hop in words.hops:
+            self.log.add(hop, actor=BRANCH)
+        self.log.add(
+            BranchEnded(
+                branch=1,
+                query=question,
+                status="success" if status == "success" and words.sufficient else "failed",
+                memories=len({each for hop in words.hops for each in hop.memory_ids}),
+            ),
+            actor=BRANCH,
+        )
+
+    @property
+    def _budget(self) -> Budget:
+        return self.calls.tool.budget
+
+
+def _unchecked() -> None:
+    """Let a dialogue close in any case."""
+
+
+# The providers that let a language model decide on the queries.
+
+_BUNDLE = ("retrieve_agent", "coq")
+
+
+class OpenAIProvider:
+    """A session with a model behind OpenAI's Responses API."""
+
+    def __init__(self, settings: AgentSettings) -> None:
+        """Check the settings; nothing is sent yet.
+
+        Raises:
+            InvalidInput: No language model is configured, it has no key, or the bundle is broken.
+        """
+        if settings.llm_model is None:
+            raise InvalidInput(
+                "llm_model",
+                None,
+                "the provider openai needs a language model",
+                "Name one of resources.language_models",
+            )
+        if not settings.llm_model.api_key:
+            raise InvalidInput(
+                "api_key",
+                None,
+                f"the language model {settings.llm_model.id!r} has none",
+                "Give it in resources.language_models, as $OPENAI_API_KEY for example",
+            )
+        self._settings = settings
+        self._model = settings.llm_model
+        self._specs = _loaded()
+
+    @property
+    def name(self) -> str:
+        """`openai`."""
+        return "openai"
+
+    def run(self, question: str, tool: SearchTool, log: EventLog) -> Outcome:
+        """Hold the session.
+
+        Raises:
+            SessionFault: It cannot go on.
+        """
+        settings = self._settings
+        raw = RawOutput(settings.agent_session_log_raw_output, self._model.api_key)
+        with laid_out(self._specs, settings.agent_native_bundle_root) as bundle:
+            dialogue = OpenAIDialogue(
+                question,
+                self._model,
+                bundle=bundle,
+                environment=settings.openai_native_agent_environment,
+                raw=raw,
+            )
+            local = settings.openai_native_agent_environment == "local"
+            calls = _calls(tool, self._specs, bundle if local else None)
+            return _loop(dialogue, calls, log, settings, self._specs).run(question)
+
+
+class AnthropicProvider:
+    """A session with a model behind Anthropic's Messages API."""
+
+    def __init__(self, settings: AgentSettings) -> None:
+        """Check the settings; nothing is sent yet.
+
+        Raises:
+            InvalidInput: There is no key, or the bundle is broken.
+        """
+        if not settings.anthropic_api_key:
+            raise InvalidInput(
+                "anthropic_api_key",
+                None,
+                "the provider anthropic needs one",
+                "Give it, as $ANTHROPIC_API_KEY for example",
+            )
+        self._settings = settings
+        self._specs = _loaded()
+
+    @property
+    def name(self) -> str:
+        """`anthropic`."""
+        return "anthropic"
+
+    def run(self, question: str, tool: SearchTool, log: EventLog) -> Outcome:
+        """Hold the session.
+
+        Raises:
+            SessionFault: It cannot go on.
+        """
+        settings = self._settings
+        raw = RawOutput(settings.agent_session_log_raw_output, settings.anthropic_api_key)
+        dialogue = AnthropicDialogue(question, settings, specs=self._specs, raw=raw)
+        calls = _calls(tool, self._specs)
+        return _loop(dialogue, calls, log, settings, self._specs).run(question)
+
+
+def _loaded() -> tuple[AgentSpec, ...]:
+    return tuple(load_spec(name) for name in _BUNDLE)
+
+
+def _calls(
+    tool: SearchTool, specs: Sequence[AgentSpec], bundle: BundleDirectory | None = None
+) -> ToolCalls:
+    return ToolCalls(tool, specs[0].max_return_len, bundle)
+
+
+def _loop(
+    dialogue: Dialogue,
+    calls: ToolCalls,
+    log: EventLog,
+    settings: AgentSettings,
+    specs: Sequence[AgentSpec],
+) -> SessionLoop:
+    return SessionLoop(
+        dialogue,
+        calls,
+        log,
+        most_steps=specs[0].max_steps,
+        longest_wait=settings.agent_session_max_retry_interval_seconds,
+    )

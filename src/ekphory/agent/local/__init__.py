@@ -1,1 +1,0 @@
-"""The agent without a language model."""

@@ -1,0 +1,618 @@
+"""Following a question from memory to memory without a language model."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from math import prod
+
+from ekphory.agent.provider import QueryRefused, SearchTool
+from ekphory.agent.question import Branch, Name, names_in
+from ekphory.agent.relations import Relation, folded, meaning_words, relation, words_in
+from ekphory.agent_trace import BRANCH
+from ekphory.errors import ModelError, ServiceError
+from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery
+from ekphory.retrieval.lexical import passage_terms, query_terms
+from ekphory.types import Hit
+
+# A thread: the links found so far from an anchor towards what is asked.
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One step of a thread.
+
+    Attributes:
+        query: What was looked for.
+        answer: The name that was found; empty for the last step, which ends at a memory.
+        hit: The memory that states it.
+        score: How well it fits, above 0; orders threads.
+        margin: That score over the next one's.
+        support: What was found after it says for it, in [0, 1].
+        confidence: Probability in [0, 1] that it is right.
+    """
+
+    query: str
+    answer: str
+    hit: Hit
+    score: float
+    margin: float = 1.0
+    support: float = 0.0
+    confidence: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """The links so far.
+
+    Attributes:
+        entity: What the next step starts from.
+        links: In order.
+    """
+
+    entity: str
+    links: tuple[Link, ...] = ()
+
+    @property
+    def priority(self) -> float:
+        """The geometric mean of the links' scores; 1 without a link."""
+        if not self.links:
+            return 1.0
+        return prod(link.score for link in self.links) ** (1 / len(self.links))
+
+    @property
+    def confidence(self) -> float:
+        """Probability in [0, 1] that all links are right."""
+        return prod(link.confidence for link in self.links)
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """What was found so far, each `query: answer`."""
+        return tuple(f"{link.query}: {link.answer}" for link in self.links if link.answer)
+
+    def then(self, link: Link) -> Thread:
+        """Give the thread with one more link."""
+        return Thread(link.answer or self.entity, (*self.links, link))
+
+
+# How sure a link of a chain is: ratings whose weights were chosen by hand, no probabilities.
+
+_LEAST = 1e-3
+_MOST = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFeatures:
+    """What is known about a link when it is judged; larger speaks for it.
+
+    Attributes:
+        fit: Of a lead its score: the memory is about the entity, and states the relation beside it.
+            Of the last memory how far it is about the entity.
+        margin: That over the next one's.
+        support: Of a lead how well the next step went on from it; of the last memory the
+            probability that search gave it. In [0, 1].
+    """
+
+    fit: float
+    margin: float
+    support: float
+
+    @property
+    def fit_term(self) -> float:
+        """The logarithm of the fit, which is at least a thousandth."""
+        return math.log(max(self.fit, _LEAST))
+
+    @property
+    def margin_term(self) -> float:
+        """The logarithm of the margin, which counts between 1 and 20."""
+        return math.log(min(max(self.margin, 1.0), _MOST))
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCurve:
+    """1 / (1 + exp(-(intercept + fit·ln fit + margin·ln margin + support·support)))."""
+
+    intercept: float
+    fit: float
+    margin: float
+    support: float
+
+    def rating(self, features: LinkFeatures) -> float:
+        """Return how sure the link is, in [0, 1]; it orders links, and is right less often."""
+        logit = (
+            self.intercept
+            + self.fit * features.fit_term
+            + self.margin * features.margin_term
+            + self.support * features.support
+        )
+        return 1 / (1 + math.exp(-logit))
+
+
+LINK_CURVE = LinkCurve(intercept=1.5, fit=1.2, margin=0.5, support=2.0)
+"""For a name that stands in a relation."""
+EVIDENCE_CURVE = LinkCurve(intercept=1.0, fit=1.0, margin=0.3, support=1.0)
+"""For the memory at the end; likewise."""
+ENOUGH = 0.8
+"""Rating of a whole chain from which no other lead is tried."""
+
+
+# How much a memory counts as evidence for a hop, given what the chain has found so far.
+
+_log = logging.getLogger("ekphory.agent")
+MOST_RERANKED = 10
+_HEAD_WORDS = 6
+_RANK_DISCOUNT = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """A memory and how much it counts, in [0, 1]."""
+
+    hit: Hit
+    weight: float
+
+
+def rated(
+    hits: Sequence[Hit], query: str, *, chain: Sequence[str], reranker: RerankingModel | None
+) -> list[Rated]:
+    """Weigh the hits of a hop by their place, and by a reranker that knows the chain.
+
+    Args:
+        hits: Best first.
+        query: What the hop looks for.
+        chain: The hops before it, each `query: answer`.
+        reranker: Reads the first ten; None leaves their order.
+    """
+    weights = [1 / (1 + _RANK_DISCOUNT * place) for place in range(len(hits))]
+    head = list(hits[:MOST_RERANKED])
+    if reranker is not None and head:
+        passages = [
+            RerankPassage(hit.memory.indexed_text, at=hit.memory.at, type=hit.memory.type)
+            for hit in head
+        ]
+        try:
+            read = reranker.score(RerankQuery(query, context=tuple(chain)), passages)
+        except (ServiceError, ModelError) as error:
+            _log.warning("the agent goes on without its reranker: %s", error)
+        else:
+            highest = max(float(read.max()), 1e-6)
+            weights[: len(head)] = [
+                weight * (0.5 + 0.5 * float(score) / highest)
+                for weight, score in zip(weights, read, strict=False)
+            ]
+    return [Rated(hit, weight) for hit, weight in zip(hits, weights, strict=True)]
+
+
+def aboutness(text: str, entity: str) -> float:
+    """Measure in [0, 1] how far a text is about an entity: begins with it, or names it at all."""
+    wanted = meaning_words(entity)
+    words = words_in(text)
+    there = len(wanted.intersection(words)) / len(wanted)
+    ahead = len(wanted.intersection(words[: _HEAD_WORDS + len(wanted)])) / len(wanted)
+    begins = len(wanted.intersection(words[: len(wanted) + 1])) / len(wanted)
+    named = words_in(entity)
+    is_title = words[: len(named)] == named
+    return 0.02 + 0.38 * there**3 + 0.3 * ahead**3 + 0.2 * begins**3 + 0.1 * is_title
+
+
+# Leads: names in a memory that may be what the next step of a question looks for.
+
+_WORD = re.compile(r"[^\W_]+")
+_SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n")
+_INITIAL = re.compile(r"\b[A-Z]\.")
+_LONGEST = 4000
+_ORIGIN = re.compile(
+    r"(?:\w+(?:ian|ean|ish|ese|ican|ench)|German|Dutch|Greek|Swiss|Czech|Thai|Iraqi|Israeli|"
+    r"Pakistani|Bengali|Tamil|Catalan|Roman|Norman|Saxon|Mexican|Texan|Indian)"
+)
+_BRACKETS = re.compile(r"\s*\([^()]*\)")
+_PLACED = re.compile(r"\b(?:in|on|at|from|near|to|into|through) (?:the )?$", re.IGNORECASE)
+_PLACE_FOR_PERSON = 0.3
+_SPEAKER = 0.4
+_OTHER_SENTENCE = 0.35
+_LEADING_NUMBER = re.compile(r"\d+ ")
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """A name that a memory gives for a step.
+
+    Attributes:
+        name: The name as the memory writes it.
+        hit: The memory.
+        score: How well it fits, above 0; comparable within one step.
+    """
+
+    name: str
+    hit: Hit
+    score: float
+
+
+def leads(
+    evidence: Sequence[Rated], *, entity: str, relation: Relation, known: frozenset[str]
+) -> list[Lead]:
+    """Find what may stand in this relation to an entity, the best first, each name once.
+
+    Args:
+        evidence: What was found for the step.
+        entity: What the step starts from.
+        relation: What is sought.
+        known: Words of the question, which name nothing new.
+    """
+    best: dict[frozenset[str], Lead] = {}
+    speakers = {
+        meaning_words(each.hit.memory.producer) for each in evidence if each.hit.memory.producer
+    }
+    for rated in evidence:
+        memory = rated.hit.memory
+        about = aboutness(memory.indexed_text[:_LONGEST], entity) * rated.weight
+        # Who says something is seldom whom it is about.
+        for name, fit in _fits(memory.text[:_LONGEST], entity, relation, known):
+            words = meaning_words(name)
+            # In a dialogue people call each other by name, whatever they speak of.
+            factor = _SPEAKER if words in speakers else 1.0
+            lead = Lead(name, rated.hit, about * fit * factor)
+            if words not in best or best[words].score < lead.score:
+                best[words] = lead
+    return sorted(best.values(), key=lambda lead: -lead.score)
+
+
+def states(text: str, relation: Relation) -> bool:
+    """Whether a text has words for a relation."""
+    return next(_cue_places(folded(text), relation), None) is not None
+
+
+def without_brackets(name: str) -> str:
+    """Leave out what tells a name from others of the same words, as in "Imagine (song)"."""
+    return _BRACKETS.sub("", name).strip() or name
+
+
+def _fits(
+    text: str, entity: str, relation: Relation, known: frozenset[str]
+) -> Iterator[tuple[str, float]]:
+    """Give the names of a text, each in its fullest form, and how well each fits."""
+    lower = folded(text)
+    if len(lower) != len(text):
+        lower = text.lower()
+    own = meaning_words(without_brackets(entity))
+    names = [name for name in names_in(text, style="memory") if _may_be_meant(text, name)]
+    cues = list(_cue_places(lower, relation))
+    for place, name in enumerate(names):
+        if name.words <= known or name.words <= own:
+            continue
+        nearness = max((_nearness(text, name, cue) for cue in cues), default=0.0)
+        fullest = max(
+            (
+                other.text
+                for other in names
+                if name.words <= other.words and not other.words <= known
+            ),
+            key=len,
+        )
+        fit = 0.05 / (1 + 0.2 * place) + nearness
+        if relation.is_person and _is_place(text, name):
+            fit *= _PLACE_FOR_PERSON
+        yield _LEADING_NUMBER.sub("", fullest), fit
+
+
+def _is_place(text: str, name: Name) -> bool:
+    """Whether a name looks like one of a place: "in Delft", "Wolvenstraat 27"."""
+    return bool(_PLACED.search(text[: name.start])) or name.text[-1].isdigit()
+
+
+def _may_be_meant(text: str, name: Name) -> bool:
+    """Whether it is a name of something, not where something comes from or a number."""
+    if not any(letter.isalpha() for letter in name.text):
+        return False
+    last = name.text.split()[-1]
+    follows = text[name.end : name.end + 2]
+    return not (_ORIGIN.fullmatch(last) and follows[:1] in (" ", "-") and follows[1:].islower())
+
+
+@dataclass(frozen=True, slots=True)
+class _CuePlace:
+    start: int
+    end: int
+    weight: float
+    leads_on: bool
+
+
+@cache
+def _patterns(relation: Relation) -> tuple[tuple[re.Pattern[str], float, bool], ...]:
+    """Give, for every cue, how it is found, its weight, and whether the name can only follow."""
+    found = []
+    for order, cue in enumerate(relation.cues):
+        spelt = re.escape(cue).replace(r"\ …\ ", r" [^.\n]{3,90}? ").replace("…", ".")
+        only_after = cue == "by" or cue.endswith((" of", " by", " to", " in", " and", " at"))
+        found.append((re.compile(rf"\b{spelt}\b"), 1.0 - 0.04 * min(order, 8), only_after))
+    return tuple(found)
+
+
+def _cue_places(text: str, relation: Relation) -> Iterator[_CuePlace]:
+    breaks = [found.start() for found in _SENTENCE_END.finditer(text)]
+    for pattern, weight, only_after in _patterns(relation):
+        for found in pattern.finditer(text):
+            before = sum(place < found.start() for place in breaks)
+            yield _CuePlace(found.start(), found.end(), weight / (1 + 0.1 * before), only_after)
+
+
+def _nearness(text: str, name: Name, cue: _CuePlace) -> float:
+    if name.start >= cue.end:
+        between, factor = text[cue.end : name.start], 1.0
+    elif name.end <= cue.start and not cue.leads_on:
+        between, factor = text[name.end : cue.start], 0.6
+    else:
+        return 0.0
+    if _SENTENCE_END.search(_INITIAL.sub("", between)):
+        if cue.leads_on:
+            return 0.0
+        factor *= _OTHER_SENTENCE
+    return cue.weight * factor / (1 + 0.25 * len(_WORD.findall(between)))
+
+
+# Follows one branch of a question to what is asked: the likeliest lead first, then others.
+
+BEAM = 3
+"""How many leads of a step are kept."""
+_WEAKEST = 0.3
+"""Share of the best lead's score below which a lead is not kept."""
+_NAMED = 0.4
+"""From here on a memory names the anchor."""
+_ASKED_SHARE = 0.4
+"""How much less a memory counts that holds nothing of what is asked."""
+_ABOUT = 0.9
+"""From here on a memory of the first lookup is about the anchor, and its own lookup is left out."""
+
+
+@dataclass(slots=True)
+class Follower:
+    """Follows a branch.
+
+    Attributes:
+        branch: What to follow.
+        tool: What searches.
+        first: What the question's own lookup found.
+        known: Words of the question, which name nothing new.
+        most_calls: How many searches the branch may make.
+        reranker: Weighs evidence given the chain; None for none.
+        ended: The threads that were followed to their end.
+        retries: How often another lead was tried.
+    """
+
+    branch: Branch
+    tool: SearchTool
+    first: Sequence[Hit]
+    known: frozenset[str]
+    most_calls: int
+    reranker: RerankingModel | None = None
+    ended: list[Thread] = field(default_factory=list)
+    retries: int = 0
+    _open: list[Thread] = field(default_factory=list)
+    _calls: int = 0
+
+    def follow(self) -> None:
+        """Follow the threads, until one is sure enough or the calls are spent.
+
+        Raises:
+            SessionFault: No call or no time is left; what was found so far is in `best`.
+        """
+        self.branch = _expanded(self.branch, self.first)
+        self._open = [Thread(self.branch.anchor)]
+        while self._open:
+            thread = self._open[0]
+            if len(thread.links) < len(self.branch.steps):
+                self._grow(thread)
+                continue
+            self.retries += bool(self.ended)
+            self._finish(thread)
+            if self.best is not None and self.best.confidence >= ENOUGH:
+                return
+            if self._calls >= self.most_calls:
+                return
+
+    @property
+    def best(self) -> Thread | None:
+        """The likeliest thread that was followed to its end, else the likeliest open one."""
+        if self.ended:
+            return max(self.ended, key=lambda thread: thread.confidence)
+        begun = (thread for thread in self._open if thread.links)
+        likeliest = next(begun, None)
+        return None if likeliest is None else judged(likeliest)
+
+    def _grow(self, thread: Thread) -> None:
+        step = self.branch.steps[len(thread.links)]
+        query = f"{step} of {_with_kind(thread, self.branch)}"
+        evidence = self._evidence(thread, query)
+        found = leads(evidence, entity=thread.entity, relation=relation(step), known=self.known)
+        self._open.remove(thread)
+        for place, lead in enumerate(found[:BEAM]):
+            if lead.score >= _WEAKEST * found[0].score:
+                self._open.append(thread.then(_link(query, lead, found[place + 1 :])))
+        self._open.sort(key=lambda each: -each.priority)
+        del self._open[BEAM:]
+
+    def _evidence(self, thread: Thread, query: str) -> list[Rated]:
+        hits = self.first
+        nearest = max(
+            (aboutness(hit.memory.indexed_text, thread.entity) for hit in hits), default=0
+        )
+        if thread.links or nearest < _ABOUT:
+            hits = self._search(query) or hits
+        return rated(hits, query, chain=thread.chain, reranker=self.reranker)
+
+    def _finish(self, thread: Thread) -> None:
+        query = self.branch.asked_of(thread.entity)
+        taken = {link.hit.id for link in thread.links}
+        hits = self._search(query)
+        self._open.remove(thread)
+        found = rated(hits, query, chain=thread.chain, reranker=self.reranker)
+        evidence = sorted(
+            (
+                (_evidence_fit(each, thread.entity, self.branch), each.hit)
+                for each in found
+                if each.hit.id not in taken
+            ),
+            key=lambda pair: -pair[0],
+        )
+        if not evidence:
+            self.ended.append(judged(thread))
+            return
+        (fit, hit), *others = evidence
+        margin = fit / max(others[0][0], 1e-6) if others else 1.0
+        last = Link(query, "", hit, fit, margin, support=hit.score)
+        self.ended.append(judged(thread.then(last)))
+
+    def _search(self, query: str) -> Sequence[Hit]:
+        self._calls += 1
+        try:
+            return self.tool(query, actor=BRANCH)
+        except QueryRefused:
+            return ()
+
+
+def _evidence_fit(found: Rated, entity: str, branch: Branch) -> float:
+    """How far a memory is about the entity, and holds what is asked of it."""
+    text = found.hit.memory.indexed_text
+    asked = set(query_terms(branch.asked_of("")).tolist())
+    held = len(asked.intersection(passage_terms(text).tolist())) / len(asked) if asked else 0.0
+    if branch.sought is not None and states(text, relation(branch.sought)):
+        held = 1.0
+    return aboutness(text, entity) * found.weight * (1 - _ASKED_SHARE + _ASKED_SHARE * held)
+
+
+def _expanded(branch: Branch, first: Sequence[Hit]) -> Branch:
+    """Let a relation that no memory states, as that of an aunt, go through others."""
+    sought = relation(branch.sought) if branch.sought else None
+    if sought is None or not sought.through:
+        return branch
+    word = sought.word.split()[-1]
+    for hit in first[:BEAM]:
+        text = hit.memory.indexed_text
+        if word in text.lower() and aboutness(text, branch.anchor) >= _NAMED:
+            return branch
+    last = sought.through[-1]
+    steps = (*branch.steps, *sought.through[:-1])
+    return replace(branch, steps=steps, opening=f"{last} of ", sought=last)
+
+
+def _with_kind(thread: Thread, branch: Branch) -> str:
+    kind = "" if thread.links else branch.kind
+    return f"{kind} {thread.entity}".strip()
+
+
+def _link(query: str, lead: Lead, others: Sequence[Lead]) -> Link:
+    rival = others[0].score if others else 0.0
+    margin = lead.score / max(rival, 1e-6)
+    return Link(query, lead.name, lead.hit, lead.score, margin)
+
+
+def judged(thread: Thread) -> Thread:
+    """Give every link its probability, which what was found after it decides with."""
+    links: list[Link] = []
+    for place, link in enumerate(thread.links):
+        if link.answer:
+            after = thread.links[place + 1].score if place + 1 < len(thread.links) else 0.0
+            link = replace(link, support=min(after, 1.0))
+        curve = LINK_CURVE if link.answer else EVIDENCE_CURVE
+        features = LinkFeatures(link.score, link.margin, link.support)
+        links.append(replace(link, confidence=curve.rating(features)))
+    return Thread(thread.entity, tuple(links))
+
+
+# Follows a question without a known path: from a memory that holds some of its words to the rest.
+#
+# "What breed is the dog of the woman who cuts my hair?" leads to whoever a memory names beside the
+# hair, and on with the words that this memory leaves open.
+
+_READ = 5
+"""How many memories of the first lookup may begin a chain."""
+
+
+@dataclass(slots=True)
+class OpenFollower:
+    """Follows an open chain, one name far.
+
+    Attributes:
+        question: What is asked.
+        tool: What searches.
+        first: What the question's own lookup found.
+        known: Words of the question, which name nothing new.
+        reranker: Weighs evidence given the chain; None for none.
+        ended: The threads that were followed to their end.
+        retries: How often another lead was tried.
+    """
+
+    question: str
+    tool: SearchTool
+    first: Sequence[Hit]
+    known: frozenset[str]
+    reranker: RerankingModel | None = None
+    ended: list[Thread] = field(default_factory=list)
+    retries: int = 0
+
+    @property
+    def best(self) -> Thread | None:
+        """The likeliest thread; None where there is none."""
+        return max(self.ended, key=lambda thread: thread.confidence, default=None)
+
+    def follow(self) -> None:
+        """Follow the leads of the first lookup, until one is sure enough.
+
+        Raises:
+            SessionFault: No call or no time is left; what was found so far is in `best`.
+        """
+        words = [word for word in dict.fromkeys(words_in(self.question)) if _terms(word)]
+        if not words:
+            return
+        found = leads(
+            rated(self.first[:_READ], self.question, chain=(), reranker=self.reranker),
+            entity=" ".join(words),
+            relation=Relation("", tuple(words)),
+            known=self.known,
+        )
+        for place, lead in enumerate(found[:BEAM]):
+            left = _left(words, lead.hit)
+            if not left:
+                return
+            self.retries += bool(self.ended)
+            self._finish(lead, found[place + 1 :], left)
+            if self.best is not None and self.best.confidence >= ENOUGH:
+                return
+
+    def _finish(self, lead: Lead, others: Sequence[Lead], left: Sequence[str]) -> None:
+        margin = lead.score / max(others[0].score, 1e-6) if others else 1.0
+        thread = Thread("").then(Link(self.question, lead.name, lead.hit, lead.score, margin))
+        query = f"{lead.name} {' '.join(left)}"
+        try:
+            hits = self.tool(query, actor=BRANCH)
+        except QueryRefused:
+            hits = ()
+        evidence = [
+            (self._fit(each.hit, lead.name, left) * each.weight, each.hit)
+            for each in rated(hits, query, chain=thread.chain, reranker=self.reranker)
+            if each.hit.id != lead.hit.id
+        ]
+        if evidence:
+            fit, hit = max(evidence, key=lambda pair: pair[0])
+            thread = thread.then(Link(query, "", hit, fit, support=hit.score))
+        self.ended.append(judged(thread))
+
+    @staticmethod
+    def _fit(hit: Hit, name: str, left: Sequence[str]) -> float:
+        """How far a memory is about the name, and holds what is left to be found."""
+        held = 1 - len(_left(left, hit)) / len(left)
+        return aboutness(hit.memory.indexed_text, name) * (0.5 + 0.5 * held)
+
+
+def _left(words: Sequence[str], hit: Hit) -> list[str]:
+    """Give the words that a memory does not hold, also not in another form."""
+    held = set(passage_terms(hit.memory.indexed_text).tolist())
+    return [word for word in words if not _terms(word) <= held]
+
+
+def _terms(word: str) -> set[int]:
+    return set(query_terms(word).tolist())

@@ -1,0 +1,248 @@
+"""A dialogue through OpenAI's Responses API, with the official SDK."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ekphory.agent.llm_bundle import BundleDirectory, zipped
+from ekphory.agent.llm_dialogue import (
+    DESCRIPTION,
+    PARAMETERS,
+    SHELL,
+    ModelFault,
+    ModelTurn,
+    RawOutput,
+    ToolAnswer,
+    ToolCall,
+)
+from ekphory.agent.provider import NAME, LanguageModel, OpenAIEnvironment
+from ekphory.errors import MissingExtra
+from ekphory.http_service import BUSY
+
+if TYPE_CHECKING:
+    from openai.types.responses import Response, ResponseFunctionShellToolCall
+
+_log = logging.getLogger("ekphory.agent")
+_UNFINISHED = "the stream broke off before the message was complete"
+
+
+class OpenAIDialogue:
+    """Keeps the conversation on this side: nothing is stored at the service.
+
+    The guidance of `coq` is attached as a skill of a shell. Where the service refuses the shell for
+    the model, the guidance goes into the instructions instead.
+    """
+
+    def __init__(
+        self,
+        question: str,
+        model: LanguageModel,
+        *,
+        bundle: BundleDirectory,
+        environment: OpenAIEnvironment,
+        raw: RawOutput,
+    ) -> None:
+        """Prepare the dialogue; nothing is sent yet.
+
+        Args:
+            question: What is to be answered.
+            model: Which model, where, and its key.
+            bundle: The guidance; the first of it is the agent's own.
+            environment: Where the model finds the rest.
+            raw: Where payloads are told.
+
+        Raises:
+            MissingExtra: The SDK is not installed.
+        """
+        try:
+            from openai import AsyncOpenAI
+        except ImportError as error:
+            raise MissingExtra("agent", "The agent's provider openai") from error
+        self._client = AsyncOpenAI(api_key=model.api_key, base_url=model.base_url, max_retries=0)
+        self._model = model.model
+        self._bundle = bundle
+        self._environment = environment
+        self._raw = raw
+        self._has_shell = True
+        self._items: list[dict[str, Any]] = [{"role": "user", "content": question}]
+        self._answered: Sequence[ToolAnswer] = ()
+
+    async def answer(self, answers: Sequence[ToolAnswer], *, must_search: bool) -> ModelTurn:
+        """Hand over the answers of tools and give the model's next message."""
+        if answers and answers is not self._answered:
+            self._items += [_output(answer) for answer in answers]
+            self._answered = answers
+        request = self._request(must_search=must_search)
+        self._raw.tell("openai request", request)
+        response = await self._response(request)
+        self._raw.tell("openai response", response.to_dict())
+        self._items += _replayed(response)
+        return _turn(response)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    def _request(self, *, must_search: bool) -> dict[str, Any]:
+        agent, *guidance = self._bundle.specs
+        tools: list[dict[str, Any]] = [
+            {
+                "type": "function",
+                "name": NAME,
+                "description": DESCRIPTION,
+                "parameters": PARAMETERS,
+                "strict": True,
+            }
+        ]
+        texts = [agent.body]
+        if self._has_shell:
+            tools.append({"type": SHELL, "environment": self._shell()})
+        else:
+            texts += [spec.body for spec in guidance]
+        return {
+            "model": self._model,
+            "instructions": "\n".join(texts),
+            "input": self._items,
+            "tools": tools,
+            "tool_choice": {"type": "function", "name": NAME} if must_search else "auto",
+            "store": False,
+        }
+
+    def _shell(self) -> dict[str, Any]:
+        guidance = self._bundle.specs[1:]
+        if self._environment == "local":
+            return {
+                "type": "local",
+                "skills": [
+                    {
+                        "name": spec.name,
+                        "description": spec.description,
+                        "path": str(self._bundle.path(spec)),
+                    }
+                    for spec in guidance
+                ],
+            }
+        return {
+            "type": "container_auto",
+            "skills": [
+                {
+                    "type": "inline",
+                    "name": spec.name,
+                    "description": spec.description,
+                    "source": {
+                        "type": "base64",
+                        "media_type": "application/zip",
+                        "data": zipped(spec),
+                    },
+                }
+                for spec in guidance
+            ],
+        }
+
+    async def _response(self, request: dict[str, Any]) -> Response:
+        import openai
+
+        try:
+            return await self._streamed(request)
+        except openai.BadRequestError as error:
+            if self._has_shell and SHELL in str(error).lower():
+                _log.info(
+                    "model %s takes no shell; the guidance is in the instructions", self._model
+                )
+                self._has_shell = False
+                must_search = request["tool_choice"] != "auto"
+                return await self._response(self._request(must_search=must_search))
+            raise ModelFault(f"status {error.status_code}: {self._raw.quoted(error)}") from error
+        except openai.APIStatusError as error:
+            raise ModelFault(
+                f"status {error.status_code}: {self._raw.quoted(error)}",
+                may_pass=error.status_code in BUSY,
+                retry_after=error.response.headers.get("retry-after"),
+            ) from error
+        except openai.APIConnectionError as error:
+            raise ModelFault(f"not reached: {self._raw.quoted(error)}", may_pass=True) from error
+        except (openai.OpenAIError, ValueError) as error:
+            # Of a stream that breaks off inside an event the SDK tells only that it is no JSON.
+            raise ModelFault(f"unreadable: {self._raw.quoted(error)}", may_pass=True) from error
+
+    async def _streamed(self, request: dict[str, Any]) -> Response:
+        stream = await self._client.responses.create(**request, stream=True)
+        async with stream:
+            async for event in stream:
+                if event.type in ("response.completed", "response.incomplete"):
+                    response: Response = event.response
+                    return response
+                if event.type == "response.failed":
+                    raise ModelFault(f"the response failed: {event.response.error}", may_pass=True)
+                if event.type == "error":
+                    raise ModelFault(f"the stream told an error: {event.message}", may_pass=True)
+        raise ModelFault(_UNFINISHED, may_pass=True)
+
+
+def _turn(response: Response) -> ModelTurn:
+    """Read the model's message out of the response's items."""
+    texts: list[str] = []
+    calls: list[ToolCall] = []
+    refusal: str | None = None
+    for item in response.output:
+        if item.type == "function_call":
+            calls.append(ToolCall(item.call_id, item.name, item.arguments))
+        elif item.type == "shell_call" and _is_ours(item):
+            commands = json.dumps({"commands": item.action.commands})
+            calls.append(ToolCall(item.call_id, SHELL, commands))
+        elif item.type == "message":
+            for part in item.content:
+                if part.type == "refusal":
+                    refusal = part.refusal
+                else:
+                    texts.append(part.text)
+    if response.incomplete_details is not None:
+        refusal = f"cut off: {response.incomplete_details.reason}"
+    usage = response.usage
+    return ModelTurn(
+        text="\n".join(texts),
+        calls=tuple(calls),
+        refusal=refusal,
+        input_tokens=usage.input_tokens if usage else 0,
+        output_tokens=usage.output_tokens if usage else 0,
+    )
+
+
+def _is_ours(item: ResponseFunctionShellToolCall) -> bool:
+    """Whether the shell is on this side; a container's commands are run at the service."""
+    return item.environment is None or item.environment.type == "local"
+
+
+def _replayed(response: Response) -> list[dict[str, Any]]:
+    """Give the items that the next request repeats, as nothing is stored at the service.
+
+    Without their ids: with them the service would ask for the reasoning items that stood before.
+    """
+    items: list[dict[str, Any]] = []
+    for item in response.output:
+        if item.type == "function_call":
+            items.append(
+                {
+                    "type": "function_call",
+                    "call_id": item.call_id,
+                    "name": item.name,
+                    "arguments": item.arguments,
+                }
+            )
+        elif item.type == "shell_call" and _is_ours(item):
+            action = {"commands": list(item.action.commands)}
+            items.append({"type": "shell_call", "call_id": item.call_id, "action": action})
+        elif item.type == "message":
+            said = "".join(part.text for part in item.content if part.type == "output_text")
+            items.append({"role": "assistant", "content": said})
+    return items
+
+
+def _output(answer: ToolAnswer) -> dict[str, Any]:
+    if answer.call.name == SHELL:
+        outcome = {"stdout": answer.text, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+        return {"type": "shell_call_output", "call_id": answer.call.id, "output": [outcome]}
+    return {"type": "function_call_output", "call_id": answer.call.id, "output": answer.text}

@@ -1,0 +1,575 @@
+"""Reads out of a question what must be found first, and what is asked of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ekphory.agent.relations import PARTICLES, folded, is_relation, meaning_words, relation
+from ekphory.retrieval.query import classify_query
+
+# Names in a text: runs of words that are written as names.
+
+Style = Literal["question", "memory"]
+"""In a question a title keeps its commas, colons and brackets; in a memory a name ends there."""
+
+_NAME_WORD = re.compile(r"[^\W_]+(?:[-’'][^\W_]+)*")
+_POSSESSIVE = re.compile(r"['’]s$")
+_ABBREVIATION = re.compile(
+    r"[A-Z]|[A-Z]?(?:Dr|Jr|Sr|Mr|Mrs|Ms|St|Prof|Hon|Rev|Gen|Col|Capt|Lt|No|Vol)"
+)
+_INITIAL_GAP = re.compile(r"\. ?")
+_GAPS: dict[Style, re.Pattern[str]] = {
+    "question": re.compile(r" |- |, |: |! ?| & |/| – |['’] "),
+    "memory": re.compile(r" |- | & "),
+}
+_BRACKET = re.compile(r" ?\([^()]{1,60}\)")
+_SENTENCE_BREAK = re.compile(r"[.!?\n\"“”:;(\[]|^$")
+_MOST_PARTICLES = 2
+_INSIDE: dict[Style, frozenset[str]] = {
+    "question": PARTICLES | {"on", "in"},
+    "memory": PARTICLES,
+}
+# Words that begin a sentence or a question and name nothing.
+_OPENERS = frozenset(
+    "a an the this that these those who whom whose what which when where why how is are was "
+    "were be been am do does did has have had can could will would shall should may might must "
+    "and or but if so because while although though then there here it its he him his she her "
+    "hers they them their we us our you your i my me in on at by for from of to with about "
+    "after before since until during between among into over under as than not no yes please "
+    "name tell give list find show say describe explain both either neither each every all any "
+    "some many much most more few one two three several other another also just only even still "
+    "now today yesterday tomorrow once later however instead meanwhile next last first well oh "
+    "hi hello hey ok okay thanks thank sorry sure let lets let's don't didn't i'm i've i'll i'd "
+    "it's that's he's she's we're they're you're what's who's where's".split()
+)
+_INTERJECTIONS = frozenset(
+    "yeah wow cool yup yep nope haha aww oops hmm absolutely totally definitely exactly congrats "
+    "congratulations right true good glad thankfully agreed noted fine great nice awesome sounds "
+    "sadly luckily honestly actually maybe perhaps anyway also still".split()
+)
+_VERBS = frozenset(
+    "is was are were has had have will would can could may might and or of who which that brought "
+    "wrote took gave went came said told met made bought sold knew kept left lost ran sang sat saw "
+    "sent spoke taught thought won began built found got grew heard held led read drew ate chose "
+    "fell felt flew hid paid put rode rose set shot slept stood swam wore van von de der del di da "
+    "du bin ibn al".split()
+)
+_LONGEST_NUMBER = 4
+_SEEN = 24
+_NEXT_WORD = re.compile(r" ([a-zà-ÿ]+)")
+_SPEAKING = frozenset(("i", "i'm", "i've", "i'll", "i'd"))
+_NEVER_ALONE = frozenset(
+    "i i'm i've i'll i'd monday tuesday wednesday thursday friday saturday sunday january february "
+    "march april may june july august september october november december mr mrs ms dr ok".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name and where it stands.
+
+    Attributes:
+        text: As written, without a possessive ending.
+        start, end: Its place in the text.
+    """
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Its words for comparing, without articles and the like."""
+        return meaning_words(self.text)
+
+
+def names_in(text: str, *, style: Style) -> tuple[Name, ...]:
+    """Find names: capitalised words with what may stand between them.
+
+    A capital at the beginning of a sentence counts where what follows goes with a name. Days and
+    months alone are no names.
+    """
+    found: list[Name] = []
+    for run in _Scan(text, style).runs():
+        start, end = run[0].start(), run[-1].end()
+        if found and start < found[-1].end:
+            continue  # within the bracket of the name before it
+        end = start + len(_POSSESSIVE.sub("", text[start:end]))
+        if style == "question" and (bracket := _BRACKET.match(text, end)):
+            end = bracket.end()
+        name = Name(text[start:end], start, end)
+        if len(name.text) > 1 and not _is_date(name):
+            found.append(name)
+    return tuple(found)
+
+
+def _is_date(name: Name) -> bool:
+    """Whether all of it is days, months, numbers and small words."""
+    return all(word in _NEVER_ALONE or word[0].isdigit() for word in name.words - {"on", "in"})
+
+
+@dataclass(slots=True)
+class _Scan:
+    """Goes through a text word by word and puts the words of names together.
+
+    Attributes:
+        text, style: As for `names_in`.
+        run: The words of the name that is being read.
+        waiting: Small words after it, which belong to it if another capital follows.
+    """
+
+    text: str
+    style: Style
+    run: list[re.Match[str]] = field(default_factory=list)
+    waiting: list[re.Match[str]] = field(default_factory=list)
+
+    def runs(self) -> Iterator[list[re.Match[str]]]:
+        """Give the words of each name."""
+        before: re.Match[str] | None = None
+        for word in _NAME_WORD.finditer(self.text):
+            gap = self.text[before.end() : word.start()] if before else ""
+            joins = before is not None and self._joins(gap, before[0])
+            if self.run and not (joins and len(self.waiting) <= _MOST_PARTICLES):
+                yield self._taken()
+            is_first = before is None or bool(_SENTENCE_BREAK.search(gap))
+            if self._belongs(word, is_first=is_first):
+                self.run += [*self.waiting, word]
+                self.waiting = []
+            elif self.run and gap == " " and word[0] in _INSIDE[self.style]:
+                self.waiting.append(word)
+            elif self.run:
+                yield self._taken()
+            if self.run and not self.waiting and self._ends_at(word):
+                yield self._taken()
+            before = word
+        if self.run:
+            yield self._taken()
+
+    def _taken(self) -> list[re.Match[str]]:
+        taken, self.run, self.waiting = self.run, [], []
+        return taken
+
+    def _joins(self, gap: str, before: str) -> bool:
+        if _GAPS[self.style].fullmatch(gap):
+            return True
+        return bool(_INITIAL_GAP.fullmatch(gap) and _ABBREVIATION.fullmatch(before))
+
+    def _belongs(self, word: re.Match[str], *, is_first: bool) -> bool:
+        written, lower = word[0], folded(word[0])
+        if is_first and (lower in _OPENERS or self._only_opens(word)):
+            return False
+        if written[0].isdigit() or lower == "i":
+            goes_on = self.style == "question" and not is_first and self._before_capital(word)
+            return len(written) <= _LONGEST_NUMBER and (goes_on or self._inside(written))
+        return written[0].isupper() and lower not in _SPEAKING and not self._is_office(word)
+
+    def _inside(self, written: str) -> bool:
+        return bool(self.run) and written[0].isdigit()
+
+    def _only_opens(self, word: re.Match[str]) -> bool:
+        """Whether a capital at the beginning of a memory's sentence marks no name."""
+        if self.style == "question" or self.run or _POSSESSIVE.search(word[0]):
+            return False
+        follows = self.text[word.end() : word.end() + _SEEN]
+        if follows[:1] in "!?…" and follows:
+            return True
+        if follows[:1] == ",":
+            return folded(word[0]) in _INTERJECTIONS
+        after = _NEXT_WORD.match(follows)
+        return after is not None and not _goes_with_a_name(after[1])
+
+    def _ends_at(self, word: re.Match[str]) -> bool:
+        """Whether a possessive ends the name; in a title as "Eddie's Father" it does not."""
+        goes_on = self.style == "question" and self._before_capital(word)
+        return bool(_POSSESSIVE.search(word[0])) and not goes_on
+
+    def _before_capital(self, word: re.Match[str]) -> bool:
+        follows = self.text[word.end() : word.end() + 2]
+        return follows[:1] == " " and follows[1:].isupper()
+
+    def _is_office(self, word: re.Match[str]) -> bool:
+        """Whether a capital only marks an office, as in "the CEO of Acme"."""
+        follows = self.text[word.end() : word.end() + 4]
+        return is_relation(word[0]) and (follows == " of " or word[0].isupper())
+
+
+def _goes_with_a_name(word: str) -> bool:
+    """Whether a word in lower case may follow a name: a verb that tells something."""
+    return word in _VERBS or word.endswith("ed") or (len(word) > 3 and word.endswith("s"))
+
+
+# A question as a list of names, words and possessive endings, in order.
+
+ItemKind = Literal["name", "word", "possessive", "mark"]
+
+_PIECE = re.compile(
+    r"(['’]s?)(?=\W|$)|[^\W_]+(?:-[^\W_]+|['’](?!s\b)[^\W_]+)*|([,;:?!])", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One piece of a question.
+
+    Attributes:
+        kind: What it is.
+        text: As written; words in lower case.
+        start, end: Its place in the question.
+    """
+
+    kind: ItemKind
+    text: str
+    start: int
+    end: int
+
+
+def items_of(question: str, names: Sequence[Name]) -> list[Item]:
+    """Cut a question into pieces around its names."""
+    items: list[Item] = []
+    place = 0
+    for name in (*names, None):
+        until = len(question) if name is None else name.start
+        items += [_item(found) for found in _PIECE.finditer(question, place, until)]
+        if name is not None:
+            items.append(Item("name", name.text, name.start, name.end))
+            place = name.end
+    return items
+
+
+def question_items(question: str) -> list[Item]:
+    """Cut a question into pieces around the names that are found in it."""
+    return items_of(question, names_in(question, style="question"))
+
+
+def _item(found: re.Match[str]) -> Item:
+    kind: ItemKind = "possessive" if found[1] else "mark" if found[2] else "word"
+    return Item(kind, folded(found[0]), found.start(), found.end())
+
+
+# Reads out of a question what must be found first, and what is asked of it then.
+#
+# "Where was the father of Rembrandt's wife born?" begins at Rembrandt, goes on to the wife and from
+# her to the father, and asks "Where was … born?" of him. Rules over English words; a question that
+# they do not understand is one lookup, or goes from name to name by the words left over.
+
+QuestionKind = Literal["single", "parallel", "chain", "open chain"]
+"""One lookup; several beside each other; one after the other; likewise, without a known path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One thread of a question.
+
+    Attributes:
+        anchor: The name that it begins at.
+        kind: The word before it that says of which kind it is; empty where there is none.
+        steps: The relations to follow from there, the nearest first.
+        opening, closing: What stands around the one that the steps lead to, in what is asked of it.
+        sought: The relation that is asked for at the end; None where something else is.
+    """
+
+    anchor: str
+    kind: str
+    steps: tuple[str, ...]
+    opening: str = ""
+    closing: str = ""
+    sought: str | None = None
+
+    def asked_of(self, entity: str) -> str:
+        """Word the end of the question for this entity."""
+        return f"{self.opening}{entity}{self.closing}"
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionReading:
+    """What a question needs.
+
+    Attributes:
+        kind: How it is looked up.
+        branches: Its threads; empty for a single lookup.
+    """
+
+    kind: QuestionKind
+    branches: tuple[Branch, ...] = ()
+
+
+_LONE_APOSTROPHE = re.compile(r"^['’](?!s\b)")
+_JOINTS = frozenset({"and", "or"})
+_LINKS = frozenset({"of", "behind"})
+_WHICH = frozenset({"which", "what"})
+_RELATIVES = frozenset({"that", "which", "who"})
+_DETERMINERS = frozenset("the a an my our your his her its their both".split())
+_STATES = frozenset("current former new present late first last".split())
+_FAMILY_SIDES = frozenset({"paternal", "maternal"})
+_MOST_BETWEEN = 3
+# Say of which kind a name is, and stand between a relation and the name.
+_PLACE_WORDS = frozenset(
+    "city cities town towns village villages country countries river rivers lake lakes".split()
+)
+_THINGS = _PLACE_WORDS | frozenset(
+    "film films movie movies song songs album albums single book books novel novels story series "
+    "show play opera painting poem game games comedy drama musical company companies firm band "
+    "bands team teams club clubs magazine magazines newspaper university universities school "
+    "schools airport station".split()
+)
+_KINDS = _THINGS | frozenset("author director singer actor writer person people".split())
+# "Place of birth": asked for, and no step on the way.
+_ATTRIBUTES = frozenset("place date cause country year time day month manner city town".split())
+_ATTRIBUTE_OF = frozenset("birth death origin citizenship burial residence employment work".split())
+# Words of a question that ask for nothing themselves.
+_ASKING = frozenset(
+    "who whom whose what which when where why how is are was were be been am do does did has have "
+    "had the a an and or of in on at to from by for with that this it its as than s both out"
+    " name tell me please current currently now".split()
+)
+_BOTH = frozenset("both same common alike similar share shared each different difference".split())
+_RANKING = frozenset(
+    "older younger oldest youngest earlier later longer shorter larger smaller bigger taller "
+    "higher lower more less fewer farther closer better worse".split()
+)
+_COMPARING = _BOTH | _RANKING | frozenset({"either", "first", "last", "also"})
+_AGAINST = frozenset({"as", "than", "versus", "vs"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """The relations outward from one name: items `first` to `last` are the whole expression."""
+
+    anchor: str
+    kind: str
+    steps: tuple[str, ...]
+    first: int
+    last: int
+
+
+def read_question(question: str) -> QuestionReading:
+    """Read which lookups a question needs."""
+    items = question_items(question)
+    starts = _names(items) or _owners(items)
+    paths = [_path(items, start) for start in starts]
+    together = _coordinated(items, paths)
+    if len(together) > 1:
+        return _side_by_side(items, together)
+    longest = max(paths, key=lambda path: len(path.steps), default=None)
+    if longest is not None and longest.steps:
+        branch = _branch(question, items, longest)
+        if branch.steps or relation(branch.sought or "").through:
+            return QuestionReading("chain", (branch,))
+    elif classify_query(question).intent == "chain":
+        return QuestionReading("open chain")
+    return QuestionReading("single")
+
+
+def _names(items: Sequence[Item]) -> list[int]:
+    return [place for place, item in enumerate(items) if item.kind == "name"]
+
+
+def _owners(items: Sequence[Item]) -> list[int]:
+    """Where there is no name: who has something, as in "my sister's boss"."""
+    return [
+        place
+        for place, item in enumerate(items[:-1])
+        if item.kind == "word"
+        and item.text not in _ASKING
+        and (items[place + 1].kind == "possessive" or _is_own(items, place))
+    ]
+
+
+def _is_own(items: Sequence[Item], place: int) -> bool:
+    return place > 1 and items[place - 1].text in ("my", "our") and items[place - 2].text == "of"
+
+
+def _path(items: Sequence[Item], start: int) -> _Path:
+    steps, last = _possessives(items, start)
+    place, kind = _before_kind(items, start)
+    outward, first = _of_chain(items, place)
+    if not outward:
+        outward, first = _clause(items, place)
+    anchor = items[start].text
+    if outward and not steps:
+        anchor, last = _owned_thing(items, start)
+    return _Path(anchor, kind, (*steps, *outward), min(first, place), last)
+
+
+def _owned_thing(items: Sequence[Item], start: int) -> tuple[str, int]:
+    """Read "the author of Pia's favourite book", which begins at the book."""
+    if items[start + 1 : start + 2] and items[start + 1].kind == "possessive":
+        for place in range(start + 2, min(start + 2 + _MOST_BETWEEN, len(items))):
+            if items[place].text in _THINGS:
+                words = " ".join(item.text for item in items[start + 2 : place + 1])
+                return f"{items[start].text} {words}", place
+    return items[start].text, start
+
+
+def _possessives(items: Sequence[Item], start: int) -> tuple[list[str], int]:
+    """Follow 's: the relations after a name, and the last item that belongs to them."""
+    steps: list[str] = []
+    last = start
+    while last + 1 < len(items) and items[last + 1].kind == "possessive":
+        found = _relation_after(items, last + 2)
+        if found is None:
+            break
+        steps.append(_with_side(items, found))
+        last = found
+    return steps, last
+
+
+def _relation_after(items: Sequence[Item], start: int) -> int | None:
+    """Find the relation among the next words, as in "'s new boss"."""
+    for place in range(start, min(start + _MOST_BETWEEN, len(items))):
+        if items[place].kind != "word":
+            return None
+        if is_relation(items[place].text):
+            return place
+    return None
+
+
+def _with_side(items: Sequence[Item], place: int) -> str:
+    side = items[place - 1].text if place and items[place - 1].text in _FAMILY_SIDES else ""
+    return f"{side} {items[place].text}".strip().lower()
+
+
+def _before_kind(items: Sequence[Item], start: int) -> tuple[int, str]:
+    """Step over what says of which kind a name is; gives the first place and the kind."""
+    place, kind = start, ""
+    while place and items[place - 1].kind in ("word", "mark"):
+        text = items[place - 1].text
+        if text in _KINDS and not kind and items[max(place - 2, 0)].text not in _WHICH:
+            kind = text
+        elif text not in _DETERMINERS and not (text == ":" and kind):
+            break
+        place -= 1
+    if kind and (described := _of_before(items, place)) is not None:
+        return described, kind
+    return place, kind
+
+
+def _of_before(items: Sequence[Item], place: int) -> int | None:
+    """Step over adjectives to an "of", as in "of the romantic comedy film X"."""
+    for back in range(place, max(place - _MOST_BETWEEN, 1) - 1, -1):
+        if items[back - 1].text in _LINKS:
+            return back
+        if items[back - 1].kind != "word" or items[back - 1].text in _ASKING - _DETERMINERS:
+            return None
+    return None
+
+
+def _of_chain(items: Sequence[Item], place: int) -> tuple[list[str], int]:
+    """Follow "the X of the Y of" to the left; gives the relations and the first place."""
+    steps: list[str] = []
+    while place >= 2 and items[place - 1].text in _LINKS:
+        head = place - 2
+        if not is_relation(items[head].text) or _is_attribute(items, head):
+            break
+        step = _with_side(items, head)
+        steps.append(step)
+        place = head - (" " in step)
+        while place and items[place - 1].text in _DETERMINERS | _STATES:
+            place -= 1
+    return steps, place
+
+
+def _clause(items: Sequence[Item], place: int) -> tuple[list[str], int]:
+    """Read "the company that published X": the verb is the relation."""
+    if place < 3 or items[place - 2].text not in _RELATIVES or items[place - 3].kind != "word":
+        return [], place
+    determiner = place - 4
+    if determiner < 0 or items[determiner].text not in _DETERMINERS:
+        return [], place
+    return [items[place - 1].text], determiner
+
+
+def _is_attribute(items: Sequence[Item], place: int) -> bool:
+    return (
+        items[place].text in _ATTRIBUTE_OF
+        and place >= 2
+        and items[place - 1].text == "of"
+        and items[place - 2].text in _ATTRIBUTES
+    )
+
+
+def _coordinated(items: Sequence[Item], paths: Sequence[_Path]) -> list[_Path]:
+    """Give the things that the question sets beside each other; fewer than two where none are."""
+    words = {item.text for item in items if item.kind == "word"}
+    row = _longest_row(items, paths)
+    if len(row) > 1:
+        between = {item.text for item in items[row[0].last + 1 : row[-1].first]}
+        if (
+            "or" in between
+            or words & _BOTH
+            or _is_choice(items, row[0].first)
+            or any(path.steps for path in row)
+        ):
+            return row
+    if len(paths) == 2 and words & _BOTH | words & _RANKING:
+        between = {item.text for item in items[paths[0].last + 1 : paths[1].first]}
+        if between & _AGAINST:
+            return list(paths)
+    return []
+
+
+def _is_choice(items: Sequence[Item], first: int) -> bool:
+    """Whether "out of" stands before the first."""
+    return [item.text for item in items[max(first - 2, 0) : first]] == ["out", "of"]
+
+
+def _longest_row(items: Sequence[Item], paths: Sequence[_Path]) -> list[_Path]:
+    """Give the longest row of paths that are joined by "and", "or" and commas."""
+    best: list[_Path] = []
+    row: list[_Path] = []
+    for path in paths:
+        joined = bool(row) and _is_joint(items[row[-1].last + 1 : path.first])
+        row = [*row, path] if joined else [path]
+        joins = any(item.text in _JOINTS for item in items[row[0].last + 1 : path.first])
+        if joins and len(row) > len(best):
+            best = row
+    return best
+
+
+def _is_joint(between: Sequence[Item]) -> bool:
+    texts = [item.text for item in between]
+    return bool(texts) and all(text in _JOINTS or text in ",?!" for text in texts)
+
+
+def _side_by_side(items: Sequence[Item], paths: Sequence[_Path]) -> QuestionReading:
+    """Give a branch to each of the things that stand beside each other; they share their steps."""
+    covered = {place for path in paths for place in range(path.first, path.last + 1)}
+    rest = [item for place, item in enumerate(items) if place not in covered]
+    steps = max((path.steps for path in paths), key=len) or _shared_step(rest)
+    asked = [
+        word for word in _asked(rest) if word not in {*steps, *_COMPARING, *_THINGS - _PLACE_WORDS}
+    ]
+    closing = "".join(f" {word}" for word in asked)
+    return QuestionReading(
+        "parallel",
+        tuple(Branch(path.anchor, path.kind, steps, closing=closing) for path in paths),
+    )
+
+
+def _shared_step(rest: Sequence[Item]) -> tuple[str, ...]:
+    """Find the relation that is asked of all, as in "which film has the director …, A or B"."""
+    for item in rest:
+        if item.kind == "word" and is_relation(item.text) and item.text not in _THINGS | _RANKING:
+            return (item.text,)
+    return ()
+
+
+def _branch(question: str, items: Sequence[Item], path: _Path) -> Branch:
+    rest = [item for place, item in enumerate(items) if not path.first <= place <= path.last]
+    if not _asked(rest):
+        sought = path.steps[-1]
+        return Branch(path.anchor, path.kind, path.steps[:-1], f"{sought} of ", "", sought)
+    start, end = items[path.first].start, items[path.last].end
+    # Of "Maria's dogs' names" the apostrophe would stay behind.
+    closing = _LONE_APOSTROPHE.sub("", question[end:])
+    return Branch(path.anchor, path.kind, path.steps, question[:start], closing)
+
+
+def _asked(rest: Sequence[Item]) -> list[str]:
+    """Give the words of what is asked."""
+    return [
+        item.text for item in rest if item.kind in ("word", "name") and item.text not in _ASKING
+    ]

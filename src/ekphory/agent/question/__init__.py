@@ -1,1 +1,0 @@
-"""What a question needs: names, relations, and the lookups that follow from them."""

@@ -1,1 +1,0 @@
-"""Measures speed, memory and size on generated memories, beside other stores."""

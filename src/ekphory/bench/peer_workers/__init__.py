@@ -1,1 +1,0 @@
-"""Programs that run in environments of their own: nothing else of ekphory is importable there."""

@@ -1,1 +1,0 @@
-"""Measures `ekphory serve` under load, beside the same searches inside one process."""

@@ -1,0 +1,352 @@
+"""`ekphory demo`: a year of somebody's life, remembered and searched."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from ekphory.agent.provider import AgentOptions, AgentSettings
+from ekphory.agent_trace import StageResult
+from ekphory.cli.command import command, message_console, result_console, running_note
+from ekphory.cli.options import OutputOptions
+from ekphory.cli.output import (
+    history_table,
+    hit_table,
+    hop_line,
+    print_json,
+    printable,
+    score_table,
+    search_json,
+    stage_table,
+)
+from ekphory.config import read_settings
+from ekphory.types import Hit, MemoryRecord
+
+if TYPE_CHECKING:
+    from ekphory.memory import Memory
+    from ekphory.search import SearchResult
+
+
+# Loads the demo's conversation and questions, which lie beside this file as JSON Lines.
+
+DEMO_NOW = datetime(2026, 10, 1, 9, 0, tzinfo=UTC)
+"""The moment at which the demo's questions are asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoQuestion:
+    """One question that the demo asks.
+
+    Attributes:
+        text: The question.
+        shows: What it demonstrates: `meaning`, `time`, `type`, `importance`, `update` or `chain`.
+        expected: Ids of the memories that answer it; one of them is enough.
+        chain: Ids of the memories to go through, in order, where one lookup is not enough.
+    """
+
+    text: str
+    shows: str
+    expected: tuple[str, ...]
+    chain: tuple[str, ...] = ()
+
+
+def demo_records() -> Iterator[dict[str, object]]:
+    """Give the demo's memories as records for `Memory.add_many`, the conversation in order."""
+    yield from _rows("conversation.jsonl")
+
+
+def demo_questions() -> tuple[DemoQuestion, ...]:
+    """Give the demo's questions in the order in which they are best shown."""
+    return tuple(
+        DemoQuestion(
+            text=str(row["text"]),
+            shows=str(row["shows"]),
+            expected=_ids(row["expected"]),
+            chain=_ids(row.get("chain")),
+        )
+        for row in _rows("questions.jsonl")
+    )
+
+
+def _rows(name: str) -> Iterator[dict[str, object]]:
+    text = files("ekphory.cli").joinpath("demo_data", name).read_text(encoding="utf-8")
+    for line in text.splitlines():
+        row: dict[str, object] = json.loads(line)
+        yield row
+
+
+def _ids(value: object) -> tuple[str, ...]:
+    return tuple(str(item) for item in value) if isinstance(value, list) else ()
+
+
+# What the demo does with its conversation; how it looks is `demo_command`'s part.
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One search that the demo shows.
+
+    Attributes:
+        shows: What it demonstrates.
+        query: What is asked.
+        filter: The condition; None asks without one.
+        pool: The only pool searched; None searches all.
+    """
+
+    shows: str
+    query: str
+    filter: str | None = None
+    pool: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the demo found for one of its questions.
+
+    Attributes:
+        question: The question.
+        rank: Rank, from 1, of the first expected memory among those shown; None for a miss.
+        hit: That memory, or else the first hit.
+        milliseconds: How long the search took.
+        hops: What the agent found on the way, where one lookup was not enough.
+    """
+
+    question: DemoQuestion
+    rank: int | None
+    hit: Hit
+    milliseconds: float
+    hops: tuple[StageResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Showing:
+    """Everything that the demo did.
+
+    Attributes:
+        added, seconds: How many memories were added, and how long that took.
+        scenes: The searches with their results.
+        versions: The updated memory with its history, newest first.
+        answers: What was found for each question.
+    """
+
+    added: int
+    seconds: float
+    scenes: tuple[tuple[Scene, SearchResult], ...]
+    versions: tuple[MemoryRecord, ...]
+    answers: tuple[Answer, ...]
+
+    @property
+    def answered(self) -> int:
+        """How many questions have an expected memory among the first hits."""
+        return sum(answer.rank is not None for answer in self.answers)
+
+
+SCENES = (
+    Scene("by meaning, with no word in common", "Which food could harm her?"),
+    Scene(
+        "by time",
+        "What happened to Biscuit?",
+        "at >= date('2026-06-01') AND at < date('2026-07-01')",
+    ),
+    Scene("by type", "How do I undo a bad release?", "type = 'procedural'"),
+    Scene("by importance", "What must I never cook for her?", "importance >= 0.8"),
+    Scene("in one pool", "What should we do better next time?", None, "agent_mistakes"),
+)
+_RENEWED = "fact-passport"
+_RENEWED_TEXT = "Mara's passport was replaced; the new one is valid until 1 October 2036."
+
+
+def show(memory: Memory) -> Showing:
+    """Add the demo's conversation, search it, ask its questions and update a memory."""
+    started = time.perf_counter()
+    added = memory.add_many(demo_records()).added
+    seconds = time.perf_counter() - started
+    scenes = tuple((scene, _search(memory, scene)) for scene in SCENES)
+    answers = tuple(_ask(memory, question) for question in demo_questions())
+    memory.update(_RENEWED, text=_RENEWED_TEXT, expires_at="2036-10-01T00:00:00Z")
+    versions = tuple(memory.history(_RENEWED))
+    return Showing(added=added, seconds=seconds, scenes=scenes, versions=versions, answers=answers)
+
+
+def _search(memory: Memory, scene: Scene) -> SearchResult:
+    pools = None if scene.pool is None else [scene.pool]
+    return memory.search(scene.query, k=_SHOWN, now=DEMO_NOW, filter=scene.filter, pools=pools)
+
+
+def _ask(memory: Memory, question: DemoQuestion) -> Answer:
+    started = time.perf_counter()
+    result = memory.search(
+        question.text,
+        k=_SHOWN,
+        now=DEMO_NOW,
+        agent_mode=bool(question.chain),
+        agent_options=AgentOptions(settings=AgentSettings(agent_session_provider="local")),
+    )
+    milliseconds = (time.perf_counter() - started) * 1000
+    hits = result.hits
+    ranked = ((rank, hit) for rank, hit in enumerate(hits, start=1) if hit.id in question.expected)
+    rank, hit = next(ranked, (None, hits[0]))
+    hops = () if result.retrieval_trace is None else result.retrieval_trace.hops
+    return Answer(question, rank, hit, milliseconds, hops)
+
+
+# `ekphory demo`: a year of somebody's life, remembered and searched in seconds.
+
+
+@command
+def demo(
+    output: OutputOptions,
+    keep: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep the store in this directory; else it is deleted."),
+    ] = None,
+) -> None:
+    """Remember a bundled conversation and search it, in a store of its own.
+
+    Touches none of your stores. With --keep you can go on asking it.
+    """
+    from ekphory.memory import Memory
+
+    with (
+        _directory(keep) as directory,
+        Memory(directory, embedder=read_settings().embedder) as memory,
+        running_note("remembering and searching"),
+    ):
+        showing = show(memory)
+    if output.json:
+        print_json(_as_json(showing, keep))
+    else:
+        _print_showing(showing, keep)
+
+
+@contextmanager
+def _directory(keep: Path | None) -> Iterator[Path]:
+    if keep is not None:
+        yield keep
+        return
+    with tempfile.TemporaryDirectory(prefix="ekphory-demo-") as temporary:
+        yield Path(temporary) / "memories"
+
+
+def _as_json(showing: Showing, keep: Path | None) -> dict[str, object]:
+    return {
+        "store": keep,
+        "added": showing.added,
+        "seconds": showing.seconds,
+        "searches": [
+            {"shows": scene.shows, "filter": scene.filter, "pool": scene.pool}
+            | search_json(scene.query, result)
+            for scene, result in showing.scenes
+        ],
+        "history": showing.versions,
+        "questions": showing.answers,
+        "answered": showing.answered,
+    }
+
+
+def _print_showing(showing: Showing, keep: Path | None) -> None:
+    console = result_console()
+    console.print(Rule("ekphory: a year with Mara, who renovates a flat", style="cyan"))
+    console.print(
+        f"{showing.added} memories of eight conversations added in {showing.seconds:.1f} s: "
+        "durable, indexed, searchable at once.\n"
+    )
+    for scene, result in showing.scenes:
+        _print_command(console, scene)
+        console.print(hit_table(result.hits))
+        console.print()
+    _print_explanation(console, showing)
+    console.print(Text("What changes is kept as history:", style="bold"))
+    console.print(history_table(showing.versions))
+    console.print()
+    console.print(_answer_table(showing))
+    for answer in showing.answers:
+        _print_chain(console, answer)
+    _print_next_steps(keep)
+
+
+def _print_chain(console: Console, answer: Answer) -> None:
+    if not answer.hops:
+        return
+    command = f'ekphory ask "{answer.question.text}"'
+    console.print(Text.assemble(("Hop by hop\n", "bold"), (f"$ {command}", "cyan")))
+    for hop in answer.hops:
+        console.print(hop_line(hop), soft_wrap=True)
+    console.print(Text(f"  {printable(answer.hit.text)}\n"), soft_wrap=True)
+
+
+def _print_command(console: Console, scene: Scene) -> None:
+    words = f'ekphory search "{scene.query}" --k 3'
+    if scene.filter is not None:
+        words += f' --filter "{scene.filter}"'
+    if scene.pool is not None:
+        words += f" --pool {scene.pool}"
+    console.print(Text.assemble((f"{scene.shows.capitalize()}\n", "bold"), (f"$ {words}", "cyan")))
+
+
+def _print_explanation(console: Console, showing: Showing) -> None:
+    _, result = showing.scenes[0]
+    console.print(Text("What the first search did, as --explain shows it:", style="bold"))
+    console.print(stage_table(result.trace))
+    console.print(score_table(result.hits))
+
+
+def _answer_table(showing: Showing) -> Table:
+    speed = median(answer.milliseconds for answer in showing.answers)
+    table = Table(
+        title=f"{showing.answered} of {len(showing.answers)} questions find an expected memory "
+        f"among the first three; {speed:.0f} ms each",
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        expand=True,
+    )
+    table.add_column("", no_wrap=True)
+    table.add_column("question", ratio=2, overflow="fold")
+    table.add_column("shows", no_wrap=True)
+    table.add_column("rank", justify="right", no_wrap=True)
+    table.add_column("found", ratio=3, no_wrap=True, overflow="ellipsis")
+    for answer in showing.answers:
+        table.add_row(*_answer_cells(answer))
+    return table
+
+
+def _answer_cells(answer: Answer) -> tuple[Text, ...]:
+    found = answer.rank is not None
+    return (
+        Text("✓", style="green") if found else Text("✗", style="red"),
+        Text(answer.question.text),
+        Text(answer.question.shows, style="dim"),
+        Text(str(answer.rank) if found else "–"),
+        Text(printable(answer.hit.text), style="" if found else "dim"),
+    )
+
+
+def _print_next_steps(keep: Path | None) -> None:
+    console = message_console()
+    if keep is not None:
+        console.print(f"\nThe store is kept in {keep}. Ask it something else:")
+        console.print(f'  ekphory search "Who is Bram?" --store "{keep}"', style="cyan")
+    console.print("\nNow with memories of your own:")
+    console.print('  ekphory add "I prefer Python over JavaScript" --producer me', style="cyan")
+    console.print("  ekphory import PATH-OF-A-CHAT-EXPORT", style="cyan")
+    console.print('  ekphory search "what language do I like?" --explain', style="cyan")

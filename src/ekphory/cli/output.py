@@ -1,0 +1,360 @@
+"""Results as JSON with keys that stay, and for people."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ekphory.agent_trace import (
+    AgentEvent,
+    FellBack,
+    HopResolved,
+    ModelRetried,
+    RetrievalTrace,
+    RouteChosen,
+    StageResult,
+    ToolReturned,
+)
+from ekphory.errors import InvalidInput
+from ekphory.types import Hit, MemoryRecord, StageTrace, Trace
+
+if TYPE_CHECKING:
+    from ekphory.search import SearchResult
+
+# Results as JSON: complete, with keys that stay.
+
+
+def print_json(value: object) -> None:
+    """Print one JSON document on standard output."""
+    encoding = (sys.stdout.encoding or "ascii").lower()
+    text = json.dumps(plain(value), indent=2, ensure_ascii=not encoding.startswith("utf"))
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def write_json(value: object, file: Path) -> None:
+    """Write one JSON document to a file, whose folder is made if need be."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(plain(value), indent=2) + "\n", encoding="utf-8")
+
+
+def plain(value: object) -> object:
+    """Turn dataclasses, moments, paths and sets of names into what JSON has.
+
+    NaN and infinity become null; a set becomes a sorted list.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {entry.name: plain(getattr(value, entry.name)) for entry in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [plain(entry) for entry in value]
+    return _plain_scalar(value)
+
+
+def _plain_scalar(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def search_json(query: str, result: SearchResult) -> dict[str, object]:
+    """Give a search's hits and its trace, and what the agent did where it was asked."""
+    found: dict[str, object] = {
+        "query": query,
+        "abstained": result.abstained,
+        "order": result.order,
+        "hits": result.hits,
+        "trace": result.trace.to_dict(),
+    }
+    if result.retrieval_trace is not None:
+        found["retrieval_trace"] = result.retrieval_trace.to_dict()
+    return found
+
+
+def error_json(error: BaseException, message: str) -> dict[str, object]:
+    """Give an error with what a program needs to act on it."""
+    described: dict[str, object] = {"type": type(error).__name__, "message": message}
+    if isinstance(error, InvalidInput):
+        described |= {"field": error.field, "value": error.value, "remedy": error.remedy}
+    if isinstance(error, KeyboardInterrupt) and (report := getattr(error, "report", None)):
+        described["report"] = report
+    return {"error": described}
+
+
+# How many memories there are, in words.
+
+
+def counted_memories(memories: int, versions: int) -> str:
+    """Give the number of memories and of their earlier versions."""
+    return (
+        f"{memories:,} {'memory' if memories == 1 else 'memories'} and "
+        f"{versions:,} earlier {'version' if versions == 1 else 'versions'}"
+    )
+
+
+# Memories and hits for people.
+
+_LONGEST = 400
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_DEFAULTS: Mapping[str, object] = {
+    "type": "unknown",
+    "pool": "agent_memory",
+    "importance": 0.5,
+    "session": None,
+}
+
+
+def printable(text: str) -> str:
+    """Show control characters escaped, so that a stored text cannot steer the terminal."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def moment(at: datetime) -> str:
+    """Show a moment in UTC, to the minute."""
+    return at.strftime("%Y-%m-%d %H:%MZ") if at.year > 999 else at.isoformat()
+
+
+def hit_table(hits: Sequence[Hit]) -> Table:
+    """Show hits, best first: rank, score, text, and a line about the memory."""
+    table = _grid()
+    for rank, hit in enumerate(hits, start=1):
+        score = Text(f"{hit.score:.2f}", style="bold green" if hit.score >= 0.5 else "green")
+        table.add_row(Text(str(rank), style="dim"), score, _body(hit.memory))
+    return table
+
+
+def memory_table(records: Sequence[MemoryRecord], *, first: int = 1) -> Table:
+    """Show memories: number, text, and a line about each."""
+    table = _grid()
+    for number, record in enumerate(records, start=first):
+        table.add_row(Text(str(number), style="dim"), Text(""), _body(record))
+    return table
+
+
+def history_table(versions: Sequence[MemoryRecord]) -> Table:
+    """Show a memory's versions, the current one first."""
+    table = _grid()
+    for number, record in zip(range(len(versions), 0, -1), versions, strict=True):
+        state = "now" if record.superseded_by is None else "was"
+        table.add_row(Text(str(number), style="dim"), Text(state, style="green"), _body(record))
+    return table
+
+
+def record_table(record: MemoryRecord) -> Table:
+    """Show every field that a memory has, and its whole text."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name in record.__dataclass_fields__:
+        value = getattr(record, name)
+        if name == "predicted" or value is None or value == "" or value == {}:
+            continue
+        shown = value.isoformat() if isinstance(value, datetime) else value
+        if isinstance(shown, Mapping):
+            shown = ", ".join(f"{key}={entry!r}" for key, entry in shown.items())
+        style = "bold" if name == "text" else ""
+        table.add_row(name, Text(printable(_marked(record, name, shown)), style=style))
+    return table
+
+
+def _grid() -> Table:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def _body(record: MemoryRecord) -> Text:
+    text = printable(record.text)
+    shown = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    body = Text()
+    if record.producer:
+        body.append(f"{printable(record.producer)}: ", style="cyan")
+    body.append(" ".join(shown.split()))
+    body.append(f"\n{_about(record)}", style="dim")
+    return body
+
+
+def _about(record: MemoryRecord) -> str:
+    parts = [moment(record.at), *_place(record)]
+    for name, default in _DEFAULTS.items():
+        value = getattr(record, name)
+        if value != default and not (name == "session" and _names_document(record)):
+            label = f"{name} " if name in ("importance", "session") else ""
+            parts.append(f"{label}{_marked(record, name, value)}")
+    parts.append(f"id {record.id}")
+    return printable(" · ".join(parts))
+
+
+def _marked(record: MemoryRecord, name: str, value: object) -> str:
+    """Say of a value that was predicted that it was."""
+    return f"{value} (predicted)" if name in record.predicted else str(value)
+
+
+def _place(record: MemoryRecord) -> Iterator[str]:
+    """Give where in a document a memory stands: `guide.md (3-5)`, then the headings above it."""
+    if record.path:
+        yield f"{record.path} ({record.lines})" if record.lines else record.path
+    if record.heading:
+        yield record.heading
+
+
+def _names_document(record: MemoryRecord) -> bool:
+    """Say whether the session only repeats the path, as that of an imported document does."""
+    return bool(record.path) and (record.session or "").endswith(f"/{record.path}")
+
+
+# A search's stages for people: what `search --explain` draws.
+
+_STATUS_STYLE = {"ran": "", "skipped": "dim", "degraded": "yellow"}
+
+
+def stage_table(trace: Trace) -> Table:
+    """Draw the stages in the order in which they ran, a line each."""
+    table = Table(
+        title=f"preset {trace.preset}: {len(trace.stages)} stages, {trace.milliseconds:.1f} ms",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("stage", no_wrap=True)
+    table.add_column("in → out", justify="right", no_wrap=True)
+    table.add_column("ms", justify="right", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    table.add_column("what it did", overflow="fold")
+    for stage in trace.stages:
+        table.add_row(*_cells(stage), style=_STATUS_STYLE[stage.status])
+    return table
+
+
+def score_table(hits: Sequence[Hit]) -> Table:
+    """Draw the raw scores of every hit, a column for each that any of them has."""
+    names = list(dict.fromkeys(name for hit in hits for name in hit.scores))
+    table = Table(title="scores", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("#", justify="right", no_wrap=True)
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("id", overflow="fold")
+    for rank, hit in enumerate(hits, start=1):
+        values = (_number(hit.scores.get(name)) for name in names)
+        table.add_row(str(rank), *values, Text(printable(hit.id)))
+    return table
+
+
+def _cells(stage: StageTrace) -> list[str]:
+    return [
+        str(stage.number),
+        stage.name,
+        f"{stage.candidates_in:,} → {stage.candidates_out:,}",
+        f"{stage.milliseconds:.1f}",
+        stage.status,
+        _account(stage.reason, stage.detail),
+    ]
+
+
+def _account(reason: str | None, detail: Mapping[str, object]) -> str:
+    noted = [f"{name.replace('_', ' ')} {_value(value)}" for name, value in detail.items()]
+    return ", ".join([reason, *noted] if reason else noted)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else printable(str(value))
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+# A session of the agent for people: its searches and hops, a line each, as they happen.
+
+
+class ChainPrinter:
+    """Prints every event that a reader wants to see, when it happens."""
+
+    def __init__(self, console: Console) -> None:
+        """Print to this console."""
+        self._console = console
+
+    def __call__(self, event: AgentEvent) -> None:
+        """Print one event; most are not shown."""
+        shown = line(event)
+        if shown is not None:
+            self._console.print(shown, soft_wrap=True)
+
+
+def line(event: AgentEvent) -> Text | None:
+    """Give an event as a line; None for one that is not shown."""
+    body = event.body
+    if isinstance(body, ToolReturned):
+        return _searched(body)
+    if isinstance(body, HopResolved):
+        return hop_line(body)
+    if isinstance(body, RouteChosen):
+        return Text(f"  {body.route}: {printable(body.reason_note)}", style="dim")
+    if isinstance(body, ModelRetried):
+        problem = printable(body.problem)
+        return Text(f"  again in {body.wait_seconds:.1f} s: {problem}", style="yellow")
+    if isinstance(body, FellBack):
+        return Text(f"! {body.reason}: {printable(body.problem)}", style="yellow")
+    return None
+
+
+def hop_line(hop: HopResolved | StageResult) -> Text:
+    """Give a resolved hop: what was looked for, what was found, how sure it is, and where."""
+    shown = Text("✓ ", style="green" if hop.confidence >= 0.5 else "yellow")
+    shown.append(printable(hop.query))
+    if hop.answer:
+        shown.append(" → ")
+        shown.append(printable(hop.answer), style="bold")
+    shown.append(f"  {hop.confidence:.2f}", style="green")
+    shown.append(f"  id {printable(', '.join(hop.memory_ids))}", style="dim")
+    return shown
+
+
+def ending(trace: RetrievalTrace) -> Text:
+    """Sum a session up in a line."""
+    confidence = trace.confidence_score
+    parts = [
+        f"{trace.selected_agent_name}, {trace.provider}",
+        f"{trace.memory_search_called} searches",
+        f"{trace.milliseconds:.0f} ms",
+    ]
+    if confidence is not None:
+        parts.append(f"confidence {confidence:.2f}")
+    if trace.fallback_trigger_reason is not None:
+        parts.append(f"fell back: {trace.fallback_trigger_reason}")
+    return Text(" · ".join(parts), style="dim")
+
+
+def _searched(call: ToolReturned) -> Text:
+    shown = Text("→ ", style="cyan")
+    shown.append(printable(call.query), style="cyan")
+    if call.status == "success":
+        found = f"  {len(call.memory_ids)} memories, {call.milliseconds:.0f} ms"
+    else:
+        found = f"  {call.status}: {printable(call.summary)}"
+    shown.append(found, style="dim")
+    return shown

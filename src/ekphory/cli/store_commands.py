@@ -1,0 +1,202 @@
+"""`ekphory doctor` and `pipeline`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from ekphory.cli.command import command, message_console, result_console, step_bar
+from ekphory.cli.options import OutputOptions, StoreOptions, open_existing, settings_for
+from ekphory.cli.output import print_json
+from ekphory.config import read_settings
+
+if TYPE_CHECKING:
+    from ekphory.memory import Memory
+    from ekphory.store.checks import Finding
+    from ekphory.store.protocol import Verification
+
+
+# `ekphory doctor`: the state of a store in words, and its repair.
+
+_MARKS = {
+    "fine": ("✓", "green"),
+    "note": ("•", "cyan"),
+    "repairable": ("!", "yellow"),
+    "damaged": ("✗", "red"),
+}
+_IDS_NAMED = 20
+
+
+@command
+def doctor(
+    where: StoreOptions,
+    output: OutputOptions,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Merge files, drop old versions and rebuild indexes first."),
+    ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Read every row too, and compare it with its checksum."),
+    ] = False,
+) -> None:
+    """Say what is fine in a store and what is not.
+
+    Reads the whole store, all scopes together, and changes nothing without --repair. The exit
+    status is 1 if --verify finds damage.
+    """
+    path = settings_for(where).store
+    with open_existing(where) as memory:
+        if repair:
+            message_console().print("Repairing; others may go on reading …", style="dim")
+            memory.repair()
+        verification = _verified(memory) if verify else None
+        # What cannot be read has no measures; the verification has told.
+        damaged = verification is not None and bool(verification.damage)
+        health = None if damaged else memory.health()
+    # Slow to import, like the store itself.
+    from ekphory.store.checks import examine
+
+    findings = () if health is None else examine(health)
+    if output.json:
+        healthy = not damaged and all(finding.state != "repairable" for finding in findings)
+        print_json(
+            {"store": path, "healthy": healthy, "repaired": repair}
+            | {"health": health, "findings": findings}
+            | ({"verification": verification} if verify else {})
+        )
+    else:
+        _print_findings(path, findings, verification)
+    if damaged:
+        raise typer.Exit(1)
+
+
+def _verified(memory: Memory) -> Verification:
+    with step_bar() as show:
+        return memory.verify(on_progress=lambda done, total: show("rows", done, total))
+
+
+def _print_findings(
+    path: str, findings: tuple[Finding, ...], verification: Verification | None
+) -> None:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in findings:
+        mark, style = _MARKS[finding.state]
+        table.add_row(Text(mark, style=style), Text(finding.sentence))
+    for state, sentence in _verification_lines(verification):
+        mark, style = _MARKS[state]
+        table.add_row(Text(mark, style=style), Text(sentence))
+    console = result_console()
+    console.print(Text(path, style="bold"), soft_wrap=True)
+    console.print(table)
+    repairable = sum(finding.state == "repairable" for finding in findings)
+    repairable += verification is not None and verification.unverified > 0
+    if verification is not None and verification.damage:
+        remedy = "Restore a backup with `ekphory restore`, or forget what is damaged."
+        console.print(remedy, style="red")
+    elif repairable:
+        console.print(f"{repairable} to mend: run `ekphory doctor --repair`.", style="yellow")
+    else:
+        console.print("All is well.", style="green")
+
+
+def _verification_lines(verification: Verification | None) -> Iterator[tuple[str, str]]:
+    if verification is None:
+        return
+    for damage in verification.damage:
+        ids = ", ".join(damage.ids[:_IDS_NAMED]) + (", …" if len(damage.ids) > _IDS_NAMED else "")
+        rows = "1 row" if damage.rows == 1 else f"{damage.rows:,} rows"
+        named = f" of the memories {ids}" if ids else ""
+        where = damage.file or "A file that cannot be named"
+        yield "damaged", f"{where}: {rows}{named}: {damage.problem}."
+    if verification.unverified:
+        yield (
+            "repairable",
+            f"{verification.unverified:,} of {verification.rows:,} rows have no checksum yet; "
+            "a repair gives them one.",
+        )
+    elif not verification.damage:
+        yield "fine", f"All {verification.rows:,} rows are what was written."
+
+
+# `ekphory pipeline`: which presets there are, and what their stages do.
+
+
+@command
+def show(
+    preset_name: Annotated[
+        str, typer.Argument(metavar="PRESET", help="Name of a preset; see pipeline list.")
+    ],
+    output: OutputOptions,
+) -> None:
+    """Show the stages of a preset, in the order in which they run, with their settings."""
+    from ekphory.retrieval.pipeline import describe
+    from ekphory.retrieval.presets import preset
+
+    pipeline = preset(preset_name)
+    stages = describe(pipeline)
+    if output.json:
+        print_json({"preset": pipeline.name, "summary": pipeline.summary, "stages": stages})
+        return
+    used = sum(stage.used for stage in stages)
+    title = f"preset {pipeline.name}: {used} stages\n{pipeline.summary}"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("stage", no_wrap=True)
+    table.add_column("what it does", ratio=1)
+    table.add_column("settings", ratio=1)
+    for stage in stages:
+        cells = (stage.purpose, _settings(stage.settings)) if stage.used else ("–", "")
+        style = "" if stage.used else "dim"
+        table.add_row(str(stage.number), stage.name, *map(Text, cells), style=style)
+    result_console().print(table)
+
+
+@command
+def list_presets(output: OutputOptions) -> None:
+    """List the presets."""
+    from ekphory.retrieval.presets import PRESETS, preset
+
+    default = preset(read_settings().preset).name
+
+    if output.json:
+        presets = [
+            {
+                "name": pipeline.name,
+                "default": pipeline.name == default,
+                "summary": pipeline.summary,
+                "stages": [stage.name for stage in pipeline.stages],
+            }
+            for pipeline in PRESETS.values()
+        ]
+        print_json({"presets": presets})
+        return
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("preset", no_wrap=True)
+    table.add_column("stages", no_wrap=True)
+    table.add_column("")
+    for pipeline in PRESETS.values():
+        numbers = dict.fromkeys(str(stage.number) for stage in pipeline.stages)
+        table.add_row(pipeline.name, " ".join(numbers), pipeline.summary)
+    result_console().print(table)
+
+
+def _settings(settings: Mapping[str, object]) -> str:
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_value(value)}" for name, value in settings.items()
+    )
+
+
+def _value(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + _settings(value) + "}"
+    if isinstance(value, list):
+        return " to ".join(map(_value, value)) if len(value) == 2 else " ".join(map(_value, value))
+    return "none" if value is None else str(value)

@@ -1,0 +1,421 @@
+"""`ekphory import`, `export`, `backup` and `restore`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.text import Text
+
+from ekphory.cli.command import (
+    FAILED,
+    command,
+    message_console,
+    result_console,
+    running_note,
+    step_bar,
+)
+from ekphory.cli.options import (
+    STANDARD_OUTPUT,
+    OutputOptions,
+    StoreOptions,
+    open_existing,
+    open_for_writing,
+    settings_for,
+)
+from ekphory.cli.output import counted_memories, print_json, printable
+from ekphory.config import Settings, read_settings
+from ekphory.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ekphory.documents.settings import PageReader
+    from ekphory.importers.detect import Format
+    from ekphory.importers.documents import DocumentOptions, DocumentProgress
+    from ekphory.importers.report import ImportReport
+    from ekphory.memory import Memory
+    from ekphory.transfer import ExportReport
+
+
+# The options of `ekphory import` that only documents have.
+
+_PANEL = "Documents"
+PageReaderName = Literal["own", "chat", "off"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentFlags:
+    """What an import of documents does beyond reading them."""
+
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Follow changes until Ctrl-C, which loses nothing.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = False
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune",
+            help="Forget documents that were imported from here and are gone.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = False
+    pool: Annotated[
+        str | None,
+        typer.Option(help="Where they go; else reference_library.", rich_help_panel=_PANEL),
+    ] = None
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="What the folder is called in the store, in place of its path, so that it may "
+            "be moved.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            help="Of text files that are not UTF-8, such as cp1252; else they are refused.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GLOB",
+            help="Pass over files and folders of this name, such as drafts or '*.tmp.md'; with a / "
+            "of this path below the folder. Repeatable.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    ocr: Annotated[
+        PageReaderName | None,
+        typer.Option(
+            help="Who reads scanned pages: own models (the default), the chat service of "
+            "EKPHORY_CHAT_URL, whose model must see, or nobody.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+
+    def refuse_for(self, chosen: str) -> None:
+        """Refuse the flags where something else than documents is imported.
+
+        Raises:
+            InvalidInput: One was given.
+        """
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if value != entry.default:
+                raise InvalidInput(
+                    entry.name, value, f"{chosen} has no such option", "It is for documents."
+                )
+
+    def to_options(self, settings: Settings) -> DocumentOptions:
+        """Give the options of the import, the chat service from the environment.
+
+        Raises:
+            InvalidInput: One cannot be used.
+        """
+        from ekphory.documents.blocks import Exclusion
+        from ekphory.importers.documents import DOCUMENT_POOL, DocumentOptions
+
+        return DocumentOptions(
+            pool=self.pool or DOCUMENT_POOL,
+            name=self.name,
+            gone="forget" if self.prune else "keep",
+            encoding=self.encoding,
+            page_reader=_page_reader(self.ocr or "own", settings),
+            exclude=Exclusion(tuple(self.exclude or ())),
+        )
+
+
+def _page_reader(name: PageReaderName, settings: Settings) -> PageReader | None:
+    from ekphory.documents.settings import find_page_reader
+
+    if name != "chat":
+        return find_page_reader(name)
+    if not (settings.chat_url and settings.chat_model):
+        raise InvalidInput(
+            "ocr",
+            name,
+            "no chat service with a model is known",
+            "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL.",
+        )
+    return find_page_reader(
+        settings.chat_url, model=settings.chat_model, api_key=settings.chat_api_key
+    )
+
+
+# `ekphory import`: remember what a file, folder or export holds.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportFlags:
+    """What to read, and where to list what cannot be."""
+
+    input_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="ekphory, locomo, jsonl, documents, text, chatgpt, claude, mem0, zep or "
+            "langmem; found out when left out. ekphory is what `ekphory export` wrote.",
+        ),
+    ] = None
+    failures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where to list what failed; else PATH.failed.jsonl beside it."
+        ),
+    ] = None
+    conversation: Annotated[
+        str | None, typer.Option(metavar="ID", help="LoCoMo: import this conversation only.")
+    ] = None
+
+
+@command
+def import_records(
+    path: Annotated[Path, typer.Argument(help="File, folder or export archive.")],
+    where: StoreOptions,
+    output: OutputOptions,
+    documents: DocumentFlags,
+    given: ImportFlags,
+) -> None:
+    """Remember what a file, folder or export holds.
+
+    Run again, after an interruption or later, it adds what is missing. The exit code is 1 when
+    a record was refused; all others are imported.
+
+    Documents are Markdown, text, reStructuredText, PDF, Word and HTML. Of a document that has
+    changed the new passages replace the old ones.
+    """
+    from ekphory.importers.detect import choose_format
+
+    # Looked at first, so that a misspelt path makes no store.
+    chosen = choose_format(path, given.input_format)
+    if chosen == "documents":
+        _refuse_conversation(given)
+        options = documents.to_options(settings_for(where))
+        with open_for_writing(where) as memory:
+            if documents.watch:
+                report = _follow(memory, path, options, given.failures)
+            else:
+                report = _import_documents(memory, path, options, given.failures)
+    else:
+        documents.refuse_for(chosen)
+        with open_for_writing(where) as memory:
+            report = _import_records(memory, path, chosen, given)
+    _print_report(report, output)
+    if report.failed:
+        raise typer.Exit(FAILED)
+
+
+def _refuse_conversation(given: ImportFlags) -> None:
+    if given.conversation is not None:
+        raise InvalidInput(
+            "conversation", given.conversation, "documents have none", "Leave it out."
+        )
+
+
+def _import_records(
+    memory: Memory,
+    path: Path,
+    chosen: Format,
+    given: ImportFlags,
+) -> ImportReport:
+    from ekphory.importers.run import import_path
+
+    with running_note("reading") as note:
+        return import_path(
+            memory,
+            path,
+            format=chosen,
+            failures_path=given.failures,
+            on_progress=lambda so_far: note(_counts(so_far)),
+            conversation=given.conversation,
+        )
+
+
+def _import_documents(
+    memory: Memory, path: Path, options: DocumentOptions, failures: Path | None
+) -> ImportReport:
+    from ekphory.importers.documents import import_documents
+
+    with step_bar() as show:
+        return import_documents(
+            memory,
+            path,
+            options=options,
+            failures_path=failures,
+            on_progress=lambda now: show("documents", now.done, now.total),
+        )
+
+
+def _follow(
+    memory: Memory, path: Path, options: DocumentOptions, failures: Path | None
+) -> ImportReport:
+    from ekphory.importers.documents import watch_documents
+
+    messages = message_console()
+
+    def tell(now: DocumentProgress) -> None:
+        if now.done == now.total:
+            messages.print(f"{_counts(now.report)}. Watching {path}; Ctrl-C ends it.")
+
+    return watch_documents(memory, path, options=options, failures_path=failures, on_progress=tell)
+
+
+def _counts(report: ImportReport) -> str:
+    replaced = f"{report.forgotten:,} forgotten, " if report.forgotten else ""
+    return (
+        f"{report.added:,} added, {replaced}{report.skipped:,} already there, "
+        f"{report.failed:,} failed"
+    )
+
+
+def _print_report(report: ImportReport, output: OutputOptions) -> None:
+    if output.json:
+        print_json(report)
+        return
+    console = result_console()
+    console.print(f"{_counts(report)}.", soft_wrap=True)
+    if report.left_out:
+        console.print(f"Left out: {_reasons(report.left_out)}.", soft_wrap=True)
+    for failure in report.examples:
+        console.print(
+            Text(f"  {printable(failure.place)}: {printable(failure.message)}", style="yellow"),
+            soft_wrap=True,
+        )
+    if report.failures_path is not None:
+        console.print(f"All failures are listed in {report.failures_path}", soft_wrap=True)
+
+
+def _reasons(left_out: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} × {reason}" for reason, count in left_out.items())
+
+
+# `ekphory export`: a scope's memories as JSON Lines.
+
+
+@command
+def export_memories(
+    where: StoreOptions,
+    output: OutputOptions,
+    target: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="Where to write; - for standard output."),
+    ] = STANDARD_OUTPUT,
+) -> None:
+    """Write a scope's memories to JSON Lines, whole, with their earlier versions.
+
+    `ekphory import` reads the file back without loss. A file appears when it is complete;
+    one that is there already is replaced. What has expired or was forgotten is not in it.
+    """
+    to_file = target != STANDARD_OUTPUT
+    if output.json and not to_file:
+        raise InvalidInput(
+            "target", "-", "standard output cannot carry a report besides", "Name a file"
+        )
+    with open_existing(where) as memory, step_bar() as show:
+        report = memory.export(
+            target if to_file else sys.stdout.buffer,
+            on_progress=lambda done, total: show("memories", done, total),
+        )
+    if output.json:
+        print_json(report)
+    else:
+        console = result_console() if to_file else message_console()
+        console.print(_sentence(report), soft_wrap=True)
+
+
+def _sentence(report: ExportReport) -> str:
+    left_out = f"; {report.expired:,} expired left out" if report.expired else ""
+    place = f" to {report.target}" if report.target is not None else ""
+    counts = counted_memories(report.memories, report.versions)
+    return f"{counts} exported{place}{left_out}."
+
+
+# `ekphory backup` and `restore`: a whole store, copied and put back.
+
+_MIB = 1 << 20
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        help="Directory of the store; else EKPHORY_STORE, else a folder in your data directory.",
+    ),
+]
+
+
+@command
+def backup(
+    output: OutputOptions,
+    target: Annotated[
+        Path, typer.Option(metavar="DIR|FILE.tar", help="A new folder, or a new .tar file.")
+    ],
+    store: StoreOption = None,
+    catalog: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The server's catalog, where it does not lie in the store."
+        ),
+    ] = None,
+) -> None:
+    """Copy a whole store, all scopes and the server's catalog, while others write.
+
+    It holds every write that was acknowledged before it began.
+    """
+    from ekphory.backup import back_up
+
+    with _copied_bytes() as tell:
+        report = back_up(_named(store), target, catalog=catalog, on_progress=tell)
+    if output.json:
+        print_json(report)
+        return
+    counts = _backup_counts(report.memories, report.history, report.files, report.bytes)
+    result_console().print(f"{counts} backed up to {report.target}.", soft_wrap=True)
+
+
+@command
+def restore(
+    output: OutputOptions,
+    source: Annotated[
+        Path, typer.Option(metavar="DIR|FILE.tar", help="What `ekphory backup` wrote.")
+    ],
+    store: StoreOption = None,
+) -> None:
+    """Make a new store of a backup, after every byte of it was checked.
+
+    The store must not be there yet.
+    """
+    from ekphory.backup import restore as put_back
+
+    with _copied_bytes() as tell:
+        report = put_back(source, _named(store), on_progress=tell)
+    if output.json:
+        print_json(report)
+        return
+    counts = _backup_counts(report.memories, report.history, report.files, report.bytes)
+    result_console().print(f"{counts} restored to {report.store}.", soft_wrap=True)
+
+
+def _named(store: str | None) -> str:
+    return store or read_settings().store
+
+
+@contextmanager
+def _copied_bytes() -> Iterator[Callable[[int, int], None]]:
+    with step_bar() as show:
+        yield lambda done, total: show("MiB", done // _MIB, -(-total // _MIB))
+
+
+def _backup_counts(memories: int, history: int, files: int, size: int) -> str:
+    return f"{counted_memories(memories, history)} ({files:,} files, {size / _MIB:,.1f} MiB)"

@@ -1,0 +1,235 @@
+"""`ekphory add`, `update` and `forget`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from ekphory.cli.command import command, message_console, result_console
+from ekphory.cli.options import (
+    OutputOptions,
+    StoreOptions,
+    open_existing,
+    open_for_writing,
+    read_metadata,
+)
+from ekphory.cli.output import print_json
+from ekphory.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ekphory.types import MemoryType
+
+
+# `ekphory add`: remember one text.
+
+_PANEL = "The memory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFields:
+    """The fields of a memory beside its text; its session is that of the scope."""
+
+    id: Annotated[
+        str | None,
+        typer.Option(help="Its id; it alone then decides what is there already.",
+                     rich_help_panel=_PANEL),
+    ] = None  # fmt: skip
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="When it happened, ISO 8601; else now.",
+                     rich_help_panel=_PANEL),
+    ] = None  # fmt: skip
+    producer: Annotated[str | None, typer.Option(help="Who said it.", rich_help_panel=_PANEL)] = (
+        None
+    )
+    produced_for: Annotated[
+        str | None, typer.Option(help="Whom it was said to.", rich_help_panel=_PANEL)
+    ] = None
+    role: Annotated[
+        str | None, typer.Option(help="Chat role: user, assistant, …", rich_help_panel=_PANEL)
+    ] = None
+    sequence: Annotated[
+        int | None, typer.Option(help="Position within its session.", rich_help_panel=_PANEL)
+    ] = None
+    pool: Annotated[
+        str | None, typer.Option(help="Its pool; agent_memory by default.", rich_help_panel=_PANEL)
+    ] = None
+    type: Annotated[
+        str | None,
+        typer.Option(
+            help="episodic, semantic, procedural or unknown; else predicted.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    importance: Annotated[
+        float | None, typer.Option(help="From 0 to 1; else predicted.", rich_help_panel=_PANEL)
+    ] = None
+    expires_at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="From then on it is hidden.", rich_help_panel=_PANEL),
+    ] = None
+    source: Annotated[
+        str | None, typer.Option(help="Where it comes from.", rich_help_panel=_PANEL)
+    ] = None
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE", help="A field of your own; repeatable.", rich_help_panel=_PANEL
+        ),
+    ] = None
+
+
+SAMPLED = (
+    "The text is longer than 60,000 characters: it is stored whole and found by its words, "
+    "and 64 windows spread over it are searched by meaning. Import it as a document to have all "
+    "of it searched so."
+)
+
+
+@command
+def add(
+    text: Annotated[str, typer.Argument(help="What to remember; - reads standard input.")],
+    fields: MemoryFields,
+    where: StoreOptions,
+    output: OutputOptions,
+) -> None:
+    """Remember one text.
+
+    On return it is durable. What is there already is skipped, not doubled.
+    """
+    metadata = read_metadata(fields.metadata)
+    with open_for_writing(where) as memory:
+        report = memory.add(
+            _piped_text() if text == "-" else text,
+            id=fields.id,
+            at=fields.at,
+            producer=fields.producer,
+            produced_for=fields.produced_for,
+            role=fields.role,
+            sequence=fields.sequence,
+            pool=fields.pool,
+            type=cast("MemoryType | None", fields.type),
+            importance=fields.importance,
+            expires_at=fields.expires_at,
+            source=fields.source,
+            metadata=metadata,
+        )
+    if output.json:
+        print_json(report)
+    else:
+        state = "Added" if report.added else "Already there:"
+        said = f"{state} {report.ids[0]}" if report.ids else "Nothing new: only recalled memories"
+        result_console().print(said, soft_wrap=True)
+        if report.sampled:
+            message_console().print(SAMPLED, style="dim")
+
+
+def _piped_text() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            "text", error.object[error.start : error.start + 8], "is not UTF-8", "Convert the text"
+        ) from error
+
+
+# `ekphory update` and `forget`: change what is remembered.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """The fields of a memory that can change."""
+
+    text: Annotated[str | None, typer.Option(help="The new text.")] = None
+    at: Annotated[str | None, typer.Option(metavar="TIME", help="When it happened, ISO 8601.")] = (
+        None
+    )
+    type: Annotated[str | None, typer.Option(help="episodic, semantic, procedural or unknown.")] = (
+        None
+    )
+    importance: Annotated[float | None, typer.Option(help="From 0 to 1.")] = None
+    expires_at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="From then on it is hidden.")
+    ] = None
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE", help="Your own fields; they replace all earlier ones. Repeatable."
+        ),
+    ] = None
+
+
+@command
+def update(
+    memory_id: Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")],
+    changes: Changes,
+    where: StoreOptions,
+    output: OutputOptions,
+) -> None:
+    """Change a memory; the earlier version is kept as history."""
+    metadata = read_metadata(changes.metadata)
+    with open_existing(where) as memory:
+        record = memory.update(
+            memory_id,
+            text=changes.text,
+            at=changes.at,
+            type=cast("MemoryType | None", changes.type),
+            importance=changes.importance,
+            expires_at=changes.expires_at,
+            metadata=metadata,
+        )
+    if output.json:
+        print_json(record)
+    else:
+        kept = f"Updated {record.id}; the earlier version is kept as {record.supersedes}"
+        result_console().print(kept, soft_wrap=True)
+
+
+@command
+def forget(
+    where: StoreOptions,
+    output: OutputOptions,
+    memory_id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="The memory's id.", show_default=False)
+    ] = None,
+    filter: Annotated[  # noqa: A002  the option's name
+        str | None,
+        typer.Option(metavar="CONDITION", help="Forget all for which this condition holds."),
+    ] = None,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Leave no byte of the text on disk; takes longer.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Forget one memory, or all that match a condition, with their history.
+
+    Forgetting more than one asks first; where nobody can be asked, it needs --yes.
+    """
+    with open_existing(where) as memory:
+        affected = memory.count(filter=filter) if filter is not None and memory_id is None else 1
+        if affected > 1 and not yes:
+            _confirm(affected)
+        forgotten = memory.forget(memory_id, filter=filter, purge=purge)
+    if output.json:
+        print_json({"forgotten": forgotten, "purged": purge})
+    else:
+        trace = ", and their text is wiped from the disk" if purge else ""
+        noun = "memory" if forgotten == 1 else "memories"
+        result_console().print(f"{forgotten:,} {noun} forgotten{trace}.")
+
+
+def _confirm(affected: int) -> None:
+    if not sys.stdin.isatty():
+        raise InvalidInput(
+            "filter",
+            f"{affected} memories match",
+            "nobody can be asked whether to forget them all",
+            "Add --yes when that is meant",
+        )
+    message_console().print(f"Forget {affected:,} memories? [y/N] ", end="", style="yellow")
+    if input().strip().lower() not in ("y", "yes"):
+        message_console().print("Nothing was forgotten.")
+        raise typer.Exit(0)

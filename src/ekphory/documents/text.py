@@ -1,0 +1,316 @@
+"""Readers of text: plain, reStructuredText and Markdown, decoded without guessing."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ekphory.documents.blocks import Block, BlockKind, LeftOut, Problem, Read, from_docs_extra
+from ekphory.documents.settings import ReadingSettings
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+
+# Bytes of a text file into text, without guessing.
+
+LARGEST_TEXT = 64 * 2**20
+"""Most bytes of a text, Markdown or HTML file: 64 MB are some 16 million tokens."""
+
+# The marks of UTF-32 begin with those of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+EMPTY = Problem("the file is empty. Delete it, or write something into it.")
+
+
+def read_bytes(path: Path) -> bytes | Problem:
+    """Read a whole file that holds text."""
+    size = path.stat().st_size
+    if size > LARGEST_TEXT:
+        limit = LARGEST_TEXT // 2**20
+        return Problem(
+            f"{size / 2**20:,.0f} MB is more than the {limit} MB that are read. Split it."
+        )
+    return path.read_bytes() or EMPTY
+
+
+def read_text(path: Path, encoding: str | None) -> str | Problem:
+    """Read a text file, every line ended by a single line feed.
+
+    Args:
+        path: The file.
+        encoding: Of files that are neither UTF-8 nor say by a byte order mark what they are.
+    """
+    data = read_bytes(path)
+    return data if isinstance(data, Problem) else decode(data, encoding)
+
+
+def decode(data: bytes, encoding: str | None) -> str | Problem:
+    """Turn bytes into text: by the byte order mark, else as UTF-8, else in the named encoding."""
+    for mark, marked in _MARKS:
+        if data.startswith(mark):
+            return _decoded(data, marked)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return _not_utf8(data, error) if encoding is None else _decoded(data, encoding)
+    if "\0" not in text:
+        return _with_plain_line_ends(text)
+    return _BINARY if encoding is None else _decoded(data, encoding)
+
+
+_BINARY = Problem(
+    "holds NUL bytes: it is binary, or UTF-16 without a byte order mark. Save it as UTF-8 text."
+)
+
+
+def _not_utf8(data: bytes, error: UnicodeDecodeError) -> Problem:
+    if b"\0" in data:
+        return _BINARY
+    line = data.count(b"\n", 0, error.start) + 1
+    found = data[error.start : error.start + 4]
+    return Problem(
+        f"line {line} is not UTF-8 ({found!r}). Save the file as UTF-8, or name its encoding with "
+        "--encoding."
+    )
+
+
+def _decoded(data: bytes, encoding: str) -> str | Problem:
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        return Problem(f"byte {error.start + 1} is not {encoding}. Save the file as UTF-8.")
+    if "\0" in text:
+        return _BINARY
+    return _with_plain_line_ends(text)
+
+
+def _with_plain_line_ends(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+# Plain text: paragraphs, parted by blank lines.
+
+
+def read_plain_text(path: Path, settings: ReadingSettings) -> Iterator[Read]:
+    """Read the paragraphs of a text file."""
+    text = read_text(path, settings.encoding)
+    if isinstance(text, Problem):
+        yield text
+        return
+    yield from paragraphs(text)
+
+
+def paragraphs(text: str) -> Iterator[Block]:
+    """Give the paragraphs with their lines, counted from 1."""
+    held: list[str] = []
+    number = 0
+    for number, line in enumerate(lines_of(text), start=1):
+        if line.strip():
+            held.append(line)
+        elif held:
+            yield _paragraph(held, number - 1)
+            held = []
+    if held:
+        yield _paragraph(held, number)
+
+
+def lines_of(text: str) -> Iterator[str]:
+    """Give the lines without their ends, one after the other."""
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
+
+
+def _paragraph(lines: list[str], last: int) -> Block:
+    text = "\n".join(line.rstrip() for line in lines)
+    return Block(text, "paragraph", last - len(lines) + 1, last, verbatim=True)
+
+
+# reStructuredText: paragraphs, and titles underlined with punctuation.
+
+_RULE = re.compile(r"([!-/:-@[-`{-~])\1{2,}\s*")
+
+
+def read_restructured_text(path: Path, settings: ReadingSettings) -> Iterator[Read]:
+    """Read paragraphs and titles; the level of a title is the order in which its style came up."""
+    text = read_text(path, settings.encoding)
+    if isinstance(text, Problem):
+        yield text
+        return
+    styles: list[str] = []
+    for block in paragraphs(text):
+        yield from _parted(block, styles)
+
+
+def _parted(block: Block, styles: list[str]) -> Iterator[Block]:
+    """Part a title at the top of a paragraph from the lines below it."""
+    lines = block.text.split("\n")
+    over = bool(_RULE.fullmatch(lines[0])) and len(lines) > 2
+    title, rule = (lines[1:3] if over else lines[:2]) if len(lines) > 1 else (lines[0], "")
+    if not _RULE.fullmatch(rule) or len(rule.rstrip()) < len(title.strip()):
+        yield block
+        return
+    style = rule[0] * (2 if over else 1)
+    if style not in styles:
+        styles.append(style)
+    taken = 3 if over else 2
+    last = block.first + taken - 1
+    words = title.strip()
+    level = styles.index(style) + 1
+    shown = "\n".join(lines[:taken])
+    yield Block(shown, "heading", block.first, last, level=level, title=words, verbatim=True)
+    if lines[taken:]:
+        yield replace(block, text="\n".join(lines[taken:]), first=last + 1)
+
+
+# Markdown: headings, paragraphs, lists, tables and code, each with its lines in the file.
+
+_KINDS: dict[str, BlockKind] = {
+    "heading_open": "heading",
+    "paragraph_open": "paragraph",
+    "blockquote_open": "paragraph",
+    "bullet_list_open": "list",
+    "ordered_list_open": "list",
+    "table_open": "table",
+    "fence": "code",
+    "code_block": "code",
+    "html_block": "paragraph",
+}
+_FRONT_MATTER = re.compile(
+    r"---[ \t]*\n(?=[\w\"'-][^\n]*:).*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL
+)
+_LONGEST_FRONT_MATTER = 20_000
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+# Bounded, so that a text of nothing but brackets takes no quadratic time.
+_TARGET = r"(?:\([^()]{0,2000}\)|\[[^\[\]]{0,200}\])"
+_IMAGE = re.compile(rf"!\[[^\[\]]{{0,500}}\]{_TARGET}")
+_EMPTY_LINK = re.compile(rf"\[\s{{0,9}}\]{_TARGET}")
+_LINK = re.compile(rf"!?\[([^\[\]]{{0,500}})\]{_TARGET}")
+_ANCHOR_ITEM = re.compile(
+    r"\s{0,40}(?:[-*+]|\d{1,9}[.)])\s{1,9}\[[^\[\]]{0,500}\]\(#[^()]{0,500}\)\s{0,9}"
+)
+_MARKDOWN_MARKS = re.compile(r"(?<!\w)[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}(?!\w)")
+_FENCE = re.compile(r"\s{0,12}(`{3,}|~{3,})")
+_PORTION = 2**20
+"""Characters after which the next heading begins a new portion: the parser keeps all its tokens."""
+
+
+def read_markdown(path: Path, settings: ReadingSettings) -> Iterator[Read]:
+    """Read a Markdown file; the text of every block is that of the file, to the letter."""
+    text = read_text(path, settings.encoding)
+    if isinstance(text, Problem):
+        yield text
+        return
+    yield from blocks_of(text)
+
+
+def blocks_of(text: str) -> Iterator[Block | LeftOut]:
+    """Give the outermost blocks of a Markdown text."""
+    with from_docs_extra("Reading Markdown files"):
+        from markdown_it import MarkdownIt
+    front = _front_matter(text)
+    if front is not None:
+        yield front
+        # Blank lines in its place keep the count of lines.
+        text = "\n" * front.last + text.split("\n", front.last)[-1]
+    parser = MarkdownIt("commonmark").enable("table")
+    parser.core.ruler.disable(["inline", "text_join"])
+    before = 0
+    for lines in _portions(text):
+        for found in _parsed(parser, lines):
+            yield _moved(found, before)
+        before += len(lines)
+
+
+def _parsed(parser: MarkdownIt, lines: list[str]) -> Iterator[Block | LeftOut]:
+    tokens = parser.parse("\n".join(lines))
+    for place, token in enumerate(tokens):
+        if token.level == 0 and token.map is not None and token.type in _KINDS:
+            yield from _block(token, tokens[place + 1 : place + 2], lines)
+
+
+def _portions(text: str) -> Iterator[list[str]]:
+    """Part a long text before headings that stand in no fence, so that little is parsed at once."""
+    portion: list[str] = []
+    size, fence = 0, ""
+    for line in lines_of(text):
+        if size > _PORTION and not fence and line.startswith("#"):
+            yield portion
+            portion, size = [], 0
+        if found := _FENCE.match(line):
+            closes = bool(fence) and found[1].startswith(fence)
+            fence = "" if closes else fence or found[1]
+        portion.append(line)
+        size += len(line)
+    yield portion
+
+
+def _moved(found: Block | LeftOut, lines: int) -> Block | LeftOut:
+    if isinstance(found, LeftOut) or lines == 0:
+        return found
+    return replace(found, first=found.first + lines, last=found.last + lines)
+
+
+def _front_matter(text: str) -> Block | None:
+    """Give the settings between two rules at the top of a file, which are no Markdown."""
+    found = _FRONT_MATTER.match(text[:_LONGEST_FRONT_MATTER])
+    if found is None:
+        return None
+    text = "\n".join(line.rstrip() for line in found[0].rstrip().split("\n"))
+    return Block(text, "code", 1, text.count("\n") + 1, verbatim=True)
+
+
+def _block(token: Token, inner: Sequence[Token], lines: list[str]) -> Iterator[Block | LeftOut]:
+    first, last = _span(token, lines)
+    text = "\n".join(line.rstrip() for line in lines[first:last])
+    if token.type == "heading_open":
+        title = plain_title(inner[0].content if inner else "")
+        if title:
+            level = int(token.tag[1:])
+            yield Block(text, "heading", first + 1, last, level=level, title=title, verbatim=True)
+        return
+    kind = _KINDS[token.type]
+    reason = None if kind == "code" else _reason_to_leave_out(text, kind)
+    if reason is not None:
+        yield LeftOut(reason)
+    elif text.strip():
+        yield Block(text, kind, first + 1, last, verbatim=True)
+
+
+def _span(token: Token, lines: list[str]) -> tuple[int, int]:
+    """Give the lines of a token without the blank ones that the parser counts to a list."""
+    first, last = token.map or (0, 0)
+    while last > first + 1 and not lines[last - 1].strip():
+        last -= 1
+    return first, last
+
+
+def _reason_to_leave_out(text: str, kind: BlockKind) -> str | None:
+    if kind == "list" and all(_ANCHOR_ITEM.fullmatch(line) for line in text.split("\n")):
+        return "table of contents"
+    left = _COMMENT.sub("", text)
+    if not left.strip():
+        return "comment"
+    words = _EMPTY_LINK.sub("", _IMAGE.sub("", _TAG.sub("", left)))
+    only_pictures = words != left and not any(letter.isalnum() for letter in words)
+    return "pictures and tags only" if only_pictures else None
+
+
+def plain_title(source: str) -> str:
+    """Give a heading without the marks of Markdown."""
+    title = _LINK.sub(r"\1", source.strip().strip("#").strip())
+    return _MARKDOWN_MARKS.sub("", title).strip()

@@ -1,1 +1,0 @@
-"""Measuring retrieval: benchmark loaders, measures, baselines, reports."""

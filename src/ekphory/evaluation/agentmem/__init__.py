@@ -1,1 +1,0 @@
-"""Ranking one answer among seven hard negatives: AgentRank's protocol on text of our own."""

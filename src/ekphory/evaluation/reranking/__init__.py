@@ -1,1 +1,0 @@
-"""The reranker's benchmark: fixed candidates, ranking, calibration, abstention, context, gate."""

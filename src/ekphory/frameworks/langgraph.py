@@ -1,0 +1,872 @@
+"""LangGraph's long-term memory, `BaseStore`, kept in an ekphory store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+import operator
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from ekphory.errors import (
+    FilterError,
+    InvalidInput,
+    MemoryNotFound,
+    MissingExtra,
+    StoreClosed,
+    StoreError,
+)
+from ekphory.filters.tree import And, Comparison, Field, Filter, In, MetadataField, is_storable
+from ekphory.memory import Memory
+from ekphory.prompting.recall_block import without_recalled
+from ekphory.records import LONGEST_TEXT
+from ekphory.scope import LONGEST_NAME, SCOPE_FIELDS, Scope, owned_like
+from ekphory.search import MOST_HITS
+from ekphory.timestamps import now_utc
+from ekphory.types import MemoryRecord, Scalar
+
+try:
+    from langgraph.store.base import (
+        BaseStore,
+        GetOp,
+        Item,
+        ListNamespacesOp,
+        Op,
+        PutOp,
+        Result,
+        SearchItem,
+        SearchOp,
+        TTLConfig,
+        get_text_at_path,
+    )
+except ImportError as error:
+    raise MissingExtra("langgraph", "A store of LangGraph") from error
+
+
+if TYPE_CHECKING:
+    from langgraph.store.base import MatchCondition
+
+
+# What is searched of a value that LangGraph stores: the texts in it, read from some fields.
+
+WHOLE = "$"
+"""The field that stands for the whole value."""
+
+
+def searchable_text(value: Mapping[str, Any], fields: Sequence[str]) -> str | None:
+    """Give the texts of these fields, a line each; None where there is nothing to search.
+
+    Args:
+        value: What is stored.
+        fields: Paths as LangGraph writes them (`title`, `messages[*].content`), `$` for all.
+
+    Raises:
+        InvalidInput: There is more text than a memory holds.
+    """
+    parts = [part for field in fields for part in _texts(value, field)]
+    # What UTF-8 cannot carry is kept in the value, where JSON escapes it.
+    text = "\n".join(parts).replace("\0", " ").encode("utf-8", "replace").decode()
+    if len(text) > LONGEST_TEXT:
+        raise InvalidInput(
+            "value",
+            value,
+            f"has {len(text):,} characters to search, more than {LONGEST_TEXT:,}",
+            "Name the fields to search, index=['title'], or none, index=False",
+        )
+    return text if without_recalled(text).strip() else None
+
+
+def _texts(value: Mapping[str, Any], field: str) -> list[str]:
+    if field != WHOLE:
+        return get_text_at_path(value, field)
+    leaves = list(_leaves(value, ""))
+    if len(leaves) == 1:
+        return [text for _, text in leaves]
+    return [f"{name}: {text}" for name, text in leaves]
+
+
+def _leaves(value: object, name: str) -> Iterator[tuple[str, str]]:
+    """Give every text, number and truth value within, each with the names that lead to it."""
+    match value:
+        case Mapping():
+            for key, part in value.items():
+                yield from _leaves(part, f"{name}.{key}" if name else str(key))
+        case list() | tuple():
+            for part in value:
+                yield from _leaves(part, name)
+        case str() if value.strip():
+            yield name, value
+        case bool():
+            yield name, "true" if value else "false"
+        case int() | float():
+            yield name, str(value)
+
+
+# Namespaces of LangGraph as paths, and the conditions that list them.
+
+Namespace = tuple[str, ...]
+
+END_OF_LABEL = "/"
+"""Stands behind every label of a path."""
+_ESCAPED = re.compile("[%/\\x00\\ud800-\\udfff]")
+
+
+def namespace_path(namespace: Sequence[str]) -> str:
+    """Give the namespace as one text: a namespace begins with another if its path does.
+
+    Every label ends with a slash, and what a label has of its own is escaped, so no two namespaces
+    have one path: `("a.b",)` is `a.b/`, `("a", "b")` is `a/b/`, and `("a/b",)` is `a%2Fb/`.
+
+    Raises:
+        InvalidInput: A label is no text, or all of them are too long.
+    """
+    labels = checked_labels(namespace)
+    path = "".join(_ESCAPED.sub(_escape, label) + END_OF_LABEL for label in labels)
+    if len(path) > LONGEST_NAME:
+        raise InvalidInput("namespace", namespace, "is too long", f"Give up to {LONGEST_NAME:,}")
+    return path
+
+
+def checked_labels(namespace: Sequence[str]) -> Sequence[str]:
+    """Give the namespace back if it is one.
+
+    Raises:
+        InvalidInput: It is no tuple, or a label is no text.
+    """
+    if isinstance(namespace, str) or not isinstance(namespace, Sequence):
+        raise InvalidInput("namespace", namespace, "is no tuple", 'Give ("users", "mara")')
+    for label in namespace:
+        if not isinstance(label, str):
+            raise InvalidInput("namespace", namespace, f"{label!r} is no text", "Give texts")
+    return namespace
+
+
+def fixed_labels(path: Sequence[str]) -> Sequence[str]:
+    """Give the labels before the first wildcard."""
+    end = path.index("*") if "*" in path else len(path)
+    return path[:end]
+
+
+def fits(condition: MatchCondition, namespace: Namespace) -> bool:
+    """Whether a namespace begins or ends as the condition says; `*` stands for any one label.
+
+    Raises:
+        InvalidInput: The condition is of an unknown kind.
+    """
+    wanted = condition.path
+    places = {"prefix": 0, "suffix": len(namespace) - len(wanted)}
+    if condition.match_type not in places:
+        raise InvalidInput(
+            "match_type", condition.match_type, "is unknown", f"Choose from {', '.join(places)}"
+        )
+    if len(wanted) > len(namespace):
+        return False
+    part = namespace[places[condition.match_type] :]
+    return all(name in ("*", label) for name, label in zip(wanted, part, strict=False))
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"%{ord(found.group()):02X}"
+
+
+# The filters of LangGraph's stores: which values they let through.
+
+_ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+_OPERATORS = ("$eq", "$ne", *_ORDER)
+
+
+def check_value_filter(given: Mapping[str, Any]) -> None:
+    """Refuse a filter that LangGraph does not know.
+
+    Raises:
+        FilterError: An operator stands in the place of a field, or is unknown.
+    """
+    for name, wanted in given.items():
+        if name.startswith("$"):
+            raise FilterError(
+                "filter", name, "stands where a field must", 'Give {"field": {"$gt": 1}}'
+            )
+        _check_condition(wanted)
+
+
+def lets_through(given: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
+    """Whether all fields of a value are as a checked filter wants them; a missing one is None."""
+    return all(_agrees(value.get(name), wanted) for name, wanted in given.items())
+
+
+def _check_condition(wanted: object) -> None:
+    match wanted:
+        case dict() if _has_operator(wanted):
+            for name in wanted:
+                if name not in _OPERATORS:
+                    raise FilterError(
+                        "filter", name, "no such operator", f"Use one of {', '.join(_OPERATORS)}"
+                    )
+        case dict():
+            for part in wanted.values():
+                _check_condition(part)
+        case list() | tuple():
+            for part in wanted:
+                _check_condition(part)
+
+
+def _has_operator(wanted: Mapping[str, Any]) -> bool:
+    return any(name.startswith("$") for name in wanted)
+
+
+def _agrees(found: object, wanted: object) -> bool:
+    match wanted:
+        case dict() if _has_operator(wanted):
+            return all(_compares(name, found, bound) for name, bound in wanted.items())
+        case dict():
+            return isinstance(found, dict) and lets_through(wanted, found)
+        case list() | tuple():
+            return (
+                isinstance(found, list | tuple)
+                and len(found) == len(wanted)
+                and all(map(_agrees, found, wanted))
+            )
+        case _:
+            return found == wanted
+
+
+def _compares(name: str, found: object, bound: object) -> bool:
+    match name:
+        case "$eq":
+            return found == bound
+        case "$ne":
+            return found != bound
+        case _:
+            return _is_in_order(_ORDER[name], found, bound)
+
+
+def _is_in_order(order: Callable[[Any, Any], bool], found: object, bound: object) -> bool:
+    """Compare as numbers what can be read so, else as texts; other things have no order."""
+    numbers = _number(found), _number(bound)
+    if None not in numbers:
+        return order(*numbers)
+    return isinstance(found, str) and isinstance(bound, str) and order(found, bound)
+
+
+def _number(value: object) -> float | None:
+    if not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+# The items of LangGraph that one scope holds, and how each is named among all memories.
+
+POOL = "langgraph"
+"""What stores of LangGraph hold stands in this pool."""
+
+_IN_POOL = Comparison(Field("pool"), "eq", POOL)
+
+MOST_IDS = 900
+"""Ids in one condition, of which a filter takes a thousand values."""
+_FOLLOWING = chr(ord(END_OF_LABEL) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSpace:
+    """The items that handles of exactly this scope put.
+
+    Neither a wider nor a narrower scope shares them: of one namespace and key there is one item.
+    """
+
+    scope: Scope
+
+    @property
+    def items(self) -> Filter:
+        """Holds for all of them."""
+        return And((_IN_POOL, owned_like(self.scope)))
+
+    def id_of(self, namespace: Sequence[str], key: str) -> str:
+        """Give the id of an item's memory: the JSON list of its scope, all labels and the key.
+
+        Raises:
+            InvalidInput: A label or the key is no text, or they are too long together.
+        """
+        if not isinstance(key, str):
+            raise InvalidInput("key", key, "is no text", "Give a str")
+        bound = {name: getattr(self.scope, name) for name in SCOPE_FIELDS}
+        owner = {name: value for name, value in bound.items() if value is not None}
+        parts = [owner, *checked_labels(namespace), key]
+        readable = json.dumps(parts, ensure_ascii=False)
+        # Half of a surrogate pair is text in Python, and cannot be stored as it is.
+        name = readable if is_storable(readable) else json.dumps(parts)
+        if len(name) > LONGEST_NAME:
+            raise InvalidInput(
+                "key", key, "is too long with its namespace", f"Give up to {LONGEST_NAME:,}"
+            )
+        return name
+
+    def beneath(self, prefix: Sequence[str]) -> Filter:
+        """Give the condition for items in this namespace and in all within it."""
+        path = namespace_path(prefix)
+        if not path:
+            return self.items
+        end = path.removesuffix(END_OF_LABEL) + _FOLLOWING
+        within = (Comparison(Field("path"), "ge", path), Comparison(Field("path"), "lt", end))
+        return And((self.items, *within))
+
+    def may_match(self, conditions: Iterable[MatchCondition]) -> Filter:
+        """Give a condition for all items whose namespace fits, and perhaps for some more."""
+        fixed = (fixed_labels(each.path) for each in conditions if each.match_type == "prefix")
+        return And((self.items, *map(self.beneath, fixed)))
+
+
+def named(ids: Sequence[str]) -> Iterator[Filter]:
+    """Give conditions that together hold for the items with these ids, which say whose they are."""
+    for start in range(0, len(ids), MOST_IDS):
+        yield And((_IN_POOL, In(Field("id"), tuple(ids[start : start + MOST_IDS]))))
+
+
+def place_of(name: str) -> tuple[Namespace, str]:
+    """Give the namespace and the key that an id was made of."""
+    _owner, *namespace, key = json.loads(name)
+    return tuple(namespace), key
+
+
+# An item of LangGraph's stores as a memory, and back.
+#
+# The value is kept whole, as JSON, in the memory's metadata; the memory's text is what is searched,
+# `at` when the item was last put, and its id and path say where it lies.
+
+KEPT = datetime(9998, 1, 1, tzinfo=UTC)
+"""When a memory expires that shall not: an update can move a moment, and not take it away."""
+
+_VALUE, _CREATED, _MINUTES, _SEARCHABLE = "value", "created_at", "ttl", "searchable"
+_NO_TEXT = "(not indexed)"
+"""Text of a memory that is not searched, as no memory is without one."""
+
+SEARCHABLE: Filter = Comparison(MetadataField(_SEARCHABLE), "eq", True)
+
+
+@dataclass(frozen=True, slots=True)
+class NewItem:
+    """An item that is about to be put, checked.
+
+    Attributes:
+        id, path: Where it lies.
+        text: What is searched of it; None for nothing.
+        value: Its JSON.
+        minutes: How long it lives after it was last read or put; None for good.
+        at: When it is put.
+    """
+
+    id: str
+    path: str
+    text: str | None
+    value: str
+    minutes: float | None
+    at: datetime
+
+    @property
+    def shown_text(self) -> str:
+        """The text of its memory."""
+        return self.text or _NO_TEXT
+
+    def metadata(self, *, created_at: datetime) -> dict[str, Scalar]:
+        """Give the metadata of its memory."""
+        lifetime = {} if self.minutes is None else {_MINUTES: self.minutes}
+        return {
+            _VALUE: self.value,
+            _CREATED: created_at.isoformat(),
+            _SEARCHABLE: self.text is not None,
+            **lifetime,
+        }
+
+    def record(self) -> dict[str, Any]:
+        """Give its memory, as `Memory.add_many` takes it; its life begins now."""
+        return {
+            "id": self.id,
+            "text": self.shown_text,
+            "at": self.at,
+            "pool": POOL,
+            "path": self.path,
+            "expires_at": None if self.minutes is None else expiry(self.minutes),
+            "metadata": self.metadata(created_at=self.at),
+        }
+
+
+def new_item(op: PutOp, *, name: str, fields: Sequence[str], now: datetime) -> NewItem:
+    """Check what shall be put.
+
+    Args:
+        op: The operation; its value is not None.
+        name: The id of the item's memory.
+        fields: What is searched where the operation does not say it.
+        now: The moment.
+
+    Raises:
+        InvalidInput: Something cannot be stored.
+    """
+    if not isinstance(op.value, Mapping):
+        raise InvalidInput("value", op.value, "is no dict", 'Give {"text": "…"}')
+    searched = fields if op.index is None else op.index or ()
+    return NewItem(
+        id=name,
+        path=namespace_path(op.namespace),
+        text=searchable_text(op.value, searched),
+        value=_to_json(op.value),
+        minutes=_checked_minutes(op.ttl),
+        at=now,
+    )
+
+
+def expiry(minutes: float | None) -> datetime:
+    """Give the moment when an item of that lifetime expires, which is put or read now."""
+    now = now_utc()
+    if minutes is None or minutes >= (KEPT - now) / timedelta(minutes=1):
+        return KEPT
+    return now + timedelta(minutes=minutes)
+
+
+def minutes_of(record: MemoryRecord) -> float | None:
+    """Give an item's lifetime; None for one that is kept for good."""
+    given = record.metadata.get(_MINUTES)
+    return None if given is None else float(given)
+
+
+def created_at(record: MemoryRecord) -> datetime:
+    """Give the moment at which an item was first put."""
+    return datetime.fromisoformat(str(record.metadata[_CREATED]))
+
+
+def value_of(record: MemoryRecord) -> dict[str, Any]:
+    """Give an item's value, a new one each time."""
+    value: dict[str, Any] = json.loads(str(record.metadata[_VALUE]))
+    return value
+
+
+def is_searchable(record: MemoryRecord) -> bool:
+    """Whether a query can find the item."""
+    return record.metadata[_SEARCHABLE] is True
+
+
+def item_of(record: MemoryRecord) -> Item:
+    """Give a stored item as LangGraph has it."""
+    namespace, key = place_of(record.id)
+    return Item(
+        value=value_of(record),
+        key=key,
+        namespace=namespace,
+        created_at=created_at(record),
+        updated_at=record.at,
+    )
+
+
+def found_item(record: MemoryRecord, score: float | None) -> SearchItem:
+    """Give a stored item as a search has it."""
+    namespace, key = place_of(record.id)
+    return SearchItem(
+        namespace=namespace,
+        key=key,
+        value=value_of(record),
+        created_at=created_at(record),
+        updated_at=record.at,
+        score=score,
+    )
+
+
+def _to_json(value: Mapping[str, Any]) -> str:
+    try:
+        readable = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
+        return readable if is_storable(readable) else json.dumps(dict(value), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(
+            "value", value, f"is no JSON ({error})", "Give texts, numbers, lists and dicts"
+        ) from error
+
+
+def _checked_minutes(minutes: float | None) -> float | None:
+    if minutes is None:
+        return None
+    is_number = isinstance(minutes, int | float) and not isinstance(minutes, bool)
+    if not is_number or not math.isfinite(minutes) or minutes <= 0:
+        raise InvalidInput("ttl", minutes, "is no lifetime", "Give minutes above 0, or None")
+    return float(minutes)
+
+
+# Reading LangGraph's items: by their place, by what they hold, and by what they mean.
+
+_ALL = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An item that a search gives, with its probability where a query asked for one."""
+
+    record: MemoryRecord
+    score: float | None = None
+
+
+class ItemReader:
+    """Reads the items of a memory's scope; with a query, by the pipeline `preset`."""
+
+    def __init__(self, memory: Memory, *, preset: str | None) -> None:
+        self._memory = memory
+        self._space = ItemSpace(memory.scope)
+        self._preset = preset
+
+    def get(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
+        """Give those of these items that there are."""
+        lists = [self._memory.list(filter=where, limit=_ALL) for where in named(ids)]
+        return {record.id: record for records in lists for record in records}
+
+    def search(self, op: SearchOp) -> list[Found]:
+        """Give a page of items: the likeliest first with a query, without one the newest.
+
+        Items that a query cannot find stand behind all others.
+
+        Raises:
+            InvalidInput: The page or the filter cannot be used.
+        """
+        _check_page(op.limit, op.offset)
+        if not op.limit:
+            return []
+        where, end = self._space.beneath(op.namespace_prefix), op.offset + op.limit
+        query = (op.query or "").strip()
+        if query:
+            return self._ranked(query, op, where)[op.offset : end]
+        if op.filter:
+            return [Found(record) for record in self._matching(op, where)[op.offset : end]]
+        page = self._memory.list(filter=where, limit=op.limit, offset=op.offset)
+        return [Found(record) for record in page]
+
+    def namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
+        """Give a page of the namespaces that hold items, in order and each once.
+
+        Raises:
+            InvalidInput: The page or a condition cannot be used.
+        """
+        _check_page(op.limit, op.offset)
+        conditions = op.match_conditions or ()
+        records = self._memory.list(filter=self._space.may_match(conditions), limit=_ALL)
+        held = {place_of(record.id)[0] for record in records}
+        fitting = (each for each in held if all(fits(wanted, each) for wanted in conditions))
+        return sorted({each[: op.max_depth] for each in fitting})[op.offset : op.offset + op.limit]
+
+    def _matching(self, op: SearchOp, where: Filter) -> list[MemoryRecord]:
+        check_value_filter(op.filter or {})
+        records = self._memory.list(filter=where, limit=_ALL)
+        return [each for each in records if lets_through(op.filter or {}, value_of(each))]
+
+    def _ranked(self, query: str, op: SearchOp, where: Filter) -> list[Found]:
+        end = op.offset + op.limit
+        if op.filter:
+            matching = self._matching(op, where)
+            ranked = self._ranked_among(query, matching, where)
+        else:
+            ranked = self._hits(query, where, k=end)
+            if len(ranked) >= end:
+                return ranked
+            matching = self._memory.list(filter=where, limit=end)
+        scored = {found.record.id for found in ranked}
+        return ranked + [Found(record) for record in matching if record.id not in scored]
+
+    def _ranked_among(
+        self, query: str, matching: Sequence[MemoryRecord], where: Filter
+    ) -> list[Found]:
+        ids = [record.id for record in matching if is_searchable(record)]
+        if not ids:
+            return []
+        if len(ids) <= MOST_IDS:
+            return self._hits(query, *named(ids), k=len(ids))
+        # Too many to name: they are most of what the namespace holds, or will rarely be ranked.
+        wanted = set(ids)
+        hits = self._hits(query, where, k=MOST_HITS)
+        return [found for found in hits if found.record.id in wanted]
+
+    def _hits(self, query: str, where: Filter, *, k: int) -> list[Found]:
+        result = self._memory.search(
+            query,
+            k=min(k, MOST_HITS),
+            filter=And((where, SEARCHABLE)),
+            preset=self._preset,
+        )
+        return [Found(hit.memory, hit.score) for hit in result]
+
+
+def _check_page(limit: int, offset: int) -> None:
+    for name, value in (("limit", limit), ("offset", offset)):
+        if value < 0:
+            raise InvalidInput(name, value, "is negative", "Give 0 or more")
+
+
+# Writing LangGraph's items: put, delete, and their lifetimes.
+
+_ATTEMPTS = 10
+_WORTH_WRITING = 0.01
+"""A lifetime that is newer by less than this share of itself is left as it is."""
+
+
+class ItemWriter:
+    """Writes items to a memory, and keeps no earlier versions of them."""
+
+    def __init__(self, memory: Memory, reader: ItemReader) -> None:
+        self._memory = memory
+        self._space = ItemSpace(memory.scope)
+        self._reader = reader
+
+    def put(self, items: Sequence[NewItem]) -> None:
+        """Write items, in the place of those that are there.
+
+        Raises:
+            InvalidInput: An item cannot be stored.
+            StoreError: Others wrote the same items all the time.
+        """
+        left = items
+        for _ in range(_ATTEMPTS):
+            if not left:
+                return
+            left = self._left_of(left)
+        raise StoreError(
+            f"{len(left)} items, {left[0].id} among them, were not put: others write them too, or "
+            f"memories that are no items have their ids. Put them again, or rename them."
+        )
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Delete those of these items that there are."""
+        for where in named(ids):
+            self._memory.forget(filter=where)
+
+    def refresh(self, records: Iterable[MemoryRecord]) -> None:
+        """Let items live on that were read; one that is gone meanwhile stays gone."""
+        for record in records:
+            if _is_worth_prolonging(record):
+                with suppress(MemoryNotFound):
+                    self._prolong(record)
+
+    def sweep(self) -> int:
+        """Delete what has expired; returns how many items."""
+        expired = Comparison(Field("expires_at"), "le", now_utc())
+        return self._memory.forget(filter=And((self._space.items, expired)))
+
+    def _left_of(self, items: Sequence[NewItem]) -> list[NewItem]:
+        """Write what nobody else is writing; gives the others."""
+        there = self._reader.get([item.id for item in items])
+        left = self._add([item for item in items if item.id not in there])
+        old = [item for item in items if item.id in there]
+        return left + [item for item in old if not self._replace(item, there[item.id])]
+
+    def _add(self, items: Sequence[NewItem]) -> list[NewItem]:
+        """Write items that were not there; gives those that somebody else wrote meanwhile."""
+        if not items:
+            return []
+        report = self._memory.add_many(item.record() for item in items)
+        if report.failed:
+            first = report.failed[0]
+            raise InvalidInput(first.field, first.id, first.message, "The others were put")
+        if not report.skipped:
+            return []
+        there = self._reader.get([item.id for item in items])
+        return [each for each in items if each.id not in there or there[each.id].at != each.at]
+
+    def _replace(self, item: NewItem, before: MemoryRecord) -> bool:
+        """Write an item over the one that is there; False if that is gone."""
+        try:
+            after = self._memory.update(
+                item.id,
+                text=item.shown_text,
+                at=item.at,
+                # Given in any case: what stands there may have a lifetime.
+                expires_at=expiry(item.minutes),
+                metadata=item.metadata(created_at=created_at(before)),
+            )
+        except MemoryNotFound:
+            return False
+        self._drop_version_before(after)
+        return True
+
+    def _prolong(self, record: MemoryRecord) -> None:
+        while True:
+            minutes = minutes_of(record)
+            after = self._memory.update(record.id, expires_at=expiry(minutes))
+            self._drop_version_before(after)
+            if minutes_of(after) == minutes:
+                return
+            # It was put in between, and has another lifetime now.
+            record = after
+
+    def _drop_version_before(self, record: MemoryRecord) -> None:
+        if record.supersedes is not None:
+            with suppress(MemoryNotFound):
+                self._memory.forget(record.supersedes)
+
+
+def _is_worth_prolonging(record: MemoryRecord) -> bool:
+    minutes = minutes_of(record)
+    if minutes is None or record.expires_at is None:
+        return False
+    gain = (expiry(minutes) - record.expires_at) / timedelta(minutes=1)
+    return gain >= minutes * _WORTH_WRITING
+
+
+# A thread that deletes what has expired, again and again.
+
+_log = logging.getLogger("ekphory")
+
+
+class Sweeper:
+    """Calls `sweep` every so many minutes until it is stopped or the store is closed."""
+
+    def __init__(self, sweep: Callable[[], int], *, minutes: float) -> None:
+        self._sweep = sweep
+        self._seconds = minutes * 60
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ekphory-sweeper", daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """End the thread; False where it is still at work after that many seconds."""
+        self._stopped.set()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._seconds):
+            try:
+                self._sweep()
+            except StoreClosed:
+                return
+            except StoreError as error:
+                # What has expired is hidden already, so nobody but the disk waits for this.
+                _log.warning("expired items are deleted later: %s", error)
+
+
+# LangGraph's long-term memory, `BaseStore`, kept in an ekphory store.
+
+
+class EkphoryStore(BaseStore):
+    """A store for LangGraph whose items are durable, and found by what they mean.
+
+        with Memory("./memories", user="mara") as memory:
+            graph = builder.compile(store=EkphoryStore(memory))
+
+    Items belong to exactly the scope of `memory`: neither a wider nor a narrower one shares them.
+    They are memories of the pool `langgraph`, which the memory's own searches find too. Items that
+    have expired are hidden at once.
+
+    Args:
+        memory: Where items are kept. It stays the caller's to close.
+        fields: What is searched of a value where `put` does not say it: paths such as `title` or
+            `messages[*].content`; `$` is the whole value.
+        ttl: How long items live: `default_ttl` in minutes, `refresh_on_read`, and
+            `sweep_interval_minutes` for `start_ttl_sweeper`.
+        preset: The pipeline that answers queries; None for the default.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        fields: Sequence[str] = (WHOLE,),
+        ttl: TTLConfig | None = None,
+        preset: str | None = None,
+    ) -> None:
+        if isinstance(fields, str):
+            raise InvalidInput("fields", fields, "is no list", "Give ['title', 'text']")
+        self.ttl_config = ttl
+        self._fields = tuple(fields)
+        self._space = ItemSpace(memory.scope)
+        self._reader = ItemReader(memory, preset=preset)
+        self._writer = ItemWriter(memory, self._reader)
+        self._sweeper: Sweeper | None = None
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Answer operations, in order.
+
+        As in LangGraph's own stores, all of them read what was there before, and of several that
+        put one item the last counts. Nothing is done when something cannot be stored.
+
+        Raises:
+            InvalidInput: An operation cannot be understood, or a value not be stored.
+        """
+        asked = list(ops)
+        puts = {self._name(op): op for op in asked if isinstance(op, PutOp)}
+        new = [self._new(name, op) for name, op in puts.items() if op.value is not None]
+        gets = [self._name(op) for op in asked if isinstance(op, GetOp)]
+        there = self._reader.get(gets)
+        read: dict[str, MemoryRecord] = {}
+        results = [self._answer(op, there, read) for op in asked]
+        self._writer.refresh(read.values())
+        self._writer.delete([name for name, op in puts.items() if op.value is None])
+        self._writer.put(new)
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Do the same in a thread."""
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def sweep_ttl(self) -> int:
+        """Delete the items that have expired from the store; returns how many."""
+        return self._writer.sweep()
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> None:
+        """Sweep every so many minutes, in the background, until `stop_ttl_sweeper`.
+
+        Args:
+            sweep_interval_minutes: None for the one that the store was made with.
+
+        Raises:
+            InvalidInput: There is no interval, or none above 0.
+        """
+        minutes = sweep_interval_minutes
+        if minutes is None:
+            minutes = (self.ttl_config or {}).get("sweep_interval_minutes")
+        if minutes is None or minutes <= 0:
+            raise InvalidInput(
+                "sweep_interval_minutes", minutes, "is no interval", "Give minutes above 0"
+            )
+        self.stop_ttl_sweeper()
+        self._sweeper = Sweeper(self.sweep_ttl, minutes=minutes)
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """End the sweeping; False where one is still under way after that many seconds."""
+        return self._sweeper is None or self._sweeper.stop(timeout)
+
+    def _name(self, op: GetOp | PutOp) -> str:
+        return self._space.id_of(op.namespace, op.key)
+
+    def _new(self, name: str, op: PutOp) -> NewItem:
+        return new_item(op, name=name, fields=self._fields, now=now_utc())
+
+    def _answer(
+        self, op: Op, there: Mapping[str, MemoryRecord], read: dict[str, MemoryRecord]
+    ) -> Result:
+        """Give an operation's result, and note in `read` what shall live on for it."""
+        match op:
+            case GetOp():
+                record = there.get(self._name(op))
+                if record is None:
+                    return None
+                read |= {record.id: record} if op.refresh_ttl else {}
+                return item_of(record)
+            case SearchOp():
+                found = self._reader.search(op)
+                read |= {each.record.id: each.record for each in found if op.refresh_ttl}
+                return [found_item(each.record, each.score) for each in found]
+            case ListNamespacesOp():
+                return self._reader.namespaces(op)
+            case PutOp():
+                return None
+            case _:
+                raise InvalidInput("ops", op, "is no operation", "Give GetOp, PutOp, SearchOp …")

@@ -1,0 +1,169 @@
+"""LlamaIndex: a memory as a retriever, and a reranker as a node postprocessor."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ekphory.errors import InvalidInput, MissingExtra
+from ekphory.filters.tree import Filter
+from ekphory.memory import Memory
+from ekphory.models.agent_reranker import Reranker
+from ekphory.models.reranker import RerankPassage
+from ekphory.retrieval.pipeline import Pipeline
+from ekphory.timestamps import now_utc, to_utc
+from ekphory.types import Hit, MemoryRecord
+
+try:
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.bridge.pydantic import Field
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+    from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
+except ImportError as error:
+    raise MissingExtra("llama-index", "Ekphory in LlamaIndex") from error
+
+
+# Memories as LlamaIndex's nodes, and nodes as passages that a reranker reads.
+
+
+_ID = "memory_id"
+_OWN = frozenset({_ID, "at", "type", "importance"})
+"""What the node of every memory tells, by which it is known."""
+_SHOWN = ("at", "producer", "heading")
+"""What a language model is shown of a memory besides its text; an embedder all but the moment."""
+_FIELDS = (
+    *("producer", "heading", "type", "importance", "role", "session", "pool"),
+    *("source", "path", "lines"),
+)
+
+
+def node_of(hit: Hit) -> NodeWithScore:
+    """Give a hit as a node; its score is a probability.
+
+    The metadata holds the memory's fields and its own metadata, of which a key that is called as
+    a field is named `metadata.<key>`.
+    """
+    metadata = _metadata(hit.memory)
+    node = TextNode(
+        id_=hit.id,
+        text=hit.text,
+        metadata=metadata,
+        excluded_llm_metadata_keys=[name for name in metadata if name not in _SHOWN],
+        excluded_embed_metadata_keys=[name for name in metadata if name not in _SHOWN[1:]],
+    )
+    return NodeWithScore(node=node, score=hit.score)
+
+
+def passage_of(found: NodeWithScore) -> RerankPassage:
+    """Give a node as a passage: a memory as such, another as LlamaIndex would embed it."""
+    node = found.node
+    if not node.metadata.keys() >= _OWN:
+        return RerankPassage(node.get_content(metadata_mode=MetadataMode.EMBED))
+    around = "".join(f"{node.metadata[name]}: " for name in _SHOWN[:0:-1] if name in node.metadata)
+    moment = to_utc(node.metadata["at"], field="at")
+    return RerankPassage(around + node.get_content(metadata_mode=MetadataMode.NONE), at=moment)
+
+
+def _metadata(record: MemoryRecord) -> dict[str, Any]:
+    fields = {
+        _ID: record.id,
+        "at": record.at.isoformat(),
+        **{name: getattr(record, name) for name in _FIELDS},
+    }
+    given = {name: value for name, value in fields.items() if value not in (None, "")}
+    own = {
+        f"metadata.{name}" if name in fields else name: value
+        for name, value in record.metadata.items()
+    }
+    return given | own
+
+
+# `EkphoryRerank`: a reranker as a node postprocessor of LlamaIndex.
+
+
+class EkphoryRerank(BaseNodePostprocessor):
+    """Orders nodes, whichever retriever found them, by how likely they answer the query.
+
+        rerank = EkphoryRerank(top_n=3)
+        best = rerank.postprocess_nodes(nodes, query_str="what language does the user like?")
+
+    A node's score becomes that probability. Nodes of `EkphoryRetriever` are read as memories,
+    with who said them and when; others as LlamaIndex would embed them.
+
+    Attributes:
+        reranker: The model; by default the one that comes with ekphory.
+        top_n: How many nodes are left at most; None for all.
+        min_score: Only nodes of at least this probability; None for all.
+    """
+
+    reranker: Reranker = Field(default_factory=Reranker.from_pretrained, exclude=True)
+    top_n: int | None = Field(default=None, ge=1)
+    min_score: float | None = Field(default=None, ge=0, le=1)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Give the name under which LlamaIndex shows it."""
+        return "EkphoryRerank"
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if query_bundle is None:
+            raise InvalidInput(
+                "query_bundle", None, "nodes are reranked for a query", "Give query_str as well"
+            )
+        if not nodes:
+            return []
+        passages = [passage_of(found) for found in nodes]
+        query = query_bundle.query_str
+        ranked = self.reranker.rank(query, passages, top_n=self.top_n, now=now_utc())
+        least = self.min_score or 0.0
+        return [
+            NodeWithScore(node=nodes[entry.index].node, score=entry.score)
+            for entry in ranked
+            if entry.score >= least
+        ]
+
+
+# `EkphoryRetriever`: a memory as a retriever of LlamaIndex.
+
+
+class EkphoryRetriever(BaseRetriever):
+    """Finds what a memory's scope holds, for query engines, chat engines and agents.
+
+    Args:
+        memory: What is searched. It is not closed.
+        k, filter, min_score, preset, agent_mode: As in `Memory.search`.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        k: int = 10,
+        filter: str | Filter | None = None,  # noqa: A002  as in `Memory.search`
+        min_score: float | None = None,
+        preset: str | Pipeline | None = None,
+        agent_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self._memory = memory
+        self._k = k
+        self._filter = filter
+        self._min_score = min_score
+        self._preset = preset
+        self._agent_mode = agent_mode
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        found = self._memory.search(
+            query_bundle.query_str,
+            k=self._k,
+            filter=self._filter,
+            min_score=self._min_score,
+            preset=self._preset,
+            agent_mode=self._agent_mode,
+        )
+        return [node_of(hit) for hit in found]
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._retrieve, query_bundle)

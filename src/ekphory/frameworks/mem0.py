@@ -1,0 +1,697 @@
+"""`Memory` and `AsyncMemory`, shaped as mem0's: its code runs with its import changed.
+
+`Memory`, shaped as mem0's: code that was written for mem0 runs with its import changed.
+
+    from ekphory.frameworks.mem0 import Memory
+
+It needs neither mem0 nor a language model: messages are stored as they are, and no facts are made
+of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import uuid
+import warnings
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from ekphory.config import read_settings
+from ekphory.errors import FilterError, InvalidInput, MemoryNotFound, StoreClosed
+from ekphory.filters.tree import (
+    And,
+    Comparison,
+    Contains,
+    Field,
+    FieldReference,
+    Filter,
+    In,
+    IsNull,
+    MetadataField,
+    Not,
+    Or,
+)
+from ekphory.importers.memory_products import from_scalars, stored_name, to_scalars
+from ekphory.memory import Memory as Store
+from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.loading import configured_reranker, load_embedder
+from ekphory.models.reranker import RerankingModel
+from ekphory.prompting.recall_block import without_recalled
+from ekphory.scope import Scope
+from ekphory.timestamps import now_utc
+from ekphory.types import DEFAULT_POOL, Hit, MemoryRecord, MemoryType
+
+# Messages as mem0's `add` takes them, as messages that a memory takes.
+
+Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""A text that the user said, a message, or a list of messages."""
+
+_REMEDY = 'Give [{"role": "user", "content": "…"}]'
+
+
+def told_messages(messages: Messages) -> list[dict[str, Any]]:
+    """Give the messages that say something, each with `content`, `role` and `producer`.
+
+    Left out are, as in mem0, those of the system and those without words, such as calls of tools
+    and pictures; and, as everywhere here, those that hold nothing but recalled memories.
+
+    Raises:
+        InvalidInput: It is no message, or one without a role.
+    """
+    if isinstance(messages, str):
+        messages = {"role": "user", "content": messages}
+    listed = [messages] if isinstance(messages, Mapping) else messages
+    if not isinstance(listed, Sequence):
+        raise InvalidInput("messages", messages, "is no message", _REMEDY)
+    read = [_message(message, place) for place, message in enumerate(listed)]
+    return [message for message in read if message is not None]
+
+
+def _message(message: object, place: int) -> dict[str, Any] | None:
+    if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+        raise InvalidInput(f"messages[{place}]", message, "is no message with a role", _REMEDY)
+    role, name = message["role"], message.get("name")
+    content = _words(message.get("content"))
+    if role == "system" or not without_recalled(content).strip():
+        return None
+    return {"role": role, "producer": name or role, "content": content}
+
+
+def _words(content: object) -> str:
+    """Give a content's text: itself, or that of its parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [content]
+    texts = (part.get("text") for part in parts if isinstance(part, Mapping))
+    return "\n".join(text for text in texts if isinstance(text, str) and text)
+
+
+# The filters of mem0: whose memories are meant, and which of them.
+
+_OWNERS = {"user_id": "user", "agent_id": "agent", "run_id": "session"}
+_FIELDS = {
+    **_OWNERS,
+    "actor_id": "producer",
+    "role": "role",
+    "memory": "text",
+    "data": "text",
+    "id": "id",
+    "created_at": "at",
+}
+_CHANGED = "updated_at"
+_LISTS = ("AND", "OR", "NOT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Whose memories a call is about, in mem0's words."""
+
+    user_id: str | None = None
+    agent_id: str | None = None
+    run_id: str | None = None
+
+    def scope(self, bound: Scope) -> Scope:
+        """Give the scope of these within the one that a store was opened with.
+
+        Raises:
+            InvalidInput: Nobody is named, or a name is none.
+        """
+        names = {_OWNERS[key]: _name(key, getattr(self, key)) for key in _OWNERS}
+        if not any(names.values()):
+            raise InvalidInput(
+                "user_id", None, "nobody is named", "Give a user_id, an agent_id or a run_id"
+            )
+        return Scope(org=bound.org, project=bound.project, **names)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a search or a listing is to look at.
+
+    Attributes:
+        owner: Whose memories.
+        condition: Which of them.
+    """
+
+    owner: Owner
+    condition: Filter
+
+
+def selection(owner: Owner, filters: Mapping[str, Any] | None) -> Selection:
+    """Read the filters of a call; who is named in them counts as if named in the call.
+
+    Raises:
+        FilterError: They cannot be read.
+        InvalidInput: They name another user, agent or run than the call does.
+    """
+    named = {key: getattr(owner, key) for key in _OWNERS}
+    rest: list[Filter] = []
+    for key, value in _conditions(filters):
+        if key in _OWNERS and isinstance(value, str) and value != "*":
+            if named[key] not in (None, value):
+                raise InvalidInput(key, value, f"the call names {named[key]!r}", "Name one of them")
+            named[key] = value
+        else:
+            rest.append(_tree(key, value))
+    return Selection(Owner(**named), And(tuple(rest)))
+
+
+def _name(key: str, value: str | None) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidInput(key, value, "is no name", "Give a text that is not empty")
+    return value.strip()
+
+
+def _conditions(filters: object) -> list[tuple[str, Any]]:
+    """List what must hold; the parts of an `AND` count as if they stood beside the others."""
+    found: list[tuple[str, Any]] = []
+    for key, value in _mapping({} if filters is None else filters).items():
+        if key == "AND":
+            found += [pair for part in _parts(key, value) for pair in _conditions(part)]
+        else:
+            found.append((key, value))
+    return found
+
+
+def _tree(key: str, value: Any) -> Filter:  # noqa: ANN401  what a caller wrote
+    if key in _LISTS:
+        parts = tuple(_all_of(part) for part in _parts(key, value))
+        joined: dict[str, Filter] = {"AND": And(parts), "OR": Or(parts), "NOT": Not(Or(parts))}
+        return joined[key]
+    return _changed(value) if key == _CHANGED else _condition(_field(key), value)
+
+
+def _changed(value: Any) -> Filter:  # noqa: ANN401  likewise
+    """Give the condition for when a memory was changed; one that never was tells when it was."""
+    is_first = IsNull(Field("supersedes"))
+    first = And((is_first, _condition(Field("at"), value)))
+    later = And((Not(is_first), _condition(Field("created_at"), value)))
+    return Or((first, later))
+
+
+def _condition(field: FieldReference, value: Any) -> Filter:  # noqa: ANN401  likewise
+    if value == "*":
+        return Not(IsNull(field))
+    if value is None:
+        return IsNull(field)
+    if not isinstance(value, Mapping):
+        return Comparison(field, "eq", value)
+    return And(tuple(_compared(field, name, bound) for name, bound in value.items()))
+
+
+def _all_of(part: object) -> Filter:
+    return And(tuple(_tree(key, value) for key, value in _mapping(part).items()))
+
+
+def _field(key: str) -> FieldReference:
+    if not isinstance(key, str) or not key:
+        raise FilterError("filters", key, "is no name of a field", "Give a text")
+    known = _FIELDS.get(key)
+    return MetadataField(stored_name(key)) if known is None else Field(known)
+
+
+def _compared(field: FieldReference, name: str, bound: Any) -> Filter:  # noqa: ANN401  likewise
+    make = _OPERATORS.get(name)
+    if make is None:
+        remedy = f"Use one of {', '.join(_OPERATORS)}; letters count as they are written"
+        raise FilterError("filters", name, "no such operator here", remedy)
+    return make(field, bound)
+
+
+def _one_of(field: FieldReference, bound: Any) -> Filter:  # noqa: ANN401  likewise
+    if not isinstance(bound, list | tuple | set | frozenset):
+        raise FilterError("filters", bound, "in and nin take a list", 'Give ["a", "b"]')
+    return In(field, tuple(bound))
+
+
+def _none_of(field: FieldReference, bound: Any) -> Filter:  # noqa: ANN401  likewise
+    return And((Not(IsNull(field)), Not(_one_of(field, bound))))
+
+
+_OPERATORS: Mapping[str, Callable[[FieldReference, Any], Filter]] = {
+    "eq": lambda field, bound: Comparison(field, "eq", bound),
+    "ne": lambda field, bound: Comparison(field, "ne", bound),
+    "gt": lambda field, bound: Comparison(field, "gt", bound),
+    "gte": lambda field, bound: Comparison(field, "ge", bound),
+    "lt": lambda field, bound: Comparison(field, "lt", bound),
+    "lte": lambda field, bound: Comparison(field, "le", bound),
+    "in": _one_of,
+    "nin": _none_of,
+    "contains": Contains,
+}
+
+
+def _mapping(given: object) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise FilterError("filters", given, "is no dict", 'Give {"user_id": "mara"}')
+    return given
+
+
+def _parts(key: str, value: object) -> list[object]:
+    if not isinstance(value, list) or not value:
+        raise FilterError("filters", value, f"{key} takes a list", f'Give {{"{key}": [{{…}}]}}')
+    return value
+
+
+# Memories in the form in which mem0 gives them back.
+
+Item = dict[str, Any]
+"""One memory: `id`, `memory`, `hash`, `metadata`, `created_at`, `updated_at` and whose it is."""
+Results = dict[str, list[Item]]
+"""`{"results": […]}`"""
+
+
+def item_of(record: MemoryRecord) -> Item:
+    """Give a memory as `get` and `get_all` do; who is not known is left out."""
+    known = {
+        "user_id": record.user,
+        "agent_id": record.agent,
+        "run_id": record.session,
+        "actor_id": _actor(record),
+        "role": record.role or None,
+    }
+    return {
+        "id": record.id,
+        "memory": record.text,
+        "hash": hashlib.md5(record.text.encode(), usedforsecurity=False).hexdigest(),
+        "metadata": from_scalars(record.metadata) or None,
+        "created_at": record.at.isoformat(),
+        "updated_at": _changed_at(record).isoformat(),
+        **{name: value for name, value in known.items() if value is not None},
+    }
+
+
+def found_item(hit: Hit) -> Item:
+    """Give a memory as `search` does: its `score` is a probability."""
+    return item_of(hit.memory) | {"score": hit.score}
+
+
+def explained_item(hit: Hit) -> Item:
+    """Give a memory as `search` does, with what its score was made from."""
+    return found_item(hit) | {"score_details": dict(hit.scores)}
+
+
+def added_item(record: MemoryRecord) -> Item:
+    """Give a memory as `add` reports it."""
+    return {
+        "id": record.id,
+        "memory": record.text,
+        "event": "ADD",
+        "actor_id": _actor(record),
+        "role": record.role,
+    }
+
+
+def history_items(versions: Sequence[MemoryRecord]) -> list[Item]:
+    """Give what became of a memory, its versions newest first, as mem0 tells it: oldest first."""
+    oldest_first = versions[::-1]
+    earlier: list[MemoryRecord | None] = [None, *oldest_first]
+    return [
+        {
+            "id": version.id,
+            "memory_id": versions[0].id,
+            "old_memory": before.text if before else None,
+            "new_memory": version.text,
+            "event": "UPDATE" if before else "ADD",
+            "created_at": version.at.isoformat(),
+            "updated_at": _changed_at(version).isoformat(),
+            "is_deleted": False,
+            "actor_id": _actor(version),
+            "role": version.role or None,
+        }
+        for before, version in zip(earlier, oldest_first, strict=False)
+    ]
+
+
+def _actor(record: MemoryRecord) -> str | None:
+    return record.producer if record.producer not in ("", record.role) else None
+
+
+def _changed_at(record: MemoryRecord) -> datetime:
+    return record.at if record.supersedes is None else record.created_at
+
+
+_PROCEDURAL = "procedural_memory"
+_IN_VIEW: Filter = Comparison(Field("pool"), "eq", DEFAULT_POOL)
+_RERANKING = "accurate"
+_READ_AT_ONCE = 500
+
+
+class Memory:
+    """The verbs of mem0's `Memory`, of its versions 1 and 2, over an embedded store.
+
+    A user, an agent and a run are ekphory's `user`, `agent` and `session`; what is seen is the
+    pool `agent_memory`, into which `Memory.add` of ekphory writes as well.
+
+    Args:
+        config: A configuration of mem0. Its models and stores are not used, and a warning says so.
+        path: Directory of the store, or a Lance URI; None for `EKPHORY_STORE`, or the default.
+        org, project: What is written and read belongs to these; None leaves it open.
+        embedder: None for that of `EKPHORY_EMBEDDER`, else the bundled one.
+        reranker: None for that of `EKPHORY_RERANKER`, else the bundled one.
+
+    Raises:
+        StoreError: The store cannot be opened or made.
+    """
+
+    def __init__(
+        self,
+        config: object = None,
+        *,
+        path: str | Path | None = None,
+        org: str | None = None,
+        project: str | None = None,
+        embedder: EmbeddingModel | None = None,
+        reranker: RerankingModel | None = None,
+    ) -> None:
+        settings = read_settings()
+        self._path = settings.store if path is None else path
+        _tell_of_unused(config, self._path)
+        self._embedder = embedder or load_embedder(
+            settings.embedder, model=settings.embedder_model, api_key=settings.embedder_api_key
+        )
+        self._reranker = reranker or configured_reranker(settings)
+        self._bound = Scope(org=org, project=project)
+        self._all = self._opened(self._bound)
+        self._is_closed = False
+
+    @classmethod
+    def from_config(cls, config_dict: Mapping[str, Any]) -> Self:
+        """Open the store of `EKPHORY_STORE`; as `config` of the constructor."""
+        return cls(config_dict)
+
+    def add(  # noqa: PLR0913  mem0's own arguments
+        self,
+        messages: Messages,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        timestamp: int | float | str | datetime | None = None,
+        infer: bool = True,
+        memory_type: str | None = None,
+        prompt: str | None = None,
+    ) -> Results:
+        """Remember messages as they are; on return they are durable.
+
+        No language model makes facts of them, whatever `infer` says. With `infer` a message that
+        this owner has said before is not stored again, so that a growing dialogue can be given
+        whole; without it every message is a memory of its own.
+
+        Args:
+            messages: A text, a message, or a list of messages; those of the system, and those
+                without words, are left out.
+            user_id, agent_id, run_id: Whose they are; one at least.
+            metadata: Anything that JSON can hold. Texts, numbers and booleans can be filtered.
+            timestamp: When it happened: seconds since 1970, or ISO 8601; None for now.
+            infer: Whether to pass over what was said before.
+            memory_type: `procedural_memory`, or None.
+            prompt: Of no effect, which a warning says.
+
+        Returns:
+            The memories that are new.
+
+        Raises:
+            InvalidInput: A message or an argument cannot be used; nothing was written.
+        """
+        if prompt is not None:
+            warnings.warn("prompt has no effect: no language model is asked", stacklevel=2)
+        shared = {
+            "metadata": to_scalars(metadata or {}),
+            "type": _type(memory_type),
+            "at": _moment(timestamp),
+        }
+        told = [message | shared for message in told_messages(messages)]
+        if not infer:
+            told = [message | {"id": str(uuid.uuid4())} for message in told]
+        owner = Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)
+        started = now_utc()
+        with self._of(owner) as store:
+            ids = store.add_messages(told).ids if told else ()
+            records = _read(store, ids)
+        return {"results": [added_item(entry) for entry in records if entry.created_at >= started]}
+
+    def search(  # noqa: PLR0913  mem0's own arguments
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = None,
+        top_k: int = 20,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        rerank: bool = False,
+        explain: bool = False,
+    ) -> Results:
+        """Find the memories that answer a query, the likeliest first.
+
+        Args:
+            query: A question or some words.
+            user_id, agent_id, run_id: Whose; here as in mem0 1, or in `filters` as in mem0 2.
+            limit, top_k: How many at most, 0 to 1,000; `limit` is mem0 1's name for it.
+            filters: Conditions in mem0's words; all of them but `icontains`.
+            threshold: Only memories of at least this probability; None for all.
+            rerank: Search with the preset `accurate`.
+            explain: Give `score_details` as well.
+
+        Raises:
+            InvalidInput: Nobody is named, or an argument cannot be used.
+        """
+        owner = Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)
+        chosen = selection(owner, filters)
+        count = top_k if limit is None else limit
+        with self._of(chosen.owner) as store:
+            if count == 0:
+                return {"results": []}
+            found = store.search(
+                query,
+                k=count,
+                pools=[DEFAULT_POOL],
+                filter=chosen.condition,
+                min_score=threshold,
+                preset=_RERANKING if rerank else None,
+            )
+        return {"results": [explained_item(hit) if explain else found_item(hit) for hit in found]}
+
+    def get(self, memory_id: str) -> Item | None:
+        """Read one memory; None where there is none."""
+        try:
+            return item_of(self._seen(memory_id))
+        except MemoryNotFound:
+            return None
+
+    def get_all(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+        top_k: int = 100,
+    ) -> Results:
+        """List memories, the newest first; the arguments are those of `search`."""
+        owner = Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)
+        chosen = selection(owner, filters)
+        count = top_k if limit is None else limit
+        with self._of(chosen.owner) as store:
+            if count == 0:
+                return {"results": []}
+            listed = store.list(filter=_in_view(chosen.condition), limit=count)
+        return {"results": [item_of(record) for record in listed]}
+
+    def update(
+        self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None
+    ) -> dict[str, str]:
+        """Give a memory another text, and add to its metadata; `history` keeps what it was.
+
+        Raises:
+            InvalidInput: There is no such memory, or a value cannot be stored.
+        """
+        before = self._found(memory_id)
+        merged = {**from_scalars(before.metadata), **(metadata or {})}
+        self._all.update(memory_id, text=data, metadata=to_scalars(merged))
+        return {"message": "Memory updated successfully!"}
+
+    def delete(self, memory_id: str) -> dict[str, str]:
+        """Forget a memory, with its history.
+
+        Raises:
+            InvalidInput: There is no such memory.
+        """
+        self._found(memory_id)
+        self._all.forget(memory_id)
+        return {"message": "Memory deleted successfully!"}
+
+    def delete_all(
+        self,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> dict[str, str]:
+        """Forget all memories of a user, an agent or a run.
+
+        Raises:
+            InvalidInput: Nobody is named.
+        """
+        with self._of(Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)) as store:
+            store.forget(filter=_IN_VIEW)
+        return {"message": "Memories deleted successfully!"}
+
+    def history(self, memory_id: str) -> list[Item]:
+        """Tell what became of a memory, oldest first; empty where there is none."""
+        try:
+            self._seen(memory_id)
+            return history_items(self._all.history(memory_id))
+        except MemoryNotFound:
+            return []
+
+    def reset(self) -> None:
+        """Forget everybody's memories, within the organisation and project that were given."""
+        self._all.forget(filter=_IN_VIEW)
+
+    def close(self) -> None:
+        """End the background work; further calls raise `StoreClosed`."""
+        self._is_closed = True
+        self._all.close()
+
+    def _opened(self, scope: Scope) -> Store:
+        return Store(
+            self._path,
+            org=scope.org,
+            project=scope.project,
+            agent=scope.agent,
+            user=scope.user,
+            session=scope.session,
+            embedder=self._embedder,
+            reranker=self._reranker or "none",
+        )
+
+    @contextmanager
+    def _of(self, owner: Owner) -> Iterator[Store]:
+        """Open the store for one owner, which costs microseconds."""
+        scope = owner.scope(self._bound)
+        if self._is_closed:
+            raise StoreClosed("This memory was closed. Open it again.")
+        with self._opened(scope) as store:
+            yield store
+
+    def _found(self, memory_id: str) -> MemoryRecord:
+        try:
+            return self._seen(memory_id)
+        except MemoryNotFound as error:
+            raise InvalidInput(
+                "memory_id", memory_id, "no such memory", "Take an id of get_all"
+            ) from error
+
+    def _seen(self, memory_id: str) -> MemoryRecord:
+        record = self._all.get(memory_id)
+        if record.pool != DEFAULT_POOL:
+            raise MemoryNotFound(memory_id)
+        return record
+
+
+def _read(store: Store, ids: Sequence[str]) -> list[MemoryRecord]:
+    """Read memories by their ids, each once, in the order of the ids."""
+    wanted = tuple(dict.fromkeys(ids))
+    found: dict[str, MemoryRecord] = {}
+    for start in range(0, len(wanted), _READ_AT_ONCE):
+        names = wanted[start : start + _READ_AT_ONCE]
+        listed = store.list(filter=_in_view(In(Field("id"), names)), limit=len(names))
+        found |= {record.id: record for record in listed}
+    return [found[name] for name in wanted if name in found]
+
+
+def _in_view(condition: Filter) -> Filter:
+    return And((_IN_VIEW, condition))
+
+
+def _type(memory_type: str | None) -> MemoryType | None:
+    if memory_type not in (None, _PROCEDURAL):
+        raise InvalidInput("memory_type", memory_type, "no such type", f"Give {_PROCEDURAL}")
+    return None if memory_type is None else "procedural"
+
+
+def _moment(timestamp: int | float | str | datetime | None) -> str | datetime | None:
+    if timestamp is None or isinstance(timestamp, str | datetime):
+        return timestamp
+    try:
+        return datetime.fromtimestamp(timestamp, tz=UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise InvalidInput(
+            "timestamp", timestamp, "is no moment", "Give seconds since 1970"
+        ) from error
+
+
+def _tell_of_unused(config: object, path: str | Path) -> None:
+    if not config:
+        return
+    parts = ", ".join(sorted(map(str, config))) if isinstance(config, Mapping) else "all of it"
+    warnings.warn(
+        f"mem0's configuration has no effect here ({parts}): memories are kept in {path}, with "
+        "the models that EKPHORY_EMBEDDER and EKPHORY_RERANKER name",
+        stacklevel=3,
+    )
+
+
+# `AsyncMemory`, shaped as mem0's: the verbs of `mem0_memory.Memory`, awaitable.
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def _awaitable(
+    verb: Callable[Concatenate[Memory, Arguments], Result],
+) -> Callable[Concatenate[AsyncMemory, Arguments], Coroutine[Any, Any, Result]]:
+    @functools.wraps(verb)
+    async def call(
+        self: AsyncMemory, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        return await asyncio.to_thread(verb, self.memory, *args, **kwargs)
+
+    return call
+
+
+class AsyncMemory:
+    """A `Memory` of `mem0_memory` whose verbs run in threads; the arguments are the same."""
+
+    def __init__(
+        self,
+        config: object = None,
+        *,
+        path: str | Path | None = None,
+        org: str | None = None,
+        project: str | None = None,
+        embedder: EmbeddingModel | None = None,
+        reranker: RerankingModel | None = None,
+    ) -> None:
+        self.memory = Memory(
+            config, path=path, org=org, project=project, embedder=embedder, reranker=reranker
+        )
+
+    @classmethod
+    async def from_config(cls, config_dict: Mapping[str, Any]) -> Self:
+        """Open the store of `EKPHORY_STORE`; awaited, as in mem0."""
+        return cls(config_dict)
+
+    add = _awaitable(Memory.add)
+    search = _awaitable(Memory.search)
+    get = _awaitable(Memory.get)
+    get_all = _awaitable(Memory.get_all)
+    update = _awaitable(Memory.update)
+    delete = _awaitable(Memory.delete)
+    delete_all = _awaitable(Memory.delete_all)
+    history = _awaitable(Memory.history)
+    reset = _awaitable(Memory.reset)
+    close = _awaitable(Memory.close)

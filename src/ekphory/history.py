@@ -1,0 +1,284 @@
+"""One memory and its versions: read, updated, forgotten or purged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from ekphory.engine import Engine
+from ekphory.errors import FilterError, InvalidInput, MemoryNotFound
+from ekphory.filters.evaluate import matches
+from ekphory.filters.grammar import parse_filter
+from ekphory.filters.tree import (
+    And,
+    Comparison,
+    Field,
+    Filter,
+    IsNull,
+    Or,
+    check_filter,
+    is_storable,
+)
+from ekphory.records import draft
+from ekphory.scope import SCOPE_FIELDS, Scope, owned_like
+from ekphory.store.protocol import CURRENT, Order, first_key
+from ekphory.timestamps import now_utc
+from ekphory.types import MemoryRecord
+from ekphory.write import prepare, stored
+
+# Reading without ranking: get, list, count, history, always within the scope.
+
+EVERYTHING: Filter = And(())
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which part of a list: `limit` memories after the first `offset`, in this order."""
+
+    limit: int
+    offset: int
+    order: Order
+
+    def __post_init__(self) -> None:
+        for name, least in (("limit", 1), ("offset", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InvalidInput(name, value, "is out of range", f"Give at least {least}")
+        if self.order not in get_args(Order):
+            choices = ", ".join(get_args(Order))
+            raise InvalidInput("order", self.order, "no such order", f"Choose one of {choices}")
+
+
+def condition(given: str | Filter | None, *, scope: Scope) -> Filter:
+    """Give a caller's filter, parsed or checked; None lets everything through.
+
+    Raises:
+        FilterError: It cannot be read.
+        ScopeError: It asks for another org or project than the bound one.
+    """
+    if given is None:
+        return EVERYTHING
+    if isinstance(given, str):
+        tree = parse_filter(given)
+    elif isinstance(given, Filter):
+        tree = check_filter(given)
+    else:
+        raise FilterError("filter", given, "is no filter", "Give text or a tree of filters.tree")
+    scope.refuse_leaving(tree)
+    return tree
+
+
+def in_view(scope: Scope, narrower: Filter) -> Filter:
+    """Give the scope's current, unexpired memories that match `narrower`."""
+    return And((scope.predicate(), CURRENT, unexpired(), narrower))
+
+
+def get(engine: Engine, scope: Scope, memory_id: str) -> MemoryRecord:
+    """Read one memory by its id; history can be read by the ids of its versions."""
+    return _only(scope, memory_id, _with_id(engine, scope, memory_id, unexpired()))
+
+
+def get_even_expired(engine: Engine, scope: Scope, memory_id: str) -> MemoryRecord:
+    """Read one memory by its id, also when it is hidden because it has expired."""
+    return _only(scope, memory_id, _with_id(engine, scope, memory_id, EVERYTHING))
+
+
+def _only(scope: Scope, memory_id: str, found: list[MemoryRecord]) -> MemoryRecord:
+    if not found:
+        raise MemoryNotFound(memory_id)
+    if len(found) > 1:
+        found = _meant(scope, found)
+    if len(found) > 1:
+        raise InvalidInput(
+            "id",
+            memory_id,
+            f"{len(found)} narrower scopes within this one use it",
+            "Bind the agent, user or session that is meant",
+        )
+    return found[0]
+
+
+def list_memories(engine: Engine, scope: Scope, narrower: Filter, page: Page) -> list[MemoryRecord]:
+    """Read one page of the scope's memories."""
+    engine.store.version()
+    return engine.store.select(
+        in_view(scope, narrower), order=page.order, limit=page.limit, offset=page.offset
+    )
+
+
+def count(engine: Engine, scope: Scope, narrower: Filter) -> int:
+    """How many memories there are to find."""
+    engine.store.version()
+    return engine.store.count(in_view(scope, narrower))
+
+
+def history(engine: Engine, scope: Scope, memory_id: str) -> list[MemoryRecord]:
+    """Give the memory and its earlier versions, newest first."""
+    versions = [get(engine, scope, memory_id)]
+    while (earlier := versions[-1].supersedes) is not None:
+        named = Comparison(Field("id"), "eq", earlier)
+        successor = Comparison(Field("superseded_by"), "eq", versions[0].id)
+        found = engine.store.select(
+            And((owned_like(versions[0]), successor, named)), order="newest", limit=1
+        )
+        if not found:
+            break
+        versions += found
+    return versions
+
+
+def _with_id(engine: Engine, scope: Scope, memory_id: str, narrower: Filter) -> list[MemoryRecord]:
+    if not isinstance(memory_id, str) or not memory_id or not is_storable(memory_id):
+        raise InvalidInput("id", memory_id, "an id is non-empty text", "Give the memory's id")
+    engine.store.version()
+    named = Comparison(Field("id"), "eq", memory_id)
+    where = And((scope.predicate(), named, narrower))
+    return engine.store.select(where, order="newest")
+
+
+def _meant(scope: Scope, found: list[MemoryRecord]) -> list[MemoryRecord]:
+    """Of several with one id, prefer the current ones, and of those what the scope itself owns."""
+    current = [record for record in found if record.superseded_by is None] or found
+    own = [record for record in current if matches(scope.own_predicate(), record)]
+    return own or current
+
+
+def unexpired() -> Filter:
+    """Give the condition for memories that have not expired until now."""
+    expiry = Field("expires_at")
+    return Or((IsNull(expiry), Comparison(expiry, "gt", now_utc())))
+
+
+# Changing a memory: a new version takes its place and its id, the earlier one becomes history.
+
+_KEPT = (
+    *SCOPE_FIELDS,
+    *"id text at expires_at pool type importance predicted producer produced_for role".split(),
+    *"sequence parent_id path heading lines source metadata".split(),
+)
+
+
+def update(
+    engine: Engine, scope: Scope, memory_id: str, changes: Mapping[str, Any]
+) -> MemoryRecord:
+    """Write a new version with some fields changed, in one commit with refiling the old one."""
+    if not changes:
+        raise InvalidInput("changes", changes, "nothing to change", "Give at least one field")
+    while True:
+        before = get(engine, scope, memory_id)
+        if before.superseded_by is not None:
+            raise InvalidInput(
+                "id", memory_id, "is an earlier version", f"Update {before.superseded_by!r} instead"
+            )
+        after = _replaced(engine, before, changes)
+        if after is not None:
+            return after
+        # Somebody else changed it in between: change what they made of it.
+
+
+def _replaced(
+    engine: Engine, before: MemoryRecord, changes: Mapping[str, Any]
+) -> MemoryRecord | None:
+    """Replace exactly `before`; None when that is not what is stored any more."""
+    # Checked and embedded before the lock is taken, written within it.
+    entry = draft(_changed(before, changes), scope=Scope(), now=now_utc())
+    if entry.is_only_recalled:
+        raise InvalidInput(
+            "text",
+            changes.get("text"),
+            "holds nothing but recalled memories",
+            "Give the new text itself",
+        )
+    prepared = prepare(engine, [entry])[0]
+    named = And((owned_like(before), CURRENT, Comparison(Field("id"), "eq", before.id)))
+
+    def write() -> MemoryRecord | None:
+        version = engine.store.version()
+        stored_now = engine.store.fetch(engine.store.keys(named).tolist())
+        key = next((key for key, record in stored_now.items() if record == before), None)
+        if key is None:
+            return None
+        version_id = _free_version_id(engine, before)
+        # Hidden together with its successor, when that expires.
+        history = replace(
+            before,
+            id=version_id,
+            superseded_by=before.id,
+            expires_at=prepared.draft.record.expires_at,
+        )
+        successor = stored(prepared, first_key(after=version))
+        record = replace(successor.record, supersedes=version_id)
+        engine.store.supersede(key, history, replace(successor, record=record, fingerprint=None))
+        return record
+
+    return engine.writer.submit(write).result()
+
+
+def _changed(before: MemoryRecord, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the fields of the new version; what was predicted of another text is left out."""
+    outdated = before.predicted if "text" in changes else frozenset()
+    kept = {name: getattr(before, name) for name in _KEPT if name not in outdated}
+    return kept | {"predicted": before.predicted - changes.keys()} | dict(changes)
+
+
+def _free_version_id(engine: Engine, current: MemoryRecord) -> str:
+    """`id~1`, `id~2`, …: the first that no memory of the same owner has."""
+    number = 1 if current.supersedes is None else _number(current.supersedes) + 1
+    while True:
+        name = f"{current.id}~{number}"
+        named = Comparison(Field("id"), "eq", name)
+        if engine.store.count(And((owned_like(current), named))) == 0:
+            return name
+        number += 1
+
+
+def _number(version_id: str) -> int:
+    tail = version_id.rpartition("~")[2]
+    return int(tail) if tail.isdigit() else 0
+
+
+# Forgetting: hidden at once, or wiped from the disk as well.
+
+
+def hide(engine: Engine, scope: Scope, which: Filter) -> int:
+    """Delete the matching current memories with their history; returns how many memories."""
+
+    def write() -> int:
+        engine.store.version()
+        matching = And((scope.predicate(), CURRENT, which))
+        records = engine.store.select(matching, order="written")
+        keys = engine.store.keys(matching).tolist()
+        for record in records:
+            if record.supersedes is not None:
+                versions = Comparison(Field("superseded_by"), "eq", record.id)
+                keys += engine.store.keys(And((owned_like(record), versions))).tolist()
+        engine.store.delete(keys)
+        return len(records)
+
+    return engine.writer.submit(write).result()
+
+
+def hide_one(engine: Engine, scope: Scope, memory_id: str) -> int:
+    """Delete one memory with its history, or one version of its history alone.
+
+    Raises:
+        MemoryNotFound: There is none with that id in the scope.
+    """
+    record = get_even_expired(engine, scope, memory_id)
+    named = And((owned_like(record), Comparison(Field("id"), "eq", memory_id)))
+    if record.superseded_by is None:
+        return hide(engine, scope, named)
+
+    def write() -> int:
+        engine.store.version()
+        keys = engine.store.keys(And((scope.predicate(), named))).tolist()
+        engine.store.delete(keys)
+        return len(keys)
+
+    return engine.writer.submit(write).result()
+
+
+def purge(engine: Engine) -> None:
+    """Rewrite the data files without what was deleted."""
+    engine.writer.submit(engine.store.purge).result()

@@ -1,0 +1,510 @@
+"""Imports from other memory products: LangMem, mem0 and Zep."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ekphory.errors import InvalidInput
+from ekphory.filters.tree import MAX_WHOLE_NUMBER, is_storable
+from ekphory.importers.chats import read_moment
+from ekphory.importers.source import (
+    ImportedRecord,
+    Readable,
+    Unreadable,
+    numbered_lines,
+    open_exports,
+    stream_elements,
+)
+from ekphory.importers.text import too_long
+from ekphory.scope import SCOPE_FIELDS
+from ekphory.timestamps import now_utc
+from ekphory.types import Scalar
+
+# Rows of other products' exports: JSON, or JSON Lines, in whatever lists they lie.
+
+_LINES_SUFFIXES = (".jsonl", ".ndjson")
+_DEEPEST = 3
+"""How many lists may lie within each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One object of an export that stands for a memory.
+
+    Attributes:
+        value: The object.
+        place: Where it is, for people.
+        around: What the objects say whose lists hold it, the inner ones first.
+    """
+
+    value: Mapping[str, object]
+    place: str
+    around: Mapping[str, object] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        """Give a text without the white space around it.
+
+        Raises:
+            InvalidInput: It is missing or empty.
+        """
+        found = self.value.get(name)
+        if not isinstance(found, str) or not found.strip():
+            raise InvalidInput(name, found, "no text here", f"Give {name} a text")
+        return found.strip()
+
+    def moment(self, *names: str) -> datetime:
+        """Give the first of these moments that is there.
+
+        Raises:
+            InvalidInput: None is there, or it cannot be read.
+        """
+        for name in names:
+            value = self.value.get(name)
+            if value is not None:
+                return moment_of(name, value)
+        raise InvalidInput(names[-1], None, "no moment here", f"Add {names[-1]}, in ISO 8601")
+
+    def name(self, *names: str) -> str | None:
+        """Give the first of these that is a text, of the row, else of what is around it."""
+        for values in (self.value, self.around):
+            for name in names:
+                found = values.get(name)
+                if isinstance(found, str) and found.strip():
+                    return found
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class RowFormat:
+    """How a product's rows are found and read.
+
+    Attributes:
+        lists: Names of the lists that may hold rows, or objects with such lists.
+        is_row: Whether an object is a row.
+        expected: What a row has, for the report of an object that is none.
+        fields_of: Gives the fields of the memory, None where there is none in the row; raises
+            InvalidInput where the row is broken.
+    """
+
+    lists: tuple[str, ...]
+    is_row: Callable[[Mapping[str, object]], bool]
+    expected: str
+    fields_of: Callable[[Row], dict[str, object] | None]
+
+
+def read_rows(path: Path, form: RowFormat) -> Iterator[Readable]:
+    """Read the rows of an export, one at a time.
+
+    Args:
+        path: A JSON file, whose array is read in bounded memory, or a JSON Lines file.
+        form: The product's form.
+
+    Yields:
+        One record for each row that holds a memory, one `Unreadable` for each that is broken.
+    """
+    for found in _lines(path) if _is_json_lines(path) else _elements(path):
+        rows = _rows(found, form, depth=0) if isinstance(found, Row) else iter((found,))
+        for row in rows:
+            if isinstance(row, Unreadable):
+                yield row
+            else:
+                yield from _read(row, form)
+
+
+def moment_of(name: str, value: object) -> datetime:
+    """Read a moment.
+
+    Raises:
+        InvalidInput: It is none.
+    """
+    found = read_moment(value)
+    if found is None:
+        raise InvalidInput(name, value, "is no moment", "Give ISO 8601, or seconds since 1970")
+    return found
+
+
+def _read(row: Row, form: RowFormat) -> Iterator[Readable]:
+    try:
+        fields = form.fields_of(row)
+    except InvalidInput as error:
+        yield Unreadable(row.place, error.field, str(error), _shown(row.value))
+        return
+    if fields is not None:
+        yield ImportedRecord(fields, row.place)
+
+
+def _is_json_lines(path: Path) -> bool:
+    """Whether several lines hold an object each; a single one is read as JSON all the same."""
+    if path.suffix.lower() in _LINES_SUFFIXES:
+        return True
+    written = (line for _, line in numbered_lines(path) if line is None or line.strip())
+    first, second = next(written, None), next(written, None)
+    return first is not None and second is not None and isinstance(_parsed(first), dict)
+
+
+def _lines(path: Path) -> Iterator[Row | Unreadable]:
+    for number, line in numbered_lines(path):
+        place = f"{path.name}:{number}"
+        if line is None:
+            yield Unreadable(place, "line", too_long("line"))
+        elif line.strip():
+            value = _parsed(line)
+            if isinstance(value, dict):
+                yield Row(value, place)
+            else:
+                shown = line[:500].decode("utf-8", errors="replace").strip()
+                yield Unreadable(place, "line", "not a JSON object. Mend this line.", shown)
+
+
+def _elements(path: Path) -> Iterator[Row | Unreadable]:
+    for name, stream in open_exports(path):
+        for position, element in stream_elements(stream, name):
+            place = f"{name}: element {position}"
+            if isinstance(element, Unreadable):
+                yield element
+            elif isinstance(element, dict):
+                yield Row(element, place)
+            else:
+                yield _no_object(place, element)
+
+
+def _parsed(line: bytes) -> object:
+    try:
+        return json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _rows(found: Row, form: RowFormat, *, depth: int) -> Iterator[Row | Unreadable]:
+    """Give the object itself where it is a row, else those in its lists."""
+    if form.is_row(found.value):
+        yield found
+        return
+    held = {name: value for name in form.lists if isinstance(value := found.value.get(name), list)}
+    if not held or depth == _DEEPEST:
+        problem = f"no {form.expected} here, nor a list of such under {', '.join(form.lists)}."
+        yield Unreadable(found.place, "row", problem, _shown(found.value))
+        return
+    around = {**found.around, **{k: v for k, v in found.value.items() if k not in held}}
+    for name, elements in held.items():
+        for position, element in enumerate(elements):
+            place = f"{found.place}, {name} {position}"
+            if isinstance(element, dict):
+                yield from _rows(Row(element, place, around), form, depth=depth + 1)
+            else:
+                yield _no_object(place, element)
+
+
+def _no_object(place: str, found: object) -> Unreadable:
+    return Unreadable(place, "row", "not an object.", str(found)[:500])
+
+
+def _shown(value: Mapping[str, object]) -> str:
+    return str(value)[:500]
+
+
+# Metadata of other products, nested and named as it may be, as the scalars of a memory and back.
+#
+# A memory's metadata holds texts, numbers and booleans, under any name but those of the scope. What
+# else there is stands as JSON under `json:name`, and a name that is taken as `own:name`.
+
+_JSON = "json:"
+_OWN = "own:"
+
+
+def to_scalars(given: Mapping[str, Any]) -> dict[str, Scalar]:
+    """Give metadata in the form that a memory holds; `from_scalars` gives it back, equal.
+
+    Raises:
+        InvalidInput: It is no mapping of texts to what JSON can hold.
+    """
+    if not isinstance(given, Mapping):
+        raise InvalidInput("metadata", given, "is no dict", 'Give {"category": "food"}')
+    return dict(_stored(name, value) for name, value in given.items())
+
+
+def from_scalars(stored: Mapping[str, Scalar]) -> dict[str, Any]:
+    """Give metadata back as it was before `to_scalars`."""
+    return dict(_given(name, value) for name, value in stored.items())
+
+
+def stored_name(name: str) -> str:
+    """Give the name under which `to_scalars` keeps a text, a number or a boolean."""
+    is_taken = name in SCOPE_FIELDS or name.startswith((_JSON, _OWN))
+    return _OWN + name if is_taken else name
+
+
+def _stored(name: object, value: object) -> tuple[str, Scalar]:
+    if not isinstance(name, str):
+        raise InvalidInput("metadata", name, "is no name", "Give texts as names")
+    if name and _is_plain(value):
+        return stored_name(name), value  # type: ignore[return-value]
+    try:
+        return _JSON + name, json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"metadata.{name[:40]}", value, f"cannot be kept ({error})", "Give what JSON can hold"
+        ) from error
+
+
+def _is_plain(value: object) -> bool:
+    match value:
+        case bool():
+            return True
+        case str():
+            return is_storable(value)
+        case int():
+            return abs(value) <= MAX_WHOLE_NUMBER
+        case float():
+            return math.isfinite(value)
+        case _:
+            return False
+
+
+def _given(name: str, value: Scalar) -> tuple[str, Any]:
+    if name.startswith(_OWN):
+        return name.removeprefix(_OWN), value
+    if name.startswith(_JSON) and isinstance(value, str):
+        try:
+            return name.removeprefix(_JSON), json.loads(value)
+        except ValueError:
+            # Somebody named it so himself.
+            return name, value
+    return name, value
+
+
+# Import of LangMem's memories: items of a LangGraph store.
+
+_LANGMEM_LISTS = ("items", "results")
+_CONTENT = "content"
+
+
+def read_langmem(path: Path) -> Iterator[Readable]:
+    """Read the items of a LangGraph store, as `item.dict()` or a dump of its table gives them.
+
+    The text is that of LangMem's `content`; a memory of a schema of one's own, and any other
+    value, is written out, a line for each field, and its fields are metadata too.
+
+    Args:
+        path: A JSON array of items, `{"items": […]}`, or one item a line.
+
+    Returns:
+        One record for each item, or one `Unreadable` for each that is broken.
+    """
+    return read_rows(path, _LANGMEM_FORM)
+
+
+def _langmem_fields(row: Row) -> dict[str, object]:
+    value = row.value.get("value")
+    if not isinstance(value, dict):
+        raise InvalidInput("value", value, "is no object", "Give the item's value")
+    namespace = _namespace(row)
+    text, parts = _text_of(value)
+    beside = {
+        "namespace": ".".join(namespace),
+        "key": row.text("key"),
+        "kind": value.get("kind"),
+        "updated_at": row.value.get("updated_at"),
+    }
+    kept = {name: part for name, part in (parts | beside).items() if part is not None}
+    return {
+        "id": "/".join(map(_escaped, [*namespace, row.text("key")])),
+        "text": text,
+        "at": row.moment("created_at"),
+        "source": "langmem",
+        "metadata": to_scalars(kept),
+    }
+
+
+def _namespace(row: Row) -> list[str]:
+    """Give the labels: a list in an item, one text with dots in a table."""
+    found = row.value.get("namespace", row.value.get("prefix"))
+    labels = found.split(".") if isinstance(found, str) else found
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+        raise InvalidInput("namespace", found, "is no list of labels", 'Give ["memories", "mara"]')
+    return labels
+
+
+def _escaped(name: str) -> str:
+    return name.replace("%", "%25").replace("/", "%2F")
+
+
+def _text_of(value: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Give what a value says, and which of its parts are worth keeping beside."""
+    beside = {name: part for name, part in value.items() if name not in (_CONTENT, "kind")}
+    content = value.get(_CONTENT, beside)
+    if isinstance(content, str):
+        return content, beside
+    if not isinstance(content, dict):
+        return json.dumps(content, ensure_ascii=False), beside
+    inner = {name: part for name, part in content.items() if name != _CONTENT}
+    text = content.get(_CONTENT)
+    if isinstance(text, str):
+        return text, beside | inner
+    lines = (f"{name}: {_written(part)}" for name, part in content.items() if part is not None)
+    return "\n".join(lines), beside | inner
+
+
+def _written(part: object) -> str:
+    return part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)
+
+
+def _is_item(value: Mapping[str, object]) -> bool:
+    return "value" in value and "key" in value
+
+
+_LANGMEM_FORM = RowFormat(_LANGMEM_LISTS, _is_item, "key and value", _langmem_fields)
+
+
+# Import of mem0's memories, as `get_all` gives them: open source or platform, old or new.
+
+_READ = {
+    *("id", "memory", "created_at", "user_id", "agent_id", "run_id", "role", "actor_id"),
+    *("metadata", "expiration_date"),
+}
+_MADE_ANEW = {"hash", "score", "score_details", "text_lemmatized"}
+
+
+def read_mem0(path: Path) -> Iterator[Readable]:
+    """Read the memories of a mem0 export.
+
+    Users, agents and runs become the scope; what else a memory has, such as `categories` and
+    `updated_at`, goes into its metadata. A memory that has expired is reported and left out.
+
+    Args:
+        path: What `get_all` gave, as JSON: `{"results": […]}`, a list, or one memory a line.
+
+    Returns:
+        One record for each memory, or one `Unreadable` for each that is broken.
+    """
+    return read_rows(path, _MEM0_FORM)
+
+
+def _mem0_fields(row: Row) -> dict[str, object]:
+    role = row.name("role")
+    metadata = row.value.get("metadata")
+    beside = {
+        name: value
+        for name, value in row.value.items()
+        if name not in _READ | _MADE_ANEW and value is not None
+    }
+    return {
+        "id": row.text("id"),
+        "text": row.text("memory"),
+        "at": row.moment("created_at"),
+        "expires_at": _expiry(row),
+        "user": row.name("user_id"),
+        "agent": row.name("agent_id"),
+        "session": row.name("run_id"),
+        "producer": row.name("actor_id") or role,
+        "role": role,
+        "source": "mem0",
+        "metadata": to_scalars(beside | (metadata if isinstance(metadata, dict) else {})),
+    }
+
+
+def _expiry(row: Row) -> object:
+    value = row.value.get("expiration_date")
+    if value is None:
+        return None
+    moment = moment_of("expiration_date", value)
+    if moment <= now_utc():
+        raise InvalidInput(
+            "expiration_date", value, "has passed", "Remove it to import this memory all the same"
+        )
+    return moment
+
+
+def _is_memory(value: Mapping[str, object]) -> bool:
+    return "memory" in value
+
+
+_MEM0_FORM = RowFormat(("results", "memories"), _is_memory, "memory", _mem0_fields)
+
+
+# Import from Zep: messages of threads or sessions, and facts and episodes of graphs.
+
+_ZEP_LISTS = (
+    *("threads", "sessions", "messages"),
+    *("edges", "facts", "relevant_facts", "episodes"),
+)
+_SESSION = ("thread_id", "session_id", "thread_uuid")
+_USER = ("user_id",)
+_IDS = ("uuid", "uuid_")
+_ZEP_READ = {
+    *(*_IDS, *_SESSION, *_USER, "content", "fact", "role", "role_type", "name", "created_at"),
+    *("reference_time", "valid_at", "metadata", "attributes"),
+}
+_NOT_KEPT = {"processed", "token_count", "score", "relevance", "content_policy"}
+
+
+def read_zep(path: Path) -> Iterator[Readable]:
+    """Read what Zep's API gives: messages, edges with their facts, and episodes.
+
+    A message keeps its thread as session. A fact is a semantic memory of the moment from which it
+    holds; until when is `invalid_at` in its metadata. Nodes and communities are left out: what
+    they say stands in the episodes. So are messages without a word.
+
+    Args:
+        path: JSON, as the API or its SDKs give it, in lists of any of the usual names, or one
+            message, edge or episode a line.
+
+    Returns:
+        One record for each, or one `Unreadable` for each that is broken.
+    """
+    return read_rows(path, _ZEP_FORM)
+
+
+def _zep_fields(row: Row) -> dict[str, object] | None:
+    if "fact" in row.value:
+        return _origin(row) | {
+            "text": row.text("fact"),
+            "at": row.moment("valid_at", "created_at"),
+            "type": "semantic",
+            "metadata": _metadata(row, relation=row.value.get("name")),
+        }
+    content = row.value.get("content")
+    if content is None or (isinstance(content, str) and not content.strip()):
+        return None
+    role, producer = _speaker(row)
+    return _origin(row) | {
+        "text": row.text("content"),
+        "at": row.moment("reference_time", "created_at"),
+        "role": role,
+        "producer": producer,
+        "session": row.name(*_SESSION),
+        "metadata": _metadata(row),
+    }
+
+
+def _origin(row: Row) -> dict[str, object]:
+    identity = next((row.value[name] for name in _IDS if row.value.get(name)), None)
+    return {"id": identity, "user": row.name(*_USER), "source": "zep"}
+
+
+def _speaker(row: Row) -> tuple[str | None, str | None]:
+    """Give role and name: newer exports write `role` and `name`, older `role_type` and `role`."""
+    written = {name: row.value.get(name) for name in ("role", "role_type", "name")}
+    role, older, name = (value if isinstance(value, str) else None for value in written.values())
+    return older or role, name or role
+
+
+def _metadata(row: Row, *, relation: object = None) -> Mapping[str, object]:
+    unread = {name: value for name, value in row.value.items() if name not in _ZEP_READ | _NOT_KEPT}
+    beside = unread | {"relation": relation}
+    nested = [row.value.get(name) for name in ("metadata", "attributes")]
+    own = {key: value for part in nested if isinstance(part, dict) for key, value in part.items()}
+    return to_scalars({name: value for name, value in (beside | own).items() if value is not None})
+
+
+def _is_row(value: Mapping[str, object]) -> bool:
+    return "fact" in value or "content" in value
+
+
+_ZEP_FORM = RowFormat(_ZEP_LISTS, _is_row, "content or fact", _zep_fields)

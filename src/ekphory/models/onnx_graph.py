@@ -1,0 +1,522 @@
+"""Writes the ONNX graph of a BERT-like sentence encoder, from its weights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ekphory.errors import MissingExtra, ModelError
+from ekphory.models.late_bound import EmbedderComponents, Linear, read_components
+from ekphory.types import MEMORY_TYPES
+
+# Writes an ONNX graph node by node.
+
+try:
+    from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+except ImportError as error:
+    raise MissingExtra("export", "Exporting an embedder") from error
+
+FLOAT = int(TensorProto.FLOAT)
+INT32 = int(TensorProto.INT32)
+ONNX_OPSET = 20  # the first with Gelu
+IR_VERSION = 9  # what ONNX Runtime 1.20 can read
+MICROSOFT = "com.microsoft"
+TEXT_INPUTS = ("input_ids", "attention_mask")
+PAIR_INPUTS = (*TEXT_INPUTS, "token_type_ids")
+NO_ATTRIBUTES: Mapping[str, int | float] = {}
+
+
+class GraphBuilder:
+    """Collects nodes and constants, then gives the model."""
+
+    def __init__(self) -> None:
+        self._nodes: list[NodeProto] = []
+        self._constants: list[TensorProto] = []
+
+    def constant(self, value: NDArray[Any]) -> str:
+        """Add a constant and return its name."""
+        name = f"constant_{len(self._constants)}"
+        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name
+
+    def node(
+        self,
+        operator: str,
+        inputs: Sequence[str],
+        *,
+        domain: str = "",
+        attributes: Mapping[str, int | float] = NO_ATTRIBUTES,
+    ) -> str:
+        """Add a node with one output and return the output's name."""
+        return self.nodes(operator, inputs, outputs=1, domain=domain, attributes=attributes)[0]
+
+    def nodes(
+        self,
+        operator: str,
+        inputs: Sequence[str],
+        *,
+        outputs: int,
+        domain: str = "",
+        attributes: Mapping[str, int | float] = NO_ATTRIBUTES,
+    ) -> list[str]:
+        """Add a node with several outputs and return their names."""
+        number = len(self._nodes)
+        name = f"{operator}_{number}"
+        names = [f"{name}_{output}" for output in range(outputs)]
+        node = helper.make_node(operator, inputs, names, name=name, domain=domain)
+        node.attribute.extend(helper.make_attribute(key, attributes[key]) for key in attributes)
+        self._nodes.append(node)
+        return names
+
+    def name_output(self, tensor: str, name: str) -> None:
+        """Give a tensor the name under which it leaves the graph."""
+        self._nodes.append(helper.make_node("Identity", [tensor], [name], name=f"output_{name}"))
+
+    def model(
+        self, outputs: Sequence[ValueInfoProto], *, inputs: Sequence[str] = TEXT_INPUTS
+    ) -> ModelProto:
+        """Finish: a model whose inputs are int64 (batch, tokens)."""
+        taken = [
+            helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"])
+            for name in inputs
+        ]
+        graph = helper.make_graph(self._nodes, "encoder", taken, list(outputs), self._constants)
+        opsets = [helper.make_opsetid("", ONNX_OPSET), helper.make_opsetid(MICROSOFT, 1)]
+        return helper.make_model(
+            graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="ekphory"
+        )
+
+
+def float_output(name: str, shape: Sequence[str | int | None] | None) -> ValueInfoProto:
+    """Describe a float32 output of a graph; None leaves its shape open."""
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+
+# The weights of a BERT-like sentence encoder, read from a model directory without torch.
+
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderShape:
+    """The sizes that decide the graph.
+
+    Attributes:
+        hidden: Length of a token's vector.
+        heads: Number of attention heads; divides `hidden`.
+        layers: Number of encoder layers.
+        positions: Longest input in tokens that the weights allow.
+        epsilon: What layer normalisation adds to the variance.
+    """
+
+    hidden: int
+    heads: int
+    layers: int
+    positions: int
+    epsilon: float
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """`x @ weight + bias`; weight has shape (inputs, outputs)."""
+
+    weight: Array
+    bias: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Normalisation:
+    """Scale and shift of a layer normalisation."""
+
+    scale: Array
+    shift: Array
+
+
+@dataclass(frozen=True, slots=True)
+class LayerWeights:
+    """One encoder layer.
+
+    Attributes:
+        query_key_value: The three input projections side by side, shape (hidden, 3 * hidden).
+        attention_output: From the heads back to the hidden size.
+        attention_norm: After the attention's residual sum.
+        inner: From the hidden size to the feed-forward size.
+        outer: From the feed-forward size back.
+        outer_norm: After the feed-forward's residual sum.
+    """
+
+    query_key_value: Projection
+    attention_output: Projection
+    attention_norm: Normalisation
+    inner: Projection
+    outer: Projection
+    outer_norm: Normalisation
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderWeights:
+    """A whole encoder.
+
+    Attributes:
+        shape: Its sizes.
+        words: Word vectors, shape (vocabulary, hidden).
+        positions: Position vectors plus the vector of token type 0, shape (positions, hidden).
+        embedding_norm: After the sum of the two.
+        layers: From input to output.
+        components: What reads or follows the pooled output; None for a plain sentence encoder.
+    """
+
+    shape: EncoderShape
+    words: Array
+    positions: Array
+    embedding_norm: Normalisation
+    layers: tuple[LayerWeights, ...]
+    components: EmbedderComponents | None = None
+
+
+def load_encoder_weights(directory: Path) -> EncoderWeights:
+    """Read `config.json`, `model.safetensors` and the components of a BERT-like encoder.
+
+    Raises:
+        MissingExtra: safetensors is not installed.
+        ModelError: A file is missing or the architecture is not the expected one.
+    """
+    try:
+        from safetensors.numpy import load_file
+    except ImportError as error:
+        raise MissingExtra("export", "Exporting an embedder") from error
+    shape = _read_shape(directory)
+    path = directory / "model.safetensors"
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file. Give a directory that holds model.safetensors.")
+    loaded: Mapping[str, NDArray[Any]] = load_file(path)
+    tensors = {name.removeprefix("bert."): _as_float(value) for name, value in loaded.items()}
+    components = read_components(directory)
+    if components is not None and components.dimension != shape.hidden:
+        raise ModelError(
+            f"{directory}: components for {components.dimension} channels beside an encoder of "
+            f"{shape.hidden}. Save the model again."
+        )
+    try:
+        return replace(_assemble(tensors, shape), components=components)
+    except KeyError as error:
+        raise ModelError(
+            f"{path}: tensor {error} is missing. Only BERT-like encoders can be exported."
+        ) from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        ModelError: The file is missing or holds no JSON object.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: cannot be read as JSON ({error}).") from error
+    if not isinstance(content, dict):
+        raise ModelError(f"{path}: holds no JSON object.")
+    return content
+
+
+def _read_shape(directory: Path) -> EncoderShape:
+    config = read_json(directory / "config.json")
+    for field, wanted in (("model_type", "bert"), ("hidden_act", "gelu")):
+        if config.get(field) != wanted:
+            raise ModelError(
+                f"{directory / 'config.json'}: {field}={config.get(field)!r} cannot be exported. "
+                f"Only {field}={wanted!r} is known."
+            )
+    return EncoderShape(
+        hidden=int(config["hidden_size"]),
+        heads=int(config["num_attention_heads"]),
+        layers=int(config["num_hidden_layers"]),
+        positions=int(config["max_position_embeddings"]),
+        epsilon=float(config.get("layer_norm_eps", 1e-12)),
+    )
+
+
+def _as_float(value: NDArray[Any]) -> Array:
+    return np.ascontiguousarray(value, dtype=np.float32)
+
+
+def _assemble(tensors: Mapping[str, Array], shape: EncoderShape) -> EncoderWeights:
+    token_type = tensors["embeddings.token_type_embeddings.weight"][0]
+    return EncoderWeights(
+        shape=shape,
+        words=tensors["embeddings.word_embeddings.weight"],
+        positions=tensors["embeddings.position_embeddings.weight"] + token_type,
+        embedding_norm=_normalisation(tensors, "embeddings.LayerNorm"),
+        layers=tuple(_layer(tensors, f"encoder.layer.{i}") for i in range(shape.layers)),
+    )
+
+
+def _layer(tensors: Mapping[str, Array], prefix: str) -> LayerWeights:
+    parts = [
+        _projection(tensors, f"{prefix}.attention.self.{n}") for n in ("query", "key", "value")
+    ]
+    return LayerWeights(
+        query_key_value=Projection(
+            np.concatenate([part.weight for part in parts], axis=1),
+            np.concatenate([part.bias for part in parts]),
+        ),
+        attention_output=_projection(tensors, f"{prefix}.attention.output.dense"),
+        attention_norm=_normalisation(tensors, f"{prefix}.attention.output.LayerNorm"),
+        inner=_projection(tensors, f"{prefix}.intermediate.dense"),
+        outer=_projection(tensors, f"{prefix}.output.dense"),
+        outer_norm=_normalisation(tensors, f"{prefix}.output.LayerNorm"),
+    )
+
+
+def _projection(tensors: Mapping[str, Array], name: str) -> Projection:
+    return Projection(np.ascontiguousarray(tensors[f"{name}.weight"].T), tensors[f"{name}.bias"])
+
+
+def _normalisation(tensors: Mapping[str, Array], name: str) -> Normalisation:
+    return Normalisation(tensors[f"{name}.weight"], tensors[f"{name}.bias"])
+
+
+# The ONNX graph of a BERT-like sentence encoder, for any arithmetic of its projections.
+
+SiteKind = Literal["query_key_value", "attention_output", "inner", "outer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One place where activations meet weights: the input of a projection.
+
+    Attributes:
+        layer: Zero-based.
+        kind: Which projection of the layer reads it.
+    """
+
+    layer: int
+    kind: SiteKind
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """A tensor in the form in which projections read it.
+
+    Attributes:
+        tensor: Its name in the graph.
+        site: Where it is.
+        channels: Which channels of the site it holds, ascending or not; None for all.
+    """
+
+    tensor: str
+    site: Site
+    channels: NDArray[np.intp] | None = None
+
+
+class Arithmetic(Protocol):
+    """How the projections of an encoder are computed."""
+
+    def words(self, graph: GraphBuilder, table: Array) -> str:
+        """Look the `input_ids` up in the table of word vectors; returns a float tensor's name."""
+        ...
+
+    def prepare(self, graph: GraphBuilder, activation: Activation, /) -> str:
+        """Bring an activation into the form that `project` reads."""
+        ...
+
+    def project(
+        self, graph: GraphBuilder, activation: Activation, prepared: str, projection: Projection, /
+    ) -> str:
+        """Compute `activation @ weight + bias`; returns a float tensor's name."""
+        ...
+
+    def outer_groups(self, layer: int, channels: int, /) -> Sequence[NDArray[np.intp]]:
+        """Split the feed-forward channels into groups that are computed apart and summed."""
+        ...
+
+
+class FloatArithmetic:
+    """Everything in 32-bit float: the reference, and what activations are recorded with."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[Site, str] = {}
+
+    def words(self, graph: GraphBuilder, table: Array) -> str:
+        """Look the `input_ids` up."""
+        return graph.node("Gather", [graph.constant(table), "input_ids"])
+
+    def prepare(self, _graph: GraphBuilder, activation: Activation, /) -> str:
+        """Note the tensor's name; floats need no preparation."""
+        self.tensors[activation.site] = activation.tensor
+        return activation.tensor
+
+    def project(
+        self,
+        graph: GraphBuilder,
+        _activation: Activation,
+        prepared: str,
+        projection: Projection,
+        /,
+    ) -> str:
+        """Multiply and add."""
+        product = graph.node("MatMul", [prepared, graph.constant(projection.weight)])
+        return graph.node("Add", [product, graph.constant(projection.bias)])
+
+    def outer_groups(self, _layer: int, channels: int, /) -> Sequence[NDArray[np.intp]]:
+        """All channels together."""
+        return [np.arange(channels)]
+
+
+def build_encoder(weights: EncoderWeights, arithmetic: Arithmetic) -> ModelProto:
+    """Build the encoder with mean pooling.
+
+    The outputs are `embedding` (rows of length 1) and `pooled` (the mean before that), both float32
+    (batch, hidden). Components add `content` (the pooled output projected, whose rows `embedding`
+    then brings to length 1), and as far as they have the heads, `importance` (batch,) and
+    `memory_type` (batch, 4), the logits. All of these are computed in float.
+    """
+    return _EmbedderWriter(weights, arithmetic).write()
+
+
+def give_out(model: ModelProto, tensors: Iterable[str]) -> None:
+    """Make inner float tensors of a model outputs too."""
+    model.graph.output.extend(float_output(name, None) for name in tensors)
+
+
+class EncoderWriter:
+    """Writes what embedders and rerankers have in common: from token ids to the last layer."""
+
+    def __init__(self, weights: EncoderWeights, arithmetic: Arithmetic) -> None:
+        self.graph = GraphBuilder()
+        self.weights = weights
+        self.arithmetic = arithmetic
+        self.mask = self.graph.node("Cast", ["attention_mask"], attributes={"to": INT32})
+
+    def last_layer(self) -> str:
+        """Write the whole encoder; the tensor has shape (batch, tokens, hidden)."""
+        hidden = self._embed()
+        for number, layer in enumerate(self.weights.layers):
+            attended = self._attend(number, layer, hidden)
+            hidden = self._add_and_normalise(attended, hidden, layer.attention_norm)
+            hidden = self._add_and_normalise(
+                self._feed_forward(number, layer, hidden), hidden, layer.outer_norm
+            )
+        return hidden
+
+    def words(self) -> str:
+        """Write what is known of each token without its position; (batch, tokens, hidden)."""
+        return self.arithmetic.words(self.graph, self.weights.words)
+
+    def present(self) -> str:
+        """Write the mask in float: 1 for each token, 0 for padding."""
+        return self.graph.node("Cast", ["attention_mask"], attributes={"to": FLOAT})
+
+    def mean(self, hidden: str, counted: str) -> str:
+        """Write the mean over the tokens that count, by weights of shape (batch, tokens)."""
+        graph = self.graph
+        axis = graph.constant(np.array([1]))
+        row = graph.node("Unsqueeze", [counted, axis])
+        total = graph.node("Squeeze", [graph.node("MatMul", [row, hidden]), axis])
+        return graph.node(
+            "Div", [total, graph.node("ReduceSum", [counted, axis], attributes={"keepdims": 1})]
+        )
+
+    def linear(self, tensor: str, layer: Linear) -> str:
+        """Write a dense layer in float over rows of shape (batch, inputs)."""
+        weight, bias = self.graph.constant(layer.weight), self.graph.constant(layer.bias)
+        return self.graph.node("Gemm", [tensor, weight, bias], attributes={"transB": 1})
+
+    def _embed(self) -> str:
+        graph = self.graph
+        words = self.words()
+        tokens = graph.node("Shape", ["input_ids"], attributes={"start": 1, "end": 2})
+        zero = graph.constant(np.array([0]))
+        table = graph.constant(self.weights.positions)
+        positions = graph.node("Slice", [table, zero, tokens, zero])
+        return self._add_and_normalise(words, positions, self.weights.embedding_norm)
+
+    def _attend(self, number: int, layer: LayerWeights, hidden: str) -> str:
+        width = self.weights.shape.hidden
+        joined = self._project(
+            Activation(hidden, Site(number, "query_key_value")), layer.query_key_value
+        )
+        sizes = self.graph.constant(np.array([width] * 3))
+        parts = self.graph.nodes("Split", [joined, sizes], outputs=3, attributes={"axis": 2})
+        # "" leaves out the optional bias: the projection has added it
+        heads = self.graph.node(
+            "MultiHeadAttention",
+            [*parts, "", self.mask],
+            domain=MICROSOFT,
+            attributes={"num_heads": self.weights.shape.heads},
+        )
+        return self._project(
+            Activation(heads, Site(number, "attention_output")), layer.attention_output
+        )
+
+    def _feed_forward(self, number: int, layer: LayerWeights, hidden: str) -> str:
+        entry = Activation(hidden, Site(number, "inner"))
+        prepared = self.arithmetic.prepare(self.graph, entry)
+        total = ""
+        groups = self.arithmetic.outer_groups(number, layer.outer.weight.shape[0])
+        for channels in groups:
+            inner = Projection(layer.inner.weight[:, channels], layer.inner.bias[channels])
+            raised = self.arithmetic.project(self.graph, entry, prepared, inner)
+            active = self.graph.node("Gelu", [raised])
+            bias = layer.outer.bias if not total else np.zeros_like(layer.outer.bias)
+            part = self._project(
+                Activation(active, Site(number, "outer"), channels),
+                Projection(layer.outer.weight[channels], bias),
+            )
+            total = self.graph.node("Add", [total, part]) if total else part
+        return total
+
+    def _project(self, activation: Activation, projection: Projection) -> str:
+        prepared = self.arithmetic.prepare(self.graph, activation)
+        return self.arithmetic.project(self.graph, activation, prepared, projection)
+
+    def _add_and_normalise(self, left: str, right: str, norm: Normalisation) -> str:
+        # on CPU the fused SkipLayerNormalization is several times slower than these two
+        total = self.graph.node("Add", [left, right])
+        scale, shift = self.graph.constant(norm.scale), self.graph.constant(norm.shift)
+        return self.graph.node(
+            "LayerNormalization",
+            [total, scale, shift],
+            attributes={"axis": -1, "epsilon": self.weights.shape.epsilon},
+        )
+
+
+class _EmbedderWriter(EncoderWriter):
+    def write(self) -> ModelProto:
+        pooled = self.mean(self.last_layer(), self.present())
+        self.graph.name_output(pooled, "pooled")
+        components = self.weights.components
+        parts = {} if components is None else self._parts(pooled, components)
+        embedding = self.graph.node(
+            "LpNormalization", [parts.get("content", pooled)], attributes={"axis": 1, "p": 2}
+        )
+        for name, tensor in {"embedding": embedding, **parts}.items():
+            self.graph.name_output(tensor, name)
+        return self.graph.model(
+            [float_output(name, self._shape_of(name)) for name in ("embedding", "pooled", *parts)]
+        )
+
+    def _parts(self, pooled: str, components: EmbedderComponents) -> dict[str, str]:
+        found = {"content": self.linear(pooled, components.projection)}
+        if components.importance is not None:
+            first, second = components.importance
+            active = self.graph.node("Relu", [self.linear(pooled, first)])
+            share = self.graph.node("Sigmoid", [self.linear(active, second)])
+            axis = self.graph.constant(np.array([1]))
+            found["importance"] = self.graph.node("Squeeze", [share, axis])
+        if components.memory_type is not None:
+            found["memory_type"] = self.linear(pooled, components.memory_type)
+        return found
+
+    def _shape_of(self, output: str) -> list[str | int | None]:
+        if output == "importance":
+            return ["batch"]
+        types = output == "memory_type"
+        return ["batch", len(MEMORY_TYPES) if types else self.weights.shape.hidden]

@@ -1,0 +1,308 @@
+"""Stages 1 to 3: the query cleaned, classified, its time read, and other texts to search with."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, replace
+from datetime import timedelta
+from typing import Literal
+
+import numpy as np
+
+from ekphory.errors import ServiceError
+from ekphory.models.chat import Chat, ChatMessage, ChatOptions
+from ekphory.retrieval.pipeline import SearchState
+from ekphory.retrieval.query import LONGEST, classify_query, clean_query, depth_factor
+from ekphory.time_words.parse import read_time
+from ekphory.time_words.reference import TimeReference
+from ekphory.timestamps import EPOCH
+
+# Asking a language model for more to search with: when it is worth asking, and how.
+
+WIDENING = ChatOptions(max_tokens=150, temperature=0.7)
+"""Short answers that vary: a second try is to give another one."""
+_SHORTEST_QUERY = 10
+"""Characters of a query below which a model has nothing to go by."""
+
+
+def reason_not_to_ask(state: SearchState) -> str | None:
+    """Say why no model is asked: there is none, or the query gives it nothing to go by."""
+    if state.resources.chat is None:
+        return "no language model"
+    short = len(state.text) < _SHORTEST_QUERY
+    return f"the query is shorter than {_SHORTEST_QUERY} characters" if short else None
+
+
+# A document that a language model makes up to answer a query, and whether it is any use.
+#
+# Source: Gao, Ma, Lin and Callan, "Precise Zero-Shot Dense Retrieval without Relevance Labels",
+# 2022; what is refused follows Memory-Spark's `generateHypotheticalDocument`.
+
+_SHORTEST, _FEWEST_WORDS = 20, 10
+_DOCUMENT_INSTRUCTION = (
+    "Write two to four sentences of a document that contains the answer to the user's question. "
+    "Write as that document would, stating facts, and do not address the question or the reader."
+)
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
+_LOOSE_MARK = re.compile(r"</?think>", re.IGNORECASE)
+_REFUSAL = re.compile(
+    r"\bi don[’']?t know\b|\bcannot determine\b|\bnot enough information\b"
+    r"|\bunable to (?:answer|provide|determine)\b|\bno information (?:available|provided)\b"
+    r"|\bas an ai\b|\bi[’']?m not sure\b|\bi cannot\b",
+    re.IGNORECASE,
+)
+
+
+def document_prompt(query: str) -> tuple[ChatMessage, ...]:
+    """Ask for a document that answers the query."""
+    return ChatMessage("system", _DOCUMENT_INSTRUCTION), ChatMessage("user", query)
+
+
+def usable_document(answer: str) -> str | None:
+    """Give the document in a model's answer; None for junk: too short, or a refusal."""
+    text = without_thoughts(answer)
+    if len(text) < _SHORTEST or len(text.split()) < _FEWEST_WORDS or _REFUSAL.search(text):
+        return None
+    return text
+
+
+def without_thoughts(answer: str) -> str:
+    """Give an answer without what a model thought aloud before it."""
+    return _LOOSE_MARK.sub("", _THOUGHT.sub("", answer)).strip()
+
+
+# Other wordings of a query by a language model, and which lines of its answer are wordings.
+#
+# Source: what is kept and refused follows Memory-Spark's `parseReformulations`.
+
+_SHORTEST_WORDING, _LONGEST = 10, 300
+_WORDINGS_INSTRUCTION = (
+    "Give {count} other wordings of the user's search query. Keep its meaning, its names and its "
+    "dates; change vocabulary and form. One on each line, without numbers and explanations."
+)
+_MARK = re.compile(r"^(?:\d+[.)]|[-•*])\s*")
+_QUOTES = re.compile(r"""^["'“”]+|["'“”]+$""")
+_COMMENT = re.compile(r"^(?:Note:|Here\b|These\b|I |The above|Alternative)", re.IGNORECASE)
+_PUNCTUATION = re.compile(r"[^\w\s]")
+
+
+def wording_prompt(query: str, *, count: int) -> tuple[ChatMessage, ...]:
+    """Ask for other wordings."""
+    instruction = _WORDINGS_INSTRUCTION.format(count=count)
+    return ChatMessage("system", instruction), ChatMessage("user", query)
+
+
+def wordings(answer: str, *, query: str, count: int) -> tuple[str, ...]:
+    """Give the wordings in a model's answer, each once and none of them the query itself."""
+    seen = {_compared(query)}
+    found: list[str] = []
+    for line in without_thoughts(answer).splitlines():
+        text = _QUOTES.sub("", _MARK.sub("", line.strip())).strip()
+        if not _SHORTEST_WORDING <= len(text) <= _LONGEST or _COMMENT.match(text):
+            continue
+        if _compared(text) not in seen:
+            seen.add(_compared(text))
+            found.append(text)
+    return tuple(found[:count])
+
+
+def _compared(text: str) -> str:
+    return " ".join(_PUNCTUATION.sub("", text.lower()).split())
+
+
+# Stage 1: the query without what a host has put around it, in one line, of a sensible length.
+
+
+class CleanQuery:
+    """Removes wrapping and folds white space; of an overlong query the end is kept.
+
+    The cleaned query is empty only where nothing but white space was asked: where nothing but
+    wrapping was, it is searched as it is, and the trace says so in `kept_as_given`.
+    """
+
+    number = 1
+    name = "clean query"
+    needs: frozenset[str] = frozenset()
+    gives = frozenset({"query"})
+
+    def __init__(self, *, longest: int = LONGEST) -> None:
+        self.longest = longest
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """There is always a query."""
+        del state
+        return None
+
+    def run(self, state: SearchState) -> SearchState:
+        """Clean the query's text."""
+        cleaned = clean_query(state.text, longest=self.longest)
+        notes = {
+            "characters_removed": len(state.text) - len(cleaned.text),
+            "removed": {name: asdict(removal) for name, removal in cleaned.removed.items()},
+            "kept_as_given": cleaned.kept_as_given,
+        }
+        return replace(state, text=cleaned.text, notes=notes)
+
+
+# Stage 1, second half: what kind of query it is.
+
+
+class ClassifyQuery:
+    """Says what kind of query it is, by its words alone; later stages search and weigh by it."""
+
+    number = 1
+    name = "classify query"
+    needs = frozenset({"query"})
+    gives = frozenset({"query_class"})
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """There is always a query."""
+        del state
+        return None
+
+    def run(self, state: SearchState) -> SearchState:
+        """Classify the query's text."""
+        found = classify_query(state.text)
+        notes = {
+            "intent": found.intent,
+            "complexity": found.complexity,
+            "signals": list(found.signals),
+            "hints": found.hints.given,
+            "depth_factor": depth_factor(found),
+        }
+        return replace(state, query_class=found, notes=notes)
+
+
+# Stage 1, last part: which time the query names.
+
+
+class ReadTime:
+    """Reads the time in the query's words: "last Tuesday", "in May", "our third session"."""
+
+    number = 1
+    name = "read time"
+    needs = frozenset({"query"})
+    gives = frozenset({"time"})
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """Nothing to read where the caller wants time ignored."""
+        return "time is ignored on request" if state.request.time == "ignore" else None
+
+    def run(self, state: SearchState) -> SearchState:
+        """Read the query's text."""
+        now = EPOCH + timedelta(microseconds=state.request.now)
+        reading = read_time(state.text, now=now, timezone=state.request.timezone)
+        notes: dict[str, object] = {"found": [_note(each) for each in reading.references]}
+        if reading.only_time:
+            notes["asks_for"] = "the time alone"
+        return replace(state, reading=reading, notes=notes, degraded=reading.missing)
+
+
+def _note(reference: TimeReference) -> dict[str, object]:
+    note: dict[str, object] = {"text": reference.text, "confidence": reference.confidence}
+    if reference.kind == "event":
+        note["unknown"] = "when that was; nothing is filtered or lifted by it"
+    if reference.sessions is not None:
+        note["sessions"] = [reference.sessions.first, reference.sessions.last]
+    if reference.interval is not None:
+        start, end = reference.interval.start, reference.interval.end
+        note["from"] = None if start is None else start.isoformat()
+        note["until"] = None if end is None else end.isoformat()
+    return note
+
+
+# Stage 2: search with a document that would answer the query, made up by a language model.
+
+
+class Hyde:
+    """Gives the dense arm the vector of a hypothetical document (HyDE).
+
+    Where the model fails, or answers junk twice, the query is searched plainly, and the stage is
+    degraded. Words are always looked for as they were asked.
+
+    Args:
+        use: `average` searches between document and query, `replace` with the document alone.
+        attempts: How often a model may answer junk.
+    """
+
+    number = 2
+    name = "hyde"
+    needs = frozenset({"query"})
+    gives = frozenset({"query vector"})
+
+    def __init__(
+        self, *, use: Literal["average", "replace"] = "average", attempts: int = 2
+    ) -> None:
+        self.use = use
+        self.attempts = attempts
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """No language model, or a query that gives it nothing to go by."""
+        return reason_not_to_ask(state)
+
+    def run(self, state: SearchState) -> SearchState:
+        """Make up a document and embed it."""
+        chat = state.resources.chat
+        if chat is None:
+            return state
+        try:
+            document = self._document(chat, state.text)
+        except ServiceError as error:
+            return replace(state, degraded=f"{chat.name}: {error}")
+        if document is None:
+            return replace(state, degraded=f"{chat.name} gave no usable document")
+        embedder = state.resources.embedder
+        vector = np.asarray(embedder.encode([document])[0], np.float32)
+        if self.use == "average":
+            vector = vector + np.asarray(embedder.encode_query([state.text])[0], np.float32)
+            vector /= max(float(np.linalg.norm(vector)), 1e-12)
+        variants = replace(state.variants, vector=vector)
+        return replace(state, variants=variants, notes={"use": self.use, "model": chat.name})
+
+    def _document(self, chat: Chat, query: str) -> str | None:
+        for _ in range(self.attempts):
+            document = usable_document(chat.complete(document_prompt(query), options=WIDENING))
+            if document is not None:
+                return document
+        return None
+
+
+# Stage 3: search other wordings of the query as well, given by a language model.
+
+
+class ExpandQuery:
+    """Adds wordings that both arms search; a memory counts by the one that suits it best.
+
+    Where the model fails or gives none, the query alone is searched, and the stage is degraded.
+
+    Args:
+        wordings: How many to ask for.
+    """
+
+    number = 3
+    name = "multi-query"
+    needs = frozenset({"query"})
+    gives = frozenset({"wordings"})
+
+    def __init__(self, *, wordings: int = 3) -> None:
+        self.wordings = wordings
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """No language model, or a query that gives it nothing to go by."""
+        return reason_not_to_ask(state)
+
+    def run(self, state: SearchState) -> SearchState:
+        """Ask for wordings and keep those that are some."""
+        chat = state.resources.chat
+        if chat is None:
+            return state
+        prompt = wording_prompt(state.text, count=self.wordings)
+        try:
+            answer = chat.complete(prompt, options=WIDENING)
+        except ServiceError as error:
+            return replace(state, degraded=f"{chat.name}: {error}")
+        found = wordings(answer, query=state.text, count=self.wordings)
+        if not found:
+            return replace(state, degraded=f"{chat.name} gave no usable wording")
+        variants = replace(state.variants, texts=found)
+        return replace(state, variants=variants, notes={"wordings": len(found), "model": chat.name})

@@ -1,0 +1,360 @@
+"""Searching: a question checked, run through a pipeline over a scope, and what comes back."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ekphory.agent_trace import RetrievalTrace
+from ekphory.engine import Engine
+from ekphory.errors import InvalidInput
+from ekphory.filters.tree import And, Field, Filter, In
+from ekphory.history import EVERYTHING
+from ekphory.prompting.block import (
+    NOTHING_FOUND,
+    NOTHING_LIKELY,
+    BlockSettings,
+    CountTokens,
+    Injections,
+    PromptBlock,
+    estimate_tokens,
+    hop_notes,
+    prompt_block,
+)
+from ekphory.retrieval.pipeline import (
+    NO_OPTIONAL_MODELS,
+    Candidates,
+    OptionalModels,
+    Pipeline,
+    RecordReader,
+    RememberedRecords,
+    Resources,
+    SearchRequest,
+    SearchState,
+    read_candidates,
+)
+from ekphory.retrieval.presets import preset
+from ekphory.retrieval.snapshot import ScopeSnapshot
+from ekphory.scope import Scope
+from ekphory.store.protocol import CURRENT
+from ekphory.timestamps import to_microseconds, zone_of
+from ekphory.types import STANDARD_POOLS, Hit, MemoryRecord, ResultOrder, StageTrace, TimeUse, Trace
+
+# What a search gives back, and its way into a prompt.
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What one search gave.
+
+    Attributes:
+        hits: Best first.
+        trace: What every stage did.
+        abstained: True when memories were found but none reached `min_score`.
+        retrieval_trace: What the retrieval agent did; None without `agent_mode`.
+        order: What the hits are ordered by. By `score`, scores never rise, and `min_score`
+            cuts the end of the list. Else the order is that of fused `ranks`, of `time`, of
+            relevance weighed against `diversity`, with `pins` first, of the `newest`, along a
+            `chain` of memories, or as the `stages` of one's own pipeline left it.
+    """
+
+    hits: tuple[Hit, ...]
+    trace: Trace
+    abstained: bool = False
+    retrieval_trace: RetrievalTrace | None = None
+    order: ResultOrder = "score"
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def to_prompt(
+        self,
+        max_tokens: int = 2000,
+        *,
+        now: str | datetime | None = None,
+        recent_messages: Sequence[str] = (),
+        injections: Injections = "drop",
+        count_tokens: CountTokens = estimate_tokens,
+    ) -> str:
+        """Give the hits as text for a model's prompt: the `text` of `prompt_block`."""
+        return self.prompt_block(
+            max_tokens,
+            now=now,
+            recent_messages=recent_messages,
+            injections=injections,
+            count_tokens=count_tokens,
+        ).text
+
+    def prompt_block(
+        self,
+        max_tokens: int = 2000,
+        *,
+        now: str | datetime | None = None,
+        recent_messages: Sequence[str] = (),
+        injections: Injections = "drop",
+        count_tokens: CountTokens = estimate_tokens,
+    ) -> PromptBlock:
+        """Give the hits as a block for a model's prompt, and say what was left out of it.
+
+        The block says that its content is data and no instruction; all of it is escaped. Each
+        memory carries its place in `hits` from 1, source, type, date, age, score and producer.
+        Without hits the block says so in words: it is not empty, as if no search had run. It is
+        empty only when `max_tokens` cannot hold its frame.
+
+        Args:
+            max_tokens: Limit for the whole block; a memory that does not fit is passed over.
+            now: The moment that ages are told from; None for the current one.
+            recent_messages: Texts that the prompt holds besides. A memory of which more than .4
+                of the words stand in one of them is left out. Give what the model reads anyway;
+                a question shares words with its answers, and would push out 1 to 3 % of them.
+            injections: `drop` leaves out memories that try to steer a model, `keep` shows them.
+            count_tokens: Counts the tokens of a text; by default an estimate from above.
+
+        Raises:
+            InvalidInput: An argument cannot be used.
+        """
+        settings = BlockSettings(
+            max_tokens=max_tokens,
+            now=now,
+            recent_messages=recent_messages,
+            injections=injections,
+            count_tokens=count_tokens,
+        )
+        return self._block(settings, notes=())
+
+    def answer_context(
+        self,
+        max_tokens: int = 2000,
+        *,
+        now: str | datetime | None = None,
+        recent_messages: Sequence[str] = (),
+        injections: Injections = "drop",
+        count_tokens: CountTokens = estimate_tokens,
+    ) -> str:
+        """Give the evidence chain of the retrieval agent and the hits as text for a prompt.
+
+        It is the block of `to_prompt`, which first tells, a line each, what every hop looked for,
+        what it found, how sure that is, and which memories state it. Without `agent_mode`, and
+        where one lookup was enough, it is the same as `to_prompt`.
+        """
+        settings = BlockSettings(
+            max_tokens=max_tokens,
+            now=now,
+            recent_messages=recent_messages,
+            injections=injections,
+            count_tokens=count_tokens,
+        )
+        notes = () if self.retrieval_trace is None else hop_notes(self.retrieval_trace, self.hits)
+        return self._block(settings, notes=notes).text
+
+    def _block(self, settings: BlockSettings, *, notes: Sequence[str]) -> PromptBlock:
+        if_empty = NOTHING_LIKELY if self.abstained else NOTHING_FOUND
+        return prompt_block(self.hits, settings, if_empty=if_empty, notes=notes)
+
+
+# Searching: a question checked, run through a pipeline over the scope's snapshot, made to hits.
+
+MOST_HITS = 1000
+NEWEST = "newest"
+"""Name of the trace of an empty query, which no preset ranks."""
+_READS_CONTEXT = frozenset({"reranked", "news"})
+"""What stages give that read the dialogue before the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The arguments of `Memory.search`, read but not yet checked against the store."""
+
+    query: str
+    k: int
+    now: datetime
+    pools: Sequence[str] | None
+    filter: Filter
+    min_score: float | None
+    preset: str | Pipeline | None
+    context: Sequence[str] = ()
+    time: TimeUse = "boost"
+    timezone: str | tzinfo = "UTC"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.query, str):
+            raise InvalidInput("query", self.query, "is no text", "Give a question or some words")
+        if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= MOST_HITS:
+            raise InvalidInput("k", self.k, "is out of range", f"Give 1 to {MOST_HITS:,}")
+        if self.min_score is not None and not _is_probability(self.min_score):
+            raise InvalidInput(
+                "min_score", self.min_score, "is no probability", "Give a number from 0 to 1"
+            )
+        if self.pools is not None and not (self.pools and _is_list_of_texts(self.pools)):
+            raise InvalidInput("pools", self.pools, "is no list of pools", "Give ['agent_memory']")
+        if not _is_list_of_texts(self.context):
+            raise InvalidInput("context", self.context, "is no list of texts", "Give ['a message']")
+        if self.time not in get_args(TimeUse):
+            uses = " or ".join(repr(use) for use in get_args(TimeUse))
+            raise InvalidInput("time", self.time, "is no use of time", f"Give {uses}")
+        zone_of(self.timezone)
+
+
+def search(
+    engine: Engine,
+    scope: Scope,
+    question: Question,
+    *,
+    models: OptionalModels = NO_OPTIONAL_MODELS,
+) -> SearchResult:
+    """Answer a question from the scope's memories."""
+    pipeline = preset(question.preset)
+    if question.time == "filter" and not any("timed" in stage.gives for stage in pipeline.stages):
+        raise InvalidInput(
+            "time", "filter", f"the preset {pipeline.name!r} reads no time", "Take another preset"
+        )
+    started = time.perf_counter()
+    snapshot = engine.snapshots.of(scope.predicate())
+    visible = _visible(engine, scope, snapshot, question)
+    request = SearchRequest(
+        query=question.query,
+        k=question.k,
+        now=to_microseconds(question.now),
+        min_score=question.min_score,
+        visible=visible,
+        context=tuple(question.context),
+        pinned=engine.pinned.rows(snapshot, visible),
+        time=question.time,
+        timezone=question.timezone,
+    )
+    resources = _resources(
+        engine, scope, question, models, RememberedRecords(snapshot.records.fetch)
+    )
+    state = SearchState(request, snapshot, resources, question.query)
+    opened = _opening(len(snapshot), int(np.count_nonzero(visible)), started)
+    if question.context and not any(_READS_CONTEXT & stage.gives for stage in pipeline.stages):
+        opened = replace(opened, detail={"context": f"no stage of {pipeline.name!r} reads it"})
+    if question.query.strip():
+        state, trace = pipeline.run(state)
+        trace = Trace(trace.preset, (opened, *trace.stages))
+    else:
+        listed = _newest(snapshot, request)
+        state = replace(state, candidates=listed, order="newest")
+        trace = Trace(NEWEST, (opened,))
+    if engine.store.index_is_due():
+        engine.writer.build_index_soon()
+    hits = _hits(state)
+    abstained = question.min_score is not None and not hits and bool(visible.any())
+    return SearchResult(hits, trace, abstained, order=_order(state, pipeline))
+
+
+def _order(state: SearchState, pipeline: Pipeline) -> ResultOrder:
+    """Return what orders the hits; a pipeline that calibrates nothing leaves it to its stages."""
+    if state.order == "score" and not any("calibrated" in stage.gives for stage in pipeline.stages):
+        return "stages"
+    return state.order
+
+
+def _visible(
+    engine: Engine, scope: Scope, snapshot: ScopeSnapshot, question: Question
+) -> NDArray[np.bool_]:
+    visible = snapshot.alive(to_microseconds(question.now))
+    if question.pools is not None:
+        _check_pools(question.pools, snapshot)
+        visible &= np.isin(snapshot.columns.pool, list(question.pools))
+    # The store need not be asked which of no memories fulfil a condition.
+    if question.filter != EVERYTHING and visible.any():
+        where = And((scope.predicate(), CURRENT, question.filter))
+        visible &= np.isin(snapshot.columns.key, engine.store.keys(where))
+    return visible
+
+
+def _resources(
+    engine: Engine,
+    scope: Scope,
+    question: Question,
+    models: OptionalModels,
+    records: RecordReader,
+) -> Resources:
+    in_view: tuple[Filter, ...] = (scope.predicate(), CURRENT, question.filter)
+    if question.pools is not None:
+        in_view += (In(Field("pool"), tuple(question.pools)),)
+
+    def children(parents: Sequence[str]) -> list[MemoryRecord]:
+        where = And((*in_view, In(Field("parent_id"), tuple(parents))))
+        found = engine.store.select(where, order="written")
+        now = question.now
+        return [each for each in found if each.expires_at is None or each.expires_at > now]
+
+    return Resources(
+        embedder=engine.embedder,
+        records=records,
+        children=children,
+        reranker=models.reranker,
+        chat=models.chat,
+    )
+
+
+def _check_pools(pools: Sequence[str], snapshot: ScopeSnapshot) -> None:
+    known = {*STANDARD_POOLS, *map(str, snapshot.pool_names)}
+    for pool in pools:
+        if pool not in known:
+            raise InvalidInput(
+                "pools",
+                pool,
+                "no such pool in this scope",
+                f"Choose from {', '.join(sorted(known))}",
+            )
+
+
+def _newest(snapshot: ScopeSnapshot, request: SearchRequest) -> Candidates:
+    rows = np.flatnonzero(request.visible)
+    if len(rows) > request.k:
+        # Sorting is left with those that can be among the newest at all.
+        moments = snapshot.columns.at[rows]
+        oldest = np.partition(moments, -request.k)[-request.k]
+        rows = rows[moments >= oldest]
+    order = np.lexsort((-rows, -snapshot.columns.at[rows]))[: request.k]
+    chosen = rows[order]
+    nothing = np.zeros(len(chosen), np.float32)
+    listed = Candidates(chosen, nothing, {"probability": nothing})
+    return listed if request.min_score is None else listed.take(nothing >= request.min_score)
+
+
+def _hits(state: SearchState) -> tuple[Hit, ...]:
+    candidates, records = read_candidates(state)
+    hits: list[Hit] = []
+    for place, record in enumerate(records):
+        named = ((name, float(values[place])) for name, values in candidates.scores.items())
+        # A stage that scored only some candidates left the others without a number.
+        scores = {name: score for name, score in named if not math.isnan(score)}
+        text = state.texts.get(int(candidates.rows[place]), record.text)
+        hits.append(Hit(record.id, text, scores["probability"], scores, record))
+    return tuple(hits)
+
+
+def _opening(rows: int, visible: int, started: float) -> StageTrace:
+    return StageTrace(
+        number=0,
+        name="open scope",
+        status="ran",
+        reason=None,
+        candidates_in=rows,
+        candidates_out=visible,
+        milliseconds=(time.perf_counter() - started) * 1000,
+    )
+
+
+def _is_probability(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _is_list_of_texts(value: object) -> bool:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return False
+    return all(isinstance(text, str) for text in value)

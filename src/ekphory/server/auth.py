@@ -1,0 +1,219 @@
+"""Authentication: where the key of every request is checked, and how often it comes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import get_args
+from urllib.parse import urlsplit
+
+from fastapi.responses import JSONResponse
+
+from ekphory.catalog.access_keys import AccessKey, AccessKeys, Rights
+from ekphory.catalog.database import NotPermitted
+from ekphory.legacy import KEY_PREFIXES
+from ekphory.server.errors import error_answer
+from ekphory.server.options import ServerOptions, is_loopback
+from ekphory.server.request_log import Application, Receive, Scope, Send, header, is_open
+from ekphory.server.schemas.names import InProject
+from ekphory.service.handles import Place
+
+# Who asks, and where that lets them act.
+
+_ORDER: tuple[Rights, ...] = get_args(Rights)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whoever sent a request.
+
+    Attributes:
+        name: The id of their key, or an address; for logs and rate limits.
+        org, project: What their key is bound to; None for any.
+        rights: What they may do.
+    """
+
+    name: str
+    org: str | None = None
+    project: str | None = None
+    rights: Rights = "admin"
+
+    @classmethod
+    def with_key(cls, key: AccessKey) -> Caller:
+        """Give the caller that a key stands for."""
+        return cls(key.id, key.org, key.project, key.rights)
+
+    def may(self, needed: Rights) -> bool:
+        """Whether this much is allowed anywhere at all."""
+        return _ORDER.index(self.rights) >= _ORDER.index(needed)
+
+    def check_rights(self, needed: Rights) -> None:
+        """Check that this much is allowed anywhere at all.
+
+        Raises:
+            NotPermitted: It is not.
+        """
+        if not self.may(needed):
+            raise NotPermitted(
+                f"This needs a key with the right to {needed}; this one may {self.rights}."
+            )
+
+    def may_see(self, org: str, project: str) -> bool:
+        """Whether a project is within what the key is bound to."""
+        return self.org in (None, org) and self.project in (None, project)
+
+    def place(self, org: str, project: str, needed: Rights) -> Place:
+        """Give a project to act in.
+
+        Raises:
+            NotPermitted: The key does not reach there, or not for this.
+        """
+        self.check_rights(needed)
+        if not self.may_see(org, project):
+            raise NotPermitted("The key is bound to another organisation or project.")
+        return Place(org, project, "org" if self.project is None else "project")
+
+    def place_of(self, request: InProject, needed: Rights) -> Place:
+        """Give the project that a request names; where it names none, the key's own.
+
+        Raises:
+            NotPermitted: The key does not reach there, or not for this.
+        """
+        given = request.model_fields_set
+        org = request.org_id if "org_id" in given else self.org or request.org_id
+        project = request.project_id if "project_id" in given else self.project
+        return self.place(org, project or request.project_id, needed)
+
+
+# Who comes in: the key of every request, how often it comes, and from which page.
+
+_SCHEMES = ("bearer", "token")
+_GIVEN = "given-key"
+"""Who calls with the key that the server was started with, in logs and rate limits."""
+_MOST_CALLERS = 10_000
+_BURST_SECONDS = 5.0
+"""A caller that was quiet may come with so many seconds' worth of requests at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is not let in."""
+
+    status: HTTPStatus
+    message: str
+    headers: dict[str, str]
+
+    def answer(self, path: str) -> JSONResponse:
+        """Give it as an answer."""
+        kind = self.status.phrase
+        return error_answer(path, self.status, self.message, kind=kind, headers=self.headers)
+
+
+class Gate:
+    """Lets a request through with its caller, or answers why not."""
+
+    def __init__(
+        self, application: Application, *, keys: AccessKeys, options: ServerOptions
+    ) -> None:
+        self._application = application
+        self._keys = keys
+        self._given = options.key
+        self._needs_key = options.needs_key
+        self._origins = frozenset(options.origins)
+        self._rates = RateLimit(options.limits.per_second)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http" or is_open(scope["path"]):
+            await self._application(scope, receive, send)
+            return
+        found = self._caller(scope)
+        if isinstance(found, Caller):
+            scope.setdefault("state", {})["caller"] = found
+            wait = self._rates.wait_for(found.name)
+            if wait == 0:
+                await self._application(scope, receive, send)
+                return
+            found = _too_often(wait)
+        await found.answer(scope["path"])(scope, receive, send)
+
+    def _caller(self, scope: Scope) -> Caller | Refusal:
+        text = _key_text(scope)
+        if self._given is not None and self._given.is_same(text):
+            return Caller(_GIVEN)
+        if text.startswith(KEY_PREFIXES):
+            key = self._keys.recognise(text)
+            return Caller.with_key(key) if key else _unknown("This key is not known or revoked.")
+        if self._needs_key:
+            return _unknown("This needs a key: Authorization: Bearer ek_… .")
+        if not self._is_local_page(scope):
+            return Refusal(
+                HTTPStatus.FORBIDDEN, "Without a key only this machine itself may ask.", {}
+            )
+        client = scope.get("client")
+        return Caller(client[0] if client else "local")
+
+    def _is_local_page(self, scope: Scope) -> bool:
+        """Whether neither a foreign web page asks, nor a name that was bent to this machine."""
+        origin = header(scope, b"origin")
+        if origin is not None and origin not in self._origins:
+            return is_loopback(_host_of(origin))
+        host = header(scope, b"host")
+        return host is None or is_loopback(_without_port(host))
+
+
+class RateLimit:
+    """Counts each caller's requests; a bucket that fills steadily and is emptied by requests."""
+
+    def __init__(
+        self, per_second: float | None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._per_second = per_second
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait_for(self, caller: str) -> float:
+        """Take one request from a caller's bucket; seconds to wait where it is empty, else 0."""
+        if self._per_second is None:
+            return 0
+        now, most = self._clock(), max(1.0, self._per_second * _BURST_SECONDS)
+        left, at = self._buckets.pop(caller, (most, now))
+        left = min(most, left + (now - at) * self._per_second)
+        allowed = left >= 1
+        self._buckets[caller] = (left - 1 if allowed else left, now)
+        if len(self._buckets) > _MOST_CALLERS:
+            self._buckets.popitem(last=False)
+        return 0 if allowed else (1 - left) / self._per_second
+
+
+def _key_text(scope: Scope) -> str:
+    scheme, _, key = (header(scope, b"authorization") or "").partition(" ")
+    return key.strip() if scheme.lower() in _SCHEMES else ""
+
+
+def _unknown(message: str) -> Refusal:
+    return Refusal(HTTPStatus.UNAUTHORIZED, message, {"WWW-Authenticate": "Bearer"})
+
+
+def _too_often(wait: float) -> Refusal:
+    seconds = str(max(1, math.ceil(wait)))
+    return Refusal(
+        HTTPStatus.TOO_MANY_REQUESTS,
+        f"Too many requests. Try again in {seconds} s.",
+        {"Retry-After": seconds},
+    )
+
+
+def _host_of(origin: str) -> str:
+    try:
+        return urlsplit(origin).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _without_port(host: str) -> str:
+    return host.partition("]")[0] if host.startswith("[") else host.partition(":")[0]

@@ -1,0 +1,320 @@
+"""Semantic memory: features, sets, categories, and their learning from episodes."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from ekphory.catalog.semantic import SemanticSet, SetType
+from ekphory.server.routes.context import (
+    ALREADY_THERE,
+    NOT_THERE,
+    REFUSALS,
+    TheMetrics,
+    TheReader,
+    TheService,
+    TheWriter,
+)
+from ekphory.server.schemas.memories import SemanticFeature, shown_feature
+from ekphory.server.schemas.names import InProject
+from ekphory.server.schemas.semantic import (
+    AddCategory,
+    AddFeature,
+    AddTag,
+    AddTemplate,
+    CategoryEntry,
+    CategoryId,
+    ConfigureSet,
+    CreateSetType,
+    DisableCategory,
+    ExtractionAnswer,
+    ExtractionFailure,
+    FeatureId,
+    GetFeature,
+    GetSetId,
+    ListSets,
+    NamedCategory,
+    NamedSetType,
+    NamedTag,
+    SetEntry,
+    SetId,
+    SetIds,
+    Sets,
+    SetTypeEntry,
+    SetTypeId,
+    SetTypes,
+    TagId,
+    TemplateEntry,
+    Templates,
+    TriedAgain,
+    UpdateFeature,
+)
+from ekphory.service.semantic import CategoryText, Feature, Level, texts
+
+# Features of semantic memory.
+
+features_router = APIRouter(
+    prefix="/api/v2/memories/semantic/feature", tags=["Semantic memory"], responses=REFUSALS
+)
+_NAMES = {"category_name": "category", "tag": "tag", "feature": "name", "value": "value"}
+
+
+@features_router.post("", status_code=201)
+def add_feature(
+    request: AddFeature, service: TheService, caller: TheWriter, metrics: TheMetrics
+) -> FeatureId:
+    """Remember a feature. A set that is not known becomes the project's."""
+    place = caller.place_of(request, "write")
+    feature = Feature(
+        set_id=request.set_id,
+        category=request.category_name,
+        tag=request.tag,
+        name=request.feature,
+        value=request.value,
+        metadata=texts(request.feature_metadata),
+        citations=tuple(service.uids.stored(place, request.citations or ())),
+    )
+    service.projects.ensure(*place.owner)
+    feature_id = service.features.add(place, feature)
+    metrics.added.inc()
+    return FeatureId(feature_id=feature_id)
+
+
+@features_router.post("/get", responses=NOT_THERE, response_model_exclude_none=True)
+def get_feature(request: GetFeature, service: TheService, caller: TheReader) -> SemanticFeature:
+    """Read a feature; with `load_citations` also which episodes it was learnt from."""
+    place = caller.place_of(request, "read")
+    feature = service.features.get(place, request.feature_id)
+    shown = service.uids.shown(place, feature.citations) if request.load_citations else None
+    return shown_feature(feature, citations=shown)
+
+
+@features_router.post("/update", status_code=204, responses=NOT_THERE, response_class=Response)
+def update_feature(request: UpdateFeature, service: TheService, caller: TheWriter) -> None:
+    """Change fields of a feature; those that are null stay."""
+    place = caller.place_of(request, "write")
+    given = {own: getattr(request, wire) for wire, own in _NAMES.items()}
+    if request.metadata is not None:
+        given["metadata"] = request.metadata
+    changes = {name: value for name, value in given.items() if value is not None}
+    service.features.update(place, request.feature_id, changes)
+
+
+# Semantic sets and set types.
+
+sets_router = APIRouter(
+    prefix="/api/v2/memories/semantic", tags=["Semantic sets"], responses=REFUSALS
+)
+
+
+@sets_router.post("/set_type", status_code=201)
+def create_set_type(request: CreateSetType, service: TheService, caller: TheWriter) -> SetTypeId:
+    """Make a set type: one set for each combination of values of its metadata tags."""
+    created = service.sets.add_type(
+        caller.place_of(request, "write"),
+        request.metadata_tags,
+        level=_level(request),
+        name=request.name,
+        description=request.description,
+    )
+    return SetTypeId(set_type_id=created)
+
+
+@sets_router.post("/set_type/list")
+def list_set_types(request: InProject, service: TheService, caller: TheReader) -> SetTypes:
+    """List the set types of a project and of its organisation."""
+    found = service.sets.types(caller.place_of(request, "read"))
+    return SetTypes(
+        set_types=[
+            SetTypeEntry(
+                id=each.id,
+                is_org_level=each.project is None,
+                tags=list(each.tags),
+                name=each.name,
+                description=each.description,
+            )
+            for each in found
+        ]
+    )
+
+
+@sets_router.post("/set_type/delete", status_code=204, responses=NOT_THERE, response_class=Response)
+def delete_set_type(request: NamedSetType, service: TheService, caller: TheWriter) -> None:
+    """Remove a set type with its category templates; its sets stay."""
+    service.sets.delete_type(caller.place_of(request, "write"), request.set_type_id)
+
+
+@sets_router.post("/set_id/get")
+def get_set_id(request: GetSetId, service: TheService, caller: TheWriter) -> SetId:
+    """Give the id of the set for some metadata; the same metadata always has the same."""
+    found = service.sets.name_of(
+        caller.place_of(request, "write"),
+        request.metadata_tags,
+        request.set_metadata,
+        level=_level(request),
+    )
+    return SetId(set_id=found)
+
+
+@sets_router.post("/set_id/list")
+def list_sets(request: ListSets, service: TheService, caller: TheReader) -> Sets:
+    """List the sets of a project and of its organisation."""
+    place = caller.place_of(request, "read")
+    types = service.sets.types(place)
+    found = service.sets.listed(place, request.set_metadata)
+    return Sets(sets=[_entry(each, types) for each in found])
+
+
+@sets_router.post("/set/configure", status_code=204, responses=NOT_THERE, response_class=Response)
+def configure_set(request: ConfigureSet, service: TheService, caller: TheWriter) -> None:
+    """Say which models a set is to use."""
+    service.sets.configure(
+        caller.place_of(request, "write"),
+        request.set_id,
+        embedder=request.embedder_name,
+        llm=request.llm_name,
+    )
+
+
+def _level(request: CreateSetType | GetSetId) -> Level:
+    return "org" if request.is_org_level else "project"
+
+
+def _entry(semantic_set: SemanticSet, types: list[SetType]) -> SetEntry:
+    named = next((each for each in types if each.covers(semantic_set)), None)
+    return SetEntry(
+        id=semantic_set.id,
+        is_org_level=semantic_set.project is None,
+        tags=list(semantic_set.tags),
+        name=named.name if named else None,
+        description=named.description if named else None,
+    )
+
+
+# Categories, templates and tags.
+
+categories_router = APIRouter(
+    prefix="/api/v2/memories/semantic/category", tags=["Semantic categories"], responses=REFUSALS
+)
+_FROM_SET_TYPE = "set_type"
+
+
+@categories_router.post("", status_code=201, responses=ALREADY_THERE)
+def add_category(request: AddCategory, service: TheService, caller: TheWriter) -> CategoryId:
+    """Add a category to a set."""
+    added = service.categories.add(
+        caller.place_of(request, "write"), request.set_id, _text(request)
+    )
+    return CategoryId(category_id=added)
+
+
+@categories_router.post("/get", responses=NOT_THERE)
+def get_category(request: NamedCategory, service: TheService, caller: TheReader) -> CategoryEntry:
+    """Read a category or template."""
+    found = service.categories.get(caller.place_of(request, "read"), request.category_id)
+    return CategoryEntry(
+        id=found.id, name=found.name, prompt=found.prompt, description=found.description
+    )
+
+
+@categories_router.post("/delete", status_code=204, responses=NOT_THERE, response_class=Response)
+def delete_category(request: NamedCategory, service: TheService, caller: TheWriter) -> None:
+    """Remove a category or template with its tags."""
+    service.categories.delete(caller.place_of(request, "write"), request.category_id)
+
+
+@categories_router.post("/disable", status_code=204, responses=NOT_THERE, response_class=Response)
+def disable_category(request: DisableCategory, service: TheService, caller: TheWriter) -> None:
+    """Switch a category off for one set, which may have it from its type."""
+    service.categories.disable(
+        caller.place_of(request, "write"), request.set_id, request.category_name
+    )
+
+
+@categories_router.post("/set_ids/get", responses=NOT_THERE)
+def get_set_ids(request: NamedCategory, service: TheService, caller: TheReader) -> SetIds:
+    """Name the sets that have a category."""
+    found = service.categories.set_ids(caller.place_of(request, "read"), request.category_id)
+    return SetIds(set_ids=found)
+
+
+@categories_router.post("/template", status_code=201, responses=NOT_THERE | ALREADY_THERE)
+def add_template(request: AddTemplate, service: TheService, caller: TheWriter) -> CategoryId:
+    """Add a category that all sets of a type have."""
+    added = service.categories.add_template(
+        caller.place_of(request, "write"), request.set_type_id, _text(request)
+    )
+    return CategoryId(category_id=added)
+
+
+@categories_router.post("/template/list", responses=NOT_THERE)
+def list_templates(request: NamedSetType, service: TheService, caller: TheReader) -> Templates:
+    """List the templates of a set type."""
+    found = service.categories.templates(caller.place_of(request, "read"), request.set_type_id)
+    return Templates(
+        categories=[
+            TemplateEntry(
+                id=each.id,
+                name=each.name,
+                origin_type=_FROM_SET_TYPE,
+                origin_id=each.set_type_id,
+                inherited=False,
+            )
+            for each in found
+        ]
+    )
+
+
+@categories_router.post("/tag", status_code=201, responses=NOT_THERE | ALREADY_THERE)
+def add_tag(request: AddTag, service: TheService, caller: TheWriter) -> TagId:
+    """Add a tag to a category."""
+    added = service.categories.add_tag(
+        caller.place_of(request, "write"),
+        request.category_id,
+        request.tag_name,
+        request.tag_description,
+    )
+    return TagId(tag_id=added)
+
+
+@categories_router.post(
+    "/tag/delete", status_code=204, responses=NOT_THERE, response_class=Response
+)
+def delete_tag(request: NamedTag, service: TheService, caller: TheWriter) -> None:
+    """Remove a tag."""
+    service.categories.delete_tag(caller.place_of(request, "write"), request.tag_id)
+
+
+def _text(request: AddCategory | AddTemplate) -> CategoryText:
+    return CategoryText(request.category_name, request.prompt, request.description)
+
+
+# How far the learning of features from episodes is, and another try where it was given up.
+
+extraction_router = APIRouter(
+    prefix="/api/v2/memories/semantic/extraction", tags=["Semantic memory"], responses=REFUSALS
+)
+
+
+@extraction_router.post("")
+def get_extraction(request: InProject, service: TheService, caller: TheReader) -> ExtractionAnswer:
+    """Tell from how many episodes of a project features are still to be learnt, and what failed."""
+    place = caller.place_of(request, "read")
+    state = service.extraction.state(place)
+    shown = service.uids.shown(place, [each.episode for each in state.failures])
+    return ExtractionAnswer(
+        enabled=state.enabled,
+        waiting=state.waiting,
+        failed=state.failed,
+        unqueued=state.unqueued,
+        out_of_order=state.out_of_order,
+        failures=[
+            ExtractionFailure(uid=uid, reason=each.reason, attempts=each.attempts)
+            for uid, each in zip(shown, state.failures, strict=True)
+        ],
+    )
+
+
+@extraction_router.post("/retry")
+def retry_extraction(request: InProject, service: TheService, caller: TheWriter) -> TriedAgain:
+    """Let the episodes that were given up be read anew."""
+    return TriedAgain(waiting=service.extraction.try_again(caller.place_of(request, "write")))

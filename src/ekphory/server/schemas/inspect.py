@@ -1,0 +1,191 @@
+"""What the inspector asks, and what it is told."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, JsonValue
+
+from ekphory.server.schemas.names import InProject, Moment
+from ekphory.service.inspection import ReasonKind, RowStatus, UnitName
+from ekphory.store.protocol import Order
+from ekphory.types import MemoryType, ResultOrder, TimeUse
+
+MOST_HITS = 100
+MOST_PAGE = 200
+_LAST_PAGE = 1_000_000_000
+_MOST_POOLS = 100
+
+Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class ShownMemory(BaseModel):
+    """A memory with everything that is kept of it."""
+
+    id: str
+    text: str
+    at: datetime
+    age: str = Field(description="The same in words.", examples=["3 days ago"])
+    created_at: datetime
+    expires_at: datetime | None
+    pool: str
+    type: MemoryType
+    importance: float
+    predicted: list[str] = Field(description="Which fields the embedder predicted.")
+    producer: str
+    produced_for: str
+    role: str
+    agent: str | None
+    user: str | None
+    session: str | None
+    sequence: int | None
+    source: str | None
+    path: str | None
+    heading: str | None
+    lines: str | None
+    supersedes: str | None
+    metadata: dict[str, str]
+
+
+class InspectSearch(InProject):
+    """A question, searched with any preset."""
+
+    query: Annotated[str, Field(examples=["What do I like to eat?"])]
+    preset: str | None = None
+    top_k: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
+    pools: Annotated[
+        list[str] | None, Field(min_length=1, max_length=_MOST_POOLS, fail_fast=True)
+    ] = None
+    filter: Annotated[str, Field(examples=["metadata.user_id = 'u1'"])] = ""
+    min_score: Probability | None = None
+    now: Moment | None = None
+    time: TimeUse = "boost"
+    agent_mode: bool = False
+
+
+class ShownReason(BaseModel):
+    """One thing that speaks for a hit."""
+
+    kind: ReasonKind
+    sentence: str
+
+
+class ShownHit(BaseModel):
+    """A hit with its numbers."""
+
+    memory: ShownMemory
+    text: str
+    score: float = Field(description="Probability that it answers.")
+    scores: dict[str, float] = Field(description="By the name of what gave them.")
+    reasons: list[ShownReason]
+
+
+class ShownStage(BaseModel):
+    """A stage of the search; number 0 opens the scope."""
+
+    number: int
+    name: str
+    status: RowStatus
+    reason: str | None
+    candidates_in: int
+    candidates_out: int
+    begins: float
+    milliseconds: float
+    purpose: str
+    settings: dict[str, JsonValue]
+    detail: dict[str, JsonValue]
+
+
+class ShownAgent(BaseModel):
+    """What the retrieval agent did; `events` are those of its trace."""
+
+    provider: str
+    selected_agent: str
+    confidence: float | None
+    milliseconds: float
+    searches: int
+    fallback_trigger_reason: str | None
+    events: list[dict[str, Any]]
+
+
+class InspectSearchAnswer(BaseModel):
+    """What a search gave, and all that it did."""
+
+    query: str
+    preset: str
+    now: datetime
+    milliseconds: float
+    abstained: bool
+    order: ResultOrder = Field(description="What the hits are ordered by.")
+    hits: list[ShownHit]
+    stages: list[ShownStage]
+    agent: ShownAgent | None
+    others: list[ShownMemory] = Field(description="Found by the agent on its way; no hits.")
+
+
+class InspectOutline(InProject):
+    """Which memories of a project are looked at."""
+
+    pool: str | None = None
+    type: MemoryType | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    least_importance: Probability | None = None
+
+
+class InspectPage(InspectOutline):
+    """One page of them."""
+
+    page_size: Annotated[int, Field(ge=1, le=MOST_PAGE)] = 25
+    page_num: Annotated[int, Field(ge=0, le=_LAST_PAGE)] = 0
+    order: Order = "newest"
+
+
+class ShownBar(BaseModel):
+    """What happened in one unit of time, by type."""
+
+    begins: datetime
+    ends: datetime
+    counts: dict[str, int]
+
+
+class OutlineAnswer(BaseModel):
+    """How many memories there are, by pool, type, tenth of importance, and time."""
+
+    total: int
+    pools: dict[str, int]
+    types: dict[str, int]
+    importance: list[int]
+    unit: UnitName | None
+    bars: list[ShownBar]
+
+
+class PageAnswer(BaseModel):
+    """Memories in order."""
+
+    memories: list[ShownMemory]
+
+
+class ShownPreset(BaseModel):
+    """A preset in words."""
+
+    name: str
+    summary: str
+    default: bool
+
+
+class ShownFinding(BaseModel):
+    """One thing that was looked at."""
+
+    subject: str
+    state: Literal["fine", "note", "repairable"]
+    sentence: str
+
+
+class HealthAnswer(BaseModel):
+    """The state of the whole store."""
+
+    healthy: bool
+    findings: list[ShownFinding]
+    numbers: dict[str, int | None]

@@ -1,0 +1,115 @@
+"""Names, timestamps and errors on the wire."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue, WithJsonSchema
+
+from ekphory.errors import InvalidInput
+from ekphory.timestamps import to_utc
+
+# Errors on the wire, as MemMachine's clients read them.
+
+
+class ErrorDetail(BaseModel):
+    """What went wrong."""
+
+    code: int
+    message: str
+    internal_error: str
+    exception: str
+    trace: str = ""
+
+
+class ErrorAnswer(BaseModel):
+    """An error; a text alone where nothing more is known."""
+
+    detail: ErrorDetail | str
+
+
+# Moments as clients give them: ISO 8601, or seconds or milliseconds since 1970.
+
+_MILLISECONDS_FROM = 1e12
+"""A larger number counts milliseconds: as seconds it would lie 31,000 years ahead."""
+
+
+def _moment(value: object) -> datetime:
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            seconds = value / 1000 if value > _MILLISECONDS_FROM else value
+            return to_utc(datetime.fromtimestamp(seconds, tz=UTC), field="timestamp")
+        if isinstance(value, str | datetime):
+            return to_utc(value, field="timestamp")
+    except (InvalidInput, OverflowError, OSError, ValueError) as error:
+        raise ValueError(f"no moment ({error})") from error
+    raise ValueError("no moment: give ISO 8601, or seconds since 1970")
+
+
+Moment = Annotated[
+    datetime,
+    BeforeValidator(_moment),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string", "format": "date-time"}, {"type": "number"}],
+            "examples": ["2026-05-01T10:00:00Z"],
+        }
+    ),
+]
+
+
+# Names of organisations, projects and ids, and the numbers that all requests share.
+
+UNIVERSAL = "universal"
+"""The organisation and the project of a request that names none."""
+_LONGEST_NAME = 1_000
+_MOST_ENTRIES = 1_000
+_NAME = re.compile(r"[\w:-]+")
+
+
+def _is_name(value: str) -> str:
+    if not _NAME.fullmatch(value) or len(value) > _LONGEST_NAME:
+        raise ValueError("a name has 1 to 1,000 letters, digits, underscores, hyphens and colons")
+    return value
+
+
+def _is_name_or_empty(value: str) -> str:
+    return value and _is_name(value)
+
+
+Name = Annotated[
+    str,
+    AfterValidator(_is_name),
+    WithJsonSchema({"type": "string", "pattern": r"^[A-Za-z0-9_:-]+$", "maxLength": _LONGEST_NAME}),
+]
+"""Letters and digits of any script, `_`, `-` and `:`."""
+NameOrEmpty = Annotated[str, AfterValidator(_is_name_or_empty)]
+
+
+def has_few_entries(value: object) -> object:
+    """Refuse a mapping of very many entries.
+
+    Raises:
+        ValueError: It has more than 1,000.
+    """
+    # Before anything is made of it: each wrong entry would be an error of its own.
+    if isinstance(value, dict) and len(value) > _MOST_ENTRIES:
+        raise ValueError(f"must have at most {_MOST_ENTRIES:,} entries, got {len(value):,}")
+    return value
+
+
+Metadata = Annotated[dict[str, str], BeforeValidator(has_few_entries)]
+JsonMetadata = Annotated[dict[str, JsonValue], BeforeValidator(has_few_entries)]
+MOST_IDS = 10_000
+Ids = Annotated[list[NameOrEmpty], Field(max_length=MOST_IDS, fail_fast=True)]
+"""Names of what is deleted; the first wrong one is told, and no further one looked at."""
+Tags = Annotated[list[str], Field(max_length=_MOST_ENTRIES, fail_fast=True)]
+
+
+class InProject(BaseModel):
+    """Names a project; the universal one where it names none."""
+
+    org_id: Annotated[Name, Field(description="The organisation.", examples=["home"])] = UNIVERSAL
+    project_id: Annotated[Name, Field(description="The project.", examples=["chat"])] = UNIVERSAL

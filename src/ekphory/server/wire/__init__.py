@@ -1,1 +1,0 @@
-"""What goes over the wire; the only pydantic of the package."""

@@ -1,1 +1,0 @@
-"""Features learnt from episodes by a language model, in the background."""

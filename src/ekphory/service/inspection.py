@@ -1,0 +1,534 @@
+"""Looking into a project: its outline and timeline, and searches told in full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ekphory.agent_trace import HopResolved, ToolReturned
+from ekphory.filters.tree import Field, In
+from ekphory.history import EVERYTHING, in_view
+from ekphory.memory import Memory
+from ekphory.retrieval.pipeline import Pipeline, StageDescription, describe
+from ekphory.retrieval.presets import preset
+from ekphory.retrieval.stages.shape import PINNED, RULES
+from ekphory.scope import Scope
+from ekphory.search import NEWEST, SearchResult
+from ekphory.service.episodes import Selection, StoredNames, Uids, read_filter
+from ekphory.service.handles import Handles, Place
+from ekphory.store.protocol import IntArray, Order, ScopeColumns
+from ekphory.timestamps import EPOCH, now_utc, to_microseconds
+from ekphory.types import Hit, MemoryRecord, StageStatus, StageTrace, TimeUse, Trace
+
+# Why a hit is there, in sentences.
+
+ReasonKind = Literal[
+    "newest", "chain", "meaning", "words", "time", "weight", "reranker", "pinned", "parent"
+]
+_NEARLY_ONE = 0.005
+"""A factor that is no further from 1 changed nothing worth telling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that speaks for a hit.
+
+    Attributes:
+        kind: What brought it, as a word.
+        sentence: The same for people.
+    """
+
+    kind: ReasonKind
+    sentence: str
+
+
+def reasons(result: SearchResult) -> list[tuple[Reason, ...]]:
+    """Say of every hit why it is there."""
+    if result.trace.preset == NEWEST:
+        newest = Reason("newest", "One of the newest; nothing was asked.")
+        return [(newest,) for _ in result]
+    return [
+        (*_chain(hit, result), *_found(hit, result.hits), *_moved(hit), *_shown(hit))
+        for hit in result
+    ]
+
+
+def _chain(hit: Hit, result: SearchResult) -> list[Reason]:
+    hops = () if result.retrieval_trace is None else result.retrieval_trace.hops
+    return [
+        Reason("chain", f"States hop {number}: “{hop.query}”{hop.answer and f' → {hop.answer}'}.")
+        for number, hop in enumerate(hops, start=1)
+        if hit.id in hop.memory_ids
+    ]
+
+
+def _found(hit: Hit, hits: Sequence[Hit]) -> list[Reason]:
+    """Say what each arm made of it."""
+    told = []
+    if "cosine" in hit.scores:
+        place = _place(hit, hits, "cosine")
+        told.append(Reason("meaning", f"{place} by meaning: cosine {hit.scores['cosine']:.2f}."))
+    share = hit.scores.get("lexical")
+    if share is not None and share <= 0:
+        told.append(Reason("words", "Shares no word with the question."))
+    elif share is not None:
+        whose = "" if hit.scores.get("bm25") else ", lent by its neighbours"
+        sentence = f"{_place(hit, hits, 'lexical')} by words: {share:.0%} of a full match{whose}."
+        told.append(Reason("words", sentence))
+    if hit.scores.get("time"):
+        told.append(Reason("time", f"Lies in the time asked for: {hit.scores['time']:.0%} sure."))
+    return told
+
+
+def _moved(hit: Hit) -> list[Reason]:
+    """Say what moved it up or down."""
+    told = []
+    factor = hit.scores.get("boost", 1.0)
+    if abs(factor - 1) > _NEARLY_ONE:
+        verb = "Lifted" if factor > 1 else "Lowered"
+        sentence = f"{verb} to ×{factor:.2f} by its pool, importance, age or time."
+        told.append(Reason("weight", sentence))
+    if "reranker" in hit.scores:
+        told.append(Reason("reranker", f"The reranker gives it {hit.scores['reranker']:.2f}."))
+    if hit.memory.pool == RULES and hit.memory.metadata.get(PINNED) is True:
+        told.append(Reason("pinned", "A pinned rule, found by every search."))
+    return told
+
+
+def _shown(hit: Hit) -> list[Reason]:
+    if hit.text == hit.memory.text:
+        return []
+    return [Reason("parent", "Shown with the text that it stands in.")]
+
+
+def _place(hit: Hit, hits: Sequence[Hit], score: str) -> str:
+    better = sum(each.scores.get(score, 0.0) > hit.scores[score] for each in hits)
+    return f"No. {better + 1} of {len(hits)}"
+
+
+# The fifteen stages of a search in a row: those that ran, were skipped, or are not there.
+
+RowStatus = StageStatus | Literal["absent"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaterfallRow:
+    """One stage.
+
+    Attributes:
+        number: Place in the canonical order; 0 for the opening of the scope.
+        name: The stage's name.
+        status: As in `StageTrace`; `absent` where the preset does without it.
+        reason: Why it was skipped or degraded.
+        candidates_in, candidates_out: Number of candidates before and after.
+        begins: Milliseconds from the beginning of the search.
+        milliseconds: Time that it took.
+        purpose: What it does, in a sentence.
+        settings: Its settings by name.
+        detail: What it has to say about this search.
+    """
+
+    number: int
+    name: str
+    status: RowStatus
+    reason: str | None = None
+    candidates_in: int = 0
+    candidates_out: int = 0
+    begins: float = 0.0
+    milliseconds: float = 0.0
+    purpose: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+def waterfall(trace: Trace, pipeline: Pipeline) -> tuple[WaterfallRow, ...]:
+    """Give all stages in the canonical order.
+
+    Args:
+        trace: What a search did.
+        pipeline: The preset that it was made with.
+    """
+    described = {(each.number, each.name): each for each in describe(pipeline)}
+    rows: list[WaterfallRow] = []
+    begins = 0.0
+    for stage in trace.stages:
+        rows.append(_ran(stage, described.pop((stage.number, stage.name), None), begins))
+        begins += stage.milliseconds
+    rows += (
+        # Of an empty query no stage runs, whatever the preset has.
+        _skipped(each, begins)
+        if each.used
+        else WaterfallRow(number=each.number, name=each.name, status="absent")
+        for each in described.values()
+    )
+    return tuple(sorted(rows, key=lambda row: row.number))
+
+
+def _ran(stage: StageTrace, described: StageDescription | None, begins: float) -> WaterfallRow:
+    return WaterfallRow(
+        number=stage.number,
+        name=stage.name,
+        status=stage.status,
+        reason=stage.reason,
+        candidates_in=stage.candidates_in,
+        candidates_out=stage.candidates_out,
+        begins=begins,
+        milliseconds=stage.milliseconds,
+        purpose="" if described is None else described.purpose,
+        settings={} if described is None else _shown_stage(described.settings),
+        detail=dict(stage.detail),
+    )
+
+
+def _skipped(described: StageDescription, begins: float) -> WaterfallRow:
+    return WaterfallRow(
+        number=described.number,
+        name=described.name,
+        status="skipped",
+        reason="nothing was asked",
+        begins=begins,
+        purpose=described.purpose,
+        settings=_shown_stage(described.settings),
+    )
+
+
+def _shown_stage(settings: Mapping[str, object]) -> dict[str, Any]:
+    """Only what can be shown: numbers, names, and lists and tables of them."""
+    return {
+        name: value
+        for name, value in settings.items()
+        if value is None or isinstance(value, bool | int | float | str | list | dict)
+    }
+
+
+# Searching with any preset, and telling all of it: every stage, every score, every hop.
+
+_SHOWN_OF_A_SEARCH = 5
+"""So many of what one of the agent's searches found are told whole."""
+_MOST_OTHERS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """A question, and how it is to be searched.
+
+    Attributes:
+        query: The question; empty for the newest.
+        preset: Name of a preset; None for the service's.
+        limit: How many hits.
+        pools: Only these; None for all.
+        filter: A condition in the filter grammar; blank for none.
+        min_score: Only hits of at least this probability.
+        now: The moment it is asked; None for the current one.
+        time: What a time in the query's words does.
+        agent_mode: Whether the retrieval agent follows the question.
+    """
+
+    query: str
+    preset: str | None = None
+    limit: int = 10
+    pools: tuple[str, ...] | None = None
+    filter: str = ""
+    min_score: float | None = None
+    now: datetime | None = None
+    time: TimeUse = "boost"
+    agent_mode: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """What a search gave, and all that it did.
+
+    Attributes:
+        now: The moment that it was asked for.
+        preset: The preset that it was made with.
+        result: What the search gave.
+        reasons: Why each hit is there.
+        rows: All stages.
+        others: Memories that the agent found on its way and that are no hits.
+    """
+
+    now: datetime
+    preset: str
+    result: SearchResult
+    reasons: Sequence[tuple[Reason, ...]]
+    rows: tuple[WaterfallRow, ...]
+    others: tuple[MemoryRecord, ...]
+
+
+class Examination:
+    """Searches a project's memories, and leaves no trace of it."""
+
+    def __init__(self, handles: Handles, uids: Uids) -> None:
+        self._handles = handles
+        self._uids = uids
+
+    def search(self, place: Place, probe: Probe) -> Examined:
+        """Answer a question and tell how.
+
+        Raises:
+            InvalidInput: The question cannot be used.
+        """
+        now = probe.now or now_utc()
+        names = StoredNames(memory_id=lambda uid: self._uids.stored(place, [uid])[0])
+        with self._handles.episodes(place) as memory:
+            pipeline = memory.preset if probe.preset is None else preset(probe.preset)
+            result = memory.search(
+                probe.query,
+                k=probe.limit,
+                now=now,
+                pools=probe.pools,
+                filter=read_filter(probe.filter, names),
+                min_score=probe.min_score,
+                preset=pipeline,
+                time=probe.time,
+                agent_mode=probe.agent_mode and bool(probe.query.strip()),
+            )
+            others = _others(memory, result)
+        return Examined(
+            now=now,
+            preset=pipeline.name,
+            result=result,
+            reasons=reasons(result),
+            rows=waterfall(result.trace, pipeline),
+            others=others,
+        )
+
+
+def _others(memory: Memory, result: SearchResult) -> tuple[MemoryRecord, ...]:
+    events = () if result.retrieval_trace is None else result.retrieval_trace.events
+    named: dict[str, None] = {}
+    for event in events:
+        if isinstance(event.body, HopResolved):
+            named |= dict.fromkeys(event.body.memory_ids)
+        elif isinstance(event.body, ToolReturned):
+            named |= dict.fromkeys(event.body.memory_ids[:_SHOWN_OF_A_SEARCH])
+    missing = [each for each in named if each not in {hit.id for hit in result}][:_MOST_OTHERS]
+    if not missing:
+        return ()
+    return tuple(memory.list(filter=In(Field("id"), tuple(missing)), limit=_MOST_OTHERS))
+
+
+# When memories happened: counted by hour, day, week … whichever makes a picture of few bars.
+
+UnitName = Literal["hour", "day", "week", "month", "quarter", "year", "decade", "century"]
+
+MOST_BARS = 72
+_HOUR = 3_600_000_000
+_DAY = 24 * _HOUR
+_MONTHS_UNTIL_1970 = 1970 * 12
+_LAST_YEAR = 9998
+"""No memory happened later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """What happened in one unit of time.
+
+    Attributes:
+        begins, ends: From the one moment on, before the other.
+        counts: How many memories, by their type; types without any are left out.
+    """
+
+    begins: datetime
+    ends: datetime
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Bars without a gap from the earliest memory to the latest; none where there is no memory."""
+
+    unit: UnitName | None
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A unit of time: which one a moment lies in, and when that one begins."""
+
+    name: UnitName
+    number: Callable[[IntArray], IntArray]
+    beginning: Callable[[int], datetime]
+
+
+def timeline(at: IntArray, types: NDArray[np.str_]) -> Timeline:
+    """Count memories by time.
+
+    Args:
+        at: When each happened, microseconds since 1970.
+        types: The type of each.
+    """
+    if not len(at):
+        return Timeline(None, ())
+    unit = next((each for each in _UNITS if _bars(each, at) <= MOST_BARS), _UNITS[-1])
+    numbers = unit.number(at)
+    first = int(numbers.min())
+    length = int(numbers.max()) - first + 1
+    by_type = {
+        str(name): np.bincount(numbers[types == name] - first, minlength=length)
+        for name in np.unique(types)
+    }
+    bars = tuple(
+        Bar(
+            unit.beginning(first + place),
+            unit.beginning(first + place + 1),
+            {name: int(counts[place]) for name, counts in by_type.items() if counts[place]},
+        )
+        for place in range(length)
+    )
+    return Timeline(unit.name, bars)
+
+
+def _bars(unit: _Unit, at: IntArray) -> int:
+    numbers = unit.number(np.array([at.min(), at.max()]))
+    return int(numbers[1] - numbers[0]) + 1
+
+
+def _of_length(name: UnitName, length: int, *, shift: int = 0) -> _Unit:
+    """Make a unit of always the same length; both lengths in microseconds."""
+
+    def number(at: IntArray) -> IntArray:
+        return np.asarray((at + shift) // length, np.int64)
+
+    def beginning(which: int) -> datetime:
+        return EPOCH + timedelta(microseconds=which * length - shift)
+
+    return _Unit(name, number, beginning)
+
+
+def _of_months(name: UnitName, months: int) -> _Unit:
+    """Make a unit of so many months of the calendar."""
+
+    def number(at: IntArray) -> IntArray:
+        since_1970 = at.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
+        return np.asarray((since_1970 + _MONTHS_UNTIL_1970) // months, np.int64)
+
+    def beginning(which: int) -> datetime:
+        year, month = divmod(which * months, 12)
+        if year < 1:
+            return datetime.min.replace(tzinfo=UTC)
+        if year > _LAST_YEAR:
+            return datetime(_LAST_YEAR, 12, 31, 23, 59, 59, tzinfo=UTC)
+        return datetime(year, month + 1, 1, tzinfo=UTC)
+
+    return _Unit(name, number, beginning)
+
+
+_UNITS = (
+    _of_length("hour", _HOUR),
+    _of_length("day", _DAY),
+    # 1970 began on a Thursday; weeks begin on Monday.
+    _of_length("week", 7 * _DAY, shift=3 * _DAY),
+    _of_months("month", 1),
+    _of_months("quarter", 3),
+    _of_months("year", 12),
+    _of_months("decade", 120),
+    _of_months("century", 1_200),
+)
+
+
+# What a project's memories are like: how many by pool, type, importance and time.
+
+Mask = NDArray[np.bool_]
+IMPORTANCE_STEPS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """Counts of memories.
+
+    Each but `total` counts what the rest of a selection lets through: the pools stand there as
+    they would be with any pool chosen, and so do the others.
+
+    Attributes:
+        total: Memories that the whole selection lets through.
+        pools, types: How many of each.
+        importance: How many in each tenth from 0 to 1; 1 lies in the last.
+        timeline: How many at which time.
+    """
+
+    total: int
+    pools: Mapping[str, int]
+    types: Mapping[str, int]
+    importance: tuple[int, ...]
+    timeline: Timeline
+
+
+def outline(columns: ScopeColumns, selection: Selection) -> Outline:
+    """Count the memories of these columns that a selection lets through."""
+    let_through = _let_through(columns, selection)
+
+    def but_for(left_out: str | None = None) -> Mask:
+        kept = np.ones(len(columns.key), np.bool_)
+        for name, mask in let_through.items():
+            if name != left_out:
+                kept &= mask
+        return kept
+
+    in_time = but_for("time")
+    return Outline(
+        total=int(np.count_nonzero(but_for())),
+        pools=_counted(columns.pool[but_for("pool")]),
+        types=_counted(columns.type[but_for("type")]),
+        importance=_by_tenth(columns.importance[but_for("importance")]),
+        timeline=timeline(columns.at[in_time], columns.type[in_time]),
+    )
+
+
+def _let_through(columns: ScopeColumns, selection: Selection) -> dict[str, Mask]:
+    masks: dict[str, Mask] = {}
+    if selection.pool is not None:
+        masks["pool"] = columns.pool == selection.pool
+    if selection.type is not None:
+        masks["type"] = columns.type == selection.type
+    if selection.least_importance is not None:
+        masks["importance"] = columns.importance >= np.float32(selection.least_importance)
+    in_time = np.ones(len(columns.key), np.bool_)
+    if selection.since is not None:
+        in_time &= columns.at >= to_microseconds(selection.since)
+    if selection.until is not None:
+        in_time &= columns.at < to_microseconds(selection.until)
+    return masks | {"time": in_time}
+
+
+def _counted(names: NDArray[np.str_]) -> dict[str, int]:
+    found, counts = np.unique(names, return_counts=True)
+    return {str(name): int(count) for name, count in zip(found, counts, strict=True)}
+
+
+def _by_tenth(importance: NDArray[np.float32]) -> tuple[int, ...]:
+    counts, _ = np.histogram(importance, bins=IMPORTANCE_STEPS, range=(0, 1))
+    return tuple(counts.tolist())
+
+
+# Looking through a project's memories without a question.
+
+
+class Browsing:
+    """Pages of memories, and what all of them are like."""
+
+    def __init__(self, handles: Handles) -> None:
+        self._handles = handles
+
+    def page(
+        self, place: Place, selection: Selection, *, limit: int, offset: int, order: Order
+    ) -> list[MemoryRecord]:
+        """Read some of the memories that a selection lets through."""
+        with self._handles.episodes(place) as memory:
+            return memory.list(
+                filter=selection.condition(), limit=limit, offset=offset, order=order
+            )
+
+    def outline(self, place: Place, selection: Selection) -> Outline:
+        """Count a project's memories by pool, type, importance and time."""
+        scope = Scope(org=place.org, project=place.project)
+        with self._handles.engine() as engine:
+            engine.store.version()
+            columns = engine.store.scan(in_view(scope, EVERYTHING))
+        return outline(columns, selection)

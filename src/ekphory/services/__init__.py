@@ -1,1 +1,0 @@
-"""The transport to remote model services: JSON over HTTP, repeated and bounded."""

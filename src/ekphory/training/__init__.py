@@ -1,1 +1,0 @@
-"""Making and exporting the models that ekphory ships."""

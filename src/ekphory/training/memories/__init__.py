@@ -1,1 +1,0 @@
-"""Generated memories with queries and hard negatives, for training and testing embedders."""

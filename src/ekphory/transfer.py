@@ -1,0 +1,437 @@
+"""Exports: a scope as lines of JSON, and taken back as it was.
+
+The lines of an export: JSON, each with a sum of its own, between a header and an end.
+
+    {"ekphory_export": 1, …, "memories": 2, "sum": "…"}
+    {"id": "oven", "text": "The oven is broken", …, "versions": 1, "sum": "…"}
+    {"id": "oven~1", …, "superseded_by": "oven", "sum": "…"}
+    {"id": "sink", …, "versions": 0, "sum": "…"}
+    {"ekphory_export_end": 1, "memories": 2, "versions": 1, "sha256": "…", "sum": "…"}
+
+`docs/export.md` tells what they mean.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import islice
+from operator import attrgetter
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from ekphory import legacy
+from ekphory.atomic_write import put_in_place
+from ekphory.engine import Engine
+from ekphory.errors import EkphoryError, InvalidInput
+from ekphory.filters.tree import And, Filter
+from ekphory.history import unexpired
+from ekphory.records import Draft, draft, thread_of
+from ekphory.scope import Scope, owner_of
+from ekphory.store.lance_snapshot import KeptMemory, LanceSnapshot, newest_state
+from ekphory.store.protocol import CURRENT, IntArray, Presence, first_key
+from ekphory.timestamps import now_utc, to_utc
+from ekphory.types import Failure, MemoryRecord, WriteReport
+from ekphory.write import BATCH, Identity, Prepared, alive_ids, make_way, prepare, stored
+
+FORMAT_VERSION = 1
+HEADER_KEY = "ekphory_export"
+END_KEY = "ekphory_export_end"
+SUM_KEY = "sum"
+VERSIONS_KEY = "versions"
+FINGERPRINT_KEY = "fingerprint"
+
+_NAMES = tuple(entry.name for entry in fields(MemoryRecord))
+_MOMENTS = ("at", "created_at", "expires_at")
+_values = attrgetter(*_NAMES)
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_SUM = re.compile(rb',"sum":"([0-9a-f]{16})"\}\Z')
+
+
+class DamagedLine(EkphoryError, ValueError):
+    """A line whose sum is missing or does not fit it."""
+
+
+def encode_line(content: dict[str, Any]) -> bytes:
+    """Give one line, with its sum and a line break."""
+    body = _encode(content).encode()
+    return body[:-1] + f',"{SUM_KEY}":"{_sum_of(body)}"}}\n'.encode()
+
+
+def decode_line(line: bytes) -> dict[str, Any]:
+    """Give the content of one line back, without its sum.
+
+    Raises:
+        DamagedLine: It was cut off or changed since it was written.
+    """
+    bare = line.rstrip(b"\r\n")
+    found = _SUM.search(bare)
+    if found is None:
+        raise DamagedLine("cut off, or not a line of an export")
+    body = bare[: found.start()] + b"}"
+    if _sum_of(body).encode() != found[1]:
+        raise DamagedLine("changed since it was written")
+    try:
+        content: dict[str, Any] = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise DamagedLine("not usable JSON") from error
+    return legacy.current_keys(content)
+
+
+def memory_content(record: MemoryRecord, fingerprint: str | None) -> dict[str, Any]:
+    """Give every field of a memory in the form that JSON has; moments as ISO 8601 in UTC."""
+    content: dict[str, Any] = dict(zip(_NAMES, _values(record), strict=True))
+    content["predicted"] = sorted(record.predicted)
+    content["metadata"] = dict(record.metadata)
+    for name in _MOMENTS:
+        if content[name] is not None:
+            content[name] = content[name].isoformat()
+    content[FINGERPRINT_KEY] = fingerprint
+    return content
+
+
+def _sum_of(body: bytes) -> str:
+    return hashlib.blake2b(body, digest_size=8).hexdigest()
+
+
+# Exporting a scope: every memory with its earlier versions, as lines of JSON.
+
+Progress = Callable[[int, int], None]
+"""Is told how many memories are written, and of how many."""
+
+_MEMORIES_READ = 256
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportReport:
+    """What an export holds.
+
+    Attributes:
+        target: The file; None where it went to a stream.
+        memories: Number of memories.
+        versions: Number of earlier versions of them.
+        expired: Number of memories that were left out because they have expired.
+        bytes: Length of the export.
+        sha256: Digest of the lines of memories and versions; equal for equal contents.
+    """
+
+    target: Path | None
+    memories: int
+    versions: int
+    expired: int
+    bytes: int
+    sha256: str
+
+
+def export_to_file(
+    engine: Engine, scope: Scope, target: Path, on_progress: Progress
+) -> ExportReport:
+    """Write an export beside its target, and put it in place once it is whole and durable.
+
+    Raises:
+        InvalidInput: The target is a folder, or lies in none.
+    """
+    if target.is_dir() or not target.parent.is_dir():
+        raise InvalidInput(
+            "target", str(target), "not a file in an existing folder", "Name such a file"
+        )
+    with _put_in_place(target) as stream:
+
+        def write(state: LanceSnapshot) -> ExportReport:
+            stream.seek(0)
+            stream.truncate()
+            return _Export(state, scope, stream).write(on_progress, target)
+
+        return newest_state(engine.uri, write, attempts=_ATTEMPTS)
+
+
+def export_to_stream(
+    engine: Engine, scope: Scope, stream: IO[bytes], on_progress: Progress
+) -> ExportReport:
+    """Write an export to a stream; without its last line it is not whole."""
+    return _Export(LanceSnapshot(engine.uri), scope, stream).write(on_progress, None)
+
+
+def tell_nobody(done: int, total: int) -> None:
+    """Take progress that nobody asked for."""
+    del done, total
+
+
+@contextmanager
+def _put_in_place(target: Path) -> Iterator[IO[bytes]]:
+    """Give a file that takes the target's place at the end, or else leaves no trace."""
+    part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+    # Inside before the file is there: an interrupt the moment after leaves no trace either.
+    try:
+        with open(part, "xb", opener=_for_its_owner) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        put_in_place(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _for_its_owner(path: str, flags: int) -> int:
+    """Open a file that its owner alone may read, as the store may be."""
+    return os.open(path, flags, 0o600)
+
+
+class _Versions:
+    """Where the earlier versions of a memory are: sixteen bytes for each, however long its id."""
+
+    def __init__(self, state: LanceSnapshot, where: Filter) -> None:
+        pairs = ((_digest(successor), row) for row, successor in state.successors(where))
+        found = np.fromiter(pairs, np.dtype((np.int64, 2)))
+        self._state = state
+        self._digests, self._rows = found[np.argsort(found[:, 0], kind="stable")].T
+
+    def of(self, memories: list[KeptMemory]) -> dict[int, list[KeptMemory]]:
+        """Read the earlier versions of these memories, oldest first, by the memory's key."""
+        wanted = {_successor(memory): memory.key for memory in memories}
+        digests = np.array([_digest(successor) for successor in wanted], np.int64)
+        rows = self._rows[np.isin(self._digests, digests)]
+        found: dict[int, list[KeptMemory]] = {}
+        for version in self._state.take(rows):
+            # Digests may be the same by chance.
+            key = wanted.get((version.record.superseded_by, *_successor(version)[1:]))
+            if key is not None:
+                found.setdefault(key, []).append(version)
+        return found
+
+
+class _Export:
+    """One export: the lines of one state of the store, counted and summed up."""
+
+    def __init__(self, state: LanceSnapshot, scope: Scope, stream: IO[bytes]) -> None:
+        self._state = state
+        self._scope = scope
+        self._stream = stream
+        self._digest = hashlib.sha256()
+        self._bytes = 0
+        self._versions = 0
+
+    def write(self, on_progress: Progress, target: Path | None) -> ExportReport:
+        own = self._scope.own_predicate()
+        where = And((own, unexpired()))
+        rows = self._state.rows(where)
+        expired = self._state.count(And((own, CURRENT))) - len(rows)
+        self._write_header(len(rows))
+        written = 0
+        for content in self._memories(where, rows):
+            self._digest.update(self._write_line(content))
+            if VERSIONS_KEY in content:
+                written += 1
+                on_progress(written, len(rows))
+        sha256 = self._digest.hexdigest()
+        counts = {"memories": written, "versions": self._versions, "sha256": sha256}
+        self._write_line({END_KEY: FORMAT_VERSION} | counts)
+        self._stream.flush()
+        return ExportReport(
+            target=target,
+            memories=written,
+            versions=self._versions,
+            expired=expired,
+            bytes=self._bytes,
+            sha256=sha256,
+        )
+
+    def _write_header(self, memories: int) -> None:
+        from ekphory import __version__
+
+        self._write_line(
+            {
+                HEADER_KEY: FORMAT_VERSION,
+                "ekphory": __version__,
+                "exported_at": now_utc().isoformat(),
+                "scope": asdict(self._scope),
+                "memories": memories,
+            }
+        )
+
+    def _memories(self, where: Filter, rows: IntArray) -> Iterator[dict[str, object]]:
+        versions = _Versions(self._state, where)
+        for start in range(0, len(rows), _MEMORIES_READ):
+            memories = self._state.take(rows[start : start + _MEMORIES_READ])
+            earlier = versions.of(memories)
+            for memory in memories:
+                its_own = earlier.get(memory.key, [])
+                yield _content(memory) | {VERSIONS_KEY: len(its_own)}
+                yield from map(_content, its_own)
+                self._versions += len(its_own)
+
+    def _write_line(self, content: dict[str, object]) -> bytes:
+        line = encode_line(content)
+        self._stream.write(line)
+        self._bytes += len(line)
+        return line
+
+
+def _content(memory: KeptMemory) -> dict[str, object]:
+    return memory_content(memory.record, memory.fingerprint)
+
+
+def _successor(memory: KeptMemory) -> tuple[str | None, ...]:
+    record = memory.record
+    return (record.id, record.session, *owner_of(record))
+
+
+def _digest(successor: tuple[str | None, ...]) -> int:
+    digest = hashlib.blake2b(repr(successor).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+# Taking memories back from an export, as they were: ids, moments and earlier versions included.
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{32}")
+_SET_BY_THE_STORE = ("created_at", "supersedes", "superseded_by", FINGERPRINT_KEY)
+
+Unit = list[Draft]
+"""A memory behind its earlier versions, oldest first; they are written together or not at all."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    added: list[str] = field(default_factory=list)
+    skipped: int = 0
+    failed: list[Failure] = field(default_factory=list)
+
+
+def add_exported(engine: Engine, scope: Scope, records: Iterable[Mapping[str, Any]]) -> WriteReport:
+    """Write records of an export in batches; what is there already stays as it is."""
+    tally = _Tally()
+    units = _units(records, scope, tally)
+    while batch := list(islice(units, BATCH)):
+        fresh, _ = _absent(engine, scope, batch)
+        prepared = _prepared(engine, [batch[place] for place in fresh])
+        added = engine.writer.submit(lambda: _append(engine, scope, prepared)).result()  # noqa: B023  awaited here
+        tally.added += added
+        tally.skipped += len(batch) - len(added)
+    return WriteReport(len(tally.added), tally.skipped, tally.failed, tuple(tally.added))
+
+
+def _units(records: Iterable[Mapping[str, Any]], scope: Scope, tally: _Tally) -> Iterator[Unit]:
+    for index, given in enumerate(records):
+        try:
+            yield _unit(given, scope)
+        except InvalidInput as error:
+            name = given.get("id") if isinstance(given, Mapping) else None
+            shown = name if isinstance(name, str) else None
+            tally.failed.append(Failure(index, shown, error.field, str(error)))
+
+
+def _unit(given: Mapping[str, Any], scope: Scope) -> Unit:
+    if not isinstance(given, Mapping):
+        raise InvalidInput("record", given, "a record is a dict", "Give one of an export")
+    versions = given.get(VERSIONS_KEY) or ()
+    if not isinstance(versions, list | tuple) or not all(
+        isinstance(version, Mapping) for version in versions
+    ):
+        raise InvalidInput(VERSIONS_KEY, versions, "is no list of records", "Give those it had")
+    current = _kept({name: value for name, value in given.items() if name != VERSIONS_KEY}, scope)
+    earlier = [_kept(version, scope) for version in versions]
+    for version, successor in [(current, None), *((entry, current.record) for entry in earlier)]:
+        _check_place(version.record, successor)
+    return [*earlier, current]
+
+
+def _check_place(record: MemoryRecord, successor: MemoryRecord | None) -> None:
+    expected = None if successor is None else successor.id
+    if record.superseded_by != expected or (
+        successor is not None and owner_of(record) != owner_of(successor)
+    ):
+        raise InvalidInput(
+            "superseded_by",
+            record.superseded_by,
+            f"memory {record.id!r} is not an earlier version of the one it stands with",
+            "Take the file as it was exported",
+        )
+
+
+def _kept(given: Mapping[str, Any], scope: Scope) -> Draft:
+    """Check one record, and give it exactly as it was stored."""
+    writable = {name: value for name, value in given.items() if name not in _SET_BY_THE_STORE}
+    if writable.get("id") is None:
+        raise InvalidInput("id", None, "is missing", "Take the file as it was exported")
+    checked = draft(writable, scope=scope, now=now_utc()).record
+    record = replace(
+        checked,
+        # Checked as it stands: what was stored once is no answer that came back as input.
+        text=given["text"],
+        created_at=to_utc(given.get("created_at", ""), field="created_at"),
+        supersedes=_id(given, "supersedes"),
+        superseded_by=_id(given, "superseded_by"),
+    )
+    return Draft(record, thread_of(record), _fingerprint(given.get(FINGERPRINT_KEY)))
+
+
+def _id(given: Mapping[str, Any], name: str) -> str | None:
+    value = given.get(name)
+    if value is not None and not (isinstance(value, str) and value):
+        raise InvalidInput(name, value, "is no id", "Take the file as it was exported")
+    return value
+
+
+def _fingerprint(value: object) -> str | None:
+    if value is None:
+        return None
+    # Goes into a condition, so it must be what we wrote.
+    if not isinstance(value, str) or not _FINGERPRINT.fullmatch(value):
+        raise InvalidInput(
+            FINGERPRINT_KEY, value, "is no digest", "Take the file as it was exported"
+        )
+    return value
+
+
+def _prepared(engine: Engine, units: list[Unit]) -> list[list[Prepared]]:
+    """Embed all rows at once, and give them by unit."""
+    rows = iter(prepare(engine, [entry for unit in units for entry in unit]))
+    return [list(islice(rows, len(unit))) for unit in units]
+
+
+def _append(engine: Engine, scope: Scope, prepared: list[list[Prepared]]) -> list[str]:
+    """Write what is still absent in one commit; gives the ids of those memories."""
+    version = engine.store.version()
+    units = [[row.draft for row in unit] for unit in prepared]
+    absent, found = _absent(engine, scope, units)
+    new = [row for place in absent for row in prepared[place]]
+    if new:
+        make_way(engine, found, {name for place in absent for name in _identities(units[place])})
+        first = first_key(after=version)
+        engine.store.append([stored(row, first + place) for place, row in enumerate(new)])
+    return [units[place][-1].record.id for place in absent]
+
+
+def _absent(engine: Engine, scope: Scope, units: list[Unit]) -> tuple[list[int], list[Presence]]:
+    """Give the places of the units that are not stored yet, each once, and what is stored."""
+    found = _present(engine, scope, units)
+    seen = set(alive_ids(found))
+    absent: list[int] = []
+    for place, unit in enumerate(units):
+        identities = _identities(unit)
+        if seen.isdisjoint(identities):
+            seen |= identities
+            absent.append(place)
+    return absent, found
+
+
+def _present(engine: Engine, scope: Scope, units: list[Unit]) -> list[Presence]:
+    ids = [unit[-1].record.id for unit in units]
+    rows = [entry for unit in units for entry in unit]
+    fingerprints = [entry.fingerprint for entry in rows if entry.fingerprint is not None]
+    return engine.store.present(scope.own_predicate(), ids, fingerprints) if units else []
+
+
+def _identities(unit: Unit) -> set[Identity]:
+    owner = owner_of(unit[-1].record)
+    fingerprints = {entry.fingerprint for entry in unit if entry.fingerprint is not None}
+    return {(*owner, name) for name in {unit[-1].record.id, *fingerprints}}

@@ -23,7 +23,7 @@ CONVERSATION = (
 
 
 def chain(memory: Memory) -> Runnable[str, list[Document]]:
-    """Give a chain from a question to the two documents that answer it best."""
+    """Return a chain from a question to the two documents that answer it best."""
     retriever = EkphoryRetriever(memory=memory, k=10)
     compressor = EkphoryCompressor(top_n=2)
     best = RunnableLambda(

@@ -45,7 +45,7 @@ def remember(state: State, *, store: BaseStore) -> State:
 
 
 def compiled(store: BaseStore) -> CompiledStateGraph:
-    """Give the graph, with a store."""
+    """Return the graph, with a store."""
     builder = StateGraph(State)
     builder.add_node("recall", recall)
     builder.add_node("remember", remember)

@@ -23,7 +23,7 @@ CONVERSATION = (
 
 
 def query_engine(memory: Memory) -> RetrieverQueryEngine:
-    """Give an engine that answers from the two memories which answer a question best."""
+    """Return an engine that answers from the two memories which answer a question best."""
     return RetrieverQueryEngine.from_args(
         EkphoryRetriever(memory, k=10),
         # Stands in for a language model: put the one you use here.

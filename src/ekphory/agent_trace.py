@@ -15,7 +15,7 @@ from ekphory.errors import InvalidInput
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401  whatever a dataclass holds
-    """Give lists in the place of tuples, all the way down."""
+    """Return lists in the place of tuples, all the way down."""
     if isinstance(value, dict):
         return {name: plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -254,7 +254,7 @@ class AgentEvent:
     body: EventBody
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the event as plain data: MemMachine's four fields, and those of its kind."""
+        """Return the event as plain data: MemMachine's four fields, and those of its kind."""
         return {
             "step": self.step,
             "actor": self.actor,
@@ -298,7 +298,7 @@ def _frozen(value: object) -> object:
 
 
 def _detail(body: EventBody) -> str:
-    """Give the fields in words that are short: `name=value; name=value`."""
+    """Return the fields in words that are short: `name=value; name=value`."""
     shown = ((entry.name, getattr(body, entry.name)) for entry in fields(body))
     return "; ".join(f"{name}={_short(value)}" for name, value in shown)
 
@@ -345,7 +345,7 @@ class EventLog:
 
 
 def json_lines(events: Iterable[AgentEvent]) -> Iterator[str]:
-    """Give each event as a line of JSON."""
+    """Return each event as a line of JSON."""
     return (json.dumps(event.to_dict()) for event in events)
 
 
@@ -353,7 +353,7 @@ def read_events(file: Path) -> tuple[AgentEvent, ...]:
     """Read events from a file of JSON Lines.
 
     Raises:
-        InvalidInput: A line is no event.
+        InvalidInput: A line is not an event.
     """
     events = []
     for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1):
@@ -361,7 +361,10 @@ def read_events(file: Path) -> tuple[AgentEvent, ...]:
             events.append(event_from_dict(json.loads(line)))
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidInput(
-                "file", str(file), f"line {number} is no event: {error}", "Give a log of a session"
+                "file",
+                str(file),
+                f"line {number} must be an event: {error}",
+                "Give a log of a session",
             ) from error
     return tuple(events)
 
@@ -410,7 +413,7 @@ class StageResult:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as plain data, under MemMachine's names."""
+        """Return it as plain data, under MemMachine's names."""
         return {
             "query": self.query,
             "stage_result": self.answer,
@@ -524,7 +527,7 @@ class RetrievalTrace:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the trace as plain data; what is not known is left out."""
+        """Return the trace as plain data; what is not known is left out."""
         shown = {**self._route(), **self._orchestrator(), **self._counts()}
         if self.stage_results_wanted != "none":
             shown["stage_results"] = [hop.to_dict() for hop in self.hops]

@@ -84,7 +84,7 @@ class Contents:
 
 
 def encode_contents(contents: Contents) -> bytes:
-    """Give the text of the file that lists the others."""
+    """Return the text of the file that lists the others."""
     listed = {_VERSION_KEY: FORMAT_VERSION} | asdict(contents)
     return json.dumps(listed, indent=1, ensure_ascii=False).encode() + b"\n"
 
@@ -231,7 +231,7 @@ def _written(path: str, is_there: Callable[[str], bool]) -> str:
 
 @contextmanager
 def sink_at(target: Path) -> Iterator[Sink]:
-    """Give what writes a backup to `target`, which appears when all is written and durable.
+    """Return what writes a backup to `target`, which appears when all is written and durable.
 
     Raises:
         InvalidInput: There is something at the target already.
@@ -304,7 +304,7 @@ def refuse_taken(place: Path, *, field: str) -> None:
 
 
 def part_beside(place: Path) -> Path:
-    """Give a new name beside a place, on the same file system; the folder is made if need be."""
+    """Return a new name beside a place, on the same file system; the folder is made if need be."""
     place.parent.mkdir(parents=True, exist_ok=True)
     return place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}.part")
 

@@ -115,6 +115,6 @@ def read_variable(name: str, environment: Mapping[str, str] | None = None) -> st
 
 
 def default_store() -> str:
-    """Give the store's place in the user's data directory."""
+    """Return the store's place in the user's data directory."""
     folder = legacy.data_folder(user_data_path("ekphory", appauthor=False))
     return str(folder / "memories")

@@ -81,7 +81,7 @@ def acquire(path: str | Path, embedder: EmbeddingModel) -> Engine:
 
 
 def release(engine: Engine) -> None:
-    """Give a handle back; with the last one the writer ends and the store is closed."""
+    """Return a handle back; with the last one the writer ends and the store is closed."""
     if engine.is_inherited():
         return
     with _guard:

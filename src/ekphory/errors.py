@@ -104,6 +104,6 @@ class MissingExtra(EkphoryError, ImportError):
 
 
 def shorten(value: object) -> str:
-    """Give `repr(value)`, cut to 80 characters so that an error never prints a whole text."""
+    """Return `repr(value)`, cut to 80 characters so that an error never prints a whole text."""
     shown = repr(value[:100]) if isinstance(value, str | bytes) else repr(value)
     return shown if len(shown) <= 80 else shown[:77] + "..."

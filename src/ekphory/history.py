@@ -51,7 +51,7 @@ class Page:
 
 
 def condition(given: str | Filter | None, *, scope: Scope) -> Filter:
-    """Give a caller's filter, parsed or checked; None lets everything through.
+    """Return a caller's filter, parsed or checked; None lets everything through.
 
     Raises:
         FilterError: It cannot be read.
@@ -64,13 +64,15 @@ def condition(given: str | Filter | None, *, scope: Scope) -> Filter:
     elif isinstance(given, Filter):
         tree = check_filter(given)
     else:
-        raise FilterError("filter", given, "is no filter", "Give text or a tree of filters.tree")
+        raise FilterError(
+            "filter", given, "must be a filter", "Give text or a tree of filters.tree"
+        )
     scope.refuse_leaving(tree)
     return tree
 
 
 def in_view(scope: Scope, narrower: Filter) -> Filter:
-    """Give the scope's current, unexpired memories that match `narrower`."""
+    """Return the scope's current, unexpired memories that match `narrower`."""
     return And((scope.predicate(), CURRENT, unexpired(), narrower))
 
 
@@ -114,7 +116,7 @@ def count(engine: Engine, scope: Scope, narrower: Filter) -> int:
 
 
 def history(engine: Engine, scope: Scope, memory_id: str) -> list[MemoryRecord]:
-    """Give the memory and its earlier versions, newest first."""
+    """Return the memory and its earlier versions, newest first."""
     versions = [get(engine, scope, memory_id)]
     while (earlier := versions[-1].supersedes) is not None:
         named = Comparison(Field("id"), "eq", earlier)
@@ -145,7 +147,7 @@ def _meant(scope: Scope, found: list[MemoryRecord]) -> list[MemoryRecord]:
 
 
 def unexpired() -> Filter:
-    """Give the condition for memories that have not expired until now."""
+    """Return the condition for memories that have not expired until now."""
     expiry = Field("expires_at")
     return Or((IsNull(expiry), Comparison(expiry, "gt", now_utc())))
 
@@ -216,7 +218,7 @@ def _replaced(
 
 
 def _changed(before: MemoryRecord, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the fields of the new version; what was predicted of another text is left out."""
+    """Return the fields of the new version; what was predicted of another text is left out."""
     outdated = before.predicted if "text" in changes else frozenset()
     kept = {name: getattr(before, name) for name in _KEPT if name not in outdated}
     return kept | {"predicted": before.predicted - changes.keys()} | dict(changes)

@@ -148,7 +148,7 @@ def shown(url: str) -> str:
 
 
 def secrets_in(url: str) -> set[str]:
-    """Give what of a URL is never shown: its password and the values of its query."""
+    """Return what of a URL is never shown: its password and the values of its query."""
     parts = urlsplit(url)
     password = parts.password or ""
     return {password, unquote(password), *(value for _, value in parse_qsl(parts.query))} - {""}
@@ -225,7 +225,7 @@ _chance = SystemRandom()
 def seconds_before_repeat(
     attempt: int, *, retry_after: str | None, settings: ServiceSettings
 ) -> float:
-    """Give the wait: what the service asks for, else one that doubles with every attempt.
+    """Return the wait: what the service asks for, else one that doubles with every attempt.
 
     Args:
         attempt: Number of the attempt that failed, from 0.

@@ -257,7 +257,7 @@ class Memory:
         return history.count(self._engine, self.scope, self._condition(filter))
 
     def history(self, id: str) -> Records:  # noqa: A002  likewise
-        """Give the memory and the versions it replaced, newest first."""
+        """Return the memory and the versions it replaced, newest first."""
         return history.history(self._engine, self.scope, id)
 
     def update(  # noqa: PLR0913  a memory's fields

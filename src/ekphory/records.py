@@ -109,7 +109,7 @@ def _refuse_unknown(values: Mapping[str, Any]) -> None:
 
 def _storable(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise InvalidInput(name, value, f"a {type(value).__name__} is no text", "Give a str")
+        raise InvalidInput(name, value, f"must be a string, not {type(value).__name__}", "Give one")
     if not is_storable(value):
         raise InvalidInput(
             name,
@@ -160,7 +160,9 @@ def _sequence(value: object) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 2**62:
-        raise InvalidInput("sequence", value, "is no position", "Give a whole number")
+        raise InvalidInput(
+            "sequence", value, "must be an integer of at least 0", "Give a whole number"
+        )
     return value
 
 
@@ -168,7 +170,10 @@ def _pool(value: object) -> str:
     name = _storable("pool", value)
     if not _POOL_NAME.fullmatch(name):
         raise InvalidInput(
-            "pool", name, "is no pool name", "Use letters, digits and _ . : -, at most 100"
+            "pool",
+            name,
+            "must be the name of a pool",
+            "Use letters, digits and _ . : -, at most 100",
         )
     return name
 
@@ -190,14 +195,17 @@ def _predicted(value: object) -> frozenset[Predictable]:
         name in ("type", "importance") for name in value
     ):
         raise InvalidInput(
-            "predicted", value, "is no list of predictable fields", 'Use "type" and "importance"'
+            "predicted",
+            value,
+            "must be a list of predictable fields",
+            'Use "type" and "importance"',
         )
     return frozenset(value)
 
 
 def _metadata(value: object) -> Mapping[str, Scalar]:
     if not isinstance(value, Mapping):
-        raise InvalidInput("metadata", value, "is no dict", "Give names with scalar values")
+        raise InvalidInput("metadata", value, "must be a mapping", "Give names with scalar values")
     for key, entry in value.items():
         place = f"metadata.{key}"
         if not isinstance(key, str) or not key:
@@ -210,7 +218,12 @@ def _metadata(value: object) -> Mapping[str, Scalar]:
         if isinstance(entry, str):
             _storable(place, entry)
         elif not isinstance(entry, int | float | bool):
-            raise InvalidInput(place, entry, "is no scalar", "Use text, a number, true or false")
+            raise InvalidInput(
+                place,
+                entry,
+                "must be a string, a number or a boolean",
+                "Use text, a number, true or false",
+            )
     # Refuses what cannot be stored exactly, such as whole numbers beyond 2**53.
     encode_metadata(value)
     return dict(value)
@@ -236,13 +249,13 @@ def _fingerprint(identity: tuple[object, ...]) -> str:
 
 
 def _own_id(at: datetime, fingerprint: str) -> str:
-    """Give an id that sorts by the moment it is about."""
+    """Return an id that sorts by the moment it is about."""
     milliseconds = to_microseconds(at) // 1000 + _BEFORE_1970
     return f"{milliseconds:013x}-{fingerprint[:16]}"
 
 
 def thread_of(record: MemoryRecord) -> int:
-    """Give the session's number: neighbours are looked for among memories that share it."""
+    """Return the session's number: neighbours are looked for among memories that share it."""
     if record.session is None and record.sequence is None:
         return 0
     owner = [getattr(record, name) for name in SCOPE_FIELDS]

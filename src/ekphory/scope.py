@@ -18,7 +18,7 @@ _OWNER_FIELDS = ("agent", "user", "session")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The fields a handle is bound to; an unbound field (None) is no restriction.
+    """The fields a handle is bound to; an unbound field (None) restricts nothing.
 
     Attributes:
         org, project: Restrict every pool.
@@ -44,7 +44,7 @@ class Scope:
                 )
 
     def predicate(self) -> Filter:
-        """Give the condition that every read, on every arm, is combined with."""
+        """Return the condition that every read, on every arm, is combined with."""
         project = self._equalities(_PROJECT_FIELDS)
         owner = self._equalities(_OWNER_FIELDS)
         if not owner:
@@ -53,11 +53,11 @@ class Scope:
         return And((*project, Or((shared, And(tuple(owner))))))
 
     def own_predicate(self) -> Filter:
-        """Give the condition for what this scope itself wrote: all bound fields, in every pool."""
+        """Return the condition for what this scope wrote: all bound fields, in every pool."""
         return And(tuple(self._equalities(SCOPE_FIELDS)))
 
     def fill(self, name: str, given: str | None) -> str | None:
-        """Give the record's value of one scope field: the bound one, or what the record gives.
+        """Return the record's value of one scope field: the bound one, or what the record gives.
 
         Raises:
             ScopeError: The record tries to change a bound field.
@@ -124,12 +124,12 @@ OWNER_FIELDS = ("org", "project", "agent", "user")
 
 
 def owner_of(record: MemoryRecord) -> tuple[str | None, ...]:
-    """Give the record's org, project, agent and user."""
+    """Return the record's org, project, agent and user."""
     return tuple(getattr(record, name) for name in OWNER_FIELDS)
 
 
 def owned_like(owner: MemoryRecord | Scope) -> Filter:
-    """Give the condition for memories of exactly the same owner and session.
+    """Return the condition for memories of exactly the same owner and session.
 
     A field that is None must be missing, whereas the predicate of a scope leaves it open.
     """
@@ -137,12 +137,12 @@ def owned_like(owner: MemoryRecord | Scope) -> Filter:
 
 
 def owned_in_any_session(owner: MemoryRecord | Scope) -> Filter:
-    """Give the condition for memories of exactly the same owner, whatever their session."""
+    """Return the condition for memories of exactly the same owner, whatever their session."""
     return And(tuple(_same(owner, name) for name in OWNER_FIELDS))
 
 
 def owner_name(owner: Iterable[str | None]) -> str:
-    """Give an owner as one line for people."""
+    """Return an owner as one line for people."""
     named = zip(OWNER_FIELDS, owner, strict=True)
     return " ".join(f"{name}={value}" for name, value in named if value)
 

@@ -86,7 +86,7 @@ class SearchResult:
         injections: Injections = "drop",
         count_tokens: CountTokens = estimate_tokens,
     ) -> str:
-        """Give the hits as text for a model's prompt: the `text` of `prompt_block`."""
+        """Return the hits as text for a model's prompt: the `text` of `prompt_block`."""
         return self.prompt_block(
             max_tokens,
             now=now,
@@ -104,7 +104,7 @@ class SearchResult:
         injections: Injections = "drop",
         count_tokens: CountTokens = estimate_tokens,
     ) -> PromptBlock:
-        """Give the hits as a block for a model's prompt, and say what was left out of it.
+        """Return the hits as a block for a model's prompt, and say what was left out of it.
 
         The block says that its content is data and no instruction; all of it is escaped. Each
         memory carries its place in `hits` from 1, source, type, date, age, score and producer.
@@ -141,7 +141,7 @@ class SearchResult:
         injections: Injections = "drop",
         count_tokens: CountTokens = estimate_tokens,
     ) -> str:
-        """Give the evidence chain of the retrieval agent and the hits as text for a prompt.
+        """Return the evidence chain of the retrieval agent and the hits as text for a prompt.
 
         It is the block of `to_prompt`, which first tells, a line each, what every hop looked for,
         what it found, how sure that is, and which memories state it. Without `agent_mode`, and
@@ -188,20 +188,26 @@ class Question:
 
     def __post_init__(self) -> None:
         if not isinstance(self.query, str):
-            raise InvalidInput("query", self.query, "is no text", "Give a question or some words")
+            raise InvalidInput(
+                "query", self.query, "must be a string", "Give a question or some words"
+            )
         if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= MOST_HITS:
             raise InvalidInput("k", self.k, "is out of range", f"Give 1 to {MOST_HITS:,}")
         if self.min_score is not None and not _is_probability(self.min_score):
             raise InvalidInput(
-                "min_score", self.min_score, "is no probability", "Give a number from 0 to 1"
+                "min_score", self.min_score, "must be between 0 and 1", "Give a number from 0 to 1"
             )
         if self.pools is not None and not (self.pools and _is_list_of_texts(self.pools)):
-            raise InvalidInput("pools", self.pools, "is no list of pools", "Give ['agent_memory']")
+            raise InvalidInput(
+                "pools", self.pools, "must be a list of pools", "Give ['agent_memory']"
+            )
         if not _is_list_of_texts(self.context):
-            raise InvalidInput("context", self.context, "is no list of texts", "Give ['a message']")
+            raise InvalidInput(
+                "context", self.context, "must be a list of strings", "Give ['a message']"
+            )
         if self.time not in get_args(TimeUse):
             uses = " or ".join(repr(use) for use in get_args(TimeUse))
-            raise InvalidInput("time", self.time, "is no use of time", f"Give {uses}")
+            raise InvalidInput("time", self.time, "must be a use of time", f"Give {uses}")
         zone_of(self.timezone)
 
 

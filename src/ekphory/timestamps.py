@@ -22,7 +22,7 @@ def to_utc(value: str | datetime, *, field: str) -> datetime:
         field: The name the caller knows the value by, for the error.
 
     Raises:
-        InvalidInput: The value is no moment in the years 1 to 9998.
+        InvalidInput: The value is not a timestamp in the years 1 to 9998.
     """
     moment = value if isinstance(value, datetime) else _parse(value, field)
     if moment.tzinfo is None:
@@ -38,7 +38,9 @@ def to_utc(value: str | datetime, *, field: str) -> datetime:
 
 def _parse(value: object, field: str) -> datetime:
     if not isinstance(value, str):
-        raise InvalidInput(field, value, f"a {type(value).__name__} is no moment", _REMEDY)
+        raise InvalidInput(
+            field, value, f"must be a timestamp, not {type(value).__name__}", _REMEDY
+        )
     try:
         return datetime.fromisoformat(value.strip())
     except ValueError as error:
@@ -51,7 +53,7 @@ def to_microseconds(moment: datetime) -> int:
 
 
 def now_utc() -> datetime:
-    """Give the current moment."""
+    """Return the current moment."""
     return datetime.now(UTC)
 
 
@@ -59,7 +61,7 @@ def now_utc() -> datetime:
 
 
 def zone_of(timezone: str | tzinfo) -> tzinfo:
-    """Give the timezone of a name; a `tzinfo` is given back.
+    """Return the timezone of a name; a `tzinfo` is given back.
 
     Raises:
         InvalidInput: There is no such timezone.
@@ -96,5 +98,5 @@ _MONTHS = (
 
 
 def spoken_date(moment: datetime) -> str:
-    """Give the day in the moment's own timezone: `8 May 2023`."""
+    """Return the day in the moment's own timezone: `8 May 2023`."""
     return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"

@@ -61,13 +61,13 @@ class DamagedLine(EkphoryError, ValueError):
 
 
 def encode_line(content: dict[str, Any]) -> bytes:
-    """Give one line, with its sum and a line break."""
+    """Return one line, with its sum and a line break."""
     body = _encode(content).encode()
     return body[:-1] + f',"{SUM_KEY}":"{_sum_of(body)}"}}\n'.encode()
 
 
 def decode_line(line: bytes) -> dict[str, Any]:
-    """Give the content of one line back, without its sum.
+    """Return the content of one line back, without its sum.
 
     Raises:
         DamagedLine: It was cut off or changed since it was written.
@@ -87,7 +87,7 @@ def decode_line(line: bytes) -> dict[str, Any]:
 
 
 def memory_content(record: MemoryRecord, fingerprint: str | None) -> dict[str, Any]:
-    """Give every field of a memory in the form that JSON has; moments as ISO 8601 in UTC."""
+    """Return every field of a memory in the form that JSON has; moments as ISO 8601 in UTC."""
     content: dict[str, Any] = dict(zip(_NAMES, _values(record), strict=True))
     content["predicted"] = sorted(record.predicted)
     content["metadata"] = dict(record.metadata)
@@ -168,7 +168,7 @@ def tell_nobody(done: int, total: int) -> None:
 
 @contextmanager
 def _put_in_place(target: Path) -> Iterator[IO[bytes]]:
-    """Give a file that takes the target's place at the end, or else leaves no trace."""
+    """Return a file that takes the target's place at the end, or else leaves no trace."""
     part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     # Inside before the file is there: an interrupt the moment after leaves no trace either.
     try:
@@ -336,7 +336,7 @@ def _unit(given: Mapping[str, Any], scope: Scope) -> Unit:
     if not isinstance(versions, list | tuple) or not all(
         isinstance(version, Mapping) for version in versions
     ):
-        raise InvalidInput(VERSIONS_KEY, versions, "is no list of records", "Give those it had")
+        raise InvalidInput(VERSIONS_KEY, versions, "must be a list of records", "Give those it had")
     current = _kept({name: value for name, value in given.items() if name != VERSIONS_KEY}, scope)
     earlier = [_kept(version, scope) for version in versions]
     for version, successor in [(current, None), *((entry, current.record) for entry in earlier)]:
@@ -377,7 +377,7 @@ def _kept(given: Mapping[str, Any], scope: Scope) -> Draft:
 def _id(given: Mapping[str, Any], name: str) -> str | None:
     value = given.get(name)
     if value is not None and not (isinstance(value, str) and value):
-        raise InvalidInput(name, value, "is no id", "Take the file as it was exported")
+        raise InvalidInput(name, value, "must be an id", "Take the file as it was exported")
     return value
 
 
@@ -387,7 +387,7 @@ def _fingerprint(value: object) -> str | None:
     # Goes into a condition, so it must be what we wrote.
     if not isinstance(value, str) or not _FINGERPRINT.fullmatch(value):
         raise InvalidInput(
-            FINGERPRINT_KEY, value, "is no digest", "Take the file as it was exported"
+            FINGERPRINT_KEY, value, "must be a digest", "Take the file as it was exported"
         )
     return value
 
@@ -412,7 +412,7 @@ def _append(engine: Engine, scope: Scope, prepared: list[list[Prepared]]) -> lis
 
 
 def _absent(engine: Engine, scope: Scope, units: list[Unit]) -> tuple[list[int], list[Presence]]:
-    """Give the places of the units that are not stored yet, each once, and what is stored."""
+    """Return the places of the units that are not stored yet, each once, and what is stored."""
     found = _present(engine, scope, units)
     seen = set(alive_ids(found))
     absent: list[int] = []

@@ -186,7 +186,7 @@ class Trace:
         return any(stage.status == "degraded" for stage in self.stages)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the trace as plain data, for JSON."""
+        """Return the trace as plain data, for JSON."""
         stages = [_plain(stage) for stage in self.stages]
         return {"preset": self.preset, "stages": stages, "milliseconds": self.milliseconds}
 

@@ -36,11 +36,11 @@ def message_drafts(
     """Check messages and give them their place in the session.
 
     Raises:
-        InvalidInput: A message is no dict, lacks `content`, or has a field that cannot be stored.
+        InvalidInput: A message is not a mapping, lacks `content`, or cannot be stored.
     """
     if isinstance(messages, Mapping | str) or not isinstance(messages, Sequence):
         raise InvalidInput(
-            "messages", messages, "is no list", 'Give [{"role": "user", "content": "…"}]'
+            "messages", messages, "must be a list", 'Give [{"role": "user", "content": "…"}]'
         )
     drafts: list[Draft] = []
     seen: Counter[str] = Counter()
@@ -57,7 +57,7 @@ def message_drafts(
 
 
 def _in_order(entry: Draft, position: int) -> Draft:
-    """Give a message outside any session a sequence, by which it has neighbours."""
+    """Return a message outside any session a sequence, by which it has neighbours."""
     if entry.record.session is not None or entry.record.sequence is not None:
         return entry
     record = replace(entry.record, sequence=position)
@@ -228,7 +228,7 @@ def submit(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Future[Out
 
 
 def stored(prepared: Prepared, key: int) -> StoredMemory:
-    """Give a prepared memory as the row with that key."""
+    """Return a prepared memory as the row with that key."""
     entry = prepared.draft
     return StoredMemory(
         key, entry.record, entry.thread, prepared.terms, prepared.vectors, entry.fingerprint
@@ -271,7 +271,7 @@ def _told_apart(
 
 
 def _without_present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Draft]:
-    """Give the drafts that are not stored yet, each once."""
+    """Return the drafts that are not stored yet, each once."""
     seen = set(alive_ids(_present(engine, scope, drafts)))
     fresh: list[Draft] = []
     for entry in drafts:

@@ -62,5 +62,5 @@ def test_an_event_has_memmachines_four_fields():
 def test_a_line_that_is_no_event_is_refused_by_its_number(tmp_path, line):
     file = tmp_path / "events.jsonl"
     file.write_text(line, encoding="utf-8")
-    with pytest.raises(InvalidInput, match="line 1 is no event"):
+    with pytest.raises(InvalidInput, match="line 1 must be an event"):
         read_events(file)

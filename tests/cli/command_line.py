@@ -46,6 +46,6 @@ class CommandLine:
         return sentence
 
     def process_environment(self):
-        """Give the same environment for a process of its own."""
+        """Return the same environment for a process of its own."""
         kept = {name: value for name, value in os.environ.items() if name not in UNSET}
         return kept | {"EKPHORY_STORE": str(self.store), "NO_COLOR": "1"}

@@ -30,5 +30,5 @@ def test_no_pairs_are_no_metadata():
 
 @pytest.mark.parametrize("pair", ["year", "=2026", " =2026"])
 def test_a_pair_without_a_key_or_a_value_is_refused(pair):
-    with pytest.raises(InvalidInput, match=r"is no key=value\. Write --metadata year=2026"):
+    with pytest.raises(InvalidInput, match=r"must be key=value\. Write --metadata year=2026"):
         read_metadata([pair])

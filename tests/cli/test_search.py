@@ -107,7 +107,7 @@ def test_a_stored_text_cannot_steer_the_terminal(ekphory):
     [
         (("--k", "0"), "k=0: is out of range. Give 1 to 1,000"),
         (("--k", "1001"), "k=1001: is out of range. Give 1 to 1,000"),
-        (("--min-score", "2"), "min_score=2.0: is no probability. Give a number from 0 to 1"),
+        (("--min-score", "2"), "min_score=2.0: must be between 0 and 1. Give a number from 0 to 1"),
         (
             ("--preset", "nosuch"),
             "preset='nosuch': no such preset. "

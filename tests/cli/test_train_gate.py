@@ -18,7 +18,7 @@ def run(*arguments):
 
 
 def knowing_the_answers(dataset):
-    """Give a reranking service that scores what answers with 1 and everything else with 0."""
+    """Return a reranking service that scores what answers with 1 and everything else with 0."""
     texts = {
         (pool, passage.id): passage.indexed_text
         for pool, passages in dataset.pools.items()

@@ -55,8 +55,8 @@ def test_a_service_that_tells_nothing_apart_gets_no_curve(training_folder, tmp_p
     ("arguments", "code", "problem"),
     [
         (["--target", "card.svg"], 1, "is where the picture goes"),
-        (["--target", "/dev/null/card.json"], 1, "is no file that can be written"),
-        (["--target", "/"], 1, "is no file that can be written"),
+        (["--target", "/dev/null/card.json"], 1, "must be a file that can be written"),
+        (["--target", "/"], 1, "must be a file that can be written"),
         (["--target", "card.json", "--read", "0"], 2, "read"),
     ],
 )

@@ -203,7 +203,7 @@ def test_a_page_that_there_cannot_be_is_refused(store):
 
 
 def test_fields_are_a_list(memory):
-    with pytest.raises(InvalidInput, match="fields='title': is no list"):
+    with pytest.raises(InvalidInput, match="fields='title': must be a list"):
         EkphoryStore(memory, fields="title")
 
 

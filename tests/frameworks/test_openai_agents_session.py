@@ -140,7 +140,7 @@ def test_other_memories_of_the_same_scope_are_no_items(session, open_memory):
 def test_an_item_that_json_cannot_hold_is_refused_and_nothing_is_written(session):
     with pytest.raises(InvalidInput, match=r"items\[1\]=.*cannot be kept"):
         run(session.add_items([USER, {"role": "user", "content": {1, 2}}]))
-    with pytest.raises(InvalidInput, match=r"items\[0\]='hello': is no dict"):
+    with pytest.raises(InvalidInput, match=r"items\[0\]='hello': must be a mapping"):
         run(session.add_items(["hello"]))
     assert run(session.get_items()) == []
 

@@ -7,11 +7,11 @@ EXPORTS = Path(__file__).parent / "exports"
 
 
 def split(found):
-    """Give what was read and what was not."""
+    """Return what was read and what was not."""
     records = [entry.fields for entry in found if hasattr(entry, "fields")]
     return records, [entry for entry in found if not hasattr(entry, "fields")]
 
 
 def copied(name, folder):
-    """Give a copy of an export, beside which failures may be listed."""
+    """Return a copy of an export, beside which failures may be listed."""
     return Path(shutil.copy(EXPORTS / name, folder))

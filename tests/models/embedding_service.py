@@ -7,7 +7,7 @@ from tests.services.wire import Reply, Request, WireService, running_service, sa
 
 
 def embeddings(request: Request) -> Reply:
-    """Give each text (its length, 1, 0), the last text first."""
+    """Return each text (its length, 1, 0), the last text first."""
     if request.path != "/v1/embeddings":
         return Reply(404)
     rows = [

@@ -83,8 +83,8 @@ def test_a_dict_may_hold_the_turns_around_it():
 @pytest.mark.parametrize(
     ("documents", "problem"),
     [
-        ("a text", "is no list"),
-        ({"text": "a"}, "is no list"),
+        ("a text", "must be a list"),
+        ({"text": "a"}, "must be a list"),
         ([3], "document 0 is none"),
         (["a", {"content": "b"}], r"document 1 has unknown fields \['content'\]"),
         ([{"producer": "Ann"}], "document 0 has no text"),

@@ -33,9 +33,9 @@ def test_turns_that_say_nothing_are_left_out():
 @pytest.mark.parametrize(
     ("context", "problem"),
     [
-        ("I ran", "is no list"),
-        ({"role": "user", "content": "a"}, "is no list"),
-        (None, "is no list"),
+        ("I ran", "must be a list"),
+        ({"role": "user", "content": "a"}, "must be a list"),
+        (None, "must be a list"),
         ([3], "turn 0"),
         (["a", {"role": "user"}], "turn 1"),
         ([{"content": [{"type": "image"}]}], "turn 0"),

@@ -111,7 +111,7 @@ def write_cross_encoder(directory: Path, *, seed: int, labels: int = 1, prompts=
 
 
 def first_seed(directory: Path, write, load, *, ranks_rightly: bool = True) -> int:
-    """Give the first seed whose random weights put the probes the right way round, or do not."""
+    """Return the first seed whose random weights put the probes the right way round, or do not."""
     for seed in range(50):
         try:
             load(str(write(directory / f"seed-{seed}", seed=seed)))

@@ -73,7 +73,7 @@ def test_every_part_of_a_healthy_store_is_fine():
             {"bytes": None},
             "bytes",
             "note",
-            "Its size is not measured: it is no local directory.",
+            "Its size is not measured: it is not a local directory.",
         ),
         (
             {"orphaned_scopes": ("project=old", "user=eve")},

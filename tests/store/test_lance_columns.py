@@ -20,7 +20,7 @@ IN_SESSION = Comparison(Field("session"), "eq", "s1")
 
 @pytest.fixture
 def store(tmp_path):
-    """Give a store of one memory with every field, between two with few."""
+    """Return a store of one memory with every field, between two with few."""
     store = LanceStore.open(str(tmp_path), CONTRACT_IDENTITY)
     store.append([contract_row(1)])
     store.append([contract_row(2, full_record())])

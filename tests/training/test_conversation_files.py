@@ -77,7 +77,7 @@ def test_a_question_names_the_turns_that_answer_it(written):
         ("## 2 |", "## 3 |", "line 7: sessions count from 1"),
         ("2.1 Ruben", "1.4 Ruben", "line 8: turn 1.4 is not of this session"),
         ("1.2 Ruben", "1.1 Ruben", "line 4: turn 1.1 is not of this session"),
-        ("2.2 Ilse:", "Ilse said", "is no line of a conversation"),
+        ("2.2 Ilse:", "Ilse said", "must be a line of a conversation"),
         ("| 1.3 2.2 |", "| 1.3 4.1 |", "no turn 4.1"),
         ("| 1.3 2.2 |", "|   |", "line 11: no turn is named"),
         ("2022-11-14 08:05", "2022-13-14 08:05", "line 7: 2022-13-14 08:05 is no time"),

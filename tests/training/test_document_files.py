@@ -67,7 +67,7 @@ def test_a_document_has_its_title_text_and_searches(written):
         ("Hepcidin rose twofold.\n", "", "'Hepcidin in the spleen' has no text, or no search"),
         ("## Hepcidin in", "Hepcidin in", "line 8: 'Hepcidin in the spleen' is no line of a docum"),
         ("## Hepcidin in", "##Hepcidin in", "line 8: '##Hepcidin in the spleen' is no line"),
-        ("? spleen hepcidin", "?spleen", "line 10: '\\?spleen' is no line of a document"),
+        ("? spleen hepcidin", "?spleen", "line 10: '\\?spleen' must be a line of a document"),
         ("We exposed", "subject: We exposed", "line 3: 'subject: We exposed 24 mice"),
     ],
 )

@@ -133,7 +133,7 @@ def _turn(message: Message) -> ModelTurn:
 
 
 def _replayed(message: Message) -> list[dict[str, Any]]:
-    """Give the blocks that the next request repeats."""
+    """Return the blocks that the next request repeats."""
     blocks: list[dict[str, Any]] = []
     for block in message.content:
         if block.type == "text" and block.text:

@@ -60,7 +60,7 @@ def read_document(file: Path) -> dict[str, Any]:
 
 
 def mapping(value: object, *, place: str) -> dict[str, Any]:
-    """Give a mapping with text keys.
+    """Return a mapping with text keys.
 
     Raises:
         InvalidInput: It is something else.
@@ -69,7 +69,7 @@ def mapping(value: object, *, place: str) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         kind = type(value).__name__
-        raise InvalidInput(place, kind, "is no mapping", "Give `name: value` lines")
+        raise InvalidInput(place, kind, "must be a mapping", "Give `name: value` lines")
     return value
 
 
@@ -85,7 +85,7 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], *, place: str) ->
             near = difflib.get_close_matches(key, choices, n=1, cutoff=0.5)
             hint = f"Did you mean {near[0]!r}? " if near else ""
             raise InvalidInput(
-                place, key, "is no known key", f"{hint}Known are {', '.join(choices)}"
+                place, key, "must be a known key", f"{hint}Known are {', '.join(choices)}"
             )
 
 
@@ -106,14 +106,14 @@ def expanded(value: object, *, place: str, environment: Mapping[str, str] | None
 
 
 def text(value: object, *, place: str) -> str:
-    """Give a text.
+    """Return a text.
 
     Raises:
         InvalidInput: It is something else, or empty.
     """
     if not isinstance(value, str) or not value.strip():
         shown = "***" if place.endswith("key") else shorten(value)
-        raise InvalidInput(place, shown, "is no text", "Give one")
+        raise InvalidInput(place, shown, "must be a string", "Give one")
     return value.strip()
 
 
@@ -323,7 +323,7 @@ def _elsewhere(document: Mapping[str, Any], *path: str) -> str | None:
 
 
 def _value(name: str, value: object) -> object:
-    """Give a value as its key wants it: variables of the environment are texts."""
+    """Return a value as its key wants it: variables of the environment are texts."""
     place = f"{SECTION}.{name}"
     if name in _YES_OR_NO:
         return _yes_or_no(value, place)

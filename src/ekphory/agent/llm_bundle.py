@@ -92,7 +92,7 @@ def read_spec(text: str, *, place: str) -> AgentSpec:
             raise InvalidInput(place, name, "is missing in the front matter", "Add it")
     for name in given:
         if name not in names:
-            raise InvalidInput(place, name, "is no field of the front matter", "Remove it")
+            raise InvalidInput(place, name, "must be a field of the front matter", "Remove it")
     spec = AgentSpec(body=body, **{name: _frozen(given[name]) for name in names})
     _check(spec, place)
     return spec
@@ -108,7 +108,7 @@ def _front_matter(text: str, place: str) -> Mapping[str, Any]:
     except yaml.YAMLError as error:
         raise InvalidInput(place, text[:40], f"is no YAML: {error}", "Correct it") from error
     if not isinstance(given, dict):
-        raise InvalidInput(place, given, "is no mapping", "Give `name: value` lines")
+        raise InvalidInput(place, given, "must be a mapping", "Give `name: value` lines")
     return given
 
 
@@ -118,19 +118,19 @@ def _frozen(value: object) -> Any:  # noqa: ANN401  whatever YAML holds; checked
 
 def _check(spec: AgentSpec, place: str) -> None:
     if spec.version != _VERSION:
-        raise InvalidInput(place, spec.version, "is no known version", f"Write {_VERSION}")
+        raise InvalidInput(place, spec.version, "must be a known version", f"Write {_VERSION}")
     if spec.kind not in get_args(SpecKind):
         raise InvalidInput(
-            place, spec.kind, "is no kind", f"Write {' or '.join(get_args(SpecKind))}"
+            place, spec.kind, "must be a kind", f"Write {' or '.join(get_args(SpecKind))}"
         )
     for name in ("timeout_seconds", "max_return_len", "max_steps"):
         value = getattr(spec, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InvalidInput(place, value, f"{name} is no whole number above 0", "Give one")
+            raise InvalidInput(place, value, f"{name} must be an integer above 0", "Give one")
     for name in ("allowed_actions", "allowed_tools", "required_sections"):
         value = getattr(spec, name)
         if not isinstance(value, tuple) or not all(isinstance(entry, str) for entry in value):
-            raise InvalidInput(place, value, f"{name} is no list of texts", "Give one")
+            raise InvalidInput(place, value, f"{name} must be a list of strings", "Give one")
     for section in spec.required_sections:
         if not re.search(rf"^## {re.escape(section)}\s*$", spec.body, re.MULTILINE):
             raise InvalidInput(place, section, "is a section that is missing", f"Add ## {section}")
@@ -172,7 +172,7 @@ class BundleDirectory:
     specs: tuple[AgentSpec, ...]
 
     def path(self, spec: AgentSpec) -> Path:
-        """Give the directory of a skill."""
+        """Return the directory of a skill."""
         return self.root / spec.name
 
     def run(self, command: str) -> ShellSearch | ShellOutput:
@@ -202,12 +202,12 @@ class BundleDirectory:
 
 
 def manifest(spec: AgentSpec) -> str:
-    """Give a skill's file: its name and description, and the guidance."""
+    """Return a skill's file: its name and description, and the guidance."""
     return f"---\nname: {spec.name}\ndescription: {spec.description}\n---\n\n{spec.body}"
 
 
 def zipped(spec: AgentSpec) -> str:
-    """Give a skill as a zip archive, in base64."""
+    """Return a skill as a zip archive, in base64."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as writing:
         # A fixed date: the same skill gives the same bytes.

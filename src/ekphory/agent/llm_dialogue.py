@@ -124,7 +124,7 @@ class RawOutput:
             _log.debug("%s: %s", what, text[:_LONGEST])
 
     def quoted(self, error: BaseException) -> str:
-        """Give what an error says, shortened."""
+        """Return what an error says, shortened."""
         return self.without_secret(str(error) or type(error).__name__)[:_LONGEST_MESSAGE]
 
     def without_secret(self, text: str) -> str:

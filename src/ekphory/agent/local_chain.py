@@ -75,7 +75,7 @@ class Thread:
         return tuple(f"{link.query}: {link.answer}" for link in self.links if link.answer)
 
     def then(self, link: Link) -> Thread:
-        """Give the thread with one more link."""
+        """Return the thread with one more link."""
         return Thread(link.answer or self.entity, (*self.links, link))
 
 
@@ -274,7 +274,7 @@ def without_brackets(name: str) -> str:
 def _fits(
     text: str, entity: str, relation: Relation, known: frozenset[str]
 ) -> Iterator[tuple[str, float]]:
-    """Give the names of a text, each in its fullest form, and how well each fits."""
+    """Return the names of a text, each in its fullest form, and how well each fits."""
     lower = folded(text)
     if len(lower) != len(text):
         lower = text.lower()
@@ -511,7 +511,7 @@ def _link(query: str, lead: Lead, others: Sequence[Lead]) -> Link:
 
 
 def judged(thread: Thread) -> Thread:
-    """Give every link its probability, which what was found after it decides with."""
+    """Return every link its probability, which what was found after it decides with."""
     links: list[Link] = []
     for place, link in enumerate(thread.links):
         if link.answer:
@@ -609,7 +609,7 @@ class OpenFollower:
 
 
 def _left(words: Sequence[str], hit: Hit) -> list[str]:
-    """Give the words that a memory does not hold, also not in another form."""
+    """Return the words that a memory does not hold, also not in another form."""
     held = set(passage_terms(hit.memory.indexed_text).tolist())
     return [word for word in words if not _terms(word) <= held]
 

@@ -104,7 +104,7 @@ def _enough(reading: QuestionReading, question: str, first: Sequence[Hit]) -> st
 
 
 def _sentences(hit: Hit) -> list[str]:
-    """Give a memory's sentences, each with who says it; a turn of a dialogue is one."""
+    """Return a memory's sentences, each with who says it; a turn of a dialogue is one."""
     memory = hit.memory
     if memory.producer:
         return [memory.indexed_text]

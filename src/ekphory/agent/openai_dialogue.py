@@ -217,7 +217,7 @@ def _is_ours(item: ResponseFunctionShellToolCall) -> bool:
 
 
 def _replayed(response: Response) -> list[dict[str, Any]]:
-    """Give the items that the next request repeats, as nothing is stored at the service.
+    """Return the items that the next request repeats, as nothing is stored at the service.
 
     Without their ids: with them the service would ask for the reasoning items that stood before.
     """

@@ -166,7 +166,7 @@ def _number(field_name: str, value: object, *, least: Literal["above 0", "0 or m
 
 def _whole(field_name: str, value: object) -> None:
     if not isinstance(value, int):
-        raise InvalidInput(field_name, value, "is no whole number", "Give one")
+        raise InvalidInput(field_name, value, "must be an integer", "Give one")
 
 
 # A session that nobody waits for any more is told so, and ends at its next step.
@@ -357,7 +357,7 @@ class SearchTool:
 
 
 def normalised(query: str) -> str:
-    """Give a query's words in lower case, without accents and marks."""
+    """Return a query's words in lower case, without accents and marks."""
     return " ".join(words_in(query)) or query.strip()
 
 

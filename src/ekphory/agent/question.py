@@ -127,7 +127,7 @@ class _Scan:
     waiting: list[re.Match[str]] = field(default_factory=list)
 
     def runs(self) -> Iterator[list[re.Match[str]]]:
-        """Give the words of each name."""
+        """Return the words of each name."""
         before: re.Match[str] | None = None
         for word in _NAME_WORD.finditer(self.text):
             gap = self.text[before.end() : word.start()] if before else ""
@@ -492,7 +492,7 @@ def _is_attribute(items: Sequence[Item], place: int) -> bool:
 
 
 def _coordinated(items: Sequence[Item], paths: Sequence[_Path]) -> list[_Path]:
-    """Give the things that the question sets beside each other; fewer than two where none are."""
+    """Return the things that the question sets beside each other; fewer than two where none are."""
     words = {item.text for item in items if item.kind == "word"}
     row = _longest_row(items, paths)
     if len(row) > 1:
@@ -517,7 +517,7 @@ def _is_choice(items: Sequence[Item], first: int) -> bool:
 
 
 def _longest_row(items: Sequence[Item], paths: Sequence[_Path]) -> list[_Path]:
-    """Give the longest row of paths that are joined by "and", "or" and commas."""
+    """Return the longest row of paths that are joined by "and", "or" and commas."""
     best: list[_Path] = []
     row: list[_Path] = []
     for path in paths:
@@ -535,7 +535,7 @@ def _is_joint(between: Sequence[Item]) -> bool:
 
 
 def _side_by_side(items: Sequence[Item], paths: Sequence[_Path]) -> QuestionReading:
-    """Give a branch to each of the things that stand beside each other; they share their steps."""
+    """Return a branch to each of the things beside each other; they share their steps."""
     covered = {place for path in paths for place in range(path.first, path.last + 1)}
     rest = [item for place, item in enumerate(items) if place not in covered]
     steps = max((path.steps for path in paths), key=len) or _shared_step(rest)
@@ -569,7 +569,7 @@ def _branch(question: str, items: Sequence[Item], path: _Path) -> Branch:
 
 
 def _asked(rest: Sequence[Item]) -> list[str]:
-    """Give the words of what is asked."""
+    """Return the words of what is asked."""
     return [
         item.text for item in rest if item.kind in ("word", "name") and item.text not in _ASKING
     ]

@@ -21,7 +21,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def folded(text: str) -> str:
-    """Give a text in lower case and without accents."""
+    """Return a text in lower case and without accents."""
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
@@ -29,12 +29,12 @@ def folded(text: str) -> str:
 
 
 def words_in(text: str) -> list[str]:
-    """Give the words of a text, folded, in order."""
+    """Return the words of a text, folded, in order."""
     return _WORD.findall(folded(text))
 
 
 def meaning_words(text: str) -> frozenset[str]:
-    """Give the words that tell one name from another."""
+    """Return the words that tell one name from another."""
     words = frozenset(words_in(text))
     return words - _NO_MEANING or words
 
@@ -249,7 +249,7 @@ def _does_something(word: str) -> bool:
 
 
 def _doing(word: str) -> tuple[str, ...]:
-    """Give what memories may say of one who does something: "illustrated by" of an illustrator."""
+    """Return what memories may say of a doer: "illustrated by" of an illustrator."""
     if not (_does_something(word) and word.endswith(("er", "or"))):
         return ()
     stem = word[:-2]
@@ -257,7 +257,7 @@ def _doing(word: str) -> tuple[str, ...]:
 
 
 def relation(word: str) -> Relation:
-    """Give the relation of this word; of a word that is not listed the word itself is the cue."""
+    """Return the relation of this word; of a word that is not listed the word itself is the cue."""
     said = folded(word)
     name = _singular(said) or said
     through = _THROUGH.get(name, ())
@@ -269,7 +269,7 @@ def relation(word: str) -> Relation:
 
 
 def _singular(word: str) -> str | None:
-    """Give the listed word that this one is, or is the plural of."""
+    """Return the listed word that this one is, or is the plural of."""
     endings = (("", ""), ("s", ""), ("ies", "y"), ("ren", ""), ("ves", "fe"), ("es", ""))
     for ending, singular in endings:
         if word.endswith(ending):

@@ -103,7 +103,7 @@ def merged(plain: Sequence[Hit], found: Sequence[Found], events: Iterable[AgentE
 def _likeliest(
     plain: Sequence[Hit], found: Sequence[Found], hops: Sequence[HopResolved]
 ) -> list[str]:
-    """Give all ids, the likeliest first."""
+    """Return all ids, the likeliest first."""
     worth: dict[str, float] = {}
     least = 1.0
     for hit in plain:
@@ -122,7 +122,7 @@ def _likeliest(
 
 
 def _hops(events: Iterable[AgentEvent]) -> list[HopResolved]:
-    """Give the hops of all threads, the first hops before the second."""
+    """Return the hops of all threads, the first hops before the second."""
     hops = [event.body for event in events if isinstance(event.body, HopResolved)]
     return sorted(hops, key=lambda hop: (hop.hop, hop.branch))
 
@@ -192,7 +192,7 @@ class Searches:
     _plain: SearchResult | None = None
 
     def plain(self) -> SearchResult:
-        """Give what plain search gives; it is searched once."""
+        """Return what plain search gives; it is searched once."""
         if self._plain is None:
             self._plain = search(self.engine, self.scope, self.question, models=self.models)
         return self._plain
@@ -297,7 +297,7 @@ def _fallen_back(
 def _ordered(
     searches: Searches, tool: SearchTool, log: EventLog, reranker: RerankingModel | None
 ) -> tuple[tuple[Hit, ...], bool]:
-    """Give the final hits, and whether a reranker ordered them."""
+    """Return the final hits, and whether a reranker ordered them."""
     plain, question = searches.plain(), searches.question
     if all(found.query == question.query for found in tool.found):
         return plain.hits, False

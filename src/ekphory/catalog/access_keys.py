@@ -98,7 +98,7 @@ class AccessKeys:
         return NewKey(text, key)
 
     def recognise(self, text: str) -> AccessKey | None:
-        """Give the key that this text is, or None where it is none that is in use."""
+        """Return the key that this text is, or None where it is none that is in use."""
         rows = self._database.read("SELECT * FROM access_keys WHERE id = ?", (_id(text),))
         expected = rows[0]["digest"] if rows else _NO_DIGEST
         # Compared also where there is no such key, so that the time tells nothing.
@@ -108,7 +108,7 @@ class AccessKeys:
         return _key(rows[0])
 
     def all(self) -> list[AccessKey]:
-        """Give all keys, the newest last, revoked ones too."""
+        """Return all keys, the newest last, revoked ones too."""
         return [
             _key(row) for row in self._database.read("SELECT * FROM access_keys ORDER BY rowid")
         ]

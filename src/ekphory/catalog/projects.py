@@ -71,14 +71,14 @@ class Projects:
             self._insert("INSERT OR IGNORE", Project(org=org, project=project))
 
     def find(self, org: str, project: str) -> Project | None:
-        """Give a project, or None where there is none of that name."""
+        """Return a project, or None where there is none of that name."""
         rows = self._database.read(
             "SELECT * FROM projects WHERE org = ? AND project = ?", (org, project)
         )
         return _project(rows[0]) if rows else None
 
     def get(self, org: str, project: str) -> Project:
-        """Give a project.
+        """Return a project.
 
         Raises:
             NotThere: There is none of that name.
@@ -89,7 +89,7 @@ class Projects:
         return found
 
     def all(self) -> list[Project]:
-        """Give all projects, by name."""
+        """Return all projects, by name."""
         rows = self._database.read("SELECT * FROM projects ORDER BY org, project")
         return [_project(row) for row in rows]
 
@@ -192,7 +192,7 @@ class Traces:
                 connection.execute("DELETE FROM traces WHERE place <= ?", (place - self._kept,))
 
     def get(self, trace_id: str) -> StoredTrace:
-        """Give a trace.
+        """Return a trace.
 
         Raises:
             NotThere: There is none with that id, or it was dropped.
@@ -228,7 +228,7 @@ class ShownIds:
             )
 
     def find(self, org: str, project: str, shown: str) -> str | None:
-        """Give the id that one stands for; None where it was never shown."""
+        """Return the id that one stands for; None where it was never shown."""
         rows = self._database.read(
             "SELECT id FROM shown_ids WHERE org = ? AND project = ? AND shown = ?",
             (org, project, shown),

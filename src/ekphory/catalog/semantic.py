@@ -77,7 +77,7 @@ class Categories:
             raise AlreadyThere("Category already exists") from error
 
     def get(self, org: str, project: str, category_id: str) -> Category:
-        """Give a category or template of a project or of its whole organisation.
+        """Return a category or template of a project or of its whole organisation.
 
         Raises:
             NotThere: There is none with that id.
@@ -91,7 +91,7 @@ class Categories:
         return _category(rows[0])
 
     def of_set(self, org: str, project: str | None, set_id: str) -> list[Category]:
-        """Give a set's own categories."""
+        """Return a set's own categories."""
         rows = self._database.read(
             "SELECT * FROM categories WHERE org = ? AND project IS ? AND set_id = ? ORDER BY id",
             (org, project, set_id),
@@ -99,7 +99,7 @@ class Categories:
         return [_category(row) for row in rows]
 
     def templates(self, set_type_id: str) -> list[Category]:
-        """Give the templates of a set type."""
+        """Return the templates of a set type."""
         rows = self._database.read(
             "SELECT * FROM categories WHERE set_type_id = ? ORDER BY id", (_number(set_type_id),)
         )
@@ -118,7 +118,7 @@ class Categories:
         )
 
     def disabled(self, owner: tuple[str, str | None], set_id: str) -> set[str]:
-        """Give the names of the categories that are switched off for a set."""
+        """Return the names of the categories that are switched off for a set."""
         rows = self._database.read(
             "SELECT name FROM disabled_categories WHERE org = ? AND project IS ? AND set_id = ?",
             (*owner, set_id),
@@ -142,7 +142,7 @@ class Categories:
             raise AlreadyThere("Tag already exists") from error
 
     def tags(self, category: Category) -> list[Tag]:
-        """Give the tags of a category, in the order in which they were added."""
+        """Return the tags of a category, in the order in which they were added."""
         rows = self._database.read(
             "SELECT name, description FROM tags WHERE category_id = ? ORDER BY id",
             (int(category.id),),
@@ -150,7 +150,7 @@ class Categories:
         return [Tag(name=row["name"], description=row["description"]) for row in rows]
 
     def category_of_tag(self, org: str, project: str, tag_id: str) -> Category:
-        """Give the category that a tag belongs to, if it may be seen from this project.
+        """Return the category that a tag belongs to, if it may be seen from this project.
 
         Raises:
             NotThere: There is no such tag.
@@ -169,7 +169,7 @@ class Categories:
 
 
 def _number(text: str) -> int:
-    """Give the number that an id is; 0, which no row has, where it is none."""
+    """Return the number that an id is; 0, which no row has, where it is none."""
     is_number = text.isascii() and text.isdecimal() and len(text) < 19
     return int(text) if is_number else 0
 
@@ -263,7 +263,7 @@ class SemanticSets:
             return str(inserted.lastrowid)
 
     def types(self, org: str, project: str) -> list[SetType]:
-        """Give the types of a project and those of its whole organisation."""
+        """Return the types of a project and those of its whole organisation."""
         rows = self._database.read(
             "SELECT * FROM set_types WHERE org = ? AND ifnull(project, ?2) = ?2 ORDER BY id",
             (org, project),
@@ -271,7 +271,7 @@ class SemanticSets:
         return [_set_type(row) for row in rows]
 
     def get_type(self, org: str, project: str, type_id: str) -> SetType:
-        """Give one of `types`.
+        """Return one of `types`.
 
         Raises:
             NotThere: None of them has that id.
@@ -299,7 +299,7 @@ class SemanticSets:
             )
 
     def find(self, org: str, project: str | None, set_id: str) -> SemanticSet | None:
-        """Give a set of exactly this owner, or None where there is none of that name."""
+        """Return a set of exactly this owner, or None where there is none of that name."""
         rows = self._database.read(
             "SELECT * FROM semantic_sets WHERE org = ? AND project IS ? AND id = ?",
             (org, project, set_id),
@@ -307,7 +307,7 @@ class SemanticSets:
         return _semantic_set(rows[0]) if rows else None
 
     def sets(self, org: str, project: str) -> list[SemanticSet]:
-        """Give the sets of a project and those of its whole organisation."""
+        """Return the sets of a project and those of its whole organisation."""
         rows = self._database.read(
             "SELECT * FROM semantic_sets WHERE org = ? AND ifnull(project, ?2) = ?2 ORDER BY rowid",
             (org, project),
@@ -375,7 +375,7 @@ class Consolidations:
         self._database = database
 
     def size(self, group: FeatureGroup) -> int:
-        """Give how many features were left when the group was put in order; 0 for never."""
+        """Return how many features were left when the group was put in order; 0 for never."""
         rows = self._database.read(
             "SELECT features FROM consolidations WHERE org = ? AND project IS ? AND set_id = ? "
             "AND category = ? AND tag = ? AND user IS ?",
@@ -461,7 +461,7 @@ class ExtractionQueue:
             )
 
     def next(self, now: float) -> ExtractionJob | None:
-        """Give the earliest job that is due at a moment (Unix seconds); None where there is none.
+        """Return the earliest job that is due at a moment (Unix seconds); None where there is none.
 
         While a job waits for its next attempt, later ones of the same project wait behind it:
         what was said later must be learnt later.
@@ -519,7 +519,7 @@ class ExtractionQueue:
         )
 
     def failed(self, owner: tuple[str, str], *, limit: int) -> list[FailedExtraction]:
-        """Give a project's failed jobs, the newest first."""
+        """Return a project's failed jobs, the newest first."""
         rows = self._database.read(
             "SELECT * FROM extraction_jobs WHERE org = ? AND project = ? AND failure IS NOT NULL "
             "ORDER BY id DESC LIMIT ?",

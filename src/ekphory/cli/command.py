@@ -162,7 +162,7 @@ class AddedCommands:
 
 
 def spread(function: Function) -> inspect.Signature:
-    """Give the function's signature with each dataclass parameter replaced by its fields.
+    """Return the function's signature with each dataclass parameter replaced by its fields.
 
     The fields' annotations carry the options, so that typer sees one flat list of parameters.
     """

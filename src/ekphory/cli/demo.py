@@ -67,12 +67,12 @@ class DemoQuestion:
 
 
 def demo_records() -> Iterator[dict[str, object]]:
-    """Give the demo's memories as records for `Memory.add_many`, the conversation in order."""
+    """Return the demo's memories as records for `Memory.add_many`, the conversation in order."""
     yield from _rows("conversation.jsonl")
 
 
 def demo_questions() -> tuple[DemoQuestion, ...]:
-    """Give the demo's questions in the order in which they are best shown."""
+    """Return the demo's questions in the order in which they are best shown."""
     return tuple(
         DemoQuestion(
             text=str(row["text"]),

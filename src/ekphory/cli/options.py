@@ -140,7 +140,7 @@ def read_metadata(pairs: Sequence[str] | None) -> dict[str, Scalar] | None:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise InvalidInput("metadata", pair, "is no key=value", "Write --metadata year=2026")
+            raise InvalidInput("metadata", pair, "must be key=value", "Write --metadata year=2026")
         metadata[key.strip()] = _scalar(value)
     return metadata
 
@@ -159,7 +159,7 @@ def _scalar(text: str) -> Scalar:
 
 
 def settings_for(options: StoreOptions) -> Settings:
-    """Give the environment's settings, overridden by the options that were given."""
+    """Return the environment's settings, overridden by the options that were given."""
     named = {entry.name: getattr(options, entry.name) for entry in fields(options)}
     given = {name: value for name, value in named.items() if value is not None}
     return replace(read_settings(), **given)

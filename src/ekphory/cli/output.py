@@ -77,7 +77,7 @@ def _plain_scalar(value: object) -> object:
 
 
 def search_json(query: str, result: SearchResult) -> dict[str, object]:
-    """Give a search's hits and its trace, and what the agent did where it was asked."""
+    """Return a search's hits and its trace, and what the agent did where it was asked."""
     found: dict[str, object] = {
         "query": query,
         "abstained": result.abstained,
@@ -91,7 +91,7 @@ def search_json(query: str, result: SearchResult) -> dict[str, object]:
 
 
 def error_json(error: BaseException, message: str) -> dict[str, object]:
-    """Give an error with what a program needs to act on it."""
+    """Return an error with what a program needs to act on it."""
     described: dict[str, object] = {"type": type(error).__name__, "message": message}
     if isinstance(error, InvalidInput):
         described |= {"field": error.field, "value": error.value, "remedy": error.remedy}
@@ -104,7 +104,7 @@ def error_json(error: BaseException, message: str) -> dict[str, object]:
 
 
 def counted_memories(memories: int, versions: int) -> str:
-    """Give the number of memories and of their earlier versions."""
+    """Return the number of memories and of their earlier versions."""
     return (
         f"{memories:,} {'memory' if memories == 1 else 'memories'} and "
         f"{versions:,} earlier {'version' if versions == 1 else 'versions'}"
@@ -212,7 +212,7 @@ def _marked(record: MemoryRecord, name: str, value: object) -> str:
 
 
 def _place(record: MemoryRecord) -> Iterator[str]:
-    """Give where in a document a memory stands: `guide.md (3-5)`, then the headings above it."""
+    """Return where in a document a memory stands: `guide.md (3-5)`, then the headings above it."""
     if record.path:
         yield f"{record.path} ({record.lines})" if record.lines else record.path
     if record.heading:
@@ -306,7 +306,7 @@ class ChainPrinter:
 
 
 def line(event: AgentEvent) -> Text | None:
-    """Give an event as a line; None for one that is not shown."""
+    """Return an event as a line; None for one that is not shown."""
     body = event.body
     if isinstance(body, ToolReturned):
         return _searched(body)
@@ -323,7 +323,7 @@ def line(event: AgentEvent) -> Text | None:
 
 
 def hop_line(hop: HopResolved | StageResult) -> Text:
-    """Give a resolved hop: what was looked for, what was found, how sure it is, and where."""
+    """Return a resolved hop: what was looked for, what was found, how sure it is, and where."""
     shown = Text("✓ ", style="green" if hop.confidence >= 0.5 else "yellow")
     shown.append(printable(hop.query))
     if hop.answer:

@@ -118,7 +118,7 @@ class DocumentFlags:
                 )
 
     def to_options(self, settings: Settings) -> DocumentOptions:
-        """Give the options of the import, the chat service from the environment.
+        """Return the options of the import, the chat service from the environment.
 
         Raises:
             InvalidInput: One cannot be used.

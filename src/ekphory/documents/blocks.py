@@ -181,7 +181,7 @@ _ENDS_A_SENTENCE = re.compile(r"[.!?…。！？:：;；][\"'”’»)\]」』�
 
 
 def parent_id(document: str, section: Section) -> str:
-    """Give the id of a section; it stays while its titles stay.
+    """Return the id of a section; it stays while its titles stay.
 
     Args:
         document: What names the document among all others.

@@ -54,7 +54,7 @@ def read_html(path: Path, settings: ReadingSettings) -> Iterator[Read]:
 
 
 def blocks_of_page(text: str) -> Iterator[Block | LeftOut]:
-    """Give the blocks of a page; their lines are counted from its tags."""
+    """Return the blocks of a page; their lines are counted from its tags."""
     with from_docs_extra("Reading HTML files"):
         from lxml import etree
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
@@ -126,14 +126,14 @@ class _Walk:
         self._first = 0
 
     def blocks(self, element: Element) -> Iterator[Block | LeftOut]:
-        """Give the blocks in an element."""
+        """Return the blocks in an element."""
         self._say(element.text, element)
         for child in element:
             yield from self._child(child)
             self._say(child.tail, child)
 
     def flush(self) -> Iterator[Block]:
-        """Give the text that stands between the block before and here."""
+        """Return the text that stands between the block before and here."""
         raw, self._inline = "".join(self._inline), []
         lines = (_collapsed(line) for line in raw.split("\v"))
         text = "\n".join(line for line in lines if line)
@@ -167,7 +167,7 @@ class _Walk:
             yield from self.blocks(child)
 
     def _whole(self, element: Element, tag: str) -> Iterator[Block | LeftOut]:
-        """Give an element that is one block."""
+        """Return an element that is one block."""
         if tag in _HEADINGS:
             yield from _heading(element, int(tag[1]))
         elif tag in _LISTS:
@@ -204,7 +204,7 @@ def _line(element: Element) -> int:
 
 
 def _visible_text(element: Element) -> str:
-    """Give the text in an element without what is not shown."""
+    """Return the text in an element without what is not shown."""
     parts = [element.text or ""]
     for child in element:
         tag = str(child.tag)
@@ -222,7 +222,7 @@ def _code(element: Element) -> str:
 
 
 def _items(element: Element, depth: int) -> Iterator[str]:
-    """Give the lines of a list, inner lists indented."""
+    """Return the lines of a list, inner lists indented."""
     number = 0
     for child in element:
         tag = str(child.tag)
@@ -240,7 +240,7 @@ def _items(element: Element, depth: int) -> Iterator[str]:
 
 
 def _list_above(entry: Element) -> Element | None:
-    """Give the item, or other child of a list, that a list stands in."""
+    """Return the item, or other child of a list, that a list stands in."""
     above = entry.getparent()
     while above is not None and str(above.tag) not in ("li", *_LISTS):
         above = above.getparent()
@@ -248,7 +248,7 @@ def _list_above(entry: Element) -> Element | None:
 
 
 def _own_text(element: Element) -> str:
-    """Give the text of an item without its inner lists."""
+    """Return the text of an item without its inner lists."""
     parts = [element.text or ""]
     for child in element:
         if str(child.tag) not in (*_LISTS, *_SILENT):

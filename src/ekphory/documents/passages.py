@@ -89,7 +89,7 @@ def _pieces(text: str, pauses: tuple[re.Pattern[str], ...], limit: int) -> Itera
 def _parts(
     text: str, span: Span, pauses: tuple[re.Pattern[str], ...], limit: int
 ) -> Iterator[Span]:
-    """Give adjacent spans that each fit, parted by the first kind of pause that is enough."""
+    """Return adjacent spans that each fit, parted by the first kind of pause that is enough."""
     if not pauses:
         yield from _blindly_cut(text, span, limit)
         return
@@ -241,7 +241,7 @@ def _passage(blocks: list[Block], section: Section) -> Passage:
 
 
 def separator(before: Block, after: Block) -> str:
-    """Give what stands between two blocks of one passage."""
+    """Return what stands between two blocks of one passage."""
     if not after.continues:
         adjacent = before.verbatim and after.verbatim and after.first == before.last + 1
         return "\n" if adjacent else "\n\n"
@@ -284,7 +284,7 @@ _LONG_RUN = re.compile(r"\S{200,}")
 
 
 def reason_to_leave_out(passage: Passage) -> str | None:
-    """Give the reason why a passage is worth no memory; None for one that is kept.
+    """Return the reason why a passage is worth no memory; None for one that is kept.
 
     Two words are enough, the heading's counted: `Wifi: hunter2` is a fact.
     """

@@ -70,7 +70,7 @@ class PageLine:
 
 
 def lines_of_page(page: PdfPage) -> tuple[PageLine, ...]:
-    """Give the lines in the order in which the page draws them."""
+    """Return the lines in the order in which the page draws them."""
     textpage = page.get_textpage()
     try:
         return tuple(_lines(textpage, page.get_height()))
@@ -175,7 +175,7 @@ def _full_length(lines: Sequence[str]) -> float:
 
 
 def _joint(before: str, line: str, full: float, *, starts_item: bool, in_list: bool) -> str | None:
-    """Give what stands between two lines; None where a new block begins."""
+    """Return what stands between two lines; None where a new block begins."""
     if not before or before.endswith(HYPHEN):
         return ""
     if starts_item:
@@ -220,7 +220,7 @@ class Layout:
         return is_page_number(line.text) or _key(line, self.body) in self.running
 
     def heading_level(self, line: PageLine) -> int | None:
-        """Give the level of a heading, 1 for the largest; None for running text."""
+        """Return the level of a heading, 1 for the largest; None for running text."""
         if line.size not in self.heading_sizes or not _may_be_heading(line):
             return None
         return self.heading_sizes.index(line.size) + 1
@@ -252,7 +252,7 @@ def _is_in_margin(line: PageLine) -> bool:
 
 
 def _key(line: PageLine, body: float) -> str:
-    """Give what is the same about a running title; `Chapter 7` in large letters is none."""
+    """Return what is the same about a running title; `Chapter 7` in large letters is none."""
     return line.text if line.size >= body * _LARGER else _DIGITS.sub("#", line.text)
 
 
@@ -406,7 +406,7 @@ def _headed(
     *,
     has_outline: bool,
 ) -> Iterator[tuple[int | None, str]]:
-    """Give each line with its level as a heading; lines of one heading are put together."""
+    """Return each line with its level as a heading; lines of one heading are put together."""
     titles = {_plain(title): level for level, title in bookmarks}
     open_level, open_text = None, ""
     for line in lines:
@@ -441,5 +441,5 @@ def _starts_within_a_sentence(block: Block) -> bool:
 
 
 def _plain(title: str) -> str:
-    """Give the letters and digits alone, so that blanks and dots make no difference."""
+    """Return the letters and digits alone, so that blanks and dots make no difference."""
     return "".join(sign for sign in title.casefold() if sign.isalnum())

@@ -37,7 +37,7 @@ class PageReader(Protocol):
         ...
 
     def read(self, picture: Picture) -> str:
-        """Give the lines of text from top to bottom; empty where the page has none.
+        """Return the lines of text from top to bottom; empty where the page has none.
 
         Raises:
             MissingExtra: It needs what is not installed.
@@ -49,7 +49,7 @@ class PageReader(Protocol):
 def find_page_reader(
     name: str = OWN_READER, *, model: str | None = None, api_key: str | None = None
 ) -> PageReader | None:
-    """Give the reader that a name means; its models are loaded with the first page.
+    """Return the reader that a name means; its models are loaded with the first page.
 
     Args:
         name: `own` for the models of `[docs]`, which need no network; `off` for none; or the URL
@@ -85,7 +85,7 @@ class OwnPageReader:
         return "rapidocr"
 
     def read(self, picture: Picture) -> str:
-        """Give the lines from top to bottom."""
+        """Return the lines from top to bottom."""
         # It expects what OpenCV reads: blue, green, red.
         found = self._engine(np.ascontiguousarray(picture[:, :, ::-1]))
         return "\n".join(getattr(found, "txts", None) or ())

@@ -112,7 +112,7 @@ def read_plain_text(path: Path, settings: ReadingSettings) -> Iterator[Read]:
 
 
 def paragraphs(text: str) -> Iterator[Block]:
-    """Give the paragraphs with their lines, counted from 1."""
+    """Return the paragraphs with their lines, counted from 1."""
     held: list[str] = []
     number = 0
     for number, line in enumerate(lines_of(text), start=1):
@@ -126,7 +126,7 @@ def paragraphs(text: str) -> Iterator[Block]:
 
 
 def lines_of(text: str) -> Iterator[str]:
-    """Give the lines without their ends, one after the other."""
+    """Return the lines without their ends, one after the other."""
     start = 0
     while (end := text.find("\n", start)) >= 0:
         yield text[start:end]
@@ -219,7 +219,7 @@ def read_markdown(path: Path, settings: ReadingSettings) -> Iterator[Read]:
 
 
 def blocks_of(text: str) -> Iterator[Block | LeftOut]:
-    """Give the outermost blocks of a Markdown text."""
+    """Return the outermost blocks of a Markdown text."""
     with from_docs_extra("Reading Markdown files"):
         from markdown_it import MarkdownIt
     front = _front_matter(text)
@@ -266,7 +266,7 @@ def _moved(found: Block | LeftOut, lines: int) -> Block | LeftOut:
 
 
 def _front_matter(text: str) -> Block | None:
-    """Give the settings between two rules at the top of a file, which are no Markdown."""
+    """Return the settings between two rules at the top of a file, which are no Markdown."""
     found = _FRONT_MATTER.match(text[:_LONGEST_FRONT_MATTER])
     if found is None:
         return None
@@ -292,7 +292,7 @@ def _block(token: Token, inner: Sequence[Token], lines: list[str]) -> Iterator[B
 
 
 def _span(token: Token, lines: list[str]) -> tuple[int, int]:
-    """Give the lines of a token without the blank ones that the parser counts to a list."""
+    """Return the lines of a token without the blank ones that the parser counts to a list."""
     first, last = token.map or (0, 0)
     while last > first + 1 and not lines[last - 1].strip():
         last -= 1
@@ -311,6 +311,6 @@ def _reason_to_leave_out(text: str, kind: BlockKind) -> str | None:
 
 
 def plain_title(source: str) -> str:
-    """Give a heading without the marks of Markdown."""
+    """Return a heading without the marks of Markdown."""
     title = _LINK.sub(r"\1", source.strip().strip("#").strip())
     return _MARKDOWN_MARKS.sub("", title).strip()

@@ -50,7 +50,7 @@ class Reader:
     needs: tuple[str, ...] = ()
 
     def missing_extra(self) -> MissingExtra | None:
-        """Give the error of a reader whose modules are not installed."""
+        """Return the error of a reader whose modules are not installed."""
         if all(find_spec(module) is not None for module in self.needs):
             return None
         return MissingExtra("docs", f"Reading {self.name} files")
@@ -69,7 +69,7 @@ DOCUMENT_SUFFIXES = tuple(_BY_SUFFIX)
 
 
 def reader_for(path: Path) -> Reader | None:
-    """Give the reader of a file, by the end of its name; None for what is no document."""
+    """Return the reader of a file, by the end of its name; None for what is not a document."""
     return _BY_SUFFIX.get(path.suffix.lower())
 
 
@@ -77,7 +77,7 @@ def reader_for(path: Path) -> Reader | None:
 
 
 def changes_below(root: Path, *, stopped: Callable[[], bool] | None = None) -> Generator[set[Path]]:
-    """Give the paths that changed, in rounds; the first one, often empty, when the watch has begun.
+    """Yield the paths that changed, in rounds; the first, often empty, when the watch has begun.
 
     What changes while a round is worked on is told in the next one, so nothing is missed.
 
@@ -127,7 +127,7 @@ Found = DocumentFile | LeftOut | tuple[str, Problem]
 
 
 def documents_below(root: Path, *, exclude: Exclusion = NOTHING_EXCLUDED) -> Iterator[Found]:
-    """Give the documents at a path, in the order of their names.
+    """Return the documents at a path, in the order of their names.
 
     Links are not followed, so that nothing outside the root is read and no loop is entered.
     Hidden files and folders, and what tools leave behind, are passed over without a word.
@@ -145,7 +145,7 @@ def documents_below(root: Path, *, exclude: Exclusion = NOTHING_EXCLUDED) -> Ite
 def document_at(
     root: Path, path: Path, *, exclude: Exclusion = NOTHING_EXCLUDED
 ) -> DocumentFile | None:
-    """Give the document at a path below the root; None where it would not be read from there."""
+    """Return the document at a path below the root; None where it would not be read from there."""
     if not path.is_relative_to(root) or path == root:
         return DocumentFile(path, path.name) if path == root and path.is_file() else None
     parts = path.relative_to(root).parts

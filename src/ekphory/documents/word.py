@@ -112,7 +112,7 @@ class _Styles:
         self._styles = {style.style_id: style for style in document.styles}
 
     def name_of(self, paragraph: Any) -> str:  # noqa: ANN401  an element of python-docx
-        """Give the name of a paragraph's style, a heading's where it is derived from one."""
+        """Return the name of a paragraph's style, a heading's where it is derived from one."""
         style = self._styles.get(paragraph.style)
         own = str(getattr(style, "name", "") or "")
         for _ in range(_DEEPEST_STYLE):
@@ -124,7 +124,7 @@ class _Styles:
 
 
 def _heading_level(style: str) -> int | None:
-    """Give the level of a heading: 0 for the title of the document."""
+    """Return the level of a heading: 0 for the title of the document."""
     name, _, number = style.rpartition(" ")
     if style == "Title":
         return 0

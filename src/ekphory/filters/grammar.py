@@ -103,7 +103,7 @@ def is_plain_key(key: str) -> bool:
 
 
 def unquote(quoted: str) -> str:
-    """Give the content of a quoted token, in which a doubled quote stands for one."""
+    """Return the content of a quoted token, in which a doubled quote stands for one."""
     quote = quoted[-1]
     return quoted[1:-1].replace(quote * 2, quote)
 

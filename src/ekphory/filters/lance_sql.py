@@ -43,7 +43,7 @@ BOOLEAN_PREFIX = "b:"
 
 
 def encode_metadata(metadata: Mapping[str, Scalar]) -> str:
-    """Give the JSON text under which a memory's metadata is stored.
+    """Return the JSON text under which a memory's metadata is stored.
 
     Raises:
         InvalidInput: Naming `metadata.<key>`: an empty or unstorable key, a value that is not
@@ -55,7 +55,7 @@ def encode_metadata(metadata: Mapping[str, Scalar]) -> str:
 
 
 def decode_metadata(text: str | None) -> dict[str, Scalar]:
-    """Give the metadata back from the text that `encode_metadata` gave; None is no metadata."""
+    """Return the metadata of a text that `encode_metadata` gave; None stands for none."""
     stored: dict[str, Scalar] = json.loads(text) if text else {}
     return {key[len(TEXT_PREFIX) :]: value for key, value in stored.items()}
 

@@ -152,13 +152,13 @@ FIELD_ALIASES: Mapping[str, str] = MappingProxyType(
 
 
 def resolve_field(name: str) -> str | None:
-    """Give the name in `MemoryRecord` that `name` stands for, or None where there is none."""
+    """Return the name in `MemoryRecord` that `name` stands for, or None where there is none."""
     resolved = FIELD_ALIASES.get(name, name)
     return resolved if resolved in FIELD_KINDS else None
 
 
 def nearest_field(name: str) -> str | None:
-    """Give the known field whose name looks most like `name`, or None where none is near."""
+    """Return the known field whose name looks most like `name`, or None where none is near."""
     known = [*FIELD_KINDS, *FIELD_ALIASES]
     near = get_close_matches(name[:100].lower(), known, n=1)
     return near[0] if near else None
@@ -189,7 +189,7 @@ def check_filter(tree: Filter) -> Filter:
 
     Raises:
         FilterError: An unknown field, a value of the wrong kind, nesting deeper than 50,
-            more than 1,000 values, or a part that is no filter.
+            more than 1,000 values, or a part that is not a filter.
     """
     count = _count_values(tree, depth=0)
     if count > MAX_VALUES:
@@ -247,7 +247,7 @@ def check_contains(contains: Contains, place: str = "") -> Contains:
 
 
 def read_moment(value: str | datetime, place: str = "") -> datetime:
-    """Give a moment in UTC; without an offset it is UTC already; errors as `check_field`."""
+    """Return a moment in UTC; without an offset it is UTC already; errors as `check_field`."""
     try:
         moment = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
         if moment.utcoffset() is None:
@@ -259,7 +259,7 @@ def read_moment(value: str | datetime, place: str = "") -> datetime:
 
 
 def nesting_error(value: object, place: str = "") -> FilterError:
-    """Give the error for a filter nested too deeply."""
+    """Return the error for a filter nested too deeply."""
     return _error(value, f"nested deeper than {MAX_NESTING}{place}", "Use a flatter filter.")
 
 

@@ -58,7 +58,7 @@ class EkphoryCompressor(BaseDocumentCompressor):
         query: str,
         callbacks: Callbacks | None = None,  # noqa: ARG002  LangChain's signature
     ) -> list[Document]:
-        """Give the documents that are kept, best first; those that came in stay as they are.
+        """Return the documents that are kept, best first; those that came in stay as they are.
 
         Raises:
             ModelError: A local model failed.
@@ -75,7 +75,7 @@ class EkphoryCompressor(BaseDocumentCompressor):
 
 
 def _passage(document: Document) -> RerankPassage:
-    """Give a document as a passage: a memory with what is known of it, another as its text."""
+    """Return a document as a passage: a memory with what is known of it, another as its text."""
     told = document.metadata
     if not told.keys() >= _OWN:
         return RerankPassage(document.page_content)
@@ -132,7 +132,7 @@ class EkphoryRetriever(BaseRetriever):
 
 
 def document_of(hit: Hit) -> Document:
-    """Give a hit as a document of LangChain."""
+    """Return a hit as a document of LangChain."""
     memory = hit.memory
     origin = {name: getattr(memory, name) for name in _SHOWN}
     metadata: dict[str, Any] = {

@@ -61,7 +61,7 @@ WHOLE = "$"
 
 
 def searchable_text(value: Mapping[str, Any], fields: Sequence[str]) -> str | None:
-    """Give the texts of these fields, a line each; None where there is nothing to search.
+    """Return the texts of these fields, a line each; None where there is nothing to search.
 
     Args:
         value: What is stored.
@@ -93,7 +93,7 @@ def _texts(value: Mapping[str, Any], field: str) -> list[str]:
 
 
 def _leaves(value: object, name: str) -> Iterator[tuple[str, str]]:
-    """Give every text, number and truth value within, each with the names that lead to it."""
+    """Return every text, number and truth value within, each with the names that lead to it."""
     match value:
         case Mapping():
             for key, part in value.items():
@@ -119,13 +119,13 @@ _ESCAPED = re.compile("[%/\\x00\\ud800-\\udfff]")
 
 
 def namespace_path(namespace: Sequence[str]) -> str:
-    """Give the namespace as one text: a namespace begins with another if its path does.
+    """Return the namespace as one text: a namespace begins with another if its path does.
 
     Every label ends with a slash, and what a label has of its own is escaped, so no two namespaces
     have one path: `("a.b",)` is `a.b/`, `("a", "b")` is `a/b/`, and `("a/b",)` is `a%2Fb/`.
 
     Raises:
-        InvalidInput: A label is no text, or all of them are too long.
+        InvalidInput: A label is not a string, or all of them are too long.
     """
     labels = checked_labels(namespace)
     path = "".join(_ESCAPED.sub(_escape, label) + END_OF_LABEL for label in labels)
@@ -135,21 +135,21 @@ def namespace_path(namespace: Sequence[str]) -> str:
 
 
 def checked_labels(namespace: Sequence[str]) -> Sequence[str]:
-    """Give the namespace back if it is one.
+    """Return the namespace back if it is one.
 
     Raises:
-        InvalidInput: It is no tuple, or a label is no text.
+        InvalidInput: It is not a tuple, or a label is not a string.
     """
     if isinstance(namespace, str) or not isinstance(namespace, Sequence):
-        raise InvalidInput("namespace", namespace, "is no tuple", 'Give ("users", "mara")')
+        raise InvalidInput("namespace", namespace, "must be a tuple", 'Give ("users", "mara")')
     for label in namespace:
         if not isinstance(label, str):
-            raise InvalidInput("namespace", namespace, f"{label!r} is no text", "Give texts")
+            raise InvalidInput("namespace", namespace, f"{label!r} must be a string", "Give texts")
     return namespace
 
 
 def fixed_labels(path: Sequence[str]) -> Sequence[str]:
-    """Give the labels before the first wildcard."""
+    """Return the labels before the first wildcard."""
     end = path.index("*") if "*" in path else len(path)
     return path[:end]
 
@@ -296,13 +296,13 @@ class ItemSpace:
         return And((_IN_POOL, owned_like(self.scope)))
 
     def id_of(self, namespace: Sequence[str], key: str) -> str:
-        """Give the id of an item's memory: the JSON list of its scope, all labels and the key.
+        """Return the id of an item's memory: the JSON list of its scope, all labels and the key.
 
         Raises:
-            InvalidInput: A label or the key is no text, or they are too long together.
+            InvalidInput: A label or the key is not a string, or they are too long together.
         """
         if not isinstance(key, str):
-            raise InvalidInput("key", key, "is no text", "Give a str")
+            raise InvalidInput("key", key, "must be a string", "Give a str")
         bound = {name: getattr(self.scope, name) for name in SCOPE_FIELDS}
         owner = {name: value for name, value in bound.items() if value is not None}
         parts = [owner, *checked_labels(namespace), key]
@@ -316,7 +316,7 @@ class ItemSpace:
         return name
 
     def beneath(self, prefix: Sequence[str]) -> Filter:
-        """Give the condition for items in this namespace and in all within it."""
+        """Return the condition for items in this namespace and in all within it."""
         path = namespace_path(prefix)
         if not path:
             return self.items
@@ -325,19 +325,19 @@ class ItemSpace:
         return And((self.items, *within))
 
     def may_match(self, conditions: Iterable[MatchCondition]) -> Filter:
-        """Give a condition for all items whose namespace fits, and perhaps for some more."""
+        """Return a condition for all items whose namespace fits, and perhaps for some more."""
         fixed = (fixed_labels(each.path) for each in conditions if each.match_type == "prefix")
         return And((self.items, *map(self.beneath, fixed)))
 
 
 def named(ids: Sequence[str]) -> Iterator[Filter]:
-    """Give conditions that together hold for the items with these ids, which say whose they are."""
+    """Return conditions that together hold for the items with these ids."""
     for start in range(0, len(ids), MOST_IDS):
         yield And((_IN_POOL, In(Field("id"), tuple(ids[start : start + MOST_IDS]))))
 
 
 def place_of(name: str) -> tuple[Namespace, str]:
-    """Give the namespace and the key that an id was made of."""
+    """Return the namespace and the key that an id was made of."""
     _owner, *namespace, key = json.loads(name)
     return tuple(namespace), key
 
@@ -382,7 +382,7 @@ class NewItem:
         return self.text or _NO_TEXT
 
     def metadata(self, *, created_at: datetime) -> dict[str, Scalar]:
-        """Give the metadata of its memory."""
+        """Return the metadata of its memory."""
         lifetime = {} if self.minutes is None else {_MINUTES: self.minutes}
         return {
             _VALUE: self.value,
@@ -392,7 +392,7 @@ class NewItem:
         }
 
     def record(self) -> dict[str, Any]:
-        """Give its memory, as `Memory.add_many` takes it; its life begins now."""
+        """Return its memory, as `Memory.add_many` takes it; its life begins now."""
         return {
             "id": self.id,
             "text": self.shown_text,
@@ -417,7 +417,7 @@ def new_item(op: PutOp, *, name: str, fields: Sequence[str], now: datetime) -> N
         InvalidInput: Something cannot be stored.
     """
     if not isinstance(op.value, Mapping):
-        raise InvalidInput("value", op.value, "is no dict", 'Give {"text": "…"}')
+        raise InvalidInput("value", op.value, "must be a mapping", 'Give {"text": "…"}')
     searched = fields if op.index is None else op.index or ()
     return NewItem(
         id=name,
@@ -430,7 +430,7 @@ def new_item(op: PutOp, *, name: str, fields: Sequence[str], now: datetime) -> N
 
 
 def expiry(minutes: float | None) -> datetime:
-    """Give the moment when an item of that lifetime expires, which is put or read now."""
+    """Return the moment when an item of that lifetime expires, which is put or read now."""
     now = now_utc()
     if minutes is None or minutes >= (KEPT - now) / timedelta(minutes=1):
         return KEPT
@@ -438,18 +438,18 @@ def expiry(minutes: float | None) -> datetime:
 
 
 def minutes_of(record: MemoryRecord) -> float | None:
-    """Give an item's lifetime; None for one that is kept for good."""
+    """Return an item's lifetime; None for one that is kept for good."""
     given = record.metadata.get(_MINUTES)
     return None if given is None else float(given)
 
 
 def created_at(record: MemoryRecord) -> datetime:
-    """Give the moment at which an item was first put."""
+    """Return the moment at which an item was first put."""
     return datetime.fromisoformat(str(record.metadata[_CREATED]))
 
 
 def value_of(record: MemoryRecord) -> dict[str, Any]:
-    """Give an item's value, a new one each time."""
+    """Return an item's value, a new one each time."""
     value: dict[str, Any] = json.loads(str(record.metadata[_VALUE]))
     return value
 
@@ -460,7 +460,7 @@ def is_searchable(record: MemoryRecord) -> bool:
 
 
 def item_of(record: MemoryRecord) -> Item:
-    """Give a stored item as LangGraph has it."""
+    """Return a stored item as LangGraph has it."""
     namespace, key = place_of(record.id)
     return Item(
         value=value_of(record),
@@ -472,7 +472,7 @@ def item_of(record: MemoryRecord) -> Item:
 
 
 def found_item(record: MemoryRecord, score: float | None) -> SearchItem:
-    """Give a stored item as a search has it."""
+    """Return a stored item as a search has it."""
     namespace, key = place_of(record.id)
     return SearchItem(
         namespace=namespace,
@@ -499,7 +499,7 @@ def _checked_minutes(minutes: float | None) -> float | None:
         return None
     is_number = isinstance(minutes, int | float) and not isinstance(minutes, bool)
     if not is_number or not math.isfinite(minutes) or minutes <= 0:
-        raise InvalidInput("ttl", minutes, "is no lifetime", "Give minutes above 0, or None")
+        raise InvalidInput("ttl", minutes, "must be a lifetime", "Give minutes above 0, or None")
     return float(minutes)
 
 
@@ -525,12 +525,12 @@ class ItemReader:
         self._preset = preset
 
     def get(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
-        """Give those of these items that there are."""
+        """Return those of these items that there are."""
         lists = [self._memory.list(filter=where, limit=_ALL) for where in named(ids)]
         return {record.id: record for records in lists for record in records}
 
     def search(self, op: SearchOp) -> list[Found]:
-        """Give a page of items: the likeliest first with a query, without one the newest.
+        """Return a page of items: the likeliest first with a query, without one the newest.
 
         Items that a query cannot find stand behind all others.
 
@@ -550,7 +550,7 @@ class ItemReader:
         return [Found(record) for record in page]
 
     def namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
-        """Give a page of the namespaces that hold items, in order and each once.
+        """Return a page of the namespaces that hold items, in order and each once.
 
         Raises:
             InvalidInput: The page or a condition cannot be used.
@@ -783,7 +783,7 @@ class EkphoryStore(BaseStore):
         preset: str | None = None,
     ) -> None:
         if isinstance(fields, str):
-            raise InvalidInput("fields", fields, "is no list", "Give ['title', 'text']")
+            raise InvalidInput("fields", fields, "must be a list", "Give ['title', 'text']")
         self.ttl_config = ttl
         self._fields = tuple(fields)
         self._space = ItemSpace(memory.scope)
@@ -834,7 +834,7 @@ class EkphoryStore(BaseStore):
             minutes = (self.ttl_config or {}).get("sweep_interval_minutes")
         if minutes is None or minutes <= 0:
             raise InvalidInput(
-                "sweep_interval_minutes", minutes, "is no interval", "Give minutes above 0"
+                "sweep_interval_minutes", minutes, "must be an interval", "Give minutes above 0"
             )
         self.stop_ttl_sweeper()
         self._sweeper = Sweeper(self.sweep_ttl, minutes=minutes)
@@ -852,7 +852,7 @@ class EkphoryStore(BaseStore):
     def _answer(
         self, op: Op, there: Mapping[str, MemoryRecord], read: dict[str, MemoryRecord]
     ) -> Result:
-        """Give an operation's result, and note in `read` what shall live on for it."""
+        """Return an operation's result, and note in `read` what shall live on for it."""
         match op:
             case GetOp():
                 record = there.get(self._name(op))
@@ -869,4 +869,6 @@ class EkphoryStore(BaseStore):
             case PutOp():
                 return None
             case _:
-                raise InvalidInput("ops", op, "is no operation", "Give GetOp, PutOp, SearchOp …")
+                raise InvalidInput(
+                    "ops", op, "must be an operation", "Give GetOp, PutOp, SearchOp …"
+                )

@@ -38,7 +38,7 @@ _FIELDS = (
 
 
 def node_of(hit: Hit) -> NodeWithScore:
-    """Give a hit as a node; its score is a probability.
+    """Return a hit as a node; its score is a probability.
 
     The metadata holds the memory's fields and its own metadata, of which a key that is called as
     a field is named `metadata.<key>`.
@@ -55,7 +55,7 @@ def node_of(hit: Hit) -> NodeWithScore:
 
 
 def passage_of(found: NodeWithScore) -> RerankPassage:
-    """Give a node as a passage: a memory as such, another as LlamaIndex would embed it."""
+    """Return a node as a passage: a memory as such, another as LlamaIndex would embed it."""
     node = found.node
     if not node.metadata.keys() >= _OWN:
         return RerankPassage(node.get_content(metadata_mode=MetadataMode.EMBED))
@@ -102,7 +102,7 @@ class EkphoryRerank(BaseNodePostprocessor):
 
     @classmethod
     def class_name(cls) -> str:
-        """Give the name under which LlamaIndex shows it."""
+        """Return the name under which LlamaIndex shows it."""
         return "EkphoryRerank"
 
     def _postprocess_nodes(

@@ -56,7 +56,7 @@ _REMEDY = 'Give [{"role": "user", "content": "…"}]'
 
 
 def told_messages(messages: Messages) -> list[dict[str, Any]]:
-    """Give the messages that say something, each with `content`, `role` and `producer`.
+    """Return the messages that say something, each with `content`, `role` and `producer`.
 
     Left out are, as in mem0, those of the system and those without words, such as calls of tools
     and pictures; and, as everywhere here, those that hold nothing but recalled memories.
@@ -68,14 +68,14 @@ def told_messages(messages: Messages) -> list[dict[str, Any]]:
         messages = {"role": "user", "content": messages}
     listed = [messages] if isinstance(messages, Mapping) else messages
     if not isinstance(listed, Sequence):
-        raise InvalidInput("messages", messages, "is no message", _REMEDY)
+        raise InvalidInput("messages", messages, "must be a message", _REMEDY)
     read = [_message(message, place) for place, message in enumerate(listed)]
     return [message for message in read if message is not None]
 
 
 def _message(message: object, place: int) -> dict[str, Any] | None:
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-        raise InvalidInput(f"messages[{place}]", message, "is no message with a role", _REMEDY)
+        raise InvalidInput(f"messages[{place}]", message, "must be a message with a role", _REMEDY)
     role, name = message["role"], message.get("name")
     content = _words(message.get("content"))
     if role == "system" or not without_recalled(content).strip():
@@ -84,7 +84,7 @@ def _message(message: object, place: int) -> dict[str, Any] | None:
 
 
 def _words(content: object) -> str:
-    """Give a content's text: itself, or that of its parts."""
+    """Return a content's text: itself, or that of its parts."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [content]
@@ -117,7 +117,7 @@ class Owner:
     run_id: str | None = None
 
     def scope(self, bound: Scope) -> Scope:
-        """Give the scope of these within the one that a store was opened with.
+        """Return the scope of these within the one that a store was opened with.
 
         Raises:
             InvalidInput: Nobody is named, or a name is none.
@@ -166,7 +166,7 @@ def _name(key: str, value: str | None) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not value.strip():
-        raise InvalidInput(key, value, "is no name", "Give a text that is not empty")
+        raise InvalidInput(key, value, "must be a name", "Give a text that is not empty")
     return value.strip()
 
 
@@ -190,7 +190,7 @@ def _tree(key: str, value: Any) -> Filter:  # noqa: ANN401  what a caller wrote
 
 
 def _changed(value: Any) -> Filter:  # noqa: ANN401  likewise
-    """Give the condition for when a memory was changed; one that never was tells when it was."""
+    """Return the condition for when a memory was changed; one that never was tells when it was."""
     is_first = IsNull(Field("supersedes"))
     first = And((is_first, _condition(Field("at"), value)))
     later = And((Not(is_first), _condition(Field("created_at"), value)))
@@ -213,7 +213,7 @@ def _all_of(part: object) -> Filter:
 
 def _field(key: str) -> FieldReference:
     if not isinstance(key, str) or not key:
-        raise FilterError("filters", key, "is no name of a field", "Give a text")
+        raise FilterError("filters", key, "must be the name of a field", "Give a text")
     known = _FIELDS.get(key)
     return MetadataField(stored_name(key)) if known is None else Field(known)
 
@@ -251,7 +251,7 @@ _OPERATORS: Mapping[str, Callable[[FieldReference, Any], Filter]] = {
 
 def _mapping(given: object) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
-        raise FilterError("filters", given, "is no dict", 'Give {"user_id": "mara"}')
+        raise FilterError("filters", given, "must be a mapping", 'Give {"user_id": "mara"}')
     return given
 
 
@@ -270,7 +270,7 @@ Results = dict[str, list[Item]]
 
 
 def item_of(record: MemoryRecord) -> Item:
-    """Give a memory as `get` and `get_all` do; who is not known is left out."""
+    """Return a memory as `get` and `get_all` do; who is not known is left out."""
     known = {
         "user_id": record.user,
         "agent_id": record.agent,
@@ -290,17 +290,17 @@ def item_of(record: MemoryRecord) -> Item:
 
 
 def found_item(hit: Hit) -> Item:
-    """Give a memory as `search` does: its `score` is a probability."""
+    """Return a memory as `search` does: its `score` is a probability."""
     return item_of(hit.memory) | {"score": hit.score}
 
 
 def explained_item(hit: Hit) -> Item:
-    """Give a memory as `search` does, with what its score was made from."""
+    """Return a memory as `search` does, with what its score was made from."""
     return found_item(hit) | {"score_details": dict(hit.scores)}
 
 
 def added_item(record: MemoryRecord) -> Item:
-    """Give a memory as `add` reports it."""
+    """Return a memory as `add` reports it."""
     return {
         "id": record.id,
         "memory": record.text,
@@ -311,7 +311,7 @@ def added_item(record: MemoryRecord) -> Item:
 
 
 def history_items(versions: Sequence[MemoryRecord]) -> list[Item]:
-    """Give what became of a memory, its versions newest first, as mem0 tells it: oldest first."""
+    """Return what became of a memory, its versions newest first, as mem0 tells it: oldest first."""
     oldest_first = versions[::-1]
     earlier: list[MemoryRecord | None] = [None, *oldest_first]
     return [
@@ -514,7 +514,7 @@ class Memory:
     def update(
         self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None
     ) -> dict[str, str]:
-        """Give a memory another text, and add to its metadata; `history` keeps what it was.
+        """Return a memory another text, and add to its metadata; `history` keeps what it was.
 
         Raises:
             InvalidInput: There is no such memory, or a value cannot be stored.
@@ -630,7 +630,7 @@ def _moment(timestamp: int | float | str | datetime | None) -> str | datetime | 
         return datetime.fromtimestamp(timestamp, tz=UTC)
     except (ValueError, OverflowError, OSError) as error:
         raise InvalidInput(
-            "timestamp", timestamp, "is no moment", "Give seconds since 1970"
+            "timestamp", timestamp, "must be a timestamp", "Give seconds since 1970"
         ) from error
 
 

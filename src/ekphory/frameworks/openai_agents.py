@@ -36,13 +36,13 @@ TOOLS_POOL = "agent_tools"
 _SPEAKERS = ("user", "assistant")
 _TEXTS = ("text", "refusal", "transcript")
 _TELLING = ("name", "arguments", "input", "action", "output", "summary", "content")
-"""What tells a reader about an item that is no message, in the order in which it is told."""
+"""What tells a reader about an item that is not a message, in the order in which it is told."""
 _LONGEST_TOOL_TEXT = 2_000
 """Characters of a tool's item that are searched; the item is kept whole all the same."""
 
 
 def message_of(item: object, *, place: int) -> dict[str, Any]:
-    """Give an item as a message for `Memory.add_messages`.
+    """Return an item as a message for `Memory.add_messages`.
 
     What the user and the assistant said is searched as it is; a call, its output, reasoning and
     the rest in the pool `agent_tools`, by their first words.
@@ -55,7 +55,9 @@ def message_of(item: object, *, place: int) -> dict[str, Any]:
         InvalidInput: It is no item that JSON can hold.
     """
     if not isinstance(item, Mapping):
-        raise InvalidInput(f"items[{place}]", item, "is no dict", 'Give {"role": …, "content": …}')
+        raise InvalidInput(
+            f"items[{place}]", item, "must be a mapping", 'Give {"role": …, "content": …}'
+        )
     try:
         # ASCII escapes keep what UTF-8 cannot carry.
         kept = json.dumps(item, allow_nan=False)
@@ -74,7 +76,7 @@ def message_of(item: object, *, place: int) -> dict[str, Any]:
 
 
 def item_of(record: MemoryRecord) -> Any:  # noqa: ANN401  one of the SDK's many dicts
-    """Give the item back that a memory was made of, equal to what it was."""
+    """Return the item back that a memory was made of, equal to what it was."""
     return json.loads(str(record.metadata[ITEM_KEY]))
 
 
@@ -83,7 +85,7 @@ def _is_said(item: Mapping[str, Any]) -> bool:
 
 
 def _searched(item: Mapping[str, Any]) -> str:
-    """Give the text to search, which is never empty: the kind where there are no words."""
+    """Return the text to search, which is never empty: the kind where there are no words."""
     if _is_said(item):
         words = "\n".join(_words(item.get("content")))[:LONGEST_TEXT]
     else:
@@ -95,7 +97,7 @@ def _searched(item: Mapping[str, Any]) -> str:
 
 
 def _words(value: object) -> Iterator[str]:
-    """Give the texts in a content, however it is built."""
+    """Return the texts in a content, however it is built."""
     match value:
         case str() if value:
             yield value
@@ -143,7 +145,7 @@ class EkphorySession:
         self._items = _items_of(memory.scope)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Give the newest `limit` items, or as many as the settings say, in order."""
+        """Return the newest `limit` items, or as many as the settings say, in order."""
         most = resolve_session_limit(limit, self.session_settings)
         return await asyncio.to_thread(self._newest, most)
 
@@ -151,7 +153,7 @@ class EkphorySession:
         """Append items, all or none; on return they are durable.
 
         Raises:
-            InvalidInput: An item is no dict that JSON can hold.
+            InvalidInput: An item is not a mapping that JSON can hold.
         """
         messages = [message_of(item, place=place) for place, item in enumerate(items)]
         if messages:
@@ -194,5 +196,5 @@ class EkphorySession:
 
 
 def _items_of(scope: Scope) -> Filter:
-    """Give the condition for the items of exactly this scope: what it leaves open is missing."""
+    """Return the condition for the items of exactly this scope: what it leaves open is missing."""
     return And((owned_like(scope), Not(IsNull(MetadataField(ITEM_KEY)))))

@@ -137,7 +137,7 @@ def read_moment(value: object) -> datetime | None:
 
 
 def read_text(value: object) -> str:
-    """Give a text without the white space around it; an empty one where it is missing."""
+    """Return a text without the white space around it; an empty one where it is missing."""
     return value.strip() if isinstance(value, str) else ""
 
 

@@ -68,7 +68,7 @@ _KNOWN = f"{', '.join(DOCUMENT_SUFFIXES[:-1])} or {DOCUMENT_SUFFIXES[-1]} file"
 
 
 def choose_format(path: Path, wanted: str | None) -> Format:
-    """Give the format to read a path in, having checked that it looks like it.
+    """Return the format to read a path in, having checked that it looks like it.
 
     Args:
         path: What the user wants to import.

@@ -149,7 +149,7 @@ def _unreadable(document: Document, problem: Problem) -> Unreadable:
 
 
 def _last_change(path: Path) -> datetime | None:
-    """Give when the file was last changed; None where its clock is beyond what can be stored."""
+    """Return when the file was last changed; None where its clock is beyond what can be stored."""
     try:
         return datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)
     except (OSError, OverflowError, ValueError):
@@ -208,7 +208,7 @@ class Collection:
     settings: ReadingSettings
 
     def session_of(self, name: str) -> str:
-        """Give what names a document in the store: the collection and its path in it."""
+        """Return what names a document in the store: the collection and its path in it."""
         return f"{self.name}/{name}"
 
 
@@ -331,7 +331,7 @@ class DocumentSync:
             self._tally.forget(self._memory.forget(filter=which))
 
     def _sessions(self, below: str) -> list[str]:
-        """Give the names of the documents that the memory holds of the collection."""
+        """Return the names of the documents that the memory holds of the collection."""
         prefix = self._collection.session_of(below)
         which = And((self._mine, Contains(Field("session"), prefix)))
         sessions: dict[str, None] = {}
@@ -354,7 +354,7 @@ def _what_is_known(records: Sequence[MemoryRecord]) -> _Known:
 
 
 def _own_documents(scope: Scope) -> Filter:
-    """Give the condition for documents that a handle of exactly this scope has written.
+    """Return the condition for documents that a handle of exactly this scope has written.
 
     A wider handle sees those of narrower ones, and all see those of their project, but each
     replaces its own alone.
@@ -583,7 +583,7 @@ class _Import:
         return files
 
     def _files_at(self, path: Path) -> list[DocumentFile]:
-        """Give the documents at a path that changed: one, or those of a folder that is new."""
+        """Return the documents at a path that changed: one, or those of a folder that is new."""
         if path.is_dir() and not path.is_symlink() and path != self._root:
             inside = (file for file in documents_below(path) if isinstance(file, DocumentFile))
             found = (self._file_at(file.path) for file in inside)

@@ -120,7 +120,7 @@ class _Reading:
             yield from self._take_content(number, line)
 
     def finish(self, number: int) -> Iterator[Readable]:
-        """Give the last memory, and tell whether the file ended too early."""
+        """Return the last memory, and tell whether the file ended too early."""
         yield from self._settle()
         if not self._ended:
             yield self._damage(

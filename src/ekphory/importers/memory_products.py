@@ -48,7 +48,7 @@ class Row:
     around: Mapping[str, object] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """Give a text without the white space around it.
+        """Return a text without the white space around it.
 
         Raises:
             InvalidInput: It is missing or empty.
@@ -59,7 +59,7 @@ class Row:
         return found.strip()
 
     def moment(self, *names: str) -> datetime:
-        """Give the first of these moments that is there.
+        """Return the first of these moments that is there.
 
         Raises:
             InvalidInput: None is there, or it cannot be read.
@@ -71,7 +71,7 @@ class Row:
         raise InvalidInput(names[-1], None, "no moment here", f"Add {names[-1]}, in ISO 8601")
 
     def name(self, *names: str) -> str | None:
-        """Give the first of these that is a text, of the row, else of what is around it."""
+        """Return the first of these that is a text, of the row, else of what is around it."""
         for values in (self.value, self.around):
             for name in names:
                 found = values.get(name)
@@ -125,7 +125,9 @@ def moment_of(name: str, value: object) -> datetime:
     """
     found = read_moment(value)
     if found is None:
-        raise InvalidInput(name, value, "is no moment", "Give ISO 8601, or seconds since 1970")
+        raise InvalidInput(
+            name, value, "must be a timestamp", "Give ISO 8601, or seconds since 1970"
+        )
     return found
 
 
@@ -182,7 +184,7 @@ def _parsed(line: bytes) -> object:
 
 
 def _rows(found: Row, form: RowFormat, *, depth: int) -> Iterator[Row | Unreadable]:
-    """Give the object itself where it is a row, else those in its lists."""
+    """Return the object itself where it is a row, else those in its lists."""
     if form.is_row(found.value):
         yield found
         return
@@ -219,30 +221,30 @@ _OWN = "own:"
 
 
 def to_scalars(given: Mapping[str, Any]) -> dict[str, Scalar]:
-    """Give metadata in the form that a memory holds; `from_scalars` gives it back, equal.
+    """Return metadata in the form that a memory holds; `from_scalars` gives it back, equal.
 
     Raises:
-        InvalidInput: It is no mapping of texts to what JSON can hold.
+        InvalidInput: It is not a mapping of texts to what JSON can hold.
     """
     if not isinstance(given, Mapping):
-        raise InvalidInput("metadata", given, "is no dict", 'Give {"category": "food"}')
+        raise InvalidInput("metadata", given, "must be a mapping", 'Give {"category": "food"}')
     return dict(_stored(name, value) for name, value in given.items())
 
 
 def from_scalars(stored: Mapping[str, Scalar]) -> dict[str, Any]:
-    """Give metadata back as it was before `to_scalars`."""
+    """Return metadata back as it was before `to_scalars`."""
     return dict(_given(name, value) for name, value in stored.items())
 
 
 def stored_name(name: str) -> str:
-    """Give the name under which `to_scalars` keeps a text, a number or a boolean."""
+    """Return the name under which `to_scalars` keeps a text, a number or a boolean."""
     is_taken = name in SCOPE_FIELDS or name.startswith((_JSON, _OWN))
     return _OWN + name if is_taken else name
 
 
 def _stored(name: object, value: object) -> tuple[str, Scalar]:
     if not isinstance(name, str):
-        raise InvalidInput("metadata", name, "is no name", "Give texts as names")
+        raise InvalidInput("metadata", name, "must be a name", "Give texts as names")
     if name and _is_plain(value):
         return stored_name(name), value  # type: ignore[return-value]
     try:
@@ -303,7 +305,7 @@ def read_langmem(path: Path) -> Iterator[Readable]:
 def _langmem_fields(row: Row) -> dict[str, object]:
     value = row.value.get("value")
     if not isinstance(value, dict):
-        raise InvalidInput("value", value, "is no object", "Give the item's value")
+        raise InvalidInput("value", value, "must be an object", "Give the item's value")
     namespace = _namespace(row)
     text, parts = _text_of(value)
     beside = {
@@ -323,11 +325,13 @@ def _langmem_fields(row: Row) -> dict[str, object]:
 
 
 def _namespace(row: Row) -> list[str]:
-    """Give the labels: a list in an item, one text with dots in a table."""
+    """Return the labels: a list in an item, one text with dots in a table."""
     found = row.value.get("namespace", row.value.get("prefix"))
     labels = found.split(".") if isinstance(found, str) else found
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
-        raise InvalidInput("namespace", found, "is no list of labels", 'Give ["memories", "mara"]')
+        raise InvalidInput(
+            "namespace", found, "must be a list of labels", 'Give ["memories", "mara"]'
+        )
     return labels
 
 
@@ -336,7 +340,7 @@ def _escaped(name: str) -> str:
 
 
 def _text_of(value: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Give what a value says, and which of its parts are worth keeping beside."""
+    """Return what a value says, and which of its parts are worth keeping beside."""
     beside = {name: part for name, part in value.items() if name not in (_CONTENT, "kind")}
     content = value.get(_CONTENT, beside)
     if isinstance(content, str):
@@ -489,7 +493,7 @@ def _origin(row: Row) -> dict[str, object]:
 
 
 def _speaker(row: Row) -> tuple[str | None, str | None]:
-    """Give role and name: newer exports write `role` and `name`, older `role_type` and `role`."""
+    """Return role and name: newer exports write `role` and `name`, older `role_type` and `role`."""
     written = {name: row.value.get(name) for name in ("role", "role_type", "name")}
     role, older, name = (value if isinstance(value, str) else None for value in written.values())
     return older or role, name or role

@@ -39,7 +39,7 @@ class FailedRecord:
 
 
 def content_of(record: ImportedRecord) -> dict[str, object]:
-    """Give a record's fields in a form that JSON can hold, long texts cut."""
+    """Return a record's fields in a form that JSON can hold, long texts cut."""
     return {name: _for_json(value) for name, value in record.fields.items()}
 
 
@@ -111,7 +111,7 @@ class FailuresFile:
 
 
 def failures_file(path: Path, wanted: Path | None) -> FailuresFile:
-    """Give the file for the failures of importing `path`.
+    """Return the file for the failures of importing `path`.
 
     Without a wanted one it lies beside the input as `<input>.failed.jsonl`, or in the current
     folder where that place cannot be written to.
@@ -219,7 +219,7 @@ class Tally:
         )
 
     def report(self) -> ImportReport:
-        """Give the counts so far."""
+        """Return the counts so far."""
         return ImportReport(
             added=self._added,
             skipped=self._skipped,

@@ -116,7 +116,7 @@ def _leads_to_a_record(prefix: str) -> bool:
 
 
 def starts_as_json(stream: io.BufferedReader) -> str:
-    """Give `[` or `{` where the file opens with one, white space aside, else an empty text."""
+    """Return `[` or `{` where the file opens with one, white space aside, else an empty text."""
     first = stream.peek(4096)[:4096].lstrip()[:1]
     return first.decode() if first in (b"[", b"{") else ""
 

@@ -189,7 +189,7 @@ class _Collector:
         self._problem = ""
 
     def decode(self, line: bytes | None) -> str:
-        """Give a line as text, and remember why this paragraph cannot be used."""
+        """Return a line as text, and remember why this paragraph cannot be used."""
         if line is None:
             self._problem = too_long("line")
             return ""
@@ -210,7 +210,7 @@ class _Collector:
         self.lines.append(text)
 
     def finish(self, last_line: int) -> _Paragraph:
-        """Give the paragraph and begin the next one."""
+        """Return the paragraph and begin the next one."""
         text = "\n".join(self.lines).strip()
         done = _Paragraph(text, self.first_line, last_line, self.heading, self._problem)
         self.lines, self._size, self._problem = [], 0, ""

@@ -56,7 +56,7 @@ class ProjectFeatures:
         self._service = service
 
     def search(self, scope: Scope, text: str, *, limit: int) -> list[Feature]:
-        """Find the features that answer; none where the scope is no project's."""
+        """Find the features that answer; none where the scope is not a project's."""
         place = _place(scope)
         if place is None:
             return []
@@ -94,7 +94,7 @@ class ProjectFeatures:
 
 
 def _place(scope: Scope) -> Place | None:
-    """Give the project of a scope; features belong to no agent and no session."""
+    """Return the project of a scope; features belong to no agent and no session."""
     bound_closer = scope.agent is not None or scope.session is not None
     if scope.org is None or scope.project is None or bound_closer:
         return None
@@ -102,12 +102,12 @@ def _place(scope: Scope) -> Place | None:
 
 
 def _about(scope: Scope) -> dict[str, object] | None:
-    """Give what the sets must be about that a scope sees; None for any."""
+    """Return what the sets must be about that a scope sees; None for any."""
     return None if scope.user is None else {_USER_KEY: scope.user, "producer_id": scope.user}
 
 
 def _of_user(scope: Scope) -> str:
-    """Give the condition that features fulfil which a scope sees."""
+    """Return the condition that features fulfil which a scope sees."""
     if scope.user is None:
         return ""
     user = MetadataField(_USER_KEY)
@@ -127,7 +127,7 @@ def features_that_do_not_steer(features: Iterable[Feature]) -> list[Feature]:
 
 
 def feature_block(features: Sequence[Feature], max_tokens: int) -> str:
-    """Give features for a prompt, escaped and delimited, as many as fit."""
+    """Return features for a prompt, escaped and delimited, as many as fit."""
     lines = [
         f'  <feature category="{escaped_attribute(each.category)}" '
         f'tag="{escaped_attribute(each.tag)}" name="{escaped_attribute(each.name)}" '
@@ -255,7 +255,7 @@ class _MemMachine:
 
 
 def memmachine_tools(features: ProjectFeatures) -> tuple[AnyTool, ...]:
-    """Give the three tools over the features of a store."""
+    """Return the three tools over the features of a store."""
     tools = _MemMachine(features)
     return (
         Tool(
@@ -330,7 +330,7 @@ _OWN: tuple[AnyTool, ...] = (REMEMBER, RECALL, FORGET, UPDATE, LIST, EXPLAIN)
 
 
 def tools_of(toolset: Toolset, memories: Memories) -> tuple[AnyTool, ...]:
-    """Give a set of tools over a store.
+    """Return a set of tools over a store.
 
     Raises:
         EkphoryError: MemMachine's tools need a catalog, and there can be none.

@@ -218,7 +218,7 @@ class _Short(GenerateJsonSchema):
 def schema_of(
     model: type[BaseModel], mode: Literal["validation", "serialization"]
 ) -> dict[str, Any]:
-    """Give the schema of what goes in (`validation`) or comes out (`serialization`)."""
+    """Return the schema of what goes in (`validation`) or comes out (`serialization`)."""
     schema = model.model_json_schema(schema_generator=_Short, mode=mode)
     for part in (schema, *schema.get("$defs", {}).values()):
         part.pop("title", None)

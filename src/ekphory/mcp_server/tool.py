@@ -95,12 +95,12 @@ AnyTool = Tool[Any]
 
 
 def configured_scope(settings: Settings) -> Scope:
-    """Give the scope that command line and environment bind a server to."""
+    """Return the scope that command line and environment bind a server to."""
     return Scope(**{name: getattr(settings, name) for name in SCOPE_FIELDS})
 
 
 def scope_for(caller: Caller | None, configured: Scope) -> Scope:
-    """Give the configured scope, narrowed to what the caller's key is bound to.
+    """Return the configured scope, narrowed to what the caller's key is bound to.
 
     Raises:
         NotPermitted: The key is bound to another organisation or project than the server.
@@ -154,7 +154,7 @@ class Memories:
         )
 
     def service(self) -> MemoryService:
-        """Give the service over the store, which knows its projects; opens the catalog.
+        """Return the service over the store, which knows its projects; opens the catalog.
 
         Raises:
             EkphoryError: There can be no catalog, or it cannot be opened.
@@ -211,7 +211,7 @@ class Withheld(BaseModel):
 
 
 def memory_fields(record: MemoryRecord) -> dict[str, object]:
-    """Give a record's fields as `ShownMemory` has them."""
+    """Return a record's fields as `ShownMemory` has them."""
     return {
         "id": record.id,
         "text": record.text,
@@ -228,19 +228,19 @@ def memory_fields(record: MemoryRecord) -> dict[str, object]:
 
 
 def shown_hits(hits: Iterable[Hit]) -> list[ShownHit]:
-    """Give hits as data."""
+    """Return hits as data."""
     return [
         ShownHit.model_validate(memory_fields(hit.memory) | {"score": hit.score}) for hit in hits
     ]
 
 
 def shown_memories(records: Iterable[MemoryRecord]) -> list[ShownMemory]:
-    """Give records as data."""
+    """Return records as data."""
     return [ShownMemory.model_validate(memory_fields(record)) for record in records]
 
 
 def without_steering(result: SearchResult) -> tuple[SearchResult, list[Withheld]]:
-    """Give a result without the hits that try to steer a model, and name those.
+    """Return a result without the hits that try to steer a model, and name those.
 
     An answer's data may reach the model unescaped, so that it must hold nothing that its text
     would leave out.
@@ -256,12 +256,12 @@ def without_steering(result: SearchResult) -> tuple[SearchResult, list[Withheld]
 
 
 def as_hits(records: Iterable[MemoryRecord]) -> tuple[Hit, ...]:
-    """Give records that fulfil a condition as hits, for a block; each is what was asked for."""
+    """Return records that fulfil a condition as hits, for a block; each is what was asked for."""
     return tuple(Hit(record.id, record.text, 1.0, {}, record) for record in records)
 
 
 def texts_of(result: SearchResult, block: str, max_tokens: int) -> tuple[str, ...]:
-    """Give a block for the model, and by its indexes the ids that `update` and `forget` take."""
+    """Return a block for the model, and by its indexes the ids that `update` and `forget` take."""
     included = {hit.id for hit in result.prompt_block(max_tokens).included}
     ids = {
         str(place): hit.id for place, hit in enumerate(result.hits, start=1) if hit.id in included

@@ -65,7 +65,7 @@ async def hand_on(
 
 
 def _refusal(error: ValidationError) -> SessionMessage | None:
-    """Give the answer to the request in an unreadable line; None where no request is found."""
+    """Return the answer to the request in an unreadable line; None where no request is found."""
     line = error.errors(include_url=False)[0]["input"]
     try:
         # More lenient than the SDK, as far as is needed to find the id.
@@ -194,7 +194,7 @@ def _guarded(application: Application, keys: AccessKeys, server: ServerOptions) 
 
 
 def _caller_of(context: Context) -> Caller:
-    """Give whoever the gate has let in."""
+    """Return whoever the gate has let in."""
     request = cast("Request", context.request)
     caller: Caller = request.scope["state"]["caller"]
     return caller

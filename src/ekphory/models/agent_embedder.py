@@ -75,7 +75,7 @@ def _known_formats(formats: Iterable[SavedFormat]) -> tuple[SavedFormat, ...]:
     given = tuple(formats) if listed else ()
     if not given or any(each not in known for each in given):
         remedy = f"Give a list of {' and '.join(map(repr, known))}, or leave it out"
-        raise InvalidInput("formats", formats, "is no list of formats", remedy)
+        raise InvalidInput("formats", formats, "must be a list of formats", remedy)
     return given
 
 
@@ -355,7 +355,7 @@ def _listed(texts: str | Sequence[str]) -> list[str]:
         return [texts]
     listed = list(texts) if isinstance(texts, Iterable) else [texts]
     if any(not isinstance(text, str) for text in listed):
-        raise InvalidInput("texts", texts, "is no text", "Give a text, or a list of texts")
+        raise InvalidInput("texts", texts, "must be a string", "Give a text, or a list of texts")
     return listed
 
 
@@ -378,7 +378,7 @@ def _age_codes(ages: Sequence[object]) -> Codes:
 
 def _number(age: object) -> float:
     if isinstance(age, bool) or not isinstance(age, int | float | np.number):
-        raise InvalidInput("days_ago", age, "is no number of days", "Give a number, or None")
+        raise InvalidInput("days_ago", age, "must be a number of days", "Give a number, or None")
     return float(age)
 
 

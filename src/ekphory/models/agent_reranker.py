@@ -151,7 +151,7 @@ class Reranker:
         now: str | datetime | None = None,
         instruction: str | None = None,
     ) -> RelevanceScores:
-        """Give the probability that each document answers; shape (len(documents),), in [0, 1].
+        """Return the probability that each document answers; shape (len(documents),), in [0, 1].
 
         Where nobody has fitted a calibration it is what the model takes for a probability.
 
@@ -179,7 +179,7 @@ class Reranker:
         now: str | datetime | None = None,
         instruction: str | None = None,
     ) -> RelevanceScores:
-        """Give what the model itself gives, before calibration; otherwise as `score`.
+        """Return what the model itself gives, before calibration; otherwise as `score`.
 
         A cross-encoder gives what `CrossEncoder.predict` gives, ONNX and yes-or-no models logits,
         a service its scores.
@@ -218,7 +218,7 @@ class Reranker:
         ]
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
-        """Give scores, and beside them what they were made from; of a service the same."""
+        """Return scores, and beside them what they were made from; of a service the same."""
         return judged(self._model, query, passages)
 
 
@@ -235,6 +235,6 @@ def _asked(
             )
         return query
     if not isinstance(query, str):
-        raise InvalidInput("query", query, "is no text", "Give a question or some words")
+        raise InvalidInput("query", query, "must be a string", "Give a question or some words")
     moment = None if now is None else to_utc(now, field="now")
     return RerankQuery(query, dialogue_turns(context or ()), moment, instruction)

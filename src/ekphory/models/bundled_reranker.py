@@ -101,7 +101,7 @@ def model_id(model: RerankingModel) -> str | None:
 def bundled_reranker(
     name: str = SMALL_RERANKER, *, directory: Path | None = None
 ) -> BundledReranker | None:
-    """Give a reranker that comes with ekphory; None where this installation has none.
+    """Return a reranker that comes with ekphory; None where this installation has none.
 
     Args:
         name: One of `BUNDLED_RERANKERS`.
@@ -115,7 +115,7 @@ _LOCK = ForkSafeLock()
 
 
 def bundled_directory(name: str) -> Path:
-    """Give the folder of a bundled reranker; `name` is one of `BUNDLED_RERANKERS`."""
+    """Return the folder of a bundled reranker; `name` is one of `BUNDLED_RERANKERS`."""
     return Path(str(files("ekphory.models"))) / "bundled" / BUNDLED_RERANKERS[name]
 
 

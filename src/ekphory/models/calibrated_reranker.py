@@ -68,7 +68,7 @@ def read_calibration(path: Path | str) -> FittedCalibration:
         raise InvalidInput(
             "calibration",
             str(path),
-            f"is no calibration of a reranker ({type(error).__name__}: {error})",
+            f"must be a calibration of a reranker ({type(error).__name__}: {error})",
             "Make one with `ekphory train reranker-calibration`",
         ) from error
     return FittedCalibration(reranker, card)
@@ -135,7 +135,7 @@ class CalibratedReranker:
         return self._card
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
-        """Give the probability that each passage answers; shape (len(passages),).
+        """Return the probability that each passage answers; shape (len(passages),).
 
         Raises:
             ServiceError, ModelError: The reranker failed.
@@ -143,7 +143,7 @@ class CalibratedReranker:
         return self.judge(query, passages).scores
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
-        """Give probabilities, and beside them what the reranker itself shows or gives."""
+        """Return probabilities, and beside them what the reranker itself shows or gives."""
         own = judged(self._model, query, passages)
         given = checked_scores(own.scores, count=len(passages))
         return Judgement(self._card.scaling.probabilities(log_odds(given)), own.raw)

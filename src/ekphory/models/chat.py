@@ -89,7 +89,7 @@ class Chat(Protocol):
     def complete(
         self, messages: Sequence[ChatMessage], *, options: ChatOptions = DEFAULT_CHAT_OPTIONS
     ) -> str:
-        """Give the answer's text, never empty.
+        """Return the answer's text, never empty.
 
         Raises:
             ServiceError: The service failed after all repeats, refused, or answered nonsense.
@@ -103,7 +103,7 @@ class Chat(Protocol):
         *,
         options: ChatOptions = DEFAULT_CHAT_OPTIONS,
     ) -> dict[str, Any]:
-        """Give an answer that follows the JSON schema.
+        """Return an answer that follows the JSON schema.
 
         Raises:
             ServiceError: As `complete`, or the answer does not follow the schema.
@@ -149,7 +149,7 @@ class ChatDialect:
     temperature: Literal["sent", "left out"] = "sent"
 
     def body(self, request: ChatRequest) -> dict[str, Any]:
-        """Give the request's fields, without the model's name."""
+        """Return the request's fields, without the model's name."""
         messages = [
             {"role": message.role, "content": message.content} for message in request.messages
         ]
@@ -164,7 +164,7 @@ class ChatDialect:
         return body | self._asking_for_json(messages, request.schema.schema)
 
     def after(self, refusal: ServiceRefusal, request: ChatRequest) -> ChatDialect | None:
-        """Give what to try after a refusal; None where the refusal is about something else."""
+        """Return what to try after a refusal; None where the refusal is about something else."""
         if refusal.status not in _NOT_UNDERSTOOD:
             return None
         field = _refused_field(refusal)
@@ -202,7 +202,7 @@ def _with_schema(messages: list[dict[str, str]], schema: dict[str, Any]) -> list
 
 
 def _refused_field(refusal: ServiceRefusal) -> str | None:
-    """Give the field that an error in OpenAI's form names: `{"error": {"param": …}}`."""
+    """Return the field that an error in OpenAI's form names: `{"error": {"param": …}}`."""
     try:
         field = json.loads(refusal.body)["error"]["param"]
     except (ValueError, RecursionError, KeyError, TypeError):
@@ -235,7 +235,7 @@ def without_thinking(text: str) -> str:
 
 
 def first_json_object(text: str) -> dict[str, Any] | None:
-    """Give the first JSON object in a text, which may stand between words or in a code fence."""
+    """Return the first JSON object in a text, which may stand between words or in a code fence."""
     for brace in islice(re.finditer(r"\{", text), _MOST_STARTS):
         try:
             found, _ = _decoder.raw_decode(text, brace.start())
@@ -309,7 +309,7 @@ class OpenAIChat:
     def complete(
         self, messages: Sequence[ChatMessage], *, options: ChatOptions = DEFAULT_CHAT_OPTIONS
     ) -> str:
-        """Give the answer's text, never empty, without what the model thought aloud.
+        """Return the answer's text, never empty, without what the model thought aloud.
 
         Raises:
             ServiceError: The service failed after all repeats, the model refused, or its answer is
@@ -324,7 +324,7 @@ class OpenAIChat:
         *,
         options: ChatOptions = DEFAULT_CHAT_OPTIONS,
     ) -> dict[str, Any]:
-        """Give an answer that follows the JSON schema (draft 2020-12).
+        """Return an answer that follows the JSON schema (draft 2020-12).
 
         Raises:
             InvalidInput: The schema is none.

@@ -86,7 +86,7 @@ class VectorCache:
     def encode(
         self, texts: Sequence[str], *, missing: Callable[[list[str]], FloatMatrix]
     ) -> FloatMatrix:
-        """Give the texts' vectors, computing only those that are not kept.
+        """Return the texts' vectors, computing only those that are not kept.
 
         Args:
             texts: What to embed; repeats are computed once.

@@ -65,7 +65,7 @@ class LateBoundParts:
                 )
 
     def bound(self, content: FloatMatrix, *, buckets: Codes, types: Codes) -> FloatMatrix:
-        """Give z / ‖z‖: the vectors that embedding the memories at these ages would give.
+        """Return z / ‖z‖: the vectors that embedding the memories at these ages would give.
 
         Args:
             content: c, shape (memories, dimension).
@@ -77,7 +77,7 @@ class LateBoundParts:
         return normalised(content + added + np.concatenate([self.type, nothing])[types])
 
     def lengths(self, content: FloatMatrix, *, types: Codes) -> FloatMatrix:
-        """Give ‖z‖ of each memory in each age bucket, shape (memories, 10).
+        """Return ‖z‖ of each memory in each age bucket, shape (memories, 10).
 
         Args:
             content: c, shape (memories, dimension).
@@ -90,7 +90,7 @@ class LateBoundParts:
         return _roots(squares + _squares(typed)[:, None])
 
     def lengths_at(self, content: FloatMatrix, *, buckets: Codes, types: Codes) -> FloatVector:
-        """Give ‖z‖ of each memory in one age bucket, shape (memories,).
+        """Return ‖z‖ of each memory in one age bucket, shape (memories,).
 
         For candidates whose ten lengths are not at hand; a third of a millisecond for 1,000.
         """
@@ -100,7 +100,7 @@ class LateBoundParts:
         return _roots(_squares(content) + 2 * crossed + _squares(added)[codes])
 
     def offsets(self, query: FloatVector) -> FloatMatrix:
-        """Give q·(τ + y) for every age bucket and type, shape (10, 4)."""
+        """Return q·(τ + y) for every age bucket and type, shape (10, 4)."""
         return np.asarray((self.age @ query)[:, None] + self.type @ query, np.float32)
 
 
@@ -112,7 +112,7 @@ def late_bound_scores(
     buckets: Codes,
     types: Codes,
 ) -> FloatVector:
-    """Give q·z / ‖z‖ of each memory, shape (memories,).
+    """Return q·z / ‖z‖ of each memory, shape (memories,).
 
     Args:
         products: q·c of each memory, c unnormalised.
@@ -125,7 +125,7 @@ def late_bound_scores(
 
 
 def normalised(vectors: FloatMatrix) -> FloatMatrix:
-    """Give the rows with length 1; a row of zeros stays one."""
+    """Return the rows with length 1; a row of zeros stays one."""
     return np.asarray(vectors / _roots(_squares(vectors))[:, None], np.float32)
 
 
@@ -138,7 +138,7 @@ def _roots(squares: NDArray[np.floating]) -> NDArray[np.float32]:
 
 
 def age_buckets(days: NDArray[np.floating] | Sequence[float]) -> Codes:
-    """Give the bucket of each age in days; the limits belong to the younger bucket.
+    """Return the bucket of each age in days; the limits belong to the younger bucket.
 
     Ages below 0, of memories about what is still to come, are in the youngest bucket.
 
@@ -152,12 +152,12 @@ def age_buckets(days: NDArray[np.floating] | Sequence[float]) -> Codes:
 
 
 def age_buckets_at(at: NDArray[np.int64], now: int) -> Codes:
-    """Give the bucket of each moment as seen from `now`, both in microseconds since 1970."""
+    """Return the bucket of each moment as seen from `now`, both in microseconds since 1970."""
     return np.searchsorted(_LIMITS, now - at, side="left")
 
 
 def type_codes(types: NDArray[np.str_] | Sequence[str]) -> Codes:
-    """Give the code of each memory type: its place in `MEMORY_TYPES`.
+    """Return the code of each memory type: its place in `MEMORY_TYPES`.
 
     Raises:
         InvalidInput: There is no such type.
@@ -215,11 +215,11 @@ class EmbedderComponents:
         return int(self.age.shape[1])
 
     def content(self, pooled: Array) -> Array:
-        """Give c, which is stored: W·pooled + b, unnormalised."""
+        """Return c, which is stored: W·pooled + b, unnormalised."""
         return self.projection(pooled)
 
     def importance_of(self, pooled: Array) -> Array | None:
-        """Give each passage's importance in [0, 1], shape (passages,); None without the head."""
+        """Return each passage's importance in [0, 1], shape (passages,); None without the head."""
         if self.importance is None:
             return None
         first, second = self.importance
@@ -227,11 +227,11 @@ class EmbedderComponents:
         return np.asarray(1 / (1 + np.exp(-logits)), np.float32)
 
     def type_logits_of(self, pooled: Array) -> Array | None:
-        """Give the logits of each passage's type, shape (passages, 4); None without the head."""
+        """Return the logits of each passage's type, shape (passages, 4); None without the head."""
         return None if self.memory_type is None else self.memory_type(pooled)
 
     def late_bound(self) -> LateBoundParts:
-        """Give τ = W·age and y = W·type."""
+        """Return τ = W·age and y = W·type."""
         weight = self.projection.weight.astype(np.float64)
         return LateBoundParts(
             np.asarray(self.age @ weight.T, np.float32),

@@ -31,7 +31,7 @@ _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 def existing_directory(name: str, *, field: str) -> Path | None:
-    """Give the directory, or None where the name is a hub id.
+    """Return the directory, or None where the name is a hub id.
 
     Args:
         name: What the caller gave.

@@ -87,7 +87,7 @@ def write_record(record: ModelRecord, directory: Path) -> None:
 
 
 def content_revision(hashes: Mapping[str, str], *, prompts: Mapping[str, str]) -> str:
-    """Give the revision that follows from the files' hashes and the prompts."""
+    """Return the revision that follows from the files' hashes and the prompts."""
     content = json.dumps([dict(hashes), dict(prompts)], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:_REVISION_LENGTH]
 

@@ -165,7 +165,7 @@ class OnnxEmbedder:
         return self._record.dimension
 
     def _encode(self, texts: Sequence[str], prompt: str, widths: Mapping[str, int]) -> FloatMatrix:
-        """Give the outputs of these names and widths side by side."""
+        """Return the outputs of these names and widths side by side."""
         vectors = np.empty((len(texts), sum(widths.values())), dtype=np.float32)
         for start in range(0, len(texts), TEXTS_PER_ROUND):
             part = [prompt + text for text in texts[start : start + TEXTS_PER_ROUND]]
@@ -218,7 +218,7 @@ def _surely_fits(whole: str, prefix: str, *, room: int) -> bool:
 
 
 def load_bundled() -> OnnxEmbedder:
-    """Give the model that comes with ekphory; loaded once a process, then shared.
+    """Return the model that comes with ekphory; loaded once a process, then shared.
 
     Raises:
         ModelError: Its files are missing or broken.

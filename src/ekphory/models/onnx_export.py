@@ -185,7 +185,7 @@ class SentenceLayout:
 
 
 def window_of(directory: Path) -> int:
-    """Give the longest input in tokens; sentence-transformers writes it to one of two files."""
+    """Return the longest input in tokens; sentence-transformers writes it to one of two files."""
     given = (
         _optional_json(directory / _WINDOW_FILE).get("max_seq_length"),
         _optional_json(directory / "tokenizer_config.json").get("model_max_length"),
@@ -345,7 +345,7 @@ class StaticInt8Arithmetic:
         return graph.node("MatMulIntegerToFloat", [prepared, *names], domain=MICROSOFT)
 
     def outer_groups(self, layer: int, channels: int) -> Sequence[NDArray[np.intp]]:
-        """Give the ordinary channels, and the few with the largest range."""
+        """Return the ordinary channels, and the few with the largest range."""
         ascending = np.argsort(self._ranges[Site(layer, "outer")].magnitude, kind="stable")
         apart = min(OUTLIER_CHANNELS, channels // 4)
         return [np.sort(part) for part in np.split(ascending, [channels - apart])]

@@ -75,7 +75,7 @@ class GraphBuilder:
         return names
 
     def name_output(self, tensor: str, name: str) -> None:
-        """Give a tensor the name under which it leaves the graph."""
+        """Return a tensor the name under which it leaves the graph."""
         self._nodes.append(helper.make_node("Identity", [tensor], [name], name=f"output_{name}"))
 
     def model(

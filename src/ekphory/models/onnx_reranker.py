@@ -178,7 +178,7 @@ PROBES = (
         "Ben: The train to work was late again.",
     ),
 )
-"""Question, answer, and what is no answer."""
+"""Question, answer, and what is not an answer."""
 
 
 def check_order(model: LocalReranker) -> None:
@@ -194,7 +194,7 @@ def check_order(model: LocalReranker) -> None:
             raise ModelError(
                 f"{model.name}: failed the check at loading: for {question!r} it scores {answer!r} "
                 f"with {right:.4g}, not above {other!r} with {wrong:.4g}. Weights, tokenizer and "
-                "layout do not belong together, or it is no reranker: export it again, or take "
+                "layout do not belong together, or it is not a reranker: export it again, or take "
                 "another model."
             )
 
@@ -272,7 +272,7 @@ class OnnxReranker:
         return self._record.calibration
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
-        """Give the probability that each passage answers; shape (len(passages),).
+        """Return the probability that each passage answers; shape (len(passages),).
 
         A score does not depend on the passages beside it. The model reads context, date and
         neighbours; it knows no `now` and no type.
@@ -284,7 +284,7 @@ class OnnxReranker:
         return self.judge(query, passages).scores
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
-        """Give probabilities, and the logits that they are made from; otherwise as `score`."""
+        """Return probabilities, and the logits that they are made from; otherwise as `score`."""
         logits = self._logits(query, passages)
         return Judgement(self._scaling.probabilities(logits), logits)
 

@@ -75,7 +75,7 @@ class RerankDialect:
 
 
 def documents_request(question: RerankQuestion) -> dict[str, Any]:
-    """Give the body that asks for the scores of all `documents`, of the model if one is named."""
+    """Return the body that asks for the scores of all `documents`, of the model if one is named."""
     model = {} if question.model is None else {"model": question.model}
     return model | {
         "query": question.query,

@@ -23,15 +23,15 @@ _REMEDY = "Give ['a message', {'role': 'user', 'content': 'another'}]"
 
 
 def dialogue_turns(context: Sequence[Turn]) -> tuple[str, ...]:
-    """Give each turn as `speaker: text`, or text alone where no speaker is named.
+    """Return each turn as `speaker: text`, or text alone where no speaker is named.
 
     Turns without a character are left out.
 
     Raises:
-        InvalidInput: It is no list, or a turn is neither text nor message.
+        InvalidInput: It is not a list, or a turn is neither text nor message.
     """
     if isinstance(context, str | Mapping) or not isinstance(context, Sequence):
-        raise InvalidInput("context", context, "is no list of turns", _REMEDY)
+        raise InvalidInput("context", context, "must be a list of turns", _REMEDY)
     turns = [_turn(turn, place) for place, turn in enumerate(context)]
     return tuple(turn for turn in turns if turn)
 
@@ -129,15 +129,15 @@ def rerank_passages(documents: Sequence[Document]) -> list[RerankPassage]:
     """Read documents.
 
     Raises:
-        InvalidInput: It is no list, or holds what is no document.
+        InvalidInput: It is not a list, or holds what is no document.
     """
     if isinstance(documents, str | Mapping) or not isinstance(documents, Sequence):
-        raise InvalidInput("documents", documents, "is no list of documents", "Give ['a text']")
+        raise InvalidInput("documents", documents, "must be a list of documents", "Give ['a text']")
     return [_passage(document, place) for place, document in enumerate(documents)]
 
 
 def told_type(record: MemoryRecord) -> MemoryType | None:
-    """Give the type that somebody has said; None for one that is unknown or predicted."""
+    """Return the type that somebody has said; None for one that is unknown or predicted."""
     return None if "type" in record.predicted else _known(record.type)
 
 
@@ -168,7 +168,7 @@ def _of_mapping(document: Mapping[str, Any], place: int) -> RerankPassage:
     if not isinstance(text, str) or not isinstance(producer, str):
         _refuse(document, f"document {place} has no text, or a producer that is none")
     if any(not isinstance(turn, str | None) for turn in around):
-        _refuse(document, f"document {place} has a turn before or after it that is no text")
+        _refuse(document, f"document {place} has a turn before or after it that must be a string")
     return RerankPassage(
         f"{producer}: {text}" if producer else cast(str, text),
         *around,
@@ -246,14 +246,14 @@ class LocalReranker(RerankingModel, Protocol):
         ...
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
-        """Give what `score` gives, and beside it what it was made from."""
+        """Return what `score` gives, and beside it what it was made from."""
         ...
 
 
 def judged(
     model: RerankingModel, query: RerankQuery, passages: Sequence[RerankPassage]
 ) -> Judgement:
-    """Give what a local model's scores are made from beside them; of any other the same twice."""
+    """Return what a local model's scores are made from beside them; of any other the same twice."""
     if isinstance(model, LocalReranker):
         return model.judge(query, passages)
     scores = model.score(query, passages)
@@ -303,7 +303,7 @@ ScoreScale = Literal["probability", "logit"]
 
 
 def checked_scores(given: object, *, count: int) -> NDArray[np.float64]:
-    """Give a reranker's scores, if there is one in [0, 1] for each passage.
+    """Return a reranker's scores, if there is one in [0, 1] for each passage.
 
     Raises:
         ModelError: There is not.
@@ -331,7 +331,7 @@ def checked_scores(given: object, *, count: int) -> NDArray[np.float64]:
 def scores_in_order(
     rows: object, *, count: int, score_field: str, scale: ScoreScale
 ) -> RelevanceScores:
-    """Give each passage's score, in the order in which the passages were sent.
+    """Return each passage's score, in the order in which the passages were sent.
 
     Args:
         rows: A list of `{"index": position, score_field: score}`, in any order.
@@ -340,7 +340,7 @@ def scores_in_order(
         scale: What the scores are.
 
     Raises:
-        ValueError: A passage has no score or two, or a score is no number that the scale allows.
+        ValueError: A passage has no score or two, or a score is not a number that the scale allows.
     """
     if not isinstance(rows, list):
         raise ValueError(f"gave no list of scores, but {type(rows).__name__}")

@@ -235,7 +235,7 @@ class TorchWindow:
 
 
 def window_of(model: Any) -> TorchWindow:  # noqa: ANN401  torch's
-    """Give the window of a `SentenceTransformer`."""
+    """Return the window of a `SentenceTransformer`."""
     if isinstance(model.tokenizer, Tokenizer):
         return _static_window(model.tokenizer)
     tokenizer = model.tokenizer

@@ -59,7 +59,7 @@ class YesNoPrompt:
         self._room = most_tokens - len(self._prefix) - len(self._suffix)
 
     def token_ids(self, query: RerankQuery, passages: Sequence[RerankPassage]) -> list[list[int]]:
-        """Give the token ids for each passage; of what is too long the end is cut off.
+        """Return the token ids for each passage; of what is too long the end is cut off.
 
         A mark of the dialogue's format, such as `<|im_end|>`, in a text is text.
         """
@@ -158,7 +158,7 @@ class TorchCrossEncoder:
         return False
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
-        """Give the sigmoid of each passage's logit; shape (len(passages),).
+        """Return the sigmoid of each passage's logit; shape (len(passages),).
 
         An instruction takes the place of the model's prompt.
 
@@ -168,7 +168,7 @@ class TorchCrossEncoder:
         return self.judge(query, passages).scores
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
-        """Give scores, and beside them what `CrossEncoder.predict` gives; otherwise as `score`."""
+        """Return scores, and what `CrossEncoder.predict` gives; otherwise as `score`."""
         import torch
 
         if not passages:
@@ -266,7 +266,7 @@ class YesNoReranker:
         return False
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
-        """Give P(yes) for each passage; shape (len(passages),).
+        """Return P(yes) for each passage; shape (len(passages),).
 
         Raises:
             ModelError: The model gives numbers that are not finite.
@@ -274,7 +274,7 @@ class YesNoReranker:
         return self.judge(query, passages).scores
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
-        """Give scores, and beside them logit(yes) - logit(no); otherwise as `score`."""
+        """Return scores, and beside them logit(yes) - logit(no); otherwise as `score`."""
         inputs = self._prompt.token_ids(query, passages)
         logits = np.empty(len(inputs), np.float32)
         most_tokens = TOKENS_PER_RUN.get(self._device, TOKENS_PER_RUN_ON_GPU)

@@ -86,7 +86,7 @@ class VllmReranker:
         return False
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
-        """Give P(yes) for each passage; shape (len(passages),).
+        """Return P(yes) for each passage; shape (len(passages),).
 
         Raises:
             ModelError: vLLM gives numbers that are not finite.
@@ -94,7 +94,7 @@ class VllmReranker:
         return self.judge(query, passages).scores
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
-        """Give scores, and beside them logit(yes) - logit(no); otherwise as `score`."""
+        """Return scores, and beside them logit(yes) - logit(no); otherwise as `score`."""
         from vllm.inputs import TokensPrompt
 
         prompts = [
@@ -111,7 +111,7 @@ class VllmReranker:
 
 
 def log_odds(answer: Mapping[int, Any], *, yes: int, no: int) -> float:
-    """Give log P(yes) - log P(no) from vLLM's log probabilities of the first answered token.
+    """Return log P(yes) - log P(no) from vLLM's log probabilities of the first answered token.
 
     Args:
         answer: By token id an object with `logprob`; an answer that is missing counts as

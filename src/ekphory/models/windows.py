@@ -30,7 +30,7 @@ LEAST_TOKENS = 128  # what is worth a thread of its own
 def length_batches(
     lengths: Sequence[int], *, most_tokens: int, threads: int = 1
 ) -> list[list[int]]:
-    """Give the positions of inputs in batches, longest first.
+    """Return the positions of inputs in batches, longest first.
 
     For several threads the last batches get smaller, so that no thread waits long for another.
 
@@ -68,7 +68,7 @@ _WORD_END = re.compile(r"\s+")
 def window_spans(
     text: str, *, budget: int, tokenise: Callable[[str], Offsets]
 ) -> list[tuple[int, int]]:
-    """Give (start, end) of windows that cover the text, each of at most `budget` tokens.
+    """Return (start, end) of windows that cover the text, each of at most `budget` tokens.
 
     Windows end after a sentence where one ends in their second half, else between words, else
     between tokens. Each starts inside the one before, by at most an eighth of the budget, or where
@@ -143,7 +143,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9]{1,3}|\S")
 
 
 def careful_tokens(text: str) -> Offsets:
-    """Give the first and past-the-end character of each token, in order."""
+    """Return the first and past-the-end character of each token, in order."""
     return [found.span() for found in _TOKEN.finditer(text)]
 
 
@@ -194,7 +194,7 @@ class PassageReader(Protocol):
 
 
 def late_bound_of(model: EmbeddingModel) -> LateBoundParts | None:
-    """Give the model's vectors of age and type; None for a model that knows neither."""
+    """Return the model's vectors of age and type; None for a model that knows neither."""
     return model.late_bound if isinstance(model, PassageReader) else None
 
 
@@ -206,7 +206,7 @@ def read_passages(model: EmbeddingModel, texts: Sequence[str]) -> PassageReading
 
 
 def predicted_types(logits: FloatMatrix) -> list[MemoryType]:
-    """Give the most probable type of each passage."""
+    """Return the most probable type of each passage."""
     return [MEMORY_TYPES[code] for code in np.argmax(logits, axis=1)]
 
 
@@ -216,7 +216,7 @@ def _rounded(importance: FloatVector) -> list[float]:
 
 
 def traits_by_memory(reading: PassageReading, windows: Sequence[int]) -> list[PredictedTraits]:
-    """Give the traits of memories from the mean over their windows.
+    """Return the traits of memories from the mean over their windows.
 
     Args:
         reading: Of all windows, one memory after another.
@@ -261,12 +261,12 @@ class _Match(NamedTuple):
 
 
 def distinct_words(text: str) -> frozenset[str]:
-    """Give the words of a text, in lower case."""
+    """Return the words of a text, in lower case."""
     return frozenset(_WORD.findall(text.lower()))
 
 
 def telling_piece(text: str, words: frozenset[str], *, most_tokens: int) -> str:
-    """Give the piece, of `most_tokens` times `CHARACTERS_PER_TOKEN` characters, with most words.
+    """Return the piece, of `most_tokens` times `CHARACTERS_PER_TOKEN` characters, with most words.
 
     It bounds what is tokenised of a text of any length; a shorter text comes back whole.
     """
@@ -278,7 +278,7 @@ def telling_piece(text: str, words: frozenset[str], *, most_tokens: int) -> str:
 
 
 def telling_tokens(text: str, offsets: Offsets, words: frozenset[str], *, most: int) -> Span:
-    """Give the window of at most `most` tokens that holds most distinct words.
+    """Return the window of at most `most` tokens that holds most distinct words.
 
     Of windows that hold equally many the first counts, and its words stand in its middle, unless
     the text begins or ends before.

@@ -55,7 +55,7 @@ def _tokens_of(piece: str) -> int:
 def within_budget(
     texts: Iterable[str], max_tokens: int, *, count_tokens: CountTokens = estimate_tokens
 ) -> list[int]:
-    """Give the places of the texts that fit, taken in order; one that does not fit is skipped."""
+    """Return the places of the texts that fit, taken in order; one that does not fit is skipped."""
     left = max_tokens
     places: list[int] = []
     for place, text in enumerate(texts):
@@ -136,7 +136,7 @@ _UNSPACED_START = re.compile(rf"[{UNSPACED}]")
 
 
 def overlap(text: str, message: str) -> float:
-    """Give the share, in [0, 1], of a text's tokens that a message holds too; 0 without tokens.
+    """Return the share, in [0, 1], of a text's tokens that a message holds too; 0 without tokens.
 
     Tokens are words of at least four characters, and overlapping pairs of characters in scripts
     without spaces. Give the text as it was stored, before anything is added to it.
@@ -239,18 +239,20 @@ class BlockSettings:
 
     def __post_init__(self) -> None:
         if isinstance(self.max_tokens, bool) or not isinstance(self.max_tokens, int):
-            raise InvalidInput("max_tokens", self.max_tokens, "is no number", "Give a whole number")
+            raise InvalidInput(
+                "max_tokens", self.max_tokens, "must be a number", "Give a whole number"
+            )
         if self.max_tokens < 1:
             raise InvalidInput("max_tokens", self.max_tokens, "leaves no room", "Give 1 or more")
         if self.injections not in ("drop", "keep"):
             raise InvalidInput("injections", self.injections, "no such choice", "drop or keep")
         if not callable(self.count_tokens):
-            raise InvalidInput("count_tokens", self.count_tokens, "is no function", "Give one")
+            raise InvalidInput("count_tokens", self.count_tokens, "must be a function", "Give one")
         if not _are_texts(self.recent_messages):
             raise InvalidInput(
                 "recent_messages",
                 self.recent_messages,
-                "is no list of texts",
+                "must be a list of strings",
                 'Give ["the last message"]',
             )
 
@@ -313,7 +315,7 @@ def prompt_block(
             the frame are left out.
 
     Raises:
-        InvalidInput: `now` is no moment.
+        InvalidInput: `now` is not a timestamp.
     """
     now = now_utc() if settings.now is None else to_utc(settings.now, field="now")
     refused = _refused(hits, settings)
@@ -358,13 +360,13 @@ def _refused(hits: Sequence[Hit], settings: BlockSettings) -> dict[int, LeftOut]
 
 
 def _rule_matched(hit: Hit) -> str | None:
-    """Give the rule that the memory's text, or a name shown with it, matches."""
+    """Return the rule that the memory's text, or a name shown with it, matches."""
     shown = (hit.text, hit.memory.producer, hit.memory.path, hit.memory.source)
     return next((rule for text in shown if text and (rule := find_injection(text).rule)), None)
 
 
 def _told(notes: Sequence[str], settings: BlockSettings) -> list[str]:
-    """Give the notes that fit beside the frame, as escaped lines."""
+    """Return the notes that fit beside the frame, as escaped lines."""
     lines = [f"  <!-- {escaped_attribute(note)} -->\n" for note in notes]
     while lines and _is_over(_framed(lines), settings):
         lines.pop()
@@ -372,7 +374,7 @@ def _told(notes: Sequence[str], settings: BlockSettings) -> list[str]:
 
 
 def _fitting(lines: Mapping[int, str], told: list[str], settings: BlockSettings) -> list[int]:
-    """Give the places of the lines that fit beside the frame; none where the frame does not."""
+    """Return the places of the lines that fit beside the frame; none where the frame does not."""
     places = list(lines)
     fitting = within_budget(
         [_framed(told), *lines.values()], settings.max_tokens, count_tokens=settings.count_tokens

@@ -164,12 +164,12 @@ def visible(text: str) -> str:
 
 
 def tagged(text: str) -> str:
-    """Give what tag characters, which never show, spell in ASCII."""
+    """Return what tag characters, which never show, spell in ASCII."""
     return "" if text.isascii() else "".join(_TAGS.findall(text)).translate(TAG_CHARACTERS)
 
 
 def folded(text: str) -> str:
-    """Give the visible text in lower case, without accents, look-alikes as Latin letters."""
+    """Return the visible text in lower case, without accents, look-alikes as Latin letters."""
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFD", text.translate(LOOKALIKES).casefold())
@@ -187,7 +187,7 @@ def reversed_text(text: str) -> str:
 
 
 def decoded_parts(text: str) -> Iterator[tuple[str, str]]:
-    """Give the names of the encodings that hide anything, each with the hidden texts as lines."""
+    """Return the names of the encodings that hide anything, each with the hidden texts as lines."""
     for name, pattern, decode in _ENCODINGS:
         hidden = (_as_text(decode, match[0]) for match in pattern.finditer(text))
         lines = "\n".join(filter(None, hidden))
@@ -213,7 +213,7 @@ _ENCODINGS: tuple[tuple[str, re.Pattern[str], Callable[[str], bytes]], ...] = (
 
 
 def _as_text(decode: Callable[[str], bytes], part: str) -> str | None:
-    """Give what a part hides; None where it hides no text, as most words and numbers do."""
+    """Return what a part hides; None where it hides no text, as most words and numbers do."""
     try:
         plain = decode(part).decode("utf-8")
     except (binascii.Error, UnicodeDecodeError):
@@ -277,7 +277,9 @@ class Vocabulary:
         known = sorted(set(words) - _MARKS.keys())
         for word in known:
             if not _TOKEN.fullmatch(word):
-                raise ValueError(f"{word!r} is no single word; join the words of a phrase with +")
+                raise ValueError(
+                    f"{word!r} must be a single word; join the words of a phrase with +"
+                )
         self._codes = {word: chr(_FIRST_CODE + place) for place, word in enumerate(known)}
         self._scrambled = {
             _scrambled(word): code
@@ -290,7 +292,7 @@ class Vocabulary:
         self._remembered = lru_cache(_MOST_REMEMBERED)(self._codes_of)
 
     def code(self, word: str) -> str:
-        """Give the code of a known word or mark.
+        """Return the code of a known word or mark.
 
         Raises:
             KeyError: The word is not known.
@@ -302,7 +304,7 @@ class Vocabulary:
         return not self._codes.keys().isdisjoint(_LONGER_WORD.findall(text.lower()))
 
     def encode(self, text: str) -> str:
-        """Give the codes of a text's words in order, with `.`, `,`, `:` and line breaks between.
+        """Return the codes of a text's words in order, with `.`, `,`, `:` and line breaks between.
 
         Known words are found however they are written: spelled out, run together, in digits for
         letters, or with their inner letters scrambled.
@@ -333,7 +335,7 @@ class Vocabulary:
         return self._taken_apart(token)
 
     def _taken_apart(self, token: str) -> str:
-        """Give the codes of the known words of a compound, or of writing without spaces."""
+        """Return the codes of the known words of a compound, or of writing without spaces."""
         unspaced = not token.isascii() and _UNSPACED_START.match(token) is not None
         if not unspaced and len(token) < _SHORTEST_COMPOUND:
             return OTHER if _HAS_LETTER.search(token) else ""
@@ -365,7 +367,7 @@ def _scrambled(word: str) -> tuple[str, str, str]:
 
 
 def _longest_of(words: Iterable[str]) -> str:
-    """Give a pattern for the longest of the words, as a tree of prefixes: one step a letter."""
+    """Return a pattern for the longest of the words, as a tree of prefixes: one step a letter."""
     tree: dict[str, list[str]] = {}
     for word in words:
         tree.setdefault(word[0], []).append(word[1:])
@@ -442,7 +444,7 @@ class RuleBook:
     by_code: Mapping[str, tuple[tuple[int, Pattern], ...]]
 
     def first_match(self, text: str) -> str | None:
-        """Give the name of the first rule that a plain text matches."""
+        """Return the name of the first rule that a plain text matches."""
         codes = self.vocabulary.encode(text)
         able = self._able_to_match(frozenset(codes))
         rules = ((self.rules[place], able[place]) for place in sorted(able))
@@ -553,7 +555,7 @@ class _Compiler:
 
 
 def _choices(item: str, lists: Words) -> list[str]:
-    """Give the words and phrases that an item stands for; none for places and gaps."""
+    """Return the words and phrases that an item stands for; none for places and gaps."""
     if item in (_CLAUSE, _LINE) or _GAP.fullmatch(item):
         return []
     choices: list[str] = []

@@ -37,7 +37,7 @@ class ScopeCurves(Protocol):
     """The curve of a scope, by what it holds."""
 
     def among(self, turn_share: float) -> ProbabilityCurve:
-        """Give the curve in a scope of which this share, in [0, 1], are turns."""
+        """Return the curve in a scope of which this share, in [0, 1], are turns."""
         ...
 
 
@@ -60,7 +60,7 @@ class Calibration:
     intercept: float
 
     def towards(self, other: Calibration, share: float) -> Calibration:
-        """Give the curve between the two whose logit is `share`, in [0, 1], the other's."""
+        """Return the curve between the two whose logit is `share`, in [0, 1], the other's."""
         return Calibration(
             slope=self.slope + share * (other.slope - self.slope),
             steepening=self.steepening + share * (other.steepening - self.steepening),
@@ -77,12 +77,12 @@ class Calibration:
 
 
 def evidence_amount(evidence: float) -> float:
-    """Give what the curves weigh of a query's evidence: its logarithm, from `LEAST_EVIDENCE` on."""
+    """Return the logarithm of a query's evidence, from `LEAST_EVIDENCE` on."""
     return float(np.log1p(max(evidence, LEAST_EVIDENCE)))
 
 
 def logistic(logits: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Give 1 / (1 + exp(-logit)), without overflow."""
+    """Return 1 / (1 + exp(-logit)), without overflow."""
     # Beyond 700 the exponential overflows, and the probability is 0 anyway.
     return np.asarray(1 / (1 + np.exp(np.minimum(-logits, 700))), np.float32)
 
@@ -90,7 +90,7 @@ def logistic(logits: NDArray[np.float64]) -> NDArray[np.float32]:
 def reranker_probabilities(
     reranker: RerankingModel, scores: NDArray[np.float32]
 ) -> NDArray[np.float32] | None:
-    """Give the probabilities that a reranker's scores mean; None where nobody has fitted them.
+    """Return the probabilities that a reranker's scores mean; None where nobody has fitted them.
 
     A hit then keeps the probability that fusion gave it: a reranker's score orders the passages of
     one query, and need not mean the same for the next.
@@ -111,7 +111,7 @@ class FusionCalibration:
     turns: Calibration
 
     def among(self, turn_share: float) -> Calibration:
-        """Give the curve in a scope of which this share, in [0, 1], are turns."""
+        """Return the curve in a scope of which this share, in [0, 1], are turns."""
         return self.documents.towards(self.turns, turn_share)
 
 
@@ -143,7 +143,7 @@ class LexicalCurve:
         )
 
     def towards(self, other: LexicalCurve, share: float) -> LexicalCurve:
-        """Give the curve between the two whose logit is `share`, in [0, 1], the other's."""
+        """Return the curve between the two whose logit is `share`, in [0, 1], the other's."""
         return LexicalCurve(
             slope=self.slope + share * (other.slope - self.slope),
             weight=self.weight + share * (other.weight - self.weight),
@@ -163,7 +163,7 @@ class LexicalCalibration:
     turns: LexicalCurve
 
     def among(self, turn_share: float) -> LexicalCurve:
-        """Give the curve in a scope of which this share, in [0, 1], are turns."""
+        """Return the curve in a scope of which this share, in [0, 1], are turns."""
         return self.documents.towards(self.turns, turn_share)
 
 

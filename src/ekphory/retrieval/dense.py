@@ -66,7 +66,7 @@ class ScopeVectors:
             self._blocks.prepare()
 
     def read(self, keys: IntArray) -> KeyedVectors:
-        """Give the vectors of these keys, the windows of a memory in the order of its text."""
+        """Return the vectors of these keys, the windows of a memory in the order of its text."""
         parts = [_chosen(block, keys) for block in self._blocks.holding(keys)]
         missing = np.unique(keys)
         for part in parts:
@@ -80,7 +80,7 @@ class ScopeVectors:
 
 
 def _chosen(block: KeyedVectors, keys: IntArray) -> KeyedVectors:
-    """Give the windows of these keys out of a block whose keys ascend."""
+    """Return the windows of these keys out of a block whose keys ascend."""
     wanted = np.unique(keys)
     starts = np.searchsorted(block.keys, wanted, side="left")
     counts = np.searchsorted(block.keys, wanted, side="right") - starts
@@ -122,7 +122,7 @@ class LateBoundRows:
         return late_bound_scores(products, offsets, lengths, buckets=buckets, types=types)
 
     def vectors(self, content: FloatMatrix, *, owners: Codes, now: int) -> FloatMatrix:
-        """Give the vectors of length 1 that embedding these memories now would give."""
+        """Return the vectors of length 1 that embedding these memories now would give."""
         buckets = age_buckets_at(self.at[owners], now)
         return self.parts.bound(content, buckets=buckets, types=self.types[owners])
 
@@ -149,7 +149,7 @@ class LateBoundWindows:
         return cls(rows, owners, rows.parts.lengths(content, types=rows.types[owners]))
 
     def followed_by(self, later: LateBoundWindows) -> LateBoundWindows:
-        """Give these windows and later ones, whose `rows` are those of the whole scope."""
+        """Return these windows and later ones, whose `rows` are those of the whole scope."""
         return LateBoundWindows(
             later.rows,
             np.concatenate([self.owners, later.owners]),
@@ -207,7 +207,7 @@ class DenseSearch(Protocol):
     """A search that has begun."""
 
     def scores(self, also: IntArray) -> tuple[IntArray, ScoreArray]:
-        """Give what was wanted, and `also` these rows, which are distinct.
+        """Return what was wanted, and `also` these rows, which are distinct.
 
         Returns:
             Rows, ascending, and the exact score of each; there may be more than was wanted.
@@ -223,7 +223,7 @@ class DenseArm(Protocol):
         ...
 
     def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
-        """Give the vector of each row's first window, with length 1, shape (rows, dimension)."""
+        """Return the vector of each row's first window, with length 1, shape (rows, dimension)."""
         ...
 
 
@@ -382,7 +382,7 @@ def _product(rows: NDArray[np.float32], vector: ScoreArray) -> ScoreArray:
 
 
 def length_discounts(are_turns: NDArray[np.bool_]) -> ScoreArray:
-    """Give what each memory loses for each natural logarithm of its number of windows."""
+    """Return what each memory loses for each natural logarithm of its number of windows."""
     return np.where(are_turns, TURN_LENGTH_DISCOUNT, DOCUMENT_LENGTH_DISCOUNT)
 
 
@@ -405,7 +405,7 @@ def best_window(
 
 
 def best_by_owner(scores: ScoreArray, owners: NDArray[np.integer], rows: int) -> ScoreArray:
-    """Give the largest score of each owner, shape (rows,); -inf for one that has none."""
+    """Return the largest score of each owner, shape (rows,); -inf for one that has none."""
     best = np.full(rows, _UNSCORED, np.float32)
     np.maximum.at(best, owners, scores)
     return best

@@ -24,11 +24,11 @@ class LexicalWeight:
     turns: float
 
     def among(self, turn_share: float) -> float:
-        """Give the weight in a scope of which this share, in [0, 1], are turns."""
+        """Return the weight in a scope of which this share, in [0, 1], are turns."""
         return self.documents + turn_share * (self.turns - self.documents)
 
     def times(self, factor: float) -> LexicalWeight:
-        """Give both weights times a factor."""
+        """Return both weights times a factor."""
         return LexicalWeight(documents=self.documents * factor, turns=self.turns * factor)
 
 
@@ -94,7 +94,7 @@ def adaptive_weights(
 
 
 def first_found(scores: FloatArray, most: int | None) -> FloatArray:
-    """Give the scores with all but the `most` best as NaN, as if an arm had ended there."""
+    """Return the scores with all but the `most` best as NaN, as if an arm had ended there."""
     if most is None or len(scores) <= most:
         return scores
     cut = np.full(len(scores), np.nan, np.float32)
@@ -104,6 +104,6 @@ def first_found(scores: FloatArray, most: int | None) -> FloatArray:
 
 
 def _found(scores: FloatArray) -> NDArray[np.intp]:
-    """Give the rows that an arm found, best first, equal ones in their order."""
+    """Return the rows that an arm found, best first, equal ones in their order."""
     found = np.flatnonzero(~np.isnan(scores))
     return found[np.argsort(-scores[found], kind="stable")]

@@ -140,7 +140,7 @@ class Postings:
         )
 
     def of(self, term: np.uint32) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
-        """Give the rows that hold `term`, and how often each does."""
+        """Return the rows that hold `term`, and how often each does."""
         place = int(np.searchsorted(self.terms, term))
         if place == len(self.terms) or self.terms[place] != term:
             return self.rows[:0], self.counts[:0]
@@ -180,7 +180,7 @@ class LexicalIndex:
         return cls(lengths, mean, half, base, len(lengths), tail, nothing)
 
     def extended(self, terms: TermArray, lengths: NDArray[np.int32]) -> LexicalIndex:
-        """Give an index that also holds further rows, numbered after the present ones."""
+        """Return an index that also holds further rows, numbered after the present ones."""
         first = len(self.lengths)
         rows = np.repeat(np.arange(first, first + len(lengths), dtype=np.int32), lengths)
         tail_terms = np.concatenate([self.occurrences[0], terms])
@@ -231,7 +231,7 @@ class LexicalIndex:
 
 
 def _length_statistics(lengths: NDArray[np.int32]) -> tuple[float, NDArray[np.float32]]:
-    """Give the mean length and each row's half frequency."""
+    """Return the mean length and each row's half frequency."""
     mean = float(lengths.mean()) if len(lengths) else 0.0
     turns, documents = LENGTH_NORMALISATION
     normalisation = turns + long_share(mean) * (documents - turns)

@@ -44,7 +44,7 @@ class RememberedRecords:
     _known: dict[int, MemoryRecord] = field(default_factory=dict)
 
     def __call__(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
-        """Give the records of these keys, which must be of the search's snapshot."""
+        """Return the records of these keys, which must be of the search's snapshot."""
         missing = [key for key in keys if key not in self._known]
         if missing:
             self._known.update(self.read(missing))
@@ -136,19 +136,19 @@ class Candidates:
         return len(self.rows)
 
     def scored(self, name: str, values: ScoreArray) -> Candidates:
-        """Give the same candidates with one more named score, ordered by it."""
+        """Return the same candidates with one more named score, ordered by it."""
         return Candidates(self.rows, values, {**self.scores, name: values}).sorted()
 
     def scored_by_name(self, name: str, values: ScoreArray) -> Candidates:
-        """Give the same candidates in the same order, with one more named score."""
+        """Return the same candidates in the same order, with one more named score."""
         return replace(self, scores={**self.scores, name: values})
 
     def ranked(self, ranking: ScoreArray) -> Candidates:
-        """Give the same candidates, ordered by other values."""
+        """Return the same candidates, ordered by other values."""
         return replace(self, ranking=ranking).sorted()
 
     def boosted(self, factors: ScoreArray) -> Candidates:
-        """Give the same candidates with their ranking multiplied, and the product remembered."""
+        """Return the same candidates with their ranking multiplied, and the product remembered."""
         boost = self.scores.get("boost")
         product = factors if boost is None else boost * factors
         return Candidates(
@@ -156,7 +156,7 @@ class Candidates:
         ).sorted()
 
     def in_order(self, places: NDArray[np.integer]) -> Candidates:
-        """Give the candidates at these places, in this order, ranked by it."""
+        """Return the candidates at these places, in this order, ranked by it."""
         chosen = self.take(places)
         return replace(chosen, ranking=np.sort(chosen.ranking)[::-1])
 
@@ -165,7 +165,7 @@ class Candidates:
         return self.take(np.lexsort((self.rows, -self.ranking)))
 
     def take(self, places: NDArray[np.integer] | NDArray[np.bool_] | slice) -> Candidates:
-        """Give the candidates at these places, or those that are marked."""
+        """Return the candidates at these places, or those that are marked."""
         scores = {name: values[places] for name, values in self.scores.items()}
         return Candidates(self.rows[places], self.ranking[places], scores)
 
@@ -253,7 +253,7 @@ def read_candidates(
 
 
 def places_of(kept: Iterable[int], *, read: int, total: int) -> IntArray:
-    """Give the places of what is kept of those that were read, and of all after them."""
+    """Return the places of what is kept of those that were read, and of all after them."""
     return np.array([*kept, *range(read, total)], np.int64)
 
 
@@ -334,7 +334,7 @@ def _traced(stage: Stage, before: SearchState) -> tuple[SearchState, StageTrace]
 
 
 def _best(before: SearchState, after: SearchState) -> dict[str, list[float]]:
-    """Give the best ranking values, before as well where the stage changed them."""
+    """Return the best ranking values, before as well where the stage changed them."""
     if after.candidates is before.candidates:
         return {}
     earlier, later = _first_values(before.candidates), _first_values(after.candidates)

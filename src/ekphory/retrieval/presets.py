@@ -181,7 +181,7 @@ DEFAULT_PRESET = BALANCED.name
 
 
 def preset(name: str | Pipeline | None) -> Pipeline:
-    """Give the pipeline of that name; None gives the default one, and a pipeline is given back.
+    """Return the pipeline of that name; None gives the default one, and a pipeline is given back.
 
     Raises:
         InvalidInput: There is no such preset.

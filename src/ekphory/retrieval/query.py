@@ -44,7 +44,7 @@ class QueryHints:
 
     @property
     def given(self) -> dict[str, float]:
-        """Give the hints that say something, by name."""
+        """Return the hints that say something, by name."""
         return {name: value for name in self.__slots__ if (value := getattr(self, name)) > 0}
 
 
@@ -772,7 +772,7 @@ _EXTRA: Mapping[Intent, float] = MappingProxyType({"temporal": 0.25, "comparison
 
 
 def depth_factor(query_class: QueryClass | None) -> float:
-    """Give what a search's depth is multiplied by, in [1, `DEEPEST`].
+    """Return what a search's depth is multiplied by, in [1, `DEEPEST`].
 
     A plain lookup, and a query of which nothing is known, has 1; a chain 2. Comparisons and
     questions about a time lie between, and complexity adds up to a half.

@@ -66,7 +66,7 @@ class Blend:
 
 
 def turns_blend(first_stage_share: float) -> Blend:
-    """Give the blend of scores that was found best on turns of conversations (docs/LOG.md, 31)."""
+    """Return the blend of scores found best on turns of conversations (docs/LOG.md, 31)."""
     return Blend(method="scores", first_stage_share=first_stage_share, most_spread=5.0)
 
 
@@ -178,7 +178,7 @@ def as_question(query: str) -> str:
 
 
 def asked(request: SearchRequest, text: str) -> RerankQuery:
-    """Give the question in this wording, with the dialogue before it and its moment."""
+    """Return the question in this wording, with the dialogue before it and its moment."""
     now = EPOCH + timedelta(microseconds=request.now)
     return RerankQuery(text, context=request.context, now=now)
 

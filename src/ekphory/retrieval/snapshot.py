@@ -86,7 +86,7 @@ class Neighbours:
         )
 
     def shares(self, scores: ScoreArray, rows: IntArray) -> ScoreArray:
-        """Give these rows' scores with the shares of their neighbours', two to each side.
+        """Return these rows' scores with the shares of their neighbours', two to each side.
 
         Args:
             scores: Of every row, shape (rows of the scope,).
@@ -101,7 +101,7 @@ class Neighbours:
         return shares
 
     def reached(self, rows: IntArray) -> IntArray:
-        """Give these rows and all to which they lend a share, ascending and distinct."""
+        """Return these rows and all to which they lend a share, ascending and distinct."""
         marked = np.zeros(len(self.previous), bool)
         marked[rows] = True
         for step in (self.previous, self.following):
@@ -177,7 +177,7 @@ class ScopeSnapshot:
 
 
 def joined(earlier: ScopeColumns, later: ScopeColumns) -> ScopeColumns:
-    """Give the rows of both, in order."""
+    """Return the rows of both, in order."""
     return ScopeColumns(
         **{
             name: np.concatenate([getattr(earlier, name), getattr(later, name)])
@@ -203,7 +203,7 @@ _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 def snapshot_budget(*, limit_file: Path = _CGROUP_LIMIT) -> int:
-    """Give an eighth of the memory that this process may use, in bytes, at least `LEAST_BYTES`.
+    """Return an eighth of the memory that this process may use, in bytes, at least `LEAST_BYTES`.
 
     A scope whose snapshot was dropped is read from disk again, which takes a hundred times as long
     as a search; so a machine with much memory keeps more of them.
@@ -254,7 +254,7 @@ class Snapshots:
         self._guard = threading.Lock()
 
     def of(self, scope: Filter) -> ScopeSnapshot:
-        """Give the snapshot of the memories that `scope` lets through, up to date."""
+        """Return the snapshot of the memories that `scope` lets through, up to date."""
         with self._guard:
             lock = self._locks.setdefault(scope, threading.Lock())
         with lock:

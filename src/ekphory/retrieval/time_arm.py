@@ -86,7 +86,7 @@ def timed_rows(
 
 
 def told_within(reference: TimeReference) -> Interval:
-    """Give when people tell of what happened in a reference's time; empty for sessions."""
+    """Return when people tell of what happened in a reference's time; empty for sessions."""
     interval = reference.interval
     if reference.sessions is not None or interval is None:
         return Interval(EPOCH, EPOCH)
@@ -113,7 +113,7 @@ class _Scope:
         return np.asarray((at >= first) & (at < end))
 
     def sessions(self, interval: Interval | None) -> IntArray:
-        """Give the threads that begin in an interval, in the order in which they begin."""
+        """Return the threads that begin in an interval, in the order in which they begin."""
         columns = self.snapshot.columns
         rows = np.flatnonzero((columns.thread != NO_THREAD) & (columns.at <= self.now))
         threads, places = np.unique(columns.thread[rows], return_inverse=True)
@@ -136,7 +136,7 @@ class _Scope:
         return np.asarray(columns.thread == columns.thread[newest])
 
     def _bounds(self, interval: Interval | None) -> tuple[int, int]:
-        """Give the first microsecond of an interval, and the one after its last."""
+        """Return the first microsecond of an interval, and the one after its last."""
         if interval is None:
             return np.iinfo(np.int64).min, self.now + 1
         start, end = interval.start, interval.end
@@ -153,7 +153,7 @@ def _inside(scope: _Scope, reference: TimeReference, interval: Interval | None) 
 
 
 def numbered(threads: IntArray, sessions: Sessions) -> IntArray:
-    """Give the sessions of these numbers, of those in the order of time."""
+    """Return the sessions of these numbers, of those in the order of time."""
     first, last = (
         number - 1 if number > 0 else len(threads) + number
         for number in (sessions.first, sessions.last)

@@ -44,7 +44,7 @@ class Caller:
 
     @classmethod
     def with_key(cls, key: AccessKey) -> Caller:
-        """Give the caller that a key stands for."""
+        """Return the caller that a key stands for."""
         return cls(key.id, key.org, key.project, key.rights)
 
     def may(self, needed: Rights) -> bool:
@@ -67,7 +67,7 @@ class Caller:
         return self.org in (None, org) and self.project in (None, project)
 
     def place(self, org: str, project: str, needed: Rights) -> Place:
-        """Give a project to act in.
+        """Return a project to act in.
 
         Raises:
             NotPermitted: The key does not reach there, or not for this.
@@ -78,7 +78,7 @@ class Caller:
         return Place(org, project, "org" if self.project is None else "project")
 
     def place_of(self, request: InProject, needed: Rights) -> Place:
-        """Give the project that a request names; where it names none, the key's own.
+        """Return the project that a request names; where it names none, the key's own.
 
         Raises:
             NotPermitted: The key does not reach there, or not for this.
@@ -108,7 +108,7 @@ class Refusal:
     headers: dict[str, str]
 
     def answer(self, path: str) -> JSONResponse:
-        """Give it as an answer."""
+        """Return it as an answer."""
         kind = self.status.phrase
         return error_answer(path, self.status, self.message, kind=kind, headers=self.headers)
 

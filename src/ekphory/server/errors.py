@@ -59,7 +59,7 @@ def error_answer(
     kind: str,
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """Give an error in the shape that the clients of a path read.
+    """Return an error in the shape that the clients of a path read.
 
     Args:
         path: What was asked.

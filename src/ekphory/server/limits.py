@@ -270,7 +270,7 @@ def _caller_name(scope: Scope) -> str:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Give a body that was read already, and then what else is received."""
+    """Return a body that was read already, and then what else is received."""
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> AsgiMessage:

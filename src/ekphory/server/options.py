@@ -131,7 +131,7 @@ class ServerOptions:
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:
-            raise InvalidInput("port", self.port, "is no port", "Give 0 to 65535")
+            raise InvalidInput("port", self.port, "must be a port", "Give 0 to 65535")
         if self.workers < 1:
             raise InvalidInput("workers", self.workers, "answers nothing", "Give at least 1")
         for proxy in self.trusted_proxies:

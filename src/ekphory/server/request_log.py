@@ -40,7 +40,7 @@ def is_open(path: str) -> bool:
 
 
 def header(scope: Scope, name: bytes) -> str | None:
-    """Give a request's header, or None where it has none of that name (in small letters)."""
+    """Return a request's header, or None where it has none of that name (in small letters)."""
     found = (value for key, value in scope["headers"] if key == name)
     value: bytes | None = next(found, None)
     return None if value is None else value.decode("latin-1")
@@ -67,7 +67,7 @@ class JsonLines(logging.Formatter):
     """Formats a record as one JSON object; of an exception its type and places, not its text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give one line."""
+        """Return one line."""
         line: dict[str, Any] = {
             "at": now_utc().isoformat(),
             "level": record.levelname.lower(),
@@ -80,7 +80,7 @@ class JsonLines(logging.Formatter):
 
 
 def places_of(error: BaseException) -> dict[str, Any]:
-    """Give an exception's type and where it came from; its text might hold what was stored."""
+    """Return an exception's type and where it came from; its text might hold what was stored."""
     frames = traceback.extract_tb(error.__traceback__)
     return {
         "type": type(error).__name__,
@@ -157,7 +157,7 @@ class Metrics:
         self._stands_still.set(state.out_of_order is not None)
 
     def exposed(self) -> bytes:
-        """Give everything as Prometheus reads it."""
+        """Return everything as Prometheus reads it."""
         return generate_latest(self._registry)
 
 

@@ -68,7 +68,7 @@ class EvenProcesses(multiprocess.Multiprocess):
 
 
 def _cores_of_their_own(count: int) -> list[int]:
-    """Give a core for each process; none where there are more cores or fewer."""
+    """Return a core for each process; none where there are more cores or fewer."""
     if sys.platform != "linux":
         return []
     usable = sorted(os.sched_getaffinity(0))
@@ -76,7 +76,7 @@ def _cores_of_their_own(count: int) -> list[int]:
 
 
 def listeners_in_place_of(listener: socket.socket, *, count: int) -> list[socket.socket]:
-    """Give so many listeners at one address, in place of the one that was opened there.
+    """Return so many listeners at one address, in place of the one that was opened there.
 
     Only Linux deals connections out among listeners; elsewhere it stays the one.
 

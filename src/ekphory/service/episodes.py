@@ -53,7 +53,7 @@ class Uids:
         self._table = table
 
     def shown(self, place: Place, ids: Iterable[str]) -> list[str]:
-        """Give the UUIDs under which memories of a project are shown, in order."""
+        """Return the UUIDs under which memories of a project are shown, in order."""
         shown: list[str] = []
         made: dict[str, str] = {}
         for each in ids:
@@ -67,7 +67,7 @@ class Uids:
         return shown
 
     def stored(self, place: Place, uids: Iterable[str]) -> list[str]:
-        """Give the ids that UUIDs stand for, in order; what is no UUID is an id already."""
+        """Return the ids that UUIDs stand for, in order; what is no UUID is an id already."""
         return [self._stored(place, each) for each in uids]
 
     def _stored(self, place: Place, uid: str) -> str:
@@ -97,7 +97,7 @@ def read(uid: str) -> str | None:
 
 @lru_cache(_REMEMBERED)
 def _others(owner: tuple[str, str], memory_id: str) -> str:
-    """Give the UUID for an id that is not ours: itself, where it is one that stands for itself."""
+    """Return the UUID for an id that is not ours: itself, where it stands for itself."""
     if _canonical(memory_id) == memory_id and read(memory_id) is None:
         return memory_id
     return str(uuid5(_NAMESPACE, "\0".join((*owner, memory_id))))
@@ -121,17 +121,17 @@ _EVENT_TIME = {"created_at": "at"}
 
 
 def stored_key(key: str) -> str:
-    """Give the name under which a caller's metadata key is stored."""
+    """Return the name under which a caller's metadata key is stored."""
     return _MARK + key if key in SCOPE_FIELDS or key.startswith(_MARK) else key
 
 
 def stored_metadata(metadata: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Give metadata under the names by which it is stored."""
+    """Return metadata under the names by which it is stored."""
     return {stored_key(key): value for key, value in metadata.items()}
 
 
 def shown_metadata(metadata: Mapping[str, Scalar]) -> dict[str, str]:
-    """Give stored metadata under its caller's names, as texts."""
+    """Return stored metadata under its caller's names, as texts."""
     return {key.removeprefix(_MARK): _text(value) for key, value in metadata.items()}
 
 
@@ -213,7 +213,7 @@ class Selection:
     least_importance: float | None = None
 
     def condition(self) -> Filter:
-        """Give it as a condition of the store."""
+        """Return it as a condition of the store."""
         wanted: list[Filter] = []
         if self.pool is not None:
             wanted.append(Comparison(Field("pool"), "eq", self.pool))
@@ -309,7 +309,7 @@ def with_context(
     count: int,
     enough: int,
 ) -> list[Episode]:
-    """Give each found episode together with `count` neighbours of the same session.
+    """Return each found episode together with `count` neighbours of the same session.
 
     Each group stands in the order in which it was said, the group of the likeliest first; an
     episode comes once.
@@ -484,7 +484,7 @@ def check_all_there(memory: Memory, ids: Sequence[str], noun: str) -> None:
 
 
 def _newest(memory: Memory, condition: Filter | None, limit: int) -> tuple[MemoryRecord, ...]:
-    """Give the newest episodes, in the order in which they were said."""
+    """Return the newest episodes, in the order in which they were said."""
     found = memory.search("", k=min(limit, SHORT_TERM_EPISODES), filter=condition)
     return tuple(hit.memory for hit in reversed(found.hits))
 

@@ -120,7 +120,7 @@ def merging_prompt(
 
 
 def message_parts(record: MemoryRecord) -> Iterator[dict[str, str]]:
-    """Give an episode as a model is shown it; a long one in parts."""
+    """Return an episode as a model is shown it; a long one in parts."""
     about = {"said_at": record.at.isoformat(), "said_by": record.producer, "role": record.role}
     given = {name: value for name, value in about.items() if value}
     for start in range(0, max(len(record.text), 1), LONGEST_PART):
@@ -259,7 +259,7 @@ class Extractor:
                 self._consolidations.note(key, left)
 
     def _left_before(self, job: ExtractionJob, key: FeatureGroup, *, now: int) -> int:
-        """Give how many were left of a group when it was put in order, and are not gone since."""
+        """Return how many were left of a group when it was put in order, and are not gone since."""
         before = self._consolidations.size(key)
         if now >= before:
             return before

@@ -52,7 +52,7 @@ CATALOG_FILE = "catalog.sqlite3"
 
 
 def catalog_file(store: str | Path, given: Path | None = None) -> Path:
-    """Give the file of a store's catalog: the one that is given, or one in its directory.
+    """Return the file of a store's catalog: the one that is given, or one in its directory.
 
     Raises:
         InvalidInput: The store is on object storage, where no such file can be.

@@ -31,7 +31,7 @@ ReasonKind = Literal[
     "newest", "chain", "meaning", "words", "time", "weight", "reranker", "pinned", "parent"
 ]
 _NEARLY_ONE = 0.005
-"""A factor that is no further from 1 changed nothing worth telling."""
+"""A factor that is not further from 1 changed nothing worth telling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class WaterfallRow:
 
 
 def waterfall(trace: Trace, pipeline: Pipeline) -> tuple[WaterfallRow, ...]:
-    """Give all stages in the canonical order.
+    """Return all stages in the canonical order.
 
     Args:
         trace: What a search did.

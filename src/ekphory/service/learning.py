@@ -56,7 +56,7 @@ class ExtractionSettings:
     stop: float = 5.0
 
     def wait(self, failures: int) -> float:
-        """Give the seconds to wait after so many failures in a row."""
+        """Return the seconds to wait after so many failures in a row."""
         return min(self.backoff * float(2 ** min(failures - 1, 30)), self.longest_wait)
 
 
@@ -101,7 +101,7 @@ class FeatureCommand:
 
 
 def answer_schema(tags: Sequence[Tag]) -> dict[str, Any]:
-    """Give the JSON schema of an answer; without tags any may be named."""
+    """Return the JSON schema of an answer; without tags any may be named."""
     text: dict[str, Any] = {"type": "string"}
     tag = text | {"enum": [each.name for each in tags]} if tags else text
     action = text | {"enum": list(get_args(Action))}
@@ -129,7 +129,7 @@ def _command(given: Mapping[str, str]) -> FeatureCommand:
 
 
 def usable(what: str, text: str, *, longest: int = LONGEST_NAME) -> str:
-    """Give a text of an answer without blanks around it.
+    """Return a text of an answer without blanks around it.
 
     Raises:
         ServiceError: It is blank, too long, or cannot be stored.
@@ -141,7 +141,7 @@ def usable(what: str, text: str, *, longest: int = LONGEST_NAME) -> str:
 
 
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the JSON schema of an object that has exactly these properties."""
+    """Return the JSON schema of an object that has exactly these properties."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -173,7 +173,7 @@ class Target:
 
 
 def said_about(record: MemoryRecord) -> dict[str, str]:
-    """Give an episode's metadata; a user that its scope names is the `user_id`."""
+    """Return an episode's metadata; a user that its scope names is the `user_id`."""
     own = {} if record.user is None else {"user_id": record.user}
     return shown_metadata(record.metadata) | own
 
@@ -187,7 +187,7 @@ class Targets:
         self._learnt = learnt
 
     def of(self, place: Place, record: MemoryRecord) -> list[Target]:
-        """Give the categories of all sets that an episode's metadata is about.
+        """Return the categories of all sets that an episode's metadata is about.
 
         An organisation's sets count where they were given categories, and whoever added the
         episode may change what is the organisation's.
@@ -287,13 +287,13 @@ class Learning:
         self._sets = sets
 
     def noted(self, target: Target, *, like: str, limit: int) -> list[Feature]:
-        """Give what is noted already; of too much, what is nearest to a text."""
+        """Return what is noted already; of too much, what is nearest to a text."""
         return self._features.of_category(
             target.owner, target.category.name, user=target.user, like=like, limit=limit
         )
 
     def by_tag(self, target: Target) -> dict[str, list[Feature]]:
-        """Give what was learnt, by tag, in order of writing."""
+        """Return what was learnt, by tag, in order of writing."""
         found: dict[str, list[Feature]] = {}
         for each in self._all(target):
             if each.citations:
@@ -385,7 +385,7 @@ class Learning:
 
 
 def _feature(target: Target, episode: MemoryRecord, command: FeatureCommand) -> Feature:
-    """Give what a command says, with the episode's metadata, by which it is found as well."""
+    """Return what a command says, with the episode's metadata, by which it is found as well."""
     return Feature(
         set_id=target.owner.id,
         category=target.category.name,
@@ -403,7 +403,7 @@ def _is_meant(command: FeatureCommand, feature: Feature) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Give a text as it counts: `Favourite dish` and `favourite_dish` are one name."""
+    """Return a text as it counts: `Favourite dish` and `favourite_dish` are one name."""
     return " ".join(text.replace("_", " ").casefold().split())
 
 
@@ -412,6 +412,6 @@ def _cited(features: Sequence[Feature]) -> tuple[str, ...]:
 
 
 def _shared(features: Sequence[Feature]) -> dict[str, str]:
-    """Give the metadata that all of them have."""
+    """Return the metadata that all of them have."""
     first, *others = (each.metadata.items() for each in features)
     return dict(item for item in first if all(item in other for other in others))

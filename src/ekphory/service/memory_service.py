@@ -81,7 +81,7 @@ def retrieval_trace(
 
 
 def without_texts(trace: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a trace as it is kept: names, counts and times, and nothing of what was said."""
+    """Return a trace as it is kept: names, counts and times, and nothing of what was said."""
     kept = {
         name: value
         for name, value in trace.items()
@@ -288,7 +288,7 @@ class MemoryService:
         return Found(episodes, features, trace)
 
     def trace(self, trace_id: str) -> StoredTrace:
-        """Give what an earlier search did.
+        """Return what an earlier search did.
 
         Raises:
             NotThere: It is not known, or not any more.
@@ -330,7 +330,7 @@ class MemoryService:
         self.projects.delete(*place.owner)
 
     def switches(self, place: Place) -> EpisodicSwitches:
-        """Give which parts of episodic memory a project uses; all, where there is no project."""
+        """Return which parts of episodic memory a project uses; all, where there is no project."""
         project = self.projects.find(*place.owner)
         return EpisodicSwitches() if project is None else project.switches
 

@@ -67,17 +67,17 @@ class Feature:
 
 
 def feature_key(key: str) -> str:
-    """Give the name under which a feature's metadata key is stored."""
+    """Return the name under which a feature's metadata key is stored."""
     return _FILTERED.get(key) or stored_key(key)
 
 
 def as_text(value: object) -> str:
-    """Give a JSON value as the text that metadata keeps."""
+    """Return a JSON value as the text that metadata keeps."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def memory_fields(feature: Feature) -> dict[str, Any]:
-    """Give what a feature is kept as: `favourite dish: pizza`, with its parts as metadata."""
+    """Return what a feature is kept as: `favourite dish: pizza`, with its parts as metadata."""
     own = {
         _CATEGORY: feature.category,
         _TAG: feature.tag,
@@ -96,7 +96,7 @@ def is_feature(record: MemoryRecord) -> bool:
 
 
 def feature_of(record: MemoryRecord) -> Feature:
-    """Give back the feature that a memory keeps."""
+    """Return back the feature that a memory keeps."""
     own = {name: str(record.metadata[name]) for name in _OWN_KEYS}
     others = {key: value for key, value in record.metadata.items() if key not in _OWN_KEYS}
     return Feature(
@@ -112,7 +112,7 @@ def feature_of(record: MemoryRecord) -> Feature:
 
 
 def _lead(name: str) -> str:
-    """Give a name as words, for the search to find it by: `favourite_dish` has two of them."""
+    """Return a name as words, for the search to find it by: `favourite_dish` has two of them."""
     return f"{name.replace('_', ' ')}: "
 
 
@@ -122,13 +122,13 @@ _USER_TAGS = {"producer_id"}
 
 
 def texts(metadata: Mapping[str, object] | None) -> dict[str, str]:
-    """Give metadata as texts, without what is null."""
+    """Return metadata as texts, without what is null."""
     given = metadata or {}
     return {key: as_text(value) for key, value in given.items() if value is not None}
 
 
 def set_of(org: str, project: str | None, tags: Mapping[str, str]) -> SemanticSet:
-    """Give the set that belongs to these tags; the same tags always have the same set.
+    """Return the set that belongs to these tags; the same tags always have the same set.
 
     Args:
         org: The organisation.
@@ -181,7 +181,7 @@ def _kind(project: str | None, tags: Mapping[str, str]) -> str:
 
 
 def _digest(tags: Mapping[str, str]) -> str:
-    """Give a short digest of tags and values: joined by `_`, other tags may read the same."""
+    """Return a short digest of tags and values: joined by `_`, other tags may read the same."""
     parts = [part for item in sorted(tags.items()) for part in item]
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=6).hexdigest()
 
@@ -218,11 +218,11 @@ class SetVerbs:
         return self._sets.add_type((place.org, project), tags, name=name, description=description)
 
     def types(self, place: Place) -> list[SetType]:
-        """Give the set types that a project may use."""
+        """Return the set types that a project may use."""
         return self._sets.types(*place.owner)
 
     def type(self, place: Place, type_id: str) -> SetType:
-        """Give one of `types`.
+        """Return one of `types`.
 
         Raises:
             NotThere: None of them has that id.
@@ -242,7 +242,7 @@ class SetVerbs:
         *,
         level: Level = "project",
     ) -> str:
-        """Give the id of the set for these metadata keys and values; known from then on."""
+        """Return the id of the set for these metadata keys and values; known from then on."""
         given = texts(metadata)
         tags = {key: given[key] for key in keys if key in given}
         found = set_of(place.org, _project(place, level), tags)
@@ -256,11 +256,11 @@ class SetVerbs:
         self._sets.register(semantic_set)
 
     def known(self, place: Place) -> list[SemanticSet]:
-        """Give the sets that have been used, a project's and its organisation's."""
+        """Return the sets that have been used, a project's and its organisation's."""
         return self._sets.sets(*place.owner)
 
     def listed(self, place: Place, metadata: Mapping[str, object] | None) -> list[SemanticSet]:
-        """Give the sets that there are, used or not.
+        """Return the sets that there are, used or not.
 
         Args:
             place: From where they are seen.
@@ -280,7 +280,7 @@ class SetVerbs:
     def in_view(
         self, place: Place, metadata: Mapping[str, object] | None
     ) -> dict[str | None, list[str]]:
-        """Give the ids of the sets that a search looks into, by owner, the project's own first.
+        """Return the ids of the sets that a search looks into, by owner, the project's own first.
 
         Without metadata these are all of the project's, and the organisation's that are about no
         one in particular; with metadata, all that are about nothing else.
@@ -294,7 +294,7 @@ class SetVerbs:
         return {project: ids for project, ids in found.items() if ids}
 
     def for_writing(self, place: Place, set_id: str) -> SemanticSet:
-        """Give the set of that id; one that is not known becomes the project's.
+        """Return the set of that id; one that is not known becomes the project's.
 
         Raises:
             NotPermitted: It is the organisation's, and may not be changed from here.
@@ -308,7 +308,7 @@ class SetVerbs:
         return found
 
     def get(self, place: Place, set_id: str) -> SemanticSet:
-        """Give a set that is known, or one that always is.
+        """Return a set that is known, or one that always is.
 
         Raises:
             NotThere: There is none of that id.
@@ -398,7 +398,7 @@ class Features:
         return feature_id
 
     def get(self, place: Place, feature_id: str) -> Feature:
-        """Give a feature of the project or of its organisation.
+        """Return a feature of the project or of its organisation.
 
         Raises:
             NotThere: There is none with that id.
@@ -474,7 +474,7 @@ class Features:
         like: str = "",
         limit: int = MOST_IN_CATEGORY,
     ) -> list[Feature]:
-        """Give the features of one category of one set, of one user alone.
+        """Return the features of one category of one set, of one user alone.
 
         Args:
             owner: The set.
@@ -500,7 +500,7 @@ class Features:
             memory.forget(filter="TRUE")
 
     def _conditions(self, place: Place, query: FeatureQuery) -> Iterator[tuple[str | None, Filter]]:
-        """Give what holds for the features that are meant, for each owner that has some."""
+        """Return what holds for the features that are meant, for each owner that has some."""
         asked = read_filter(query.filter, StoredNames(metadata_key=feature_key))
         for project, ids in self._sets.in_view(place, query.set_metadata).items():
             of_sets = In(Field("session"), tuple(ids))
@@ -526,7 +526,7 @@ PROFILE_NAME = "profile"
 _USER_KEYS = ("user_id", "producer_id")
 """The metadata that says whose profile it is; the first that a message has."""
 _UNHEARD_ROLES = frozenset({"assistant", "system", "tool"})
-"""What these say is no evidence about a user."""
+"""What these say is not evidence about a user."""
 _PROMPT = (
     "What is worth knowing about the user in later conversations: who they are, how they live and "
     "work, what they like, want, plan and can do. Only what concerns the user, or people and "
@@ -551,7 +551,7 @@ PROFILE_TAGS = (
 
 
 def user_set(org: str, project: str, metadata: Mapping[str, str]) -> SemanticSet | None:
-    """Give the set that holds the profile of a message's user; None where it names none.
+    """Return the set that holds the profile of a message's user; None where it names none.
 
     It is the project's own, so that no other project learns of it.
     """
@@ -562,7 +562,7 @@ def user_set(org: str, project: str, metadata: Mapping[str, str]) -> SemanticSet
 
 
 def profile_of(owner: SemanticSet) -> Category | None:
-    """Give the category that a set has by itself; None where it is no user's."""
+    """Return the category that a set has by itself; None where it is not a user's."""
     if owner.project is None or len(owner.tags) != 1 or not set(owner.tags) <= set(_USER_KEYS):
         return None
     return Category(
@@ -638,11 +638,11 @@ class CategoryVerbs:
         )
 
     def templates(self, place: Place, set_type_id: str) -> list[Category]:
-        """Give the templates of a set type."""
+        """Return the templates of a set type."""
         return self._categories.templates(self._sets.type(place, set_type_id).id)
 
     def get(self, place: Place, category_id: str) -> Category:
-        """Give a category or template."""
+        """Return a category or template."""
         return self._categories.get(*place.owner, category_id)
 
     def delete(self, place: Place, category_id: str) -> None:
@@ -650,7 +650,7 @@ class CategoryVerbs:
         self._categories.delete(self._changeable(place, category_id))
 
     def set_ids(self, place: Place, category_id: str) -> list[str]:
-        """Give the sets that have a category, by themselves or through their type."""
+        """Return the sets that have a category, by themselves or through their type."""
         category = self.get(place, category_id)
         if category.set_id is not None:
             return [category.set_id]
@@ -670,12 +670,12 @@ class CategoryVerbs:
         self._categories.disable((owner.org, owner.project), owner.id, name)
 
     def in_use(self, place: Place, owner: SemanticSet) -> list[Category]:
-        """Give the categories of a set, without those that are switched off."""
+        """Return the categories of a set, without those that are switched off."""
         off = self._categories.disabled((owner.org, owner.project), owner.id)
         return [each for each in self._all_of(place, owner) if each.name not in off]
 
     def tags(self, category: Category) -> list[Tag]:
-        """Give the tags of a category; with none, its features may have any."""
+        """Return the tags of a category; with none, its features may have any."""
         return list(PROFILE_TAGS) if is_profile(category) else self._categories.tags(category)
 
     def add_tag(self, place: Place, category_id: str, name: str, description: str) -> str:
@@ -697,7 +697,7 @@ class CategoryVerbs:
         return category
 
     def _all_of(self, place: Place, owner: SemanticSet) -> list[Category]:
-        """Give a set's own categories, those of its types, and a user's profile; one a name."""
+        """Return a set's own categories, those of its types, and a user's profile; one a name."""
         found = self._categories.of_set(owner.org, owner.project, owner.id)
         for kind in self._sets.types(place):
             if kind.covers(owner):

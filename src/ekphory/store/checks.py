@@ -178,7 +178,7 @@ def _contents(health: StoreHealth) -> Finding:
 
 def _size(health: StoreHealth) -> Finding:
     if health.bytes is None:
-        return Finding("bytes", "note", "Its size is not measured: it is no local directory.")
+        return Finding("bytes", "note", "Its size is not measured: it is not a local directory.")
     each = f", {health.bytes / health.memories:,.0f} bytes a memory" if health.memories else ""
     return Finding("bytes", "fine", f"{_readable(health.bytes)} on disk{each}.")
 

@@ -113,7 +113,7 @@ def _is_of_lance(error: BaseException) -> bool:
 
 
 def cause_of(error: BaseException) -> str:
-    """Give the first line of what Lance says, without the place in its source."""
+    """Return the first line of what Lance says, without the place in its source."""
     if type(error).__name__ in ("PanicException", "RustPanic"):
         return "a file of it is damaged, so that reading it broke off"
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -179,7 +179,7 @@ def _load_native(path: Path) -> None:
     loader = ExtensionFileLoader(_NATIVE, str(path))
     spec = spec_from_file_location(_NATIVE, path, loader=loader)
     if spec is None:
-        raise OSError(f"{path} is no module")
+        raise OSError(f"{path} must be a module")
     module = module_from_spec(spec)
     sys.modules[_NATIVE] = module
     loader.exec_module(module)

@@ -46,7 +46,7 @@ class ListedRecords:
         return self.keys.nbytes
 
     def at(self, places: IntArray) -> list[MemoryRecord]:
-        """Give the memories at these places, in order."""
+        """Return the memories at these places, in order."""
         return [self.records[place] for place in places]
 
 
@@ -65,7 +65,7 @@ class InMemoryStore:
         return self._identity
 
     def version(self) -> int:
-        """Give number of commits so far."""
+        """Return number of commits so far."""
         return self._version
 
     def append(self, memories: Sequence[StoredMemory]) -> None:

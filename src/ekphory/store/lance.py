@@ -78,7 +78,7 @@ class KnownNames:
             self._recent = set()
 
     def possible(self, names: Sequence[str]) -> list[str]:
-        """Give those of the names that may have been noted, in order."""
+        """Return those of the names that may have been noted, in order."""
         hashes = np.fromiter((hash(name) for name in names), np.int64, len(names))
         found = np.zeros(len(names), np.bool_)
         if len(self._sorted):
@@ -223,7 +223,7 @@ class ArrowRecords:
         return int(self.table.nbytes) + self.keys.nbytes
 
     def at(self, places: IntArray) -> list[MemoryRecord]:
-        """Give the memories at these places, in order."""
+        """Return the memories at these places, in order."""
         return lance_rows.to_records(self.table.take(pa.array(places)))
 
 
@@ -282,7 +282,7 @@ class LanceStore:
         return self._identity
 
     def version(self) -> int:
-        """Give number of the newest Lance version, of whichever process."""
+        """Return number of the newest Lance version, of whichever process."""
         return self._version.get()
 
     @tells("write")

@@ -40,7 +40,7 @@ _DEFAULTS = {
 
 
 def encode_record(record: MemoryRecord) -> str:
-    """Give the JSON text; fields that have their default are left out."""
+    """Return the JSON text; fields that have their default are left out."""
     content: dict[str, Any] = {
         entry.name: getattr(record, entry.name) for entry in fields(MemoryRecord)
     }
@@ -59,7 +59,7 @@ def encode_record(record: MemoryRecord) -> str:
 
 
 def decode_record(text: str) -> MemoryRecord:
-    """Give the memory back from the text that `encode_record` gave."""
+    """Return the memory back from the text that `encode_record` gave."""
     content: dict[str, Any] = json.loads(text)
     for name in _MOMENTS:
         if name in content:
@@ -117,7 +117,7 @@ def _plain(value: object) -> int:
         return (value - _CHECKSUM_EPOCH) // _MICROSECOND
     if isinstance(value, np.integer):
         return int(value)
-    raise TypeError(f"{value!r} is no value of a row")
+    raise TypeError(f"{value!r} must be a value of a row")
 
 
 # The Lance table's columns, and rows to and from them.
@@ -260,7 +260,7 @@ def _rows(memory: StoredMemory) -> Iterator[dict[str, Any]]:
 
 
 def completed(batch: pa.RecordBatch, schema: pa.Schema, *, dimension: int) -> pa.RecordBatch:
-    """Give rows of an earlier schema version what they lack, their checksums among it.
+    """Return rows of an earlier schema version what they lack, their checksums among it.
 
     A checksum that is there stays as it is, so that it goes on to tell of damage.
     """
@@ -328,17 +328,17 @@ def _metadata(value: str | bytes | None) -> dict[str, Any]:
 
 
 def microseconds(column: pa.ChunkedArray, *, missing: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Give a column of moments as microseconds since 1970."""
+    """Return a column of moments as microseconds since 1970."""
     return integers(column.cast(pa.timestamp("us")).cast(pa.int64()), missing=missing)
 
 
 def integers(column: pa.ChunkedArray, *, missing: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Give a column of integers, with a value for those that are missing."""
+    """Return a column of integers, with a value for those that are missing."""
     return np.asarray(column.fill_null(missing).to_numpy(), np.int64)
 
 
 def vectors(column: pa.ChunkedArray, *, dimension: int) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Give a column of vectors as a matrix, shape (rows, dimension)."""
+    """Return a column of vectors as a matrix, shape (rows, dimension)."""
     flat = column.combine_chunks().flatten()
     return np.asarray(flat.to_numpy(zero_copy_only=False), np.float32).reshape(-1, dimension)
 
@@ -373,7 +373,7 @@ class RowIds:
             self._ascending_rows, self._their_keys = self._rows[by_row], self._keys[by_row]
 
     def of(self, keys: IntArray) -> IntArray:
-        """Give the row ids, `UNKNOWN` for keys that were not read yet."""
+        """Return the row ids, `UNKNOWN` for keys that were not read yet."""
         with self._guard:
             known_keys, rows = self._keys, self._rows
         if len(known_keys) == 0:
@@ -382,7 +382,7 @@ class RowIds:
         return np.where(known_keys[places] == keys, rows[places], UNKNOWN)
 
     def keys_of(self, rows: IntArray) -> IntArray:
-        """Give the keys that lie at these row ids, `UNKNOWN` for rows that were not read yet."""
+        """Return the keys that lie at these row ids, `UNKNOWN` for rows that were not read yet."""
         with self._guard:
             known_rows, keys = self._ascending_rows, self._their_keys
         if len(keys) == 0:
@@ -447,7 +447,7 @@ def _importance_given(table: pa.Table) -> NDArray[np.bool_]:
 
 
 def no_vectors(dimension: int) -> KeyedVectors:
-    """Give the vectors of no memory."""
+    """Return the vectors of no memory."""
     return KeyedVectors(np.empty(0, np.int64), np.empty((0, dimension), np.float32))
 
 
@@ -538,7 +538,7 @@ class LanceTakes:
         return KeyedVectors(found.keys[wanted], found.vectors[wanted])
 
     def keys(self, rows: IntArray) -> IntArray:
-        """Give the keys of the memories at these row ids; those that are gone are left out."""
+        """Return the keys of the memories at these row ids; those that are gone are left out."""
         keys = self._first_windows.keys_of(rows)
         unknown = rows[keys == UNKNOWN]
         if len(unknown) == 0:

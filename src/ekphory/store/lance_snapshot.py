@@ -47,7 +47,7 @@ class RecordCache:
         self._guard = threading.Lock()
 
     def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
-        """Give the records of these keys; one that is gone is left out."""
+        """Return the records of these keys; one that is gone is left out."""
         with self._guard:
             found = {key: self._records[key] for key in keys if key in self._records}
             for key in found:
@@ -68,7 +68,7 @@ class RecordCache:
 
 
 def _as_scanned(record: MemoryRecord) -> MemoryRecord:
-    """Give a record that was refiled as history since its scope was scanned its own id again."""
+    """Return a record that was refiled as history since its scope was scanned its own id again."""
     if record.superseded_by is None:
         return record
     return replace(record, id=record.superseded_by, superseded_by=None)
@@ -126,7 +126,7 @@ class ScopeBlocks(Generic[BlockT]):
                 self._load()
 
     def holding(self, keys: IntArray) -> tuple[BlockT, ...]:
-        """Give the blocks; where many of these keys are newer than all of them, with one more."""
+        """Return the blocks; where many of these keys are newer than all of them, with one more."""
         with self._guard:
             if self._blocks and np.count_nonzero(keys > self._last_key()) > _MOST_NEWER:
                 self._load()
@@ -162,7 +162,7 @@ class ScopeRecords:
         return self._blocks.nbytes
 
     def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
-        """Give the records of these keys; one that is gone is left out.
+        """Return the records of these keys; one that is gone is left out.
 
         Only keys from this scope's snapshot may be asked for.
         """

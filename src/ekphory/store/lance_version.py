@@ -38,7 +38,7 @@ class CommitFiles:
         self._settled: tuple[tuple[int, int], frozenset[str]] | None = None
 
     def names(self) -> frozenset[str] | None:
-        """Give the names; None where they cannot be listed, so that the table must be asked.
+        """Return the names; None where they cannot be listed, so that the table must be asked.
 
         They cannot on Windows, which opens no folder.
         """
@@ -93,7 +93,7 @@ class SharedReading(Generic[Read]):
         self._last: tuple[int, Read] | None = None
 
     def get(self) -> Read:
-        """Give what a reading found that began after this call.
+        """Return what a reading found that began after this call.
 
         Raises:
             Exception: Whatever `read` raises; the next caller reads again.
@@ -402,7 +402,7 @@ class NewestVersion:
         return self._seen
 
     def get(self) -> int:
-        """Give the number of the newest version, of whichever process.
+        """Return the number of the newest version, of whichever process.
 
         Raises:
             StoreError: The table cannot be read.

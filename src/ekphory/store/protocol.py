@@ -37,7 +37,7 @@ Order = Literal["newest", "oldest", "written"]
 
 
 def first_key(*, after: int) -> int:
-    """Give the first of `KEYS_A_COMMIT` keys that no row has or ever had.
+    """Return the first of `KEYS_A_COMMIT` keys that no row has or ever had.
 
     Args:
         after: Number of the version that the next commit follows, read by the one who may write
@@ -144,7 +144,7 @@ class RecordBlock(Protocol):
         ...
 
     def at(self, places: IntArray) -> list[MemoryRecord]:
-        """Give the memories at these places among the keys, in order."""
+        """Return the memories at these places among the keys, in order."""
         ...
 
 
@@ -256,7 +256,7 @@ class Store(Protocol):
         ...
 
     def version(self) -> int:
-        """Give number of the newest durable state; it changes with every write by any process."""
+        """Return number of the newest durable state; it changes with every write by any process."""
         ...
 
     def append(self, memories: Sequence[StoredMemory]) -> None:

@@ -468,7 +468,7 @@ class LeaseLock:
 
 
 def lock_for(uri: str) -> WriterLock:
-    """Give the kind of lock that works at this URI."""
+    """Return the kind of lock that works at this URI."""
     return LeaseLock(uri) if "://" in uri else DirectoryLock(Path(uri))
 
 

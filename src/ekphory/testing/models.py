@@ -118,7 +118,7 @@ class ScriptedChat:
     def complete(
         self, messages: Sequence[ChatMessage], *, options: ChatOptions = DEFAULT_CHAT_OPTIONS
     ) -> str:
-        """Give the next answer.
+        """Return the next answer.
 
         Raises:
             ServiceError: The next answer is one, or there is none left.
@@ -137,7 +137,7 @@ class ScriptedChat:
         *,
         options: ChatOptions = DEFAULT_CHAT_OPTIONS,
     ) -> dict[str, Any]:
-        """Give the next answer, which holds a JSON object; the schema is not looked at."""
+        """Return the next answer, which holds a JSON object; the schema is not looked at."""
         del schema
         answer: dict[str, Any] = json.loads(self.complete(messages, options=options))
         return answer

@@ -31,13 +31,13 @@ FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def contract_record(number: int) -> MemoryRecord:
-    """Give memory `m<number>`, of that day of January 2026 (the 29th is the 1st again)."""
+    """Return memory `m<number>`, of that day of January 2026 (the 29th is the 1st again)."""
     at = FIRST_DAY + timedelta(days=(number - 1) % 28)
     return MemoryRecord(id=f"m{number}", text=f"memory {number}", at=at, created_at=at)
 
 
 def contract_row(key: int, record: MemoryRecord | None = None, *, windows: int = 1) -> StoredMemory:
-    """Give the row of a record, that of `contract_record(key)` where none is given."""
+    """Return the row of a record, that of `contract_record(key)` where none is given."""
     kept = record or contract_record(key)
     texts = [f"{kept.indexed_text} window {number}" for number in range(windows)]
     terms = passage_terms(kept.indexed_text)
@@ -45,7 +45,7 @@ def contract_row(key: int, record: MemoryRecord | None = None, *, windows: int =
 
 
 def full_record() -> MemoryRecord:
-    """Give a memory in which no field is left out."""
+    """Return a memory in which no field is left out."""
     return MemoryRecord(
         id="full",
         text='Line one\nit\'s "quoted" 日本 😀',
@@ -75,17 +75,17 @@ def full_record() -> MemoryRecord:
 
 
 def owned_record(number: int, user: str) -> MemoryRecord:
-    """Give memory `m<number>` of a user."""
+    """Return memory `m<number>` of a user."""
     return replace(contract_record(number), user=user)
 
 
 def history_record(number: int) -> MemoryRecord:
-    """Give memory `m<number>` as an earlier version."""
+    """Return memory `m<number>` as an earlier version."""
     return replace(contract_record(number), id=f"m{number}~1", superseded_by=f"m{number}")
 
 
 def successor_record(number: int) -> MemoryRecord:
-    """Give the version that takes the place of memory `m<number>`."""
+    """Return the version that takes the place of memory `m<number>`."""
     return replace(contract_record(number), text="changed", supersedes=f"m{number}~1")
 
 

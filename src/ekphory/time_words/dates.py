@@ -72,7 +72,7 @@ _OF_A_YEAR = re.compile(r"\s*,?\s+(?:of\s+)?(?:last|this|the\s+previous)\s+year\
 
 
 def occurrence(now: datetime, month: int, day: int, *, year: int | None) -> Span | None:
-    """Give that day of the year; without a year the newest that has begun."""
+    """Return that day of the year; without a year the newest that has begun."""
     if year is not None:
         return dated(year, month, day)
     # Eight years back there was a 29 February, even across 1900.
@@ -84,7 +84,7 @@ def occurrence(now: datetime, month: int, day: int, *, year: int | None) -> Span
 
 
 def month_occurrence(now: datetime, month: int, *, year: int | None) -> Span:
-    """Give that month of the year; without a year the newest that has begun."""
+    """Return that month of the year; without a year the newest that has begun."""
     chosen = year if year is not None else now.year - (month > now.month)
     return unit_span("month", month_start(chosen * 12 + month - 1))
 
@@ -120,7 +120,7 @@ def _full_year(year: int, now: datetime) -> int:
 
 
 def year_of(match: re.Match[str], reader: Reader) -> int | None:
-    """Give the year that `YEAR_TAIL` found."""
+    """Return the year that `YEAR_TAIL` found."""
     if match["year"] is not None:
         return int(match["year"])
     return None if match["short"] is None else _full_year(int(match["short"]), reader.now)
@@ -324,7 +324,7 @@ _OR_A_DATE = re.compile(rf"\s*,?\s+(?:{MONTH}\s+\d|\d{{1,2}}(?:st|nd|rd|th)?\s+{
 
 
 def latest_weekday(now: datetime, weekday: int) -> datetime:
-    """Give the midnight of the last such day before today."""
+    """Return the midnight of the last such day before today."""
     back = (now.weekday() - weekday) % 7 or 7
     return moved(day_start(now), -DAY * back)
 

@@ -103,7 +103,7 @@ _UNSPACED = ("ja", "zh")
 
 
 def language_of(text: str) -> str | None:
-    """Give the language most of whose words of time stand in a text; None for English or none."""
+    """Return the language most of whose words of time stand in a text; None for English or none."""
     words = set(_WORD.findall(text.lower()))
     if words & _ENGLISH:
         return None
@@ -207,7 +207,7 @@ _FILLER = frozenset(
 
 
 def without_filler(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Give the words of a text outside of these spans that say what is looked for."""
+    """Return the words of a text outside of these spans that say what is looked for."""
     kept: list[str] = []
     taken = sorted(spans)
     for match in _FILLER_WORD.finditer(text):
@@ -279,7 +279,7 @@ def read_time(query: str, *, now: datetime, timezone: str | tzinfo = "UTC") -> T
 
 
 def _masked(match: re.Match[str]) -> str:
-    """Hide a title or quotation within the text; all of it in quotes is no quotation."""
+    """Hide a title or quotation within the text; all of it in quotes is not a quotation."""
     is_all = not match.string[: match.start()].strip() and not match.string[match.end() :].strip()
     return match[0] if is_all else "#" * len(match[0])
 

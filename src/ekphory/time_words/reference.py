@@ -126,7 +126,7 @@ class Span:
     end: datetime | None
 
     def in_utc(self, zone: tzinfo) -> Interval:
-        """Give the same time in UTC."""
+        """Return the same time in UTC."""
         return Interval(_to_utc(self.start, zone), _to_utc(self.end, zone))
 
 
@@ -154,18 +154,18 @@ def shifted(moment: datetime, unit: Unit, count: int) -> datetime:
 
 
 def month_start(months: int) -> datetime:
-    """Give the first moment of a month, counted from January of the year 0."""
+    """Return the first moment of a month, counted from January of the year 0."""
     within = min(max(months, EARLIEST.year * 12), LATEST.year * 12)
     return datetime(within // 12, within % 12 + 1, 1)
 
 
 def day_start(moment: datetime) -> datetime:
-    """Give the midnight before."""
+    """Return the midnight before."""
     return moment.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def unit_start(unit: Unit, moment: datetime) -> datetime:
-    """Give the beginning of the hour, day, week (Monday), month … that holds a moment."""
+    """Return the beginning of the hour, day, week (Monday), month … that holds a moment."""
     midnight = day_start(moment)
     if unit in ("second", "minute", "hour"):
         hour = moment.replace(minute=0, second=0, microsecond=0)
@@ -183,19 +183,19 @@ def unit_start(unit: Unit, moment: datetime) -> datetime:
 
 
 def unit_span(unit: Unit, moment: datetime, *, offset: int = 0) -> Span:
-    """Give the whole unit that holds a moment, or the one so many further on."""
+    """Return the whole unit that holds a moment, or the one so many further on."""
     start = shifted(unit_start(unit, moment), unit, offset)
     return Span(start, shifted(start, unit, 1))
 
 
 def day_span(moment: datetime, *, days: int = 1) -> Span:
-    """Give the day that holds a moment, with the ones after it up to `days` in all."""
+    """Return the day that holds a moment, with the ones after it up to `days` in all."""
     start = day_start(moment)
     return Span(start, moved(start, DAY * days))
 
 
 def dated(year: int, month: int, day: int) -> Span | None:
-    """Give a day of the calendar; None where there is no such day."""
+    """Return a day of the calendar; None where there is no such day."""
     if not EARLIEST.year <= year < LATEST.year or not 1 <= month <= 12 or day < 1:
         return None
     start = month_start(year * 12 + month - 1)
@@ -257,13 +257,13 @@ def _compounds(tens: str, ones: str) -> dict[str, int]:
 
 
 def any_of(words: Iterable[str]) -> str:
-    """Give a pattern for one of some words, longest first, with any space or hyphen inside."""
+    """Return a pattern for one of some words, longest first, with any space or hyphen inside."""
     longest_first = sorted(words, key=len, reverse=True)
     return "(?:" + "|".join(word.replace(" ", r"[\s-]+") for word in longest_first) + ")"
 
 
 def folded(text: str) -> str:
-    """Give words as the tables below have them."""
+    """Return words as the tables below have them."""
     return " ".join(text.lower().replace("-", " ").replace(".", "").split())
 
 
@@ -306,22 +306,22 @@ DAY_OF_MONTH = rf"(?:(?:[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?|{any_of(_DAY_WORDS
 
 
 def month_number(text: str) -> int:
-    """Give 1 to 12 for a match of `MONTH`."""
+    """Return 1 to 12 for a match of `MONTH`."""
     return MONTHS[folded(text)]
 
 
 def weekday_number(text: str) -> int:
-    """Give 0 to 6 for a match of `WEEKDAY`."""
+    """Return 0 to 6 for a match of `WEEKDAY`."""
     return WEEKDAYS[folded(text)]
 
 
 def unit_of(text: str) -> Unit:
-    """Give the unit for a match of `UNIT`."""
+    """Return the unit for a match of `UNIT`."""
     return UNITS[folded(text)]
 
 
 def count_of(text: str) -> int:
-    """Give the number for a match of `COUNT` or `NUMBER`."""
+    """Return the number for a match of `COUNT` or `NUMBER`."""
     word = folded(text)
     if word in ("a", "an"):
         return 1
@@ -329,7 +329,7 @@ def count_of(text: str) -> int:
 
 
 def step_of(text: str) -> int:
-    """Give 1 for words that say "after", -1 for any other match of `SIDE` and for "previous"."""
+    """Return 1 for words that say "after", -1 for any other match of `SIDE` and for "previous"."""
     return 1 if folded(text) in ("after", "following") else -1
 
 
@@ -339,7 +339,7 @@ def is_exact(text: str) -> bool:
 
 
 def ordinal_of(text: str) -> int:
-    """Give the number for a match of `ORDINAL` or `DAY_OF_MONTH`."""
+    """Return the number for a match of `ORDINAL` or `DAY_OF_MONTH`."""
     word = folded(text)
     return _ORDINALS[word] if word in _ORDINALS else int(word.rstrip("stndrh"))
 
@@ -386,11 +386,11 @@ class Reader:
     now: datetime
 
     def before(self, place: int) -> str:
-        """Give what stands before a place, as far as a rule may look."""
+        """Return what stands before a place, as far as a rule may look."""
         return self.text[max(0, place - 80) : place]
 
     def after(self, place: int) -> str:
-        """Give what stands after a place, as far as a rule may look."""
+        """Return what stands after a place, as far as a rule may look."""
         return self.text[place : place + 80]
 
 
@@ -434,7 +434,7 @@ def mention(
     wider: Span | None = None,
     repeats: Unit | None = None,
 ) -> tuple[Mention, ...]:
-    """Give the one mention of a whole match, none where it has no span."""
+    """Return the one mention of a whole match, none where it has no span."""
     if span is None:
         return ()
     return (

@@ -54,7 +54,7 @@ _LARGE: tuple[Unit, ...] = ("month", "quarter", "year", "decade")
 
 
 def part_of_day(day: datetime, part: str) -> Span:
-    """Give the morning, afternoon, evening or night of a day."""
+    """Return the morning, afternoon, evening or night of a day."""
     first, last = _HOURS[part]
     midnight = day_start(day)
     return Span(moved(midnight, timedelta(hours=first)), moved(midnight, timedelta(hours=last)))
@@ -171,7 +171,7 @@ def _trailing_one(match: re.Match[str], reader: Reader) -> Mentions:
 
 
 def trailing(now: datetime, unit: Unit, count: int) -> Span:
-    """Give the time up to now that began so many units ago; longer than hours, whole days."""
+    """Return the time up to now that began so many units ago; longer than hours, whole days."""
     start = shifted(now, unit, -count)
     return Span(start if unit in ("second", "minute", "hour") else day_start(start), now)
 
@@ -318,7 +318,7 @@ def _seasons_ago(match: re.Match[str], reader: Reader) -> tuple[Mention, ...]:
 
 
 def _ended(name: str, now: datetime, count: int) -> Span | None:
-    """Give the newest such season that is over, for 1, or one before it."""
+    """Return the newest such season that is over, for 1, or one before it."""
     for year in range(now.year, now.year - 3, -1):
         end = _season_of(name, year).end
         if end is not None and end <= now:
@@ -327,7 +327,7 @@ def _ended(name: str, now: datetime, count: int) -> Span | None:
 
 
 def easter(year: int) -> datetime:
-    """Give Easter Sunday of the Gregorian calendar.
+    """Return Easter Sunday of the Gregorian calendar.
 
     Source: the anonymous algorithm in Meeus, Astronomical Algorithms (1991), chapter 8.
     """
@@ -473,7 +473,7 @@ VAGUE_RULES: tuple[Rule, ...] = (
 # Events that stand for a time: "before we moved". Only the memories can say when that was.
 
 CONFIDENCE = 0.1
-"""Low: without the memories an event is no time, and its words are left to look for."""
+"""Low: without the memories an event is not a time, and its words are left to look for."""
 
 
 def _event(match: re.Match[str], reader: Reader) -> tuple[Mention, ...]:

@@ -173,7 +173,7 @@ def _time(text: str) -> _Time:
 
 
 def _moments(time: _Time, within: Span, *, is_end: bool = False) -> Iterator[datetime]:
-    """Give that time within a day or a part of it; a night goes on after midnight."""
+    """Return that time within a day or a part of it; a night goes on after midnight."""
     if within.start is None or within.end is None:
         return
     midnight = day_start(within.start)
@@ -185,7 +185,7 @@ def _moments(time: _Time, within: Span, *, is_end: bool = False) -> Iterator[dat
 
 
 def _hours(time: _Time) -> tuple[int, ...]:
-    """Give the hours after midnight that it can mean, the likeliest first."""
+    """Return the hours after midnight that it can mean, the likeliest first."""
     if time.half is not None:
         hour = time.hour % 12 + (12 if time.half == "p" else 0)
         return hour, hour + 24
@@ -325,7 +325,7 @@ def _numbered_part(found: Mention, reader: Reader) -> Mention:
 
 
 def _parts_of(start: datetime, end: datetime, name: str) -> list[Span]:
-    """Give the days, weeks (from its first day), weekends or weekdays within at most 400 days."""
+    """Return the days, weeks (from its first day), weekends or weekdays within at most 400 days."""
     most = min(end, moved(start, DAY * 400))
     if name == "week":
         # What is left of a month after four weeks belongs to the last.
@@ -375,7 +375,7 @@ def _distance(found: Mention, reader: Reader) -> Mention:
 
 
 def _nearest(span: Span, weekday: int, step: int) -> Span:
-    """Give the last such weekday before (-1) or the first one after (1) a time."""
+    """Return the last such weekday before (-1) or the first one after (1) a time."""
     if step < 0:
         return day_span(latest_weekday(span.start or LATEST, weekday))
     end = span.end or EARLIEST
@@ -383,7 +383,7 @@ def _nearest(span: Span, weekday: int, step: int) -> Span:
 
 
 def unit_beside(start: datetime, end: datetime, name: str, step: int) -> Span:
-    """Give the unit right before (-1) or right after (1) a time."""
+    """Return the unit right before (-1) or right after (1) a time."""
     if name != "weekend":
         unit = unit_of(name)
         return (
@@ -609,7 +609,7 @@ def _within(inner: Mention, outer: Mention) -> Mention | None:
 
 
 def _moved_into(span: Span, every: Unit, outer: Span) -> Span | None:
-    """Give the first repetition that begins at `outer.start`, or the last one before its end."""
+    """Return the first repetition that begins at `outer.start`, or the last one before its end."""
     if span.start is None or span.end is None:
         return None
     per = {"week": 7, "month": 30.4, "year": 365.25}.get(every, 365.25)

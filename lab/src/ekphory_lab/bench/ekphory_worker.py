@@ -127,7 +127,7 @@ class EkphoryStore:
         }
 
     def adding(self, record: Record) -> Callable[[], object]:
-        """Give the call that adds one memory through the handle of its project."""
+        """Return the call that adds one memory through the handle of its project."""
         fields: Any = {name: record[name] for name in _ADD_FIELDS if name in record}
         return partial(self._handle(str(record["project"])).add, str(record["text"]), **fields)
 

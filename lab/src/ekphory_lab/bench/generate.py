@@ -178,7 +178,7 @@ class Corpus:
     scopes: int = 50
 
     def records(self, start: int, stop: int) -> Iterator[dict[str, object]]:
-        """Give the memories numbered from `start` up to `stop`, for `Memory.add_many`."""
+        """Return the memories numbered from `start` up to `stop`, for `Memory.add_many`."""
         for number in range(start // TURNS, -(-stop // TURNS)):
             first = number * TURNS
             for place, record in enumerate(self._session(number)):
@@ -186,7 +186,7 @@ class Corpus:
                     yield record
 
     def project(self, session: int) -> str:
-        """Give the scope of a session."""
+        """Return the scope of a session."""
         return f"project-{session % self.scopes:02d}"
 
     def projects(self) -> list[str]:
@@ -194,7 +194,7 @@ class Corpus:
         return [self.project(number) for number in range(self.scopes)]
 
     def queries(self, count: int, *, rows: int) -> list[BenchQuery]:
-        """Give distinct questions about the first `rows` memories, in random order of scopes."""
+        """Return distinct questions about the first `rows` memories, in random order of scopes."""
         source = random.Random(f"queries {self.seed} {rows}")  # noqa: S311  no secret
         found: dict[str, BenchQuery] = {}
         while len(found) < count:
@@ -394,7 +394,7 @@ class PooledEmbedder:
         }
 
     def encode(self, texts: Sequence[str]) -> FloatMatrix:
-        """Give passages their vectors."""
+        """Return passages their vectors."""
         unknown = [text for text in texts if text not in self._announced]
         computed = iter(self.model.encode(unknown)) if unknown else iter(())
         rows = [
@@ -414,7 +414,7 @@ class PooledEmbedder:
 
 
 def passage(record: dict[str, object]) -> str:
-    """Give the text of a record as it is embedded."""
+    """Return the text of a record as it is embedded."""
     return f"{record['producer']}: {record['text']}"
 
 

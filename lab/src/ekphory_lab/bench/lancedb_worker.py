@@ -55,7 +55,7 @@ class LanceDbStore:
         }
 
     def adding(self, record: Record) -> Callable[[], object]:
-        """Give the call that appends one memory."""
+        """Return the call that appends one memory."""
         return partial(self._append, [record])
 
     def settle(self) -> None:

@@ -228,7 +228,7 @@ _STRETCH = 8 * BATCH
 
 @contextmanager
 def workspace(keep: Path | None) -> Iterator[Path]:
-    """Give the directory for the stores; None for one that is gone afterwards.
+    """Return the directory for the stores; None for one that is gone afterwards.
 
     Raises:
         InvalidInput: The directory to keep is in use.
@@ -244,7 +244,7 @@ def workspace(keep: Path | None) -> Iterator[Path]:
 
 
 def model_setup(options: BenchOptions, directory: Path) -> Setup:
-    """Give the setup of the process that embeds."""
+    """Return the setup of the process that embeds."""
     cache = options.cache or user_cache_path("ekphory") / "bench"
     cache.mkdir(parents=True, exist_ok=True)
     return Setup(
@@ -268,11 +268,11 @@ def filled_pool(model: Worker, options: BenchOptions, on_progress: Told) -> str:
 
 
 def placed(setup: Setup, name: str, *, scopes: int) -> Setup:
-    """Give the setup of another store beside it."""
+    """Return the setup of another store beside it."""
     return replace(setup, directory=str(Path(setup.directory).parent / name), scopes=scopes)
 
 
 def plain(options: DataclassInstance) -> dict[str, Any]:
-    """Give options as values that JSON can hold."""
+    """Return options as values that JSON can hold."""
     given = asdict(options)
     return {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}

@@ -170,7 +170,7 @@ class _Connection:
 
 
 def post(path: str, body: bytes) -> bytes:
-    """Give a whole HTTP request."""
+    """Return a whole HTTP request."""
     head = (
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"

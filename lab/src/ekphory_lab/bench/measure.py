@@ -49,7 +49,7 @@ def machine() -> dict[str, str | int | float]:
 
 
 def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
-    """Give the installed versions of packages; one that is not installed is left out."""
+    """Return the installed versions of packages; one that is not installed is left out."""
     found: dict[str, str] = {}
     for package in packages:
         try:
@@ -141,7 +141,7 @@ class BenchOptions:
                 raise InvalidInput("peers", peer, "unknown", f"Choose from {', '.join(PEERS)}")
 
     def sizes(self) -> list[int]:
-        """Give the sizes at which each layout is measured, ascending."""
+        """Return the sizes at which each layout is measured, ascending."""
         return [step for step in _STEPS if step < self.n] + [self.n]
 
 
@@ -175,7 +175,7 @@ class Setup:
         return Corpus(seed=self.seed, scopes=self.scopes)
 
     def at(self, directory: str) -> Setup:
-        """Give the same with another store."""
+        """Return the same with another store."""
         return replace(self, directory=directory)
 
     def to_json(self) -> str:
@@ -339,7 +339,7 @@ class BenchReport:
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain data, for JSON."""
+        """Return plain data, for JSON."""
         return asdict(self)
 
 
@@ -382,7 +382,7 @@ class Writes:
             setattr(self, name, getattr(self, name) + answer[name])
 
     def speed(self) -> WriteSpeed:
-        """Give the speed of all stretches together."""
+        """Return the speed of all stretches together."""
         return WriteSpeed(
             rows=self.rows,
             per_second=round(self.rows / (self.seconds + self.upkeep_seconds), 1),

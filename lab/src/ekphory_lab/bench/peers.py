@@ -37,7 +37,7 @@ _LOG_CHARACTERS = 400
 
 
 def python_of(peer: PeerName, *, cache: Path, torch_index: str | None = None) -> tuple[Path, str]:
-    """Give the interpreter of a peer's environment, which is made if need be, and its version.
+    """Return the interpreter of a peer's environment, which is made if need be, and its version.
 
     Args:
         peer: Whose environment.
@@ -60,7 +60,7 @@ def python_of(peer: PeerName, *, cache: Path, torch_index: str | None = None) ->
 
 
 def installs_of(peer: PeerName, *, torch_index: str | None) -> list[list[str]]:
-    """Give the arguments of each `pip install` that a peer's environment needs, in order.
+    """Return the arguments of each `pip install` that a peer's environment needs, in order.
 
     Args:
         peer: Whose environment.
@@ -74,7 +74,7 @@ def installs_of(peer: PeerName, *, torch_index: str | None) -> list[list[str]]:
 
 
 def quiet_environment(home: Path) -> dict[str, str]:
-    """Give environment variables that turn telemetry off and keep what a peer writes in `home`."""
+    """Return variables that turn telemetry off and keep what a peer writes in `home`."""
     return {
         **os.environ,
         "ANONYMIZED_TELEMETRY": "False",
@@ -129,7 +129,7 @@ class PeerRun:
     skipped: Mapping[str, str]
 
     def with_model(self, embedding: EmbeddingSpeed) -> SizeReport | None:
-        """Give the report with each system's write speed when the model's time is added."""
+        """Return the report with each system's write speed when the model's time is added."""
         if self.report is None:
             return None
         systems = tuple(_with_model(system, embedding) for system in self.report.systems)

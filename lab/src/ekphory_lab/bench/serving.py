@@ -88,7 +88,7 @@ class ServingOptions:
         self.filling()
 
     def filling(self) -> BenchOptions:
-        """Give what says how the stores are filled."""
+        """Return what says how the stores are filled."""
         return BenchOptions(
             n=self.n,
             scopes=self.scopes,
@@ -162,7 +162,7 @@ class ServingReport:
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain data, for JSON."""
+        """Return plain data, for JSON."""
         derived = [{"http_adds": each.http_adds, "shares": each.shares} for each in self.layouts]
         plain = asdict(self)
         plain["layouts"] = [a | b for a, b in zip(plain["layouts"], derived, strict=True)]
@@ -343,7 +343,7 @@ class Served:
         return [each["content"] for each in content["episodic_memory"]]
 
     def _from_here(self, each_question: Sequence[Asked]) -> list[Asked]:
-        """Give the questions from the first that was not asked yet.
+        """Return the questions from the first that was not asked yet.
 
         The model remembers the vectors of those that were, which would flatter whoever comes later.
         """

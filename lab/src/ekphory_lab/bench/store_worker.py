@@ -22,7 +22,7 @@ class MeasuredStore(Protocol):
         ...
 
     def adding(self, record: Record) -> Callable[[], object]:
-        """Give the call that adds one memory; only the call is timed."""
+        """Return the call that adds one memory; only the call is timed."""
         ...
 
     def settle(self) -> None:
@@ -99,5 +99,5 @@ class StoreWorker:
 
 
 def milliseconds_since(started: float) -> float:
-    """Give the milliseconds since `started`, a reading of `time.perf_counter`."""
+    """Return the milliseconds since `started`, a reading of `time.perf_counter`."""
     return (time.perf_counter() - started) * 1000

@@ -402,7 +402,7 @@ def _check_target(target: Path) -> None:
         raise InvalidInput("target", str(target), "is where the picture goes", "Name it card.json")
     place = target if target.exists() else target.parent
     if target.is_dir() or not target.parent.is_dir() or not os.access(place, os.W_OK):
-        problem = "is no file that can be written"
+        problem = "must be a file that can be written"
         raise InvalidInput("target", str(target), problem, "Name one in a directory that is there")
 
 

@@ -166,7 +166,7 @@ class RerankRunOptions:
     seed: Annotated[int | None, typer.Option(help="Else the configuration's.")] = None
 
     def changed(self) -> RerankerConfig:
-        """Give the configuration as it is wanted."""
+        """Return the configuration as it is wanted."""
         from ekphory_lab.training.reranker.config import config_named
 
         config = config_named(self.config)

@@ -210,7 +210,7 @@ class RerankChoices:
         if self.top < 1:
             raise InvalidInput("top", self.top, "nothing would be reranked", "Give 1 or more.")
         if not 0 <= self.share <= 1:
-            raise InvalidInput("share", self.share, "is no share", "Give a number from 0 to 1.")
+            raise InvalidInput("share", self.share, "must be a share", "Give a number from 0 to 1.")
 
 
 @command

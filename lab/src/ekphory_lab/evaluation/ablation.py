@@ -239,7 +239,7 @@ def ablation_table(ablation: Ablation) -> Table:
 
 
 def ablation_markdown(ablation: Ablation) -> str:
-    """Give one dataset's rows as a Markdown section."""
+    """Return one dataset's rows as a Markdown section."""
     headers, *lines = _cells(ablation)
     rule = ["---", *["---:"] * (len(headers) - 1)]
     rows = "\n".join(f"| {' | '.join(row)} |" for row in (headers, rule, *lines))

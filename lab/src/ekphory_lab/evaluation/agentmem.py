@@ -39,7 +39,7 @@ _PACKAGE = _DISTRIBUTION.replace("-", "_")
 
 
 def load_minilm() -> tuple[dict[str, EmbeddingModel], tuple[str, ...]]:
-    """Give the model by its name, or no model and a sentence that says what is not installed."""
+    """Return the model by its name, or no model and a sentence that says what is not installed."""
     if find_spec(_PACKAGE) is None:
         return {}, (
             f"{MINILM} is not measured: {_DISTRIBUTION} is not installed. "
@@ -108,7 +108,7 @@ class EmbedderScorer:
         ]
 
     def _pieces(self, text: str) -> list[str]:
-        """Give what the model reads of a text."""
+        """Return what the model reads of a text."""
         return [text]
 
     def _read(self, texts: Sequence[str]) -> Mapping[str, _ReadText]:
@@ -207,12 +207,12 @@ class Bm25Scorer:
 
 
 def windowed_name(model: str) -> str:
-    """Give what a model is called where all windows are read."""
+    """Return what a model is called where all windows are read."""
     return f"{model}, all windows"
 
 
 def _texts(cases: Sequence[RankingCase]) -> list[str]:
-    """Give each candidate's text once, in the order of the cases."""
+    """Return each candidate's text once, in the order of the cases."""
     return list(dict.fromkeys(each.text for case in cases for each in case.candidates))
 
 
@@ -276,7 +276,7 @@ class RankingReport:
 
 
 def rank_measures(scores: FloatArray) -> dict[str, float]:
-    """Give the measures of one case whose first candidate is the answer.
+    """Return the measures of one case whose first candidate is the answer.
 
     Equal scores share their ranks: each measure is its mean over all orders of the equal ones, so
     that a scorer that cannot tell two candidates apart gains nothing from their order. With one
@@ -412,7 +412,7 @@ def _of_set(set_name: str, case: RankingCase) -> RankingCase:
 
 
 def _scorers(rankings: Sequence[Sequence[RankingReport]]) -> tuple[str, ...]:
-    """Give every system that ranks all sets, each before itself with all windows."""
+    """Return every system that ranks all sets, each before itself with all windows."""
     named = {report.scorer for each in rankings for report in each}
     everywhere = [report.scorer for report in min(rankings, key=len)]
     both = [each for name in everywhere for each in (name, windowed_name(name))]
@@ -628,7 +628,7 @@ def _ranked(
 
 
 def _all_scorers(cases: CaseSet, models: Mapping[str, EmbeddingModel]) -> list[CandidateScorer]:
-    """Give every model, every model that reads all windows where some text has several, BM25."""
+    """Return every model, every model that reads all windows where some text has several, BM25."""
     windowed = [WindowedScorer(*item) for item in models.items()]
     return [
         *(EmbedderScorer(*item) for item in models.items()),
@@ -638,7 +638,7 @@ def _all_scorers(cases: CaseSet, models: Mapping[str, EmbeddingModel]) -> list[C
 
 
 def report_json(report: AgentmemReport) -> dict[str, object]:
-    """Give the whole report as values that JSON can hold; of a case its id and scores alone."""
+    """Return the whole report as values that JSON can hold; of a case its id and scores alone."""
     return {
         "version": report.version,
         "notes": list(report.notes),

@@ -141,7 +141,7 @@ def read_turn_labels(file: Path | None = None) -> tuple[TurnLabel, ...]:
 def labelled_turns(
     labels: Sequence[TurnLabel], datasets: Sequence[Dataset]
 ) -> tuple[LabelledText, ...]:
-    """Give the labelled turns of these sets, in the order of the labels.
+    """Return the labelled turns of these sets, in the order of the labels.
 
     Raises:
         DatasetError: A set lacks a turn that is labelled as its own.

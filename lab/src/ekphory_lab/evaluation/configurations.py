@@ -337,7 +337,7 @@ _BY_ID = {configuration.id: configuration for configuration in CONFIGURATIONS}
 
 
 def configurations(names: Sequence[str]) -> tuple[Configuration, ...]:
-    """Give the configurations of these ids in upstream's order; `all` gives every one.
+    """Return the configurations of these ids in upstream's order; `all` gives every one.
 
     Raises:
         InvalidInput: There is none of that id, or none was named.
@@ -402,11 +402,11 @@ class RememberingReranker:
         return self._remembered
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
-        """Give the model's scores, shape (len(passages),)."""
+        """Return the model's scores, shape (len(passages),)."""
         return self.judge(query, passages).scores
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
-        """Give the model's scores, and beside them what they were made from."""
+        """Return the model's scores, and beside them what they were made from."""
         # Held while the model reads, or two threads would have it read the same pair.
         with self._lock:
             unknown = [passage for passage in passages if (query, passage) not in self._known]
@@ -515,7 +515,7 @@ def run_configurations(
 
 
 def runs_json(runs: Sequence[ConfigurationRun]) -> dict[str, object]:
-    """Give the reports of what was run; times that tell nothing are null."""
+    """Return the reports of what was run; times that tell nothing are null."""
     return {
         "reports": [
             _report_json(run.report, remembered=run.remembered)
@@ -589,7 +589,7 @@ def configuration_table(runs: Sequence[ConfigurationRun]) -> Table:
 
 
 def configuration_markdown(runs: Sequence[ConfigurationRun]) -> str:
-    """Give the table as a Markdown section."""
+    """Return the table as a Markdown section."""
     baseline = runs[0].report
     rule = ("---", "---", *["---:"] * (len(_HEADERS) + len(_TIMES) - 2))
     rows = [(run.configuration.id, _label(run), *_figures(run, baseline)) for run in runs]

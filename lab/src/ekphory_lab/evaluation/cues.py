@@ -185,7 +185,7 @@ def measure_cues(
 
 
 def report_json(report: CueReport) -> dict[str, object]:
-    """Give the whole report as values that JSON can hold."""
+    """Return the whole report as values that JSON can hold."""
     return asdict(report)
 
 

@@ -115,7 +115,7 @@ KNOWN_HASHES: Mapping[str, str] = {
     "0864bb985e0ca2367ba217977e72004d549054b2b06666ed9d4825ac7c21284c": "scifact",
     "a53f2114831916c096b6c37d9e54da68cef4efdcdbd5ed46533601af972acf1d": "scifact",
 }
-"""Benchmark by the SHA-256 of one of its files. An unknown hash is shown, and is no error."""
+"""Benchmark by the SHA-256 of one of its files. An unknown hash is shown, and is not an error."""
 
 
 def read_hashes(folder: Path, names: Sequence[str]) -> tuple[BenchmarkFile, ...]:
@@ -132,13 +132,13 @@ def read_hashes(folder: Path, names: Sequence[str]) -> tuple[BenchmarkFile, ...]
 
 
 def benchmark_of(files: Sequence[BenchmarkFile]) -> str | None:
-    """Give the one known benchmark that all these files belong to; None where there is none."""
+    """Return the one known benchmark that all these files belong to; None where there is none."""
     names = {file.benchmark for file in files}
     return names.pop() if len(names) == 1 else None
 
 
 def source_of(files: Sequence[BenchmarkFile], *, otherwise: Source) -> Source:
-    """Give the source of the benchmark these files belong to, or the other one."""
+    """Return the source of the benchmark these files belong to, or the other one."""
     return SOURCES.get(benchmark_of(files) or "", otherwise)
 
 
@@ -384,7 +384,7 @@ class Collection:
         self._qrels.setdefault(key, {})[passage_id] = gain
 
     def dataset(self, name: str, *, source: Source, files: tuple[BenchmarkFile, ...]) -> Dataset:
-        """Give the dataset; queries without a relevant passage are left out.
+        """Return the dataset; queries without a relevant passage are left out.
 
         Raises:
             DatasetError: No query has a relevant passage.
@@ -425,37 +425,37 @@ class Row:
     fields: dict[str, object]
 
     def text(self, name: str) -> str:
-        """Give a field that must be a text."""
+        """Return a field that must be a text."""
         value = self.fields.get(name)
         if not isinstance(value, str):
             raise self.error(name, "a text is needed here")
         return value
 
     def text_or_empty(self, name: str) -> str:
-        """Give a text field; a missing or null one is empty."""
+        """Return a text field; a missing or null one is empty."""
         return "" if self.fields.get(name) is None else self.text(name)
 
     def label(self, name: str) -> str:
-        """Give a field that may be a text or a whole number, as a text; a missing one is empty."""
+        """Return a field, a text or a whole number, as a text; a missing one is empty."""
         value = self.fields.get(name)
         return str(value) if _is_integer(value) else self.text_or_empty(name)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Give a field that must be a list of texts; a missing one is empty."""
+        """Return a field that must be a list of texts; a missing one is empty."""
         value = self.fields.get(name, [])
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
             raise self.error(name, "a list of texts is needed here")
         return tuple(value)
 
     def integer(self, name: str) -> int | None:
-        """Give a whole number; None where it is missing or null."""
+        """Return a whole number; None where it is missing or null."""
         value = self.fields.get(name)
         if value is None or (isinstance(value, int) and not isinstance(value, bool)):
             return value
         raise self.error(name, "a whole number is needed here")
 
     def moment(self, name: str) -> datetime | None:
-        """Give a moment in UTC; None where it is missing or null."""
+        """Return a moment in UTC; None where it is missing or null."""
         if self.fields.get(name) is None:
             return None
         try:

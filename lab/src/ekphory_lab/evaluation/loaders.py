@@ -252,7 +252,7 @@ def read_run(path: Path) -> Run:
     """Read a run file; rankings are ordered by score, equal scores by rank.
 
     Raises:
-        DatasetError: A line does not have the six columns, or rank or score is no number.
+        DatasetError: A line does not have the six columns, or rank or score is not a number.
     """
     entries: dict[tuple[str, str], list[tuple[float, int, str]]] = {}
     with path.open(encoding="utf-8") as stream:
@@ -275,13 +275,13 @@ def write_qrels(dataset: Dataset, path: Path) -> None:
 
 
 def topic_of(key: tuple[str, str]) -> str:
-    """Give the topic of a query."""
+    """Return the topic of a query."""
     pool, query_id = key
     return f"{_escape(pool)}/{_escape(query_id)}" if pool else _escape(query_id)
 
 
 def key_of(topic: str) -> tuple[str, str]:
-    """Give the pool and id of a topic."""
+    """Return the pool and id of a topic."""
     pool, _, query_id = topic.rpartition("/")
     return unquote(pool), unquote(query_id)
 

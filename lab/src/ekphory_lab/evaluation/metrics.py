@@ -101,7 +101,7 @@ def all_gold(qrels: Qrels, ranking: Ranking, *, cutoff: int) -> float:
 
 
 def measure(name: str) -> Measure:
-    """Give the measure of that name.
+    """Return the measure of that name.
 
     Args:
         name: `MAP`, `MRR`, or one of `NDCG`, `R`, `P`, `F1`, `AllGold` with a cutoff: `R@20`.
@@ -123,7 +123,7 @@ def measure(name: str) -> Measure:
 
 
 def measures(names: Sequence[str]) -> tuple[Measure, ...]:
-    """Give the measures of these names, in this order, each once.
+    """Return the measures of these names, in this order, each once.
 
     Raises:
         InvalidInput: There is no measure of one of these names.

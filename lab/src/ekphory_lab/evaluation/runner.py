@@ -39,7 +39,7 @@ class Retriever(Protocol):
     """Searches one pool."""
 
     def __call__(self, query: EvaluationQuery, k: int, /) -> list[Scored]:
-        """Give at most `k` passages, best first, each once."""
+        """Return at most `k` passages, best first, each once."""
         ...
 
 
@@ -154,7 +154,7 @@ class Report:
 
 
 def misses(report: Report, *, cutoff: int = MISS_CUTOFF) -> tuple[QueryOutcome, ...]:
-    """Give the queries with a relevant passage below the cutoff, those ranked lowest first.
+    """Return the queries with a relevant passage below the cutoff, those ranked lowest first.
 
     Queries that are equally bad keep the dataset's order.
     """
@@ -163,7 +163,7 @@ def misses(report: Report, *, cutoff: int = MISS_CUTOFF) -> tuple[QueryOutcome, 
 
 
 def to_json(report: Report) -> dict[str, object]:
-    """Give the whole report as values that JSON can hold; rankings are in the TREC run file."""
+    """Return the whole report as values that JSON can hold; rankings are in the TREC run file."""
     return {
         "system": report.system,
         "version": report.version,

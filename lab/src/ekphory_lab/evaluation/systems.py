@@ -296,7 +296,7 @@ class EkphorySystem:
         return search
 
     def memory(self, pool: str, passages: Sequence[Passage]) -> Memory:
-        """Give the scope that a pool is written into, which happens once."""
+        """Return the scope that a pool is written into, which happens once."""
         memory = self._indexed.get(pool)
         if memory is None:
             memory = self._indexed[pool] = self._written(pool, passages)
@@ -325,7 +325,7 @@ class EkphorySystem:
 
 
 def newest_moment(passages: Sequence[Passage]) -> datetime | None:
-    """Give the newest moment of a pool; None where nothing has one."""
+    """Return the newest moment of a pool; None where nothing has one."""
     return max((passage.at for passage in passages if passage.at), default=None)
 
 
@@ -360,7 +360,7 @@ def _records(passages: Sequence[Passage]) -> Iterator[dict[str, object]]:
 
 
 def passage_fields(passage: Passage) -> dict[str, object]:
-    """Give what `Memory.add_many` gets of a passage."""
+    """Return what `Memory.add_many` gets of a passage."""
     fields: dict[str, object | None] = {
         "id": passage.id,
         "text": passage.text,

@@ -244,7 +244,7 @@ CONFIGS: Mapping[str, EmbedderConfig] = {
 
 
 def config_named(name: str) -> EmbedderConfig:
-    """Give a configuration.
+    """Return a configuration.
 
     Raises:
         InvalidInput: There is none of this name.

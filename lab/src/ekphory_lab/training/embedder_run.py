@@ -103,7 +103,7 @@ class WrittenPassages:
 def written_passages(
     config: EmbedderConfig, epochs: Mapping[str, Epoch], base: BaseModel, *, first: int
 ) -> Iterator[WrittenPassages | None]:
-    """Give the written passages of each step from `first` on; None for steps without any.
+    """Return the written passages of each step from `first` on; None for steps without any.
 
     Args:
         config: How many a step has, and the share of steps in which they have an age and a type.
@@ -196,14 +196,14 @@ class SampleLayout:
     importance: Tensor
 
     def prompted(self, prompts: Prompts) -> list[str]:
-        """Give the texts, each with what stands before it when the model is used."""
+        """Return the texts, each with what stands before it when the model is used."""
         queries, memories = self.texts[: self.asked], self.texts[self.asked :]
         return [prompts.query + text for text in queries] + [
             prompts.passage + text for text in memories
         ]
 
     def on(self, device: Any) -> SampleLayout:  # noqa: ANN401  torch's
-        """Give the same on a device."""
+        """Return the same on a device."""
         return replace(
             self,
             queries=self.queries.to(device),
@@ -215,7 +215,7 @@ class SampleLayout:
         )
 
     def at(self, samples: Tensor) -> SampleLayout:
-        """Give some of the samples, of the same texts."""
+        """Return some of the samples, of the same texts."""
         return replace(
             self,
             queries=self.queries[samples],
@@ -228,7 +228,7 @@ class SampleLayout:
 
 
 def lay_out(samples: Sequence[MemorySample]) -> SampleLayout:
-    """Give the samples as tensors."""
+    """Return the samples as tensors."""
     candidates = [
         (sample.positive, *(negative.memory for negative in sample.negatives)) for sample in samples
     ]
@@ -330,7 +330,7 @@ class StepBatch:
         return [*self.passages, *self.questions, *generated, *written]
 
     def prompted(self, prompts: Prompts) -> list[str]:
-        """Give all texts in that order, each with what stands before it when the model is used."""
+        """Return all texts in that order, each with the prompt that the model is used with."""
         generated = () if self.memories is None else self.memories.prompted(prompts)
         written = () if self.written is None else self.written.texts
         return [
@@ -473,7 +473,7 @@ def _base_vectors(batch: StepBatch) -> Tensor:
 def step_batches(
     config: EmbedderConfig, data: TrainingData, teacher: BaseModel, *, first: int
 ) -> Iterator[StepBatch]:
-    """Give the batch of each step from `first` on; a step's batch depends on nothing before it."""
+    """Return the batch of each step from `first` on; none depends on the steps before it."""
     size = config.groups_per_step
     groups = mixed_groups(
         data.epochs, config.mix, seed=config.seed, long_messages=config.long_messages
@@ -639,7 +639,7 @@ def _freeze(encoder: AgentEncoder, layers: int) -> None:
 
 
 def _layers(transformer: Any) -> Any:  # noqa: ANN401  torch's modules
-    """Give the layers, where BERT has them or where ModernBERT has them."""
+    """Return the layers, where BERT has them or where ModernBERT has them."""
     inner = getattr(transformer, "encoder", None)
     return transformer.layers if inner is None else inner.layer
 

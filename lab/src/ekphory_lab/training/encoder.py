@@ -35,12 +35,12 @@ _CAPABILITIES = ("amx_bf16", "avx512_bf16")
 
 
 def training_device() -> str:
-    """Give the GPU where there is one, else the processor."""
+    """Return the GPU where there is one, else the processor."""
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def mixed_precision(device: str = "cpu") -> torch.autocast:
-    """Give the context in which products are computed.
+    """Return the context in which products are computed.
 
     A processor without bfloat16 emulates it at half the speed of float, measured with 24 pairs of
     80 tokens on AVX-512 without its BF16 part: 3.5 s against 1.8 s a pass and its gradients.
@@ -324,7 +324,7 @@ _AVERAGED = ("encoder", "projection")
 
 
 def averaged(base: AgentEncoder, trained: AgentEncoder, *, share: float) -> AgentEncoder:
-    """Give `(1 - share) * base + share * trained` for encoder and projection.
+    """Return `(1 - share) * base + share * trained` for encoder and projection.
 
     Source: Wortsman et al., "Robust fine-tuning of zero-shot models", CVPR 2022 (WiSE-FT). Age,
     type and heads are the trained ones.
@@ -349,7 +349,7 @@ def averaged(base: AgentEncoder, trained: AgentEncoder, *, share: float) -> Agen
 
 
 def rise_and_fall(steps: int, *, warm_up: float) -> Callable[[int], float]:
-    """Give the share of the highest rate at each step: up to 1, then linearly down to 0.1.
+    """Return the share of the highest rate at each step: up to 1, then linearly down to 0.1.
 
     Args:
         steps: Length of the run.

@@ -43,7 +43,7 @@ class TimePhrase:
 
 
 def bucket_of(days: float) -> int:
-    """Give the bucket of an age, from 0 to 9."""
+    """Return the bucket of an age, from 0 to 9."""
     return bisect_left(AGE_LIMITS_DAYS, days)
 
 

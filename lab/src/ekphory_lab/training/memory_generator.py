@@ -435,7 +435,7 @@ def write_samples(
 
 
 def sample_row(sample: MemorySample) -> dict[str, object]:
-    """Give a sample as values that JSON can hold."""
+    """Return a sample as values that JSON can hold."""
     return {
         "query": sample.query,
         "positive": _memory_row(sample.positive),
@@ -474,7 +474,7 @@ def generated_cases(*, count: int, seed: int) -> CaseSet:
 
 
 def generated_labels(*, count: int, seed: int) -> tuple[LabelledText, ...]:
-    """Give every text of the samples of the test half once, with its importance and type."""
+    """Return every text of the samples of the test half once, with its importance and type."""
     found: dict[str, LabelledText] = {}
     for sample in generate("test", seed=seed, count=count):
         for memory in _memories(sample):

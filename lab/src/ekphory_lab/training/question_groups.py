@@ -125,7 +125,7 @@ class GroupBuilder:
         self._answers.setdefault(text, set()).update(positives)
 
     def build(self, texts: Iterable[str] | None = None) -> QuestionGroup | None:
-        """Give the group, with these questions of it only; None without a question.
+        """Return the group, with these questions of it only; None without a question.
 
         Raises:
             InvalidInput: A question has no answer.
@@ -269,7 +269,7 @@ _ANSWERS_NOTHING = re.compile(r"what about|how about|how are you|do you mean|you
 
 
 def reported_question(turn: str, name: str) -> str | None:
-    """Give the turn's closing question as one about `name`, to whom it was put.
+    """Return the turn's closing question as one about `name`, to whom it was put.
 
     >>> reported_question("Nice! What do you do for fun?", "Ada")
     'What does Ada do for fun?'
@@ -306,7 +306,7 @@ def with_hard_negatives(
     count: int,
     random: Random,
 ) -> Iterator[TrainingPair]:
-    """Give every pair negatives out of the passages that score best for its question.
+    """Return every pair negatives out of the passages that score best for its question.
 
     A passage that scores almost as high as the answer often is one as well, so those above 90 % of
     the answer's score are left out. `count` are drawn of the next three times as many.

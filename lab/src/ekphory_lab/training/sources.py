@@ -50,7 +50,7 @@ _ROLES = {"User": "user", "Assistant": "assistant"}
 
 
 def conversation_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
-    """Give one epoch of groups, one per conversation, with the dates of its sessions."""
+    """Return one epoch of groups, one per conversation, with the dates of its sessions."""
     for row in random.sample(list(rows), len(rows)):
         group = _group(row, random)
         if group is not None:
@@ -80,7 +80,7 @@ _TITLED = 0.7
 
 
 def document_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
-    """Give one epoch of groups, each with all documents of two subjects."""
+    """Return one epoch of groups, each with all documents of two subjects."""
     shuffled = random.sample(list(rows), len(rows))
     for start in range(0, len(shuffled), _SUBJECTS):
         builder = GroupBuilder(DOCUMENTS_SOURCE)
@@ -115,7 +115,7 @@ _LEAST_OVERLAP = 0.15
 
 
 def crd3_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
-    """Give one epoch of groups."""
+    """Return one epoch of groups."""
     fitting = [row for row in rows if len(row["turns"]) <= MOST_TURNS]
     starts = list(range(0, len(fitting) - SUMMARIES_PER_GROUP, SUMMARIES_PER_GROUP))
     offset = random.randrange(SUMMARIES_PER_GROUP)
@@ -175,7 +175,7 @@ _STOP_WORDS = frozenset(
 
 
 def persona_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
-    """Give one epoch of groups, newly shuffled, named and worded."""
+    """Return one epoch of groups, newly shuffled, named and worded."""
     order = random.sample(range(len(rows)), len(rows))
     for start in range(0, len(order), CHATS_PER_GROUP):
         chats = [rows[place] for place in order[start : start + CHATS_PER_GROUP]]
@@ -265,7 +265,7 @@ _QMSUM_MOST_WORDS = 60
 
 
 def qmsum_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
-    """Give one epoch of groups, one per meeting."""
+    """Return one epoch of groups, one per meeting."""
     for row in random.sample(list(rows), len(rows)):
         group = _qmsum_group(row, random)
         if group is not None:
@@ -455,7 +455,7 @@ _ABOUT = (" about {}", " for {}", " with {}", ", given {},")
 
 
 def slot_question(kind: str, slot: str, noun: str, random: Random) -> str:
-    """Give a question about one slot, with the places `{user}` and `{assistant}` for names.
+    """Return a question about one slot, with the places `{user}` and `{assistant}` for names.
 
     Args:
         kind: `asked` for what the user informs of, `offered` or `told` for the assistant.
@@ -519,7 +519,7 @@ class _Asked:
 
 
 def sgd_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
-    """Give one epoch of groups, newly shuffled, named and worded."""
+    """Return one epoch of groups, newly shuffled, named and worded."""
     order = random.sample(range(len(rows)), len(rows))
     for start in range(0, len(order), DIALOGUES_PER_GROUP):
         dialogues = [rows[place] for place in order[start : start + DIALOGUES_PER_GROUP]]
@@ -631,7 +631,7 @@ class TrainingSource:
         return self.read(self._path(folder))
 
     def sha256(self, folder: Path) -> str:
-        """Give its hash, hexadecimal."""
+        """Return its hash, hexadecimal."""
         return self.hashed(self._path(folder))
 
     def _path(self, folder: Path) -> Path:
@@ -706,7 +706,7 @@ def mixed_groups(
     seed: int,
     long_messages: float = 0.0,
 ) -> Iterator[QuestionGroup]:
-    """Give groups without end; the same seed gives the same groups.
+    """Return groups without end; the same seed gives the same groups.
 
     Args:
         epochs: What makes each source's groups; a source begins anew when it is used up.

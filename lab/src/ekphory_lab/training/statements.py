@@ -39,7 +39,7 @@ _KEEPS_DOUBLE = ("ll", "ss", "zz", "ff")
 
 
 def plain_form_of_past(word: str) -> str | None:
-    """Give the plain form of a past tense; None where the word is not one.
+    """Return the plain form of a past tense; None where the word is not one.
 
     >>> plain_form_of_past("went"), plain_form_of_past("hiked"), plain_form_of_past("beach")
     ('go', 'hike', None)
@@ -59,7 +59,7 @@ def plain_form_of_past(word: str) -> str | None:
 
 
 def plain_form_of_third_person(word: str) -> str | None:
-    """Give the plain form of a verb after he, she or it; None where the word is not one.
+    """Return the plain form of a verb after he, she or it; None where the word is not one.
 
     >>> plain_form_of_third_person("teaches"), plain_form_of_third_person("has")
     ('teach', 'have')
@@ -289,7 +289,7 @@ _RELATIVES = frozenset("mom mother dad father sister brother wife husband boss f
 
 
 def statement_questions(text: str, name: str, random: Random) -> list[str]:
-    """Give every question about `name` that `text`, said by them, answers.
+    """Return every question about `name` that `text`, said by them, answers.
 
     Args:
         text: One turn.

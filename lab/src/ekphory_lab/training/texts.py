@@ -70,13 +70,13 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def sha256_of(path: Path) -> str:
-    """Give the hash of a file's bytes, hexadecimal."""
+    """Return the hash of a file's bytes, hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sha256_of_texts(folder: Path) -> str:
-    """Give one hash of all text files of a folder, in the order of their names; hexadecimal."""
+    """Return one hash of all text files of a folder, in the order of their names; hexadecimal."""
     digest = hashlib.sha256()
     for path in sorted(folder.glob("*.txt")):
         digest.update(path.read_bytes())
@@ -157,7 +157,7 @@ class _Reader:
             self._add_question(question, number)
         else:
             place = self._place(number)
-            raise DatasetError(f"{place}: {line[:60]!r} is no line of a conversation.")
+            raise DatasetError(f"{place}: {line[:60]!r} must be a line of a conversation.")
 
     def row(self) -> Row:
         if not (self._kind and self._questions):
@@ -173,7 +173,7 @@ class _Reader:
         try:
             at = datetime.strptime(found[2], "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
         except ValueError as error:
-            raise DatasetError(f"{self._place(number)}: {found[2]} is no time.") from error
+            raise DatasetError(f"{self._place(number)}: {found[2]} must be a time.") from error
         follows = not self._sessions or at > self._sessions[-1]
         if int(found[1]) != len(self._sessions) + 1 or not follows:
             raise DatasetError(f"{self._place(number)}: sessions count from 1 and follow in time.")
@@ -280,7 +280,7 @@ def _read(line: str, documents: list[dict[str, Any]], *, place: str) -> None:
         documents[-1]["searches"].append(search[1])
     elif documents[-1]["searches"] or line.startswith(_MARKS):
         raise DatasetError(
-            f"{place}: {line[:60]!r} is no line of a document. "
+            f"{place}: {line[:60]!r} must be a line of a document. "
             "Its text comes first, then `? a search`; `## a title` begins the next."
         )
     else:

@@ -54,7 +54,7 @@ class WordingScores:
     neighbours: Neighbours
 
     def shares(self, rows: IntArray) -> ScoreArray:
-        """Give some rows' BM25 with their neighbours' share, divided by the bound."""
+        """Return some rows' BM25 with their neighbours' share, divided by the bound."""
         if not self.bound:
             return np.zeros(len(rows), np.float32)
         return self.neighbours.shares(self.bm25, rows) / np.float32(self.bound)
@@ -71,11 +71,11 @@ class LexicalScores:
     wordings: tuple[WordingScores, ...]
 
     def shares(self, rows: IntArray) -> ScoreArray:
-        """Give some rows' BM25 with their neighbours' share, divided by the bound."""
+        """Return some rows' BM25 with their neighbours' share, divided by the bound."""
         return reduce(np.maximum, (each.shares(rows) for each in self.wordings))
 
     def of(self, rows: IntArray) -> dict[str, ScoreArray]:
-        """Give the scores of some rows by name."""
+        """Return the scores of some rows by name."""
         bm25 = reduce(np.maximum, (each.bm25[rows] for each in self.wordings))
         bound = np.full(len(rows), self.wordings[0].bound, np.float32)
         return {"bm25": bm25, "lexical": self.shares(rows), "lexical_bound": bound}
@@ -83,7 +83,7 @@ class LexicalScores:
     def best_in_each_pool(
         self, snapshot: ScopeSnapshot, visible: NDArray[np.bool_], *, depths: IntArray
     ) -> IntArray:
-        """Give the visible rows of each pool with the largest shares above 0.
+        """Return the visible rows of each pool with the largest shares above 0.
 
         Args:
             snapshot: Whose rows they are.
@@ -104,7 +104,7 @@ class DenseScores:
     cosine: ScoreArray
 
     def of(self, rows: IntArray) -> dict[str, ScoreArray]:
-        """Give the scores of some of these rows by name."""
+        """Return the scores of some of these rows by name."""
         return {"cosine": self.cosine[np.searchsorted(self.rows, rows)]}
 
 
@@ -125,7 +125,7 @@ def dense_scores(searches: Sequence[DenseSearch], also: IntArray) -> DenseScores
 def best_in_each_pool(
     snapshot: ScopeSnapshot, rows: IntArray, scores: ScoreArray, *, depths: IntArray
 ) -> IntArray:
-    """Give the best rows of each pool.
+    """Return the best rows of each pool.
 
     Args:
         snapshot: Whose rows they are.
@@ -148,7 +148,7 @@ def _contenders(
     visible: NDArray[np.bool_],
     depths: IntArray,
 ) -> IntArray:
-    """Give visible rows among which are the best of each pool, by their shares.
+    """Return visible rows among which are the best of each pool, by their shares.
 
     `depth` rows of a pool are known to have at least the smallest share among themselves, so the
     best have it too; and a share that large needs a memory or neighbour with `1 / LARGEST_SHARE`
@@ -169,7 +169,7 @@ def _contenders(
 def _best_holders(
     bm25: ScoreArray, codes: NDArray[np.integer], depths: IntArray
 ) -> Iterator[IntArray]:
-    """Give places of rows of each pool that are among its best, more than its depth if it can."""
+    """Return places of rows of each pool that are among its best, more than its depth if it can."""
     best = np.flatnonzero(bm25 >= _at_depth(bm25, _BEST_OF_ALL * int(depths.sum())))
     for code, depth in enumerate(depths):
         own = best[codes[best] == code]
@@ -323,7 +323,7 @@ class SearchPools:
         return replace(state, candidates=Candidates(rows, ranking, scores).sorted(), notes=notes)
 
     def _depths(self, state: SearchState) -> IntArray:
-        """Give how deep each pool is searched, by the pool's code."""
+        """Return how deep each pool is searched, by the pool's code."""
         k = state.request.k
         usual = max(self.depth, self.depth_per_hit * k)
         own = self.pool_depth_per_hit
@@ -368,7 +368,7 @@ def _areas(state: SearchState) -> list[NDArray[np.bool_]]:
 
 
 def _first_in_time(state: SearchState, depths: IntArray) -> IntArray:
-    """Give the first rows of the time arm, as many as another arm may find."""
+    """Return the first rows of the time arm, as many as another arm may find."""
     if state.timed is None:
         return NO_ROWS
     return state.timed.rows[: max(state.request.k, int(depths.max(initial=0)))]

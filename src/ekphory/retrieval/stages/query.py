@@ -59,7 +59,7 @@ def document_prompt(query: str) -> tuple[ChatMessage, ...]:
 
 
 def usable_document(answer: str) -> str | None:
-    """Give the document in a model's answer; None for junk: too short, or a refusal."""
+    """Return the document in a model's answer; None for junk: too short, or a refusal."""
     text = without_thoughts(answer)
     if len(text) < _SHORTEST or len(text.split()) < _FEWEST_WORDS or _REFUSAL.search(text):
         return None
@@ -67,7 +67,7 @@ def usable_document(answer: str) -> str | None:
 
 
 def without_thoughts(answer: str) -> str:
-    """Give an answer without what a model thought aloud before it."""
+    """Return an answer without what a model thought aloud before it."""
     return _LOOSE_MARK.sub("", _THOUGHT.sub("", answer)).strip()
 
 
@@ -93,7 +93,7 @@ def wording_prompt(query: str, *, count: int) -> tuple[ChatMessage, ...]:
 
 
 def wordings(answer: str, *, query: str, count: int) -> tuple[str, ...]:
-    """Give the wordings in a model's answer, each once and none of them the query itself."""
+    """Return the wordings in a model's answer, each once and none of them the query itself."""
     seen = {_compared(query)}
     found: list[str] = []
     for line in without_thoughts(answer).splitlines():

@@ -306,7 +306,7 @@ class Calibrate:
         return None if len(state.candidates) else "no candidates"
 
     def run(self, state: SearchState) -> SearchState:
-        """Give the probabilities; the order stays."""
+        """Return the probabilities; the order stays."""
         candidates = state.candidates
         found, notes = self._probabilities(state)
         if state.order == "score":

@@ -81,7 +81,7 @@ Family = tuple[tuple[str | None, ...], str | None, str]
 
 
 def family_of(record: MemoryRecord) -> Family | None:
-    """Give what a part shares with the other parts of its parent; None for what is whole."""
+    """Return what a part shares with the other parts of its parent; None for what is whole."""
     if not record.parent_id:
         return None
     return owner_of(record), record.session, record.parent_id
@@ -143,7 +143,7 @@ class PinnedRules:
         self._guard = threading.Lock()
 
     def rows(self, snapshot: ScopeSnapshot, visible: NDArray[np.bool_]) -> IntArray:
-        """Give the pinned rules among the visible rows, at most ten, the most important first."""
+        """Return the pinned rules among the visible rows, at most ten, the most important first."""
         pool = np.flatnonzero(snapshot.pool_names == RULES)
         if not len(pool):
             return np.empty(0, np.int64)

@@ -22,12 +22,12 @@ Words = frozenset[str]
 
 
 def words(text: str, *, shortest: int = 3) -> Words:
-    """Give the distinct words of a text in lower case, without those shorter than `shortest`."""
+    """Return the distinct words of a text in lower case, without those shorter than `shortest`."""
     return frozenset(re.findall(rf"\b\w{{{shortest},}}\b", text.lower()))
 
 
 def jaccard(first: Words, second: Words) -> float:
-    """Give the share of words that two texts have in common; 1 where neither has any."""
+    """Return the share of words that two texts have in common; 1 where neither has any."""
     common = len(first & second)
     union = len(first) + len(second) - common
     return common / union if union else 1.0
@@ -105,7 +105,7 @@ def type_importance_boost(
             "Give one importance for each type",
         )
     if not 0 <= type_bound < 1:
-        raise InvalidInput("type_bound", type_bound, "is no bound", "Give it in [0, 1)")
+        raise InvalidInput("type_bound", type_bound, "must be a bound", "Give it in [0, 1)")
     if not 0 <= importance_strength <= _STRONGEST:
         raise InvalidInput(
             "importance_strength", importance_strength, "is out of range", f"Give 0 to {_STRONGEST}"
@@ -228,7 +228,7 @@ class OriginWeights:
     path_parts: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, record: MemoryRecord) -> float:
-        """Give the product of source and path weight."""
+        """Return the product of source and path weight."""
         weight = self.sources.get(record.source or "", 1.0)
         path = record.path or ""
         if path in self.paths:

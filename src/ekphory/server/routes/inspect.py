@@ -47,7 +47,7 @@ from ekphory.types import MemoryRecord
 
 
 def shown_memory(record: MemoryRecord, now: datetime) -> ShownMemory:
-    """Give a memory with its age at a moment."""
+    """Return a memory with its age at a moment."""
     return ShownMemory(
         id=record.id,
         text=record.text,
@@ -76,7 +76,7 @@ def shown_memory(record: MemoryRecord, now: datetime) -> ShownMemory:
 
 
 def search_answer(examined: Examined, query: str) -> InspectSearchAnswer:
-    """Give a search with all its stages."""
+    """Return a search with all its stages."""
     result = examined.result
     told = zip(result.hits, examined.reasons, strict=True)
     return InspectSearchAnswer(
@@ -103,7 +103,7 @@ def search_answer(examined: Examined, query: str) -> InspectSearchAnswer:
 
 
 def outline_answer(outline: Outline) -> OutlineAnswer:
-    """Give the counts of a project."""
+    """Return the counts of a project."""
     return OutlineAnswer(
         total=outline.total,
         pools=dict(outline.pools),
@@ -118,7 +118,7 @@ def outline_answer(outline: Outline) -> OutlineAnswer:
 
 
 def health_answer(health: StoreHealth) -> HealthAnswer:
-    """Give the state of a store, judged."""
+    """Return the state of a store, judged."""
     findings = examine(health)
     numbers = {name: value for name, value in asdict(health).items() if name != "orphaned_scopes"}
     return HealthAnswer(
@@ -165,7 +165,7 @@ def _numbers(scores: Mapping[str, float]) -> dict[str, float]:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401  whatever a stage tells of itself
-    """Give what a stage tells of itself as JSON has it; what JSON lacks, as text."""
+    """Return what a stage tells of itself as JSON has it; what JSON lacks, as text."""
     if isinstance(value, Mapping):
         return {str(name): _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -303,7 +303,7 @@ def page_with_slash() -> RedirectResponse:
 
 @inspector_page_router.get("/inspect/{name}")
 def file(name: Annotated[str, PathField(max_length=100)]) -> FileResponse:
-    """Give one of the page's files."""
+    """Return one of the page's files."""
     return _file(name)
 
 

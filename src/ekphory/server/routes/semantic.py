@@ -145,7 +145,7 @@ def delete_set_type(request: NamedSetType, service: TheService, caller: TheWrite
 
 @sets_router.post("/set_id/get")
 def get_set_id(request: GetSetId, service: TheService, caller: TheWriter) -> SetId:
-    """Give the id of the set for some metadata; the same metadata always has the same."""
+    """Return the id of the set for some metadata; the same metadata always has the same."""
     found = service.sets.name_of(
         caller.place_of(request, "write"),
         request.metadata_tags,

@@ -182,7 +182,7 @@ def health(service: TheService) -> dict[str, str]:
     "/api/v2/metrics", response_class=Response, responses=REFUSALS, dependencies=MAY_READ
 )
 def metrics(measured: TheMetrics, service: TheService) -> Response:
-    """Give counts and times of the process that answers, as Prometheus reads them."""
+    """Return counts and times of the process that answers, as Prometheus reads them."""
     measured.extraction(service.extraction.state())
     return Response(measured.exposed(), media_type=CONTENT_TYPE)
 
@@ -200,5 +200,5 @@ def docs(request: Request) -> HTMLResponse:
 
 
 def docs_assets() -> StaticFiles:
-    """Give the files of the page."""
+    """Return the files of the page."""
     return StaticFiles(directory=Path(swagger_ui.static_path))

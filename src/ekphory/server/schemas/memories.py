@@ -319,7 +319,7 @@ class DeleteFeatures(InProject):
 
 
 def found_episodes(found: FoundEpisodes, place: Place, uids: Uids) -> EpisodicMemory:
-    """Give what episodic memory found."""
+    """Return what episodic memory found."""
     episodes = (*found.long_term, *found.short_term)
     # All at once: what the catalog knows of ids is read once.
     shown = uids.shown(place, [each.record.id for each in episodes])
@@ -338,7 +338,7 @@ def found_episodes(found: FoundEpisodes, place: Place, uids: Uids) -> EpisodicMe
 def listed_episodes(
     records: Sequence[MemoryRecord], place: Place, uids: Uids
 ) -> list[ListedEpisode]:
-    """Give episodes as they are kept."""
+    """Return episodes as they are kept."""
     shown = uids.shown(place, [record.id for record in records])
     return [_listed(record, place, uid) for record, uid in zip(records, shown, strict=True)]
 
@@ -360,7 +360,7 @@ def _listed(record: MemoryRecord, place: Place, uid: str) -> ListedEpisode:
 
 
 def shown_feature(feature: Feature, *, citations: list[str] | None) -> SemanticFeature:
-    """Give a feature, with the citations that are to be shown."""
+    """Return a feature, with the citations that are to be shown."""
     return SemanticFeature(
         set_id=feature.set_id,
         category=feature.category,
@@ -374,7 +374,7 @@ def shown_feature(feature: Feature, *, citations: list[str] | None) -> SemanticF
 
 
 def cited_features(features: Sequence[Feature], place: Place, uids: Uids) -> list[SemanticFeature]:
-    """Give features with their citations."""
+    """Return features with their citations."""
     return [shown_feature(each, citations=uids.shown(place, each.citations)) for each in features]
 
 

@@ -38,7 +38,7 @@ class Document(BaseModel):
 
     @property
     def passage(self) -> RerankPassage:
-        """Give it as a reranker gets it."""
+        """Return it as a reranker gets it."""
         return RerankPassage(self.text, self.before, self.after, self.at, self.type)
 
 
@@ -84,7 +84,7 @@ class RerankRequest(BaseModel):
 
     @property
     def passages(self) -> list[RerankPassage]:
-        """Give all documents as a reranker gets them."""
+        """Return all documents as a reranker gets them."""
         given = self.documents or self.texts or []
         return [RerankPassage(each) if isinstance(each, str) else each.passage for each in given]
 
@@ -143,7 +143,7 @@ class TeiResult(BaseModel):
 
 
 def epoch(moment: datetime) -> int:
-    """Give whole seconds since 1970."""
+    """Return whole seconds since 1970."""
     return int(moment.timestamp())
 
 

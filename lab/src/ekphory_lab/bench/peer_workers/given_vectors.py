@@ -10,7 +10,7 @@ VECTORS: dict[str, Any] = {}
 
 
 def transform(texts: list[str]) -> Any:  # noqa: ANN401  numpy is not known here
-    """Give texts their vectors; shape (len(texts), dimension)."""
+    """Return texts their vectors; shape (len(texts), dimension)."""
     numpy: Any = importlib.import_module("numpy")
     return numpy.array([VECTORS[text] for text in texts], "float32")
 

@@ -39,13 +39,13 @@ class Mem0Worker:
         return {"fill": self.fill, "search": self.search}
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
-        """Give a text its vector; stands in for mem0's embedding model."""
+        """Return a text its vector; stands in for mem0's embedding model."""
         del memory_action
         vector: list[float] = self._vectors[text]
         return vector
 
     def embed_batch(self, texts: list[str], memory_action: str | None = None) -> list[list[float]]:
-        """Give texts their vectors."""
+        """Return texts their vectors."""
         return [self.embed(text, memory_action) for text in texts]
 
     def fill(self, payload: dict[str, Any]) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class RerankedSystem:
         }
 
     def retriever(self, _pool: str, _passages: Sequence[Passage], /) -> Retriever:
-        """Give the retriever of a pool; there is nothing to index."""
+        """Return the retriever of a pool; there is nothing to index."""
         by_key = {found.key: found for found in self.judge.candidates.own}
 
         def search(query: EvaluationQuery, k: int, /) -> list[Scored]:
@@ -106,7 +106,7 @@ F1 is .622 beside R@3 .805, and at two passages a question with one answer canno
 
 
 def rerank_measures(*, top: int) -> tuple[Measure, ...]:
-    """Give MAP, MRR, NDCG@1/3/10, NDCG, R@3/5/20 and F1, in the order of the published table.
+    """Return MAP, MRR, NDCG@1/3/10, NDCG, R@3/5/20 and F1, in the order of the published table.
 
     Args:
         top: How many candidates there are; `NDCG` is taken over all of them.
@@ -220,7 +220,7 @@ class GateCases:
         return self.reranked - self.first_stage
 
     def only(self, chosen: NDArray[np.bool_]) -> GateCases:
-        """Give some of the questions."""
+        """Return some of the questions."""
         features = {name: values[chosen] for name, values in self.features.items()}
         return GateCases(
             self.pools[chosen], features, self.first_stage[chosen], self.reranked[chosen]

@@ -52,7 +52,7 @@ class CandidateList:
     scores: Mapping[str, tuple[float, ...]]
 
     def column(self, name: str) -> FloatArray:
-        """Give one score of the first stage, shape (candidates,)."""
+        """Return one score of the first stage, shape (candidates,)."""
         return np.array(self.scores[name], np.float64)
 
 
@@ -95,7 +95,7 @@ class CandidateSet:
     elsewhere: tuple[CandidateList, ...]
 
     def read(self, found: CandidateList, *, most: int | None = None) -> list[RerankPassage]:
-        """Give the first passages of a list, as a reranker gets them."""
+        """Return the first passages of a list, as a reranker gets them."""
         pool = self.passages[found.searched]
         return [pool[passage_id] for passage_id in found.ids[:most]]
 
@@ -167,7 +167,7 @@ def find_candidates(
 
 
 def another_conversation(dataset: Dataset, pool: str) -> str | None:
-    """Give the next pool, of the first after the last, in which nobody of this pool speaks.
+    """Return the next pool, of the first after the last, in which nobody of this pool speaks.
 
     Where all pools share a speaker (`user` and `assistant`) it is the next one.
 

@@ -162,7 +162,7 @@ class ScoredList:
     probabilities: FloatArray
 
     def order(self, *, first_stage_share: float = 0.0) -> NDArray[np.int64]:
-        """Give the places of the candidates, best first.
+        """Return the places of the candidates, best first.
 
         Args:
             first_stage_share: How much the first stage's order weighs, as in the stage that
@@ -214,7 +214,7 @@ class Judge:
         return reranker is None or reranker_probabilities(reranker, _NO_SCORES) is not None
 
     def reranker(self, pool: str) -> RerankingModel | None:
-        """Give the reranker of a pool; None for the first stage alone."""
+        """Return the reranker of a pool; None for the first stage alone."""
         if self.contender.reranker is None:
             return None
         if pool not in self._rerankers:
@@ -224,7 +224,7 @@ class Judge:
 
 
 def as_probabilities(reranker: RerankingModel, scores: FloatArray) -> FloatArray:
-    """Give the probabilities that were fitted for a reranker, else its scores as they are.
+    """Return the probabilities that were fitted for a reranker, else its scores as they are.
 
     A search shows the latter to nobody: without a calibration it keeps the first stage's.
     """

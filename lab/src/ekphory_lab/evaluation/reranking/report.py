@@ -65,7 +65,7 @@ PUBLISHED_ON_LOCOMO: Mapping[str, tuple[float, ...]] = MappingProxyType(
 
 
 def published_rows(dataset: str) -> Mapping[str, Mapping[str, float]]:
-    """Give the published values by model and measure; nothing for other sets than LoCoMo."""
+    """Return the published values by model and measure; nothing for other sets than LoCoMo."""
     if not dataset.startswith("locomo"):
         return {}
     return {
@@ -102,7 +102,7 @@ class ShownTable:
 
 
 def rerank_tables(report: RerankReport) -> Iterator[ShownTable]:
-    """Give all tables of a report, set by set, and those of ekphory's own sets last."""
+    """Return all tables of a report, set by set, and those of ekphory's own sets last."""
     for each in report.sets:
         yield ranking_table(each)
         yield interval_table(each)
@@ -382,7 +382,7 @@ Made by
 
 
 def report_json(report: RerankReport) -> dict[str, object]:
-    """Give the whole report as values that JSON can hold."""
+    """Return the whole report as values that JSON can hold."""
     return {
         "version": report.version,
         "sets": [_set_json(each) for each in report.sets],
@@ -425,7 +425,7 @@ def write_markdown(report: RerankReport, file: Path, *, command: str) -> tuple[P
 
 
 def markdown_table(table: ShownTable) -> str:
-    """Give a table as a Markdown section."""
+    """Return a table as a Markdown section."""
     return "\n".join(_lines(table)) + "\n"
 
 

@@ -235,7 +235,7 @@ CONFIGS: Mapping[str, RerankerConfig] = {
 
 
 def config_named(name: str) -> RerankerConfig:
-    """Give a configuration.
+    """Return a configuration.
 
     Raises:
         InvalidInput: There is none of this name.

@@ -172,7 +172,7 @@ _ANSWER_FIELDS = ("sentence", "passage")
 
 
 def rows_of(part: Part, rows: Sequence[Row]) -> list[Row]:
-    """Give the rows of one part; the same rows always belong to the same part."""
+    """Return the rows of one part; the same rows always belong to the same part."""
     return [row for row in rows if part_of(row) == part]
 
 
@@ -209,10 +209,10 @@ def relevance(abilities: FloatArray, known: NDArray[np.bool_]) -> FloatArray:
 
 
 def levels(relevances: FloatArray) -> NDArray[np.int64]:
-    """Give the level of each, 1 to 5; a bound belongs to the level above it."""
+    """Return the level of each, 1 to 5; a bound belongs to the level above it."""
     return np.digitize(relevances, BOUNDS).astype(np.int64) + 1
 
 
 def soft_labels(found: NDArray[np.int64]) -> FloatArray:
-    """Give the soft label of each level."""
+    """Return the soft label of each level."""
     return np.asarray(SOFT_LABELS, np.float64)[found - 1]

@@ -232,7 +232,7 @@ def export_reranker(
 
 
 def pair_inputs(pairs: Sequence[PairTokens]) -> ModelInputs:
-    """Give the graph's inputs, padded to the longest pair."""
+    """Return the graph's inputs, padded to the longest pair."""
     shape = (len(pairs), max(len(pair.ids) for pair in pairs))
     ids, mask, types = (np.zeros(shape, np.int64) for _ in range(3))
     for row, pair in enumerate(pairs):

@@ -41,7 +41,7 @@ HARD_CASE_OF: Mapping[NegativeKind, HardCase] = {
 
 
 def memory_examples(base: BaseModel, *, seed: int) -> Iterator[RerankExample]:
-    """Give examples of the training half, many but not without end.
+    """Return examples of the training half, many but not without end.
 
     Args:
         base: The dense half of the first stage.
@@ -100,7 +100,7 @@ def dated_query(sample: MemorySample, now: datetime) -> RerankQuery:
 
 
 def _words_for_time(query: str) -> str | None:
-    """Give the longest words for a time that the query holds; None where it names none."""
+    """Return the longest words for a time that the query holds; None where it names none."""
     known = (words for phrase in templates("train").times for words in phrase.words)
     return max((words for words in known if f" {words}" in query), key=len, default=None)
 
@@ -140,7 +140,7 @@ class HardCaseText:
 
 
 def hard_case_examples(base: BaseModel, *, seed: int) -> Iterator[RerankExample]:
-    """Give examples without end.
+    """Return examples without end.
 
     Args:
         base: The dense half of the first stage.
@@ -156,7 +156,7 @@ def hard_case_examples(base: BaseModel, *, seed: int) -> Iterator[RerankExample]
 
 
 def hard_case_texts(random: Random) -> Iterator[HardCaseText]:
-    """Give questions with what is said, without end, the three kinds in turn."""
+    """Return questions with what is said, without end, the three kinds in turn."""
     makers: tuple[Callable[[Random], HardCaseText], ...] = (
         causal_reversal,
         granularity,

@@ -103,7 +103,7 @@ def training_logits(model: PairModel, batch: PairBatch) -> Tensor:
 
 
 def trained_weights(model: PairModel) -> dict[str, Tensor]:
-    """Give the weights that require gradients, by name."""
+    """Return the weights that require gradients, by name."""
     return {name: weight for name, weight in model.parts.named_parameters() if weight.requires_grad}
 
 
@@ -337,7 +337,7 @@ def load_cross_encoder(directory: Path) -> CrossEncoder:
 
 
 def with_layers(model: CrossEncoder, layers: Sequence[int]) -> CrossEncoder:
-    """Give a copy that has only these layers, from 0, in this order.
+    """Return a copy that has only these layers, from 0, in this order.
 
     Raises:
         InvalidInput: There is no such layer.

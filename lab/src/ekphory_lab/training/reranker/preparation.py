@@ -63,7 +63,7 @@ def mixed_examples(
     counts: CandidateCounts,
     seed: int,
 ) -> Iterator[RerankExample]:
-    """Give examples without end; the same seed gives the same ones.
+    """Return examples without end; the same seed gives the same ones.
 
     Args:
         folder: Holds the training files.
@@ -127,7 +127,7 @@ def _endless(
 
 
 def _shuffled(stream: Iterator[RerankExample], random: Random) -> Iterator[RerankExample]:
-    """Give each example a random time after it was made; the stream has no end."""
+    """Return each example a random time after it was made; the stream has no end."""
     waiting = list(islice(stream, _SHUFFLED))
     for example in stream:
         place = random.randrange(len(waiting))
@@ -160,7 +160,7 @@ class ExampleMaking:
     further: Sequence[PreferenceTeacher] = ()
 
     def identity(self, config: RerankerConfig) -> dict[str, str]:
-        """Give what examples depend on besides the configuration: hashes by file, and models."""
+        """Return what examples depend on besides the configuration: hashes by file, and models."""
         sources = [SOURCES[name] for name in config.mix if name in SOURCES]
         hashes = {source.name: source.sha256(self.folder) for source in sources}
         teachers = ", ".join(teacher.name for teacher in self.further)

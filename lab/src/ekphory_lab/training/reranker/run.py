@@ -77,7 +77,7 @@ class RerankTargets:
     labels: Tensor
 
     def on(self, device: Any) -> RerankTargets:  # noqa: ANN401  torch's
-        """Give the same on a device."""
+        """Return the same on a device."""
         return RerankTargets(
             self.present.to(device), self.relevant.to(device), self.labels.to(device)
         )
@@ -158,7 +158,7 @@ class WeightMean:
             weight.data.copy_(mean)
 
     def state(self) -> dict[str, Any]:
-        """Give what `restore` needs."""
+        """Return what `restore` needs."""
         return {"means": self._means, "count": self._count}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -212,7 +212,7 @@ def pair_batches(
 
 
 def targets_of(examples: Sequence[RerankExample]) -> RerankTargets:
-    """Give what is known of the examples' candidates; without soft labels 1 for answers, 0 else."""
+    """Return the labels of the examples' candidates; without soft ones 1 for answers, 0 else."""
     width = max(len(example.candidates) for example in examples)
     relevant = [[float(each.relevant) for each in example.candidates] for example in examples]
     labels = [list(example.labels) or own for example, own in zip(examples, relevant, strict=True)]
@@ -287,7 +287,7 @@ def reciprocal_rank(example: RerankExample, scores: NDArray[np.float64]) -> floa
 
 
 def first_stage_scores(example: RerankExample) -> NDArray[np.float64]:
-    """Give what ranks without a reranker: BM25 and cosine, z-scored over the candidates."""
+    """Return what ranks without a reranker: BM25 and cosine, z-scored over the candidates."""
     columns = [
         np.array([getattr(candidate, name) for candidate in example.candidates], np.float64)
         for name in ("lexical", "dense")

@@ -86,7 +86,7 @@ def draw_other_date(random: Random, named: NamedTime) -> datetime:
 def draw_session_dates(
     placements: Sequence[Placement | None], random: Random
 ) -> list[datetime | None]:
-    """Give every turn without a date one: a day for each conversation, later for the later ones."""
+    """Assign a date to each turn without one: a day for each conversation, later for later ones."""
     sessions = sorted({place.session for place in placements if place is not None})
     at = draw_date(random)
     days = {}
@@ -213,7 +213,7 @@ def question_after_unrelated(question: str, random: Random) -> ContextQuestion:
 
 
 def _fitting_persons(question: str) -> list[tuple[str, str, str]]:
-    """Give the persons whose possessive the question does not contradict."""
+    """Return the persons whose possessive the question does not contradict."""
     other = {"his": "her", "her": "his"}
     words = set(re.findall(r"[a-z]+", question.lower()))
     fitting = [person for person in _PERSONS if other[person[1]] not in words]
@@ -275,12 +275,12 @@ class Asked:
 def draw_questions(
     group: QuestionGroup, passages: Sequence[RerankPassage], random: Random
 ) -> list[Asked]:
-    """Give each question of the group once, in one of the forms that fit it."""
+    """Return each question of the group once, in one of the forms that fit it."""
     return [_Asker(group, passages, random).ask(question) for question in group.questions]
 
 
 def speaker_of(text: str) -> str | None:
-    """Give the name of up to three words before `: `; None where there is none."""
+    """Return the name of up to three words before `: `; None where there is none."""
     name, colon, _ = text.partition(": ")
     return name if colon and _NAME.fullmatch(name) else None
 
@@ -354,7 +354,7 @@ class _Asker:
         return Asked(query, question.positives, speaker=speaker)
 
     def swapped(self, question: Question) -> tuple[Decoy, ...]:
-        """Give the answer's words, said by somebody else."""
+        """Return the answer's words, said by somebody else."""
         name = self.named(question.text)
         answer = self.passages[question.positives[0]]
         others = [other for other in self.speakers() if other not in (name, None)]
@@ -367,7 +367,7 @@ class _Asker:
         return (Decoy(RerankPassage(text, at=answer.at), "entity_confusion"),)
 
     def earlier(self, question: Question, name: str) -> tuple[str, str] | None:
-        """Give another question about the person with its answer, for half of the questions."""
+        """Return another question about the person with its answer, for half of the questions."""
         others = [
             other
             for other in self.group.questions
@@ -379,7 +379,7 @@ class _Asker:
         return other.text, self.passages[other.positives[0]].text
 
     def named(self, text: str) -> str | None:
-        """Give the one speaker whom the text names; None where it names none or several."""
+        """Return the one speaker whom the text names; None where it names none or several."""
         found = [name for name in self.speakers() if re.search(rf"\b{re.escape(name)}\b", text)]
         return found[0] if len(found) == 1 else None
 
@@ -451,7 +451,7 @@ class CandidateCounts:
 def group_examples(
     group: QuestionGroup, base: BaseModel, random: Random, *, counts: CandidateCounts
 ) -> Iterator[RerankExample]:
-    """Give an example for every question of a group that something competes for.
+    """Return an example for every question of a group that something competes for.
 
     Args:
         group: Passages and questions.
@@ -539,7 +539,7 @@ class _Choice:
         return [self.random.choice(found)]
 
     def free(self, place: int, asked: Asked, *, taken: dict[int, Candidate]) -> list[int]:
-        """Give the other passages that answer nothing, best first."""
+        """Return the other passages that answer nothing, best first."""
         order = np.argsort(-self.view.fused[place, : len(self.passages)], kind="stable")
         barred = {*asked.positives, *taken}
         return [int(row) for row in order if int(row) not in barred]

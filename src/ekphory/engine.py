@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ekphory.errors import EmbedderMismatch, InvalidInput, StoreError
-from ekphory.filters.tree import is_storable
 from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel
-from ekphory.models.windows import late_bound_of
+from ekphory.models.late_bound import late_bound_of
 from ekphory.retrieval.lexical import TERMS_VERSION
 from ekphory.retrieval.snapshot import Snapshots
 from ekphory.retrieval.stages.shape import PinnedRules
@@ -18,6 +17,7 @@ from ekphory.store.lance import LanceStore
 from ekphory.store.protocol import SCHEMA_VERSION, Store, StoreHealth, StoreIdentity
 from ekphory.store.writer import UpkeepState, Writer, lock_for
 from ekphory.threads import ForkSafeLock, run_after_fork
+from ekphory.types import is_storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,6 @@ class Engine:
     embedder: EmbeddingModel
     pinned: PinnedRules
     process: int = field(default_factory=os.getpid)
-
-    def is_inherited(self) -> bool:
-        """Whether another process opened it, and this one is its fork."""
-        return self.process != os.getpid()
 
     def health(self) -> StoreHealth:
         """Measure the whole store, and say whether its upkeep succeeds."""
@@ -82,7 +78,7 @@ def acquire(path: str | Path, embedder: EmbeddingModel) -> Engine:
 
 def release(engine: Engine) -> None:
     """Return a handle back; with the last one the writer ends and the store is closed."""
-    if engine.is_inherited():
+    if engine.process != os.getpid():
         return
     with _guard:
         shared = _open[engine.uri]

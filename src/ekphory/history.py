@@ -7,24 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from ekphory.engine import Engine
-from ekphory.errors import FilterError, InvalidInput, MemoryNotFound
+from ekphory.errors import InvalidInput, MemoryNotFound
 from ekphory.filters.evaluate import matches
-from ekphory.filters.grammar import parse_filter
-from ekphory.filters.tree import (
-    And,
-    Comparison,
-    Field,
-    Filter,
-    IsNull,
-    Or,
-    check_filter,
-    is_storable,
-)
+from ekphory.filters.tree import And, Comparison, Field, Filter, IsNull, Or
 from ekphory.records import draft
 from ekphory.scope import SCOPE_FIELDS, Scope, owned_like
 from ekphory.store.protocol import CURRENT, Order, first_key
 from ekphory.timestamps import now_utc
-from ekphory.types import MemoryRecord
+from ekphory.types import MemoryRecord, is_storable
 from ekphory.write import prepare, stored
 
 # Reading without ranking: get, list, count, history, always within the scope.
@@ -48,27 +38,6 @@ class Page:
         if self.order not in get_args(Order):
             choices = ", ".join(get_args(Order))
             raise InvalidInput("order", self.order, "no such order", f"Choose one of {choices}")
-
-
-def condition(given: str | Filter | None, *, scope: Scope) -> Filter:
-    """Return a caller's filter, parsed or checked; None lets everything through.
-
-    Raises:
-        FilterError: It cannot be read.
-        ScopeError: It asks for another org or project than the bound one.
-    """
-    if given is None:
-        return EVERYTHING
-    if isinstance(given, str):
-        tree = parse_filter(given)
-    elif isinstance(given, Filter):
-        tree = check_filter(given)
-    else:
-        raise FilterError(
-            "filter", given, "must be a filter", "Give text or a tree of filters.tree"
-        )
-    scope.refuse_leaving(tree)
-    return tree
 
 
 def in_view(scope: Scope, narrower: Filter) -> Filter:

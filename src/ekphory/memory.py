@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -26,7 +27,7 @@ from ekphory.models.reranker import RerankingModel, Turn, dialogue_turns
 from ekphory.records import draft
 from ekphory.retrieval.pipeline import OptionalModels, Pipeline
 from ekphory.retrieval.presets import preset as preset_named
-from ekphory.scope import Scope
+from ekphory.scope import Scope, condition
 from ekphory.search import SearchResult
 from ekphory.store.protocol import Order, Progress, StoreHealth, Verification
 from ekphory.timestamps import now_utc, to_utc
@@ -360,13 +361,13 @@ class Memory:
         self.close()
 
     def _condition(self, given: str | Filter | None) -> Filter:
-        return history.condition(given, scope=self.scope)
+        return condition(given, scope=self.scope)
 
     @property
     def _engine(self) -> engine.Engine:
         if self._shared is None:
             raise StoreClosed("This handle was closed. Open the store again.")
-        if self._shared.is_inherited():
+        if self._shared.process != os.getpid():
             raise StoreClosed("This handle is of the process before a fork. Open Memory here too.")
         return self._shared
 

@@ -12,12 +12,18 @@ from datetime import datetime
 from typing import Any
 
 from ekphory.errors import InvalidInput, ScopeError
-from ekphory.filters.lance_sql import encode_metadata
-from ekphory.filters.tree import is_storable
 from ekphory.prompting.recall_block import without_recalled
 from ekphory.scope import LONGEST_NAME, SCOPE_FIELDS, Scope
 from ekphory.timestamps import to_microseconds, to_utc
-from ekphory.types import DEFAULT_POOL, MEMORY_TYPES, MemoryRecord, Predictable, Scalar
+from ekphory.types import (
+    DEFAULT_POOL,
+    MEMORY_TYPES,
+    MemoryRecord,
+    Predictable,
+    Scalar,
+    encode_metadata,
+    is_storable,
+)
 
 LONGEST_TEXT = 1_000_000
 _BEFORE_1970 = 1 << 46

@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 
-from ekphory.errors import InvalidInput, ScopeError
-from ekphory.filters.tree import And, Comparison, Field, Filter, In, IsNull, Or, Value, is_storable
+from ekphory.errors import FilterError, InvalidInput, ScopeError
+from ekphory.filters.grammar import parse_filter
+from ekphory.filters.tree import (
+    EVERYTHING,
+    And,
+    Comparison,
+    Field,
+    Filter,
+    In,
+    IsNull,
+    Or,
+    Value,
+    check_filter,
+)
 from ekphory.timestamps import now_utc
-from ekphory.types import SHARED_POOLS, MemoryRecord
+from ekphory.types import SHARED_POOLS, MemoryRecord, is_storable
 
 LONGEST_NAME = 10_000
 SCOPE_FIELDS = ("org", "project", "agent", "user", "session")
@@ -163,3 +175,24 @@ def orphaned_owners(records: Iterable[MemoryRecord]) -> tuple[str, ...]:
 def _same(owner: MemoryRecord | Scope, name: str) -> Filter:
     field, value = Field(name), getattr(owner, name)
     return IsNull(field) if value is None else Comparison(field, "eq", value)
+
+
+def condition(given: str | Filter | None, *, scope: Scope) -> Filter:
+    """Return a caller's filter, parsed or checked; None lets everything through.
+
+    Raises:
+        FilterError: It cannot be read.
+        ScopeError: It asks for another org or project than the bound one.
+    """
+    if given is None:
+        return EVERYTHING
+    if isinstance(given, str):
+        tree = parse_filter(given)
+    elif isinstance(given, Filter):
+        tree = check_filter(given)
+    else:
+        raise FilterError(
+            "filter", given, "must be a filter", "Give text or a tree of filters.tree"
+        )
+    scope.refuse_leaving(tree)
+    return tree

@@ -15,7 +15,7 @@ import numpy as np
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput
 from ekphory.models.embedder import FloatMatrix
-from ekphory.models.windows import PredictedTraits, read_passages, traits_by_memory
+from ekphory.models.late_bound import PredictedTraits, read_passages, traits_by_memory
 from ekphory.records import Draft, draft, thread_of
 from ekphory.retrieval.lexical import passage_terms
 from ekphory.scope import Scope, owner_of

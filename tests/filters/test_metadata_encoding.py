@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ekphory.errors import InvalidInput
-from ekphory.filters.lance_sql import decode_metadata, encode_metadata
+from ekphory.types import decode_metadata, encode_metadata
 
 from .strategies import keys, scalars
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ekphory.models.windows import (
+from ekphory.models.late_bound import (
     PassageReading,
     PredictedTraits,
     late_bound_of,

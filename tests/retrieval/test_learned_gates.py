@@ -9,7 +9,8 @@ from ekphory.models.bundled_reranker import TINY_RERANKER, bundled_reranker, mod
 from ekphory.models.embedder import EmbedderIdentity
 from ekphory.models.fitted_file import FittedFile, read_fitted, write_fitted
 from ekphory.models.loading import load_embedder
-from ekphory.retrieval.gate import GATE_FILE, FittedGate, GateBand, GateThresholds, read_gate
+from ekphory.retrieval.calibration import GATE_FILE, FittedGate, GateBand, read_gate
+from ekphory.retrieval.gate import GateThresholds
 from ekphory.retrieval.presets import BALANCED
 from ekphory.retrieval.stages.rerank import GateReranker
 from ekphory.testing.models import OverlapReranker

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,16 +11,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from ekphory.errors import FilterError
-
-# Which texts can be stored and compared in every store.
-
-_UNSTORABLE = re.compile("[\\x00\\ud800-\\udfff]")
-
-
-def is_storable(text: str) -> bool:
-    """Say whether `text` is free of NUL and of lone surrogates, which UTF-8 cannot carry."""
-    return _UNSTORABLE.search(text) is None
-
+from ekphory.types import is_storable
 
 # A filter as data: a typed tree, parsed from text or built in Python.
 #

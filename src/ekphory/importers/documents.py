@@ -31,14 +31,14 @@ from ekphory.documents.tree import (
     reader_for,
 )
 from ekphory.errors import InvalidInput, MissingExtra, ScopeError
-from ekphory.filters.tree import And, Comparison, Contains, Field, Filter, In, is_storable
+from ekphory.filters.tree import And, Comparison, Contains, Field, Filter, In
 from ekphory.importers.report import ImportInterrupted, ImportReport, Tally, failures_file
 from ekphory.importers.source import ImportedRecord, Unreadable
 from ekphory.records import draft
 from ekphory.scope import Scope, owned_in_any_session
 from ekphory.store.protocol import Order
 from ekphory.timestamps import now_utc
-from ekphory.types import MemoryRecord, Scalar, WriteReport
+from ekphory.types import MemoryRecord, Scalar, WriteReport, is_storable
 
 # Passages of a document into records: what names them, and where they came from.
 

@@ -18,7 +18,9 @@ from ekphory.models.late_bound import (
     Codes,
     FloatVector,
     LateBoundParts,
+    PassageReading,
     age_buckets,
+    predicted_types,
     type_codes,
 )
 from ekphory.models.loading import ONNX_FOLDER, Runtime, load_local_embedder
@@ -32,7 +34,6 @@ from ekphory.models.model_record import (
 )
 from ekphory.models.onnx_embedder import OnnxEmbedder
 from ekphory.models.torch_embedder import AGENTRANK_FILE, SavedFormat, TorchEmbedder
-from ekphory.models.windows import PassageReading, predicted_types
 from ekphory.types import MemoryType
 
 # Writes an embedder's directory: float weights, and the ONNX model in its folder `onnx`.

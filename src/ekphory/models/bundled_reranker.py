@@ -8,7 +8,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ekphory.models.model_record import RECORD_FILE, CalibrationCard, read_reranker_record
 from ekphory.models.reranker import (
     Judgement,
     RelevanceScores,
@@ -19,6 +18,7 @@ from ekphory.models.reranker import (
 from ekphory.threads import ForkSafeLock
 
 if TYPE_CHECKING:
+    from ekphory.models.model_record import CalibrationCard
     from ekphory.models.onnx_reranker import OnnxReranker
 
 SMALL_RERANKER = "ekphory-rerank-small"
@@ -108,7 +108,7 @@ def bundled_reranker(
         directory: Where to look; None for its folder among the bundled models.
     """
     place = bundled_directory(name) if directory is None else directory
-    return BundledReranker(place, name=name) if (place / RECORD_FILE).is_file() else None
+    return BundledReranker(place, name=name) if (place / "model.json").is_file() else None
 
 
 _LOCK = ForkSafeLock()
@@ -121,6 +121,9 @@ def bundled_directory(name: str) -> Path:
 
 @cache
 def _recorded_id(directory: Path) -> str:
+    # Loaded late: the record says how scores are read.
+    from ekphory.models.model_record import read_reranker_record
+
     return read_reranker_record(directory).model_id
 
 

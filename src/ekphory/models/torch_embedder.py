@@ -22,12 +22,13 @@ from ekphory.models.late_bound import (
     COMPONENTS_FILE,
     EmbedderComponents,
     LateBoundParts,
+    PassageReading,
     components_of,
     normalised,
     read_components,
     write_components,
 )
-from ekphory.models.windows import Offsets, PassageReading, encodable, window_spans
+from ekphory.models.windows import Offsets, encodable, window_spans
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -10,7 +10,6 @@ from typing import Any, Literal, get_args
 from ekphory.catalog.database import NotThere
 from ekphory.catalog.semantic import Category, SemanticSet, Tag
 from ekphory.errors import InvalidInput, ServiceError
-from ekphory.filters.tree import is_storable
 from ekphory.service.episodes import shown_metadata
 from ekphory.service.handles import Place
 from ekphory.service.semantic import (
@@ -22,7 +21,7 @@ from ekphory.service.semantic import (
     tells_of_its_user,
     user_set,
 )
-from ekphory.types import MemoryRecord
+from ekphory.types import MemoryRecord, is_storable
 
 # How features are learnt from episodes.
 

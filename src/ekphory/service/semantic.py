@@ -12,16 +12,7 @@ from typing import Any, Literal
 from ekphory.catalog.database import NotPermitted, NotThere
 from ekphory.catalog.semantic import Categories, Category, SemanticSet, SemanticSets, SetType, Tag
 from ekphory.errors import InvalidInput, MemoryNotFound
-from ekphory.filters.tree import (
-    And,
-    Comparison,
-    Field,
-    Filter,
-    In,
-    IsNull,
-    MetadataField,
-    is_storable,
-)
+from ekphory.filters.tree import And, Comparison, Field, Filter, In, IsNull, MetadataField
 from ekphory.scope import LONGEST_NAME
 from ekphory.search import SearchResult
 from ekphory.service.episodes import (
@@ -32,7 +23,7 @@ from ekphory.service.episodes import (
     stored_metadata,
 )
 from ekphory.service.handles import Handles, Place, ServiceModels
-from ekphory.types import Hit, MemoryRecord
+from ekphory.types import Hit, MemoryRecord, is_storable
 
 # Features: what is known about a user or a topic, and how one is kept as a memory.
 

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from ekphory.errors import StoreError
-from ekphory.filters.lance_sql import decode_metadata
 from ekphory.store.connection import cause_of
 from ekphory.store.lance_rows import (
     CHECKSUM,
@@ -21,6 +20,7 @@ from ekphory.store.lance_rows import (
     rows_with_vectors,
 )
 from ekphory.store.protocol import Damage, IntArray, Progress, Verification
+from ekphory.types import decode_metadata
 
 if TYPE_CHECKING:
     from ekphory.store.protocol import StoreHealth

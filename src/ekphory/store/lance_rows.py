@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from ekphory import legacy
 from ekphory.errors import SchemaTooNew, StoreError
-from ekphory.filters.lance_sql import decode_metadata, encode_metadata
 from ekphory.models.embedder import EmbedderIdentity
 from ekphory.store.protocol import (
     NEVER,
@@ -27,7 +26,7 @@ from ekphory.store.protocol import (
     StoredMemory,
     StoreIdentity,
 )
-from ekphory.types import MemoryRecord
+from ekphory.types import MemoryRecord, decode_metadata, encode_metadata
 
 # A whole memory as one JSON text: a hit is read from one column instead of twenty-four.
 

@@ -3,8 +3,7 @@
 import numpy as np
 
 from ekphory.models.embedder import EmbedderIdentity
-from ekphory.models.late_bound import LateBoundParts
-from ekphory.models.windows import PassageReading
+from ekphory.models.late_bound import LateBoundParts, PassageReading
 
 
 class TimedEmbedder:

@@ -3,7 +3,8 @@
 import pytest
 
 from ekphory.models.fitted_file import FittedFile
-from ekphory.retrieval.gate import FittedGate, GateBand, GateThresholds
+from ekphory.retrieval.calibration import FittedGate, GateBand
+from ekphory.retrieval.gate import GateThresholds
 from ekphory.retrieval.stages.rerank import GateReranker
 from ekphory.testing.models import HashEmbedder, OverlapReranker
 from retrieval.states import records, rows, state_of, with_candidates

@@ -249,7 +249,7 @@ def gate(
     """Learn when the first stage's scores leave a reranker nothing to gain, and write the gate."""
     from ekphory.models.fitted_file import write_fitted
     from ekphory.models.loading import configured_embedder, load_embedder, named_reranker
-    from ekphory.retrieval.gate import GATE_FILE
+    from ekphory.retrieval.calibration import GATE_FILE
     from ekphory_lab.evaluation.ablation import load_benchmark
     from ekphory_lab.training.gates import (
         GateRun,

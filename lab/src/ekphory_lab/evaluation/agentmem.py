@@ -16,9 +16,18 @@ from numpy.typing import NDArray
 from ekphory import __version__
 from ekphory.errors import InvalidInput, MissingExtra
 from ekphory.models.embedder import EmbeddingModel, FloatMatrix
-from ekphory.models.late_bound import NO_AGE, NO_TYPE, Codes, age_buckets, type_codes
+from ekphory.models.late_bound import (
+    NO_AGE,
+    NO_TYPE,
+    Codes,
+    age_buckets,
+    late_bound_of,
+    predicted_types,
+    read_passages,
+    traits_by_memory,
+    type_codes,
+)
 from ekphory.models.loading import load_embedder
-from ekphory.models.windows import late_bound_of, predicted_types, read_passages, traits_by_memory
 from ekphory.retrieval.dense import (
     LATER_WINDOW_MARGIN,
     TURN_LENGTH_DISCOUNT,

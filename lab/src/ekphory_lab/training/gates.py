@@ -15,7 +15,8 @@ from ekphory.models.bundled_reranker import model_id
 from ekphory.models.embedder import EmbedderIdentity
 from ekphory.models.fitted_file import FittedFile
 from ekphory.models.reranker import RerankingModel
-from ekphory.retrieval.gate import GATE_KIND, GateFeature, GateThresholds
+from ekphory.retrieval.calibration import GATE_KIND
+from ekphory.retrieval.gate import GateFeature, GateThresholds
 from ekphory_lab.evaluation.datasets import (
     BenchmarkFile,
     Collection,

@@ -13,23 +13,23 @@ from ekphory.models.reranker import RerankingModel, is_remote
 from ekphory.retrieval.calibration import (
     FEATURES,
     READ_FEATURES,
+    FittedGate,
+    GateBand,
     ProbabilityArray,
     answer_features,
     descending,
     fitted_probabilities,
     read_features,
+    read_gate,
     reranker_probabilities,
 )
 from ekphory.retrieval.gate import (
     PUBLISHED_THRESHOLDS,
-    FittedGate,
-    GateBand,
     GateDecision,
     GateMode,
     GateThresholds,
     gate_decision,
     gate_feature,
-    read_gate,
 )
 from ekphory.retrieval.lexical import long_share
 from ekphory.retrieval.pipeline import Candidates, SearchState

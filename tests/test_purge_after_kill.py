@@ -70,6 +70,18 @@ def test_a_purge_removes_what_a_killed_write_left(store_path, calls):
         assert [record.text for record in memory.list()] == ["the first memory"]
 
 
+def test_a_purge_removes_a_list_of_deleted_rows_that_a_kill_left_unfinished(store_path):
+    with Memory(store_path, embedder=HashEmbedder()) as memory:
+        memory.add_many({"text": f"row {number}", "id": f"{number}"} for number in range(3))
+        memory.forget("0")
+        (lists,) = store_path.glob("memories.lance/_deletions")
+        (lists / ".tmpAuYJmP").write_text("hunter2")
+
+        memory.forget("1", purge=True)
+
+    assert files_that_hold(store_path, "hunter2") == []
+
+
 @needs_strace
 @pytest.mark.slow
 def test_a_repair_removes_what_killed_writes_left(store_path):

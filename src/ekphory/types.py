@@ -11,17 +11,14 @@ from datetime import datetime
 from typing import Any, Literal
 
 from ekphory.errors import InvalidInput
-from ekphory.filters.tree import (
-    MAX_WHOLE_NUMBER,
-)
 
 # The values that travel between the modules: frozen, without behaviour beyond reading them.
 
 MemoryType = Literal["episodic", "semantic", "procedural", "unknown"]
 TimeUse = Literal["boost", "filter", "ignore"]
+"""What a time in the query's words does: lifts what lies in it, hides the rest, or nothing."""
 ResultOrder = Literal["score", "ranks", "time", "diversity", "pins", "newest", "chain", "stages"]
 """What a list of hits is ordered by; only by `score` do they never rise."""
-"""What a time in the query's words does: lifts what lies in it, hides the rest, or nothing."""
 Predictable = Literal["type", "importance"]
 """What the embedder may fill in where the caller leaves it out."""
 Scalar = str | int | float | bool
@@ -235,6 +232,8 @@ def is_storable(text: str) -> bool:
 # `{"city": "Rome", "age": 3, "done": True}` is stored as `{"s:city": "Rome", "n:age": 3, "b:done":
 # true}`: Lance's JSON functions turn one kind into another ("2" > 1 would hold), so a filter asks
 # for the key of the kind that it compares with.
+
+MAX_WHOLE_NUMBER = 2**53
 
 TEXT_PREFIX = "s:"
 NUMBER_PREFIX = "n:"

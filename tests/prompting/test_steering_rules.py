@@ -68,7 +68,7 @@ def test_what_unless_finds_is_not_counted():
     [
         ("{nothing}", "no list 'nothing'"),
         ("a ~9 b", "~9"),
-        ("don't", "no single word"),
+        ("don't", "must be a single word"),
         ("^ a?", "at least one item"),
     ],
 )

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from ekphory.errors import FilterError
-from ekphory.types import is_storable
+from ekphory.types import MAX_WHOLE_NUMBER, is_storable
 
 # A filter as data: a typed tree, parsed from text or built in Python.
 #
@@ -159,7 +159,6 @@ def nearest_field(name: str) -> str | None:
 MAX_NESTING = 50
 MAX_VALUES = 1_000
 MAX_TEXT = 10_000
-MAX_WHOLE_NUMBER = 2**53
 """Up to here every whole number is exact as a 64-bit float, so 3 and 3.0 compare as equals."""
 
 _OPERATORS = ("eq", "ne", "gt", "ge", "lt", "le")

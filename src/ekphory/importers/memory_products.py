@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from ekphory.errors import InvalidInput
-from ekphory.filters.tree import MAX_WHOLE_NUMBER
 from ekphory.importers.chats import read_moment
 from ekphory.importers.source import (
     ImportedRecord,
@@ -24,7 +23,7 @@ from ekphory.importers.source import (
 from ekphory.importers.text import too_long
 from ekphory.scope import SCOPE_FIELDS
 from ekphory.timestamps import now_utc
-from ekphory.types import Scalar, is_storable
+from ekphory.types import MAX_WHOLE_NUMBER, Scalar, is_storable
 
 # Rows of other products' exports: JSON, or JSON Lines, in whatever lists they lie.
 

@@ -250,7 +250,7 @@ HOMES = {
     "MemoryService": ("service.memory_service",),
     "ServiceModels": ("service.models", "service.handles"),
     "load_embedder": ("models.loading",),
-    "bundled_reranker": ("models.bundled_reranker", "models.onnx_reranker"),
+    "bundled_reranker": ("models.bundled_reranker", "models.reranker"),
     "_announced": ("mcp_server.protocol",),
     "tools_of": ("mcp_server.toolsets", "mcp_server.memmachine"),
 }

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ekphory.errors import InvalidInput, MemoryNotFound, ScopeError
-from ekphory.filters.evaluate import matches
+from ekphory.filters.lance_sql import matches
 from ekphory.filters.tree import (
     And,
     Comparison,

@@ -8,8 +8,8 @@ from tests.models.tiny_rerankers import write_overlap_reranker
 
 from ekphory.memory import Memory
 from ekphory.models.agent_reranker import Reranker
-from ekphory.models.bundled_reranker import BundledReranker
 from ekphory.models.model_record import CalibrationCard, RerankerRecord
+from ekphory.models.reranker import BundledReranker
 from ekphory.testing.models import HashEmbedder, OverlapReranker
 from services.wire import running_service, says
 

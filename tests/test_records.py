@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from ekphory.errors import InvalidInput, ScopeError
-from ekphory.records import LONGEST_TEXT, draft
 from ekphory.scope import Scope
+from ekphory.write import LONGEST_TEXT, draft
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from ekphory.errors import InvalidInput, ScopeError
-from ekphory.filters.evaluate import matches
 from ekphory.filters.grammar import parse_filter
+from ekphory.filters.lance_sql import matches
 from ekphory.scope import Scope
 from ekphory.testing.store_contract import contract_record
 

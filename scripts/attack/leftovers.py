@@ -9,7 +9,7 @@ from pathlib import Path
 
 import lancedb
 
-from ekphory.store.lance_version import needed_files
+from ekphory.store.lance_table import needed_files
 
 TOKEN = re.compile(rb"zq[0-9a-f]{16}qz")
 """Marks the texts of an attack, so that each is found wherever it lies."""

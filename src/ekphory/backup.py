@@ -31,7 +31,7 @@ from ekphory.store.lance_snapshot import (
     hold_newest_state,
 )
 from ekphory.store.protocol import CURRENT
-from ekphory.timestamps import now_utc
+from ekphory.types import now_utc
 
 # What a backup holds: its list of files with their digests, checked when it is read.
 

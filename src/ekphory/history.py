@@ -8,18 +8,14 @@ from typing import Any, get_args
 
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, MemoryNotFound
-from ekphory.filters.evaluate import matches
-from ekphory.filters.tree import And, Comparison, Field, Filter, IsNull, Or
-from ekphory.records import draft
+from ekphory.filters.lance_sql import matches
+from ekphory.filters.tree import EVERYTHING, And, Comparison, Field, Filter, IsNull, Or
 from ekphory.scope import SCOPE_FIELDS, Scope, owned_like
 from ekphory.store.protocol import CURRENT, Order, first_key
-from ekphory.timestamps import now_utc
-from ekphory.types import MemoryRecord, is_storable
-from ekphory.write import prepare, stored
+from ekphory.types import MemoryRecord, is_storable, now_utc
+from ekphory.write import draft, prepare, stored
 
 # Reading without ranking: get, list, count, history, always within the scope.
-
-EVERYTHING: Filter = And(())
 
 
 @dataclass(frozen=True, slots=True)

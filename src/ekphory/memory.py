@@ -19,20 +19,17 @@ from ekphory.agent.session import Searches, agent_search
 from ekphory.config import read_settings
 from ekphory.errors import InvalidInput, StoreClosed
 from ekphory.filters.tree import Filter
-from ekphory.models.bundled_reranker import bundled_reranker
 from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_embedder
-from ekphory.models.reranker import RerankingModel, Turn, dialogue_turns
-from ekphory.records import draft
+from ekphory.models.reranker import RerankingModel, Turn, bundled_reranker, dialogue_turns
 from ekphory.retrieval.pipeline import OptionalModels, Pipeline
 from ekphory.retrieval.presets import preset as preset_named
 from ekphory.scope import Scope, condition
 from ekphory.search import SearchResult
 from ekphory.store.protocol import Order, Progress, StoreHealth, Verification
-from ekphory.timestamps import now_utc, to_utc
-from ekphory.types import MemoryRecord, MemoryType, Scalar, TimeUse, WriteReport
-from ekphory.write import message_drafts
+from ekphory.types import MemoryRecord, MemoryType, Scalar, TimeUse, WriteReport, now_utc, to_utc
+from ekphory.write import draft, message_drafts
 
 # `Memory`: what a user holds. A store, bound to a scope, with one verb per idea.
 

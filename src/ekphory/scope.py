@@ -19,8 +19,7 @@ from ekphory.filters.tree import (
     Value,
     check_filter,
 )
-from ekphory.timestamps import now_utc
-from ekphory.types import SHARED_POOLS, MemoryRecord, is_storable
+from ekphory.types import SHARED_POOLS, MemoryRecord, is_storable, now_utc
 
 LONGEST_NAME = 10_000
 SCOPE_FIELDS = ("org", "project", "agent", "user", "session")

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from ekphory.agent_trace import RetrievalTrace
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput
-from ekphory.filters.tree import And, Field, Filter, In
-from ekphory.history import EVERYTHING
+from ekphory.filters.tree import EVERYTHING, And, Field, Filter, In
 from ekphory.prompting.block import (
     NOTHING_FOUND,
     NOTHING_LIKELY,
@@ -44,8 +43,17 @@ from ekphory.retrieval.presets import preset
 from ekphory.retrieval.snapshot import ScopeSnapshot
 from ekphory.scope import Scope
 from ekphory.store.protocol import CURRENT
-from ekphory.timestamps import to_microseconds, zone_of
-from ekphory.types import STANDARD_POOLS, Hit, MemoryRecord, ResultOrder, StageTrace, TimeUse, Trace
+from ekphory.types import (
+    STANDARD_POOLS,
+    Hit,
+    MemoryRecord,
+    ResultOrder,
+    StageTrace,
+    TimeUse,
+    Trace,
+    to_microseconds,
+    zone_of,
+)
 
 # What a search gives back, and its way into a prompt.
 

@@ -34,13 +34,22 @@ from ekphory.engine import Engine
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.filters.tree import And, Filter
 from ekphory.history import unexpired
-from ekphory.records import Draft, draft, thread_of
 from ekphory.scope import Scope, owner_of
 from ekphory.store.lance_snapshot import KeptMemory, LanceSnapshot, newest_state
 from ekphory.store.protocol import CURRENT, IntArray, Presence, first_key
-from ekphory.timestamps import now_utc, to_utc
-from ekphory.types import Failure, MemoryRecord, WriteReport
-from ekphory.write import BATCH, Identity, Prepared, alive_ids, make_way, prepare, stored
+from ekphory.types import Failure, MemoryRecord, WriteReport, now_utc, to_utc
+from ekphory.write import (
+    BATCH,
+    Draft,
+    Identity,
+    Prepared,
+    alive_ids,
+    draft,
+    make_way,
+    prepare,
+    stored,
+    thread_of,
+)
 
 FORMAT_VERSION = 1
 HEADER_KEY = "ekphory_export"

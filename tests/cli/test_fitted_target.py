@@ -3,7 +3,7 @@
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.models.fitted_file import FITTED
+from ekphory.retrieval.calibration import FITTED
 from ekphory_lab.cli.fit_commands import fitted_target
 
 

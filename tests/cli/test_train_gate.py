@@ -5,8 +5,8 @@ import typer
 from tests.services.wire import running_service, says
 from typer.testing import CliRunner
 
-from ekphory.models.fitted_file import read_fitted
 from ekphory.models.loading import load_embedder
+from ekphory.retrieval.calibration import read_fitted
 from ekphory_lab.cli.fit_commands import gate
 from ekphory_lab.training.gates import gate_conversations
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ekphory.errors import ServiceError
-from ekphory.models.bundled_reranker import bundled_reranker
-from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
 from ekphory.retrieval.calibration import reranker_probabilities
 from ekphory.testing.models import OverlapReranker
 from ekphory_lab.evaluation.configurations import RememberingReranker

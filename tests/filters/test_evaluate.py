@@ -2,8 +2,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ekphory.filters.evaluate import matches
 from ekphory.filters.grammar import parse_filter
+from ekphory.filters.lance_sql import matches
 from ekphory.types import MemoryRecord
 
 MEMORY = MemoryRecord(

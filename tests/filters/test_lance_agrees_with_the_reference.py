@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lancedb.index import BTree
 
-from ekphory.filters.evaluate import matches
-from ekphory.filters.lance_sql import to_lance_sql
+from ekphory.filters.lance_sql import matches, to_lance_sql
 from ekphory.filters.tree import FIELD_KINDS, check_filter
 from ekphory.types import MemoryRecord, decode_metadata, encode_metadata
 

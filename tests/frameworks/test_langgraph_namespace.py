@@ -6,11 +6,10 @@ from hypothesis import strategies as st
 from langgraph.store.base import MatchCondition
 
 from ekphory.errors import InvalidInput
-from ekphory.filters.evaluate import matches
+from ekphory.filters.lance_sql import matches
 from ekphory.frameworks.langgraph import ItemSpace, fits, namespace_path, place_of
 from ekphory.scope import Scope
-from ekphory.timestamps import EPOCH
-from ekphory.types import MemoryRecord
+from ekphory.types import EPOCH, MemoryRecord
 
 # Few characters, so that labels often share their beginnings; all that paths and ids are made of.
 LABELS = st.text(alphabet='ab./%0"\\\x00\ud800é', max_size=4)

@@ -8,7 +8,7 @@ from ekphory.errors import InvalidInput
 from ekphory.frameworks.llama_index import EkphoryRerank, EkphoryRetriever, passage_of
 from ekphory.models.agent_reranker import Reranker
 from ekphory.models.reranker import RerankPassage
-from ekphory.timestamps import to_utc
+from ekphory.types import to_utc
 
 KEY = "The spare key hangs behind the boiler"
 LUNCH = "Lunch was soup"

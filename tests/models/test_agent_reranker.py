@@ -9,9 +9,8 @@ from tests.services.wire import running_service, says
 
 from ekphory.errors import InvalidInput
 from ekphory.models.agent_reranker import Reranker
-from ekphory.models.bundled_reranker import bundled_name
 from ekphory.models.model_record import CalibrationCard, RerankerRecord
-from ekphory.models.reranker import RerankPassage, RerankQuery, rerank_passages
+from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_name, rerank_passages
 from ekphory.types import Hit, MemoryRecord
 
 MAY = datetime(2023, 5, 8, tzinfo=UTC)

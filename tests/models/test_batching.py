@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.models.windows import length_batches
+from ekphory.models.embedder import length_batches
 
 
 def test_inputs_of_like_length_share_a_batch_and_the_longest_come_first():

@@ -9,7 +9,6 @@ from ekphory.config import Settings, read_settings
 from ekphory.errors import InvalidInput, ModelError
 from ekphory.memory import Memory
 from ekphory.models.agent_reranker import Reranker
-from ekphory.models.bundled_reranker import BundledReranker, bundled_name
 from ekphory.models.calibrated_reranker import (
     CalibratedReranker,
     FittedCalibration,
@@ -18,7 +17,7 @@ from ekphory.models.calibrated_reranker import (
 )
 from ekphory.models.loading import configured_reranker
 from ekphory.models.model_record import CalibrationCard, RerankerRecord
-from ekphory.models.reranker import log_odds
+from ekphory.models.reranker import BundledReranker, bundled_name, log_odds
 from ekphory.testing.models import HashEmbedder, OverlapReranker
 
 CARD = CalibrationCard(slope=2.0, intercept=-1.0, data="some", thresholds={"0.9": 0.7})

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ekphory.errors import ModelError
-from ekphory.models.fitted_file import FittedFile, read_fitted, require_models, write_fitted
+from ekphory.retrieval.calibration import FittedFile, read_fitted, require_models, write_fitted
 
 CURVE = FittedFile(
     kind="probabilities",

@@ -6,9 +6,8 @@ from tests.services.wire import running_service, says
 
 from ekphory.config import Settings
 from ekphory.errors import InvalidInput, MissingExtra
-from ekphory.models.bundled_reranker import bundled_reranker
 from ekphory.models.loading import configured_reranker, load_reranker
-from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
 
 INSTALLED = importlib.util.find_spec("sentence_transformers") is not None
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.models.windows import distinct_words, telling_piece, telling_tokens
+from ekphory.models.embedder import distinct_words, telling_piece, telling_tokens
 
 
 def window(text, question, most):

@@ -4,7 +4,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.models.windows import window_spans
+from ekphory.models.embedder import window_spans
 
 
 def words(text):

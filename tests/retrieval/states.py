@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ekphory.records import thread_of
 from ekphory.retrieval.pipeline import Candidates, Resources, SearchRequest, SearchState
 from ekphory.retrieval.snapshot import Snapshots
 from ekphory.scope import Scope
 from ekphory.store.in_memory import InMemoryStore
 from ekphory.testing.models import HashEmbedder
 from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
+from ekphory.write import thread_of
 
 NOW = 1_800_000_000_000_000
 

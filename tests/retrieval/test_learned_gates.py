@@ -5,11 +5,18 @@ from dataclasses import replace
 import pytest
 
 from ekphory.errors import ModelError
-from ekphory.models.bundled_reranker import TINY_RERANKER, bundled_reranker, model_id
 from ekphory.models.embedder import EmbedderIdentity
-from ekphory.models.fitted_file import FittedFile, read_fitted, write_fitted
 from ekphory.models.loading import load_embedder
-from ekphory.retrieval.calibration import GATE_FILE, FittedGate, GateBand, read_gate
+from ekphory.models.reranker import TINY_RERANKER, bundled_reranker, model_id
+from ekphory.retrieval.calibration import (
+    GATE_FILE,
+    FittedFile,
+    FittedGate,
+    GateBand,
+    read_fitted,
+    read_gate,
+    write_fitted,
+)
 from ekphory.retrieval.gate import GateThresholds
 from ekphory.retrieval.presets import BALANCED
 from ekphory.retrieval.stages.rerank import GateReranker

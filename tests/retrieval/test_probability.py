@@ -9,15 +9,17 @@ from hypothesis import strategies as st
 
 from ekphory.errors import ModelError
 from ekphory.models.embedder import EmbedderIdentity
-from ekphory.models.fitted_file import FittedFile, read_fitted, write_fitted
 from ekphory.retrieval.calibration import (
     PROBABILITIES_FILE,
     PROBABILITIES_KIND,
     AnswerCurve,
+    FittedFile,
     HitCurves,
     descending,
     fitted_probabilities,
     probabilities_of,
+    read_fitted,
+    write_fitted,
 )
 from ekphory_lab.evaluation.metrics import best_hit_error
 

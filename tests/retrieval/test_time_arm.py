@@ -10,7 +10,7 @@ from ekphory.retrieval.time_arm import numbered, timed_rows
 from ekphory.testing.store_contract import contract_record
 from ekphory.time_words.parse import read_time
 from ekphory.time_words.reference import Sessions
-from ekphory.timestamps import to_microseconds
+from ekphory.types import to_microseconds
 from retrieval.states import state_of
 
 NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)

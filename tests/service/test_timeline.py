@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ekphory.service.inspection import MOST_BARS, timeline
-from ekphory.timestamps import to_microseconds
+from ekphory.types import to_microseconds
 
 
 def at(*moments):

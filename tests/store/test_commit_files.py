@@ -8,7 +8,7 @@ import pytest
 from ekphory.errors import StoreError
 from ekphory.filters.tree import And
 from ekphory.store.lance import LanceStore
-from ekphory.store.lance_version import CommitFiles
+from ekphory.store.lance_table import CommitFiles
 from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_row
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from ekphory.errors import StoreError
 from ekphory.memory import Memory
-from ekphory.store.lance_version import STATE_FILE
+from ekphory.store.lance_table import STATE_FILE
 from ekphory.testing.models import HashEmbedder
 
 

@@ -4,7 +4,7 @@ import lancedb
 import pytest
 
 from ekphory.store.lance import TABLE, LanceStore
-from ekphory.store.lance_version import CommitFiles, NewestVersion, commit_file, commits_folder
+from ekphory.store.lance_table import CommitFiles, NewestVersion, commit_file, commits_folder
 from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_row
 
 
@@ -52,7 +52,7 @@ def test_without_a_folder_to_look_at_the_table_is_asked_after_a_write_of_ours_to
 
 def test_under_names_of_an_early_format_every_write_is_seen(tmp_path, table, store, monkeypatch):
     monkeypatch.setattr(
-        "ekphory.store.lance_version.commit_file", lambda version: f"{version}.manifest"
+        "ekphory.store.lance_table.commit_file", lambda version: f"{version}.manifest"
     )
     folder = commits_folder(str(tmp_path), TABLE)
     version = NewestVersion("a store", table, commits=CommitFiles(folder))

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from ekphory.store.lance_version import SharedReading
+from ekphory.store.lance_table import SharedReading
 
 
 class Source:

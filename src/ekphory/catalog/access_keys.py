@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from ekphory.catalog.database import Database, NotThere
 from ekphory.errors import InvalidInput
 from ekphory.legacy import KEY_PREFIXES
-from ekphory.timestamps import now_utc
+from ekphory.types import now_utc
 
 Rights = Literal["read", "write", "admin"]
 """Each includes those before it: `write` may read, `admin` may also delete projects."""

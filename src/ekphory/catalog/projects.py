@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ekphory.catalog.database import AlreadyThere, Database, NotThere
-from ekphory.timestamps import now_utc
+from ekphory.types import now_utc
 
 # The projects of organisations, and which kinds of memory each of them uses.
 

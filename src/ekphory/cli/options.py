@@ -207,7 +207,7 @@ def _open(settings: Settings) -> Memory:
 def _may_be_a_store(path: str) -> bool:
     """Whether opening would find a store; a file and a URI are left to the store to judge."""
     # Slow to import, and not every command opens a store.
-    from ekphory.store.lance_version import STATE_FILE
+    from ekphory.store.lance_table import STATE_FILE
 
     if "://" in path:
         return True

@@ -130,7 +130,7 @@ def _unreadable(text: str, position: int) -> FilterError:
 #     value     := 'text' | number | TRUE | FALSE | date('ISO 8601')
 #
 # A doubled quote inside quotes stands for one. Keywords are case-insensitive.
-
+#
 # Own recursive descent: a parser library would save a third of it, and its errors name no remedy.
 
 _OPERATORS: dict[str, Operator] = {

@@ -94,6 +94,9 @@ class Not:
 
 Filter = Comparison | In | Contains | IsNull | And | Or | Not
 
+EVERYTHING: Filter = And(())
+"""Holds for every memory."""
+
 
 # Which fields of a memory a filter may name, and what kind of value each holds.
 

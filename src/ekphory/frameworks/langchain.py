@@ -9,8 +9,7 @@ from ekphory.errors import MissingExtra
 from ekphory.memory import Memory
 from ekphory.models.agent_reranker import Reranker
 from ekphory.models.reranker import RerankPassage
-from ekphory.timestamps import now_utc, to_utc
-from ekphory.types import Hit
+from ekphory.types import Hit, now_utc, to_utc
 
 try:
     from langchain_core.callbacks import CallbackManagerForRetrieverRun, Callbacks

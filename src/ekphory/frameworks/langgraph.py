@@ -26,11 +26,10 @@ from ekphory.errors import (
 from ekphory.filters.tree import And, Comparison, Field, Filter, In, MetadataField
 from ekphory.memory import Memory
 from ekphory.prompting.recall_block import without_recalled
-from ekphory.records import LONGEST_TEXT
 from ekphory.scope import LONGEST_NAME, SCOPE_FIELDS, Scope, owned_like
 from ekphory.search import MOST_HITS
-from ekphory.timestamps import now_utc
-from ekphory.types import MemoryRecord, Scalar, is_storable
+from ekphory.types import MemoryRecord, Scalar, is_storable, now_utc
+from ekphory.write import LONGEST_TEXT
 
 try:
     from langgraph.store.base import (

@@ -11,8 +11,7 @@ from ekphory.memory import Memory
 from ekphory.models.agent_reranker import Reranker
 from ekphory.models.reranker import RerankPassage
 from ekphory.retrieval.pipeline import Pipeline
-from ekphory.timestamps import now_utc, to_utc
-from ekphory.types import Hit, MemoryRecord
+from ekphory.types import Hit, MemoryRecord, now_utc, to_utc
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever

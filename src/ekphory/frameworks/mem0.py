@@ -44,8 +44,7 @@ from ekphory.models.loading import configured_reranker, load_embedder
 from ekphory.models.reranker import RerankingModel
 from ekphory.prompting.recall_block import without_recalled
 from ekphory.scope import Scope
-from ekphory.timestamps import now_utc
-from ekphory.types import DEFAULT_POOL, Hit, MemoryRecord, MemoryType
+from ekphory.types import DEFAULT_POOL, Hit, MemoryRecord, MemoryType, now_utc
 
 # Messages as mem0's `add` takes them, as messages that a memory takes.
 

@@ -12,9 +12,9 @@ from ekphory.errors import InvalidInput, MemoryNotFound, MissingExtra
 from ekphory.filters.tree import And, Filter, IsNull, MetadataField, Not
 from ekphory.memory import Memory
 from ekphory.prompting.recall_block import without_recalled
-from ekphory.records import LONGEST_TEXT
 from ekphory.scope import Scope, owned_like
 from ekphory.types import DEFAULT_POOL, MemoryRecord
+from ekphory.write import LONGEST_TEXT
 
 try:
     from agents.memory.session_settings import SessionSettings, resolve_session_limit

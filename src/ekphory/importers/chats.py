@@ -16,8 +16,7 @@ from ekphory.importers.source import (
     open_exports,
     stream_elements,
 )
-from ekphory.timestamps import to_utc
-from ekphory.types import Scalar
+from ekphory.types import Scalar, to_utc
 
 # The part that the importers of chat exports share: conversations read, messages into records.
 

@@ -34,11 +34,10 @@ from ekphory.errors import InvalidInput, MissingExtra, ScopeError
 from ekphory.filters.tree import And, Comparison, Contains, Field, Filter, In
 from ekphory.importers.report import ImportInterrupted, ImportReport, Tally, failures_file
 from ekphory.importers.source import ImportedRecord, Unreadable
-from ekphory.records import draft
 from ekphory.scope import Scope, owned_in_any_session
 from ekphory.store.protocol import Order
-from ekphory.timestamps import now_utc
-from ekphory.types import MemoryRecord, Scalar, WriteReport, is_storable
+from ekphory.types import MemoryRecord, Scalar, WriteReport, is_storable, now_utc
+from ekphory.write import draft
 
 # Passages of a document into records: what names them, and where they came from.
 

@@ -11,7 +11,6 @@ from typing import Any
 from ekphory.errors import InvalidInput
 from ekphory.importers.source import ImportedRecord, Readable, Unreadable, numbered_lines
 from ekphory.importers.text import too_long
-from ekphory.timestamps import now_utc, to_utc
 from ekphory.transfer import (
     END_KEY,
     FORMAT_VERSION,
@@ -20,6 +19,7 @@ from ekphory.transfer import (
     DamagedLine,
     decode_line,
 )
+from ekphory.types import now_utc, to_utc
 
 EXPIRED = "expired since the export"
 

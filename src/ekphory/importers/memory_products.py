@@ -22,8 +22,7 @@ from ekphory.importers.source import (
 )
 from ekphory.importers.text import too_long
 from ekphory.scope import SCOPE_FIELDS
-from ekphory.timestamps import now_utc
-from ekphory.types import MAX_WHOLE_NUMBER, Scalar, is_storable
+from ekphory.types import MAX_WHOLE_NUMBER, Scalar, is_storable, now_utc
 
 # Rows of other products' exports: JSON, or JSON Lines, in whatever lists they lie.
 

@@ -15,7 +15,7 @@ from ekphory.catalog.access_keys import Rights
 from ekphory.catalog.database import NotPermitted
 from ekphory.config import Settings
 from ekphory.memory import Memory
-from ekphory.models.bundled_reranker import bundled_reranker
+from ekphory.models.reranker import bundled_reranker
 from ekphory.prompting.injection import find_injection
 from ekphory.scope import SCOPE_FIELDS, Scope
 from ekphory.search import SearchResult

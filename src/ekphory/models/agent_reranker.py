@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from ekphory.errors import InvalidInput
-from ekphory.models.bundled_reranker import bundled_name, model_id
 from ekphory.models.calibrated_reranker import CalibratedReranker, read_calibration
 from ekphory.models.loading import RerankRuntime, load_reranker
 from ekphory.models.model_record import CalibrationCard
@@ -24,12 +23,14 @@ from ekphory.models.reranker import (
     RerankQuery,
     ScoreScale,
     Turn,
+    bundled_name,
     dialogue_turns,
     is_remote,
     judged,
+    model_id,
     rerank_passages,
 )
-from ekphory.timestamps import to_utc
+from ekphory.types import to_utc
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ekphory.errors import InvalidInput
-from ekphory.models.bundled_reranker import bundled_name, model_id
 from ekphory.models.model_record import CalibrationCard
 from ekphory.models.reranker import (
     Judgement,
@@ -17,10 +16,12 @@ from ekphory.models.reranker import (
     RerankingModel,
     RerankPassage,
     RerankQuery,
+    bundled_name,
     checked_scores,
     is_remote,
     judged,
     log_odds,
+    model_id,
 )
 
 # A file that says what the scores of one reranker are worth.

@@ -16,8 +16,13 @@ from ekphory.http_service import (
     endpoint,
     shown,
 )
-from ekphory.models.embedder import EmbedderIdentity, FloatMatrix, VectorCache
-from ekphory.models.windows import careful_tokens, window_spans
+from ekphory.models.embedder import (
+    EmbedderIdentity,
+    FloatMatrix,
+    VectorCache,
+    careful_tokens,
+    window_spans,
+)
 
 _PROBE = "dimension"
 

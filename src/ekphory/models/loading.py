@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from ekphory.config import Settings
 from ekphory.errors import InvalidInput
-from ekphory.models.bundled_reranker import BUNDLED_RERANKERS, SMALL_RERANKER, bundled_reranker
 from ekphory.models.calibrated_reranker import CalibratedReranker, read_calibration
 from ekphory.models.chat import Chat, ChatSettings, OpenAIChat
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.model_record import RECORD_FILE, is_reranker
 from ekphory.models.remote_reranker import COHERE, JINA, MEMOS, TEI, RemoteReranker, RerankSettings
-from ekphory.models.reranker import LocalReranker, RerankingModel, ScoreScale
+from ekphory.models.reranker import (
+    BUNDLED_RERANKERS,
+    SMALL_RERANKER,
+    LocalReranker,
+    RerankingModel,
+    ScoreScale,
+    bundled_reranker,
+)
 
 if TYPE_CHECKING:
     from ekphory.models.onnx_embedder import OnnxEmbedder

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from ekphory.errors import ModelError
-from ekphory.models.reranker import (
-    PlattScaling,
-)
+from ekphory.models.reranker import PlattScaling
 
 RECORD_FILE = "model.json"
 MODEL_FILE = "model.onnx"

@@ -12,7 +12,15 @@ import numpy as np
 from tokenizers import Encoding
 
 from ekphory.errors import ModelError
-from ekphory.models.embedder import EmbedderIdentity, FloatMatrix, VectorCache
+from ekphory.models.embedder import (
+    EmbedderIdentity,
+    FloatMatrix,
+    Offsets,
+    VectorCache,
+    encodable,
+    length_batches,
+    window_spans,
+)
 from ekphory.models.late_bound import LateBoundParts, PassageReading
 from ekphory.models.model_record import (
     LATE_BOUND_FILE,
@@ -23,7 +31,6 @@ from ekphory.models.model_record import (
     read_record,
 )
 from ekphory.models.onnx_session import OnnxSession, load_tokenizer
-from ekphory.models.windows import Offsets, encodable, length_batches, window_spans
 from ekphory.threads import ForkSafeLock, Workers, usable_cores
 from ekphory.types import MEMORY_TYPES
 

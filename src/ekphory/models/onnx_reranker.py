@@ -11,6 +11,14 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from ekphory.errors import InvalidInput, ModelError
+from ekphory.models.embedder import (
+    CHARACTERS_PER_TOKEN,
+    distinct_words,
+    encodable,
+    length_batches,
+    telling_piece,
+    telling_tokens,
+)
 from ekphory.models.model_record import (
     LAYOUT_NAME,
     MODEL_FILE,
@@ -29,16 +37,8 @@ from ekphory.models.reranker import (
     RerankPassage,
     RerankQuery,
 )
-from ekphory.models.windows import (
-    CHARACTERS_PER_TOKEN,
-    distinct_words,
-    encodable,
-    length_batches,
-    telling_piece,
-    telling_tokens,
-)
 from ekphory.threads import Workers, usable_cores
-from ekphory.timestamps import spoken_date
+from ekphory.types import spoken_date
 
 # How the bundled cross-encoder reads a question and a memory: training and inference both use it.
 #

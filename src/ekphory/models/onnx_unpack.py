@@ -12,11 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ekphory.errors import MissingExtra, ModelError
-from ekphory.models.late_bound import (
-    EmbedderComponents,
-    Linear,
-    write_components,
-)
+from ekphory.models.late_bound import EmbedderComponents, Linear, write_components
 from ekphory.models.model_record import (
     LATE_BOUND_FILE,
     MODEL_FILE,

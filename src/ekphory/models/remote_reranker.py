@@ -17,6 +17,7 @@ from ekphory.http_service import (
     endpoint,
     shown,
 )
+from ekphory.models.embedder import careful_tokens
 from ekphory.models.reranker import (
     RelevanceScores,
     RerankPassage,
@@ -26,7 +27,6 @@ from ekphory.models.reranker import (
     query_in_words,
     scores_in_order,
 )
-from ekphory.models.windows import careful_tokens
 
 # What differs between the reranking protocols that services speak.
 

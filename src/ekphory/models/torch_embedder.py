@@ -17,7 +17,14 @@ from tokenizers import Tokenizer
 
 from ekphory import legacy
 from ekphory.errors import MissingExtra, ModelError
-from ekphory.models.embedder import EmbedderIdentity, FloatMatrix, VectorCache
+from ekphory.models.embedder import (
+    EmbedderIdentity,
+    FloatMatrix,
+    Offsets,
+    VectorCache,
+    encodable,
+    window_spans,
+)
 from ekphory.models.late_bound import (
     COMPONENTS_FILE,
     EmbedderComponents,
@@ -28,7 +35,6 @@ from ekphory.models.late_bound import (
     read_components,
     write_components,
 )
-from ekphory.models.windows import Offsets, encodable, window_spans
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

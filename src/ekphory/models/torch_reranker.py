@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ekphory.errors import MissingExtra, ModelError
+from ekphory.models.embedder import CHARACTERS_PER_TOKEN, encodable, length_batches
 from ekphory.models.onnx_reranker import check_order
 from ekphory.models.reranker import (
     UNCALIBRATED,
@@ -21,7 +22,6 @@ from ekphory.models.reranker import (
     passage_in_words,
     query_in_words,
 )
-from ekphory.models.windows import CHARACTERS_PER_TOKEN, encodable, length_batches
 
 # How Qwen3-Reranker and MemReranker are asked whether a document is what a query wants.
 #

@@ -13,8 +13,7 @@ from ekphory.agent_trace import CONFIDENT, RetrievalTrace, StageResult
 from ekphory.errors import InvalidInput
 from ekphory.prompting.injection import UNSPACED, find_injection, neutralised
 from ekphory.prompting.recall_block import CLOSING, OPENING, SECURITY_COMMENT
-from ekphory.timestamps import now_utc, to_utc
-from ekphory.types import Hit
+from ekphory.types import Hit, now_utc, to_utc
 
 # A budget of tokens: what does not fit is passed over, and what follows is tried.
 

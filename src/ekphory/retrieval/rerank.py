@@ -23,8 +23,7 @@ from ekphory.models.reranker import (
 )
 from ekphory.retrieval.pipeline import Candidates, SearchRequest, SearchState, read_candidates
 from ekphory.store.protocol import IntArray
-from ekphory.timestamps import EPOCH
-from ekphory.types import MemoryRecord
+from ekphory.types import EPOCH, MemoryRecord
 
 # Putting a reranker's scores together with the first stage: pure functions over arrays.
 #

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ekphory.retrieval.snapshot import ScopeSnapshot
 from ekphory.store.protocol import NO_THREAD
 from ekphory.time_words.reference import Interval, Sessions, TimeReading, TimeReference
-from ekphory.timestamps import EPOCH, to_microseconds
+from ekphory.types import EPOCH, to_microseconds
 
 IntArray = NDArray[np.int64]
 ScoreArray = NDArray[np.float32]

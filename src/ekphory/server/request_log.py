@@ -18,7 +18,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from ekphory import __version__
 from ekphory.server.errors import error_answer
 from ekphory.service.extraction import ExtractionState
-from ekphory.timestamps import now_utc
+from ekphory.types import now_utc
 
 # The types of ASGI, and what the layers around the application share.
 

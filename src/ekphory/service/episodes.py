@@ -31,8 +31,7 @@ from ekphory.scope import SCOPE_FIELDS
 from ekphory.search import MOST_HITS, SearchResult
 from ekphory.service.handles import Handles, Place
 from ekphory.store.protocol import Order
-from ekphory.timestamps import now_utc, to_utc
-from ekphory.types import MemoryRecord, MemoryType, Scalar
+from ekphory.types import MemoryRecord, MemoryType, Scalar, now_utc, to_utc
 
 # Ids of episodes as UUIDs, which MemMachine's client demands from version 0.4 on.
 #

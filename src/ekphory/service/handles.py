@@ -12,11 +12,10 @@ from ekphory.config import Settings
 from ekphory.engine import Engine, acquire, release
 from ekphory.errors import InvalidInput
 from ekphory.memory import Memory
-from ekphory.models.bundled_reranker import bundled_reranker
 from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_embedder
-from ekphory.models.reranker import RerankingModel
+from ekphory.models.reranker import RerankingModel, bundled_reranker
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import BALANCED, preset
 from ekphory.store.protocol import StoreHealth

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ekphory.agent_trace import HopResolved, ToolReturned
-from ekphory.filters.tree import Field, In
-from ekphory.history import EVERYTHING, in_view
+from ekphory.filters.tree import EVERYTHING, Field, In
+from ekphory.history import in_view
 from ekphory.memory import Memory
 from ekphory.retrieval.pipeline import Pipeline, StageDescription, describe
 from ekphory.retrieval.presets import preset
@@ -22,8 +22,17 @@ from ekphory.search import NEWEST, SearchResult
 from ekphory.service.episodes import Selection, StoredNames, Uids, read_filter
 from ekphory.service.handles import Handles, Place
 from ekphory.store.protocol import IntArray, Order, ScopeColumns
-from ekphory.timestamps import EPOCH, now_utc, to_microseconds
-from ekphory.types import Hit, MemoryRecord, StageStatus, StageTrace, TimeUse, Trace
+from ekphory.types import (
+    EPOCH,
+    Hit,
+    MemoryRecord,
+    StageStatus,
+    StageTrace,
+    TimeUse,
+    Trace,
+    now_utc,
+    to_microseconds,
+)
 
 # Why a hit is there, in sentences.
 

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from ekphory.errors import StoreError
-from ekphory.store.connection import cause_of
 from ekphory.store.lance_rows import (
     CHECKSUM,
     RECORD,
@@ -19,6 +18,7 @@ from ekphory.store.lance_rows import (
     row_checksum,
     rows_with_vectors,
 )
+from ekphory.store.lance_table import cause_of
 from ekphory.store.protocol import Damage, IntArray, Progress, Verification
 from ekphory.types import decode_metadata
 

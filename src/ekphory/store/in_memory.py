@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ekphory.filters.evaluate import matches
+from ekphory.filters.lance_sql import matches
 from ekphory.filters.tree import And, Filter
 from ekphory.scope import orphaned_owners, owner_of
 from ekphory.store.protocol import (
@@ -29,8 +29,7 @@ from ekphory.store.protocol import (
     Verification,
 )
 from ekphory.store.writer import columns_of, vectors_of
-from ekphory.timestamps import to_microseconds
-from ekphory.types import MemoryRecord
+from ekphory.types import MemoryRecord, to_microseconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from ekphory.filters.tree import And, Field, Filter, In
 from ekphory.scope import OWNER_FIELDS
 from ekphory.store import lance_rows
 from ekphory.store.checks import verify_rows
-from ekphory.store.connection import bound_memory, read_anew, tells, told
 from ekphory.store.lance_index import VectorIndex
 from ekphory.store.lance_rows import (
     CHECKSUM,
@@ -31,8 +30,17 @@ from ekphory.store.lance_rows import (
     scan_columns,
     to_scope_columns,
 )
+from ekphory.store.lance_table import (
+    CommitFiles,
+    NewestVersion,
+    StateNote,
+    bound_memory,
+    commits_folder,
+    read_anew,
+    tells,
+    told,
+)
 from ekphory.store.lance_upkeep import Upkeep, is_remote, opened_table
-from ekphory.store.lance_version import CommitFiles, NewestVersion, StateNote, commits_folder
 from ekphory.store.protocol import (
     CURRENT,
     NEVER,

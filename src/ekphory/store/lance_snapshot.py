@@ -22,9 +22,8 @@ from ekphory.filters.tree import And, Filter, IsNull, Not
 from ekphory.filters.tree import Field as FilterField
 from ekphory.scope import OWNER_FIELDS
 from ekphory.store import lance_rows
-from ekphory.store.connection import connect, told
 from ekphory.store.lance import TABLE
-from ekphory.store.lance_version import manifest_of, needed_files
+from ekphory.store.lance_table import connect, manifest_of, needed_files, told
 from ekphory.store.protocol import CURRENT, IntArray, RecordBlock, Store, StoreIdentity
 from ekphory.store.writer import DirectoryLock
 from ekphory.types import MemoryRecord

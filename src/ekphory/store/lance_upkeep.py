@@ -16,9 +16,8 @@ import pyarrow as pa
 
 from ekphory.errors import StoreError, StoreLocked
 from ekphory.scope import OWNER_FIELDS, owner_name
-from ekphory.store.connection import connect
 from ekphory.store.lance_index import FEWEST_ROWS, VectorIndex
-from ekphory.store.lance_version import manifests_in, needed_files
+from ekphory.store.lance_table import connect, manifests_in, needed_files
 from ekphory.store.protocol import RESIDENT_ROWS, StoreHealth
 from ekphory.store.writer import DirectoryLock
 

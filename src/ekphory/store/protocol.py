@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ekphory.filters.evaluate import matches
+from ekphory.filters.lance_sql import matches
 from ekphory.filters.tree import And, Field, Filter, IsNull
 from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
 from ekphory.types import REFERENCE_POOLS, MemoryRecord

@@ -26,11 +26,10 @@ import pyarrow as pa
 
 from ekphory.atomic_write import put_in_place
 from ekphory.errors import StoreClosed, StoreError, StoreLocked
-from ekphory.store.connection import connect, told
+from ekphory.store.lance_table import connect, told
 from ekphory.store.protocol import NEVER, Growth, KeyedVectors, ScopeColumns, Store, StoredMemory
 from ekphory.threads import run_after_fork
-from ekphory.timestamps import now_utc, to_microseconds
-from ekphory.types import MemoryRecord
+from ekphory.types import MemoryRecord, now_utc, to_microseconds
 
 # Whether upkeep succeeds, and when it is tried again after it failed.
 

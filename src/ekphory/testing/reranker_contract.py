@@ -58,8 +58,6 @@ FORTY_LANGUAGES: Mapping[str, str] = {
 """By the language's code."""
 
 
-# What every reranker must do, as tests to inherit.
-
 # ruff: noqa: D102, S101  the name of a test is its sentence
 
 TOLERANCE = 1e-4

@@ -19,8 +19,7 @@ from ekphory.store.protocol import (
     first_key,
 )
 from ekphory.testing.models import HashEmbedder
-from ekphory.timestamps import to_microseconds
-from ekphory.types import MemoryRecord, Scalar
+from ekphory.types import MemoryRecord, Scalar, to_microseconds
 
 # The memories that the store's contract is told with.
 
@@ -88,8 +87,6 @@ def successor_record(number: int) -> MemoryRecord:
     """Return the version that takes the place of memory `m<number>`."""
     return replace(contract_record(number), text="changed", supersedes=f"m{number}~1")
 
-
-# What every store must do, as tests to inherit.
 
 # ruff: noqa: D102, S101  the name of a test is its sentence
 

@@ -27,7 +27,7 @@ from ekphory.time_words.reference import (
     unit_span,
 )
 from ekphory.time_words.spans import combined, directed, narrowed
-from ekphory.timestamps import zone_of
+from ekphory.types import zone_of
 
 # Times in other languages than English, read by dateparser where it is installed.
 

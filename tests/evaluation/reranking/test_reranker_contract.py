@@ -3,8 +3,8 @@
 import pytest
 from tests.models.tiny_rerankers import write_overlap_reranker
 
-from ekphory.models.bundled_reranker import bundled_reranker
 from ekphory.models.onnx_reranker import OnnxReranker
+from ekphory.models.reranker import bundled_reranker
 from ekphory.testing.models import OverlapReranker
 from ekphory.testing.reranker_contract import LargeInputRerankerContract, RerankerContract
 from ekphory_lab.evaluation.reranking.contenders import Bm25Reranker

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ekphory.models.fitted_file import FittedFile
-from ekphory.retrieval.calibration import FittedGate, GateBand
+from ekphory.retrieval.calibration import FittedFile, FittedGate, GateBand
 from ekphory.retrieval.gate import GateThresholds
 from ekphory.retrieval.stages.rerank import GateReranker
 from ekphory.testing.models import HashEmbedder, OverlapReranker

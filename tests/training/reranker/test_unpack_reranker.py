@@ -10,11 +10,10 @@ from tests.training.reranker.tiny_reranker import word_examples
 from tokenizers import Tokenizer
 
 from ekphory.errors import ModelError
-from ekphory.models.bundled_reranker import bundled_directory
 from ekphory.models.model_record import MODEL_FILE, RECORD_FILE
 from ekphory.models.onnx_graph import FloatArithmetic
 from ekphory.models.onnx_reranker import CrossEncoderLayout
-from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_directory
 from ekphory_lab.training.reranker.export import (
     CalibrationExamples,
     RerankerDescription,

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ekphory.memory import Memory
-from ekphory.models.bundled_reranker import bundled_reranker
+from ekphory.models.reranker import bundled_reranker
 from ekphory.service.episodes import EpisodeQuery
 from ekphory.service.handles import Place, ServiceModels
 from ekphory.service.memory_service import MemoryService, Question

@@ -16,7 +16,7 @@ from ekphory.cli.options import OutputOptions
 from ekphory.cli.output import print_json
 from ekphory.config import read_settings
 from ekphory.errors import InvalidInput
-from ekphory.models.fitted_file import FITTED
+from ekphory.retrieval.calibration import FITTED
 
 if TYPE_CHECKING:
     from ekphory.cli.command import Steps
@@ -97,8 +97,7 @@ def calibration(
     Fitted on scopes of 2 to 5,000 memories: documents, long messages, chats and statements. A
     search by words alone, one by meaning, and what the bundled reranker reads have a curve each.
     """
-    from ekphory.models.fitted_file import write_fitted
-    from ekphory.retrieval.calibration import PROBABILITIES_FILE
+    from ekphory.retrieval.calibration import PROBABILITIES_FILE, write_fitted
     from ekphory_lab.training.probabilities import fit_probabilities
 
     place = fitted_target(target, PROBABILITIES_FILE.name)
@@ -189,8 +188,8 @@ def unpack(
 
 
 def _model_directory(source: str) -> Path:
-    from ekphory.models.bundled_reranker import BUNDLED_RERANKERS, bundled_directory
     from ekphory.models.onnx_embedder import load_bundled
+    from ekphory.models.reranker import BUNDLED_RERANKERS, bundled_directory
 
     if source in BUNDLED_RERANKERS:
         return bundled_directory(source)
@@ -247,9 +246,8 @@ def gate(
     ] = None,
 ) -> None:
     """Learn when the first stage's scores leave a reranker nothing to gain, and write the gate."""
-    from ekphory.models.fitted_file import write_fitted
     from ekphory.models.loading import configured_embedder, load_embedder, named_reranker
-    from ekphory.retrieval.calibration import GATE_FILE
+    from ekphory.retrieval.calibration import GATE_FILE, write_fitted
     from ekphory_lab.evaluation.ablation import load_benchmark
     from ekphory_lab.training.gates import (
         GateRun,

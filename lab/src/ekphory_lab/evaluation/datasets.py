@@ -13,7 +13,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from ekphory.errors import DatasetError, InvalidInput, shorten
-from ekphory.timestamps import to_utc
+from ekphory.types import to_utc
 
 # Where benchmark files come from: sources, licences, and the hashes that are known.
 

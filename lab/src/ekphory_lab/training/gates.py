@@ -11,11 +11,9 @@ from random import Random
 import numpy as np
 
 from ekphory.errors import DatasetError, InvalidInput
-from ekphory.models.bundled_reranker import model_id
 from ekphory.models.embedder import EmbedderIdentity
-from ekphory.models.fitted_file import FittedFile
-from ekphory.models.reranker import RerankingModel
-from ekphory.retrieval.calibration import GATE_KIND
+from ekphory.models.reranker import RerankingModel, model_id
+from ekphory.retrieval.calibration import GATE_KIND, FittedFile
 from ekphory.retrieval.gate import GateFeature, GateThresholds
 from ekphory_lab.evaluation.datasets import (
     BenchmarkFile,

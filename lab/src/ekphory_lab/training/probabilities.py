@@ -18,11 +18,9 @@ from scipy.optimize import linprog
 
 from ekphory.errors import DatasetError, MissingExtra
 from ekphory.memory import Memory
-from ekphory.models.bundled_reranker import SMALL_RERANKER, bundled_reranker, model_id
 from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.fitted_file import FittedFile
 from ekphory.models.onnx_embedder import load_bundled
-from ekphory.models.reranker import RerankingModel
+from ekphory.models.reranker import SMALL_RERANKER, RerankingModel, bundled_reranker, model_id
 from ekphory.retrieval.calibration import (
     BELIEVING,
     BELIEVING_READ,
@@ -36,6 +34,7 @@ from ekphory.retrieval.calibration import (
     WORDS,
     AnswerCurve,
     Calibration,
+    FittedFile,
     FusionCalibration,
     HitCurves,
     LexicalCalibration,

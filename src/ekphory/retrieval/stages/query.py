@@ -15,7 +15,7 @@ from ekphory.retrieval.pipeline import SearchState
 from ekphory.retrieval.query import LONGEST, classify_query, clean_query, depth_factor
 from ekphory.time_words.parse import read_time
 from ekphory.time_words.reference import TimeReference
-from ekphory.timestamps import EPOCH
+from ekphory.types import EPOCH
 
 # Asking a language model for more to search with: when it is worth asking, and how.
 

@@ -8,8 +8,7 @@ from typing import Literal
 import numpy as np
 
 from ekphory.errors import ModelError, ServiceError
-from ekphory.models.bundled_reranker import SMALL_RERANKER, bundled_name
-from ekphory.models.reranker import RerankingModel, is_remote
+from ekphory.models.reranker import SMALL_RERANKER, RerankingModel, bundled_name, is_remote
 from ekphory.retrieval.calibration import (
     FEATURES,
     READ_FEATURES,

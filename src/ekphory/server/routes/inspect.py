@@ -40,8 +40,7 @@ from ekphory.service.episodes import Selection, shown_metadata
 from ekphory.service.inspection import Examined, Outline, Probe, WaterfallRow
 from ekphory.store.checks import examine
 from ekphory.store.protocol import StoreHealth
-from ekphory.timestamps import now_utc
-from ekphory.types import MemoryRecord
+from ekphory.types import MemoryRecord, now_utc
 
 # What the service tells the inspector, in the shapes of the wire.
 

@@ -31,7 +31,7 @@ from ekphory.server.schemas.models import (
     epoch,
 )
 from ekphory.service.memory_service import shortened
-from ekphory.timestamps import now_utc
+from ekphory.types import now_utc
 
 # Reranking: one endpoint under the paths that its many clients ask.
 

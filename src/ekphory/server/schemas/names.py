@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue, WithJsonSchema
 
 from ekphory.errors import InvalidInput
-from ekphory.timestamps import to_utc
+from ekphory.types import to_utc
 
 # Errors on the wire, as MemMachine's clients read them.
 

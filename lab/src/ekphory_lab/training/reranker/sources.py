@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ekphory.models.reranker import RerankPassage, RerankQuery
-from ekphory.timestamps import spoken_date
+from ekphory.types import spoken_date
 from ekphory_lab.evaluation.systems import bm25_scorer, z_scored_mean
 from ekphory_lab.training.question_groups import BaseModel, Placement, Question, QuestionGroup
 from ekphory_lab.training.reranker.examples import Candidate, CandidateKind, RerankExample

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ekphory.errors import ServiceError
 from ekphory.models.chat import Chat, ChatMessage, ChatOptions
 from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery
-from ekphory.timestamps import spoken_date
+from ekphory.types import spoken_date
 from ekphory_lab.training.reranker.examples import (
     SOFT_LABELS,
     RerankExample,

@@ -53,7 +53,7 @@ def test_the_bundled_files_are_sound_and_allow_one_tool(name, kind):
             "allowed_tools must be a list",
         ),
         (("---\nname", "name"), "has no front matter"),
-        (("name: a", "name: ["), "is no YAML"),
+        (("name: a", "name: ["), "must be YAML"),
     ],
 )
 def test_a_file_that_breaks_the_form_is_refused(change, told):

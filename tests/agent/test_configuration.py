@@ -107,12 +107,12 @@ def test_a_reranker_is_found_by_its_id_and_the_orderings_of_words_are_none(read)
         ("retrieval_agent: {llm_model: a}", "There is: none"),
         ("retrieval_agent: {agent_session_timeout_seconds: soon}", "must be a number"),
         ("retrieval_agent: {agent_session_timeout_seconds: -1}", "out of range"),
-        ("retrieval_agent: {agent_session_max_combined_calls: 1.5}", "no whole number"),
+        ("retrieval_agent: {agent_session_max_combined_calls: 1.5}", "must be an integer"),
         ("retrieval_agent: {agent_session_provider: bing}", "no such choice"),
         ("retrieval_agent: [a]", "must be a mapping"),
         ("retrieval_agent: {anthropic_api_key: $NOT_SET}", "Set NOT_SET"),
         ("resources: {language_model: {}}", "Did you mean 'language_models'"),
-        ("a: [", "is no YAML in line"),
+        ("a: [", "must be YAML; it is not in line"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_the_remedy(read, text, told):

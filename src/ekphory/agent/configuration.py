@@ -36,7 +36,7 @@ def read_document(file: Path) -> dict[str, Any]:
     """Read a configuration file.
 
     Raises:
-        InvalidInput: It cannot be read, is no YAML, or has a section that is not known.
+        InvalidInput: It cannot be read, is not YAML, or has a section that is not known.
         MissingExtra: The YAML reader is not installed.
     """
     try:
@@ -51,7 +51,9 @@ def read_document(file: Path) -> dict[str, Any]:
         # The whole message quotes the file, which may hold a key.
         where = getattr(error, "problem_mark", None)
         line = f" in line {where.line + 1}" if where is not None else ""
-        raise InvalidInput("config", str(file), f"is no YAML{line}", "Correct it") from None
+        raise InvalidInput(
+            "config", str(file), f"must be YAML; it is not{line}", "Correct it"
+        ) from None
     if document is None:
         return {}
     found = mapping(document, place="config")
@@ -348,4 +350,4 @@ def _number(value: object, place: str, *, whole: bool) -> float | int:
         return int(str(value)) if whole else float(str(value))
     except ValueError:
         kind = "whole number" if whole else "number"
-        raise InvalidInput(place, value, f"is no {kind}", "Give one") from None
+        raise InvalidInput(place, value, f"must be a {kind}", "Give one") from None

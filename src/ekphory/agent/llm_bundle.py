@@ -106,7 +106,7 @@ def _front_matter(text: str, place: str) -> Mapping[str, Any]:
     try:
         given = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise InvalidInput(place, text[:40], f"is no YAML: {error}", "Correct it") from error
+        raise InvalidInput(place, text[:40], f"must be YAML: {error}", "Correct it") from error
     if not isinstance(given, dict):
         raise InvalidInput(place, given, "must be a mapping", "Give `name: value` lines")
     return given

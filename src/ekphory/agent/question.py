@@ -7,8 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ekphory.agent.relations import PARTICLES, folded, is_relation, meaning_words, relation
-from ekphory.retrieval.query import classify_query
+from ekphory.agent.relations import (
+    PARTICLES,
+    describes_one_through_another,
+    folded,
+    is_relation,
+    meaning_words,
+    relation,
+)
 
 # Names in a text: runs of words that are written as names.
 
@@ -358,7 +364,7 @@ def read_question(question: str) -> QuestionReading:
         branch = _branch(question, items, longest)
         if branch.steps or relation(branch.sought or "").through:
             return QuestionReading("chain", (branch,))
-    elif classify_query(question).intent == "chain":
+    elif describes_one_through_another(question):
         return QuestionReading("open chain")
     return QuestionReading("single")
 

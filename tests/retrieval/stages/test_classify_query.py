@@ -31,7 +31,7 @@ def test_the_trace_says_what_was_found_by_which_rules():
     assert trace.stages[1].detail == {
         "intent": "comparison",
         "complexity": 0.0,
-        "signals": ["more than"],
+        "signals": ["asks for more or less"],
         "hints": {},
         "depth_factor": 1.5,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -16,7 +17,6 @@ from ekphory.cli.options import OutputOptions
 from ekphory.cli.output import print_json
 from ekphory.config import read_settings
 from ekphory.errors import InvalidInput
-from ekphory.retrieval.calibration import FITTED
 
 if TYPE_CHECKING:
     from ekphory.cli.command import Steps
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 # Where an `ekphory train` command writes the constants that it fitted.
 
+_FITTED = Path(str(files("ekphory"))) / "fitted"
+
 TargetOption = Annotated[
     Path | None,
     typer.Option(
@@ -41,7 +43,7 @@ TargetOption = Annotated[
 ]
 
 
-def fitted_target(given: Path | None, name: str, *, folder: Path = FITTED) -> Path:
+def fitted_target(given: Path | None, name: str, *, folder: Path = _FITTED) -> Path:
     """Return the file to write: the one given, in a checkout else the package's own.
 
     Args:
@@ -249,30 +251,25 @@ def gate(
     from ekphory.models.loading import configured_embedder, load_embedder, named_reranker
     from ekphory.retrieval.calibration import GATE_FILE, write_fitted
     from ekphory_lab.evaluation.ablation import load_benchmark
-    from ekphory_lab.training.gates import (
-        GateRun,
-        chosen_gate,
-        gate_conversations,
-        gate_file,
-        learn_gates,
-        require_feature,
-    )
+    from ekphory_lab.training import gates as learning
 
     target = fitted_target(wanted.target, GATE_FILE.name)
-    require_feature(wanted.feature)
+    learning.require_feature(wanted.feature)
     settings = read_settings()
     model = named_reranker(asked.reranker, settings)
     embedder = configured_embedder(settings) or load_embedder(None)
-    learned_on = gate_conversations(data, seed=wanted.seed)
+    learned_on = learning.gate_conversations(data, seed=wanted.seed)
     with step_bar() as progress:
-        gates = learn_gates(_cases(learned_on, model, embedder, asked, progress), keep=wanted.keep)
-        chosen = chosen_gate(gates, wanted.feature)
+        gates = learning.learn_gates(
+            _cases(learned_on, model, embedder, asked, progress), keep=wanted.keep
+        )
+        chosen = learning.chosen_gate(gates, wanted.feature)
         benchmarks = [load_benchmark(path).dataset for path in check or ()]
         checked = {
             dataset.name: _outcomes(gates, _cases(dataset, model, embedder, asked, progress))
             for dataset in benchmarks
         }
-    run = GateRun(
+    run = learning.GateRun(
         embedder=embedder.identity,
         reranker=model,
         learned_on=learned_on,
@@ -280,7 +277,7 @@ def gate(
         command=_command(asked, wanted, chosen),
         checked={name: found[gates.index(chosen)] for name, found in checked.items()},
     )
-    write_fitted(target, gate_file(chosen, run))
+    write_fitted(target, learning.gate_file(chosen, run))
     if output.json:
         print_json(_report(target, run, gates, checked))
         return

@@ -14,9 +14,6 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-# Runs in environments of its own, made for the competitors that it measures.
-PEERS = ROOT / "src" / "ekphory" / "bench" / "peer_workers"
-
 # Import name: distribution. Only for packages that a run without torch does not install.
 NOT_INSTALLED = {
     "torch": "torch",
@@ -39,12 +36,14 @@ def declared(requirements: list[str]) -> set[str]:
 
 def extras_for_users() -> set[str]:
     extras = PROJECT["optional-dependencies"]
-    return {name for extra in extras if extra != "dev" for name in declared(extras[extra])}
+    return {
+        name for extra in extras if extra not in ("dev", "site") for name in declared(extras[extra])
+    }
 
 
 def imported() -> set[str]:
     names = set()
-    for path in set((ROOT / "src").rglob("*.py")) - set(PEERS.rglob("*.py")):
+    for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 names |= {alias.name.partition(".")[0] for alias in node.names}

@@ -37,10 +37,28 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
 def test_the_wheel_holds_the_model_the_demo_and_the_licence(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert "ekphory/models/bundled/ekphory-small/model.onnx" in names
-    assert "ekphory/demo/conversation.jsonl" in names
+    assert "ekphory/cli/demo_data/conversation.jsonl" in names
     assert "ekphory/py.typed" in names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
     assert any(name.endswith(".dist-info/licenses/NOTICE") for name in names)
+
+
+def test_the_wheel_holds_nothing_that_trains_or_measures(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert [name for name in names if "training" in name or "evaluation" in name] == []
+
+
+def test_the_wheel_of_the_lab_adds_its_commands(tmp_path):
+    build = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
+    source = str(ROOT / "lab")
+    subprocess.run([sys.executable, "-m", "pip", *build, str(tmp_path), source], check=True)
+    (built,) = tmp_path.glob("ekphory_lab-*.whl")
+    archive = zipfile.ZipFile(built)
+    (entries,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
+    assert archive.read(entries).decode() == (
+        "[ekphory.commands]\nlab = ekphory_lab.cli.commands:COMMANDS\n"
+    )
+    assert "ekphory_lab/training/conversations/README.md" in archive.namelist()
 
 
 def test_the_wheel_is_no_larger_than_a_package_index_likes(wheel):

@@ -1,8 +1,10 @@
 import shlex
 
 import pytest
+from typer.testing import CliRunner
 
 from ekphory import __version__
+from ekphory.cli import app
 from ekphory.cli.app import COMMANDS, PIPELINES
 from ekphory_lab.cli.commands import COMMANDS as LAB_COMMANDS
 
@@ -53,3 +55,11 @@ def test_the_version_is_shown(ekphory):
 )
 def test_a_wrong_command_line_exits_with_2(ekphory, arguments):
     assert ekphory.run(*arguments).exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["bench", "bench-server", "eval", "train"])
+def test_without_the_lab_a_command_of_it_says_what_to_install(monkeypatch, name):
+    monkeypatch.setattr(app, "entry_points", lambda **_: ())
+    result = CliRunner().invoke(app._application(), [name, "locomo", "--data", "x"])
+    assert result.exit_code == 2
+    assert "Install it with: pip install ekphory-lab" in result.output

@@ -17,12 +17,14 @@ BIN := .venv/bin
 # Holds the directory that .venv was made for; scripts/make_environment.sh reads it too.
 INSTALLED := .venv/installed
 WITH_TORCH := .venv/installed-with-torch
+WITH_SITE := .venv/installed-with-site
 ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))
 $(INSTALLED): moved
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo screenshots test test-all test-slow test-long attack check lint clean moved
+.PHONY: help install demo screenshots test test-all test-slow test-long attack check lint docs \
+  clean moved
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -57,6 +59,10 @@ lint: $(INSTALLED)  ## The same without the tests
 	$(BIN)/python -m mypy
 	$(BIN)/lint-imports
 
+docs: $(WITH_SITE)  ## Build the documentation as a site into build/site
+	$(BIN)/python -m scripts.make_reference
+	$(BIN)/python -m mkdocs build --strict
+
 clean:  ## Remove .venv and all caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
@@ -67,4 +73,8 @@ $(INSTALLED): pyproject.toml scripts/make_environment.sh
 $(WITH_TORCH): $(INSTALLED)
 	@EXTRAS=$(EXTRAS),torch TORCH='$(TORCH)' TORCH_INDEX='$(TORCH_INDEX)' \
 	  sh scripts/make_environment.sh
+	@touch $@
+
+$(WITH_SITE): $(INSTALLED)
+	@EXTRAS=$(EXTRAS),site TORCH= sh scripts/make_environment.sh
 	@touch $@

@@ -36,9 +36,8 @@ def declared(requirements: list[str]) -> set[str]:
 
 def extras_for_users() -> set[str]:
     extras = PROJECT["optional-dependencies"]
-    return {
-        name for extra in extras if extra not in ("dev", "site") for name in declared(extras[extra])
-    }
+    for_users = set(extras) - {"dev", "site"}
+    return {name for extra in for_users for name in declared(extras[extra])}
 
 
 def imported() -> set[str]:

@@ -19,21 +19,32 @@ class Settings:
     """What holds where a command line says nothing.
 
     Attributes:
-        store: Directory or Lance URI of the store.
-        embedder: What `load_embedder` takes; None for the bundled model.
-        embedder_model, embedder_api_key: The model to ask an embedding service for, and its key.
-        reranker: What `load_reranker` takes: a URL, a path or a hub id; None for the bundled one,
-            and `none` for none.
-        reranker_protocol, reranker_model, reranker_api_key, reranker_scores: What a reranking
-            service speaks, the model to ask it for, its key, and whether it gives `probability` or
-            `logit`.
+        store: Directory or Lance URI of the store; by default a folder in the user's data
+            directory.
+        embedder: What `load_embedder` takes; by default the bundled model.
+        embedder_model: The model to ask an embedding service for.
+        embedder_api_key: The key of an embedding service.
+        reranker: What `load_reranker` takes: a URL, a path or a hub id, or `none` for none; by
+            default the bundled one.
+        reranker_protocol: What a reranking service speaks: `jina`, the default, `cohere`, `tei` or
+            `memos`.
+        reranker_model: The model to ask a reranking service for.
+        reranker_api_key: The key of a reranking service.
+        reranker_scores: Whether the reranker gives `probability`, the default, or `logit`.
         reranker_calibration: File of `ekphory train reranker-calibration` for the reranker.
-        preset: Name of the pipeline of searches that name none; None for the default.
-        chat_url, chat_model, chat_api_key: The chat service, its model and its key; None for none.
-        serve_key: A key of the server beside those of its catalog, with all rights; None for none.
-        extraction: What the chat service learns from messages; None for all that it can.
-        config: The YAML file that configures the retrieval agent; None for none.
-        org, project, agent, user, session: The scope; None leaves a field unbound.
+        preset: Name of the pipeline of searches that name none; by default `balanced`.
+        chat_url: The address of the chat service; by default none is asked.
+        chat_model: The model to ask the chat service for.
+        chat_api_key: The key of the chat service.
+        serve_key: A key of the server beside those of its catalog, with all rights.
+        extraction: What the chat service learns from messages: `profile`, the default, which is
+            all that it can, `categories` or `off`.
+        config: The YAML file that configures the retrieval agent.
+        org: The organisation of the scope; by default unbound.
+        project: The project of the scope; by default unbound.
+        agent: The agent of the scope; by default unbound.
+        user: The user of the scope; by default unbound.
+        session: The session of the scope; by default unbound.
     """
 
     store: str

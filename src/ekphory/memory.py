@@ -45,8 +45,12 @@ class Memory:
 
     Args:
         path: A directory, or any Lance URI (`s3://`, `gs://`, `az://`).
-        org, project, agent, user, session: The scope: a bound field is filled into what is
+        org: The organisation of the scope. A bound field of the scope is filled into what is
             written and required of what is read; an unbound one is no restriction.
+        project: The project of the scope.
+        agent: The agent of the scope.
+        user: The user of the scope.
+        session: The session of the scope.
         embedder: An `EmbeddingModel`, or what `load_embedder` takes; None for the bundled model.
         reranker: A `RerankingModel`, or the directory, hub id or URL that `load_reranker` takes,
             which is used by the presets that rerank, a service only by those that say so; None for

@@ -79,18 +79,19 @@ class AgentSettings:
     Attributes:
         llm_model: The language model of the provider `openai`; None where none is configured.
         reranker: Orders evidence, given the chain; None takes that of the search, where it has one.
-        agent_session_provider: Who decides on the queries; None takes `openai` where there is a
+        agent_session_provider: Who decides on the queries; by default `openai` where there is a
             language model with a key, and `local` otherwise.
         agent_session_timeout_seconds: How long one session may take.
         agent_session_max_combined_calls: How many searches, of top level and branch together.
         agent_session_log_raw_output: Whether payloads of the provider are logged for debugging,
             without keys; they hold memories.
-        agent_native_bundle_root: Where the Markdown bundle is laid out for the provider; None for a
-            temporary directory.
+        agent_native_bundle_root: Where the Markdown bundle is laid out for the provider; by default
+            a temporary directory.
         agent_session_max_retry_interval_seconds: Longest wait before a repeat.
         openai_native_agent_environment: Where OpenAI's model finds the bundle.
-        anthropic_model, anthropic_api_key, anthropic_base_url: The model of the provider
-            `anthropic`, its key, and another address than Anthropic's own.
+        anthropic_model: The model of the provider `anthropic`.
+        anthropic_api_key: The key of the provider `anthropic`.
+        anthropic_base_url: Another address than Anthropic's own.
         anthropic_max_output_tokens: Longest message of that model.
     """
 

@@ -83,7 +83,9 @@ class Reranker:
                 MemReranker); a hub id of one of the latter two; or the URL of a service, of which
                 nothing is asked yet.
             runtime: What runs it; None takes what fits its files.
-            protocol, model, api_key: For a URL: what the service speaks, and what it is asked for.
+            protocol: For a URL: what the service speaks.
+            model: For a URL: the model that the service is asked for.
+            api_key: For a URL: the service's key.
             scores: For a URL: whether it gives `probability`, the default, or `logit`.
             calibration: A file of `ekphory train reranker-calibration` for this reranker.
 
@@ -201,7 +203,11 @@ class Reranker:
         """Order documents, best first; equal ones as they were given.
 
         Args:
-            query, documents, context, now, instruction: As in `score`.
+            query: As in `score`.
+            documents: As in `score`.
+            context: As in `score`.
+            now: As in `score`.
+            instruction: As in `score`.
             top_n: How many to give; None gives all.
         """
         is_count = isinstance(top_n, int) and not isinstance(top_n, bool) and top_n >= 1

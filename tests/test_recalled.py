@@ -5,43 +5,43 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ekphory.prompting.block import BlockSettings, prompt_block
-from ekphory.prompting.recall_block import CLOSING, OPENING, SECURITY_COMMENT, without_recalled
+from ekphory.prompting.recall_block import CLOSING, OPENING, SECURITY_COMMENT, strip_recall_blocks
 from prompting.hits import hit, results
 
 BLOCK = prompt_block([hit("I prefer Python"), hit("a < b & c")], BlockSettings()).text
 
 
 def test_a_block_alone_leaves_nothing():
-    assert without_recalled(BLOCK) == ""
+    assert strip_recall_blocks(BLOCK) == ""
 
 
 def test_what_stands_around_a_block_is_kept():
-    assert without_recalled(f"Context:\n\n{BLOCK}\n\nWhat now?  ") == "Context:\nWhat now?  "
+    assert strip_recall_blocks(f"Context:\n\n{BLOCK}\n\nWhat now?  ") == "Context:\nWhat now?  "
 
 
 def test_several_blocks_are_removed():
-    assert without_recalled(f"{BLOCK} one {BLOCK}\ntwo\n{BLOCK}") == "one\ntwo"
+    assert strip_recall_blocks(f"{BLOCK} one {BLOCK}\ntwo\n{BLOCK}") == "one\ntwo"
 
 
 def test_a_block_whose_white_space_was_changed_is_removed():
-    assert without_recalled(" ".join(BLOCK.split())) == ""
-    assert without_recalled(BLOCK.replace("\n", "\r\n")) == ""
+    assert strip_recall_blocks(" ".join(BLOCK.split())) == ""
+    assert strip_recall_blocks(BLOCK.replace("\n", "\r\n")) == ""
 
 
 def test_a_block_whose_escaping_was_undone_is_removed_to_its_closing_tag():
     undone = BLOCK.replace("&lt;", "<").replace("&amp;", "&")
-    assert without_recalled(f"before {undone} after") == "before\nafter"
+    assert strip_recall_blocks(f"before {undone} after") == "before\nafter"
 
 
 def test_a_block_without_its_closing_tag_ends_with_its_last_memory():
     opened = BLOCK.removesuffix(CLOSING)
-    assert without_recalled(f"{opened}And what do you think? 1 < 2") == (
+    assert strip_recall_blocks(f"{opened}And what do you think? 1 < 2") == (
         "And what do you think? 1 < 2"
     )
 
 
 def test_a_block_that_says_nothing_was_found_is_removed():
-    assert without_recalled(prompt_block([], BlockSettings()).text) == ""
+    assert strip_recall_blocks(prompt_block([], BlockSettings()).text) == ""
 
 
 @pytest.mark.parametrize(
@@ -56,28 +56,28 @@ def test_a_block_that_says_nothing_was_found_is_removed():
     ],
 )
 def test_text_without_our_mark_is_kept_verbatim(text):
-    assert without_recalled(text) == text
+    assert strip_recall_blocks(text) == text
 
 
 def test_a_megabyte_of_openings_is_read_at_once():
     opening = f"{OPENING}{SECURITY_COMMENT.split(':')[0]}: ekphory recalled these memories "
-    assert without_recalled(opening * 10_000) == ""
+    assert strip_recall_blocks(opening * 10_000) == ""
 
 
 @given(results(), st.integers(min_value=0))
 def test_a_rendered_result_that_was_cut_off_leaves_nothing(hits, cut):
     text = prompt_block(hits, BlockSettings(max_tokens=10_000)).text
     marked = text.index("memories.") + len("memories")
-    assert without_recalled(text[: max(marked, cut % (len(text) + 1))]) == ""
+    assert strip_recall_blocks(text[: max(marked, cut % (len(text) + 1))]) == ""
 
 
 @given(results(), st.text(alphabet="ab<>&/!- \n"), st.text(alphabet="ab<>&/!- \n"))
 def test_text_around_a_rendered_result_is_kept(hits, before, after):
     text = prompt_block(hits, BlockSettings(max_tokens=10_000)).text
     kept = [part for part in (before.rstrip(), after.lstrip()) if part]
-    assert without_recalled(before + text + after) == "\n".join(kept)
+    assert strip_recall_blocks(before + text + after) == "\n".join(kept)
 
 
 @given(st.text())
 def test_any_other_text_is_kept(text):
-    assert without_recalled(text) == text
+    assert strip_recall_blocks(text) == text

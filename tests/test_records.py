@@ -6,13 +6,13 @@ import pytest
 
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.scope import Scope
-from ekphory.write import LONGEST_TEXT, draft
+from ekphory.write import LONGEST_TEXT, make_draft
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
 def drafted(given, **scope):
-    return draft(given, scope=Scope(**scope), now=NOW)
+    return make_draft(given, scope=Scope(**scope), now=NOW)
 
 
 def test_only_the_text_is_required():

@@ -46,9 +46,9 @@ DEEP_NESTING: dict[str, tuple[int, str]] = {
 # Function: why it catches whatever comes.
 BROAD_EXCEPTS: dict[str, str] = {
     "store/writer.py::Writer._write": "handed through the future to whoever asked",
-    "store/lance_table.py::told": "panics of LanceDB too become errors; others are raised again",
+    "store/lance_table.py::translate_lance_errors": "panics of LanceDB become errors",
     "lab/src/ekphory_lab/bench/peer_workers/loop.py::answer": "the answer to its caller",
-    "cli/command.py::ended_in_words": "outermost boundary of the command line",
+    "cli/command.py::report_errors": "outermost boundary of the command line",
     "agent/llm_session.py::ModelThread.run": "handed to the thread that waits",
     "agent/llm_session.py::SessionLoop._asked": "a boundary to SDKs of others",
     "catalog/database.py::Database.transaction": "rolls back, then raises it again",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import lancedb
 
-from ekphory.store.lance_table import needed_files
+from ekphory.store.lance_table import list_needed_files
 
 TOKEN = re.compile(rb"zq[0-9a-f]{16}qz")
 """Marks the texts of an attack, so that each is found wherever it lies."""
@@ -38,7 +38,9 @@ def files_too_many(store: Path) -> list[str]:
     """
     table = store / "memories.lance"
     manifests = sorted((table / "_versions").glob("*.manifest"))
-    needed = {path for each in manifests[:1] for path in needed_files(table, each.read_bytes())}
+    needed = {
+        path for each in manifests[:1] for path in list_needed_files(table, each.read_bytes())
+    }
     rest = {"_versions", "_transactions"}
     return [
         path.relative_to(store).as_posix()

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def put_in_place(part: Path, place: Path) -> None:
+def atomic_rename(part: Path, place: Path) -> None:
     """Rename what is written to its place; a file or an empty folder there makes way."""
     if place.is_dir():
         place.rmdir()

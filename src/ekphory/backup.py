@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Protocol
 
 from ekphory import legacy
-from ekphory.atomic_write import put_in_place
+from ekphory.atomic_write import atomic_rename
 from ekphory.catalog.database import copy_catalog
 from ekphory.errors import InvalidInput, StoreError
 from ekphory.filters.tree import Not
@@ -96,7 +96,7 @@ def decode_contents(text: bytes, *, where: str) -> Contents:
         StoreError: It is damaged, of a newer ekphory, or names what no backup holds.
     """
     try:
-        listed = legacy.current_keys(json.loads(text))
+        listed = legacy.rename_keys(json.loads(text))
         if listed.pop(_VERSION_KEY) != FORMAT_VERSION:
             raise StoreError(
                 f"{where}: made by a newer ekphory ({listed.get('ekphory')}). "
@@ -226,7 +226,7 @@ class ArchiveSource:
 
 def _written(path: str, is_there: Callable[[str], bool]) -> str:
     """Return the name under which a file of a backup was written."""
-    return legacy.written_name(path, is_there) if path == CONTENTS_FILE else path
+    return legacy.find_written_name(path, is_there) if path == CONTENTS_FILE else path
 
 
 @contextmanager
@@ -245,7 +245,7 @@ def sink_at(target: Path) -> Iterator[Sink]:
         else:
             part.mkdir(mode=0o700)
             yield FolderSink(part)
-        put_in_place(part, target)
+        atomic_rename(part, target)
     finally:
         discard(part)
 
@@ -563,7 +563,7 @@ def restore(
             part.mkdir()
             _copy_all(opened, contents, part, Meter(contents.bytes, on_progress), str(place))
             _check_opened(part, contents, str(place))
-            put_in_place(part, directory)
+            atomic_rename(part, directory)
         finally:
             discard(part)
     return RestoreReport(

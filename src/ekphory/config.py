@@ -127,5 +127,5 @@ def read_variable(name: str, environment: Mapping[str, str] | None = None) -> st
 
 def default_store() -> str:
     """Return the store's place in the user's data directory."""
-    folder = legacy.data_folder(user_data_path("ekphory", appauthor=False))
+    folder = legacy.choose_data_folder(user_data_path("ekphory", appauthor=False))
     return str(folder / "memories")

@@ -13,7 +13,7 @@ from ekphory.filters.tree import EVERYTHING, And, Comparison, Field, Filter, IsN
 from ekphory.scope import SCOPE_FIELDS, Scope, owned_like
 from ekphory.store.protocol import CURRENT, Order, first_key
 from ekphory.types import MemoryRecord, is_storable, now_utc
-from ekphory.write import draft, prepare, stored
+from ekphory.write import make_draft, prepare, stored
 
 # Reading without ranking: get, list, count, history, always within the scope.
 
@@ -149,7 +149,7 @@ def _replaced(
 ) -> MemoryRecord | None:
     """Replace exactly `before`; None when that is not what is stored any more."""
     # Checked and embedded before the lock is taken, written within it.
-    entry = draft(_changed(before, changes), scope=Scope(), now=now_utc())
+    entry = make_draft(_changed(before, changes), scope=Scope(), now=now_utc())
     if entry.is_only_recalled:
         raise InvalidInput(
             "text",

@@ -122,7 +122,7 @@ class ServiceRefusal(ServiceError):
 _CREDENTIALS = re.compile(r"//[^/?#]*@")
 
 
-def endpoint(url: str, *, prefix: str, operation: str) -> str:
+def complete_url(url: str, *, prefix: str, operation: str) -> str:
     """Complete a service's URL to that of one operation.
 
     Args:
@@ -147,7 +147,7 @@ def shown(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def secrets_in(url: str) -> set[str]:
+def find_secrets(url: str) -> set[str]:
     """Return what of a URL is never shown: its password and the values of its query."""
     parts = urlsplit(url)
     password = parts.password or ""
@@ -222,9 +222,7 @@ _MOST_DOUBLINGS = 30
 _chance = SystemRandom()
 
 
-def seconds_before_repeat(
-    attempt: int, *, retry_after: str | None, settings: ServiceSettings
-) -> float:
+def compute_backoff(attempt: int, *, retry_after: str | None, settings: ServiceSettings) -> float:
     """Return the wait: what the service asks for, else one that doubles with every attempt.
 
     Args:
@@ -232,7 +230,7 @@ def seconds_before_repeat(
         retry_after: The header of that name.
         settings: Names the first wait and the longest.
     """
-    asked = asked_seconds(retry_after, now=datetime.now(UTC))
+    asked = read_retry_after(retry_after, now=datetime.now(UTC))
     if asked is not None:
         return min(asked, settings.longest_wait)
     # some jitter, so that clients refused together do not come back together
@@ -241,7 +239,7 @@ def seconds_before_repeat(
     return min(doubled * jitter, settings.longest_wait)
 
 
-def asked_seconds(retry_after: str | None, *, now: datetime) -> float | None:
+def read_retry_after(retry_after: str | None, *, now: datetime) -> float | None:
     """Read a `Retry-After` header: seconds, or a date (RFC 9110 §10.2.3); None where it is neither.
 
     Args:
@@ -317,7 +315,7 @@ class Service:
 
     def quote(self, text: str) -> str:
         """Quote the start of what the service or the network said, with no secret in it."""
-        secrets = secrets_in(self.url) | ({self.api_key} if self.api_key else set())
+        secrets = find_secrets(self.url) | ({self.api_key} if self.api_key else set())
         for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
         return repr(text[:_QUOTED])
@@ -415,7 +413,7 @@ class JsonTransport:
             try:
                 return self._asked(content)
             except ServiceUnavailable as failure:
-                wait = seconds_before_repeat(
+                wait = compute_backoff(
                     attempt, retry_after=failure.retry_after, settings=self._settings
                 )
             self._clock.sleep(wait)

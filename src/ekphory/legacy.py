@@ -38,30 +38,30 @@ _FILES = {
 }
 
 
-def current_keys(content: Mapping[str, Any]) -> dict[str, Any]:
+def rename_keys(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return a line of an export, or the list of a backup, with the keys of today."""
     return {_KEYS.get(key, key): value for key, value in content.items()}
 
 
-def current_model(name: str) -> str:
+def rename_model(name: str) -> str:
     """Return the name that a bundled model has today."""
     return _MODELS.get(name, name)
 
 
-def current_table_metadata(entries: Mapping[str, str]) -> dict[str, str]:
+def rename_table_metadata(entries: Mapping[str, str]) -> dict[str, str]:
     """Return the metadata of a table's schema under the keys of today."""
     return {
         key.replace(_OLD_TABLE_PREFIX, _TABLE_PREFIX, 1): value for key, value in entries.items()
     }
 
 
-def written_name(name: str, is_there: Callable[[str], bool]) -> str:
+def find_written_name(name: str, is_there: Callable[[str], bool]) -> str:
     """Return the name under which a file was written: its own, or the one it once had."""
     old = _FILES[name]
     return old if not is_there(name) and is_there(old) else name
 
 
-def adopted(path: Path) -> Path:
+def adopt_file(path: Path) -> Path:
     """Rename a file that has its old name; return where it lies.
 
     Where it cannot be renamed, as in a folder that may only be read, it stays where it is.
@@ -73,7 +73,7 @@ def adopted(path: Path) -> Path:
     return old if not path.exists() and old.exists() else path
 
 
-def data_folder(current: Path) -> Path:
+def choose_data_folder(current: Path) -> Path:
     """Return the user's data folder: the one of today, or the one of old if only that is there."""
     old = current.with_name("recollect")
     return old if not current.exists() and old.exists() else current

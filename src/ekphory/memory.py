@@ -22,14 +22,14 @@ from ekphory.filters.tree import Filter
 from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_embedder
-from ekphory.models.reranker import RerankingModel, Turn, bundled_reranker, dialogue_turns
+from ekphory.models.reranker import RerankingModel, Turn, bundled_reranker, read_dialogue
 from ekphory.retrieval.pipeline import OptionalModels, Pipeline
 from ekphory.retrieval.presets import preset as preset_named
 from ekphory.scope import Scope, condition
 from ekphory.search import SearchResult
 from ekphory.store.protocol import Order, Progress, StoreHealth, Verification
 from ekphory.types import MemoryRecord, MemoryType, Scalar, TimeUse, WriteReport, now_utc, to_utc
-from ekphory.write import draft, message_drafts
+from ekphory.write import make_draft, make_message_drafts
 
 # `Memory`: what a user holds. A store, bound to a scope, with one verb per idea.
 
@@ -117,7 +117,7 @@ class Memory:
             InvalidInput: A field cannot be stored; nothing was written.
         """
         given = {name: value for name, value in locals().items() if name not in ("self",)}
-        entry = draft(given, scope=self.scope, now=now_utc())
+        entry = make_draft(given, scope=self.scope, now=now_utc())
         return write.add_drafts(self._engine, self.scope, [entry])
 
     def add_messages(
@@ -135,7 +135,7 @@ class Memory:
         Raises:
             InvalidInput: A message cannot be stored; nothing was written.
         """
-        drafts = message_drafts(messages, scope=self.scope, session=session, pool=pool)
+        drafts = make_message_drafts(messages, scope=self.scope, session=session, pool=pool)
         return write.add_drafts(self._engine, self.scope, drafts)
 
     def add_many(
@@ -222,7 +222,7 @@ class Memory:
             filter=self._condition(filter),
             min_score=min_score,
             preset=self.preset if preset is None else preset,
-            context=dialogue_turns(context),
+            context=read_dialogue(context),
             time=time,
             timezone=timezone,
         )
@@ -386,13 +386,13 @@ def _optional_models(
     if not isinstance(reranker, str) and not isinstance(chat, str):
         return OptionalModels(reranker=reranker, chat=chat)
     # Slow to load, and needed only where a service is named.
-    from ekphory.models.loading import chosen_reranker, configured_chat
+    from ekphory.models.loading import choose_reranker, load_configured_chat
 
     settings = read_settings()
     if isinstance(reranker, str):
-        reranker = chosen_reranker(reranker, settings)
+        reranker = choose_reranker(reranker, settings)
     if isinstance(chat, str):
-        chat = configured_chat(replace(settings, chat_url=chat))
+        chat = load_configured_chat(replace(settings, chat_url=chat))
     return OptionalModels(reranker=reranker, chat=chat)
 
 

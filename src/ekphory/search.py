@@ -24,7 +24,7 @@ from ekphory.prompting.block import (
     Injections,
     PromptBlock,
     estimate_tokens,
-    hop_notes,
+    format_hop_notes,
     prompt_block,
 )
 from ekphory.retrieval.pipeline import (
@@ -51,8 +51,8 @@ from ekphory.types import (
     StageTrace,
     TimeUse,
     Trace,
+    find_zone,
     to_microseconds,
-    zone_of,
 )
 
 # What a search gives back, and its way into a prompt.
@@ -162,7 +162,11 @@ class SearchResult:
             injections=injections,
             count_tokens=count_tokens,
         )
-        notes = () if self.retrieval_trace is None else hop_notes(self.retrieval_trace, self.hits)
+        notes = (
+            ()
+            if self.retrieval_trace is None
+            else format_hop_notes(self.retrieval_trace, self.hits)
+        )
         return self._block(settings, notes=notes).text
 
     def _block(self, settings: BlockSettings, *, notes: Sequence[str]) -> PromptBlock:
@@ -216,7 +220,7 @@ class Question:
         if self.time not in get_args(TimeUse):
             uses = " or ".join(repr(use) for use in get_args(TimeUse))
             raise InvalidInput("time", self.time, "must be a use of time", f"Give {uses}")
-        zone_of(self.timezone)
+        find_zone(self.timezone)
 
 
 def search(

@@ -61,7 +61,7 @@ _TOPOLOGY = Path("/sys/devices/system/cpu")
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
-def usable_cores(*, topology: Path = _TOPOLOGY, quota: Path = _QUOTA) -> int:
+def count_usable_cores(*, topology: Path = _TOPOLOGY, quota: Path = _QUOTA) -> int:
     """Count the physical cores this process may use, at most `MOST_THREADS`.
 
     Heeds the process's CPU affinity, a container's CPU quota (control groups, version 2), and that

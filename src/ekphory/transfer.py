@@ -29,7 +29,7 @@ from typing import IO, Any
 import numpy as np
 
 from ekphory import legacy
-from ekphory.atomic_write import put_in_place
+from ekphory.atomic_write import atomic_rename
 from ekphory.engine import Engine
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.filters.tree import And, Filter
@@ -43,8 +43,8 @@ from ekphory.write import (
     Draft,
     Identity,
     Prepared,
-    alive_ids,
-    draft,
+    find_alive_ids,
+    make_draft,
     make_way,
     prepare,
     stored,
@@ -92,7 +92,7 @@ def decode_line(line: bytes) -> dict[str, Any]:
         content: dict[str, Any] = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise DamagedLine("not usable JSON") from error
-    return legacy.current_keys(content)
+    return legacy.rename_keys(content)
 
 
 def memory_content(record: MemoryRecord, fingerprint: str | None) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _put_in_place(target: Path) -> Iterator[IO[bytes]]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        put_in_place(part, target)
+        atomic_rename(part, target)
     finally:
         part.unlink(missing_ok=True)
 
@@ -371,7 +371,7 @@ def _kept(given: Mapping[str, Any], scope: Scope) -> Draft:
     writable = {name: value for name, value in given.items() if name not in _SET_BY_THE_STORE}
     if writable.get("id") is None:
         raise InvalidInput("id", None, "is missing", "Take the file as it was exported")
-    checked = draft(writable, scope=scope, now=now_utc()).record
+    checked = make_draft(writable, scope=scope, now=now_utc()).record
     record = replace(
         checked,
         # Checked as it stands: what was stored once is no answer that came back as input.
@@ -423,7 +423,7 @@ def _append(engine: Engine, scope: Scope, prepared: list[list[Prepared]]) -> lis
 def _absent(engine: Engine, scope: Scope, units: list[Unit]) -> tuple[list[int], list[Presence]]:
     """Return the places of the units that are not stored yet, each once, and what is stored."""
     found = _present(engine, scope, units)
-    seen = set(alive_ids(found))
+    seen = set(find_alive_ids(found))
     absent: list[int] = []
     for place, unit in enumerate(units):
         identities = _identities(unit)

@@ -346,7 +346,7 @@ def now_utc() -> datetime:
 # Timezones by name, looked up once.
 
 
-def zone_of(timezone: str | tzinfo) -> tzinfo:
+def find_zone(timezone: str | tzinfo) -> tzinfo:
     """Return the timezone of a name; a `tzinfo` is given back.
 
     Raises:
@@ -383,6 +383,6 @@ _MONTHS = (
 )
 
 
-def spoken_date(moment: datetime) -> str:
+def format_date(moment: datetime) -> str:
     """Return the day in the moment's own timezone: `8 May 2023`."""
     return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"

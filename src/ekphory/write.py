@@ -20,7 +20,7 @@ from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.models.embedder import FloatMatrix
 from ekphory.models.late_bound import PredictedTraits, read_passages, traits_by_memory
-from ekphory.prompting.recall_block import without_recalled
+from ekphory.prompting.recall_block import strip_recall_blocks
 from ekphory.retrieval.lexical import passage_terms
 from ekphory.scope import LONGEST_NAME, SCOPE_FIELDS, Scope, owner_of
 from ekphory.store.protocol import Presence, StoredMemory, first_key
@@ -77,7 +77,9 @@ class Draft:
         return not self.record.text.strip()
 
 
-def draft(given: Mapping[str, Any], *, scope: Scope, now: datetime, occurrence: int = 0) -> Draft:
+def make_draft(
+    given: Mapping[str, Any], *, scope: Scope, now: datetime, occurrence: int = 0
+) -> Draft:
     """Check one record, and take recalled memories out of its text.
 
     Args:
@@ -95,7 +97,7 @@ def draft(given: Mapping[str, Any], *, scope: Scope, now: datetime, occurrence: 
         raise InvalidInput("record", given, "a record is a dict", 'Give {"text": "…"}')
     values = {name: value for name, value in given.items() if value is not None}
     _refuse_unknown(values)
-    text = without_recalled(_text(values.get("text")))
+    text = strip_recall_blocks(_text(values.get("text")))
     owner = {name: scope.fill(name, _name(values, name)) for name in SCOPE_FIELDS}
     at = to_utc(values["at"], field="at") if "at" in values else None
     sequence = _sequence(values.get("sequence"))
@@ -288,7 +290,7 @@ def thread_of(record: MemoryRecord) -> int:
 # Chat messages as drafts: who said what, in which order.
 
 
-def message_drafts(
+def make_message_drafts(
     messages: Sequence[Mapping[str, Any]],
     *,
     scope: Scope,
@@ -309,10 +311,10 @@ def message_drafts(
     now = now_utc()
     for place, message in enumerate(messages):
         given = {"session": session, "pool": pool, **_fields(message, place)}
-        first = draft(given, scope=scope, now=now)
+        first = make_draft(given, scope=scope, now=now)
         name = first.fingerprint or first.record.id
         # A message said twice in one call is meant twice, unless it carries an id.
-        repeated = draft(given, scope=scope, now=now, occurrence=seen[name])
+        repeated = make_draft(given, scope=scope, now=now, occurrence=seen[name])
         seen[name] += 1
         drafts.append(_in_order(repeated, to_microseconds(now) + place))
     return drafts
@@ -505,7 +507,7 @@ def _append(engine: Engine, waiting: Sequence[tuple[Scope, list[Prepared]]]) -> 
     outcomes = []
     for scope, prepared in waiting:
         here = _present(engine, scope, [entry.draft for entry in prepared])
-        fresh, ids = _told_apart(prepared, alive_ids(here) | written)
+        fresh, ids = _told_apart(prepared, find_alive_ids(here) | written)
         written |= {_identity(entry.draft): entry.draft.record.id for entry in fresh}
         found += here
         new += fresh
@@ -534,7 +536,7 @@ def _told_apart(
 
 def _without_present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Draft]:
     """Return the drafts that are not stored yet, each once."""
-    seen = set(alive_ids(_present(engine, scope, drafts)))
+    seen = set(find_alive_ids(_present(engine, scope, drafts)))
     fresh: list[Draft] = []
     for entry in drafts:
         if _identity(entry) not in seen:
@@ -543,7 +545,7 @@ def _without_present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[
     return fresh
 
 
-def alive_ids(found: list[Presence]) -> dict[Identity, str]:
+def find_alive_ids(found: list[Presence]) -> dict[Identity, str]:
     """Identities of what is stored, with the ids; what has expired does not count."""
     now = to_microseconds(now_utc())
     return {
@@ -580,7 +582,7 @@ def _identity(entry: Draft) -> Identity:
 def _drafts(records: Iterable[Mapping[str, Any]], scope: Scope, tally: _Tally) -> Iterator[Draft]:
     for index, given in enumerate(records):
         try:
-            entry = draft(given, scope=scope, now=now_utc())
+            entry = make_draft(given, scope=scope, now=now_utc())
         except InvalidInput as error:
             name = given.get("id") if isinstance(given, Mapping) else None
             shown = name if isinstance(name, str) else None

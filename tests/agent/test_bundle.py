@@ -2,7 +2,7 @@
 
 import pytest
 
-from ekphory.agent.llm_bundle import ShellOutput, ShellSearch, laid_out, load_spec, read_spec
+from ekphory.agent.llm_bundle import ShellOutput, ShellSearch, lay_out, load_spec, read_spec
 from ekphory.errors import InvalidInput
 
 SPEC = """---
@@ -28,7 +28,7 @@ Find it.
 
 @pytest.fixture
 def bundle(tmp_path):
-    with laid_out([load_spec("coq")], str(tmp_path / "root")) as directory:
+    with lay_out([load_spec("coq")], str(tmp_path / "root")) as directory:
         yield directory
 
 
@@ -88,7 +88,7 @@ def test_a_command_that_searches_is_a_search(bundle):
 
 
 def test_nothing_of_the_bundle_is_left_behind(tmp_path):
-    with laid_out([load_spec("coq")], str(tmp_path)) as directory:
+    with lay_out([load_spec("coq")], str(tmp_path)) as directory:
         assert (directory.root / "coq" / "SKILL.md").is_file()
     assert list(tmp_path.iterdir()) == []
 
@@ -98,7 +98,7 @@ def test_a_bundle_that_cannot_be_written_leaves_no_folder(tmp_path):
 
     with (
         pytest.raises(InvalidInput, match=r"agent_native_bundle_root.*cannot be written"),
-        laid_out(twice, str(tmp_path)),
+        lay_out(twice, str(tmp_path)),
     ):
         pass
     assert list(tmp_path.iterdir()) == []

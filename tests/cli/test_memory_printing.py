@@ -3,7 +3,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from ekphory.cli.output import memory_table, moment, printable, record_table
+from ekphory.cli.output import format_timestamp, make_printable, memory_table, record_table
 from ekphory.types import MemoryRecord
 
 AT = datetime(2026, 3, 1, 10, 5, tzinfo=UTC)
@@ -16,15 +16,15 @@ def drawn(record):
 
 
 def test_control_characters_are_shown_escaped_and_line_breaks_stay():
-    assert printable("a\x1b[2Jb\x9b\x00c\n\td") == "a\\x1b[2Jb\\x9b\\x00c\n\td"
+    assert make_printable("a\x1b[2Jb\x9b\x00c\n\td") == "a\\x1b[2Jb\\x9b\\x00c\n\td"
 
 
 def test_a_moment_is_shown_in_utc_to_the_minute():
-    assert moment(AT) == "2026-03-01 10:05Z"
+    assert format_timestamp(AT) == "2026-03-01 10:05Z"
 
 
 def test_a_moment_before_the_year_1000_can_be_shown():
-    assert moment(datetime(44, 3, 15, tzinfo=UTC)) == "0044-03-15T00:00:00+00:00"
+    assert format_timestamp(datetime(44, 3, 15, tzinfo=UTC)) == "0044-03-15T00:00:00+00:00"
 
 
 def test_a_long_text_is_cut_for_people():

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.documents.blocks import Block, estimated_tokens
+from ekphory.documents.blocks import Block, estimate_tokens
 from ekphory.documents.passages import cut
 
 SIGNS = st.sampled_from(list("ab .!?\n-字。、👩\u200d\u0301"))
@@ -25,7 +25,7 @@ def test_no_character_but_blanks_is_lost(text, kind, limit):
 
 @given(st.text(st.sampled_from(list("ab .!?\n-字。、")), min_size=1), KINDS, st.integers(5, 60))
 def test_no_piece_is_longer_than_the_limit(text, kind, limit):
-    assert all(estimated_tokens(piece) <= limit for piece in texts(text, limit, kind))
+    assert all(estimate_tokens(piece) <= limit for piece in texts(text, limit, kind))
 
 
 @given(LONG_TEXTS, KINDS)

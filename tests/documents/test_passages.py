@@ -1,4 +1,4 @@
-from ekphory.documents.blocks import Block, LeftOut, Problem, estimated_tokens
+from ekphory.documents.blocks import Block, LeftOut, Problem, estimate_tokens
 from ekphory.documents.passages import PASSAGE_TOKENS, WHOLE_TOKENS, passages
 from ekphory.documents.text import blocks_of
 
@@ -32,7 +32,7 @@ def test_sections_with_the_same_titles_are_told_apart():
 def test_paragraphs_are_gathered_up_to_the_limit():
     found = of("\n\n".join([SENTENCE * 4] * 9))
     assert len(found) == 3
-    assert all(100 < estimated_tokens(one.text) <= PASSAGE_TOKENS for one in found)
+    assert all(100 < estimate_tokens(one.text) <= PASSAGE_TOKENS for one in found)
 
 
 def test_a_long_paragraph_is_cut_after_a_sentence_without_overlap():
@@ -43,7 +43,7 @@ def test_a_long_paragraph_is_cut_after_a_sentence_without_overlap():
 
 def test_a_fence_longer_than_a_passage_is_kept_whole():
     code = "```\n" + "print('the boiler is on')\n" * 60 + "```"
-    assert PASSAGE_TOKENS < estimated_tokens(code) < WHOLE_TOKENS
+    assert PASSAGE_TOKENS < estimate_tokens(code) < WHOLE_TOKENS
     (found,) = of(code)
     assert found.text == code
 

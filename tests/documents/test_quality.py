@@ -1,13 +1,13 @@
 import pytest
 
 from ekphory.documents.blocks import LeftOut, Section
-from ekphory.documents.passages import Passage, passages, reason_to_leave_out
+from ekphory.documents.passages import Passage, explain_exclusion, passages
 from ekphory.documents.text import blocks_of
 
 
 def reason(text, *kinds):
     kept = frozenset(kinds or ("paragraph",))
-    return reason_to_leave_out(Passage(text, Section(), 1, 1, kept))
+    return explain_exclusion(Passage(text, Section(), 1, 1, kept))
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ def test_a_long_text_that_names_cookies_is_kept():
 
 def test_one_word_below_its_heading_is_a_fact():
     (found,) = passages(blocks_of("## Port\n\n8080\n"))
-    assert reason_to_leave_out(found) is None
+    assert explain_exclusion(found) is None
 
 
 def test_a_heading_with_nothing_below_it_is_left_out():
-    assert [reason_to_leave_out(one) for one in passages(blocks_of("# A\n# B\n\nthe text\n"))] == [
+    assert [explain_exclusion(one) for one in passages(blocks_of("# A\n# B\n\nthe text\n"))] == [
         "heading alone",
         None,
     ]

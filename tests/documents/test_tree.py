@@ -3,12 +3,12 @@ import os
 import pytest
 
 from ekphory.documents.blocks import Exclusion, LeftOut
-from ekphory.documents.tree import DocumentFile, document_at, documents_below
+from ekphory.documents.tree import DocumentFile, document_at, find_documents
 from ekphory.errors import InvalidInput
 
 
 def names(root):
-    return [found.name for found in documents_below(root) if isinstance(found, DocumentFile)]
+    return [found.name for found in find_documents(root) if isinstance(found, DocumentFile)]
 
 
 def test_documents_are_found_at_any_depth_in_the_order_of_their_names(file, tmp_path):
@@ -51,7 +51,7 @@ def test_what_is_hidden_or_left_by_tools_is_passed_over(file, tmp_path, name):
 def test_what_is_excluded_is_passed_over_in_a_folder_and_alone(file, tmp_path, pattern, left):
     root, exclude = tmp_path / "notes", Exclusion((pattern,))
     paths = [file(f"notes/{name}", "x") for name in ("a.md", "sub/b.draft.md", "sub/drafts/c.md")]
-    assert [found.name for found in documents_below(root, exclude=exclude)] == left
+    assert [found.name for found in find_documents(root, exclude=exclude)] == left
     alone = [document_at(root, path, exclude=exclude) for path in paths]
     assert [found.name for found in alone if found is not None] == left
 
@@ -69,7 +69,7 @@ def test_links_are_not_followed_and_are_counted(file, tmp_path):
     (root / "folder").symlink_to(secret.parent)
     (root / "secret.md").symlink_to(secret)
     assert names(root) == ["a.md"]
-    assert list(documents_below(root)).count(LeftOut("symbolic link")) == 3
+    assert list(find_documents(root)).count(LeftOut("symbolic link")) == 3
 
 
 def test_a_path_behind_a_link_is_not_read(file, tmp_path):
@@ -94,4 +94,4 @@ def test_a_named_pipe_is_not_opened(tmp_path):
 
 def test_a_single_file_is_its_own_root(file):
     path = file("a.md", "x")
-    assert list(documents_below(path)) == [DocumentFile(path, "a.md")]
+    assert list(find_documents(path)) == [DocumentFile(path, "a.md")]

@@ -2,12 +2,12 @@ from itertools import islice
 
 import pytest
 
-from ekphory.documents.tree import changes_below
+from ekphory.documents.tree import watch_changes
 
 
 def rounds_after(root, act):
     """Begin to watch, act, and give the paths of the rounds that follow."""
-    rounds = changes_below(root)
+    rounds = watch_changes(root)
     next(rounds)
     act()
     found = {path for changed in islice(rounds, 1) for path in changed}
@@ -29,4 +29,4 @@ def test_a_file_that_is_replaced_by_another_is_told(file, tmp_path):
 
 @pytest.mark.slow
 def test_a_watch_ends_when_it_is_told_to(tmp_path):
-    assert list(changes_below(tmp_path, stopped=lambda: True)) == [set()]
+    assert list(watch_changes(tmp_path, stopped=lambda: True)) == [set()]

@@ -13,7 +13,7 @@ from ekphory.catalog.access_keys import AccessKeys
 from ekphory.catalog.database import Database
 from ekphory.importers.run import import_path
 from ekphory.memory import Memory
-from ekphory.prompting.recall_block import without_recalled
+from ekphory.prompting.recall_block import strip_recall_blocks
 
 FILES = Path(__file__).parent / "files"
 TEXTS = {
@@ -78,12 +78,12 @@ def test_a_block_of_old_is_removed_from_a_transcript():
     block = (FILES / "prompt_block.txt").read_text()
     assert "recollect recalled these memories" in block
 
-    assert without_recalled(f"before\n{block}\nafter") == "before\nafter"
+    assert strip_recall_blocks(f"before\n{block}\nafter") == "before\nafter"
 
 
 def test_a_model_folder_of_old_is_read_under_its_old_file_name(tmp_path):
     (tmp_path / "recollect_components.safetensors").touch()
-    name = legacy.written_name(
+    name = legacy.find_written_name(
         "ekphory_components.safetensors", lambda each: (tmp_path / each).is_file()
     )
     assert name == "recollect_components.safetensors"
@@ -91,6 +91,6 @@ def test_a_model_folder_of_old_is_read_under_its_old_file_name(tmp_path):
 
 def test_the_data_folder_of_old_is_used_until_there_is_one_of_today(tmp_path):
     (tmp_path / "recollect").mkdir()
-    assert legacy.data_folder(tmp_path / "ekphory") == tmp_path / "recollect"
+    assert legacy.choose_data_folder(tmp_path / "ekphory") == tmp_path / "recollect"
     (tmp_path / "ekphory").mkdir()
-    assert legacy.data_folder(tmp_path / "ekphory") == tmp_path / "ekphory"
+    assert legacy.choose_data_folder(tmp_path / "ekphory") == tmp_path / "ekphory"

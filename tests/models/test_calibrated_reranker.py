@@ -15,7 +15,7 @@ from ekphory.models.calibrated_reranker import (
     read_calibration,
     write_calibration,
 )
-from ekphory.models.loading import configured_reranker
+from ekphory.models.loading import load_configured_reranker
 from ekphory.models.model_record import CalibrationCard, RerankerRecord
 from ekphory.models.reranker import BundledReranker, bundled_name, log_odds
 from ekphory.testing.models import HashEmbedder, OverlapReranker
@@ -97,7 +97,7 @@ def test_a_scale_that_there_is_not_is_refused_for_local_rerankers_too(tmp_path):
     directory = write_overlap_reranker(tmp_path / "model")
     settings = Settings(store="s", reranker=str(directory), reranker_scores="foo")
     with pytest.raises(InvalidInput, match="EKPHORY_RERANKER_SCORES='foo'"):
-        configured_reranker(settings)
+        load_configured_reranker(settings)
 
 
 def test_the_settings_name_the_file(tmp_path):
@@ -106,7 +106,7 @@ def test_the_settings_name_the_file(tmp_path):
     settings = Settings(
         store="s", reranker=str(directory), reranker_calibration=str(tmp_path / "card.json")
     )
-    assert configured_reranker(settings).calibration == CARD
+    assert load_configured_reranker(settings).calibration == CARD
 
 
 def test_a_search_shows_the_probabilities_of_a_service_that_was_calibrated(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.models.chat import first_json_object, without_thinking
+from ekphory.models.chat import find_json_object, strip_thinking
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from ekphory.models.chat import first_json_object, without_thinking
     ],
 )
 def test_what_was_thought_aloud_is_left_out(text, kept):
-    assert without_thinking(text) == kept
+    assert strip_thinking(text) == kept
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_what_was_thought_aloud_is_left_out(text, kept):
     ],
 )
 def test_the_first_object_is_found_wherever_it_stands(text, found):
-    assert first_json_object(text) == found
+    assert find_json_object(text) == found
 
 
 @given(
@@ -47,4 +47,4 @@ def test_the_first_object_is_found_wherever_it_stands(text, found):
     st.text(),
 )
 def test_an_object_between_words_comes_back_as_it_was(before, content, after):
-    assert first_json_object(before + json.dumps(content) + after) == content
+    assert find_json_object(before + json.dumps(content) + after) == content

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from ekphory.threads import MOST_THREADS, usable_cores
+from ekphory.threads import MOST_THREADS, count_usable_cores
 
 ALLOWED = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
@@ -13,7 +13,7 @@ def test_two_hardware_threads_of_one_core_count_once(tmp_path):
         folder.mkdir(parents=True)
         (folder / "thread_siblings_list").write_text("0-255\n")
 
-    assert usable_cores(topology=tmp_path, quota=tmp_path / "none") == 1
+    assert count_usable_cores(topology=tmp_path, quota=tmp_path / "none") == 1
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,8 @@ def test_two_hardware_threads_of_one_core_count_once(tmp_path):
 def test_a_containers_quota_limits_the_cores(tmp_path, quota, expected):
     (tmp_path / "cpu.max").write_text(quota)
 
-    assert usable_cores(topology=tmp_path, quota=tmp_path / "cpu.max") == expected
+    assert count_usable_cores(topology=tmp_path, quota=tmp_path / "cpu.max") == expected
 
 
 def test_there_is_always_at_least_one_core():
-    assert 1 <= usable_cores() <= MOST_THREADS
+    assert 1 <= count_usable_cores() <= MOST_THREADS

@@ -3,11 +3,11 @@
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.models.reranker import dialogue_turns
+from ekphory.models.reranker import read_dialogue
 
 
 def test_texts_stay_as_they_are():
-    assert dialogue_turns(["Ann: I ran", " Great! "]) == ("Ann: I ran", "Great!")
+    assert read_dialogue(["Ann: I ran", " Great! "]) == ("Ann: I ran", "Great!")
 
 
 @pytest.mark.parametrize(
@@ -19,15 +19,15 @@ def test_texts_stay_as_they_are():
     ],
 )
 def test_a_message_is_told_with_its_speaker(message):
-    assert dialogue_turns([message]) == ("user: I ran",)
+    assert read_dialogue([message]) == ("user: I ran",)
 
 
 def test_a_message_without_a_speaker_is_its_text():
-    assert dialogue_turns([{"content": "I ran"}]) == ("I ran",)
+    assert read_dialogue([{"content": "I ran"}]) == ("I ran",)
 
 
 def test_turns_that_say_nothing_are_left_out():
-    assert dialogue_turns(["", {"role": "user", "content": " "}, "a"]) == ("a",)
+    assert read_dialogue(["", {"role": "user", "content": " "}, "a"]) == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_turns_that_say_nothing_are_left_out():
 )
 def test_what_is_no_dialogue_is_refused(context, problem):
     with pytest.raises(InvalidInput, match=problem):
-        dialogue_turns(context)
+        read_dialogue(context)

@@ -1,7 +1,7 @@
 import pytest
 
 from ekphory.errors import ModelError
-from ekphory.models.onnx_session import OnnxSession, knows_vnni
+from ekphory.models.onnx_session import OnnxSession, has_vnni
 
 
 @pytest.mark.parametrize(
@@ -18,11 +18,11 @@ def test_only_a_processor_that_names_vnni_is_known_to_have_it(tmp_path, content,
     path = tmp_path / "cpuinfo"
     path.write_text(content)
 
-    assert knows_vnni(processors=path) is expected
+    assert has_vnni(processors=path) is expected
 
 
 def test_a_system_that_does_not_describe_its_processor_is_not_known_to_have_it(tmp_path):
-    assert not knows_vnni(processors=tmp_path / "none")
+    assert not has_vnni(processors=tmp_path / "none")
 
 
 @pytest.mark.parametrize("model", [b"", b"not a graph", b"\x08\x09"])

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ekphory.models.reranker import RerankPassage, RerankQuery, passage_in_words, query_in_words
+from ekphory.models.reranker import RerankPassage, RerankQuery, format_passage, format_query
 
 MAY = datetime(2023, 5, 8, 23, 59, tzinfo=UTC)
 
@@ -22,7 +22,7 @@ MAY = datetime(2023, 5, 8, 23, 59, tzinfo=UTC)
     ],
 )  # fmt: skip
 def test_what_is_known_stands_before_the_question(query, words):
-    assert query_in_words(query) == words
+    assert format_query(query) == words
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_what_is_known_stands_before_the_question(query, words):
     ],
 )
 def test_date_and_type_stand_before_the_passage_and_neighbours_do_not(passage, words):
-    assert passage_in_words(passage) == words
+    assert format_passage(passage) == words

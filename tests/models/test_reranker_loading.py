@@ -6,7 +6,7 @@ from tests.services.wire import running_service, says
 
 from ekphory.config import Settings
 from ekphory.errors import InvalidInput, MissingExtra
-from ekphory.models.loading import configured_reranker, load_reranker
+from ekphory.models.loading import load_configured_reranker, load_reranker
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
 
 INSTALLED = importlib.util.find_spec("sentence_transformers") is not None
@@ -113,6 +113,6 @@ def test_where_no_reranker_is_bundled_there_is_none(tmp_path):
 
 def test_settings_may_name_a_directory_or_no_reranker_at_all(tmp_path):
     write_overlap_reranker(tmp_path)
-    named = configured_reranker(Settings(store="s", reranker=str(tmp_path)))
+    named = load_configured_reranker(Settings(store="s", reranker=str(tmp_path)))
     assert named.name == "overlap"
-    assert configured_reranker(Settings(store="s", reranker="none")) is None
+    assert load_configured_reranker(Settings(store="s", reranker="none")) is None

@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.models.embedder import distinct_words, telling_piece, telling_tokens
+from ekphory.models.embedder import find_best_piece, find_best_tokens, list_distinct_words
 
 
 def window(text, question, most):
     words = text.split(" ")
     starts = [len(" ".join(words[:place])) + (place > 0) for place in range(len(words))]
     offsets = [(start, start + len(word)) for start, word in zip(starts, words, strict=True)]
-    start, end = telling_tokens(text, offsets, distinct_words(question), most=most)
+    start, end = find_best_tokens(text, offsets, list_distinct_words(question), most=most)
     return " ".join(words[start:end])
 
 
@@ -41,11 +41,13 @@ def test_without_a_shared_word_the_beginning_is_taken():
 
 def test_words_of_several_tokens_are_kept_whole():
     offsets = [(0, 1), (2, 4), (4, 6), (7, 8)]
-    assert telling_tokens("a dogs b", offsets, distinct_words("dogs"), most=2) == (1, 3)
+    assert find_best_tokens("a dogs b", offsets, list_distinct_words("dogs"), most=2) == (1, 3)
 
 
 def test_a_long_text_is_first_cut_to_a_piece_with_the_words():
-    piece = telling_piece("x " * 500 + "dog" + " y" * 500, distinct_words("dog"), most_tokens=2)
+    piece = find_best_piece(
+        "x " * 500 + "dog" + " y" * 500, list_distinct_words("dog"), most_tokens=2
+    )
     assert (len(piece), "dog" in piece) == (128, True)
 
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.models.embedder import window_spans
+from ekphory.models.embedder import split_into_windows
 
 
 def words(text):
@@ -13,7 +13,9 @@ def words(text):
 
 
 def pieces(text, budget):
-    return [text[start:end] for start, end in window_spans(text, budget=budget, tokenise=words)]
+    return [
+        text[start:end] for start, end in split_into_windows(text, budget=budget, tokenise=words)
+    ]
 
 
 def test_a_text_that_fits_is_one_window():
@@ -57,7 +59,7 @@ def test_an_ideographic_full_stop_ends_a_sentence():
         return [(i, i + 1) for i in range(len(text))]
 
     text = "我喜欢猫。她喜欢狗。他们都好。"
-    spans = window_spans(text, budget=7, tokenise=characters)
+    spans = split_into_windows(text, budget=7, tokenise=characters)
 
     assert [text[start:end] for start, end in spans] == ["我喜欢猫。", "她喜欢狗。", "他们都好。"]
 
@@ -77,7 +79,7 @@ def test_ten_megabytes_of_blanks_are_one_window():
     st.integers(min_value=1, max_value=12),
 )
 def test_windows_cover_the_text_without_gaps_and_each_fits(text, budget):
-    spans = window_spans(text, budget=budget, tokenise=words)
+    spans = split_into_windows(text, budget=budget, tokenise=words)
 
     assert spans[0][0] == 0
     assert spans[-1][1] == len(text)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ekphory.prompting.block import age_in_words
+from ekphory.prompting.block import format_age
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -25,4 +25,4 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
     ],
 )
 def test_an_age_counts_its_largest_unit(age, words):
-    assert age_in_words(NOW - age, NOW) == words
+    assert format_age(NOW - age, NOW) == words

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.prompting.block import already_said, overlap
+from ekphory.prompting.block import already_said, measure_overlap
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from ekphory.prompting.block import already_said, overlap
     ],
 )
 def test_the_share_counts_words_of_four_letters_and_pairs_without_spaces(memory, message, share):
-    assert overlap(memory, message) == pytest.approx(share)
+    assert measure_overlap(memory, message) == pytest.approx(share)
 
 
 def test_a_memory_is_said_when_more_than_the_limit_stands_in_one_message():
@@ -38,9 +38,9 @@ def test_without_messages_nothing_is_said():
 
 @given(st.text(), st.text())
 def test_an_overlap_is_a_share(text, message):
-    assert 0 <= overlap(text, message) <= 1
+    assert 0 <= measure_overlap(text, message) <= 1
 
 
 @given(st.text(alphabet="abcdé会议 ", min_size=1))
 def test_a_text_with_tokens_lies_wholly_in_itself(text):
-    assert overlap(text, f"so: {text} !") in (0.0, 1.0)
+    assert measure_overlap(text, f"so: {text} !") in (0.0, 1.0)

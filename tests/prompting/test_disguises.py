@@ -2,7 +2,7 @@
 
 import pytest
 
-from ekphory.prompting.injection import decoded_parts, folded, tagged, unescaped, visible
+from ekphory.prompting.injection import decode_parts, folded, tagged, unescape_text, visible
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_letters_are_read_as_what_they_look_like(text, plain):
     ],
 )
 def test_escapes_are_undone_also_when_nested(text, plain):
-    assert unescaped(text) == plain
+    assert unescape_text(text) == plain
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_escapes_are_undone_also_when_nested(text, plain):
     ],
 )
 def test_encoded_parts_are_decoded_where_they_hide_text(text, parts):
-    assert list(decoded_parts(text)) == parts
+    assert list(decode_parts(text)) == parts
 
 
 def test_tag_characters_spell_ascii():

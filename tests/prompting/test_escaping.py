@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 
-from ekphory.prompting.block import escaped, escaped_attribute
+from ekphory.prompting.block import escape_attribute, escape_text
 from prompting.hits import texts
 
 
@@ -24,7 +24,7 @@ from prompting.hits import texts
     ],
 )
 def test_what_could_be_markup_or_cannot_be_seen_is_made_safe(text, safe):
-    assert escaped(text) == safe
+    assert escape_text(text) == safe
 
 
 @pytest.mark.parametrize(
@@ -42,16 +42,16 @@ def test_what_could_be_markup_or_cannot_be_seen_is_made_safe(text, safe):
     ],
 )
 def test_marks_of_chat_templates_lose_their_brackets(text, safe):
-    assert escaped(text) == safe
+    assert escape_text(text) == safe
 
 
 def test_an_attribute_stands_on_one_line_of_limited_length():
-    assert escaped_attribute(' a\n b\t"c" ') == "a b &quot;c&quot;"
-    assert escaped_attribute("x" * 300) == "x" * 199 + "…"
+    assert escape_attribute(' a\n b\t"c" ') == "a b &quot;c&quot;"
+    assert escape_attribute("x" * 300) == "x" * 199 + "…"
 
 
 @given(texts)
 def test_any_text_is_well_formed_and_comes_back_without_its_hidden_characters(text):
-    line = f'<memory a="{escaped_attribute(text)}">{escaped(text)}</memory>'
+    line = f'<memory a="{escape_attribute(text)}">{escape_text(text)}</memory>'
     read = ElementTree.fromstring(line)
-    assert escaped(read.text or "") == escaped(text)
+    assert escape_text(read.text or "") == escape_text(text)

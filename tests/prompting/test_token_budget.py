@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.prompting.block import estimate_tokens, within_budget
+from ekphory.prompting.block import estimate_tokens, fit_token_budget
 
 SIZES = st.lists(st.text(alphabet="ab \n", max_size=40), max_size=10)
 
@@ -44,22 +44,22 @@ def test_the_estimate_is_not_below_a_real_tokenizer(text, real):
 
 def test_a_text_that_does_not_fit_is_passed_over():
     texts = ["one two", "three four five six", "seven"]
-    assert within_budget(texts, 3, count_tokens=lambda text: len(text.split())) == [0, 2]
+    assert fit_token_budget(texts, 3, count_tokens=lambda text: len(text.split())) == [0, 2]
 
 
 def test_a_first_text_larger_than_the_budget_does_not_block_the_rest():
-    assert within_budget(["word " * 5_000, "short", "brief"], 10) == [1, 2]
+    assert fit_token_budget(["word " * 5_000, "short", "brief"], 10) == [1, 2]
 
 
 @given(SIZES, st.integers(0, 60))
 def test_the_texts_that_fit_never_cost_more_than_the_budget(texts, budget):
-    places = within_budget(texts, budget)
+    places = fit_token_budget(texts, budget)
     assert sum(estimate_tokens(texts[place]) for place in places) <= budget
 
 
 @given(SIZES, st.integers(0, 60))
 def test_a_text_is_left_out_only_when_those_before_it_left_too_little(texts, budget):
-    places = within_budget(texts, budget)
+    places = fit_token_budget(texts, budget)
     for place in set(range(len(texts))) - set(places):
         before = sum(estimate_tokens(texts[other]) for other in places if other < place)
         assert before + estimate_tokens(texts[place]) > budget

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ekphory.retrieval.stages.shape import adaptive_trade_off, marginal_order
+from ekphory.retrieval.stages.shape import adaptive_trade_off, order_by_marginal_relevance
 
 
 def order(relevance, similarity, trade_off):
-    return marginal_order(
+    return order_by_marginal_relevance(
         np.array(relevance, float), np.array(similarity, float), trade_off=trade_off
     ).tolist()
 
@@ -77,6 +77,6 @@ def test_the_trade_off_follows_the_spread(scores, trade_off):
 )
 def test_nothing_is_lost_and_nothing_comes_twice(relevance_and_vectors, trade_off):
     relevance, vectors = relevance_and_vectors
-    found = marginal_order(relevance, vectors @ vectors.T, trade_off=trade_off)
+    found = order_by_marginal_relevance(relevance, vectors @ vectors.T, trade_off=trade_off)
     assert sorted(found.tolist()) == list(range(len(relevance)))
     assert relevance[found[0]] == pytest.approx(relevance.max()) or trade_off < 1

@@ -4,14 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.retrieval.stages.weigh import jaccard, without_near_duplicates, words
+from ekphory.retrieval.stages.weigh import drop_near_duplicates, jaccard, words
 
 
 def kept(*texts, groups=None, threshold=0.85):
     given_groups = groups or ["doc"] * len(texts)
-    return without_near_duplicates(
-        given_groups, [words(text) for text in texts], threshold=threshold
-    )
+    return drop_near_duplicates(given_groups, [words(text) for text in texts], threshold=threshold)
 
 
 def test_words_are_distinct_folded_and_of_three_letters_at_least():
@@ -49,4 +47,4 @@ def test_what_is_kept_is_like_nothing_that_was_kept_before(texts, threshold):
     for place, text in enumerate(texts):
         if all(jaccard(text, texts[before]) <= threshold for before in expected):
             expected.append(place)
-    assert without_near_duplicates(["doc"] * len(texts), texts, threshold=threshold) == expected
+    assert drop_near_duplicates(["doc"] * len(texts), texts, threshold=threshold) == expected

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ekphory.retrieval.stages.shape import families, family_of, joined_around
+from ekphory.retrieval.stages.shape import families, family_of, join_around
 from retrieval.states import records
 
 
@@ -32,7 +32,7 @@ def test_what_has_no_parent_belongs_to_no_family():
 
 
 def test_all_parts_are_joined():
-    assert joined_around(parts("one.", "two.", "three."), "m2", longest=100).split() == [
+    assert join_around(parts("one.", "two.", "three."), "m2", longest=100).split() == [
         "one.",
         "two.",
         "three.",
@@ -40,9 +40,9 @@ def test_all_parts_are_joined():
 
 
 def test_of_a_long_parent_the_parts_around_are_joined():
-    text = joined_around(parts("aaaa", "bbbb", "cccc", "dddd"), "m3", longest=9)
+    text = join_around(parts("aaaa", "bbbb", "cccc", "dddd"), "m3", longest=9)
     assert text.split() == ["bbbb", "cccc"]
 
 
 def test_the_part_itself_is_always_whole():
-    assert joined_around(parts("aaaa", "b" * 50), "m2", longest=10) == "b" * 50
+    assert join_around(parts("aaaa", "b" * 50), "m2", longest=10) == "b" * 50

@@ -15,8 +15,8 @@ from ekphory.retrieval.calibration import (
     AnswerCurve,
     FittedFile,
     HitCurves,
-    descending,
     fitted_probabilities,
+    make_descending,
     probabilities_of,
     read_fitted,
     write_fitted,
@@ -27,16 +27,16 @@ PROBABILITIES = st.lists(st.floats(0, 1), max_size=30)
 
 
 def test_neighbours_in_the_wrong_order_get_their_mean():
-    assert descending(np.array([0.9, 0.4, 0.6, 0.1])).tolist() == [0.9, 0.5, 0.5, 0.1]
+    assert make_descending(np.array([0.9, 0.4, 0.6, 0.1])).tolist() == [0.9, 0.5, 0.5, 0.1]
 
 
 def test_a_late_high_value_is_shared_with_all_before_it_that_are_lower():
-    assert descending(np.array([0.2, 0.2, 0.8])).tolist() == pytest.approx([0.4, 0.4, 0.4])
+    assert make_descending(np.array([0.2, 0.2, 0.8])).tolist() == pytest.approx([0.4, 0.4, 0.4])
 
 
 @given(PROBABILITIES)
 def test_what_is_put_in_order_never_rises_and_keeps_its_sum(values):
-    found = descending(np.array(values, np.float64))
+    found = make_descending(np.array(values, np.float64))
     assert len(found) == len(values)
     assert np.all(np.diff(found) <= 1e-12)
     assert found.sum() == pytest.approx(sum(values))
@@ -45,7 +45,7 @@ def test_what_is_put_in_order_never_rises_and_keeps_its_sum(values):
 @given(PROBABILITIES)
 def test_what_is_in_order_stays(values):
     ordered = np.array(sorted(values, reverse=True), np.float64)
-    assert descending(ordered).tolist() == pytest.approx(ordered.tolist())
+    assert make_descending(ordered).tolist() == pytest.approx(ordered.tolist())
 
 
 def curves(*, least):

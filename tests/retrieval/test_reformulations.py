@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.retrieval.stages.query import wording_prompt, wordings
+from ekphory.retrieval.stages.query import read_wordings, wording_prompt
 
 QUERY = "When does the key rotate?"
 
 
 def found(answer, count=3):
-    return wordings(answer, query=QUERY, count=count)
+    return read_wordings(answer, query=QUERY, count=count)
 
 
 def test_the_prompt_says_how_many():

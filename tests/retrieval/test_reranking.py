@@ -7,7 +7,7 @@ import pytest
 
 from ekphory.errors import ModelError
 from ekphory.models.reranker import RerankPassage, RerankQuery
-from ekphory.retrieval.rerank import relevance
+from ekphory.retrieval.rerank import score_relevance
 from ekphory.testing.models import OverlapReranker
 
 
@@ -27,7 +27,7 @@ class Slow(OverlapReranker):
 
 def read(reranker, question, texts, *, seconds):
     passages = [RerankPassage(text) for text in texts]
-    return relevance(reranker, RerankQuery(question), passages, seconds=seconds)
+    return score_relevance(reranker, RerankQuery(question), passages, seconds=seconds)
 
 
 def test_every_passage_gets_its_own_score_in_the_order_given():

@@ -19,7 +19,12 @@ from ekphory.retrieval.rerank import Blend, min_max
 from ekphory.retrieval.stages.find import Fuse, SearchPools, lexical_scores
 from ekphory.retrieval.stages.query import CleanQuery, Hyde
 from ekphory.retrieval.stages.rerank import Rerank
-from ekphory.retrieval.stages.shape import Diversify, DropKnown, FitBudget, marginal_order
+from ekphory.retrieval.stages.shape import (
+    Diversify,
+    DropKnown,
+    FitBudget,
+    order_by_marginal_relevance,
+)
 from ekphory.retrieval.stages.weigh import Decay, Weigh, jaccard, words
 from ekphory.testing.models import HashEmbedder, OverlapReranker, ScriptedChat
 from ekphory_lab.evaluation.metrics import average_precision
@@ -65,11 +70,14 @@ def test_d2_the_best_of_an_irrelevant_pool_does_not_tie_with_the_best_of_all():
 def test_d3_nine_tenths_mean_the_same_for_blended_ranks_as_for_probabilities():
     cosine = np.array([[1.0, 0.9, 0.2], [0.9, 1.0, 0.2], [0.2, 0.2, 1.0]])
     ranks = np.array([2 / 61, 2 / 62, 2 / 90])
-    scaled = marginal_order(min_max(ranks), cosine, trade_off=0.9).tolist()
-    assert scaled == marginal_order(np.array([1.0, 0.95, 0.0]), cosine, trade_off=0.9).tolist()
+    scaled = order_by_marginal_relevance(min_max(ranks), cosine, trade_off=0.9).tolist()
+    assert (
+        scaled
+        == order_by_marginal_relevance(np.array([1.0, 0.95, 0.0]), cosine, trade_off=0.9).tolist()
+    )
     assert scaled == [0, 1, 2]
     # Upstream takes the blended ranks as they are, and difference decides.
-    assert marginal_order(ranks, cosine, trade_off=0.9).tolist() == [0, 2, 1]
+    assert order_by_marginal_relevance(ranks, cosine, trade_off=0.9).tolist() == [0, 2, 1]
 
 
 def test_d3_a_second_best_of_blended_ranks_stays_second_though_it_repeats_the_best():
@@ -142,7 +150,7 @@ def test_d7_touching_a_file_makes_nothing_recent():
 def test_d7_a_memory_that_points_away_from_what_was_taken_gains_by_it():
     relevance = np.array([1.0, 0.50, 0.52])
     cosine = np.array([[1.0, -0.9, 0.0], [-0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    assert marginal_order(relevance, cosine, trade_off=0.9).tolist() == [0, 1, 2]
+    assert order_by_marginal_relevance(relevance, cosine, trade_off=0.9).tolist() == [0, 1, 2]
     # Upstream's largest similarity starts at 0, so pointing away counts for nothing.
     upstream = 0.9 * relevance - 0.1 * np.maximum(cosine[0], 0)
     assert upstream[2] > upstream[1]

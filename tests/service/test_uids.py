@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ekphory.catalog.database import Database
 from ekphory.catalog.projects import ShownIds
-from ekphory.service.episodes import Uids, read, written
+from ekphory.service.episodes import Uids, decode_uuid, encode_uuid
 from ekphory.service.handles import Place
 
 HOME = Place("home", "chat")
@@ -23,18 +23,20 @@ def uids(tmp_path):
 
 @given(st.from_regex(r"[0-9a-f]{13}-[0-9a-f]{16}", fullmatch=True))
 def test_an_id_of_our_own_is_written_as_a_uuid_and_read_back(own):
-    uid = written(own)
+    uid = encode_uuid(own)
     assert str(UUID(uid)) == uid
     assert UUID(uid).version == 8
-    assert read(uid) == own
+    assert decode_uuid(uid) == own
 
 
 def test_uuids_of_our_own_sort_by_time_as_the_ids_do():
     earlier, later = "041a1fee8adb7-ffffffffffffffff", "041a1fee8adb8-0000000000000000"
-    assert written(earlier) < written(later)
+    assert encode_uuid(earlier) < encode_uuid(later)
 
 
-@pytest.mark.parametrize("memory_id", [OWN, "note-7", "D1:3", CALLERS, written(OWN), "a~1", "é"])
+@pytest.mark.parametrize(
+    "memory_id", [OWN, "note-7", "D1:3", CALLERS, encode_uuid(OWN), "a~1", "é"]
+)
 def test_every_id_is_shown_as_a_uuid_and_found_by_it(uids, memory_id):
     (uid,) = uids.shown(HOME, [memory_id])
     assert str(UUID(uid)) == uid

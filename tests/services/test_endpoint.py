@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ekphory.errors import InvalidInput
-from ekphory.http_service import endpoint, shown
+from ekphory.http_service import complete_url, shown
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from ekphory.http_service import endpoint, shown
     ],
 )
 def test_a_host_a_base_and_an_endpoint_become_the_endpoint(url, completed):
-    assert endpoint(url, prefix="/v1", operation="/rerank") == completed
+    assert complete_url(url, prefix="/v1", operation="/rerank") == completed
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_a_host_a_base_and_an_endpoint_become_the_endpoint(url, completed):
 )
 def test_what_is_no_url_is_refused(url):
     with pytest.raises(InvalidInput, match=r"url=.*not an http"):
-        endpoint(url, prefix="/v1", operation="/rerank")
+        complete_url(url, prefix="/v1", operation="/rerank")
 
 
 def test_a_refused_url_does_not_show_its_password_or_query():
     with pytest.raises(InvalidInput) as caught:
-        endpoint("ftp://user:geheim@host/v1?key=geheim", prefix="/v1", operation="/rerank")
+        complete_url("ftp://user:geheim@host/v1?key=geheim", prefix="/v1", operation="/rerank")
 
     assert "geheim" not in f"{caught.value} {caught.value.value}"
 
@@ -57,7 +57,7 @@ def test_a_refused_url_does_not_show_its_password_or_query():
 @given(st.text())
 def test_whatever_follows_http_is_refused_or_a_url_that_can_be_called(text):
     try:
-        completed = endpoint(f"http://{text}", prefix="/v1", operation="/rerank")
+        completed = complete_url(f"http://{text}", prefix="/v1", operation="/rerank")
     except InvalidInput:
         return
     assert httpx.URL(completed).host.encode("idna")

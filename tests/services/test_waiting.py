@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.http_service import ServiceSettings, asked_seconds, seconds_before_repeat
+from ekphory.http_service import ServiceSettings, compute_backoff, read_retry_after
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -27,12 +27,12 @@ NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
     ],
 )
 def test_retry_after_is_seconds_or_a_date(header, seconds):
-    assert asked_seconds(header, now=NOON) == seconds
+    assert read_retry_after(header, now=NOON) == seconds
 
 
 @given(st.text())
 def test_no_header_makes_reading_it_fail(header):
-    seconds = asked_seconds(header, now=NOON)
+    seconds = read_retry_after(header, now=NOON)
 
     assert seconds is None or seconds >= 0
 
@@ -41,4 +41,4 @@ def test_no_header_makes_reading_it_fail(header):
 def test_a_wait_is_never_negative_and_never_longer_than_the_longest(attempt, header):
     settings = ServiceSettings(backoff=0.5, longest_wait=30.0)
 
-    assert 0 <= seconds_before_repeat(attempt, retry_after=header, settings=settings) <= 30.0
+    assert 0 <= compute_backoff(attempt, retry_after=header, settings=settings) <= 30.0

@@ -217,7 +217,7 @@ def zipped(spec: AgentSpec) -> str:
 
 
 @contextmanager
-def laid_out(specs: Sequence[AgentSpec], root: str | None) -> Iterator[BundleDirectory]:
+def lay_out(specs: Sequence[AgentSpec], root: str | None) -> Iterator[BundleDirectory]:
     """Lay the bundle out for one session, and remove it afterwards.
 
     Args:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ekphory.agent.anthropic_dialogue import AnthropicDialogue
-from ekphory.agent.llm_bundle import AgentSpec, BundleDirectory, laid_out, load_spec
+from ekphory.agent.llm_bundle import AgentSpec, BundleDirectory, lay_out, load_spec
 from ekphory.agent.llm_dialogue import (
     Dialogue,
     ModelFault,
@@ -46,7 +46,7 @@ from ekphory.agent_trace import (
     RouteChosen,
 )
 from ekphory.errors import InvalidInput
-from ekphory.http_service import ServiceSettings, seconds_before_repeat
+from ekphory.http_service import ServiceSettings, compute_backoff
 
 # Runs a dialogue's coroutines in a thread of its own, so that any call of them can be ended.
 
@@ -298,7 +298,7 @@ class SessionLoop:
             SessionFault: Repeating is useless, or there is no time for it.
         """
         settings = ServiceSettings(backoff=self.first_wait, longest_wait=self.longest_wait)
-        wait = seconds_before_repeat(attempt - 1, retry_after=fault.retry_after, settings=settings)
+        wait = compute_backoff(attempt - 1, retry_after=fault.retry_after, settings=settings)
         if not fault.may_pass or attempt == ATTEMPTS or wait >= self._budget.seconds_left:
             raise SessionFault("downstream_tool_failure", fault.problem) from fault
         self.log.add(
@@ -389,7 +389,7 @@ class OpenAIProvider:
         """
         settings = self._settings
         raw = RawOutput(settings.agent_session_log_raw_output, self._model.api_key)
-        with laid_out(self._specs, settings.agent_native_bundle_root) as bundle:
+        with lay_out(self._specs, settings.agent_native_bundle_root) as bundle:
             dialogue = OpenAIDialogue(
                 question,
                 self._model,

@@ -156,7 +156,7 @@ class Rated:
     weight: float
 
 
-def rated(
+def rate_evidence(
     hits: Sequence[Hit], query: str, *, chain: Sequence[str], reranker: RerankingModel | None
 ) -> list[Rated]:
     """Weigh the hits of a hop by their place, and by a reranker that knows the chain.
@@ -266,7 +266,7 @@ def states(text: str, relation: Relation) -> bool:
     return next(_cue_places(folded(text), relation), None) is not None
 
 
-def without_brackets(name: str) -> str:
+def strip_brackets(name: str) -> str:
     """Leave out what tells a name from others of the same words, as in "Imagine (song)"."""
     return _BRACKETS.sub("", name).strip() or name
 
@@ -278,7 +278,7 @@ def _fits(
     lower = folded(text)
     if len(lower) != len(text):
         lower = text.lower()
-    own = meaning_words(without_brackets(entity))
+    own = meaning_words(strip_brackets(entity))
     names = [name for name in names_in(text, style="memory") if _may_be_meant(text, name)]
     cues = list(_cue_places(lower, relation))
     for place, name in enumerate(names):
@@ -442,14 +442,14 @@ class Follower:
         )
         if thread.links or nearest < _ABOUT:
             hits = self._search(query) or hits
-        return rated(hits, query, chain=thread.chain, reranker=self.reranker)
+        return rate_evidence(hits, query, chain=thread.chain, reranker=self.reranker)
 
     def _finish(self, thread: Thread) -> None:
         query = self.branch.asked_of(thread.entity)
         taken = {link.hit.id for link in thread.links}
         hits = self._search(query)
         self._open.remove(thread)
-        found = rated(hits, query, chain=thread.chain, reranker=self.reranker)
+        found = rate_evidence(hits, query, chain=thread.chain, reranker=self.reranker)
         evidence = sorted(
             (
                 (_evidence_fit(each, thread.entity, self.branch), each.hit)
@@ -569,7 +569,7 @@ class OpenFollower:
         if not words:
             return
         found = leads(
-            rated(self.first[:_READ], self.question, chain=(), reranker=self.reranker),
+            rate_evidence(self.first[:_READ], self.question, chain=(), reranker=self.reranker),
             entity=" ".join(words),
             relation=Relation("", tuple(words)),
             known=self.known,
@@ -593,7 +593,7 @@ class OpenFollower:
             hits = ()
         evidence = [
             (self._fit(each.hit, lead.name, left) * each.weight, each.hit)
-            for each in rated(hits, query, chain=thread.chain, reranker=self.reranker)
+            for each in rate_evidence(hits, query, chain=thread.chain, reranker=self.reranker)
             if each.hit.id != lead.hit.id
         ]
         if evidence:

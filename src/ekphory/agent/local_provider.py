@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ekphory.agent.local_chain import Follower, OpenFollower, Thread, without_brackets
+from ekphory.agent.local_chain import Follower, OpenFollower, Thread, strip_brackets
 from ekphory.agent.provider import Outcome, SearchTool
 from ekphory.agent.question import QuestionReading, read_question
 from ekphory.agent.relations import meaning_words
@@ -77,7 +77,7 @@ class LocalProvider:
         tool: SearchTool,
         log: EventLog,
     ) -> list[Thread | None]:
-        known = meaning_words(without_brackets(question))
+        known = meaning_words(strip_brackets(question))
         if reading.kind == "open chain":
             return [
                 _told(1, question, OpenFollower(question, tool, first, known, self.reranker), log)

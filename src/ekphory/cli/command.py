@@ -75,7 +75,7 @@ _SAFE = (
 
 
 @contextmanager
-def ended_in_words(output: Output) -> Iterator[None]:
+def report_errors(output: Output) -> Iterator[None]:
     """Run a command's body; whatever it raises ends the process in words.
 
     Exit codes: 0 done, 1 an error or records that were refused, 2 a wrong command line,
@@ -224,7 +224,7 @@ def command(function: Function) -> Function:
             for value in arguments.values()
             if isinstance(value, OutputOptions | FileOutputOptions)
         )
-        with ended_in_words(output):
+        with report_errors(output):
             function(**arguments)
 
     run.__signature__ = spread(function)  # type: ignore[attr-defined]  # typer reads it
@@ -261,7 +261,7 @@ def step_bar() -> Iterator[Steps]:
 
 
 @contextmanager
-def running_note(opening: str) -> Iterator[Note]:
+def show_note(opening: str) -> Iterator[Note]:
     """Show a moving bar with a note beside it, for work of unknown length."""
     console = message_console()
     columns = (BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

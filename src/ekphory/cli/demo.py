@@ -23,14 +23,14 @@ from rich.text import Text
 
 from ekphory.agent.provider import AgentOptions, AgentSettings
 from ekphory.agent_trace import StageResult
-from ekphory.cli.command import command, message_console, result_console, running_note
+from ekphory.cli.command import command, message_console, result_console, show_note
 from ekphory.cli.options import OutputOptions
 from ekphory.cli.output import (
     history_table,
     hit_table,
     hop_line,
+    make_printable,
     print_json,
-    printable,
     score_table,
     search_json,
     stage_table,
@@ -228,7 +228,7 @@ def demo(
     with (
         _directory(keep) as directory,
         Memory(directory, embedder=read_settings().embedder) as memory,
-        running_note("remembering and searching"),
+        show_note("remembering and searching"),
     ):
         showing = show(memory)
     if output.json:
@@ -290,7 +290,7 @@ def _print_chain(console: Console, answer: Answer) -> None:
     console.print(Text.assemble(("Hop by hop\n", "bold"), (f"$ {command}", "cyan")))
     for hop in answer.hops:
         console.print(hop_line(hop), soft_wrap=True)
-    console.print(Text(f"  {printable(answer.hit.text)}\n"), soft_wrap=True)
+    console.print(Text(f"  {make_printable(answer.hit.text)}\n"), soft_wrap=True)
 
 
 def _print_command(console: Console, scene: Scene) -> None:
@@ -337,7 +337,7 @@ def _answer_cells(answer: Answer) -> tuple[Text, ...]:
         Text(answer.question.text),
         Text(answer.question.shows, style="dim"),
         Text(str(answer.rank) if found else "–"),
-        Text(printable(answer.hit.text), style="" if found else "dim"),
+        Text(make_printable(answer.hit.text), style="" if found else "dim"),
     )
 
 

@@ -103,7 +103,7 @@ def error_json(error: BaseException, message: str) -> dict[str, object]:
 # How many memories there are, in words.
 
 
-def counted_memories(memories: int, versions: int) -> str:
+def format_memory_count(memories: int, versions: int) -> str:
     """Return the number of memories and of their earlier versions."""
     return (
         f"{memories:,} {'memory' if memories == 1 else 'memories'} and "
@@ -123,12 +123,12 @@ _DEFAULTS: Mapping[str, object] = {
 }
 
 
-def printable(text: str) -> str:
+def make_printable(text: str) -> str:
     """Show control characters escaped, so that a stored text cannot steer the terminal."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
-def moment(at: datetime) -> str:
+def format_timestamp(at: datetime) -> str:
     """Show a moment in UTC, to the minute."""
     return at.strftime("%Y-%m-%d %H:%MZ") if at.year > 999 else at.isoformat()
 
@@ -172,7 +172,7 @@ def record_table(record: MemoryRecord) -> Table:
         if isinstance(shown, Mapping):
             shown = ", ".join(f"{key}={entry!r}" for key, entry in shown.items())
         style = "bold" if name == "text" else ""
-        table.add_row(name, Text(printable(_marked(record, name, shown)), style=style))
+        table.add_row(name, Text(make_printable(_marked(record, name, shown)), style=style))
     return table
 
 
@@ -185,25 +185,25 @@ def _grid() -> Table:
 
 
 def _body(record: MemoryRecord) -> Text:
-    text = printable(record.text)
+    text = make_printable(record.text)
     shown = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     body = Text()
     if record.producer:
-        body.append(f"{printable(record.producer)}: ", style="cyan")
+        body.append(f"{make_printable(record.producer)}: ", style="cyan")
     body.append(" ".join(shown.split()))
     body.append(f"\n{_about(record)}", style="dim")
     return body
 
 
 def _about(record: MemoryRecord) -> str:
-    parts = [moment(record.at), *_place(record)]
+    parts = [format_timestamp(record.at), *_place(record)]
     for name, default in _DEFAULTS.items():
         value = getattr(record, name)
         if value != default and not (name == "session" and _names_document(record)):
             label = f"{name} " if name in ("importance", "session") else ""
             parts.append(f"{label}{_marked(record, name, value)}")
     parts.append(f"id {record.id}")
-    return printable(" · ".join(parts))
+    return make_printable(" · ".join(parts))
 
 
 def _marked(record: MemoryRecord, name: str, value: object) -> str:
@@ -258,7 +258,7 @@ def score_table(hits: Sequence[Hit]) -> Table:
     table.add_column("id", overflow="fold")
     for rank, hit in enumerate(hits, start=1):
         values = (_number(hit.scores.get(name)) for name in names)
-        table.add_row(str(rank), *values, Text(printable(hit.id)))
+        table.add_row(str(rank), *values, Text(make_printable(hit.id)))
     return table
 
 
@@ -281,7 +281,7 @@ def _account(reason: str | None, detail: Mapping[str, object]) -> str:
 def _value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.3g}"
-    return f"{value:,}" if isinstance(value, int) else printable(str(value))
+    return f"{value:,}" if isinstance(value, int) else make_printable(str(value))
 
 
 def _number(value: float | None) -> str:
@@ -313,24 +313,24 @@ def line(event: AgentEvent) -> Text | None:
     if isinstance(body, HopResolved):
         return hop_line(body)
     if isinstance(body, RouteChosen):
-        return Text(f"  {body.route}: {printable(body.reason_note)}", style="dim")
+        return Text(f"  {body.route}: {make_printable(body.reason_note)}", style="dim")
     if isinstance(body, ModelRetried):
-        problem = printable(body.problem)
+        problem = make_printable(body.problem)
         return Text(f"  again in {body.wait_seconds:.1f} s: {problem}", style="yellow")
     if isinstance(body, FellBack):
-        return Text(f"! {body.reason}: {printable(body.problem)}", style="yellow")
+        return Text(f"! {body.reason}: {make_printable(body.problem)}", style="yellow")
     return None
 
 
 def hop_line(hop: HopResolved | StageResult) -> Text:
     """Return a resolved hop: what was looked for, what was found, how sure it is, and where."""
     shown = Text("✓ ", style="green" if hop.confidence >= 0.5 else "yellow")
-    shown.append(printable(hop.query))
+    shown.append(make_printable(hop.query))
     if hop.answer:
         shown.append(" → ")
-        shown.append(printable(hop.answer), style="bold")
+        shown.append(make_printable(hop.answer), style="bold")
     shown.append(f"  {hop.confidence:.2f}", style="green")
-    shown.append(f"  id {printable(', '.join(hop.memory_ids))}", style="dim")
+    shown.append(f"  id {make_printable(', '.join(hop.memory_ids))}", style="dim")
     return shown
 
 
@@ -351,10 +351,10 @@ def ending(trace: RetrievalTrace) -> Text:
 
 def _searched(call: ToolReturned) -> Text:
     shown = Text("→ ", style="cyan")
-    shown.append(printable(call.query), style="cyan")
+    shown.append(make_printable(call.query), style="cyan")
     if call.status == "success":
         found = f"  {len(call.memory_ids)} memories, {call.milliseconds:.0f} ms"
     else:
-        found = f"  {call.status}: {printable(call.summary)}"
+        found = f"  {call.status}: {make_printable(call.summary)}"
     shown.append(found, style="dim")
     return shown

@@ -17,7 +17,7 @@ from ekphory.cli.command import (
     command,
     message_console,
     result_console,
-    running_note,
+    show_note,
     step_bar,
 )
 from ekphory.cli.options import (
@@ -28,7 +28,7 @@ from ekphory.cli.options import (
     open_for_writing,
     settings_for,
 )
-from ekphory.cli.output import counted_memories, print_json, printable
+from ekphory.cli.output import format_memory_count, make_printable, print_json
 from ekphory.config import Settings, read_settings
 from ekphory.errors import InvalidInput
 
@@ -232,7 +232,7 @@ def _import_records(
 ) -> ImportReport:
     from ekphory.importers.run import import_path
 
-    with running_note("reading") as note:
+    with show_note("reading") as note:
         return import_path(
             memory,
             path,
@@ -290,7 +290,10 @@ def _print_report(report: ImportReport, output: OutputOptions) -> None:
         console.print(f"Left out: {_reasons(report.left_out)}.", soft_wrap=True)
     for failure in report.examples:
         console.print(
-            Text(f"  {printable(failure.place)}: {printable(failure.message)}", style="yellow"),
+            Text(
+                f"  {make_printable(failure.place)}: {make_printable(failure.message)}",
+                style="yellow",
+            ),
             soft_wrap=True,
         )
     if report.failures_path is not None:
@@ -338,7 +341,7 @@ def export_memories(
 def _sentence(report: ExportReport) -> str:
     left_out = f"; {report.expired:,} expired left out" if report.expired else ""
     place = f" to {report.target}" if report.target is not None else ""
-    counts = counted_memories(report.memories, report.versions)
+    counts = format_memory_count(report.memories, report.versions)
     return f"{counts} exported{place}{left_out}."
 
 
@@ -418,4 +421,4 @@ def _copied_bytes() -> Iterator[Callable[[int, int], None]]:
 
 
 def _backup_counts(memories: int, history: int, files: int, size: int) -> str:
-    return f"{counted_memories(memories, history)} ({files:,} files, {size / _MIB:,.1f} MiB)"
+    return f"{format_memory_count(memories, history)} ({files:,} files, {size / _MIB:,.1f} MiB)"

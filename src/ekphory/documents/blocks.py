@@ -84,7 +84,7 @@ _DENSE_SIGN = re.compile(f"[{DENSE}]")
 _DENSE_RUN = re.compile(f"[{DENSE}]+")
 
 
-def estimated_tokens(text: str) -> float:
+def estimate_tokens(text: str) -> float:
     """Estimate the number of tokens: four characters each, one for a dense sign."""
     if text.isascii():
         return len(text) / CHARACTERS_A_TOKEN

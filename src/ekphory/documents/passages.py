@@ -19,7 +19,7 @@ from ekphory.documents.blocks import (
     Problem,
     Read,
     Section,
-    estimated_tokens,
+    estimate_tokens,
     is_dense,
 )
 from ekphory.documents.pdf import is_page_number
@@ -72,12 +72,12 @@ def _whole(block: Block) -> Span:
 
 def _pieces(text: str, pauses: tuple[re.Pattern[str], ...], limit: int) -> Iterator[Span]:
     """Gather the smallest parts into pieces of about equal length."""
-    total = estimated_tokens(text)
+    total = estimate_tokens(text)
     goal = total / max(1, math.ceil(total / limit))
     begun, size = 0, 0.0
     end = 0
     for start, end in _parts(text, (0, len(text)), pauses, limit):
-        tokens = estimated_tokens(text[start:end])
+        tokens = estimate_tokens(text[start:end])
         if size and (size + tokens > limit or size + tokens / 2 > goal):
             yield begun, start
             begun, size = start, 0.0
@@ -94,7 +94,7 @@ def _parts(
         yield from _blindly_cut(text, span, limit)
         return
     for part in _cut_between(text, span, pauses[0]):
-        if estimated_tokens(text[part[0] : part[1]]) <= limit:
+        if estimate_tokens(text[part[0] : part[1]]) <= limit:
             yield part
         else:
             yield from _parts(text, part, pauses[1:], limit)
@@ -112,7 +112,7 @@ def _cut_between(text: str, span: Span, pause: re.Pattern[str]) -> Iterator[Span
 def _blindly_cut(text: str, span: Span, limit: int) -> Iterator[Span]:
     """Cut every so many characters, but not before a mark that belongs to the one before."""
     start, end = span
-    density = estimated_tokens(text[start:end]) / (end - start)
+    density = estimate_tokens(text[start:end]) / (end - start)
     step = max(1, int(limit / density))
     while start < end:
         stop = min(start + step, end)
@@ -198,16 +198,16 @@ class _Gathering:
     def take(self, block: Block) -> Iterator[Passage]:
         """Add a block, whole or in pieces; gives the passages that are full."""
         bound = WHOLE_TOKENS if block.kind in ("code", "table") else PASSAGE_TOKENS
-        whole = estimated_tokens(block.text) <= bound
+        whole = estimate_tokens(block.text) <= bound
         for part in (block,) if whole else cut(block, PASSAGE_TOKENS):
-            tokens = estimated_tokens(part.text)
+            tokens = estimate_tokens(part.text)
             if self._has_text() and self._size + tokens > PASSAGE_TOKENS:
                 yield from self._next()
             self._add(part)
 
     def finish(self) -> Iterator[Passage]:
         """Close the section; gives what is left of it."""
-        before = sum(estimated_tokens(block.text) for block in self._before)
+        before = sum(estimate_tokens(block.text) for block in self._before)
         if self._before and self._size < _TAIL_TOKENS and before + self._size < _LONGEST_WITH_TAIL:
             self._growing = self._before + self._growing
             self._before = []
@@ -219,7 +219,7 @@ class _Gathering:
 
     def _add(self, block: Block) -> None:
         self._growing.append(block)
-        self._size += estimated_tokens(block.text)
+        self._size += estimate_tokens(block.text)
 
     def _next(self) -> Iterator[Passage]:
         if self._before:
@@ -283,7 +283,7 @@ _BOILERPLATE = re.compile(
 _LONG_RUN = re.compile(r"\S{200,}")
 
 
-def reason_to_leave_out(passage: Passage) -> str | None:
+def explain_exclusion(passage: Passage) -> str | None:
     """Return the reason why a passage is worth no memory; None for one that is kept.
 
     Two words are enough, the heading's counted: `Wifi: hunter2` is a fact.
@@ -347,7 +347,7 @@ def read_document(
     found_any = False
     for found in passages(_told_of_the_system(path, reader, settings)):
         found_any = True
-        reason = reason_to_leave_out(found) if isinstance(found, Passage) else None
+        reason = explain_exclusion(found) if isinstance(found, Passage) else None
         yield found if reason is None else LeftOut(reason)
     if not found_any:
         yield Problem("there is no text in it.")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ekphory.documents.blocks import from_docs_extra
 from ekphory.errors import InvalidInput
-from ekphory.http_service import JsonTransport, Service, ServiceSettings, endpoint
+from ekphory.http_service import JsonTransport, Service, ServiceSettings, complete_url
 
 if TYPE_CHECKING:
     from rapidocr import RapidOCR
@@ -131,7 +131,7 @@ class RemotePageReader:
         """
         self._service = Service(
             kind="page reading service",
-            url=endpoint(url, prefix="/v1", operation="/chat/completions"),
+            url=complete_url(url, prefix="/v1", operation="/chat/completions"),
             model=model,
             api_key=api_key,
         )

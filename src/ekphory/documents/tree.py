@@ -76,7 +76,7 @@ def reader_for(path: Path) -> Reader | None:
 # Waiting for changes below a folder.
 
 
-def changes_below(root: Path, *, stopped: Callable[[], bool] | None = None) -> Generator[set[Path]]:
+def watch_changes(root: Path, *, stopped: Callable[[], bool] | None = None) -> Generator[set[Path]]:
     """Yield the paths that changed, in rounds; the first, often empty, when the watch has begun.
 
     What changes while a round is worked on is told in the next one, so nothing is missed.
@@ -126,7 +126,7 @@ Found = DocumentFile | LeftOut | tuple[str, Problem]
 """A document, a link that is not followed, or a place with what keeps it from being read."""
 
 
-def documents_below(root: Path, *, exclude: Exclusion = NOTHING_EXCLUDED) -> Iterator[Found]:
+def find_documents(root: Path, *, exclude: Exclusion = NOTHING_EXCLUDED) -> Iterator[Found]:
     """Return the documents at a path, in the order of their names.
 
     Links are not followed, so that nothing outside the root is read and no loop is entered.

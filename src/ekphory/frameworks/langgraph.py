@@ -25,7 +25,7 @@ from ekphory.errors import (
 )
 from ekphory.filters.tree import And, Comparison, Field, Filter, In, MetadataField
 from ekphory.memory import Memory
-from ekphory.prompting.recall_block import without_recalled
+from ekphory.prompting.recall_block import strip_recall_blocks
 from ekphory.scope import LONGEST_NAME, SCOPE_FIELDS, Scope, owned_like
 from ekphory.search import MOST_HITS
 from ekphory.types import MemoryRecord, Scalar, is_storable, now_utc
@@ -79,7 +79,7 @@ def searchable_text(value: Mapping[str, Any], fields: Sequence[str]) -> str | No
             f"has {len(text):,} characters to search, more than {LONGEST_TEXT:,}",
             "Name the fields to search, index=['title'], or none, index=False",
         )
-    return text if without_recalled(text).strip() else None
+    return text if strip_recall_blocks(text).strip() else None
 
 
 def _texts(value: Mapping[str, Any], field: str) -> list[str]:
@@ -126,14 +126,14 @@ def namespace_path(namespace: Sequence[str]) -> str:
     Raises:
         InvalidInput: A label is not a string, or all of them are too long.
     """
-    labels = checked_labels(namespace)
+    labels = check_labels(namespace)
     path = "".join(_ESCAPED.sub(_escape, label) + END_OF_LABEL for label in labels)
     if len(path) > LONGEST_NAME:
         raise InvalidInput("namespace", namespace, "is too long", f"Give up to {LONGEST_NAME:,}")
     return path
 
 
-def checked_labels(namespace: Sequence[str]) -> Sequence[str]:
+def check_labels(namespace: Sequence[str]) -> Sequence[str]:
     """Return the namespace back if it is one.
 
     Raises:
@@ -147,7 +147,7 @@ def checked_labels(namespace: Sequence[str]) -> Sequence[str]:
     return namespace
 
 
-def fixed_labels(path: Sequence[str]) -> Sequence[str]:
+def fix_labels(path: Sequence[str]) -> Sequence[str]:
     """Return the labels before the first wildcard."""
     end = path.index("*") if "*" in path else len(path)
     return path[:end]
@@ -200,7 +200,7 @@ def check_value_filter(given: Mapping[str, Any]) -> None:
         _check_condition(wanted)
 
 
-def lets_through(given: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
+def passes_filter(given: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
     """Whether all fields of a value are as a checked filter wants them; a missing one is None."""
     return all(_agrees(value.get(name), wanted) for name, wanted in given.items())
 
@@ -230,7 +230,7 @@ def _agrees(found: object, wanted: object) -> bool:
         case dict() if _has_operator(wanted):
             return all(_compares(name, found, bound) for name, bound in wanted.items())
         case dict():
-            return isinstance(found, dict) and lets_through(wanted, found)
+            return isinstance(found, dict) and passes_filter(wanted, found)
         case list() | tuple():
             return (
                 isinstance(found, list | tuple)
@@ -304,7 +304,7 @@ class ItemSpace:
             raise InvalidInput("key", key, "must be a string", "Give a str")
         bound = {name: getattr(self.scope, name) for name in SCOPE_FIELDS}
         owner = {name: value for name, value in bound.items() if value is not None}
-        parts = [owner, *checked_labels(namespace), key]
+        parts = [owner, *check_labels(namespace), key]
         readable = json.dumps(parts, ensure_ascii=False)
         # Half of a surrogate pair is text in Python, and cannot be stored as it is.
         name = readable if is_storable(readable) else json.dumps(parts)
@@ -325,7 +325,7 @@ class ItemSpace:
 
     def may_match(self, conditions: Iterable[MatchCondition]) -> Filter:
         """Return a condition for all items whose namespace fits, and perhaps for some more."""
-        fixed = (fixed_labels(each.path) for each in conditions if each.match_type == "prefix")
+        fixed = (fix_labels(each.path) for each in conditions if each.match_type == "prefix")
         return And((self.items, *map(self.beneath, fixed)))
 
 
@@ -564,7 +564,7 @@ class ItemReader:
     def _matching(self, op: SearchOp, where: Filter) -> list[MemoryRecord]:
         check_value_filter(op.filter or {})
         records = self._memory.list(filter=where, limit=_ALL)
-        return [each for each in records if lets_through(op.filter or {}, value_of(each))]
+        return [each for each in records if passes_filter(op.filter or {}, value_of(each))]
 
     def _ranked(self, query: str, op: SearchOp, where: Filter) -> list[Found]:
         end = op.offset + op.limit

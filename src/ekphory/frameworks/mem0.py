@@ -40,9 +40,9 @@ from ekphory.filters.tree import (
 from ekphory.importers.memory_products import from_scalars, stored_name, to_scalars
 from ekphory.memory import Memory as Store
 from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.loading import configured_reranker, load_embedder
+from ekphory.models.loading import load_configured_reranker, load_embedder
 from ekphory.models.reranker import RerankingModel
-from ekphory.prompting.recall_block import without_recalled
+from ekphory.prompting.recall_block import strip_recall_blocks
 from ekphory.scope import Scope
 from ekphory.types import DEFAULT_POOL, Hit, MemoryRecord, MemoryType, now_utc
 
@@ -77,7 +77,7 @@ def _message(message: object, place: int) -> dict[str, Any] | None:
         raise InvalidInput(f"messages[{place}]", message, "must be a message with a role", _REMEDY)
     role, name = message["role"], message.get("name")
     content = _words(message.get("content"))
-    if role == "system" or not without_recalled(content).strip():
+    if role == "system" or not strip_recall_blocks(content).strip():
         return None
     return {"role": role, "producer": name or role, "content": content}
 
@@ -377,7 +377,7 @@ class Memory:
         self._embedder = embedder or load_embedder(
             settings.embedder, model=settings.embedder_model, api_key=settings.embedder_api_key
         )
-        self._reranker = reranker or configured_reranker(settings)
+        self._reranker = reranker or load_configured_reranker(settings)
         self._bound = Scope(org=org, project=project)
         self._all = self._opened(self._bound)
         self._is_closed = False

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ekphory.errors import InvalidInput, MemoryNotFound, MissingExtra
 from ekphory.filters.tree import And, Filter, IsNull, MetadataField, Not
 from ekphory.memory import Memory
-from ekphory.prompting.recall_block import without_recalled
+from ekphory.prompting.recall_block import strip_recall_blocks
 from ekphory.scope import Scope, owned_like
 from ekphory.types import DEFAULT_POOL, MemoryRecord
 from ekphory.write import LONGEST_TEXT
@@ -93,7 +93,7 @@ def _searched(item: Mapping[str, Any]) -> str:
         words = " ".join(part for part in told if part)[:_LONGEST_TOOL_TEXT]
     text = words.encode(errors="ignore").decode().replace("\0", "")
     # A message that holds nothing but recalled memories would not be stored, and must be.
-    return text if without_recalled(text).strip() else str(item.get("type", "message"))
+    return text if strip_recall_blocks(text).strip() else str(item.get("type", "message"))
 
 
 def _words(value: object) -> Iterator[str]:

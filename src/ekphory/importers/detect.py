@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Literal, cast, get_args
 
 from ekphory import legacy
-from ekphory.documents.tree import DOCUMENT_SUFFIXES, DocumentFile, documents_below, reader_for
+from ekphory.documents.tree import DOCUMENT_SUFFIXES, DocumentFile, find_documents, reader_for
 from ekphory.errors import InvalidInput
 from ekphory.importers.source import (
     conversation_files,
-    numbered_lines,
+    iterate_numbered_lines,
+    looks_like_json,
     open_exports,
-    starts_as_json,
     top_level_keys,
 )
 from ekphory.importers.text import TEXT_SUFFIXES
@@ -148,7 +148,7 @@ def _check_content(path: Path) -> None:
 
 
 def _holds_documents(path: Path) -> bool:
-    return any(isinstance(found, DocumentFile) for found in documents_below(path))
+    return any(isinstance(found, DocumentFile) for found in find_documents(path))
 
 
 def _by_name(path: Path, look: Look) -> Format | None:
@@ -161,7 +161,7 @@ def _by_name(path: Path, look: Look) -> Format | None:
 def _look_of_stream(stream: io.BufferedReader) -> Look:
     if b"\0" in stream.peek(4096)[:4096]:
         return "binary data"
-    if not (opening := starts_as_json(stream)):
+    if not (opening := looks_like_json(stream)):
         return "text"
     keys: set[str] = set()
     for key in top_level_keys(stream):
@@ -200,7 +200,7 @@ def _array_hint(look: Look) -> str:
 
 def _has_json_line(path: Path) -> bool:
     probed = 0
-    for _number, line in numbered_lines(path) if path.is_file() else ():
+    for _number, line in iterate_numbered_lines(path) if path.is_file() else ():
         if line is None or not line.strip():
             continue
         if _is_json_object(line):

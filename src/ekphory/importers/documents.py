@@ -25,10 +25,10 @@ from ekphory.documents.tree import (
     READING_VERSION,
     DocumentFile,
     Reader,
-    changes_below,
     document_at,
-    documents_below,
+    find_documents,
     reader_for,
+    watch_changes,
 )
 from ekphory.errors import InvalidInput, MissingExtra, ScopeError
 from ekphory.filters.tree import And, Comparison, Contains, Field, Filter, In
@@ -37,7 +37,7 @@ from ekphory.importers.source import ImportedRecord, Unreadable
 from ekphory.scope import Scope, owned_in_any_session
 from ekphory.store.protocol import Order
 from ekphory.types import MemoryRecord, Scalar, WriteReport, is_storable, now_utc
-from ekphory.write import draft
+from ekphory.write import make_draft
 
 # Passages of a document into records: what names them, and where they came from.
 
@@ -479,7 +479,7 @@ def watch_documents(
     with failures_file(root, failures_path) as failures:
         tally = Tally(failures)
         run = _Import(memory, root, chosen, tally, on_progress or _ignore)
-        with closing(changes_below(root, stopped=stopped)) as rounds:
+        with closing(watch_changes(root, stopped=stopped)) as rounds:
             _follow(run, rounds)
         return tally.report()
 
@@ -570,7 +570,7 @@ class _Import:
 
     def _found(self) -> list[DocumentFile]:
         files: list[DocumentFile] = []
-        for found in documents_below(self._root, exclude=self._options.exclude):
+        for found in find_documents(self._root, exclude=self._options.exclude):
             if isinstance(found, DocumentFile):
                 files.append(found)
             elif isinstance(found, LeftOut):
@@ -584,7 +584,7 @@ class _Import:
     def _files_at(self, path: Path) -> list[DocumentFile]:
         """Return the documents at a path that changed: one, or those of a folder that is new."""
         if path.is_dir() and not path.is_symlink() and path != self._root:
-            inside = (file for file in documents_below(path) if isinstance(file, DocumentFile))
+            inside = (file for file in find_documents(path) if isinstance(file, DocumentFile))
             found = (self._file_at(file.path) for file in inside)
             return [file for file in found if file is not None]
         file = self._file_at(path)
@@ -606,7 +606,7 @@ def _check(scope: Scope, options: DocumentOptions) -> None:
         raise InvalidInput("name", options.name, "is empty", "Give the collection's name")
     # What every passage will hold is checked once, before anything is read.
     sample = {"text": "-", "pool": options.pool, "session": options.name}
-    draft(sample, scope=scope, now=now_utc())
+    make_draft(sample, scope=scope, now=now_utc())
 
 
 def _refuse_if_all_need_more(files: list[DocumentFile]) -> None:

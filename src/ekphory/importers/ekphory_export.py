@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ekphory.errors import InvalidInput
-from ekphory.importers.source import ImportedRecord, Readable, Unreadable, numbered_lines
-from ekphory.importers.text import too_long
+from ekphory.importers.source import ImportedRecord, Readable, Unreadable, iterate_numbered_lines
+from ekphory.importers.text import describe_excess_length
 from ekphory.transfer import (
     END_KEY,
     FORMAT_VERSION,
@@ -40,7 +40,7 @@ def read_export(path: Path, on_left_out: Callable[[str], None]) -> Iterator[Read
     Raises:
         InvalidInput: The first line is not the header of an export, or of a newer ekphory's.
     """
-    lines = numbered_lines(path)
+    lines = iterate_numbered_lines(path)
     number, first = next(lines, (1, b""))
     state = _Reading(path.name, _header(path.name, first))
     for number, line in lines:
@@ -112,7 +112,7 @@ class _Reading:
     def take(self, number: int, line: bytes | None) -> Iterator[Readable]:
         """Take one line in; gives the memory before it, where that is complete by now."""
         if line is None:
-            yield self._damage(number, too_long("line"))
+            yield self._damage(number, describe_excess_length("line"))
         elif self._ended:
             if line.strip():
                 yield self._damage(number, "a line behind the end of the export. Remove it.")

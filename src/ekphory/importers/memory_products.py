@@ -16,11 +16,11 @@ from ekphory.importers.source import (
     ImportedRecord,
     Readable,
     Unreadable,
-    numbered_lines,
+    iterate_numbered_lines,
     open_exports,
     stream_elements,
 )
-from ekphory.importers.text import too_long
+from ekphory.importers.text import describe_excess_length
 from ekphory.scope import SCOPE_FIELDS
 from ekphory.types import MAX_WHOLE_NUMBER, Scalar, is_storable, now_utc
 
@@ -143,16 +143,16 @@ def _is_json_lines(path: Path) -> bool:
     """Whether several lines hold an object each; a single one is read as JSON all the same."""
     if path.suffix.lower() in _LINES_SUFFIXES:
         return True
-    written = (line for _, line in numbered_lines(path) if line is None or line.strip())
+    written = (line for _, line in iterate_numbered_lines(path) if line is None or line.strip())
     first, second = next(written, None), next(written, None)
     return first is not None and second is not None and isinstance(_parsed(first), dict)
 
 
 def _lines(path: Path) -> Iterator[Row | Unreadable]:
-    for number, line in numbered_lines(path):
+    for number, line in iterate_numbered_lines(path):
         place = f"{path.name}:{number}"
         if line is None:
-            yield Unreadable(place, "line", too_long("line"))
+            yield Unreadable(place, "line", describe_excess_length("line"))
         elif line.strip():
             value = _parsed(line)
             if isinstance(value, dict):

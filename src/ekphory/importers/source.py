@@ -89,7 +89,7 @@ def stream_elements(stream: io.BufferedReader, name: str) -> Iterator[tuple[int,
             yield position, element
             position += 1
     except _BROKEN as error:
-        yield position, broken_json(name, position, error)
+        yield position, describe_json_error(name, position, error)
 
 
 def top_level_keys(stream: io.BufferedReader) -> Iterator[str]:
@@ -115,13 +115,13 @@ def _leads_to_a_record(prefix: str) -> bool:
     return not prefix or (parts[-1] == "item" and _HOLDERS.issuperset(parts))
 
 
-def starts_as_json(stream: io.BufferedReader) -> str:
+def looks_like_json(stream: io.BufferedReader) -> str:
     """Return `[` or `{` where the file opens with one, white space aside, else an empty text."""
     first = stream.peek(4096)[:4096].lstrip()[:1]
     return first.decode() if first in (b"[", b"{") else ""
 
 
-def broken_json(name: str, position: int, error: Exception) -> Unreadable:
+def describe_json_error(name: str, position: int, error: Exception) -> Unreadable:
     """Report that a JSON file cannot be read from its element `position` on."""
     reason = str(error).strip().splitlines()[0]
     return Unreadable(
@@ -133,7 +133,7 @@ def broken_json(name: str, position: int, error: Exception) -> Unreadable:
 
 
 def _elements(stream: io.BufferedReader) -> Iterator[object]:
-    if starts_as_json(stream) == "[":
+    if looks_like_json(stream) == "[":
         yield from ijson.items(stream, "item", use_float=True)
         return
     for whole in ijson.items(stream, "", use_float=True):
@@ -184,11 +184,11 @@ class CheckedUtf8(io.RawIOBase):
             self._decoder.decode(data, final=not data)
         except UnicodeDecodeError as error:
             line = self._lines_before + error.object.count(b"\n", 0, error.start) + 1
-            raise not_utf8(self._name, line, error) from error
+            raise describe_encoding_error(self._name, line, error) from error
         self._lines_before += data.count(b"\n")
 
 
-def not_utf8(name: str, line: int, error: UnicodeDecodeError) -> InvalidInput:
+def describe_encoding_error(name: str, line: int, error: UnicodeDecodeError) -> InvalidInput:
     """Build the error for bytes of `name` that are not UTF-8."""
     found = error.object[error.start : error.start + 4]
     return InvalidInput(
@@ -260,7 +260,7 @@ def _export_members(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInf
     return sorted(members, key=lambda member: member.filename)
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+def iterate_numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
     """Read a file line by line in bounded memory.
 
     Yields:

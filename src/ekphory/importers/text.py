@@ -15,7 +15,7 @@ from ekphory.importers.source import (
     ImportedRecord,
     Readable,
     Unreadable,
-    numbered_lines,
+    iterate_numbered_lines,
 )
 
 # Import of JSON Lines in our own field names: one record per line.
@@ -36,15 +36,15 @@ def read_jsonl(path: Path) -> Iterator[Readable]:
     Yields:
         One record or one `Unreadable` for every line that is not blank.
     """
-    for number, line in numbered_lines(path):
+    for number, line in iterate_numbered_lines(path):
         place = f"{path.name}:{number}"
         if line is None:
-            yield Unreadable(place, "line", too_long("line"))
+            yield Unreadable(place, "line", describe_excess_length("line"))
         elif line.strip():
             yield _read_line(line, place)
 
 
-def too_long(unit: str) -> str:
+def describe_excess_length(unit: str) -> str:
     """Say that a line or paragraph is longer than the importers read."""
     return f"the {unit} is longer than 20 MB. Split it into several {unit}s."
 
@@ -153,7 +153,7 @@ def _paragraph_id(relative: str, digest: bytes, repeat: int) -> str:
 def _paragraphs(file: Path) -> Iterator[_Paragraph]:
     markdown = file.suffix.lower() in _MARKDOWN_SUFFIXES
     collector = _Collector()
-    for number, line in numbered_lines(file):
+    for number, line in iterate_numbered_lines(file):
         text = collector.decode(line)
         fence = markdown and text.lstrip().startswith(_FENCES)
         heading = _heading_of(text) if markdown and not collector.fenced else None
@@ -191,7 +191,7 @@ class _Collector:
     def decode(self, line: bytes | None) -> str:
         """Return a line as text, and remember why this paragraph cannot be used."""
         if line is None:
-            self._problem = too_long("line")
+            self._problem = describe_excess_length("line")
             return ""
         try:
             return line.decode("utf-8").rstrip("\r\n")
@@ -205,7 +205,7 @@ class _Collector:
             self.first_line = number
         self._size += len(text)
         if self._size > MAX_UNIT_BYTES:
-            self._problem = too_long("paragraph")
+            self._problem = describe_excess_length("paragraph")
             text = ""
         self.lines.append(text)
 

@@ -25,10 +25,10 @@ from ekphory.mcp_server.tool import (
     Tool,
     Withheld,
     as_hits,
-    shown_hits,
-    shown_memories,
+    drop_steering,
+    show_hits,
+    show_memories,
     texts_of,
-    without_steering,
 )
 from ekphory.memory import Memory
 from ekphory.search import SearchResult
@@ -157,11 +157,11 @@ def _recall(memory: Memory, given: Recall) -> Answered:
         agent_mode=given.agent_mode,
     )
     block = found.answer_context(given.max_tokens)
-    result, withheld = without_steering(found)
+    result, withheld = drop_steering(found)
     if withheld:
         block = result.answer_context(given.max_tokens)
     data = Recalled(
-        hits=shown_hits(result.hits), abstained=found.abstained, withheld=withheld or None
+        hits=show_hits(result.hits), abstained=found.abstained, withheld=withheld or None
     )
     return Answered(data, texts_of(result, block, given.max_tokens))
 
@@ -326,9 +326,9 @@ def _list(memory: Memory, given: ListMemories) -> Answered:
         filter=given.filter, limit=given.limit, offset=given.offset, order=given.order
     )
     total = memory.count(filter=given.filter)
-    result, withheld = without_steering(SearchResult(as_hits(page), Trace("list")))
+    result, withheld = drop_steering(SearchResult(as_hits(page), Trace("list")))
     data = Listed(
-        memories=shown_memories(hit.memory for hit in result),
+        memories=show_memories(hit.memory for hit in result),
         total=total,
         withheld=withheld or None,
     )
@@ -408,7 +408,7 @@ def _explain(memory: Memory, given: Explain) -> Answered:
         time=given.time,
         timezone=given.timezone,
     )
-    result, withheld = without_steering(found)
+    result, withheld = drop_steering(found)
     data = Explained(
         preset=result.trace.preset,
         stages=[_stage(stage) for stage in result.trace.stages],
@@ -422,9 +422,9 @@ def _explain(memory: Memory, given: Explain) -> Answered:
 
 def _versions(memory: Memory, memory_id: str) -> Answered:
     versions = SearchResult(as_hits(memory.history(memory_id)), Trace("history"))
-    result, withheld = without_steering(versions)
+    result, withheld = drop_steering(versions)
     data = Explained(
-        versions=shown_memories(hit.memory for hit in result), withheld=withheld or None
+        versions=show_memories(hit.memory for hit in result), withheld=withheld or None
     )
     return Answered(data, (result.to_prompt(DEFAULT_TOKENS),))
 

@@ -39,7 +39,7 @@ class UnusableCall(EkphoryError):
 _OF_THE_CALLER = (UnusableCall, InvalidInput, MemoryNotFound, NotPermitted, NotThere)
 
 
-def checked_arguments(tool: AnyTool, given: Mapping[str, Any]) -> Arguments:
+def check_arguments(tool: AnyTool, given: Mapping[str, Any]) -> Arguments:
     """Read the arguments of a call.
 
     Raises:
@@ -168,7 +168,7 @@ class Calls:
             raise UnusableCall(f"There is no tool {shorten(call.name)}. There are: {names}.")
         if call.caller is not None:
             call.caller.check_rights(NEEDED[tool.effect])
-        given = checked_arguments(tool, call.arguments)
+        given = check_arguments(tool, call.arguments)
         with self._memories.opened(scope_for(call.caller, self._scope)) as memory:
             answered = tool.run(memory, given)
         return Reply(answered.texts, answered.data.model_dump(mode="json", exclude_none=True))

@@ -227,19 +227,19 @@ def memory_fields(record: MemoryRecord) -> dict[str, object]:
     }
 
 
-def shown_hits(hits: Iterable[Hit]) -> list[ShownHit]:
+def show_hits(hits: Iterable[Hit]) -> list[ShownHit]:
     """Return hits as data."""
     return [
         ShownHit.model_validate(memory_fields(hit.memory) | {"score": hit.score}) for hit in hits
     ]
 
 
-def shown_memories(records: Iterable[MemoryRecord]) -> list[ShownMemory]:
+def show_memories(records: Iterable[MemoryRecord]) -> list[ShownMemory]:
     """Return records as data."""
     return [ShownMemory.model_validate(memory_fields(record)) for record in records]
 
 
-def without_steering(result: SearchResult) -> tuple[SearchResult, list[Withheld]]:
+def drop_steering(result: SearchResult) -> tuple[SearchResult, list[Withheld]]:
     """Return a result without the hits that try to steer a model, and name those.
 
     An answer's data may reach the model unescaped, so that it must hold nothing that its text

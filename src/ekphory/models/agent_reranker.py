@@ -24,10 +24,10 @@ from ekphory.models.reranker import (
     ScoreScale,
     Turn,
     bundled_name,
-    dialogue_turns,
     is_remote,
-    judged,
+    judge_passages,
     model_id,
+    read_dialogue,
     rerank_passages,
 )
 from ekphory.types import to_utc
@@ -226,7 +226,7 @@ class Reranker:
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
         """Return scores, and beside them what they were made from; of a service the same."""
-        return judged(self._model, query, passages)
+        return judge_passages(self._model, query, passages)
 
 
 def _asked(
@@ -244,4 +244,4 @@ def _asked(
     if not isinstance(query, str):
         raise InvalidInput("query", query, "must be a string", "Give a question or some words")
     moment = None if now is None else to_utc(now, field="now")
-    return RerankQuery(query, dialogue_turns(context or ()), moment, instruction)
+    return RerankQuery(query, read_dialogue(context or ()), moment, instruction)

@@ -17,9 +17,9 @@ from ekphory.models.reranker import (
     RerankPassage,
     RerankQuery,
     bundled_name,
-    checked_scores,
+    check_scores,
     is_remote,
-    judged,
+    judge_passages,
     log_odds,
     model_id,
 )
@@ -145,6 +145,6 @@ class CalibratedReranker:
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
         """Return probabilities, and beside them what the reranker itself shows or gives."""
-        own = judged(self._model, query, passages)
-        given = checked_scores(own.scores, count=len(passages))
+        own = judge_passages(self._model, query, passages)
+        given = check_scores(own.scores, count=len(passages))
         return Judgement(self._card.scaling.probabilities(log_odds(given)), own.raw)

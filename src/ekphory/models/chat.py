@@ -18,7 +18,7 @@ from ekphory.http_service import (
     Service,
     ServiceRefusal,
     ServiceSettings,
-    endpoint,
+    complete_url,
     shown,
 )
 
@@ -226,7 +226,7 @@ def _refuse_constant(name: str) -> None:
 _decoder = json.JSONDecoder(strict=False, parse_constant=_refuse_constant)
 
 
-def without_thinking(text: str) -> str:
+def strip_thinking(text: str) -> str:
     """Leave out what a model thought aloud: `<think>…</think>`, also where an end is missing.
 
     Some chat templates open the block themselves; then only its end is in the answer.
@@ -234,7 +234,7 @@ def without_thinking(text: str) -> str:
     return _THINKING.sub("", text).rpartition(_THINKING_END)[2].strip()
 
 
-def first_json_object(text: str) -> dict[str, Any] | None:
+def find_json_object(text: str) -> dict[str, Any] | None:
     """Return the first JSON object in a text, which may stand between words or in a code fence."""
     for brace in islice(re.finditer(r"\{", text), _MOST_STARTS):
         try:
@@ -291,7 +291,7 @@ class OpenAIChat:
         self._settings = settings
         self._service = Service(
             kind="chat service",
-            url=endpoint(url, prefix="/v1", operation="/chat/completions"),
+            url=complete_url(url, prefix="/v1", operation="/chat/completions"),
             model=settings.model,
             api_key=settings.api_key,
         )
@@ -332,7 +332,7 @@ class OpenAIChat:
         """
         wanted = AnswerSchema(schema)
         text = self._answer(ChatRequest(messages=messages, options=options, schema=wanted))
-        found = first_json_object(text)
+        found = find_json_object(text)
         if found is None:
             raise self._service.error(
                 f"answered no JSON object: {self._service.quote(text)}", _ASK_OTHERWISE
@@ -381,7 +381,7 @@ class OpenAIChat:
             raise self._service.error(
                 f"was cut off after {options.max_tokens} tokens", "Allow more max_tokens."
             )
-        text = without_thinking(content) if isinstance(content, str) else ""
+        text = strip_thinking(content) if isinstance(content, str) else ""
         if not text:
             raise self._service.error(f"gave an empty answer (finish_reason {ending!r})")
         return text

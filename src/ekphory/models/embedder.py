@@ -123,7 +123,7 @@ class VectorCache:
 # Text that tokenizers can take.
 
 
-def encodable(text: str) -> str:
+def replace_lone_surrogates(text: str) -> str:
     """Replace lone surrogates, which have no UTF-8, by as many question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
@@ -133,7 +133,7 @@ def encodable(text: str) -> str:
 LEAST_TOKENS = 128  # what is worth a thread of its own
 
 
-def length_batches(
+def batch_by_length(
     lengths: Sequence[int], *, most_tokens: int, threads: int = 1
 ) -> list[list[int]]:
     """Return the positions of inputs in batches, longest first.
@@ -171,7 +171,7 @@ _SENTENCE_END = re.compile(r"(?:[.!?…][\"'”’)\]]*\s|[。！？]|\n)\s*")
 _WORD_END = re.compile(r"\s+")
 
 
-def window_spans(
+def split_into_windows(
     text: str, *, budget: int, tokenise: Callable[[str], Offsets]
 ) -> list[tuple[int, int]]:
     """Return (start, end) of windows that cover the text, each of at most `budget` tokens.
@@ -248,7 +248,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9]{1,3}|\S")
 """Finer than common tokenizers: three letters or one other sign."""
 
 
-def careful_tokens(text: str) -> Offsets:
+def overestimate_tokens(text: str) -> Offsets:
     """Return the first and past-the-end character of each token, in order."""
     return [found.span() for found in _TOKEN.finditer(text)]
 
@@ -271,12 +271,12 @@ class _Match(NamedTuple):
     word: str
 
 
-def distinct_words(text: str) -> frozenset[str]:
+def list_distinct_words(text: str) -> frozenset[str]:
     """Return the words of a text, in lower case."""
     return frozenset(_WORD.findall(text.lower()))
 
 
-def telling_piece(text: str, words: frozenset[str], *, most_tokens: int) -> str:
+def find_best_piece(text: str, words: frozenset[str], *, most_tokens: int) -> str:
     """Return the piece, of `most_tokens` times `CHARACTERS_PER_TOKEN` characters, with most words.
 
     It bounds what is tokenised of a text of any length; a shorter text comes back whole.
@@ -288,7 +288,7 @@ def telling_piece(text: str, words: frozenset[str], *, most_tokens: int) -> str:
     return text[start:end]
 
 
-def telling_tokens(text: str, offsets: Offsets, words: frozenset[str], *, most: int) -> Span:
+def find_best_tokens(text: str, offsets: Offsets, words: frozenset[str], *, most: int) -> Span:
     """Return the window of at most `most` tokens that holds most distinct words.
 
     Of windows that hold equally many the first counts, and its words stand in its middle, unless

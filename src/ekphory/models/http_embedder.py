@@ -13,15 +13,15 @@ from ekphory.http_service import (
     JsonTransport,
     Service,
     ServiceSettings,
-    endpoint,
+    complete_url,
     shown,
 )
 from ekphory.models.embedder import (
     EmbedderIdentity,
     FloatMatrix,
     VectorCache,
-    careful_tokens,
-    window_spans,
+    overestimate_tokens,
+    split_into_windows,
 )
 
 _PROBE = "dimension"
@@ -72,7 +72,7 @@ class HttpEmbedder:
         self._settings = settings
         self._service = Service(
             kind="embedding service",
-            url=endpoint(url, prefix="/v1", operation="/embeddings"),
+            url=complete_url(url, prefix="/v1", operation="/embeddings"),
             model=settings.model,
             api_key=settings.api_key,
         )
@@ -110,12 +110,14 @@ class HttpEmbedder:
 
         Of a prefix no more is kept than fits half a window.
         """
-        room = self._settings.max_tokens - 2 - len(careful_tokens(self._settings.passage_prompt))
-        prefix_tokens = careful_tokens(prefix)
+        room = (
+            self._settings.max_tokens - 2 - len(overestimate_tokens(self._settings.passage_prompt))
+        )
+        prefix_tokens = overestimate_tokens(prefix)
         if len(prefix_tokens) > room // 2:
             prefix = prefix[: prefix_tokens[room // 2 - 1][1]]
-        budget = room - len(careful_tokens(prefix))
-        spans = window_spans(text, budget=budget, tokenise=careful_tokens)
+        budget = room - len(overestimate_tokens(prefix))
+        spans = split_into_windows(text, budget=budget, tokenise=overestimate_tokens)
         return [prefix + text[start:end] for start, end in spans]
 
     def close(self) -> None:

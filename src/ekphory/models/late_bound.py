@@ -280,7 +280,7 @@ def read_components(directory: Path) -> EmbedderComponents | None:
         MissingExtra: safetensors is not installed.
         ModelError: The file is broken.
     """
-    path = directory / legacy.written_name(
+    path = directory / legacy.find_written_name(
         COMPONENTS_FILE, lambda name: (directory / name).is_file()
     )
     if not path.is_file():

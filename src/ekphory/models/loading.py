@@ -36,7 +36,7 @@ ONNX_FOLDER = "onnx"
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
-def existing_directory(name: str, *, field: str) -> Path | None:
+def find_directory(name: str, *, field: str) -> Path | None:
     """Return the directory, or None where the name is a hub id.
 
     Args:
@@ -124,7 +124,7 @@ def load_local_embedder(
     bundled = name_or_path in BUNDLED_NAMES
     name = str(name_or_path).strip()
     _check_local(name, runtime, bundled=bundled)
-    directory = None if bundled else existing_directory(name, field="embedder")
+    directory = None if bundled else find_directory(name, field="embedder")
     onnx = None if directory is None else _onnx_directory(directory)
     if runtime == "onnx" and not (bundled or onnx):
         raise InvalidInput("runtime", runtime, f"{name} has no such model", "Leave it out")
@@ -240,7 +240,7 @@ def load_local_reranker(name: str, *, runtime: RerankRuntime | None = None) -> L
     bundled = SMALL_RERANKER if name == "bundled" else name
     if bundled in BUNDLED_RERANKERS:
         return _bundled(bundled, runtime)
-    directory = existing_directory(name, field="reranker")
+    directory = find_directory(name, field="reranker")
     if directory is None and name.startswith(BUNDLED_PREFIX):
         known = ", ".join(BUNDLED_RERANKERS)
         raise InvalidInput("reranker", name, "no bundled reranker has this name", f"Give {known}")
@@ -311,7 +311,7 @@ NO_RERANKER = "none"
 """What is named where not even the bundled reranker is wanted."""
 
 
-def configured_embedder(settings: Settings) -> EmbeddingModel | None:
+def load_configured_embedder(settings: Settings) -> EmbeddingModel | None:
     """Load the embedder that is named; None where none is, which means the bundled one.
 
     Raises:
@@ -324,7 +324,7 @@ def configured_embedder(settings: Settings) -> EmbeddingModel | None:
     )
 
 
-def configured_reranker(settings: Settings) -> RerankingModel | None:
+def load_configured_reranker(settings: Settings) -> RerankingModel | None:
     """Load the reranker that is named, else the bundled one; None for `none`, or without either.
 
     Raises:
@@ -336,23 +336,23 @@ def configured_reranker(settings: Settings) -> RerankingModel | None:
         return bundled_reranker()
     if settings.reranker.lower() == NO_RERANKER:
         return None
-    model = named_reranker(settings.reranker, settings)
+    model = load_named_reranker(settings.reranker, settings)
     if settings.reranker_calibration is None:
         return model
     return CalibratedReranker(model, read_calibration(settings.reranker_calibration))
 
 
-def chosen_reranker(spec: str, settings: Settings) -> RerankingModel | None:
+def choose_reranker(spec: str, settings: Settings) -> RerankingModel | None:
     """Load what a program names in place of the settings' reranker, whose calibration is not its.
 
     Raises:
         InvalidInput, MissingExtra, ModelError: As `configured_reranker`.
     """
     card = settings.reranker_calibration if spec == settings.reranker else None
-    return configured_reranker(replace(settings, reranker=spec, reranker_calibration=card))
+    return load_configured_reranker(replace(settings, reranker=spec, reranker_calibration=card))
 
 
-def named_reranker(spec: str, settings: Settings) -> RerankingModel:
+def load_named_reranker(spec: str, settings: Settings) -> RerankingModel:
     """Load any reranker; a service is asked as the settings say.
 
     Raises:
@@ -371,7 +371,7 @@ def named_reranker(spec: str, settings: Settings) -> RerankingModel:
     )
 
 
-def configured_chat(settings: Settings) -> Chat | None:
+def load_configured_chat(settings: Settings) -> Chat | None:
     """Load the language model that is named; None where none is.
 
     Raises:

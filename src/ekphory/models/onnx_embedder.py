@@ -17,9 +17,9 @@ from ekphory.models.embedder import (
     FloatMatrix,
     Offsets,
     VectorCache,
-    encodable,
-    length_batches,
-    window_spans,
+    batch_by_length,
+    replace_lone_surrogates,
+    split_into_windows,
 )
 from ekphory.models.late_bound import LateBoundParts, PassageReading
 from ekphory.models.model_record import (
@@ -31,7 +31,7 @@ from ekphory.models.model_record import (
     read_record,
 )
 from ekphory.models.onnx_session import OnnxSession, load_tokenizer
-from ekphory.threads import ForkSafeLock, Workers, usable_cores
+from ekphory.threads import ForkSafeLock, Workers, count_usable_cores
 from ekphory.types import MEMORY_TYPES
 
 BUNDLED = "ekphory-small"
@@ -76,7 +76,7 @@ class OnnxEmbedder:
         self._session = OnnxSession(model, name=str(directory))
         self._late_bound = _load_late_bound(self._directory, self._record)
         self._vector = "embedding" if self._record.normalise else "pooled"
-        self._workers = Workers(threads or usable_cores())
+        self._workers = Workers(threads or count_usable_cores())
         self._queries = VectorCache(query_cache)
         self._special_tokens = self._tokenizer.num_special_tokens_to_add(False)
 
@@ -157,7 +157,7 @@ class OnnxEmbedder:
         prefix = self._shorten(prefix, room // 2)
         # one token less: a prefix's last and a text's first characters may split otherwise together
         budget = room - len(self._offsets(prefix)) - (1 if prefix else 0)
-        spans = window_spans(text, budget=budget, tokenise=self._offsets)
+        spans = split_into_windows(text, budget=budget, tokenise=self._offsets)
         return [prefix + text[start:end] for start, end in spans]
 
     def _shorten(self, prefix: str, most_tokens: int) -> str:
@@ -165,7 +165,9 @@ class OnnxEmbedder:
         return prefix if len(offsets) <= most_tokens else prefix[: offsets[most_tokens - 1][1]]
 
     def _offsets(self, text: str) -> Offsets:
-        return self._tokenizer.encode(encodable(text), add_special_tokens=False).offsets
+        return self._tokenizer.encode(
+            replace_lone_surrogates(text), add_special_tokens=False
+        ).offsets
 
     @property
     def _dimension(self) -> int:
@@ -194,7 +196,7 @@ class OnnxEmbedder:
         def run(batch: list[int]) -> None:
             vectors[batch] = self._run([inputs[position] for position in batch], outputs)
 
-        batches = length_batches(
+        batches = batch_by_length(
             [len(each) for each in inputs],
             most_tokens=TOKENS_PER_RUN,
             threads=self._workers.threads,
@@ -204,7 +206,9 @@ class OnnxEmbedder:
     def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         # one by one: encode_batch starts threads of its own, as many as the machine has CPUs
         longest = self._record.max_tokens * CHARACTERS_PER_TOKEN
-        encodings = (self._tokenizer.encode(encodable(text[:longest])) for text in texts)
+        encodings = (
+            self._tokenizer.encode(replace_lone_surrogates(text[:longest])) for text in texts
+        )
         return [_truncated(encoding, self._record.max_tokens) for encoding in encodings]
 
     def _run(self, inputs: Sequence[Sequence[int]], outputs: Sequence[str]) -> FloatMatrix:

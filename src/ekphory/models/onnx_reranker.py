@@ -13,11 +13,11 @@ from tokenizers import Tokenizer
 from ekphory.errors import InvalidInput, ModelError
 from ekphory.models.embedder import (
     CHARACTERS_PER_TOKEN,
-    distinct_words,
-    encodable,
-    length_batches,
-    telling_piece,
-    telling_tokens,
+    batch_by_length,
+    find_best_piece,
+    find_best_tokens,
+    list_distinct_words,
+    replace_lone_surrogates,
 )
 from ekphory.models.model_record import (
     LAYOUT_NAME,
@@ -37,8 +37,8 @@ from ekphory.models.reranker import (
     RerankPassage,
     RerankQuery,
 )
-from ekphory.threads import Workers, usable_cores
-from ekphory.types import spoken_date
+from ekphory.threads import Workers, count_usable_cores
+from ekphory.types import format_date
 
 # How the bundled cross-encoder reads a question and a memory: training and inference both use it.
 #
@@ -105,7 +105,7 @@ class CrossEncoderLayout:
         asked = self._beginning(query.text, MOST_QUERY_TOKENS)
         said = self._said_before(query.context, MOST_QUERY_TOKENS - len(asked))
         ids = [self._start, *said, *asked, self._end]
-        return QueryTokens(ids, distinct_words(encodable(query.text)))
+        return QueryTokens(ids, list_distinct_words(replace_lone_surrogates(query.text)))
 
     def pair(self, query: QueryTokens, passage: RerankPassage) -> PairTokens:
         """Tokenise a passage's side, and put the question's before it."""
@@ -131,21 +131,25 @@ class CrossEncoderLayout:
         return self._ending(TURN_MARK.join([*context[-room:], ""]), room)
 
     def _target(self, passage: RerankPassage, words: frozenset[str]) -> list[int]:
-        date = () if passage.at is None else self._ids(f"({spoken_date(passage.at)})")
+        date = () if passage.at is None else self._ids(f"({format_date(passage.at)})")
         room = MOST_TARGET_TOKENS - len(date)
-        text = telling_piece(encodable(passage.text), words, most_tokens=MOST_TARGET_TOKENS)
+        text = find_best_piece(
+            replace_lone_surrogates(passage.text), words, most_tokens=MOST_TARGET_TOKENS
+        )
         ids = self._ids(text)
         if len(ids) > room:
             offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
-            start, end = telling_tokens(text, offsets, words, most=room)
+            start, end = find_best_tokens(text, offsets, words, most=room)
             ids = ids[start:end]
         return [*ids, *date]
 
     def _beginning(self, text: str, most: int) -> list[int]:
-        return list(self._ids(encodable(text[: most * CHARACTERS_PER_TOKEN]))[:most])
+        return list(self._ids(replace_lone_surrogates(text[: most * CHARACTERS_PER_TOKEN]))[:most])
 
     def _ending(self, text: str, most: int) -> list[int]:
-        return list(self._ids(encodable(text[-most * CHARACTERS_PER_TOKEN :]))[-most:])
+        return list(
+            self._ids(replace_lone_surrogates(text[-most * CHARACTERS_PER_TOKEN :]))[-most:]
+        )
 
     def _ids(self, text: str) -> tuple[int, ...]:
         return self._kept(text) if len(text) <= _LONGEST_KEPT else self._tokenised(text)
@@ -233,7 +237,7 @@ class OnnxReranker:
         self._layout = CrossEncoderLayout(tokenizer)
         model = read_checked(self._directory / MODEL_FILE, files[MODEL_FILE])
         self._session = OnnxSession(model, name=str(directory))
-        self._workers = Workers(threads or usable_cores())
+        self._workers = Workers(threads or count_usable_cores())
         card = self._record.calibration
         self._scaling = UNCALIBRATED if card is None else card.scaling
         check_order(self)
@@ -317,7 +321,7 @@ class OnnxReranker:
         def run(batch: list[int]) -> None:
             logits[batch] = self._run([pairs[position] for position in batch])
 
-        batches = length_batches(
+        batches = batch_by_length(
             [len(pair.ids) for pair in pairs],
             most_tokens=TOKENS_PER_RUN,
             threads=self._workers.threads,

@@ -119,12 +119,12 @@ def _options() -> onnxruntime.SessionOptions:
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.enable_mem_pattern = False  # it keeps a plan for every shape of batch
     options.log_severity_level = 3
-    if not knows_vnni():
+    if not has_vnni():
         options.add_session_config_entry("session.x64quantprecision", "1")
     return options
 
 
-def knows_vnni(*, processors: Path = _PROCESSORS) -> bool:
+def has_vnni(*, processors: Path = _PROCESSORS) -> bool:
     """Tell whether the processor is known to add 8-bit products without saturation (VNNI).
 
     Older x86 processors saturate unless ONNX Runtime is asked for its exact mode, which costs two

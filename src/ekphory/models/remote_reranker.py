@@ -14,18 +14,18 @@ from ekphory.http_service import (
     JsonTransport,
     Service,
     ServiceSettings,
-    endpoint,
+    complete_url,
     shown,
 )
-from ekphory.models.embedder import careful_tokens
+from ekphory.models.embedder import overestimate_tokens
 from ekphory.models.reranker import (
     RelevanceScores,
     RerankPassage,
     RerankQuery,
     ScoreScale,
-    passage_in_words,
-    query_in_words,
-    scores_in_order,
+    format_passage,
+    format_query,
+    read_scores_in_order,
 )
 
 # What differs between the reranking protocols that services speak.
@@ -228,7 +228,7 @@ class RemoteReranker:
         self._settings = settings
         self._service = Service(
             kind="reranking service",
-            url=endpoint(url, prefix=dialect.prefix, operation="/rerank"),
+            url=complete_url(url, prefix=dialect.prefix, operation="/rerank"),
             model=settings.model,
             api_key=settings.api_key,
             scheme=dialect.scheme,
@@ -266,8 +266,8 @@ class RemoteReranker:
             ServiceError: The service failed after all repeats, or left a passage out, doubled one,
                 or gave a score that is not finite or not in [0, 1].
         """
-        asked = "\n".join([*filter(None, [query.instruction]), query_in_words(query)])
-        told = [passage_in_words(passage) for passage in passages]
+        asked = "\n".join([*filter(None, [query.instruction]), format_query(query)])
+        told = [format_passage(passage) for passage in passages]
         parts = [self._request(asked, batch) for batch in self._batches(told)]
         return np.concatenate([np.empty(0, dtype=np.float32), *parts])
 
@@ -284,7 +284,7 @@ class RemoteReranker:
             said = self._service.quote(str(answer))
             raise self._service.error(f"answered no list of scores: {said}") from error
         try:
-            return scores_in_order(
+            return read_scores_in_order(
                 rows,
                 count=len(passages),
                 score_field=self._dialect.score_field,
@@ -298,7 +298,7 @@ class RemoteReranker:
         batch: list[str] = []
         tokens = 0
         for passage in passages:
-            added = 0 if most_tokens is None else len(careful_tokens(passage))
+            added = 0 if most_tokens is None else len(overestimate_tokens(passage))
             is_full = most_tokens is not None and tokens + added > most_tokens
             if batch and (len(batch) == self.batch_size or is_full):
                 yield batch

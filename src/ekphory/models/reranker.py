@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ekphory.errors import InvalidInput, ModelError
 from ekphory.threads import ForkSafeLock
-from ekphory.types import MEMORY_TYPES, Hit, MemoryRecord, MemoryType, spoken_date, to_utc
+from ekphory.types import MEMORY_TYPES, Hit, MemoryRecord, MemoryType, format_date, to_utc
 
 if TYPE_CHECKING:
     from ekphory.models.model_record import CalibrationCard
@@ -30,7 +30,7 @@ Turn = str | Mapping[str, Any]
 _REMEDY = "Give ['a message', {'role': 'user', 'content': 'another'}]"
 
 
-def dialogue_turns(context: Sequence[Turn]) -> tuple[str, ...]:
+def read_dialogue(context: Sequence[Turn]) -> tuple[str, ...]:
     """Return each turn as `speaker: text`, or text alone where no speaker is named.
 
     Turns without a character are left out.
@@ -99,7 +99,7 @@ class RerankPassage:
 # A question and a passage in plain words, for models that read two texts and nothing else.
 
 
-def query_in_words(query: RerankQuery) -> str:
+def format_query(query: RerankQuery) -> str:
     """Put before the question what is known of it; a bare question stays as it is.
 
     For example, on three lines: `The dialogue so far:`, `Anna: I moved to Lisbon.`,
@@ -107,18 +107,18 @@ def query_in_words(query: RerankQuery) -> str:
     """
     asked = query.text
     if query.now is not None:
-        asked = f"Asked on {spoken_date(query.now)}: {query.text}"
+        asked = f"Asked on {format_date(query.now)}: {query.text}"
     elif query.context:
         asked = f"Asked: {query.text}"
     said = ["The dialogue so far:", *query.context] if query.context else []
     return "\n".join([*said, asked])
 
 
-def passage_in_words(passage: RerankPassage) -> str:
+def format_passage(passage: RerankPassage) -> str:
     """Put date and type before the passage: `[8 May 2023, semantic memory] Anna: I like tea`."""
     known: list[str] = []
     if passage.at is not None:
-        known.append(spoken_date(passage.at))
+        known.append(format_date(passage.at))
     if passage.type is not None and passage.type != "unknown":
         known.append(f"{passage.type} memory")
     return f"[{', '.join(known)}] {passage.text}" if known else passage.text
@@ -258,7 +258,7 @@ class LocalReranker(RerankingModel, Protocol):
         ...
 
 
-def judged(
+def judge_passages(
     model: RerankingModel, query: RerankQuery, passages: Sequence[RerankPassage]
 ) -> Judgement:
     """Return what a local model's scores are made from beside them; of any other the same twice."""
@@ -310,7 +310,7 @@ ScoreScale = Literal["probability", "logit"]
 """What a service's scores are: in [0, 1] as they come, or to be brought there by a sigmoid."""
 
 
-def checked_scores(given: object, *, count: int) -> NDArray[np.float64]:
+def check_scores(given: object, *, count: int) -> NDArray[np.float64]:
     """Return a reranker's scores, if there is one in [0, 1] for each passage.
 
     Raises:
@@ -336,7 +336,7 @@ def checked_scores(given: object, *, count: int) -> NDArray[np.float64]:
     return scores
 
 
-def scores_in_order(
+def read_scores_in_order(
     rows: object, *, count: int, score_field: str, scale: ScoreScale
 ) -> RelevanceScores:
     """Return each passage's score, in the order in which the passages were sent.

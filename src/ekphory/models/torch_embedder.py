@@ -22,8 +22,8 @@ from ekphory.models.embedder import (
     FloatMatrix,
     Offsets,
     VectorCache,
-    encodable,
-    window_spans,
+    replace_lone_surrogates,
+    split_into_windows,
 )
 from ekphory.models.late_bound import (
     COMPONENTS_FILE,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def without_weight_bars() -> Iterator[None]:
+def hide_weight_progress() -> Iterator[None]:
     """Keep transformers from drawing its bar while it reads weights.
 
     The bar goes to stderr, where a command prints its own progress and the one sentence of an
@@ -116,9 +116,9 @@ def load_torch_model(name_or_path: str, *, device: str | None) -> TorchModel:
     try:
         if path := load_file_path(name_or_path, AGENTRANK_FILE):
             return _load_agentrank(name_or_path, Path(path), device)
-        with without_weight_bars():
+        with hide_weight_progress():
             model = SentenceTransformer(name_or_path, device=device)
-        written = legacy.written_name(
+        written = legacy.find_written_name(
             COMPONENTS_FILE, lambda name: load_file_path(name_or_path, name) is not None
         )
         if path := load_file_path(name_or_path, written):
@@ -249,7 +249,10 @@ def window_of(model: Any) -> TorchWindow:  # noqa: ANN401  torch's
 
     def offsets(text: str) -> Offsets:
         tokens = tokenizer(
-            encodable(text), add_special_tokens=False, return_offsets_mapping=True, verbose=False
+            replace_lone_surrogates(text),
+            add_special_tokens=False,
+            return_offsets_mapping=True,
+            verbose=False,
         )
         return [(int(start), int(end)) for start, end in tokens["offset_mapping"]]
 
@@ -264,7 +267,7 @@ def _static_window(tokenizer: Tokenizer) -> TorchWindow:
     whole.no_truncation()
 
     def offsets(text: str) -> Offsets:
-        return whole.encode(encodable(text), add_special_tokens=False).offsets
+        return whole.encode(replace_lone_surrogates(text), add_special_tokens=False).offsets
 
     return TorchWindow(offsets, truncation["max_length"] if truncation else FALLBACK_MAX_TOKENS)
 
@@ -369,7 +372,7 @@ class TorchEmbedder:
         if len(offsets) > room // 2:
             prefix = prefix[: offsets[room // 2 - 1][1]]
         budget = room - len(tokenise(prefix)) - (1 if prefix else 0)
-        spans = window_spans(text, budget=budget, tokenise=tokenise)
+        spans = split_into_windows(text, budget=budget, tokenise=tokenise)
         return [prefix + text[start:end] for start, end in spans]
 
     def _encode_new_queries(self, texts: list[str]) -> FloatMatrix:
@@ -381,7 +384,7 @@ class TorchEmbedder:
     def _pooled(self, encode: Any, texts: Sequence[str]) -> FloatMatrix:  # noqa: ANN401  torch's
         if not texts:
             return np.empty((0, self._identity.dimension), dtype=np.float32)
-        given = [encodable(text) for text in texts]
+        given = [replace_lone_surrogates(text) for text in texts]
         with self._lock:
             vectors = encode(
                 given, batch_size=BATCH_SIZE, show_progress_bar=False, convert_to_numpy=True

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ekphory.errors import MissingExtra, ModelError
-from ekphory.models.embedder import CHARACTERS_PER_TOKEN, encodable, length_batches
+from ekphory.models.embedder import CHARACTERS_PER_TOKEN, batch_by_length, replace_lone_surrogates
 from ekphory.models.onnx_reranker import check_order
 from ekphory.models.reranker import (
     UNCALIBRATED,
@@ -19,8 +19,8 @@ from ekphory.models.reranker import (
     RelevanceScores,
     RerankPassage,
     RerankQuery,
-    passage_in_words,
-    query_in_words,
+    format_passage,
+    format_query,
 )
 
 # How Qwen3-Reranker and MemReranker are asked whether a document is what a query wants.
@@ -81,8 +81,10 @@ class YesNoPrompt:
 
 def _body(query: RerankQuery, passage: RerankPassage) -> str:
     instruction = INSTRUCTION if query.instruction is None else query.instruction
-    asked, told = query_in_words(query), passage_in_words(passage)
-    return encodable(f"<Instruct>: {instruction}\n<Query>: {asked}\n<Document>: {told}")
+    asked, told = format_query(query), format_passage(passage)
+    return replace_lone_surrogates(
+        f"<Instruct>: {instruction}\n<Query>: {asked}\n<Document>: {told}"
+    )
 
 
 def _token_id(tokenizer: Any, token: str) -> int:  # noqa: ANN401  transformers'
@@ -174,8 +176,8 @@ class TorchCrossEncoder:
         if not passages:
             nothing = np.empty(0, np.float32)
             return Judgement(nothing, nothing)
-        asked = encodable(query_in_words(query))
-        pairs = [(asked, encodable(passage_in_words(passage))) for passage in passages]
+        asked = replace_lone_surrogates(format_query(query))
+        pairs = [(asked, replace_lone_surrogates(format_passage(passage))) for passage in passages]
         with self._lock:
             logits = self._model.predict(
                 pairs,
@@ -278,7 +280,7 @@ class YesNoReranker:
         inputs = self._prompt.token_ids(query, passages)
         logits = np.empty(len(inputs), np.float32)
         most_tokens = TOKENS_PER_RUN.get(self._device, TOKENS_PER_RUN_ON_GPU)
-        for batch in length_batches([len(ids) for ids in inputs], most_tokens=most_tokens):
+        for batch in batch_by_length([len(ids) for ids in inputs], most_tokens=most_tokens):
             logits[batch] = self._run([inputs[position] for position in batch])
         if not np.isfinite(logits).all():
             raise ModelError(

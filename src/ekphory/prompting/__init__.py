@@ -6,9 +6,9 @@ from ekphory.prompting.block import (
     PromptBlock,
     already_said,
     estimate_tokens,
-    overlap,
+    fit_token_budget,
+    measure_overlap,
     prompt_block,
-    within_budget,
 )
 from ekphory.prompting.injection import InjectionVerdict, find_injection
 
@@ -20,7 +20,7 @@ __all__ = [
     "already_said",
     "estimate_tokens",
     "find_injection",
-    "overlap",
+    "fit_token_budget",
+    "measure_overlap",
     "prompt_block",
-    "within_budget",
 ]

@@ -11,7 +11,7 @@ from typing import Literal
 
 from ekphory.agent_trace import CONFIDENT, RetrievalTrace, StageResult
 from ekphory.errors import InvalidInput
-from ekphory.prompting.injection import UNSPACED, find_injection, neutralised
+from ekphory.prompting.injection import UNSPACED, find_injection, neutralise_markers
 from ekphory.prompting.recall_block import CLOSING, OPENING, SECURITY_COMMENT
 from ekphory.types import Hit, now_utc, to_utc
 
@@ -51,7 +51,7 @@ def _tokens_of(piece: str) -> int:
     return 3 if code < 0x10000 else 4
 
 
-def within_budget(
+def fit_token_budget(
     texts: Iterable[str], max_tokens: int, *, count_tokens: CountTokens = estimate_tokens
 ) -> list[int]:
     """Return the places of the texts that fit, taken in order; one that does not fit is skipped."""
@@ -77,7 +77,7 @@ _UNITS = (
 )
 
 
-def age_in_words(at: datetime, now: datetime) -> str:
+def format_age(at: datetime, now: datetime) -> str:
     """Say how far `at` lies from `now`: `3 days ago`, `in 2 hours`, `just now` below a minute.
 
     The largest unit that fits is counted, rounded down. Both moments are timezone-aware.
@@ -107,22 +107,22 @@ _BLANKS = re.compile(r"\s+")
 _LONGEST_ATTRIBUTE = 200
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     """Make a text safe as the content of an XML element.
 
     Line breaks become line feeds, hidden characters go, the marks of chat templates lose their
     brackets, and only then `&`, `<`, `>`, `"` and `'` become entities, as marks are made of them.
     """
     shown = _HIDDEN.sub("", _LINE_BREAK.sub("\n", text))
-    return escape(neutralised(shown), quote=True)
+    return escape(neutralise_markers(shown), quote=True)
 
 
-def escaped_attribute(text: str) -> str:
+def escape_attribute(text: str) -> str:
     """Make a text safe as the value of an attribute: on one line, at most 200 characters."""
     line = _BLANKS.sub(" ", text).strip()
     if len(line) > _LONGEST_ATTRIBUTE:
         line = line[: _LONGEST_ATTRIBUTE - 1] + "…"
-    return escaped(line)
+    return escape_text(line)
 
 
 # Which memories the conversation already holds, by the words that both share.
@@ -134,7 +134,7 @@ _TOKEN = re.compile(rf"[{UNSPACED}]+|[^\W{UNSPACED}]{{4,}}")
 _UNSPACED_START = re.compile(rf"[{UNSPACED}]")
 
 
-def overlap(text: str, message: str) -> float:
+def measure_overlap(text: str, message: str) -> float:
     """Return the share, in [0, 1], of a text's tokens that a message holds too; 0 without tokens.
 
     Tokens are words of at least four characters, and overlapping pairs of characters in scripts
@@ -170,7 +170,7 @@ def _tokens(text: str) -> frozenset[str]:
 LEFT_OUT = "(left out)"
 
 
-def hop_notes(trace: RetrievalTrace, hits: Sequence[Hit]) -> tuple[str, ...]:
+def format_hop_notes(trace: RetrievalTrace, hits: Sequence[Hit]) -> tuple[str, ...]:
     """Tell every hop in a line.
 
     What a hop found comes out of a memory: where it tries to steer a model it is left out, as such
@@ -366,7 +366,7 @@ def _rule_matched(hit: Hit) -> str | None:
 
 def _told(notes: Sequence[str], settings: BlockSettings) -> list[str]:
     """Return the notes that fit beside the frame, as escaped lines."""
-    lines = [f"  <!-- {escaped_attribute(note)} -->\n" for note in notes]
+    lines = [f"  <!-- {escape_attribute(note)} -->\n" for note in notes]
     while lines and _is_over(_framed(lines), settings):
         lines.pop()
     return lines
@@ -375,7 +375,7 @@ def _told(notes: Sequence[str], settings: BlockSettings) -> list[str]:
 def _fitting(lines: Mapping[int, str], told: list[str], settings: BlockSettings) -> list[int]:
     """Return the places of the lines that fit beside the frame; none where the frame does not."""
     places = list(lines)
-    fitting = within_budget(
+    fitting = fit_token_budget(
         [_framed(told), *lines.values()], settings.max_tokens, count_tokens=settings.count_tokens
     )
     shown = [places[place - 1] for place in fitting[1:]] if fitting[:1] == [0] else []
@@ -408,11 +408,11 @@ def _line(hit: Hit, index: int, now: datetime) -> str:
         "source": memory.path or memory.source or memory.pool,
         "type": memory.type,
         "date": memory.at.date().isoformat(),
-        "age": age_in_words(memory.at, now),
+        "age": format_age(memory.at, now),
         "confidence": f"{hit.score:.2f}",
         "producer": memory.producer,
     }
     shown = " ".join(
-        f'{name}="{escaped_attribute(value)}"' for name, value in attributes.items() if value
+        f'{name}="{escape_attribute(value)}"' for name, value in attributes.items() if value
     )
-    return f"  <memory {shown}>{escaped(hit.text)}</memory>\n"
+    return f"  <memory {shown}>{escape_text(hit.text)}</memory>\n"

@@ -64,7 +64,7 @@ _FIRST_SIGNS = frozenset("<＜[［#")
 """With one of them every such marker begins."""
 
 
-def neutralised(text: str) -> str:
+def neutralise_markers(text: str) -> str:
     """Put round brackets around the names of markers: `<|im_start|>` becomes `(im_start)`."""
     return _MARKER.sub(lambda match: f"({match[match.lastindex or 0]})", text)
 
@@ -141,7 +141,7 @@ _SHARE_OF_TEXT = 0.9
 """Bytes are a text only when so many of their characters are printable."""
 
 
-def unescaped(text: str) -> str:
+def unescape_text(text: str) -> str:
     """Undo HTML entities, percent-encoding and backslash escapes, nested ones too."""
     for _ in range(_ROUNDS):
         before = text
@@ -176,17 +176,17 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", ACCENTS.sub("", decomposed)).translate(LOOKALIKES)
 
 
-def rotated(text: str) -> str:
+def rotate_letters(text: str) -> str:
     """Undo rot13."""
     return codecs.decode(text, "rot13")
 
 
-def reversed_text(text: str) -> str:
+def reverse_text(text: str) -> str:
     """Read from the last character to the first."""
     return text[::-1]
 
 
-def decoded_parts(text: str) -> Iterator[tuple[str, str]]:
+def decode_parts(text: str) -> Iterator[tuple[str, str]]:
     """Return the names of the encodings that hide anything, each with the hidden texts as lines."""
     for name, pattern, decode in _ENCODINGS:
         hidden = (_as_text(decode, match[0]) for match in pattern.finditer(text))
@@ -619,20 +619,20 @@ def find_injection(text: str) -> InjectionVerdict:
 
 
 def _readings(text: str) -> Iterator[tuple[str, str]]:
-    written = unescaped(text)
+    written = unescape_text(text)
     plain = visible(written)
     yield "as written", plain
     if spelled := tagged(written):
         yield "tag characters", spelled
     yield from _decoded(plain, depth=1)
-    for reading, turned in (("rot13", rotated(plain)), ("reversed", reversed_text(plain))):
+    for reading, turned in (("rot13", rotate_letters(plain)), ("reversed", reverse_text(plain))):
         # Most texts turned round hold no word at all, and are not read further.
         if rule_book().vocabulary.recognises(turned):
             yield reading, turned
 
 
 def _decoded(text: str, *, depth: int) -> Iterator[tuple[str, str]]:
-    parts = [(name, visible(unescaped(part))) for name, part in decoded_parts(text)]
+    parts = [(name, visible(unescape_text(part))) for name, part in decode_parts(text)]
     yield from parts
     if depth < _DEEPEST:
         for _, part in parts:

@@ -29,7 +29,7 @@ _CUT_END = re.compile(
 )
 
 
-def without_recalled(text: str) -> str:
+def strip_recall_blocks(text: str) -> str:
     """Remove every block of recalled memories, together with the white space around it.
 
     A block is known by its tag and our security comment; one that was cut off ends with the text,

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ekphory.atomic_write import put_in_place
+from ekphory.atomic_write import atomic_rename
 from ekphory.errors import ModelError
 from ekphory.models.embedder import EmbedderIdentity
 from ekphory.models.reranker import LocalReranker, RerankingModel, bundled_name, log_odds, model_id
@@ -60,7 +60,7 @@ def write_fitted(path: Path, file: FittedFile) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     part.write_text(text + "\n", encoding="utf-8")
-    put_in_place(part, path)
+    atomic_rename(part, path)
 
 
 def read_fitted(path: Path, *, kind: str) -> FittedFile:
@@ -345,7 +345,7 @@ class HitCurves:
         return np.asarray(np.exp(self.sharpness * np.minimum(0.0, above)))
 
 
-def descending(probabilities: ProbabilityArray) -> ProbabilityArray:
+def make_descending(probabilities: ProbabilityArray) -> ProbabilityArray:
     """Return the nearest values that never rise: neighbours in the wrong order get their mean.
 
     Source: pool adjacent violators, Ayer et al., "An Empirical Distribution Function for Sampling

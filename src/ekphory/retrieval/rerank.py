@@ -17,7 +17,7 @@ from ekphory.models.reranker import (
     RerankingModel,
     RerankPassage,
     RerankQuery,
-    checked_scores,
+    check_scores,
     log_odds,
     told_type,
 )
@@ -224,7 +224,7 @@ def _text(state: SearchState, found: Mapping[int, MemoryRecord], row: int) -> st
 # Asking a reranker about many passages, in batches of like lengths and within a time budget.
 
 
-def relevance(
+def score_relevance(
     reranker: RerankingModel,
     query: RerankQuery,
     passages: Sequence[RerankPassage],
@@ -267,7 +267,7 @@ def relevance(
 def _scored(
     reranker: RerankingModel, query: RerankQuery, passages: Sequence[RerankPassage]
 ) -> FloatArray:
-    return checked_scores(reranker.score(query, passages), count=len(passages))
+    return check_scores(reranker.score(query, passages), count=len(passages))
 
 
 def _batches(

@@ -176,7 +176,7 @@ class ScopeSnapshot:
         return np.asarray(self.columns.expires_at > now)
 
 
-def joined(earlier: ScopeColumns, later: ScopeColumns) -> ScopeColumns:
+def join_columns(earlier: ScopeColumns, later: ScopeColumns) -> ScopeColumns:
     """Return the rows of both, in order."""
     return ScopeColumns(
         **{
@@ -295,7 +295,7 @@ class Snapshots:
         if int(living.sum()) + len(added.key) != len(present):
             # Another writer came between these reads, or rows came back: begin anew.
             return self._read(scope, version)
-        columns = joined(kept(held.columns, living), added)
+        columns = join_columns(kept(held.columns, living), added)
         return self._assembled(scope, held.records, _built(version, columns))
 
     def _extended(
@@ -308,7 +308,7 @@ class Snapshots:
     ) -> ScopeSnapshot:
         if len(added.key) == 0:
             return replace(held, version=version)
-        columns = joined(held.columns, added)
+        columns = join_columns(held.columns, added)
         parts = _grown(held, version, columns, added)
         if not isinstance(held.dense, ResidentVectors) or len(columns.key) > RESIDENT_ROWS:
             return self._assembled(scope, held.records, parts)

@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse
 from ekphory.catalog.access_keys import AccessKey, AccessKeys, Rights
 from ekphory.catalog.database import NotPermitted
 from ekphory.legacy import KEY_PREFIXES
-from ekphory.server.errors import error_answer
+from ekphory.server.errors import make_error_response
 from ekphory.server.options import ServerOptions, is_loopback
 from ekphory.server.request_log import Application, Receive, Scope, Send, header, is_open
 from ekphory.server.schemas.names import InProject
@@ -110,7 +110,7 @@ class Refusal:
     def answer(self, path: str) -> JSONResponse:
         """Return it as an answer."""
         kind = self.status.phrase
-        return error_answer(path, self.status, self.message, kind=kind, headers=self.headers)
+        return make_error_response(path, self.status, self.message, kind=kind, headers=self.headers)
 
 
 class Gate:

@@ -51,7 +51,7 @@ class TooLarge(EkphoryError):
     """A request asks for more at a time than is allowed."""
 
 
-def error_answer(
+def make_error_response(
     path: str,
     status: int,
     message: str,
@@ -105,12 +105,12 @@ async def _of_ekphory(request: Request, error: Exception) -> JSONResponse:
         message = _OUT_OF_ORDER
     headers = RETRY if status == HTTPStatus.SERVICE_UNAVAILABLE else None
     kind = type(error).__name__
-    return error_answer(request.url.path, status, message, kind=kind, headers=headers)
+    return make_error_response(request.url.path, status, message, kind=kind, headers=headers)
 
 
 async def _of_validation(request: Request, error: Exception) -> JSONResponse:
     found = error.errors() if isinstance(error, RequestValidationError) else ()
-    return error_answer(
+    return make_error_response(
         request.url.path,
         HTTPStatus.UNPROCESSABLE_ENTITY,
         _in_words(found),
@@ -125,7 +125,7 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
         status = HTTPStatus.UNPROCESSABLE_ENTITY
     message = str(getattr(error, "detail", HTTPStatus(status).phrase))
     headers = getattr(error, "headers", None)
-    return error_answer(
+    return make_error_response(
         request.url.path, status, message, kind=HTTPStatus(status).phrase, headers=headers
     )
 

@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ekphory.server.auth import Caller
-from ekphory.server.errors import RETRY, error_answer
+from ekphory.server.errors import RETRY, make_error_response
 from ekphory.server.options import Limits
 from ekphory.server.request_log import (
     Application,
@@ -280,7 +280,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def _unreadable(path: str) -> JSONResponse:
-    return error_answer(
+    return make_error_response(
         path,
         HTTPStatus.UNPROCESSABLE_ENTITY,
         "A text holds half of a surrogate pair, which UTF-8 cannot carry. Remove it.",
@@ -289,7 +289,7 @@ def _unreadable(path: str) -> JSONResponse:
 
 
 def _busy(path: str) -> JSONResponse:
-    return error_answer(
+    return make_error_response(
         path,
         HTTPStatus.SERVICE_UNAVAILABLE,
         "Too many requests are under way. Try again in a moment.",
@@ -300,7 +300,7 @@ def _busy(path: str) -> JSONResponse:
 
 
 def _too_slow(path: str, seconds: float) -> JSONResponse:
-    return error_answer(
+    return make_error_response(
         path,
         HTTPStatus.REQUEST_TIMEOUT,
         f"The body took longer than {seconds:g} s to arrive. Send it again.",
@@ -310,7 +310,7 @@ def _too_slow(path: str, seconds: float) -> JSONResponse:
 
 
 def _too_large(path: str, problem: str) -> JSONResponse:
-    return error_answer(
+    return make_error_response(
         path,
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         f"{problem} Send less at a time.",

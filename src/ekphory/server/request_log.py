@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from ekphory import __version__
-from ekphory.server.errors import error_answer
+from ekphory.server.errors import make_error_response
 from ekphory.service.extraction import ExtractionState
 from ekphory.types import now_utc
 
@@ -242,7 +242,7 @@ class _Watched:
 
 
 def _defect(path: str, request_id: str) -> Application:
-    return error_answer(
+    return make_error_response(
         path,
         HTTPStatus.INTERNAL_SERVER_ERROR,
         f"This is a defect of ekphory. The log says more under request {request_id}.",

@@ -56,7 +56,7 @@ class Uids:
         shown: list[str] = []
         made: dict[str, str] = {}
         for each in ids:
-            own = written(each)
+            own = encode_uuid(each)
             uid = own or _others(place.owner, each)
             if own is None and uid != each:
                 made[uid] = each
@@ -73,10 +73,10 @@ class Uids:
         canonical = _canonical(uid)
         if canonical is None:
             return uid
-        return read(canonical) or self._table.find(*place.owner, canonical) or canonical
+        return decode_uuid(canonical) or self._table.find(*place.owner, canonical) or canonical
 
 
-def written(memory_id: str) -> str | None:
+def encode_uuid(memory_id: str) -> str | None:
     """Write an id of our own as a UUID; None where it is none of ours."""
     own = _OWN.fullmatch(memory_id)
     if own is None:
@@ -85,7 +85,7 @@ def written(memory_id: str) -> str | None:
     return f"{digits[:8]}-{digits[8:12]}-8{digits[12:15]}-8e{digits[15:17]}-{digits[17:]}"
 
 
-def read(uid: str) -> str | None:
+def decode_uuid(uid: str) -> str | None:
     """Read the id of our own that was written as a UUID; None where it is another UUID."""
     found = _WRITTEN.fullmatch(uid)
     if found is None:
@@ -97,7 +97,7 @@ def read(uid: str) -> str | None:
 @lru_cache(_REMEMBERED)
 def _others(owner: tuple[str, str], memory_id: str) -> str:
     """Return the UUID for an id that is not ours: itself, where it stands for itself."""
-    if _canonical(memory_id) == memory_id and read(memory_id) is None:
+    if _canonical(memory_id) == memory_id and decode_uuid(memory_id) is None:
         return memory_id
     return str(uuid5(_NAMESPACE, "\0".join((*owner, memory_id))))
 

@@ -21,7 +21,7 @@ from ekphory.catalog.semantic import (
 from ekphory.errors import EkphoryError, MemoryNotFound, ServiceError
 from ekphory.http_service import ServiceRefusal, ServiceUnavailable
 from ekphory.models.chat import Chat, ChatMessage, ChatOptions
-from ekphory.prompting.injection import neutralised
+from ekphory.prompting.injection import neutralise_markers
 from ekphory.service.handles import Handles, Place, Reach
 from ekphory.service.learning import (
     MERGING_SCHEMA,
@@ -129,7 +129,7 @@ def message_parts(record: MemoryRecord) -> Iterator[dict[str, str]]:
 
 def _asked(system: str, data: dict[str, Any]) -> tuple[ChatMessage, ...]:
     # No tag can be closed and no chat turn opened from inside of the JSON.
-    written = neutralised(json.dumps(data, ensure_ascii=False, indent=1))
+    written = neutralise_markers(json.dumps(data, ensure_ascii=False, indent=1))
     written = written.replace("<", "\\u003c").replace(">", "\\u003e")
     return (
         ChatMessage("system", system),

@@ -130,12 +130,12 @@ def load_models(settings: Settings) -> ServiceModels:
     if settings.reranker is None and settings.chat_url is None:
         return ServiceModels(embedder=embedder, reranker=bundled_reranker(), preset=pipeline)
     # Slow to load, and needed only where a service is named.
-    from ekphory.models.loading import configured_chat, configured_reranker
+    from ekphory.models.loading import load_configured_chat, load_configured_reranker
 
     return ServiceModels(
         embedder=embedder,
-        reranker=configured_reranker(settings),
-        chat=configured_chat(settings),
+        reranker=load_configured_reranker(settings),
+        chat=load_configured_chat(settings),
         preset=pipeline,
     )
 

@@ -26,7 +26,7 @@ from ekphory.memory import Memory
 from ekphory.models.embedder import EmbeddingModel, FloatMatrix
 from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery
 from ekphory.prompting.block import estimate_tokens
-from ekphory.retrieval.rerank import relevance
+from ekphory.retrieval.rerank import score_relevance
 from ekphory.search import SearchResult
 from ekphory.service.episodes import EpisodeQuery, Episodes, FoundEpisodes, Uids
 from ekphory.service.extraction import Extraction, ExtractionWorker, RunningExtraction
@@ -80,7 +80,7 @@ def retrieval_trace(
     return described
 
 
-def without_texts(trace: Mapping[str, Any]) -> dict[str, Any]:
+def drop_texts(trace: Mapping[str, Any]) -> dict[str, Any]:
     """Return a trace as it is kept: names, counts and times, and nothing of what was said."""
     kept = {
         name: value
@@ -126,7 +126,7 @@ class ModelVerbs:
             NotConfigured: There is no reranker.
             ServiceError: A remote reranker failed.
         """
-        scores = relevance(self._reranker, query, passages, seconds=None)
+        scores = score_relevance(self._reranker, query, passages, seconds=None)
         return [float(score) for score in scores]
 
     def embed(self, texts: Sequence[str], purpose: Purpose) -> FloatMatrix:
@@ -284,7 +284,7 @@ class MemoryService:
                 place, question.episodes.text, query, limit=question.episodes.limit
             )
         trace = retrieval_trace(new_trace_id(), episodes, results)
-        self._traces.keep(trace["trace_id"], *place.owner, without_texts(trace))
+        self._traces.keep(trace["trace_id"], *place.owner, drop_texts(trace))
         return Found(episodes, features, trace)
 
     def trace(self, trace_id: str) -> StoredTrace:

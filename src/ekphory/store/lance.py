@@ -25,7 +25,7 @@ from ekphory.store.lance_index import VectorIndex
 from ekphory.store.lance_rows import (
     CHECKSUM,
     LanceTakes,
-    gathered_vectors,
+    gather_vectors,
     keyed_vectors,
     scan_columns,
     to_scope_columns,
@@ -37,10 +37,10 @@ from ekphory.store.lance_table import (
     bound_memory,
     commits_folder,
     read_anew,
-    tells,
-    told,
+    translate_lance_errors,
+    translates_lance_errors,
 )
-from ekphory.store.lance_upkeep import Upkeep, is_remote, opened_table
+from ekphory.store.lance_upkeep import Upkeep, is_remote, open_table
 from ekphory.store.protocol import (
     CURRENT,
     NEVER,
@@ -278,10 +278,10 @@ class LanceStore:
         bound_memory()
         if not is_remote(uri) and Path(uri).is_file():
             raise InvalidInput("path", uri, "is a file", "Give a directory, new or of ekphory")
-        with told("open", uri):
+        with translate_lance_errors("open", uri):
             if not is_remote(uri):
                 _note_of(uri).check()
-            table = opened_table(uri, TABLE, lance_rows.table_schema(identity))
+            table = open_table(uri, TABLE, lance_rows.table_schema(identity))
             return cls(uri, table, lance_rows.read_identity(table.schema, where=uri))
 
     @property
@@ -293,11 +293,11 @@ class LanceStore:
         """Return number of the newest Lance version, of whichever process."""
         return self._version.get()
 
-    @tells("write")
+    @translates_lance_errors("write")
     def append(self, memories: Sequence[StoredMemory]) -> None:
         """Write new rows in one Lance commit."""
         told_columns = lance_rows.told_schema(memories, self._schema)
-        with told("write", self._uri):
+        with translate_lance_errors("write", self._uri):
             added = self._table.add(lance_rows.to_table(memories, told_columns))
             before = self._note_written(memories, version=int(added.version))
             # An earlier schema does not keep all that was given.
@@ -306,7 +306,7 @@ class LanceStore:
             self._note_state(int(added.version))
         self._upkeep.note_commit(len(memories))
 
-    @tells("write")
+    @translates_lance_errors("write")
     def supersede(self, key: int, history: MemoryRecord, successor: StoredMemory) -> None:
         """Refile one row as history and write its successor, in one Lance commit."""
         stored = self._rows(f"key = {key}", None)
@@ -320,7 +320,7 @@ class LanceStore:
             ordered["fingerprint"][0].as_py(),
         )
         rows = lance_rows.to_table([past, successor], self._schema)
-        with told("write", self._uri):
+        with translate_lance_errors("write", self._uri):
             merge = self._table.merge_insert(["key", "passage"])
             merged = merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
             self._note_written([successor], version=int(merged.version))
@@ -331,7 +331,7 @@ class LanceStore:
     def delete(self, keys: Sequence[int]) -> None:
         """Hide these memories."""
         for chunk in _key_chunks(list(keys)):
-            with told("write", self._uri):
+            with translate_lance_errors("write", self._uri):
                 self._recent.forget()
                 deleted = self._table.delete(f"key IN ({_listed(chunk)})")
                 self._note_state(int(deleted.version))
@@ -339,11 +339,11 @@ class LanceStore:
 
     def purge(self) -> None:
         """Rewrite the whole table without its deleted rows, and drop all older versions."""
-        with told("purge", self._uri):
+        with translate_lance_errors("purge", self._uri):
             self._recent.forget()
             self._rewrite()
 
-    @tells("read")
+    @translates_lance_errors("read")
     def select(
         self, where: Filter, *, order: Order, limit: int | None = None, offset: int = 0
     ) -> list[MemoryRecord]:
@@ -360,27 +360,27 @@ class LanceStore:
             if len(by_key) == len(keys):
                 return [by_key[key] for key in keys]
 
-    @tells("read")
+    @translates_lance_errors("read")
     def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
         """Read whole memories by key."""
         found = self._recent.records(keys, newest=self._version.seen)
         found |= self._takes.records(np.array([key for key in keys if key not in found], np.int64))
         return found | self._with_keys([key for key in keys if key not in found], _FIRST_WINDOW)
 
-    @tells("read")
+    @translates_lance_errors("read")
     def present(
         self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
     ) -> list[Presence]:
         """Which of these are stored among the matching memories."""
         return self._presence.find(where, (ids, fingerprints), version=self._version.seen)
 
-    @tells("read")
+    @translates_lance_errors("read")
     def keys(self, where: Filter) -> IntArray:
         """Keys of the matching memories."""
         table = self._rows(self._condition(where), ["key"])
         return np.sort(lance_rows.integers(table["key"], missing=0))
 
-    @tells("read")
+    @translates_lance_errors("read")
     def count(self, where: Filter) -> int:
         """How many memories match."""
         condition = self._condition(where)
@@ -390,7 +390,7 @@ class LanceStore:
         """Tell what this process added since, if nobody changed anything else."""
         return self._recent.since(version, newest=self._version.seen)
 
-    @tells("read")
+    @translates_lance_errors("read")
     def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
         """Read the ranking columns."""
         condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
@@ -399,7 +399,7 @@ class LanceStore:
         self._takes.note(table)
         return to_scope_columns(table)
 
-    @tells("read")
+    @translates_lance_errors("read")
     def scan_vectors(
         self, where: Filter, *, after_key: int = 0, precision: Precision = np.float32
     ) -> KeyedVectors:
@@ -408,13 +408,13 @@ class LanceStore:
         condition = f"{to_lance_sql(And((where, CURRENT)))} AND key > {after_key}"
         return self._read(lambda: self._streamed_vectors(condition, precision))
 
-    @tells("read")
+    @translates_lance_errors("read")
     def scan_records(self, where: Filter, *, after_key: int = 0) -> ArrowRecords:
         """Read the current matching memories, whole."""
         condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
         return ArrowRecords.of(self._rows(condition, self._record_columns()))
 
-    @tells("read")
+    @translates_lance_errors("read")
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
         """Read the vectors of some memories."""
         parts = [self._takes.vectors(np.array(keys, np.int64))]
@@ -428,7 +428,7 @@ class LanceStore:
             np.concatenate([part.vectors for part in parts]),
         )
 
-    @tells("read")
+    @translates_lance_errors("read")
     def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> IntArray:
         """Find the rows with the largest dot product, by index or by a scan."""
         condition = None if where == And(()) else to_lance_sql(where)
@@ -441,12 +441,12 @@ class LanceStore:
 
     def maintain(self) -> None:
         """Do what upkeep is due."""
-        with told("maintain", self._uri):
+        with translate_lance_errors("maintain", self._uri):
             self._rearranged(self._upkeep.run_if_due)
 
     def tidy(self) -> None:
         """Do what upkeep pays in a quiet moment."""
-        with told("maintain", self._uri):
+        with translate_lance_errors("maintain", self._uri):
             self._rearranged(self._upkeep.run_if_it_pays)
 
     def index_is_due(self) -> bool:
@@ -455,24 +455,24 @@ class LanceStore:
 
     def build_index(self) -> None:
         """Build the vector index, if a large scope was searched without one."""
-        with told("index", self._uri):
+        with translate_lance_errors("index", self._uri):
             self._upkeep.build_index_if_due()
 
     def repair(self) -> None:
         """Do all upkeep now."""
-        with told("repair", self._uri):
+        with translate_lance_errors("repair", self._uri):
             if self._lacks_checksums():
                 self._rewrite()
             else:
                 self._upkeep.run_all()
                 self._note_rearranged()
 
-    @tells("read")
+    @translates_lance_errors("read")
     def health(self) -> StoreHealth:
         """Measure the state of the store."""
         return self._read(self._upkeep.health)
 
-    @tells("verify")
+    @translates_lance_errors("verify")
     def verify(self, on_progress: Progress) -> Verification:
         """Read every row, whatever damage there is, and compare it with its checksum."""
         if self._note is not None:
@@ -537,7 +537,7 @@ class LanceStore:
         self._upkeep.rewrite(
             schema,
             TABLE,
-            completed=partial(lance_rows.completed, schema=schema, dimension=self._dimension),
+            completed=partial(lance_rows.complete_batch, schema=schema, dimension=self._dimension),
         )
         self._note_rearranged()
         self._adopt(identity)
@@ -570,7 +570,7 @@ class LanceStore:
         query = self._table.search().where(condition, prefilter=True).limit(_ALL_ROWS)
         batches = query.select(["key", "passage", "vector"]).to_batches(_ROWS_READ)
         vectors = np.empty((total, self._dimension), precision)
-        return gathered_vectors(batches, into=vectors)
+        return gather_vectors(batches, into=vectors)
 
 
 def _note_of(uri: str) -> StateNote:

@@ -190,7 +190,7 @@ def read_identity(schema: pa.Schema, *, where: str) -> StoreIdentity:
         StoreError: The table was not written by ekphory.
         SchemaTooNew: It was written by a newer ekphory.
     """
-    entries = legacy.current_table_metadata(
+    entries = legacy.rename_table_metadata(
         {key.decode(): value.decode() for key, value in (schema.metadata or {}).items()}
     )
     try:
@@ -201,7 +201,7 @@ def read_identity(schema: pa.Schema, *, where: str) -> StoreIdentity:
                 f"{SCHEMA_VERSION}. Upgrade it with: pip install --upgrade ekphory"
             )
         embedder = EmbedderIdentity(
-            legacy.current_model(entries[f"{_PREFIX}embedder.name"]),
+            legacy.rename_model(entries[f"{_PREFIX}embedder.name"]),
             entries[f"{_PREFIX}embedder.revision"],
             int(entries[f"{_PREFIX}embedder.dimension"]),
         )
@@ -258,7 +258,7 @@ def _rows(memory: StoredMemory) -> Iterator[dict[str, Any]]:
         yield shared | {"key": memory.key, "passage": window}
 
 
-def completed(batch: pa.RecordBatch, schema: pa.Schema, *, dimension: int) -> pa.RecordBatch:
+def complete_batch(batch: pa.RecordBatch, schema: pa.Schema, *, dimension: int) -> pa.RecordBatch:
     """Return rows of an earlier schema version what they lack, their checksums among it.
 
     A checksum that is there stays as it is, so that it goes on to tell of damage.
@@ -458,7 +458,7 @@ def keyed_vectors(table: pa.Table, *, dimension: int) -> KeyedVectors:
     )
 
 
-def gathered_vectors(
+def gather_vectors(
     batches: Iterable[pa.RecordBatch], *, into: NDArray[np.floating]
 ) -> KeyedVectors:
     """Read vectors batch by batch into their final place, so that memory holds them once.

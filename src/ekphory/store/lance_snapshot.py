@@ -23,7 +23,12 @@ from ekphory.filters.tree import Field as FilterField
 from ekphory.scope import OWNER_FIELDS
 from ekphory.store import lance_rows
 from ekphory.store.lance import TABLE
-from ekphory.store.lance_table import connect, manifest_of, needed_files, told
+from ekphory.store.lance_table import (
+    connect,
+    find_manifest,
+    list_needed_files,
+    translate_lance_errors,
+)
 from ekphory.store.protocol import CURRENT, IntArray, RecordBlock, Store, StoreIdentity
 from ekphory.store.writer import DirectoryLock
 from ekphory.types import MemoryRecord
@@ -224,7 +229,7 @@ class LanceSnapshot:
             StoreError: There is no store, or it was not written by ekphory.
         """
         self._uri = uri
-        with told("open", uri):
+        with translate_lance_errors("open", uri):
             self._table = connect(uri).open_table(TABLE)
             self.version = int(self._table.version)
             self._table.checkout(self.version)
@@ -296,7 +301,7 @@ class LanceSnapshot:
     @contextmanager
     def _told(self) -> Iterator[None]:
         try:
-            with told("read", self._uri):
+            with translate_lance_errors("read", self._uri):
                 yield
         except StoreError as error:
             if "not found" not in str(error).lower():
@@ -387,9 +392,9 @@ def hold_newest_state(directory: Path) -> StateFiles:
     """
     with DirectoryLock(directory).held(), _told_of_files(directory), ExitStack() as opened:
         state = LanceSnapshot(str(directory))
-        manifest = manifest_of(directory / TABLE_FOLDER, state.version)
+        manifest = find_manifest(directory / TABLE_FOLDER, state.version)
         content = manifest.read_bytes()
-        needed = [manifest, *needed_files(directory / TABLE_FOLDER, content)]
+        needed = [manifest, *list_needed_files(directory / TABLE_FOLDER, content)]
         files = tuple(_hold(path, directory, opened) for path in needed)
         _check(state, files, directory)
         memories, history = state.count(CURRENT), state.count(Not(CURRENT))

@@ -63,7 +63,7 @@ _READ_ATTEMPTS = 5
 
 
 @contextmanager
-def told(verb: str, uri: str) -> Iterator[None]:
+def translate_lance_errors(verb: str, uri: str) -> Iterator[None]:
     """Turn whatever LanceDB raises within the block, panics included, into a `StoreError`."""
     try:
         yield
@@ -78,14 +78,16 @@ def told(verb: str, uri: str) -> Iterator[None]:
         ) from error
 
 
-def tells(verb: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
-    """Make a method of an object with a `_uri` tell what it raises as `told` does."""
+def translates_lance_errors(
+    verb: str,
+) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """Make a method of an object with a `_uri` raise what `translate_lance_errors` raises."""
 
     def telling(method: Callable[Given, Result]) -> Callable[Given, Result]:
         @wraps(method)
         def call(*arguments: Given.args, **options: Given.kwargs) -> Result:
             owner: Any = arguments[0]
-            with told(verb, owner._uri):
+            with translate_lance_errors(verb, owner._uri):
                 return method(*arguments, **options)
 
         return call
@@ -100,14 +102,14 @@ def read_anew(uri: str, read: Callable[[], Result], *, renew: Callable[[], objec
     """
     for _ in range(_READ_ATTEMPTS - 1):
         try:
-            with told("read", uri):
+            with translate_lance_errors("read", uri):
                 return read()
         except StoreError as error:
             if "not found" not in str(error).lower():
                 raise
-        with told("read", uri):
+        with translate_lance_errors("read", uri):
             renew()
-    with told("read", uri):
+    with translate_lance_errors("read", uri):
         return read()
 
 
@@ -291,14 +293,14 @@ _MANIFEST = re.compile(r"(\d+)\.manifest")
 _DELETIONS = re.compile(r"\d+-\d+-(\d+)\.(?:arrow|bin)")
 
 
-def manifest_of(table: Path, version: int) -> Path:
+def find_manifest(table: Path, version: int) -> Path:
     """Return the path of a version's manifest."""
     folder = table / "_versions"
     named = folder / f"{NEWEST_FIRST - version:020}.manifest"
     return named if named.is_file() else folder / f"{version}.manifest"
 
 
-def manifests_in(folder: Path) -> dict[int, Path]:
+def find_manifests(folder: Path) -> dict[int, Path]:
     """Return the manifests in a table's folder of versions, by version."""
     found: dict[int, Path] = {}
     for path in folder.glob("*.manifest"):
@@ -309,7 +311,7 @@ def manifests_in(folder: Path) -> dict[int, Path]:
     return found
 
 
-def names_deletions(table: Path, manifest: bytes) -> list[str]:
+def list_deletion_files(table: Path, manifest: bytes) -> list[str]:
     """Return the names of the lists of deleted rows that a manifest names, in order.
 
     A file with another name is none: a writer that was killed leaves what it had begun.
@@ -320,7 +322,7 @@ def names_deletions(table: Path, manifest: bytes) -> list[str]:
     return [name for name in lists if _deletions_are_named(name, manifest)]
 
 
-def needed_files(table: Path, manifest: bytes) -> Iterator[Path]:
+def list_needed_files(table: Path, manifest: bytes) -> Iterator[Path]:
     """Yield the files that a manifest names, itself left out.
 
     Lance gives every file a random name, which stands in the manifest of each state that needs
@@ -338,7 +340,7 @@ def needed_files(table: Path, manifest: bytes) -> Iterator[Path]:
             yield path
 
 
-def data_files(manifest: bytes) -> dict[int, str]:
+def list_data_files(manifest: bytes) -> dict[int, str]:
     """Return the name of the data file of each fragment, by the fragment's number.
 
     Raises:
@@ -429,7 +431,7 @@ class StateNote:
     def __init__(self, table: Path) -> None:
         """Take the folder of a table, which need not be there yet."""
         self._table = table
-        self._path = legacy.adopted(table.parent / STATE_FILE)
+        self._path = legacy.adopt_file(table.parent / STATE_FILE)
         self._digests: dict[str, bytes] = {}
 
     def write(self, version: int) -> None:
@@ -449,9 +451,9 @@ class StateNote:
 
     def data_files(self, version: int) -> dict[int, str]:
         """Return the path of each fragment's data file below the store, by fragment number."""
-        manifest = manifest_of(self._table, version).read_bytes()
+        manifest = find_manifest(self._table, version).read_bytes()
         folder = f"{self._table.name}/data"
-        return {number: f"{folder}/{name}" for number, name in data_files(manifest).items()}
+        return {number: f"{folder}/{name}" for number, name in list_data_files(manifest).items()}
 
     def check(self) -> None:
         """Check that the newest state is there, and as it was written.
@@ -483,7 +485,7 @@ class StateNote:
                 raise self._damaged(newest)
 
     def _newest(self) -> int | None:
-        return max(manifests_in(self._table / "_versions"), default=None)
+        return max(find_manifests(self._table / "_versions"), default=None)
 
     def _witness(self, noted: _Note | None) -> Path | None:
         """Return a file that is only where something was written; None where nothing was."""
@@ -500,14 +502,14 @@ class StateNote:
 
     def _lost(self, noted: int, newest: int) -> StoreError:
         return StoreError(
-            f"{manifest_of(self._table, noted)}: is gone, so what was written after version "
+            f"{find_manifest(self._table, noted)}: is gone, so what was written after version "
             f"{newest} is lost. Restore a backup with `ekphory restore`; to go on with version "
             f"{newest}, remove {self._path}."
         )
 
     def _damaged(self, newest: int) -> StoreError:
         return StoreError(
-            f"{manifest_of(self._table, newest)}: was damaged since it was written, or a list of "
+            f"{find_manifest(self._table, newest)}: was damaged since it was written, or a list of "
             "deleted rows that it names was. Restore a backup with `ekphory restore`; to read "
             f"what can still be read, remove {self._path}."
         )
@@ -528,9 +530,9 @@ class StateNote:
         return version, digest
 
     def _digest(self, version: int) -> str:
-        manifest = manifest_of(self._table, version).read_bytes()
+        manifest = find_manifest(self._table, version).read_bytes()
         whole = blake2b(manifest, digest_size=16)
-        for name in names_deletions(self._table, manifest):
+        for name in list_deletion_files(self._table, manifest):
             if name not in self._digests:
                 content = (self._table / "_deletions" / name).read_bytes()
                 self._digests[name] = blake2b(content, digest_size=16).digest()
@@ -592,7 +594,7 @@ class NewestVersion:
         # Looked at before the table is: a commit in between only makes the next call look again.
         commits = self._commits.names()
         if self._somebody_wrote(commits):
-            with told("read", self._uri):
+            with translate_lance_errors("read", self._uri):
                 self._table.checkout_latest()
                 version = int(self._table.version)
         with self._guard:

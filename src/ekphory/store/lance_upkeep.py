@@ -17,7 +17,7 @@ import pyarrow as pa
 from ekphory.errors import StoreError, StoreLocked
 from ekphory.scope import OWNER_FIELDS, owner_name
 from ekphory.store.lance_index import FEWEST_ROWS, VectorIndex
-from ekphory.store.lance_table import connect, manifests_in, needed_files
+from ekphory.store.lance_table import connect, find_manifests, list_needed_files
 from ekphory.store.protocol import RESIDENT_ROWS, StoreHealth
 from ekphory.store.writer import DirectoryLock
 
@@ -74,7 +74,7 @@ def sweep_if_free(table: Path, *, keep_from: int) -> Swept | None:
 
 
 def _unneeded(table: Path, *, keep_from: int) -> list[Path]:
-    manifests = manifests_in(table / "_versions")
+    manifests = find_manifests(table / "_versions")
     newest = max(manifests, default=None)
     if newest is None:
         raise StoreError(
@@ -85,7 +85,7 @@ def _unneeded(table: Path, *, keep_from: int) -> list[Path]:
     for number, path in manifests.items():
         if number >= min(keep_from, newest):
             needed.add(path)
-            needed.update(needed_files(table, path.read_bytes()))
+            needed.update(list_needed_files(table, path.read_bytes()))
     return [path for path in table.rglob("*") if path.is_file() and path not in needed]
 
 
@@ -330,7 +330,7 @@ def _bytes_on_disk(uri: str) -> int | None:
     return sum(entry.stat().st_size for entry in Path(uri).rglob("*") if entry.is_file())
 
 
-def opened_table(uri: str, name: str, schema: pa.Schema) -> lancedb.table.Table:
+def open_table(uri: str, name: str, schema: pa.Schema) -> lancedb.table.Table:
     """Open a table, or make it where there is none."""
     connection = connect(uri)
     # Opened, not listed: a table that is being made is listed before it can be opened.

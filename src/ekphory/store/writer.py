@@ -24,9 +24,9 @@ import lancedb
 import numpy as np
 import pyarrow as pa
 
-from ekphory.atomic_write import put_in_place
+from ekphory.atomic_write import atomic_rename
 from ekphory.errors import StoreClosed, StoreError, StoreLocked
-from ekphory.store.lance_table import connect, told
+from ekphory.store.lance_table import connect, translate_lance_errors
 from ekphory.store.protocol import NEVER, Growth, KeyedVectors, ScopeColumns, Store, StoredMemory
 from ekphory.threads import run_after_fork
 from ekphory.types import MemoryRecord, now_utc, to_microseconds
@@ -114,7 +114,7 @@ class UpkeepState:
         # Where nothing can be written, the failure is told by this process alone.
         with suppress(OSError):
             part.write_text(json.dumps(asdict(failure)) + "\n", encoding="utf-8")
-            put_in_place(part, self._note)
+            atomic_rename(part, self._note)
 
     def _noted(self) -> UpkeepFailure | None:
         if self._note is None:
@@ -287,7 +287,7 @@ class WriterLease:
         """
         if self._held is not None and now_utc() < self._held.until - LEASE_TIME / 2:
             return
-        with told("lock", self._uri):
+        with translate_lance_errors("lock", self._uri):
             table = self._table()
             if self._held is None or not self._supersede(table, self._held):
                 self._take(table)
@@ -296,7 +296,7 @@ class WriterLease:
         """Let the next process write at once."""
         if self._held is not None:
             held, self._held = self._held, None
-            with told("lock", self._uri):
+            with translate_lance_errors("lock", self._uri):
                 _replace(self._table(), held, _lease(until=_FREE))
 
     def _supersede(self, table: lancedb.table.Table, earlier: _Lease) -> bool:

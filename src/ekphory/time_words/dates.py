@@ -426,7 +426,7 @@ _THEN_DATE = re.compile(r"\s*,?\s*(?:(?:on\s+)?the\s+)?\Z", re.I)
 _THEN_WEEKDAY = re.compile(r"\s*,?\s*\(?\s*(?:(?:which\s+)?(?:is|was)\s+)?(?:an?\s+)?\Z", re.I)
 
 
-def without_named_weekdays(mentions: Sequence[Mention], reader: Reader) -> list[Mention]:
+def join_named_weekdays(mentions: Sequence[Mention], reader: Reader) -> list[Mention]:
     """Join each date with the weekday beside it, and keep the date's time."""
     done: list[Mention] = []
     for each in mentions:

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import cast
 
 from ekphory.time_words import dates, relative, sessions
-from ekphory.time_words.dates import without_named_weekdays
+from ekphory.time_words.dates import join_named_weekdays
 from ekphory.time_words.reference import (
     Interval,
     Mention,
@@ -26,8 +26,8 @@ from ekphory.time_words.reference import (
     bounded,
     unit_span,
 )
-from ekphory.time_words.spans import combined, directed, narrowed
-from ekphory.types import zone_of
+from ekphory.time_words.spans import combine, direct, narrow
+from ekphory.types import find_zone
 
 # Times in other languages than English, read by dateparser where it is installed.
 
@@ -135,7 +135,7 @@ def foreign_mentions(reader: Reader, language: str) -> Sequence[Mention]:
     return found
 
 
-def without_foreign_filler(remaining: str, language: str) -> str:
+def strip_foreign_filler(remaining: str, language: str) -> str:
     """Leave out of what remains the language's words of time and of any question."""
     filler = frozenset(LANGUAGES[language].filler.split()) | _CUES[language]
     return " ".join(
@@ -206,7 +206,7 @@ _FILLER = frozenset(
 )
 
 
-def without_filler(text: str, spans: Iterable[tuple[int, int]]) -> str:
+def strip_filler(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """Return the words of a text outside of these spans that say what is looked for."""
     kept: list[str] = []
     taken = sorted(spans)
@@ -259,7 +259,7 @@ def read_time(query: str, *, now: datetime, timezone: str | tzinfo = "UTC") -> T
     Raises:
         InvalidInput: There is no such timezone.
     """
-    zone = zone_of(timezone)
+    zone = find_zone(timezone)
     text = query[:LONGEST_QUERY].translate(_PLAIN)
     words = _words(text)
     if not words:
@@ -271,11 +271,11 @@ def read_time(query: str, *, now: datetime, timezone: str | tzinfo = "UTC") -> T
         mentions = list(foreign_mentions(reader, language))[:MOST]
     references = tuple(_reference(query, mention, zone) for mention in mentions)
     spans = ((each.start, each.end) for each in references if each.kind != "event")
-    remaining = without_filler(text, spans)
+    remaining = strip_filler(text, spans)
     if language is None:
         return TimeReading(references, remaining)
     missing = None if is_installed() else MISSING
-    return TimeReading(references, without_foreign_filler(remaining, language), missing)
+    return TimeReading(references, strip_foreign_filler(remaining, language), missing)
 
 
 def _masked(match: re.Match[str]) -> str:
@@ -304,9 +304,9 @@ def _mentions(words: set[str], reader: Reader) -> list[Mention]:
     found = list(_matches(_RULES, words, reader))
     if not found:
         return _apart(_matches(relative.EVENT_RULES, words, reader))[:MOST]
-    dated = without_named_weekdays(_apart(found)[:MOST], reader)
-    read = [narrowed(each, reader) for each in dated]
-    read = [directed(each, reader) for each in combined(_apart(read), reader)]
+    dated = join_named_weekdays(_apart(found)[:MOST], reader)
+    read = [narrow(each, reader) for each in dated]
+    read = [direct(each, reader) for each in combine(_apart(read), reader)]
     happenings = (
         each
         for each in _matches(relative.EVENT_RULES, words, reader)

@@ -233,7 +233,7 @@ _PART_OF_DAY = re.compile(
 )
 
 
-def narrowed(found: Mention, reader: Reader) -> Mention:
+def narrow(found: Mention, reader: Reader) -> Mention:
     """Apply the words around that say which part of it, or how far from it."""
     if found.span is None:
         return found
@@ -243,7 +243,7 @@ def narrowed(found: Mention, reader: Reader) -> Mention:
     return found
 
 
-def directed(found: Mention, reader: Reader) -> Mention:
+def direct(found: Mention, reader: Reader) -> Mention:
     """Open it to one side where "since", "before" and the like say so."""
     onwards = _ONWARDS.match(reader.after(found.end))
     if onwards is not None:
@@ -431,7 +431,7 @@ _BESIDE = re.compile(
 )
 
 
-def combined(mentions: Sequence[Mention], reader: Reader) -> list[Mention]:
+def combine(mentions: Sequence[Mention], reader: Reader) -> list[Mention]:
     """Join neighbours that belong together, from left to right."""
     done: list[Mention] = []
     for mention in mentions:
@@ -538,7 +538,7 @@ def _counted_within(first: Mention, second: Mention, reader: Reader) -> Mention 
     """Read "the last session" and "before Christmas" as one: the last of those before it."""
     if first.sessions is None or first.span is not None:
         return None
-    opened = directed(second, reader)
+    opened = direct(second, reader)
     is_open = opened.span is not None and None in (opened.span.start, opened.span.end)
     is_next = not reader.text[first.end : opened.start].strip()
     return _within(first, opened) if is_open and is_next else None

@@ -21,7 +21,7 @@ from ekphory.config import read_settings
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_embedder
-from ekphory.threads import usable_cores
+from ekphory.threads import count_usable_cores
 from ekphory_lab.bench.generate import Corpus
 from ekphory_lab.bench.peer_workers.loop import Operation, answer
 
@@ -34,7 +34,7 @@ def machine() -> dict[str, str | int | float]:
     """Describe the machine: cores, processor, memory, system."""
     described: dict[str, str | int | float] = {
         "cpu_count": os.cpu_count() or 1,
-        "usable_cores": usable_cores(),
+        "usable_cores": count_usable_cores(),
         "processor": _processor(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),

@@ -11,7 +11,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from ekphory.cli.command import command, message_console, result_console, running_note
+from ekphory.cli.command import command, message_console, result_console, show_note
 from ekphory.cli.options import EmbedderOption, FileOutputOptions
 from ekphory.cli.output import print_json, write_json
 from ekphory.config import read_settings
@@ -118,7 +118,7 @@ def bench(
     from ekphory_lab.bench.run import conditions, report_tables, run_bench
 
     options = _options(asked, peers=PEERS if peers else ())
-    with running_note("starting") as note:
+    with show_note("starting") as note:
         report = run_bench(options, on_progress=note)
     show_report(report, output, report_tables(report), conditions(report))
 
@@ -188,7 +188,7 @@ def bench_server(asked: ServingSettings, output: FileOutputOptions) -> None:
     from ekphory_lab.bench.serving import run_serving_bench, serving_findings, serving_tables
 
     options = _server_options(asked)
-    with running_note("starting") as note:
+    with show_note("starting") as note:
         report = run_serving_bench(options, on_progress=note)
     show_report(report.to_dict(), output, serving_tables(report), serving_findings(report))
 

@@ -246,7 +246,7 @@ def _document(wanted: _Configurations, runs: Sequence[ConfigurationRun]) -> str:
 
 
 def _run_options(asked: MeasureOptions, output: FileOutputOptions, progress: Steps) -> RunOptions:
-    from ekphory.models.loading import configured_chat, configured_reranker, load_embedder
+    from ekphory.models.loading import load_configured_chat, load_configured_reranker, load_embedder
     from ekphory.retrieval.pipeline import OptionalModels
     from ekphory_lab.evaluation.commands import PRODUCT, RunOptions
 
@@ -261,7 +261,7 @@ def _run_options(asked: MeasureOptions, output: FileOutputOptions, progress: Ste
             embedder, model=settings.embedder_model, api_key=settings.embedder_api_key
         ),
         models=OptionalModels(
-            reranker=configured_reranker(settings), chat=configured_chat(settings)
+            reranker=load_configured_reranker(settings), chat=load_configured_chat(settings)
         ),
         depth=asked.depth,
         categories=None if asked.category is None else tuple(asked.category),
@@ -351,7 +351,11 @@ def ablation(
 
 
 def _measured(paths: Sequence[Path]) -> Iterator[Ablation]:
-    from ekphory.models.loading import configured_chat, configured_embedder, configured_reranker
+    from ekphory.models.loading import (
+        load_configured_chat,
+        load_configured_embedder,
+        load_configured_reranker,
+    )
     from ekphory.retrieval.pipeline import OptionalModels
     from ekphory_lab.evaluation.ablation import (
         PRESET_VARIATIONS,
@@ -361,8 +365,10 @@ def _measured(paths: Sequence[Path]) -> Iterator[Ablation]:
     )
 
     settings = read_settings()
-    models = OptionalModels(reranker=configured_reranker(settings), chat=configured_chat(settings))
-    embedder = configured_embedder(settings)
+    models = OptionalModels(
+        reranker=load_configured_reranker(settings), chat=load_configured_chat(settings)
+    )
+    embedder = load_configured_embedder(settings)
     for path in paths:
         with step_bar() as progress:
             found = ablate(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from rich.table import Table
 
-from ekphory.cli.command import command, result_console, running_note, step_bar
+from ekphory.cli.command import command, result_console, show_note, step_bar
 from ekphory.cli.options import OutputOptions
 from ekphory.cli.output import print_json
 from ekphory.config import read_settings
@@ -103,7 +103,7 @@ def calibration(
     from ekphory_lab.training.probabilities import fit_probabilities
 
     place = fitted_target(target, PROBABILITIES_FILE.name)
-    with running_note("searching") as note:
+    with show_note("searching") as note:
         file = fit_probabilities(data, checkpoints=checkpoints, on_progress=note)
     write_fitted(place, file)
     if output.json:
@@ -146,7 +146,7 @@ def export(
         licence=described.licence,
         source=described.origin,
     )
-    with running_note("exporting"):
+    with show_note("exporting"):
         record = export_embedder(
             source,
             target,
@@ -248,7 +248,7 @@ def gate(
     ] = None,
 ) -> None:
     """Learn when the first stage's scores leave a reranker nothing to gain, and write the gate."""
-    from ekphory.models.loading import configured_embedder, load_embedder, named_reranker
+    from ekphory.models.loading import load_configured_embedder, load_embedder, load_named_reranker
     from ekphory.retrieval.calibration import GATE_FILE, write_fitted
     from ekphory_lab.evaluation.ablation import load_benchmark
     from ekphory_lab.training import gates as learning
@@ -256,8 +256,8 @@ def gate(
     target = fitted_target(wanted.target, GATE_FILE.name)
     learning.require_feature(wanted.feature)
     settings = read_settings()
-    model = named_reranker(asked.reranker, settings)
-    embedder = configured_embedder(settings) or load_embedder(None)
+    model = load_named_reranker(asked.reranker, settings)
+    embedder = load_configured_embedder(settings) or load_embedder(None)
     learned_on = learning.gate_conversations(data, seed=wanted.seed)
     with step_bar() as progress:
         gates = learning.learn_gates(
@@ -375,11 +375,11 @@ def reranker_calibration(
     Name the file in EKPHORY_RERANKER_CALIBRATION, or give it to Reranker.from_pretrained.
     """
     from ekphory.models.calibrated_reranker import FittedCalibration, write_calibration
-    from ekphory.models.loading import named_reranker
+    from ekphory.models.loading import load_named_reranker
     from ekphory_lab.evaluation.reranking.report import reliability_svg
 
     _check_target(target)
-    model = named_reranker(reranker, read_settings())
+    model = load_named_reranker(reranker, read_settings())
     found = _fitted(data, model, read)
     write_calibration(target, FittedCalibration(model.name, found.card))
     if found.reliability is not None:
@@ -402,14 +402,14 @@ def _check_target(target: Path) -> None:
 
 
 def _fitted(data: Path, model: RerankingModel, read: int) -> OwnCalibration:
-    from ekphory.models.loading import configured_embedder, load_embedder
+    from ekphory.models.loading import load_configured_embedder, load_embedder
     from ekphory_lab.evaluation.reranking.candidates import find_candidates
     from ekphory_lab.evaluation.reranking.contenders import Judge, model_contender
     from ekphory_lab.training.gates import gate_conversations
     from ekphory_lab.training.reranker.own_calibration import fit_own_calibration
 
     dataset = gate_conversations(data)
-    embedder = configured_embedder(read_settings()) or load_embedder(None)
+    embedder = load_configured_embedder(read_settings()) or load_embedder(None)
     with step_bar() as progress:
         candidates = find_candidates(dataset, embedder=embedder, progress=progress)
         judge = Judge(model_contender(model), candidates, dataset.pools)

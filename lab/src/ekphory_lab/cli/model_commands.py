@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ekphory.cli.command import command, message_console, result_console, running_note, step_bar
+from ekphory.cli.command import command, message_console, result_console, show_note, step_bar
 from ekphory.cli.options import OutputOptions
 from ekphory.cli.output import print_json
 from ekphory.errors import InvalidInput, MissingExtra
@@ -271,7 +271,7 @@ def export_reranker(
         licence=described.licence,
         source=described.origin,
     )
-    with running_note("exporting"):
+    with show_note("exporting"):
         record = write(
             source,
             target,
@@ -286,13 +286,13 @@ def export_reranker(
 
 def _teacher(name: str) -> PreferenceTeacher:
     from ekphory.config import read_settings
-    from ekphory.models.loading import configured_chat, named_reranker
+    from ekphory.models.loading import load_configured_chat, load_named_reranker
     from ekphory_lab.training.reranker.teachers import ChatTeacher, reranking_teacher
 
     settings = read_settings()
     if name != CHAT:
-        return reranking_teacher(named_reranker(name, settings))
-    chat = configured_chat(settings)
+        return reranking_teacher(load_named_reranker(name, settings))
+    chat = load_configured_chat(settings)
     if chat is None:
         raise InvalidInput("teacher", name, "no language model is configured", _CHAT_REMEDY)
     return ChatTeacher(chat)

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from ekphory.cli.command import command, message_console, result_console, running_note, step_bar
+from ekphory.cli.command import command, message_console, result_console, show_note, step_bar
 from ekphory.cli.options import FileOutputOptions
 from ekphory.cli.output import print_json, write_json
 from ekphory.config import read_settings
@@ -139,7 +139,7 @@ def agentmem(
     from ekphory_lab.training.memory_generator import generated_cases, generated_labels
 
     minilm, left_out = load_minilm()
-    with running_note("reading") as note:
+    with show_note("reading") as note:
         datasets = [load_benchmark(path).dataset for path in data or ()]
         report = run_agentmem(
             generated_cases(count=count, seed=seed),
@@ -248,7 +248,7 @@ def rerank(
 
 
 def _measured(data: Sequence[Path], asked: RerankChoices) -> Iterator[RerankReport]:
-    from ekphory.models.loading import configured_embedder, load_embedder
+    from ekphory.models.loading import load_configured_embedder, load_embedder
     from ekphory_lab.evaluation.ablation import load_benchmark
     from ekphory_lab.evaluation.reranking.benchmark import OwnSets, RerankOptions, run_benchmark
     from ekphory_lab.evaluation.reranking.contenders import load_contenders
@@ -259,7 +259,7 @@ def _measured(data: Sequence[Path], asked: RerankChoices) -> Iterator[RerankRepo
     datasets = [load_benchmark(path).dataset for path in data]
     with step_bar() as progress:
         options = RerankOptions(
-            embedder=configured_embedder(read_settings()) or load_embedder(None),
+            embedder=load_configured_embedder(read_settings()) or load_embedder(None),
             top=asked.top,
             first_stage_share=asked.share,
             candidates=asked.candidates,
@@ -276,9 +276,9 @@ def _command_line(data: Sequence[Path], asked: RerankChoices) -> str:
 
 
 def _loaded(spec: str) -> RerankingModel:
-    from ekphory.models.loading import named_reranker
+    from ekphory.models.loading import load_named_reranker
 
-    return named_reranker(spec, read_settings())
+    return load_named_reranker(spec, read_settings())
 
 
 def _print_rerank(report: RerankReport) -> None:

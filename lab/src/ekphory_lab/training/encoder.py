@@ -26,7 +26,7 @@ from ekphory.models.onnx_export import (
     window_of,
     write_sentence_layout,
 )
-from ekphory.threads import usable_cores
+from ekphory.threads import count_usable_cores
 from ekphory.types import MEMORY_TYPES
 
 # Where training computes, and in which precision: bfloat16 where the processor has it.
@@ -171,7 +171,7 @@ def _add_up(weights: Sequence[Tensor], found: Iterable[Sequence[Tensor]]) -> Non
 
 
 def _workers(weights: Sequence[Tensor]) -> ThreadPoolExecutor:
-    threads = 1 if any(weight.is_cuda for weight in weights) else usable_cores()
+    threads = 1 if any(weight.is_cuda for weight in weights) else count_usable_cores()
     return ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
 
 

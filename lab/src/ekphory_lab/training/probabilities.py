@@ -41,7 +41,7 @@ from ekphory.retrieval.calibration import (
     LexicalCurve,
     ScopeCurves,
     answer_features,
-    descending,
+    make_descending,
     read_features,
 )
 from ekphory.retrieval.pipeline import Pipeline, SearchState
@@ -270,7 +270,9 @@ def fit_hits(asked: Sequence[Asked], *, reads: bool) -> HitFit:
     errors, empty = {}, {}
     for kind in kinds:
         of_kind = [each for each in kept_back if each.kind == kind]
-        best = [float(descending(trial.probabilities(each.features, names))[0]) for each in of_kind]
+        best = [
+            float(make_descending(trial.probabilities(each.features, names))[0]) for each in of_kind
+        ]
         said, is_answered = np.array(best), np.array([each.is_answered for each in of_kind])
         right = np.array([each.relevant[0] for each in of_kind])
         errors[kind] = best_hit_error(said[is_answered], right[is_answered])

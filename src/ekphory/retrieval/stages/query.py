@@ -60,13 +60,13 @@ def document_prompt(query: str) -> tuple[ChatMessage, ...]:
 
 def usable_document(answer: str) -> str | None:
     """Return the document in a model's answer; None for junk: too short, or a refusal."""
-    text = without_thoughts(answer)
+    text = strip_thoughts(answer)
     if len(text) < _SHORTEST or len(text.split()) < _FEWEST_WORDS or _REFUSAL.search(text):
         return None
     return text
 
 
-def without_thoughts(answer: str) -> str:
+def strip_thoughts(answer: str) -> str:
     """Return an answer without what a model thought aloud before it."""
     return _LOOSE_MARK.sub("", _THOUGHT.sub("", answer)).strip()
 
@@ -92,11 +92,11 @@ def wording_prompt(query: str, *, count: int) -> tuple[ChatMessage, ...]:
     return ChatMessage("system", instruction), ChatMessage("user", query)
 
 
-def wordings(answer: str, *, query: str, count: int) -> tuple[str, ...]:
+def read_wordings(answer: str, *, query: str, count: int) -> tuple[str, ...]:
     """Return the wordings in a model's answer, each once and none of them the query itself."""
     seen = {_compared(query)}
     found: list[str] = []
-    for line in without_thoughts(answer).splitlines():
+    for line in strip_thoughts(answer).splitlines():
         text = _QUOTES.sub("", _MARK.sub("", line.strip())).strip()
         if not _SHORTEST_WORDING <= len(text) <= _LONGEST or _COMMENT.match(text):
             continue
@@ -301,7 +301,7 @@ class ExpandQuery:
             answer = chat.complete(prompt, options=WIDENING)
         except ServiceError as error:
             return replace(state, degraded=f"{chat.name}: {error}")
-        found = wordings(answer, query=state.text, count=self.wordings)
+        found = read_wordings(answer, query=state.text, count=self.wordings)
         if not found:
             return replace(state, degraded=f"{chat.name} gave no usable wording")
         variants = replace(state.variants, texts=found)

@@ -16,8 +16,8 @@ from ekphory.retrieval.calibration import (
     GateBand,
     ProbabilityArray,
     answer_features,
-    descending,
     fitted_probabilities,
+    make_descending,
     read_features,
     read_gate,
     reranker_probabilities,
@@ -39,8 +39,8 @@ from ekphory.retrieval.rerank import (
     asked,
     is_undecided,
     read_passages,
-    relevance,
     reranked,
+    score_relevance,
 )
 from ekphory.store.protocol import ScoreArray
 
@@ -206,7 +206,7 @@ class Rerank:
         text = as_question(state.text) if self.query_form == "question" else state.text
         query = asked(state.request, text)
         try:
-            read = relevance(reranker, query, passages, seconds=self.seconds)
+            read = score_relevance(reranker, query, passages, seconds=self.seconds)
         except (ServiceError, ModelError) as error:
             return replace(state, degraded=f"{reranker.name}: {error}")
         late = int(np.isnan(read).sum())
@@ -309,7 +309,7 @@ class Calibrate:
         candidates = state.candidates
         found, notes = self._probabilities(state)
         if state.order == "score":
-            found = descending(found)
+            found = make_descending(found)
         probable = candidates.scored_by_name("probability", found.astype(np.float32))
         return replace(state, candidates=probable, notes=notes)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ekphory.documents.blocks import parent_text
 from ekphory.errors import StoreError
-from ekphory.prompting.block import MOST_SHARED, already_said, within_budget
+from ekphory.prompting.block import MOST_SHARED, already_said, fit_token_budget
 from ekphory.prompting.injection import find_injection
 from ekphory.retrieval.pipeline import RecordReader, SearchState, places_of, read_candidates
 from ekphory.retrieval.rerank import min_max
@@ -33,7 +33,9 @@ FloatArray = NDArray[np.floating]
 WIDE_SPREAD, NARROW_SPREAD = 0.3, 0.1
 
 
-def marginal_order(relevance: FloatArray, similarity: FloatArray, *, trade_off: float) -> IntArray:
+def order_by_marginal_relevance(
+    relevance: FloatArray, similarity: FloatArray, *, trade_off: float
+) -> IntArray:
     """Take the most relevant first, then whatever has the largest marginal relevance.
 
     λ·relevance - (1 - λ)·(largest similarity to what was taken). Nothing is lost: the result
@@ -99,7 +101,7 @@ def families(records: Iterable[MemoryRecord]) -> dict[Family, list[MemoryRecord]
     return found
 
 
-def joined_around(parts: Sequence[MemoryRecord], part_id: str, *, longest: int) -> str:
+def join_around(parts: Sequence[MemoryRecord], part_id: str, *, longest: int) -> str:
     """Join parts, growing from one of them to both sides.
 
     Args:
@@ -206,7 +208,7 @@ class Diversify:
         cosine = candidates.scores["cosine"][head]
         share = adaptive_trade_off(cosine) if self.trade_off == "adaptive" else self.trade_off
         relevance = min_max(candidates.ranking[head].astype(np.float64))
-        order = marginal_order(relevance, vectors @ vectors.T, trade_off=share)
+        order = order_by_marginal_relevance(relevance, vectors @ vectors.T, trade_off=share)
         rest = np.arange(len(order), len(candidates))
         moved = int((order != np.arange(len(order))).sum())
         reordered = candidates.in_order(np.concatenate([order, rest]))
@@ -264,7 +266,7 @@ class ExpandParents:
             if family and any(part.id == record.id for part in parts):
                 shown.add(family)
                 row = int(candidates.rows[place])
-                texts[row] = joined_around(parts, record.id, longest=self.longest)
+                texts[row] = join_around(parts, record.id, longest=self.longest)
         expanded = candidates.take(places_of(kept, read=len(records), total=len(candidates)))
         return replace(state, candidates=expanded, texts=texts, notes={"parents": len(shown)})
 
@@ -423,7 +425,7 @@ class FitBudget:
             state.texts.get(int(row), record.text)
             for row, record in zip(candidates.rows, records, strict=False)
         ]
-        kept = within_budget(shown, self.tokens)[: state.request.k]
+        kept = fit_token_budget(shown, self.tokens)[: state.request.k]
         notes = {"budget": self.tokens, "passed_over": len(shown) - len(kept)}
         chosen = candidates.take(np.array(kept, np.int64))
         return replace(state, candidates=chosen, notes=notes)

@@ -33,7 +33,7 @@ def jaccard(first: Words, second: Words) -> float:
     return common / union if union else 1.0
 
 
-def without_near_duplicates(
+def drop_near_duplicates(
     groups: Sequence[Hashable | None], texts: Sequence[Words], *, threshold: float
 ) -> list[int]:
     """Keep of each set of near duplicates within a group the one that comes first.
@@ -182,7 +182,7 @@ class SourceDedup:
     def run(self, state: SearchState) -> SearchState:
         """Drop the repetitions."""
         candidates, records = read_candidates(state, most=self.among)
-        kept = without_near_duplicates(
+        kept = drop_near_duplicates(
             [_origin(record) for record in records],
             [words(record.text) for record in records],
             threshold=self.threshold,

@@ -15,7 +15,7 @@ from fastapi.responses import FileResponse, RedirectResponse
 
 from ekphory.agent_trace import RetrievalTrace
 from ekphory.catalog.database import NotPermitted, NotThere
-from ekphory.prompting.block import age_in_words
+from ekphory.prompting.block import format_age
 from ekphory.retrieval.presets import PRESETS
 from ekphory.server import inspector
 from ekphory.server.routes.context import MAY_READ, REFUSALS, TheReader, TheService
@@ -51,7 +51,7 @@ def shown_memory(record: MemoryRecord, now: datetime) -> ShownMemory:
         id=record.id,
         text=record.text,
         at=record.at,
-        age=age_in_words(record.at, now),
+        age=format_age(record.at, now),
         created_at=record.created_at,
         expires_at=record.expires_at,
         pool=record.pool,

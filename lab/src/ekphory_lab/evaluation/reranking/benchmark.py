@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ekphory import __version__
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.retrieval.gate import GateFeature, GateThresholds, gate_feature
-from ekphory.retrieval.rerank import relevance
+from ekphory.retrieval.rerank import score_relevance
 from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage
 from ekphory_lab.evaluation.metrics import (
     Estimate,
@@ -189,7 +189,7 @@ def _milliseconds(judge: Judge, found: CandidateList, count: int) -> float:
         return 0.0
     passages = judge.candidates.read(found, most=count)
     started = perf_counter()
-    relevance(reranker, found.asked, passages, seconds=None)
+    score_relevance(reranker, found.asked, passages, seconds=None)
     return (perf_counter() - started) * 1_000
 
 

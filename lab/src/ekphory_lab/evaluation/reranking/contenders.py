@@ -14,7 +14,7 @@ from ekphory.errors import InvalidInput
 from ekphory.models.reranker import RelevanceScores, RerankingModel, RerankPassage, RerankQuery
 from ekphory.retrieval.calibration import reranker_probabilities
 from ekphory.retrieval.lexical import passage_terms, query_terms
-from ekphory.retrieval.rerank import Blend, relevance, reranked, turns_blend
+from ekphory.retrieval.rerank import Blend, reranked, score_relevance, turns_blend
 from ekphory_lab.evaluation.datasets import Passage
 from ekphory_lab.evaluation.reranking.candidates import CandidateList, CandidateSet, FloatArray
 
@@ -202,7 +202,7 @@ class Judge:
         if reranker is None:
             return ScoredList(found, scores, probabilities)
         passages = self.candidates.read(found, most=most)
-        read = relevance(reranker, found.asked, passages, seconds=None)
+        read = score_relevance(reranker, found.asked, passages, seconds=None)
         scores[: len(read)] = read
         probabilities[: len(read)] = as_probabilities(reranker, read)
         return ScoredList(found, scores, probabilities)

@@ -30,7 +30,7 @@ from ekphory.models.onnx_graph import (
 )
 from ekphory.models.onnx_reranker import MOST_TOKENS, CrossEncoderLayout, PairTokens
 from ekphory.models.torch_reranker import YesNoPrompt
-from ekphory.threads import usable_cores
+from ekphory.threads import count_usable_cores
 from ekphory_lab.training.encoder import Tensor, load_agent_encoder, mixed_precision
 from ekphory_lab.training.reranker.config import LoraShape
 from ekphory_lab.training.reranker.examples import RerankExample
@@ -271,7 +271,7 @@ class CrossEncoder:
     @property
     def workers(self) -> int:
         """One chunk for each core: on a busy machine no thread waits for another."""
-        return usable_cores()
+        return count_usable_cores()
 
     def pairs(self, example: RerankExample) -> Sequence[PairTokens]:
         """Tokenise an example's candidates with its question."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ekphory.models.reranker import RerankPassage, RerankQuery
-from ekphory.types import spoken_date
+from ekphory.types import format_date
 from ekphory_lab.evaluation.systems import bm25_scorer, z_scored_mean
 from ekphory_lab.training.question_groups import BaseModel, Placement, Question, QuestionGroup
 from ekphory_lab.training.reranker.examples import Candidate, CandidateKind, RerankExample
@@ -50,7 +50,7 @@ class NamedTime:
 
 def name_time(at: datetime, grain: Grain) -> NamedTime:
     """Put a moment's day, month or year into words."""
-    day = spoken_date(at)
+    day = format_date(at)
     words = {
         "day": f"on {day}",
         "month": f"in {day.partition(' ')[2]}",

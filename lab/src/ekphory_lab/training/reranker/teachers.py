@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ekphory.errors import ServiceError
 from ekphory.models.chat import Chat, ChatMessage, ChatOptions
 from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery
-from ekphory.types import spoken_date
+from ekphory.types import format_date
 from ekphory_lab.training.reranker.examples import (
     SOFT_LABELS,
     RerankExample,
@@ -172,14 +172,14 @@ class ChatTeacher:
 def pairwise_prompt(query: RerankQuery, first: RerankPassage, second: RerankPassage) -> str:
     """Write the question and the two passages between tags."""
     parts = [f"<dialogue>{_safe(' / '.join(query.context))}</dialogue>"] if query.context else []
-    asked = f" asked {spoken_date(query.now)}" if query.now is not None else ""
+    asked = f" asked {format_date(query.now)}" if query.now is not None else ""
     parts.append(f"<question{asked}>{_safe(query.text)}</question>")
     parts += [_written(tag, passage) for tag, passage in (("A", first), ("B", second))]
     return "\n".join(parts)
 
 
 def _written(tag: str, passage: RerankPassage) -> str:
-    date = "" if passage.at is None else f" ({spoken_date(passage.at)})"
+    date = "" if passage.at is None else f" ({format_date(passage.at)})"
     around = [
         f"<{name}>{_safe(text)}</{name}>"
         for name, text in (("before", passage.before), ("after", passage.after))

@@ -1,4 +1,5 @@
 import shlex
+from importlib.metadata import EntryPoint
 
 import pytest
 from typer.testing import CliRunner
@@ -62,4 +63,12 @@ def test_without_the_lab_a_command_of_it_says_what_to_install(monkeypatch, name)
     monkeypatch.setattr(app, "entry_points", lambda **_: ())
     result = CliRunner().invoke(app._application(), [name, "locomo", "--data", "x"])
     assert result.exit_code == 2
-    assert "Install it with: pip install ekphory-lab" in result.output
+    assert "is not installed. Install it with: pip install ekphory ekphory-lab" in result.output
+
+
+def test_a_lab_that_cannot_be_loaded_leaves_the_other_commands_as_they_are(monkeypatch):
+    broken = EntryPoint("lab", "ekphory.no_such_module:COMMANDS", "ekphory.commands")
+    monkeypatch.setattr(app, "entry_points", lambda **_: (broken,))
+    application = app._application()
+    assert CliRunner().invoke(application, ["--version"]).exit_code == 0
+    assert "cannot be loaded (No module named" in CliRunner().invoke(application, ["eval"]).output

@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from ekphory import __version__
-from ekphory.cli.command import Entry, make_unprintable_harmless, message_console, result_console
+from ekphory.cli.command import (
+    AddedCommands,
+    Entry,
+    Function,
+    make_unprintable_harmless,
+    message_console,
+    result_console,
+)
 from ekphory.cli.demo import demo
 from ekphory.cli.search_commands import ask, get, history, list_memories, search
 from ekphory.cli.server_commands import create_key, list_keys, mcp, revoke_key, serve
@@ -101,7 +108,7 @@ def _application() -> typer.Typer:
     keys = _group("Keys of the server.")
     _register(keys, KEYS)
     application.add_typer(keys, name="keys", rich_help_panel=_CARE)
-    added = [point.load() for point in entry_points(group=_ADDED_BY)]
+    added, problem = _added_commands()
     for commands in added:
         _register(application, commands.entries)
         for group in commands.groups:
@@ -112,18 +119,30 @@ def _application() -> typer.Typer:
         for name in _IN_THE_LAB:
             application.command(
                 name, rich_help_panel="Measure and train", context_settings=_TAKES_ANYTHING
-            )(_say_what_to_install)
+            )(_refusal(problem))
     return application
 
 
-def _say_what_to_install(context: typer.Context) -> None:
-    """Is in the package ekphory-lab, which is not installed."""
-    message_console().print(
-        f"`ekphory {context.info_name}` is in a package of its own. "
-        "Install it with: pip install ekphory-lab",
-        soft_wrap=True,
-    )
-    raise typer.Exit(2)
+def _added_commands() -> tuple[list[AddedCommands], str]:
+    """Load what other distributions add; where one cannot be loaded, return why."""
+    try:
+        added = [point.load() for point in entry_points(group=_ADDED_BY)]
+    except ImportError as error:
+        return [], f"cannot be loaded ({error}). Install both in the same version with"
+    return added, "is not installed. Install it with"
+
+
+def _refusal(problem: str) -> Function:
+    def refuse(context: typer.Context) -> None:
+        """Is in the package ekphory-lab, which is not at hand."""
+        message_console().print(
+            f"`ekphory {context.info_name}` is in the package ekphory-lab, which {problem}: "
+            "pip install ekphory ekphory-lab",
+            soft_wrap=True,
+        )
+        raise typer.Exit(2)
+
+    return refuse
 
 
 def _group(summary: str) -> typer.Typer:

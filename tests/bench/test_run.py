@@ -147,6 +147,7 @@ def test_an_option_that_cannot_be_used_is_named(tmp_path, changed, message):
         )
 
 
+@pytest.mark.long
 def test_measured_in_processes_of_their_own_memory_and_start_up_are_known(tmp_path):
     options = BenchOptions(**{**OPTIONS, "scopes": (2,), "start_ups": 1}, cache=tmp_path / "cache")
     report = run_bench(options, on_progress=lambda _: None)

@@ -26,7 +26,7 @@ def report(tmp_path_factory):
     return run_serving_bench(options, on_progress=lambda _: None)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_fifty_clients_get_no_error(report):
     (layout,) = report.layouts
     loads = [*layout.alone, *layout.together]
@@ -43,7 +43,7 @@ def test_fifty_clients_get_no_error(report):
     assert layout.together[-1].answered > 50
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_clients_that_write_and_clients_that_read_get_no_error(report):
     (layout,) = report.layouts
     assert [(load.name, load.callers, load.failed) for load in layout.mixed] == [
@@ -53,7 +53,7 @@ def test_clients_that_write_and_clients_that_read_get_no_error(report):
     assert layout.writes_lost == layout.writes_doubled == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_too_many_are_told_when_to_come_back_and_nobody_waits_in_vain(report):
     (layout,) = report.layouts
     busy, often = layout.overload
@@ -62,7 +62,7 @@ def test_too_many_are_told_when_to_come_back_and_nobody_waits_in_vain(report):
     assert busy.unannounced == often.unannounced == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_report_compares_the_server_with_the_searches_in_process(report):
     plain = json.loads(json.dumps(report.to_dict()))
     (layout,) = plain["layouts"]

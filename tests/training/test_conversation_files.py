@@ -80,7 +80,7 @@ def test_a_question_names_the_turns_that_answer_it(written):
         ("2.2 Ilse:", "Ilse said", "must be a line of a conversation"),
         ("| 1.3 2.2 |", "| 1.3 4.1 |", "no turn 4.1"),
         ("| 1.3 2.2 |", "|   |", "line 11: no turn is named"),
-        ("2022-11-14 08:05", "2022-13-14 08:05", "line 7: 2022-13-14 08:05 is no time"),
+        ("2022-11-14 08:05", "2022-13-14 08:05", "line 7: 2022-13-14 08:05 must be a time"),
         ("? multi", "? riddle", "'riddle' is none of single"),
         ("kind: friends\n", "", "no kind"),
     ],

@@ -65,7 +65,7 @@ def test_a_document_has_its_title_text_and_searches(written):
         ("## Smoke lowers", "Smoke lowers", "stands before the first title"),
         ("? spleen hepcidin\n", "", "'Hepcidin in the spleen' has no text, or no search"),
         ("Hepcidin rose twofold.\n", "", "'Hepcidin in the spleen' has no text, or no search"),
-        ("## Hepcidin in", "Hepcidin in", "line 8: 'Hepcidin in the spleen' must be a line of a docum"),
+        ("## Hepcidin in", "Hepcidin in", "line 8: 'Hepcidin in the spleen' must be a line"),
         ("## Hepcidin in", "##Hepcidin in", "line 8: '##Hepcidin in the spleen' must be a line"),
         ("? spleen hepcidin", "?spleen", "line 10: '\\?spleen' must be a line of a document"),
         ("We exposed", "subject: We exposed", "line 3: 'subject: We exposed 24 mice"),

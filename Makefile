@@ -14,12 +14,16 @@ unexport PYTHONDONTWRITEBYTECODE
 
 EXTRAS := dev,docs,export,languages,server,mcp,agent,langgraph,langchain,llama-index,openai-agents
 BIN := .venv/bin
-# Holds the directory that .venv was made for; scripts/make_environment.sh reads it too.
+# Hold the directory that .venv was made for; scripts/make_environment.sh reads them too.
+PRODUCT := .venv/installed-product
 INSTALLED := .venv/installed
 WITH_TORCH := .venv/installed-with-torch
 WITH_SITE := .venv/installed-with-site
 ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))
 $(INSTALLED): moved
+endif
+ifneq ($(shell cat $(PRODUCT) 2>/dev/null),$(CURDIR))
+$(PRODUCT): moved
 endif
 
 .DEFAULT_GOAL := help
@@ -31,7 +35,7 @@ help:  ## Say what can be made
 
 install: $(INSTALLED)  ## Make .venv with ekphory and all that the tests use
 
-demo: $(INSTALLED)  ## Remember a small conversation and ask it questions
+demo: $(PRODUCT)  ## Remember a small conversation and ask it questions
 	@$(BIN)/ekphory demo
 
 screenshots: $(INSTALLED)  ## Take pictures of the inspector into build/screenshots
@@ -66,9 +70,13 @@ docs: $(WITH_SITE)  ## Build the documentation as a site into build/site
 clean:  ## Remove .venv and all caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(INSTALLED): pyproject.toml scripts/make_environment.sh
-	@EXTRAS=$(EXTRAS) TORCH= sh scripts/make_environment.sh
+$(PRODUCT): pyproject.toml scripts/make_environment.sh
+	@EXTRAS= TORCH= sh scripts/make_environment.sh
 	@echo '$(CURDIR)' > $@
+
+$(INSTALLED): pyproject.toml lab/pyproject.toml scripts/make_environment.sh
+	@EXTRAS=$(EXTRAS) TORCH= sh scripts/make_environment.sh
+	@echo '$(CURDIR)' | tee $(PRODUCT) > $@
 
 $(WITH_TORCH): $(INSTALLED)
 	@EXTRAS=$(EXTRAS),torch TORCH='$(TORCH)' TORCH_INDEX='$(TORCH_INDEX)' \

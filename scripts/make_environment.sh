@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes .venv with ekphory (editable) and all that its tests use. `make` calls it with:
-#   EXTRAS       comma-separated extras of pyproject.toml
+#   EXTRAS       comma-separated extras of pyproject.toml; empty for the product alone
 #   PYTHON       the interpreter to build on; empty takes the first suitable one on PATH
 #   TORCH        what to install as torch before the rest; empty for none
 #   TORCH_INDEX  an index that has its CPU build; empty for pip's own
@@ -24,7 +24,7 @@ first_suitable_python() {
 
 # An environment that was moved would import the checkout it came from.
 was_moved() {
-    [ -f .venv/installed ] && [ "$(cat .venv/installed)" != "$PWD" ]
+    [ -f .venv/installed-product ] && [ "$(cat .venv/installed-product)" != "$PWD" ]
 }
 
 install() {
@@ -42,5 +42,10 @@ if [ -n "${TORCH:-}" ]; then
     install --no-deps --timeout 20 --retries 2 ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} "$TORCH"
 fi
 
-echo "Installing ekphory and what its tests use into .venv"
-install --editable ".[$EXTRAS]" --editable lab
+if [ -z "$EXTRAS" ]; then
+    echo "Installing ekphory into .venv"
+    install --editable .
+else
+    echo "Installing ekphory, its lab and what its tests use into .venv"
+    install --editable ".[$EXTRAS]" --editable lab
+fi

@@ -1,6 +1,6 @@
 """How the learning rate changes over a run."""
 
-from ekphory_lab.training.encoder import rise_and_fall
+from ekphory_lab.training.run_files import rise_and_fall
 
 
 def test_the_rate_rises_and_then_falls_to_a_tenth():

@@ -2,9 +2,8 @@
 
 from random import Random
 
-from ekphory_lab.training.embedder_run import drawn_ages
 from ekphory_lab.training.question_groups import Question, QuestionGroup
-from ekphory_lab.training.sources import mixed_groups
+from ekphory_lab.training.sources import drawn_ages, mixed_groups
 from ekphory_lab.training.texts import with_long_messages
 
 CHAT = QuestionGroup(

@@ -7,9 +7,10 @@ pytestmark = pytest.mark.torch
 
 if torch:
     from ekphory.models.onnx_export import Prompts
-    from ekphory_lab.training.embedder_run import StepBatch, WrittenPassages, lay_out
+    from ekphory_lab.training.embedder_run import StepBatch, lay_out
     from ekphory_lab.training.memories import GeneratedMemory, HardNegative, MemorySample
     from ekphory_lab.training.question_groups import Question, QuestionGroup
+    from ekphory_lab.training.sources import WrittenPassages
 
 GROUP = QuestionGroup("words", ("the cat", "the dog"), (Question("who ran?", (1,)),))
 SAMPLE = MemorySample(

@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 
 from ekphory_lab.training.embedder_config import EmbedderConfig, MemoryPart, WrittenPart
-from ekphory_lab.training.embedder_run import written_passages
 from ekphory_lab.training.question_groups import Question, QuestionGroup
+from ekphory_lab.training.sources import written_passages
 
 SENTENCES = tuple(f"Sentence {number} of the long paragraph ends here." for number in range(40))
 

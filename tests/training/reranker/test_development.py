@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tests.training.reranker.rerank_examples import candidate, example
 
-from ekphory_lab.training.reranker.run import development, first_stage_scores, reciprocal_rank
+from ekphory_lab.training.reranker.examples import development, first_stage_scores, reciprocal_rank
 
 ASKED = example(candidate("a", relevant=True), candidate("b"), candidate("c"))
 

@@ -18,7 +18,7 @@ from ekphory_lab.training.reranker.export import (
     export_reranker,
     pair_inputs,
 )
-from ekphory_lab.training.reranker.models import (
+from ekphory_lab.training.reranker.graph import (
     HEAD_FILE,
     build_cross_encoder,
     load_cross_encoder_weights,

@@ -21,7 +21,7 @@ from ekphory_lab.training.reranker.export import (
     pair_inputs,
     unpack_reranker,
 )
-from ekphory_lab.training.reranker.models import build_cross_encoder, load_cross_encoder_weights
+from ekphory_lab.training.reranker.graph import build_cross_encoder, load_cross_encoder_weights
 
 QUERY = RerankQuery("How does Mara get to work?")
 PASSAGES = [

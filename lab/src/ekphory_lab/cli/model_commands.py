@@ -16,7 +16,7 @@ from ekphory.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
     from ekphory_lab.training.reranker.config import RerankerConfig
-    from ekphory_lab.training.reranker.run import Development
+    from ekphory_lab.training.reranker.examples import Development
     from ekphory_lab.training.reranker.teachers import PreferenceTeacher
 
 

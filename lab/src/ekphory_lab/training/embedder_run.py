@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice, repeat
+from itertools import chain, islice
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -14,9 +14,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from ekphory.models.late_bound import AGE_BUCKETS, Codes, age_buckets, type_codes
+from ekphory.models.late_bound import Codes, age_buckets, type_codes
 from ekphory.models.onnx_export import Prompts
-from ekphory.types import MEMORY_TYPES
 from ekphory_lab.training.embedder_config import EmbedderConfig, LossWeights
 from ekphory_lab.training.encoder import (
     AgentEncoder,
@@ -27,7 +26,6 @@ from ekphory_lab.training.encoder import (
     mixed_precision,
     plain_gradients,
     ranking_loss,
-    rise_and_fall,
     save_agent_encoder,
     teacher_loss,
     training_device,
@@ -36,7 +34,6 @@ from ekphory_lab.training.memories import MemorySample
 from ekphory_lab.training.memory_generator import generate
 from ekphory_lab.training.question_groups import (
     BaseModel,
-    FloatMatrix,
     QuestionGroup,
     TeacherView,
     teacher_view,
@@ -47,101 +44,17 @@ from ekphory_lab.training.run_files import (
     claim_folder,
     forget_losses,
     note_loss,
+    rise_and_fall,
     run_manifest,
 )
-from ekphory_lab.training.sources import Epoch, TrainingData, mixed_groups
-from ekphory_lab.training.texts import shortened
-
-# Ages and types drawn at random: what must not decide where a question names neither.
-
-FEWEST_TOGETHER, MOST_TOGETHER = 6, 24
-"""How many neighbouring passages share an age, as the turns of a session do."""
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnAges:
-    """Age bucket and type of each passage of a group, shape (passages,) each."""
-
-    ages: Codes
-    types: Codes
-
-
-def drawn_ages(passages: int, random: Random) -> DrawnAges:
-    """Draw an age for each session of a group, and a type for each passage."""
-    ages: list[int] = []
-    while len(ages) < passages:
-        together = random.randint(FEWEST_TOGETHER, MOST_TOGETHER)
-        ages += [random.randrange(AGE_BUCKETS)] * together
-    types = [random.randrange(len(MEMORY_TYPES)) for _ in range(passages)]
-    return DrawnAges(np.array(ages[:passages], np.int64), np.array(types, np.int64))
-
-
-# Long written passages, of which a step only wants that their vectors stay what they were.
-#
-# A model that learns conversations and short memories forgets what it knows of written text, and a
-# search in documents finds less. Whole paragraphs under the anchor hold that.
-
-_FEWEST_WORDS, _MOST_WORDS = 8, 150
-_FROM_A_GROUP = 4
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenPassages:
-    """The written passages of one step.
-
-    Attributes:
-        texts: What is encoded.
-        base: The base model's vectors of them, rows of length 1.
-        given: Age and type of each; None where they have neither.
-    """
-
-    texts: tuple[str, ...]
-    base: FloatMatrix
-    given: DrawnAges | None
-
-
-def written_passages(
-    config: EmbedderConfig, epochs: Mapping[str, Epoch], base: BaseModel, *, first: int
-) -> Iterator[WrittenPassages | None]:
-    """Return the written passages of each step from `first` on; None for steps without any.
-
-    Args:
-        config: How many a step has, and the share of steps in which they have an age and a type.
-        epochs: What makes each source's groups.
-        base: Gives the vectors that are to be kept.
-        first: Which step comes first; a step's passages depend on nothing before it.
-    """
-    size = config.written.passages_per_step
-    if not size:
-        yield from repeat(None, config.steps - first)
-        return
-    texts = islice(_texts(epochs, config.written.mix, seed=config.seed), first * size, None)
-    for step in range(first, config.steps):
-        chosen = tuple(islice(texts, size))
-        random = Random(f"{config.seed}:written:{step}")  # noqa: S311  no secret
-        aged = random.random() < config.memories.aged_groups
-        given = drawn_ages(size, random) if aged else None
-        yield WrittenPassages(chosen, np.asarray(base.encode(chosen), np.float32), given)
-
-
-def _texts(epochs: Mapping[str, Epoch], shares: Mapping[str, float], *, seed: int) -> Iterator[str]:
-    random = Random(f"{seed}:written")  # noqa: S311  no secret
-    for group in mixed_groups(epochs, shares, seed=seed + 1):
-        for _ in range(_FROM_A_GROUP):
-            start = random.randrange(len(group.passages))
-            wanted = random.randint(_FEWEST_WORDS, _MOST_WORDS)
-            yield _paragraph(group.passages[start:], wanted)
-
-
-def _paragraph(passages: Sequence[str], words: int) -> str:
-    """Put neighbouring passages together until there are so many words."""
-    text = passages[0]
-    for passage in passages[1:]:
-        if len(text.split()) >= words:
-            break
-        text = f"{text} {passage}"
-    return shortened(text, words)
-
+from ekphory_lab.training.sources import (
+    DrawnAges,
+    TrainingData,
+    WrittenPassages,
+    drawn_ages,
+    mixed_groups,
+    written_passages,
+)
 
 # The loss of generated memories: ranking by content, age and type, and the two heads.
 #

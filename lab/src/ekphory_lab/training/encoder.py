@@ -345,26 +345,6 @@ def averaged(base: AgentEncoder, trained: AgentEncoder, *, share: float) -> Agen
     return replace(trained, parts=parts)
 
 
-# How the learning rate changes over a run.
-
-
-def rise_and_fall(steps: int, *, warm_up: float) -> Callable[[int], float]:
-    """Return the share of the highest rate at each step: up to 1, then linearly down to 0.1.
-
-    Args:
-        steps: Length of the run.
-        warm_up: Share of the steps in which the rate rises.
-    """
-    rising = max(1, round(warm_up * steps))
-
-    def share(step: int) -> float:
-        if step < rising:
-            return (step + 1) / rising
-        return 1 - 0.9 * (step - rising) / max(1, steps - rising)
-
-    return share
-
-
 # Writes and reads the embedder's directory, which plain sentence-transformers loads as well.
 #
 # Beside the usual files stands `ekphory_components.safetensors`: age, type, projection and heads.

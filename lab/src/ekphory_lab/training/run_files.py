@@ -7,7 +7,7 @@ import json
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -129,3 +129,23 @@ def append_line(path: Path, line: str) -> None:
     """Add a line to a file."""
     with path.open("a", encoding="utf-8") as file:
         file.write(line + "\n")
+
+
+# How the learning rate changes over a run.
+
+
+def rise_and_fall(steps: int, *, warm_up: float) -> Callable[[int], float]:
+    """Return the share of the highest rate at each step: up to 1, then linearly down to 0.1.
+
+    Args:
+        steps: Length of the run.
+        warm_up: Share of the steps in which the rate rises.
+    """
+    rising = max(1, round(warm_up * steps))
+
+    def share(step: int) -> float:
+        if step < rising:
+            return (step + 1) / rising
+        return 1 - 0.9 * (step - rising) / max(1, steps - rising)
+
+    return share

@@ -34,7 +34,7 @@ from ekphory.models.onnx_unpack import GraphReader, write_encoder
 from ekphory.models.reranker import PlattScaling
 from ekphory_lab.evaluation.metrics import expected_calibration_error
 from ekphory_lab.training.reranker.examples import RerankExample, read_examples
-from ekphory_lab.training.reranker.models import (
+from ekphory_lab.training.reranker.graph import (
     HEAD_FILE,
     LOGITS,
     CrossEncoderWeights,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -12,24 +12,20 @@ from random import Random
 from time import monotonic
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.nn import functional
 
 from ekphory.errors import InvalidInput
-from ekphory_lab.evaluation.systems import z_scored_mean
-from ekphory_lab.training.encoder import (
-    Tensor,
-    cached_gradients,
-    plain_gradients,
-    rise_and_fall,
-    teacher_loss,
-)
+from ekphory_lab.training.encoder import Tensor, cached_gradients, plain_gradients, teacher_loss
 from ekphory_lab.training.reranker.config import RerankerConfig, RerankLossWeights
-from ekphory_lab.training.reranker.examples import RerankExample
+from ekphory_lab.training.reranker.examples import (
+    Development,
+    RerankExample,
+    development,
+    first_stage_scores,
+)
+from ekphory_lab.training.reranker.graph import HEAD_FILE
 from ekphory_lab.training.reranker.models import (
-    HEAD_FILE,
     HEAD_PARTS,
     CrossEncoder,
     PairBatch,
@@ -52,6 +48,7 @@ from ekphory_lab.training.run_files import (
     claim_folder,
     forget_losses,
     note_loss,
+    rise_and_fall,
     run_manifest,
     weights_hash,
 )
@@ -235,64 +232,6 @@ def score_batches(model: PairModel, batches: PairBatches) -> Tensor:
     threads = {"initializer": torch.set_num_threads, "initargs": (1,)}
     with ThreadPoolExecutor(model.workers, **threads) as workers:
         return batches.table(torch.cat(list(workers.map(score, batches.chunks))))
-
-
-# How well a reranker puts the answer first, by source, on questions that are held back.
-
-ALL = "all"
-
-
-@dataclass(frozen=True, slots=True)
-class Development:
-    """Mean reciprocal rank of the best answer.
-
-    Attributes:
-        step: After how many steps; -1 for the first stage alone.
-        ranks: By source, and over all questions as `all`.
-        with_context: Of the questions with a dialogue before them; None where there is none.
-    """
-
-    step: int
-    ranks: Mapping[str, float]
-    with_context: float | None
-
-
-def development(
-    examples: Sequence[RerankExample], scores: Sequence[NDArray[np.float64]], *, step: int
-) -> Development:
-    """Rank every example's candidates by their scores.
-
-    Args:
-        examples: At least one.
-        scores: For each example one score per candidate.
-        step: After how many steps they were given.
-    """
-    found: dict[str, list[float]] = {ALL: []}
-    context = []
-    for example, given in zip(examples, scores, strict=True):
-        rank = reciprocal_rank(example, given)
-        found[ALL].append(rank)
-        found.setdefault(example.source, []).append(rank)
-        if example.query.context:
-            context.append(rank)
-    ranks = {source: round(float(np.mean(each)), 4) for source, each in found.items()}
-    return Development(step, ranks, round(float(np.mean(context)), 4) if context else None)
-
-
-def reciprocal_rank(example: RerankExample, scores: NDArray[np.float64]) -> float:
-    """One by the rank of the best answer; candidates with equal scores rank behind the wrong."""
-    relevant = np.array([candidate.relevant for candidate in example.candidates])
-    best = scores[relevant].max()
-    return 1 / (1 + int((scores[~relevant] >= best).sum()))
-
-
-def first_stage_scores(example: RerankExample) -> NDArray[np.float64]:
-    """Return what ranks without a reranker: BM25 and cosine, z-scored over the candidates."""
-    columns = [
-        np.array([getattr(candidate, name) for candidate in example.candidates], np.float64)
-        for name in ("lexical", "dense")
-    ]
-    return z_scored_mean(*columns)
 
 
 # What changes while a reranker is trained, and how it is written down. Needs torch.

@@ -769,7 +769,7 @@ def drawn_ages(passages: int, random: Random) -> DrawnAges:
 # A model that learns conversations and short memories forgets what it knows of written text, and a
 # search in documents finds less. Whole paragraphs under the anchor hold that.
 
-_FEWEST_WORDS, _MOST_WORDS = 8, 150
+_FEWEST_WORDS, _MOST_PASSAGE_WORDS = 8, 150
 _FROM_A_GROUP = 4
 
 
@@ -817,7 +817,7 @@ def _texts(epochs: Mapping[str, Epoch], shares: Mapping[str, float], *, seed: in
     for group in mixed_groups(epochs, shares, seed=seed + 1):
         for _ in range(_FROM_A_GROUP):
             start = random.randrange(len(group.passages))
-            wanted = random.randint(_FEWEST_WORDS, _MOST_WORDS)
+            wanted = random.randint(_FEWEST_WORDS, _MOST_PASSAGE_WORDS)
             yield _paragraph(group.passages[start:], wanted)
 
 

@@ -12,8 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ekphory.errors import EkphoryError
+    from ekphory.agent.provider import AgentOptions
+    from ekphory.errors import EkphoryError, InvalidInput
+    from ekphory.filters.tree import Filter
     from ekphory.memory import AsyncMemory, Memory
+    from ekphory.models.agent_reranker import Reranker
+    from ekphory.models.embedder import EmbeddingModel
     from ekphory.models.loading import load_embedder
     from ekphory.search import SearchResult
     from ekphory.types import Failure, Hit, MemoryRecord, WriteReport
@@ -21,24 +25,34 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AgentOptions": "ekphory.agent.provider",
     "AsyncMemory": "ekphory.memory",
+    "EkphoryError": "ekphory.errors",
+    "EmbeddingModel": "ekphory.models.embedder",
     "Failure": "ekphory.types",
+    "Filter": "ekphory.filters.tree",
     "Hit": "ekphory.types",
+    "InvalidInput": "ekphory.errors",
     "Memory": "ekphory.memory",
     "MemoryRecord": "ekphory.types",
-    "EkphoryError": "ekphory.errors",
+    "Reranker": "ekphory.models.agent_reranker",
     "SearchResult": "ekphory.search",
     "WriteReport": "ekphory.types",
     "load_embedder": "ekphory.models.loading",
 }
 
 __all__ = [
+    "AgentOptions",
     "AsyncMemory",
     "EkphoryError",
+    "EmbeddingModel",
     "Failure",
+    "Filter",
     "Hit",
+    "InvalidInput",
     "Memory",
     "MemoryRecord",
+    "Reranker",
     "SearchResult",
     "WriteReport",
     "__version__",

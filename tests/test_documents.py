@@ -46,3 +46,10 @@ def test_a_decision_record_is_listed_and_starts_with_its_number(record):
     folder = ROOT / "docs" / "decisions"
     assert f"]({record})" in (folder / "README.md").read_text(encoding="utf-8")
     assert (folder / record).read_text(encoding="utf-8").startswith(f"# {record[:4]} · ")
+
+
+def test_every_page_of_the_documentation_is_in_its_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = (ROOT / "docs").rglob("*.md")
+    names = [page.relative_to(ROOT / "docs").as_posix() for page in pages]
+    assert [name for name in names if name not in navigation] == []

@@ -12,8 +12,8 @@ EkphoryError
 │   └── StoreClosed               the handle was closed
 ├── ModelError                    a model cannot be loaded or gives impossible output
 ├── ServiceError                  a remote model service failed, or answered nonsense
-│   ├── ServiceUnavailable        not reached, or busy (services/failures.py)
-│   └── ServiceRefusal            refuses this very request (services/failures.py)
+│   ├── ServiceUnavailable        not reached, or busy (http_service.py)
+│   └── ServiceRefusal            refuses this very request (http_service.py)
 ├── DatasetError                  a benchmark or training file is missing, changed or malformed
 └── MissingExtra (ImportError)    an optional dependency is not installed
 """

@@ -95,7 +95,7 @@ def _ids(value: object) -> tuple[str, ...]:
     return tuple(str(item) for item in value) if isinstance(value, list) else ()
 
 
-# What the demo does with its conversation; how it looks is `demo_command`'s part.
+# What the demo does with its conversation.
 
 _SHOWN = 3
 

@@ -177,7 +177,7 @@ class RerankerRecord:
 
     Attributes:
         name: The model's name, as the trace calls it.
-        layout: How pairs become tokens; a name of `cross_encoder_layout`.
+        layout: How pairs become tokens; `LAYOUT_NAME`.
         calibration: None for a model whose probabilities nobody has fitted.
         licence: SPDX identifier of the weights' licence.
         source: Where the weights come from.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from onnx import NodeProto
 
 
-# Reads the encoder of an exported 8-bit model back, node by node, as `encoder_graph` writes it.
+# Reads the encoder of an exported 8-bit model back, node by node, as `onnx_graph.py` writes it.
 #
 # What comes back is what the exported model computes with; what rounding to 8 bits took away stays
 # lost.

@@ -282,7 +282,7 @@ _HASHED_SUFFIXES = frozenset({".safetensors", ".bin", ".json", ".txt", ".model",
 class TorchEmbedder:
     """A model that torch runs. Safe to call from several threads, one at a time computes.
 
-    `torch_layouts` says which directories it reads.
+    The table above says which directories it reads.
     """
 
     def __init__(

@@ -38,7 +38,7 @@ class CrossEncoderWeights:
     Attributes:
         encoder: Its encoder.
         second_type: What token type 1 adds to a token beyond type 0, shape (hidden,).
-        projection, match, dense, out: The head, as `cross_encoder.py` has it.
+        projection, match, dense, out: The head, as `models.py` has it.
         separator: Token id of [SEP].
         stored: How the head's two matrices are stored; they are computed in 32 bits.
     """

@@ -26,7 +26,7 @@ from ekphory_lab.training.reranker.examples import (
 # Teachers: whatever can say which of two passages answers a question better.
 #
 # Here they are the gold labels, BM25, a dense model and any reranker; a language model is one as
-# well (`chat_teacher.py`).
+# well.
 
 FloatArray = NDArray[np.float64]
 

@@ -214,14 +214,20 @@ class ArchiveSource:
     def __init__(self, archive: tarfile.TarFile) -> None:
         self._archive = archive
 
+    def holds(self, path: str) -> bool:
+        """Whether a file is there."""
+        return self._is_member(_written(path, self._is_member))
+
     def open(self, path: str) -> IO[bytes]:
         """Open one file."""
-        names = self._archive.getnames()
         try:
-            content = self._archive.extractfile(_written(path, names.__contains__))
+            content = self._archive.extractfile(_written(path, self._is_member))
         except KeyError as error:
             raise FileNotFoundError(path) from error
         return content or io.BytesIO()
+
+    def _is_member(self, name: str) -> bool:
+        return name in self._archive.getnames()
 
 
 def _written(path: str, is_there: Callable[[str], bool]) -> str:
@@ -275,18 +281,19 @@ def source_at(path: Path) -> Iterator[Source]:
         yield source
     elif path.is_file():
         with _whole_archive(path) as archive:
-            yield ArchiveSource(archive)
+            yield archive
     else:
         raise _no_backup(path, "no such file or folder")
 
 
 @contextmanager
-def _whole_archive(path: Path) -> Iterator[tarfile.TarFile]:
+def _whole_archive(path: Path) -> Iterator[ArchiveSource]:
     try:
         with tarfile.open(path, mode="r:") as archive:
-            if _written(CONTENTS_FILE, archive.getnames().__contains__) not in archive.getnames():
+            source = ArchiveSource(archive)
+            if not source.holds(CONTENTS_FILE):
                 raise _no_backup(path, f"the file holds no {CONTENTS_FILE}, its last part")
-            yield archive
+            yield source
     except tarfile.TarError as error:
         raise StoreError(
             f"{path}: not a whole tar archive ({error}). Take another backup."

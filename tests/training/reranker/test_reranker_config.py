@@ -1,8 +1,9 @@
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory_lab.training.reranker.config import CONFIGS, config_named
+from ekphory_lab.training.reranker.config import CONFIGS
 from ekphory_lab.training.reranker.preparation import KNOWN_SOURCES
+from ekphory_lab.training.run_files import config_named
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))
@@ -17,4 +18,4 @@ def test_most_questions_of_the_refined_run_are_about_written_conversations():
 
 def test_an_unknown_configuration_is_named():
     with pytest.raises(InvalidInput, match="large"):
-        config_named("large")
+        config_named(CONFIGS, "large")

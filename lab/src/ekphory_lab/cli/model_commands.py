@@ -57,11 +57,12 @@ def embedder(
     """Train the embedder on questions and conversations; run it again to go on after a stop."""
     _require_torch()
     from ekphory.models.loading import load_embedder
-    from ekphory_lab.training.embedder_config import config_named
+    from ekphory_lab.training.embedder_config import CONFIGS
     from ekphory_lab.training.embedder_run import RunPlaces, train_embedder
+    from ekphory_lab.training.run_files import config_named
     from ekphory_lab.training.sources import load_training_data
 
-    config = config_named(chosen.config)
+    config = config_named(CONFIGS, chosen.config)
     config = replace(
         config,
         steps=chosen.steps or config.steps,
@@ -167,9 +168,10 @@ class RerankRunOptions:
 
     def changed(self) -> RerankerConfig:
         """Return the configuration as it is wanted."""
-        from ekphory_lab.training.reranker.config import config_named
+        from ekphory_lab.training.reranker.config import CONFIGS
+        from ekphory_lab.training.run_files import config_named
 
-        config = config_named(self.config)
+        config = config_named(CONFIGS, self.config)
         return replace(
             config,
             questions=self.questions or config.questions,

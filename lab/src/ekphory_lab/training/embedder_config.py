@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ekphory.errors import InvalidInput
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossWeights:
@@ -241,16 +239,3 @@ CONFIGS: Mapping[str, EmbedderConfig] = {
         memories=MemoryPart(samples_per_step=64),
     ),
 }
-
-
-def config_named(name: str) -> EmbedderConfig:
-    """Return a configuration.
-
-    Raises:
-        InvalidInput: There is none of this name.
-    """
-    if name not in CONFIGS:
-        raise InvalidInput(
-            "config", name, "no such configuration", f"Give one of {', '.join(CONFIGS)}."
-        )
-    return CONFIGS[name]

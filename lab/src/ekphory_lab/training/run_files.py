@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from ekphory import __version__
 from ekphory.errors import InvalidInput
@@ -149,3 +149,21 @@ def rise_and_fall(steps: int, *, warm_up: float) -> Callable[[int], float]:
         return 1 - 0.9 * (step - rising) / max(1, steps - rising)
 
     return share
+
+
+# The configurations of training, by name.
+
+Config = TypeVar("Config")
+
+
+def config_named(configs: Mapping[str, Config], name: str) -> Config:
+    """Return a configuration.
+
+    Raises:
+        InvalidInput: There is none of this name.
+    """
+    if name not in configs:
+        raise InvalidInput(
+            "config", name, "no such configuration", f"Give one of {', '.join(configs)}."
+        )
+    return configs[name]

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ekphory.errors import InvalidInput
 from ekphory_lab.training.reranker.sources import CandidateCounts
 from ekphory_lab.training.reranker.teachers import Aggregation
 
@@ -232,16 +231,3 @@ CONFIGS: Mapping[str, RerankerConfig] = {
         loss=RerankLossWeights(soft=1.0),
     ),
 }
-
-
-def config_named(name: str) -> RerankerConfig:
-    """Return a configuration.
-
-    Raises:
-        InvalidInput: There is none of this name.
-    """
-    if name not in CONFIGS:
-        raise InvalidInput(
-            "config", name, "no such configuration", f"Give one of {', '.join(CONFIGS)}."
-        )
-    return CONFIGS[name]

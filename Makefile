@@ -19,6 +19,7 @@ PRODUCT := .venv/installed-product
 INSTALLED := .venv/installed
 WITH_TORCH := .venv/installed-with-torch
 WITH_SITE := .venv/installed-with-site
+WITH_MUTANTS := .venv/installed-with-mutants
 ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))
 $(INSTALLED): moved
 endif
@@ -27,8 +28,8 @@ $(PRODUCT): moved
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo screenshots test test-all test-slow test-long attack check lint docs \
-  clean moved
+.PHONY: help install demo screenshots test test-all test-slow test-long attack mutants check lint \
+  docs clean moved
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -54,6 +55,9 @@ test-long: $(WITH_TORCH)  ## The tests that take more than half a minute each
 
 attack: $(INSTALLED)  ## Attack what README promises; writes build/attack.json
 	$(BIN)/python -m scripts.attack --resume
+
+mutants: $(WITH_MUTANTS)  ## Tell which changes of the core the fast tests do not see; resumes
+	$(BIN)/python -m scripts.mutants
 
 check: lint test  ## What CI runs: style, types, direction of imports, fast tests
 
@@ -85,4 +89,8 @@ $(WITH_TORCH): $(INSTALLED)
 
 $(WITH_SITE): $(INSTALLED)
 	@EXTRAS=$(EXTRAS),site TORCH= sh scripts/make_environment.sh
+	@touch $@
+
+$(WITH_MUTANTS): $(INSTALLED)
+	@EXTRAS=$(EXTRAS),mutants TORCH= sh scripts/make_environment.sh
 	@touch $@

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ekphory.time_words.parse import language_of
+from ekphory.time_words.parse import detect_language
 from temporal.readings import reading, times
 
 
@@ -18,7 +18,7 @@ from temporal.readings import reading, times
     ],
 )
 def test_a_language_is_known_by_its_words_of_time(text, language):
-    assert language_of(text) == language
+    assert detect_language(text) == language
 
 
 @pytest.mark.parametrize(

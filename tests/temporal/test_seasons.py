@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from ekphory.time_words.relative import easter
+from ekphory.time_words.reference import find_easter
 from temporal.readings import times
 
 
@@ -46,4 +46,4 @@ def test_a_season_needs_a_word_that_makes_it_a_time(text):
     ("year", "day"), [(1818, (3, 22)), (1943, (4, 25)), (2000, (4, 23)), (2024, (3, 31))]
 )
 def test_easter_is_where_the_calendar_has_it(year, day):
-    assert easter(year) == datetime(year, *day)
+    assert find_easter(year) == datetime(year, *day)

@@ -11,9 +11,7 @@ from importlib.util import find_spec
 from itertools import chain
 
 from ekphory.time_words.reference import (
-    Interval,
     ReferenceKind,
-    Span,
     TimeReading,
     TimeReference,
     Unit,
@@ -138,9 +136,10 @@ def _is_of_one_list(each: Mention, other: Mention) -> bool:
 
 
 def _refer(query: str, mention: Mention, zone: tzinfo) -> TimeReference:
-    interval, wider = _to_utc(mention.span, zone), _to_utc(mention.wider, zone)
+    interval = mention.span.to_utc(zone) if mention.span else None
+    wider = mention.wider.to_utc(zone) if mention.wider else None
     # An hour that the clocks skipped has no moment; the day around it has.
-    if wider is not None and _is_empty(interval):
+    if wider and interval and interval.start and interval.end and interval.start >= interval.end:
         interval, wider = wider, None
     kind: ReferenceKind = "event" if mention.span is None else "interval"
     return TimeReference(
@@ -155,16 +154,6 @@ def _refer(query: str, mention: Mention, zone: tzinfo) -> TimeReference:
         before_ongoing=mention.before_ongoing,
         newest_first=mention.newest_first,
     )
-
-
-def _to_utc(span: Span | None, zone: tzinfo) -> Interval | None:
-    return None if span is None else span.to_utc(zone)
-
-
-def _is_empty(interval: Interval | None) -> bool:
-    if interval is None or interval.start is None or interval.end is None:
-        return False
-    return interval.start >= interval.end
 
 
 # What is left of a query when time and the words of any question are taken away.

@@ -213,7 +213,7 @@ def span_date(year: int, month: int, day: int, days: int = 1) -> Span | None:
 
 # What returns: weekdays, months, seasons, holidays.
 
-Taken = Literal["begun", "over", "current", "ahead"]
+Choice = Literal["begun", "over", "current", "ahead"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,29 +230,24 @@ class Recurrence:
     current: int
     every: Unit
 
-    def pick(self, taken: Taken, now: datetime, *, back: int = 0) -> Span | None:
+    def pick(self, choice: Choice, now: datetime, *, back: int = 0) -> Span | None:
         """Return the newest that has begun, or is over, the one of now, or the next one ahead.
 
         Args:
-            taken: Which of these.
+            choice: Which of these.
             now: The local moment.
             back: How many before that one.
         """
-        if taken == "current":
+        if choice == "current":
             return self.of(self.current - back)
         # Eight years back there was a 29 February, even across 1900.
         for step in range(9):
-            number = self.current + step if taken == "ahead" else self.current - step
+            number = self.current + step if choice == "ahead" else self.current - step
             span = self.of(number)
-            if span is not None and _is_taken(span, taken, now):
+            edge = span and (span.end if choice == "over" else span.start)
+            if edge and (edge > now) == (choice == "ahead"):
                 return self.of(number - back)
         return None
-
-
-def _is_taken(span: Span, taken: Taken, now: datetime) -> bool:
-    if taken == "ahead":
-        return span.start > now
-    return (span.end if taken == "over" else span.start) <= now
 
 
 def find_easter(year: int) -> datetime:

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -16,10 +16,10 @@ from ekphory.time_words.reference import (
     EARLIEST,
     LATEST,
     WEEK,
+    Choice,
     Recurrence,
     Sessions,
     Span,
-    Taken,
     Unit,
     find_day_start,
     find_easter,
@@ -73,7 +73,7 @@ _ORDINALS = (
     | {"hundredth": 100}
 )
 VAGUE: dict[str, int] = _WORDS["vague"]
-_ALL_NUMBERS = _NUMBERS | _ORDINALS | VAGUE | {"": 1, "a": 1, "an": 1}
+_ALL_NUMBERS = _NUMBERS | _ORDINALS | VAGUE | MONTHS | _WORDS["seasons"] | {"": 1, "a": 1, "an": 1}
 _LISTS: dict[str, Iterable[str]] = {
     "months": MONTHS,
     "weekdays": WEEKDAYS,
@@ -94,7 +94,7 @@ def fold(text: str | None) -> str:
 
 
 def read_number(text: str | None) -> int:
-    """Return the number that a count or an ordinal says; 1 for nothing and for "a"."""
+    """Return what a count, an ordinal or the name of a month says; 1 for nothing and for "a"."""
     word = fold(text)
     return _ALL_NUMBERS[word] if word in _ALL_NUMBERS else int(word.rstrip("stndrh"))
 
@@ -102,7 +102,7 @@ def read_number(text: str | None) -> int:
 # Patterns.
 
 _NAME = re.compile(r"\{([A-Za-z_]\w*)\}")
-_BRACKET = re.compile(r"(?<![\\?])\((?!\?)")
+_BRACKET = re.compile(r"(?<!\\)(?<!\(\?)\((?!\?)")
 
 
 @cache
@@ -192,7 +192,7 @@ class Which:
         after: A pattern that must stand before it.
     """
 
-    take: Taken
+    take: Choice
     confidence: float = 0.0
     wider: Literal["", "one before", "up to now"] = ""
     repeats: bool = False
@@ -326,14 +326,10 @@ def _read_numeric_day(found: Found) -> Mentions:
 
 
 def _read_day(found: Found) -> Mentions:
-    month, first = _read_month(found["month"]), read_number(found["day"])
+    month, first = read_number(found["month"]), read_number(found["day"])
     last = read_number(found["last"]) if found["last"] else first
     confidence = found.rule.with_year if found.year is not None else 0.0
     return _mean_days(found, month, first, last, confidence=confidence)
-
-
-def _read_month(name: str) -> int:
-    return MONTHS[name] if name in MONTHS else int(name)
 
 
 def _mean_days(
@@ -385,17 +381,16 @@ def _find_holiday(name: str, year: int) -> Span | None:
     return span_date(year, *_WORDS["holidays"][name])
 
 
-def _find_week(number: int, year: int) -> Span | None:
-    """ISO 8601: the first week is the one with 4 January."""
+def _find_week(name: str, year: int) -> Span | None:
+    """Return a week of the year by ISO 8601: the first one is that with 4 January."""
     first = find_unit_start("week", datetime(min(max(year, EARLIEST.year), LATEST.year), 1, 4))
-    return span_unit("week", first, offset=number - 1) if 1 <= number <= 53 else None
+    return span_unit("week", first, offset=int(name) - 1) if 1 <= int(name) <= 53 else None
 
 
-def _find_part_of_year(name: str, months: int, year: int) -> Span | None:
-    """Return a quarter of the year, or a half."""
-    number = read_number(name)
-    begins = year * 12 + (number - 1) * months
-    return span_months(begins, months) if 1 <= number <= 12 // months else None
+def _find_months(name: str, year: int, *, step: int = 1, count: int = 1) -> Span | None:
+    """Return months of the year: a month, a season, a quarter, or a half."""
+    first = (read_number(name) - 1) * step
+    return span_months(year * 12 + first, count) if 0 <= first < 12 else None
 
 
 def _recur_in_weeks(weekday: int, days: int, now: datetime) -> Recurrence:
@@ -417,18 +412,13 @@ def _find_recurrence(found: Found) -> Recurrence:
     return Recurrence(lambda year: find(name, year), now.year, "year")
 
 
-def _find_month(name: str, year: int) -> Span | None:
-    month = _read_month(name)
-    return span_months(year * 12 + month - 1) if 1 <= month <= 12 else None
-
-
 _YEARLY: dict[str, Callable[[str, int], Span | None]] = {
-    "month": _find_month,
-    "season": lambda name, year: span_months(year * 12 + _WORDS["seasons"][name] - 1, 3),
+    "month": _find_months,
+    "season": partial(_find_months, count=3),
+    "quarter": partial(_find_months, step=3, count=3),
+    "half": partial(_find_months, step=6, count=6),
     "holiday": _find_holiday,
-    "quarter": lambda name, year: _find_part_of_year(name, 3, year),
-    "half": lambda name, year: _find_part_of_year(name, 6, year),
-    "week": lambda name, year: _find_week(int(name), year),
+    "week": _find_week,
 }
 
 

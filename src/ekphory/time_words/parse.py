@@ -18,7 +18,7 @@ from ekphory.time_words.reference import (
     clamp,
     span_unit,
 )
-from ekphory.time_words.rules import DATA, EVENT_RULES, RULES, Mention, Query, Rule
+from ekphory.time_words.rules import DATA, EVENT_RULES, RULES, Mention, Query, TimeRule
 from ekphory.time_words.spans import combine, join_named_weekdays, narrow, open_side
 from ekphory.types import find_zone
 
@@ -111,7 +111,7 @@ def _find_mentions(words: set[str], query: Query) -> list[Mention]:
     return sorted([*read, *others], key=lambda each: each.start)[:MOST]
 
 
-def _find_all(rules: Iterable[Rule], words: set[str], query: Query) -> Iterator[Mention]:
+def _find_all(rules: Iterable[TimeRule], words: set[str], query: Query) -> Iterator[Mention]:
     return chain.from_iterable(
         rule.find(query) for rule in rules if not rule.cues.isdisjoint(words)
     )

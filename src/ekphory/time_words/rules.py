@@ -200,7 +200,7 @@ class Which:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class TimeRule:
     """One way to say a time.
 
     Attributes:
@@ -236,14 +236,14 @@ class Rule:
     def find(self, query: Query) -> Iterator[Mention]:
         """Return what its matches mean, from left to right."""
         for match in _compile(self.pattern).finditer(query.text):
-            yield from READERS[self.read](Found(self, match, query))
+            yield from READERS[self.read](TimeMatch(self, match, query))
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TimeMatch:
     """A match of a rule."""
 
-    rule: Rule
+    rule: TimeRule
     match: re.Match[str]
     query: Query
 
@@ -313,7 +313,7 @@ def complete_year(year: int, now: datetime) -> int:
     return max(full if full <= now.year + 10 else full - 100, EARLIEST.year)
 
 
-def _read_numeric_day(found: Found) -> Mentions:
+def _read_numeric_day(found: TimeMatch) -> Mentions:
     first, second = int(found["first"]), int(found["second"])
     # With dots the day comes first, with slashes the month, unless there is no such month.
     is_dotted = found.match["mark"] == "."
@@ -325,7 +325,7 @@ def _read_numeric_day(found: Found) -> Mentions:
     return _mean_days(found, month, day, day, confidence=0.9 if is_sure else 0.0)
 
 
-def _read_day(found: Found) -> Mentions:
+def _read_day(found: TimeMatch) -> Mentions:
     month, first = read_number(found["month"]), read_number(found["day"])
     last = read_number(found["last"]) if found["last"] else first
     confidence = found.rule.with_year if found.year is not None else 0.0
@@ -333,7 +333,7 @@ def _read_day(found: Found) -> Mentions:
 
 
 def _mean_days(
-    found: Found, month: int, first: int, last: int, *, confidence: float
+    found: TimeMatch, month: int, first: int, last: int, *, confidence: float
 ) -> tuple[Mention, ...]:
     """Read days of a month; without a year the newest whose last day has begun."""
     year = found.year
@@ -346,7 +346,7 @@ def _mean_days(
     return found.mean(span, confidence, repeats=days.every if year is None else None)
 
 
-def _read_day_of_month(found: Found) -> Mentions:
+def _read_day_of_month(found: TimeMatch) -> Mentions:
     day, now = read_number(found["day"]), found.now
     current = now.year * 12 + now.month - 1
     days = Recurrence(lambda month: span_date(month // 12, month % 12 + 1, day), current, "month")
@@ -355,12 +355,12 @@ def _read_day_of_month(found: Found) -> Mentions:
     return found.mean(days.pick("begun", now), repeats="month")
 
 
-def _read_year(found: Found) -> Mentions:
+def _read_year(found: TimeMatch) -> Mentions:
     year = found.year
     return () if year is None else found.mean(span_months(year * 12, 12))
 
 
-def _read_decade(found: Found) -> Mentions:
+def _read_decade(found: TimeMatch) -> Mentions:
     start = find_month_start(complete_year(int(found["decade"]), found.now) // 10 * 120)
     if not found["part"]:
         return found.mean(Span(start, shift(start, "decade", 1)))
@@ -398,7 +398,7 @@ def _recur_in_weeks(weekday: int, days: int, now: datetime) -> Recurrence:
     return Recurrence(lambda week: span_days(move(first, WEEK * week), 0, days), 0, "week")
 
 
-def _find_recurrence(found: Found) -> Recurrence:
+def _find_recurrence(found: TimeMatch) -> Recurrence:
     now = found.now
     if found["unit"]:
         unit = found.unit
@@ -422,7 +422,7 @@ _YEARLY: dict[str, Callable[[str, int], Span | None]] = {
 }
 
 
-def _read_recurring(found: Found) -> Mentions:
+def _read_recurring(found: TimeMatch) -> Mentions:
     """Read "last May", "two Fridays ago", "the summer before last", "Christmas 2022"."""
     recurrence, now, year = _find_recurrence(found), found.now, found.year
     if year is not None:
@@ -446,7 +446,7 @@ def _read_recurring(found: Found) -> Mentions:
     )
 
 
-def _is_time(found: Found, after: str) -> bool:
+def _is_time(found: TimeMatch, after: str) -> bool:
     """Whether a name without a word before it is a time: not "May I", "the sun", "hot springs"."""
     query, start, end = found.query, found.match.start(), found.match.end()
     if after:
@@ -462,7 +462,7 @@ def _is_time(found: Found, after: str) -> bool:
     return bool(is_led) and found.match["month"][0].isupper()
 
 
-def _read_last_weekends(found: Found) -> Mentions:
+def _read_last_weekends(found: TimeMatch) -> Mentions:
     weekends = _find_recurrence(found)
     first = weekends.pick("over", found.now, back=found.count - 1)
     last = weekends.pick("over", found.now)
@@ -479,7 +479,7 @@ def span_part_of_day(day: datetime, part: str) -> Span:
     return span_hours(day, *_WORDS["parts_of_day"][part])
 
 
-def _read_interval(found: Found) -> Mentions:
+def _read_interval(found: TimeMatch) -> Mentions:
     rule, wider = found.rule, found.rule.wider
     return found.mean(
         _span_between(rule.interval, found.now),
@@ -499,12 +499,12 @@ def _read_moment(text: str, now: datetime) -> datetime:
     return shift(moment, UNITS[step[1]], int(step[0])) if step else moment
 
 
-def _read_part_of_day(found: Found) -> Mentions:
+def _read_part_of_day(found: TimeMatch) -> Mentions:
     day = move(found.now, -DAY) if found["last"] else found.now
     return found.mean(span_part_of_day(day, found["part"] or "night"), wider=span_days(day))
 
 
-def _read_earlier(found: Found) -> Mentions:
+def _read_earlier(found: TimeMatch) -> Mentions:
     now, name = found.now, found["unit"]
     if name in ("week", "month", "year"):
         span = span_unit(found.unit, now)
@@ -515,7 +515,7 @@ def _read_earlier(found: Found) -> Mentions:
     return found.mean(Span(span.start, min(span.end, now)), wider=today, before_ongoing=True)
 
 
-def _read_ago(found: Found) -> Mentions:
+def _read_ago(found: TimeMatch) -> Mentions:
     now, unit, about = found.now, found.unit, found["about"]
     is_half = found["count"].startswith("half")
     count = 1 if is_half else found.count
@@ -532,7 +532,7 @@ def _read_ago(found: Found) -> Mentions:
     return found.mean(_hold(moment, unit), 0.8 if about else 0.0, wider=wider)
 
 
-def _read_between_ago(found: Found) -> Mentions:
+def _read_between_ago(found: TimeMatch) -> Mentions:
     newest, oldest = (
         _hold(shift(found.now, found.unit, -count), found.unit)
         for count in sorted((found.count, read_number(found["other"])))
@@ -540,7 +540,7 @@ def _read_between_ago(found: Found) -> Mentions:
     return found.mean(Span(oldest.start, newest.end))
 
 
-def _read_ahead(found: Found) -> Mentions:
+def _read_ahead(found: TimeMatch) -> Mentions:
     return found.mean(_hold(shift(found.now, found.unit, found.count), found.unit))
 
 
@@ -574,7 +574,7 @@ def _widen(moment: datetime, unit: Unit) -> Span:
     return Span(shift(moment, unit, -1), shift(moment, unit, 1))
 
 
-def _read_trailing(found: Found) -> Mentions:
+def _read_trailing(found: TimeMatch) -> Mentions:
     confidence = 0.8 if found["count"] in VAGUE else 0.0
     wider = _reach_back(found.now, found.unit, 2 * found.count)
     return found.mean(_reach_back(found.now, found.unit, found.count), confidence, wider=wider)
@@ -586,7 +586,7 @@ def _reach_back(now: datetime, unit: Unit, count: int) -> Span:
     return Span(start if unit in ("second", "minute", "hour") else find_day_start(start), now)
 
 
-def _read_so_far(found: Found) -> Mentions:
+def _read_so_far(found: TimeMatch) -> Mentions:
     unit = UNITS[found["unit"] or found["dated"]]
     return found.mean(Span(find_unit_start(unit, found.now), found.now))
 
@@ -594,7 +594,7 @@ def _read_so_far(found: Found) -> Mentions:
 # Sessions.
 
 
-def _read_sessions(found: Found) -> Mentions:
+def _read_sessions(found: TimeMatch) -> Mentions:
     rule, query, start = found.rule, found.query, found.match.start()
     # "When did we last talk about the dog?" asks for the time; "When did we last talk?", with
     # nothing more in it, is answered by that session.
@@ -607,13 +607,13 @@ def _read_sessions(found: Found) -> Mentions:
     return found.mean(None, sessions=Sessions(first, last)) if first and last else ()
 
 
-def _read_session(written: str, found: Found) -> int:
+def _read_session(written: str, found: TimeMatch) -> int:
     name = written.removeprefix("-")
     number = int(name) if name.isdecimal() else read_number(found[name])
     return -number if written.startswith("-") else number
 
 
-def _read_session_list(found: Found) -> Mentions:
+def _read_session_list(found: TimeMatch) -> Mentions:
     """Read "2, 3 and 5" as three of them, "1 to 3 and 5" as a range and one more."""
     first = read_number(found["nth"])
     ranges, others, done = [(first, first)], found.match["others"], 0
@@ -635,12 +635,12 @@ def _read_session_list(found: Found) -> Mentions:
     ]
 
 
-def _read_event(found: Found) -> Mentions:
+def _read_event(found: TimeMatch) -> Mentions:
     place = found.match
     return (Mention(start=place.start(), end=place.end(), confidence=found.rule.confidence),)
 
 
-READERS: Mapping[str, Callable[[Found], Mentions]] = {
+READERS: Mapping[str, Callable[[TimeMatch], Mentions]] = {
     "ago": _read_ago,
     "ahead": _read_ahead,
     "between_ago": _read_between_ago,
@@ -662,14 +662,14 @@ READERS: Mapping[str, Callable[[Found], Mentions]] = {
 }
 
 
-def _read_rule(row: Mapping[str, Any]) -> Rule:
+def _read_rule(row: Mapping[str, Any]) -> TimeRule:
     cues = _NAME.sub(lambda match: " ".join(_LISTS[match[1]]), row["cues"])
     which = {
         words.strip(): Which(**{name: value for name, value in each.items() if name != "words"})
         for each in row.get("which", ())
         for words in each["words"].split(",")
     }
-    return Rule(**{**row, "cues": frozenset(cues.split()), "which": which})
+    return TimeRule(**{**row, "cues": frozenset(cues.split()), "which": which})
 
 
 RULES = tuple(_read_rule(row) for row in DATA["rule"])

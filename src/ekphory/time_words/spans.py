@@ -75,7 +75,7 @@ _UP_TO = ("before", "until", "till", "by")
 
 
 @dataclass(frozen=True, slots=True)
-class _Clock:
+class _ClockTime:
     """What is written: an hour, perhaps with a minute, perhaps with "a" or "p" for its half."""
 
     hour: int
@@ -106,14 +106,14 @@ class _Clock:
                 yield moment
 
 
-def _read_clock(text: str) -> _Clock:
+def _read_clock(text: str) -> _ClockTime:
     lower = text.lower()
     if lower in ("noon", "midnight"):
-        return _Clock(12, half="p" if lower == "noon" else "a")
+        return _ClockTime(12, half="p" if lower == "noon" else "a")
     hour, *minutes = (int(number) for number in re.findall(r"\d+", lower))
     half = re.search(r"([ap])\.?m", lower)
     of_24 = lower.startswith("0") or hour > 12
-    return _Clock(hour, minutes[0] if minutes else 0, half[1] if half else "", of_24)
+    return _ClockTime(hour, minutes[0] if minutes else 0, half[1] if half else "", of_24)
 
 
 def _narrow_to_clock(found: Mention, query: Query) -> Mention:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from ekphory.retrieval.time_arm import numbered, timed_rows
+from ekphory.retrieval.time_arm import choose_sessions, timed_rows
 from ekphory.testing.store_contract import contract_record
 from ekphory.time_words.parse import read_time
 from ekphory.time_words.reference import Sessions
@@ -46,7 +46,7 @@ def timed(snapshot, query):
 )
 def test_sessions_are_counted_from_either_end(first, last, expected):
     threads = np.array([10, 20, 30, 40])
-    assert numbered(threads, Sessions(first, last)).tolist() == expected
+    assert choose_sessions(threads, Sessions(first, last)).tolist() == expected
 
 
 def test_rows_come_in_the_order_of_time_not_of_writing():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ekphory.retrieval.snapshot import ScopeSnapshot
 from ekphory.store.protocol import NO_THREAD
 from ekphory.time_words.reference import Interval, Sessions, TimeReading, TimeReference
-from ekphory.types import EPOCH, to_microseconds
+from ekphory.types import to_microseconds
 
 IntArray = NDArray[np.int64]
 ScoreArray = NDArray[np.float32]
@@ -68,31 +68,24 @@ def timed_rows(
     for reference in reading.references:
         if reference.kind == "event":
             continue
-        inside = _inside(scope, reference, reference.interval) & visible
+        interval = reference.interval
+        inside = _mark_reference(scope, reference, interval) & visible
         sure = reference.confidence
         if reference.wider is not None and not inside.any():
-            inside = _inside(scope, reference, reference.wider) & visible
+            inside = _mark_reference(scope, reference, reference.wider) & visible
             sure *= WIDER_SHARE
             widened.append(reference.text)
         confidence[inside] = np.maximum(confidence[inside], np.float32(sure))
-        after = scope.within(told_within(reference)) & visible
-        told[after] = np.maximum(told[after], np.float32(reference.confidence))
+        if reference.sessions is None and interval and interval.start and interval.end:
+            # People tell of what happened then.
+            after = scope.mark(Interval(interval.end, interval.end + TELLING)) & visible
+            told[after] = np.maximum(told[after], np.float32(reference.confidence))
         found[reference.text] = int(np.count_nonzero(inside))
     told[confidence > 0] = 0
-    rows = scope.in_order(np.flatnonzero(confidence > 0))
+    rows = scope.sort(np.flatnonzero(confidence > 0))
     if any(reference.newest_first for reference in reading.references):
         rows = rows[::-1]
     return TimedRows(rows, confidence, told, found, tuple(widened))
-
-
-def told_within(reference: TimeReference) -> Interval:
-    """Return when people tell of what happened in a reference's time; empty for sessions."""
-    interval = reference.interval
-    if reference.sessions is not None or interval is None:
-        return Interval(EPOCH, EPOCH)
-    if interval.start is None or interval.end is None:
-        return Interval(EPOCH, EPOCH)
-    return Interval(interval.end, interval.end + TELLING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,31 +93,31 @@ class _Scope:
     snapshot: ScopeSnapshot
     now: int
 
-    def in_order(self, rows: IntArray) -> IntArray:
+    def sort(self, rows: IntArray) -> IntArray:
         """Order rows by moment, then by their place in the session, then as written."""
         columns = self.snapshot.columns
         order = np.lexsort((rows, columns.sequence[rows], columns.at[rows]))
         return np.asarray(rows[order], np.int64)
 
-    def within(self, interval: Interval | None) -> Mask:
+    def mark(self, interval: Interval | None) -> Mask:
         """Mark the rows of an interval; None marks all that have happened."""
-        first, end = self._bounds(interval)
+        first, end = self._find_bounds(interval)
         at = self.snapshot.columns.at
         return np.asarray((at >= first) & (at < end))
 
-    def sessions(self, interval: Interval | None) -> IntArray:
+    def list_sessions(self, interval: Interval | None) -> IntArray:
         """Return the threads that begin in an interval, in the order in which they begin."""
         columns = self.snapshot.columns
         rows = np.flatnonzero((columns.thread != NO_THREAD) & (columns.at <= self.now))
         threads, places = np.unique(columns.thread[rows], return_inverse=True)
         begins = np.full(len(threads), np.iinfo(np.int64).max)
         np.minimum.at(begins, places, columns.at[rows])
-        first, end = self._bounds(interval)
+        first, end = self._find_bounds(interval)
         order = np.argsort(begins, kind="stable")
         begun = (begins[order] >= first) & (begins[order] < end)
         return np.asarray(threads[order][begun], np.int64)
 
-    def ongoing(self) -> Mask:
+    def mark_ongoing(self) -> Mask:
         """Mark the rows of the session that is going on now."""
         columns = self.snapshot.columns
         past = np.flatnonzero(columns.at <= self.now)
@@ -135,7 +128,7 @@ class _Scope:
             return np.zeros(len(columns.at), bool)
         return np.asarray(columns.thread == columns.thread[newest])
 
-    def _bounds(self, interval: Interval | None) -> tuple[int, int]:
+    def _find_bounds(self, interval: Interval | None) -> tuple[int, int]:
         """Return the first microsecond of an interval, and the one after its last."""
         if interval is None:
             return np.iinfo(np.int64).min, self.now + 1
@@ -144,15 +137,15 @@ class _Scope:
         return first, np.iinfo(np.int64).max if end is None else to_microseconds(end)
 
 
-def _inside(scope: _Scope, reference: TimeReference, interval: Interval | None) -> Mask:
+def _mark_reference(scope: _Scope, reference: TimeReference, interval: Interval | None) -> Mask:
     if reference.sessions is not None:
-        chosen = numbered(scope.sessions(interval), reference.sessions)
+        chosen = choose_sessions(scope.list_sessions(interval), reference.sessions)
         return np.isin(scope.snapshot.columns.thread, chosen)
-    within = scope.within(interval)
-    return within & ~scope.ongoing() if reference.before_ongoing else within
+    within = scope.mark(interval)
+    return within & ~scope.mark_ongoing() if reference.before_ongoing else within
 
 
-def numbered(threads: IntArray, sessions: Sessions) -> IntArray:
+def choose_sessions(threads: IntArray, sessions: Sessions) -> IntArray:
     """Return the sessions of these numbers, of those in the order of time."""
     first, last = (
         number - 1 if number > 0 else len(threads) + number

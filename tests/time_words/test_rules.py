@@ -1,0 +1,52 @@
+"""Every rule does what its example says; it is Wednesday, 18 November 2026, 15:30."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ekphory.time_words import parse
+from ekphory.time_words.rules import DATA, EVENT_RULES, RULES
+from time_words.readings import read, write
+
+PHRASES = tomllib.loads(Path(__file__).with_name("phrases.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("rule", [*RULES, *EVENT_RULES], ids=lambda rule: rule.example)
+def test_a_rule_is_what_reads_its_example(rule, monkeypatch):
+    assert write(rule.example) == rule.gives
+    reading = read(rule.example)
+    monkeypatch.setattr(parse, "RULES", [each for each in RULES if each is not rule])
+    monkeypatch.setattr(parse, "EVENT_RULES", [each for each in EVENT_RULES if each is not rule])
+    assert read(rule.example) != reading
+
+
+@pytest.mark.parametrize("name", DATA["patterns"])
+def test_a_pattern_makes_a_difference_to_its_example(name, monkeypatch):
+    row = DATA["patterns"][name]
+    assert write(row["example"]) == row["gives"]
+    reading = read(row["example"])
+    monkeypatch.setitem(DATA["patterns"], name, {"pattern": "(?!)"})
+    assert read(row["example"]) != reading
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        pytest.param(text, given, id=f"{shown}: {text}")
+        for shown, phrases in PHRASES.items()
+        for text, given in phrases.items()
+    ],
+)
+def test_a_phrase_is_read_as_its_list_says(text, given):
+    assert write(text) == given
+
+
+@pytest.mark.parametrize("code", DATA["languages"])
+def test_a_language_is_known_by_its_words_of_time(code):
+    assert parse.detect_language(DATA["languages"][code]["example"]) == code
+
+
+@pytest.mark.parametrize("text", ["Wo wohnt Anna?", "What is on Mars?"])
+def test_other_words_are_of_no_language(text):
+    assert parse.detect_language(text) is None

@@ -1,10 +1,21 @@
+import json
+
 import pytest
 
-from ekphory.errors import InvalidInput
+from ekphory.errors import DatasetError, InvalidInput
 from ekphory_lab.evaluation.loaders import load_conversation
 from ekphory_lab.evaluation.metrics import measures
-from ekphory_lab.evaluation.runner import evaluate
-from ekphory_lab.evaluation.systems import bm25_system
+from ekphory_lab.evaluation.runner import (
+    ScoreTable,
+    compare,
+    evaluate,
+    misses,
+    read_score_tables,
+    score_table,
+    to_json,
+    write_reports,
+)
+from ekphory_lab.evaluation.systems import bm25_system, dense_system
 
 
 class FixedSystem:
@@ -91,3 +102,78 @@ def test_progress_is_told_of_every_pool_and_query(dataset):
 def test_latencies_are_ordered_and_positive(dataset):
     latency = evaluate(dataset, bm25_system()).latency
     assert 0 < latency.p50 <= latency.p95
+
+
+@pytest.fixture
+def report(conversation_folder):
+    return evaluate(load_conversation(conversation_folder), bm25_system())
+
+
+def test_the_json_report_says_what_was_measured_on_what(report):
+    document = json.loads(json.dumps(to_json(report)))
+    assert document["system"] == "bm25"
+    assert document["configuration"]["stemmer"] == "english"
+    assert document["dataset"]["sha256"] == report.dataset.sha256
+    assert document["dataset"]["verified"] is False
+    assert document["version"]
+
+
+def test_the_json_report_has_every_query_with_scores_and_ranks(report):
+    rows = to_json(report)["queries"]
+    assert [(row["pool"], row["id"]) for row in rows] == [("a", "0"), ("a", "1"), ("b", "0")]
+    assert rows[1]["relevant_ranks"] == {"D1:2": 1}
+    assert rows[1]["scores"]["MAP"] == 1.0
+
+
+def test_the_json_report_has_means_with_intervals_overall_and_per_category(report):
+    document = to_json(report)
+    assert document["overall"]["scores"]["MAP"].keys() == {"mean", "low", "high"}
+    assert document["categories"].keys() == {"1", "4"}
+    assert document["latency_ms"].keys() == {"p50", "p95", "mean"}
+
+
+def test_a_query_is_missed_when_a_relevant_passage_is_below_the_cutoff(report):
+    assert [outcome.query.key for outcome in misses(report, cutoff=1)] == [("a", "0")]
+    assert misses(report, cutoff=10) == ()
+
+
+def test_the_difference_is_second_minus_first():
+    first = ScoreTable("old", {("p", "1"): {"MAP": 0.2}, ("p", "2"): {"MAP": 0.4}})
+    second = ScoreTable("new", {("p", "1"): {"MAP": 0.5}, ("p", "2"): {"MAP": 0.3}})
+    test = compare(first, second).tests["MAP"]
+    assert test.difference == pytest.approx(0.1)
+    assert (test.better, test.worse) == (1, 1)
+
+
+def test_queries_are_matched_by_key_and_not_by_order():
+    first = ScoreTable("old", {("p", "1"): {"MAP": 0.2}, ("p", "2"): {"MAP": 0.4}})
+    second = ScoreTable("new", {("p", "2"): {"MAP": 0.4}, ("p", "1"): {"MAP": 0.2}})
+    assert compare(first, second).tests["MAP"].p_value == 1.0
+
+
+def test_runs_over_other_queries_are_not_compared():
+    first = ScoreTable("old", {("p", "1"): {"MAP": 0.2}})
+    second = ScoreTable("new", {("p", "2"): {"MAP": 0.2}})
+    with pytest.raises(DatasetError, match="of which 0 are the same"):
+        compare(first, second)
+
+
+def test_runs_without_a_common_measure_are_not_compared():
+    first = ScoreTable("old", {("p", "1"): {"MAP": 0.2}})
+    second = ScoreTable("new", {("p", "1"): {"R@5": 0.2}})
+    with pytest.raises(DatasetError, match="no measure in common"):
+        compare(first, second)
+
+
+def test_scores_come_back_from_the_json_file_unchanged(conversation_folder, embedder, tmp_path):
+    dataset = load_conversation(conversation_folder)
+    reports = tuple(evaluate(dataset, each) for each in (bm25_system(), dense_system(embedder)))
+    write_reports(reports, tmp_path / "x.json")
+    assert read_score_tables(tmp_path / "x.json") == tuple(map(score_table, reports))
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"reports": [{"system": "x"}]}', "null"])
+def test_a_file_that_is_no_report_is_refused_by_name(content, tmp_path):
+    (tmp_path / "x.json").write_text(content)
+    with pytest.raises(DatasetError, match=r"x\.json: not the JSON file of an evaluation"):
+        read_score_tables(tmp_path / "x.json")

@@ -102,8 +102,6 @@ class BenchOptions:
         beside: What is measured in turn with ekphory, on the same memories.
         peers: Which other products to measure beside.
         peer_n: Memories that each of them gets.
-        torch_index: URL of a package index with torch's CPU build, for the peers that need torch;
-            None takes what pip's own index gives.
         cache: Where vectors and the peers' environments are kept; None for the user's cache.
         keep: Where the stores are written and kept; None for a temporary directory.
     """
@@ -121,7 +119,6 @@ class BenchOptions:
     beside: Beside = "lancedb"
     peers: tuple[PeerName, ...] = field(default=())
     peer_n: int = 10_000
-    torch_index: str | None = None
     cache: Path | None = None
     keep: Path | None = None
 

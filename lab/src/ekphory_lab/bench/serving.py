@@ -35,7 +35,8 @@ from ekphory_lab.bench.measure import (
     machine,
     versions,
 )
-from ekphory_lab.bench.run import ReportTable
+from ekphory_lab.bench.run import describe_machine
+from ekphory_lab.evaluation.tables import ReportTable
 
 # What to measure of a server.
 
@@ -418,10 +419,8 @@ def serving_tables(report: ServingReport) -> list[ReportTable]:
 def serving_findings(report: ServingReport) -> list[str]:
     """Say in lines how the server compares with the searches in process, and on what machine."""
     lines = [line for each in report.layouts for line in _findings(each)]
-    machine = report.machine
     conditions = (
-        f"{machine['processor']}, {machine['usable_cores']} cores usable, {machine['system']}, "
-        f"Python {machine['python']}, load {machine.get('load', _NOTHING)} at the start; "
+        f"{describe_machine(report.machine)}; "
         f"{report.options['threads']} threads, {report.options['workers']} processes of the server"
     )
     packages = ", ".join(f"{name} {version}" for name, version in report.versions.items())

@@ -232,7 +232,6 @@ class Dataset:
         qrels: Gain by passage id, by query key.
         source: Where it comes from, under what licence.
         files: The files that were read, with their hashes.
-        label_errors: Keys of the queries whose labels are known to be wrong.
     """
 
     name: str
@@ -241,7 +240,11 @@ class Dataset:
     qrels: Mapping[tuple[str, str], Mapping[str, int]]
     source: Source
     files: tuple[BenchmarkFile, ...]
-    label_errors: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def size(self) -> int:
+        """How many passages there are in all pools."""
+        return sum(map(len, self.pools.values()))
 
     @property
     def verified(self) -> bool:
@@ -314,9 +317,6 @@ def ask_phrasings(dataset: Dataset, which: str) -> Dataset:
         dataset,
         queries=tuple(origins),
         qrels={asked.key: dataset.qrels[origin.key] for asked, origin in origins.items()},
-        label_errors=frozenset(
-            asked.key for asked, origin in origins.items() if origin.key in dataset.label_errors
-        ),
     )
 
 

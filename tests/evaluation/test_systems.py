@@ -1,8 +1,14 @@
+import json
+
 import numpy as np
 import pytest
 
+from ekphory_lab.evaluation.commands import RunOptions, run_systems
 from ekphory_lab.evaluation.datasets import EvaluationQuery, Passage
+from ekphory_lab.evaluation.loaders import load_conversation
+from ekphory_lab.evaluation.runner import evaluate
 from ekphory_lab.evaluation.systems import (
+    EkphorySystem,
     bm25_scorer,
     bm25_system,
     dense_system,
@@ -76,3 +82,48 @@ def test_a_hybrid_names_both_of_its_arms_in_its_configuration(system, embedder):
 @pytest.mark.parametrize("system", [dense_system, mean_system, rrf_system])
 def test_a_system_gives_at_most_k(system, embedder):
     assert len(system(embedder).retriever("p", PASSAGES)(ask("grey cat"), 2)) == 2
+
+
+@pytest.fixture
+def dataset(conversation_folder):
+    return load_conversation(conversation_folder)
+
+
+def test_ekphory_finds_the_evidence_in_each_pool(dataset, embedder):
+    with EkphorySystem(embedder=embedder) as system:
+        report = evaluate(dataset, system)
+    assert report.overall.estimates["R@5"].mean == 1.0
+
+
+def test_a_search_never_leaves_its_pool(dataset, embedder):
+    with EkphorySystem(embedder=embedder) as system:
+        report = evaluate(dataset, system)
+    sizes = {outcome.query.key: len(outcome.ranking) for outcome in report.outcomes}
+    assert sizes == {("a", "0"): 3, ("a", "1"): 3, ("b", "0"): 2}
+
+
+def test_the_observer_sees_the_trace_of_every_search(dataset, embedder):
+    seen = []
+
+    def observe(query, result):
+        seen.append((query.key, result.trace is not None))
+
+    with EkphorySystem(embedder=embedder, observer=observe) as system:
+        evaluate(dataset, system)
+    assert seen == [(("a", "0"), True), (("a", "1"), True), (("b", "0"), True)]
+
+
+def test_the_store_is_deleted_afterwards(dataset, embedder):
+    with EkphorySystem(embedder=embedder) as system:
+        evaluate(dataset, system)
+        directory = system._directory
+        assert directory.is_dir()
+    assert not directory.exists()
+
+
+def test_traces_asked_for_are_written_a_line_per_search(dataset, embedder, tmp_path):
+    file = tmp_path / "traces.jsonl"
+    run_systems(dataset, RunOptions(embedder=embedder, trace_file=file))
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(row["pool"], row["query"]) for row in rows] == [("a", "0"), ("a", "1"), ("b", "0")]
+    assert all(row["trace"]["stages"] for row in rows)

@@ -28,6 +28,7 @@ from ekphory_lab.bench.measure import (
     SizeReport,
     SystemReport,
     Worker,
+    WriteSpeed,
     in_child,
     machine,
     versions,
@@ -48,12 +49,12 @@ _ROWS: Mapping[str, tuple[str, Callable[[SystemReport], float | None]]] = {
     "recall@10": (".3f", lambda system: system.recall.get("10")),
     "recall@100": (".3f", lambda system: system.recall.get("100")),
     "searches short of k": (",", lambda system: system.short),
-    "writes/s with model": (",.0f", lambda system: system.write and system.write.per_second),
+    "writes/s with model": (",.0f", lambda system: _read(system.write, "per_second")),
     "writes/s, vectors given": (",.0f", lambda system: system.fill.per_second),
     "upkeep of these, s": (".1f", lambda system: system.fill.upkeep_seconds),
     "indexing beside, s": (".1f", lambda system: system.fill.index_seconds),
-    "one add p50, ms": (".1f", lambda system: system.add and system.add.p50),
-    "one add p95, ms": (".1f", lambda system: system.add and system.add.p95),
+    "one add p50, ms": (".1f", lambda system: _read(system.add, "p50")),
+    "one add p95, ms": (".1f", lambda system: _read(system.add, "p95")),
     "last index, s": (".1f", lambda system: system.index_seconds),
     "indexed rows": (",", lambda system: system.index_rows),
     "data files": (",", lambda system: system.fragments),
@@ -64,6 +65,10 @@ _ROWS: Mapping[str, tuple[str, Callable[[SystemReport], float | None]]] = {
     "peak memory, write, MiB": (",.0f", lambda system: _peak_mebibytes(system, "write")),
 }
 """By label: how a figure is written, and the figure; None where it was not measured."""
+
+
+def _read(measured: Latency | WriteSpeed | None, name: str) -> float | None:
+    return None if measured is None else float(getattr(measured, name))
 
 
 def _peak_mebibytes(system: SystemReport, phase: str) -> float | None:

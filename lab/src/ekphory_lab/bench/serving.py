@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.request import Request, urlopen
@@ -90,16 +90,9 @@ class ServingOptions:
 
     def filling(self) -> BenchOptions:
         """Return what says how the stores are filled."""
-        return BenchOptions(
-            n=self.n,
-            scopes=self.scopes,
-            k=self.k,
-            seed=self.seed,
-            embedder=self.embedder,
-            embedded=self.embedded,
-            cache=self.cache,
-            keep=self.keep,
-        )
+        own = {field.name for field in fields(self)}
+        shared = [field.name for field in fields(BenchOptions) if field.name in own]
+        return BenchOptions(**{name: getattr(self, name) for name in shared})
 
 
 # What one run measured of a server, as plain values that go to JSON as they are.

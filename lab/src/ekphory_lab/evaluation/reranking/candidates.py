@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
@@ -288,7 +289,7 @@ def write_candidate_sets(sets: Iterable[CandidateSet], file: Path) -> None:
     with unfinished.open("w", encoding="utf-8", newline="\n") as stream:
         for row in chain.from_iterable(map(_rows, sets)):
             # ASCII escapes keep lone surrogates of the data writable.
-            stream.write(json.dumps(row) + "\n")
+            stream.write(json.dumps(row, default=datetime.isoformat) + "\n")
     unfinished.replace(file)
 
 
@@ -338,11 +339,7 @@ def _rows(candidates: CandidateSet) -> Iterator[dict[str, object]]:
             kind="passage",
             pool=pool,
             id=passage_id,
-            text=passage.text,
-            before=passage.before,
-            after=passage.after,
-            at=None if passage.at is None else passage.at.isoformat(),
-            type=passage.type,
+            **asdict(passage),
         )
     for found in lists:
         pool, query_id = found.key
@@ -352,9 +349,9 @@ def _rows(candidates: CandidateSet) -> Iterator[dict[str, object]]:
             id=query_id,
             searched=found.searched,
             text=found.asked.text,
-            now=None if found.asked.now is None else found.asked.now.isoformat(),
-            ids=list(found.ids),
-            scores={name: list(values) for name, values in found.scores.items()},
+            now=found.asked.now,
+            ids=found.ids,
+            scores=found.scores,
         )
 
 

@@ -200,12 +200,6 @@ def numbered_case(number, kinds="negation negation number"):
     return RankingCase(str(number), "a query", Candidate("yes"), tuple(distractors))
 
 
-def test_the_best_candidate_has_rank_1():
-    assert rank_measures(np.array([0.9, 0.1, 0.2, 0.3])) == {
-        "MRR": 1, "R@1": 1, "R@5": 1, "NDCG@10": 1
-    }  # fmt: skip
-
-
 def test_the_third_of_eight():
     found = rank_measures(np.array([0.5, 0.9, 0.8, 0.1, 0.1, 0.1, 0.1, 0.1]))
     assert found == pytest.approx({"MRR": 1 / 3, "R@1": 0, "R@5": 1, "NDCG@10": 0.5})
@@ -300,12 +294,6 @@ def case(answer, *others, query="Who feeds the cat?"):
     return RankingCase("1", query, answer, tuple(Distractor("any", each) for each in others))
 
 
-def test_a_plain_embedder_does_not_see_the_age(embedder):
-    young, old = Candidate("the cat sleeps", 0), Candidate("the cat sleeps", 900)
-    (scores,) = EmbedderScorer("plain", embedder).scores([case(young, old)])
-    assert scores[0] == scores[1]
-
-
 def test_a_late_bound_embedder_sees_the_age():
     young, old = Candidate("the cat sleeps", 1), Candidate("the cat sleeps", 1.5)
     (scores,) = EmbedderScorer("timed", TimedEmbedder()).scores([case(young, old)])
@@ -322,11 +310,6 @@ def test_a_type_that_nobody_gives_is_the_one_that_the_model_predicts():
     unknown, episodic = Candidate("a", 0), Candidate("b", 0, "episodic")
     (scores,) = EmbedderScorer("timed", TimedEmbedder()).scores([case(unknown, episodic)])
     assert scores.tolist() == pytest.approx([1, 2**-0.5])
-
-
-def test_a_report_says_what_an_embedder_sees(embedder):
-    assert EmbedderScorer("plain", embedder).configuration["sees"] == "text alone"
-    assert EmbedderScorer("t", TimedEmbedder()).configuration["sees"] == "text, age and type"
 
 
 SHORT = HashEmbedder(window_words=3)
@@ -362,12 +345,6 @@ def test_each_window_gets_the_age_of_its_candidate():
     young, old = Candidate("a b", 1), Candidate("c d", 1.5)
     found = windowed_scores(Pieces(), young, old, query="q")
     assert found == pytest.approx([1 - 0.1 * math.log(2), -0.1 * math.log(2)], abs=1e-6)
-
-
-def test_a_given_type_counts_and_else_the_one_that_is_predicted():
-    cases = [case(Candidate("a", 0), Candidate("b", 0, "episodic"))]
-    (windowed,) = WindowedScorer("m", TimedEmbedder()).scores(cases)
-    assert windowed.tolist() == pytest.approx([1, 2**-0.5])
 
 
 def test_windows_are_read_only_where_some_text_has_several():

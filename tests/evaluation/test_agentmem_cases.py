@@ -99,11 +99,6 @@ def test_a_hundred_real_turns_are_labelled_and_none_twice():
     assert Counter(each.dataset for each in labels) == {"locomo_dev": 50, "realtalk": 50}
 
 
-def test_labels_hold_no_text():
-    with_text = [each for each in read_turn_labels() if not each.id.startswith("D")]
-    assert with_text == []
-
-
 def test_the_text_comes_from_the_set(tmp_path, conversation_folder):
     file = tmp_path / "labels.jsonl"
     row = {"dataset": "chats", "pool": "a", "id": "D1:1", "importance": 0.75, "type": "episodic"}
@@ -112,10 +107,6 @@ def test_the_text_comes_from_the_set(tmp_path, conversation_folder):
     assert (found.text, found.importance, found.type) == (
         "Ann: I adopted a grey cat", 0.75, "episodic",
     )  # fmt: skip
-
-
-def test_labels_of_a_set_that_is_not_there_are_passed_over():
-    assert labelled_turns(read_turn_labels(), []) == ()
 
 
 def test_a_labelled_turn_that_its_set_lacks_is_named(tmp_path, conversation_folder):

@@ -4,11 +4,9 @@ from datetime import UTC, datetime
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.retrieval.stages.rerank import Rerank
 from ekphory.testing.models import HashEmbedder
 from ekphory_lab.evaluation.datasets import Passage
 from ekphory_lab.evaluation.reranking.candidates import (
-    FIRST_STAGE,
     another_conversation,
     candidates_of,
     find_candidates,
@@ -82,10 +80,6 @@ def spoken_by(dataset, **speakers):
         for pool, names in speakers.items()
     }
     return replace(dataset, pools=pools)
-
-
-def test_the_first_stage_has_no_reranker():
-    assert not any(isinstance(stage, Rerank) for stage in FIRST_STAGE.stages)
 
 
 def test_every_question_gets_the_best_of_its_own_pool(candidates):

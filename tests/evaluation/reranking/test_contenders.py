@@ -92,10 +92,6 @@ def scored(*scores, ranking=(0.9, 0.5, 0.1)):
     return ScoredList(found, np.array(scores), np.zeros(3))
 
 
-def test_the_reranker_alone_decides():
-    assert scored(0.1, 0.2, 0.3).order().tolist() == [2, 1, 0]
-
-
 def test_equal_scores_keep_the_order_of_the_first_stage():
     assert scored(0.2, 0.3, 0.2).order().tolist() == [1, 0, 2]
 

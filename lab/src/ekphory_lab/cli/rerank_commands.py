@@ -106,9 +106,9 @@ class RerankChoices:
     def check(self) -> None:
         """Refuse numbers that nothing can be measured with."""
         if self.top < 1:
-            raise InvalidInput("top", self.top, "nothing would be reranked", "Give 1 or more.")
+            raise InvalidInput("top", self.top, "must be 1 or more", "Give 100, say.")
         if not 0 <= self.share <= 1:
-            raise InvalidInput("share", self.share, "must be a share", "Give a number from 0 to 1.")
+            raise InvalidInput("share", self.share, "must be between 0 and 1", "Give .3, say.")
 
 
 @command

@@ -35,12 +35,8 @@ Scored: TypeAlias = tuple[str, float]
 Setting: TypeAlias = str | int | float | bool | None
 
 
-class Retriever(Protocol):
-    """Searches one pool."""
-
-    def __call__(self, query: EvaluationQuery, k: int, /) -> list[Scored]:
-        """Return at most `k` passages, best first, each once."""
-        ...
+Retriever: TypeAlias = Callable[[EvaluationQuery, int], list[Scored]]
+"""Searches one pool: at most so many passages, best first, each once."""
 
 
 class RetrieverFactory(Protocol):

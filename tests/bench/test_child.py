@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from ekphory_lab.bench.measure import BenchError, ChildWorker, LocalWorker
+from ekphory_lab.bench.measure import BenchError, ChildWorker
 
 PROGRAM = """
 import os, sys
@@ -49,6 +49,6 @@ def test_a_child_that_dies_is_reported_with_its_last_words(child):
         child.call("die", {})
 
 
-def test_an_unknown_operation_is_an_error():
+def test_an_unknown_operation_is_an_error(child):
     with pytest.raises(BenchError, match="nothing: KeyError"):
-        LocalWorker({}).call("nothing", {})
+        child.call("nothing", {})

@@ -1,9 +1,10 @@
 import json
 
 import pytest
+from tests.bench.local_workers import in_process
 
 from ekphory.errors import InvalidInput
-from ekphory_lab.bench.measure import BenchOptions, in_process
+from ekphory_lab.bench.measure import BenchOptions
 from ekphory_lab.bench.run import conditions, report_tables, run_bench
 
 pytestmark = pytest.mark.slow

@@ -78,8 +78,3 @@ def test_other_passages_and_queries_are_the_models(pool):
     np.testing.assert_array_equal(given[1], expected(5, 6)[0])
     asked = embedder.encode_query(["what?"])
     np.testing.assert_array_equal(asked, HashEmbedder().encode_query(["what?"]))
-
-
-def test_it_has_the_identity_of_the_model_without_loading_it(pool):
-    embedder = PooledEmbedder(pool, lambda: pytest.fail("the model was loaded"))
-    assert embedder.identity == HashEmbedder().identity

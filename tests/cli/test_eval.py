@@ -77,22 +77,11 @@ def test_misses_are_shown_on_request(ekphory, benchmark):
     assert "3: vegetable gardening" in result.stdout
 
 
-def test_run_files_are_written_in_trec_form(ekphory, benchmark, tmp_path):
-    folder = tmp_path / "runs"
-    ekphory.run("eval", "beir", "--data", benchmark, "--system", "bm25", "--run", str(folder))
-    assert sorted(path.name for path in folder.iterdir()) == ["pets.bm25.run", "pets.qrels"]
-
-
 def test_a_run_is_compared_with_an_earlier_one(ekphory, benchmark, tmp_path):
     measure = ("eval", "beir", "--data", benchmark, "--system", "bm25")
     ekphory.run(*measure, "--json", str(tmp_path / "first.json"))
     result = ekphory.run(*measure, "--compare", str(tmp_path / "first.json"))
     assert "bm25 minus bm25, 3 queries" in result.stdout
-
-
-def test_an_unknown_system_is_refused(ekphory, benchmark):
-    sentence = ekphory.failure("eval", "beir", "--data", benchmark, "--system", "bm52")
-    assert sentence.startswith("system='bm52': there is no such system")
 
 
 @pytest.mark.parametrize("form", ["locomo", "conversation", "beir", "multihop"])
@@ -137,10 +126,6 @@ def test_markdown_is_for_configurations(ekphory, benchmark, tmp_path):
         "eval", "beir", "--data", benchmark, "--markdown", str(tmp_path / "m")
     )
     assert sentence.endswith("is for configurations. Name some with --configs")
-
-
-def test_an_unknown_configuration_is_told(ekphory, benchmark):
-    assert "configs='Z'" in ekphory.failure("eval", "beir", "--data", benchmark, "--configs", "Z")
 
 
 def test_the_agent_is_measured_beside_plain_search_in_the_same_run(ekphory, benchmark):

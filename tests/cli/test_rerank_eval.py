@@ -34,7 +34,7 @@ def test_candidates_tables_and_reports_are_written(conversation_folder, tmp_path
 
 @pytest.mark.parametrize(
     ("option", "value", "problem"),
-    [("--top", "0", "nothing would be reranked"), ("--share", "2", "must be a share")],
+    [("--top", "0", "must be 1 or more"), ("--share", "2", "must be between 0 and 1")],
 )
 def test_a_number_that_nothing_can_be_measured_with_is_refused(tmp_path, option, value, problem):
     result = run("--data", tmp_path, option, value)

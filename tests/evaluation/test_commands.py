@@ -1,82 +1,148 @@
-import json
-
+import numpy as np
 import pytest
+from rich.console import Console
 
+from ekphory.agent.provider import AgentSettings
 from ekphory.errors import InvalidInput
 from ekphory_lab.evaluation.commands import (
     RunOptions,
     compare_reports,
     compare_with_file,
-    run_beir,
-    run_conversation,
-    run_multihop,
+    comparison_table,
+    list_misses,
+    report_table,
+    run_systems,
+    summary_table,
 )
+from ekphory_lab.evaluation.loaders import load_conversation, load_multihop
+from ekphory_lab.evaluation.metrics import MULTIHOP_MEASURES
+from ekphory_lab.evaluation.runner import compare, evaluate, score_table
+from ekphory_lab.evaluation.systems import ScoringSystem, bm25_system, dense_system
+from ekphory_lab.evaluation.tables import ReportTable, format_difference, format_figure
 
 
-def test_every_system_asked_for_is_measured_in_that_order(conversation_folder, embedder):
-    options = RunOptions(systems=("rrf", "bm25", "mean", "dense"), embedder=embedder)
-    reports = run_conversation(conversation_folder, options=options)
-    assert [report.system for report in reports] == ["rrf", "bm25", "mean", "dense"]
-
-
-def test_the_files_asked_for_are_written(conversation_folder, tmp_path):
-    options = RunOptions(
-        systems=("bm25",), json_file=tmp_path / "out" / "x.json", run_folder=tmp_path / "runs"
-    )
-    run_conversation(conversation_folder, options=options)
-    assert len(json.loads((tmp_path / "out" / "x.json").read_text())["reports"]) == 1
-    assert {file.name for file in (tmp_path / "runs").iterdir()} == {
-        "chats.qrels",
-        "chats.bm25.run",
-    }
-
-
-def test_multihop_reports_whether_all_gold_passages_were_found(conversation_folder):
-    report = run_multihop(conversation_folder, options=RunOptions(systems=("bm25",)))[0]
-    assert {"R@2", "R@5", "R@10", "AllGold@10"} <= report.overall.estimates.keys()
-
-
-def test_an_unknown_system_is_refused_before_anything_is_read(tmp_path):
-    with pytest.raises(InvalidInput, match="system='bm52'"):
-        run_beir(tmp_path / "missing", options=RunOptions(systems=("bm52",)))
-
-
-def test_no_system_at_all_is_refused(tmp_path):
-    with pytest.raises(InvalidInput, match="Name one"):
-        run_beir(tmp_path / "missing", options=RunOptions(systems=()))
-
-
-def test_a_conversation_is_measured_in_all_phrasings_and_without_wrong_labels(
-    conversation_folder, tmp_path
+def test_every_system_asked_for_is_measured_in_that_order_and_compared(
+    conversation_folder, embedder
 ):
-    queries = conversation_folder / "queries.jsonl"
-    boat = '"What happened to the boat?"'
-    queries.write_text(queries.read_text().replace(boat, f'{boat}, "phrasings": ["The boat?"]'))
-    wrong = tmp_path / "wrong.json"
-    wrong.write_text(f'[{{"question_id": "locomo_0_qa1", "question": {boat}}}]')
-    (report,) = run_conversation(
-        conversation_folder,
-        label_errors=wrong,
-        phrasings="all",
-        options=RunOptions(systems=("bm25",)),
-    )
-    assert report.overall.queries == 4
-    assert report.without_label_errors.queries == 2
-
-
-def test_the_first_system_is_compared_with_the_others(conversation_folder, embedder):
-    options = RunOptions(systems=("mean", "bm25", "dense"), embedder=embedder)
-    reports = run_conversation(conversation_folder, options=options)
-    comparisons = compare_reports(reports)
-    assert [(each.first, each.second) for each in comparisons] == [
-        ("bm25", "mean"),
-        ("dense", "mean"),
+    options = RunOptions(systems=("rrf", "bm25", "mean", "dense"), embedder=embedder)
+    reports = run_systems(load_conversation(conversation_folder), options)
+    assert [report.system for report in reports] == ["rrf", "bm25", "mean", "dense"]
+    assert [(each.first, each.second) for each in compare_reports(reports)] == [
+        ("bm25", "rrf"),
+        ("mean", "rrf"),
+        ("dense", "rrf"),
     ]
 
 
-def test_a_run_repeated_does_not_differ_from_its_file(conversation_folder, tmp_path):
-    options = RunOptions(systems=("bm25",), json_file=tmp_path / "x.json")
-    run_conversation(conversation_folder, options=options)
-    again = run_conversation(conversation_folder, options=options)
-    comparison = compare_with_file(again, tmp_path / "x.json")[0]
+def test_the_files_asked_for_are_written_and_a_run_repeated_does_not_differ(
+    conversation_folder, tmp_path
+):
+    file = tmp_path / "out" / "x.json"
+    options = RunOptions(systems=("bm25",), json_file=file, run_folder=tmp_path / "runs")
+    reports = run_systems(load_conversation(conversation_folder), options)
+    assert {each.name for each in (tmp_path / "runs").iterdir()} == {
+        "chats.qrels",
+        "chats.bm25.run",
+    }
+    (comparison,) = compare_with_file(reports, file)
     assert {test.difference for test in comparison.tests.values()} == {0.0}
+
+
+def test_multihop_reports_whether_all_gold_passages_were_found(conversation_folder):
+    dataset = load_multihop(conversation_folder)
+    options = RunOptions(systems=("bm25",))
+    (report,) = run_systems(dataset, options, measures=MULTIHOP_MEASURES)
+    assert report_table(report).header[-5:] == ("MAP", "R@2", "R@5", "R@10", "AllGold@10")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"systems": ("bm52",)}, "system='bm52'"),
+        ({"systems": ("ekphory2",)}, "system='ekphory2'"),
+        ({"systems": ()}, "Name one"),
+        ({"systems": ("bm25",), "agent": AgentSettings()}, "no system has a store"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(options, message):
+    with pytest.raises(InvalidInput, match=message):
+        RunOptions(**options)
+
+
+def test_a_use_of_time_that_there_is_not_is_refused(conversation_folder, embedder):
+    options = RunOptions(systems=("ekphory:fast:never",), embedder=embedder)
+    with pytest.raises(InvalidInput, match="there is no use of time 'never'"):
+        run_systems(load_conversation(conversation_folder), options)
+
+
+@pytest.fixture
+def dataset(conversation_folder):
+    corpus_line = '{"pool": "b", "id": "9", "text": "Who? [red]Lisbon[/red]", "category": 4}\n'
+    with (conversation_folder / "queries.jsonl").open("a") as stream:
+        stream.write(corpus_line)
+    with (conversation_folder / "qrels.tsv").open("a") as stream:
+        stream.write("b\t9\tD1:1\t1\n")
+    return load_conversation(conversation_folder)
+
+
+@pytest.fixture
+def report(dataset):
+    return evaluate(dataset, bm25_system())
+
+
+def test_the_table_names_categories_and_gives_intervals(report):
+    rows = {row[0]: row[1:] for row in report_table(report).rows}
+    assert list(rows) == ["1 multi-hop", "4 single-hop", "overall", "95 %"]
+    assert rows["overall"][0] == "4"
+    assert rows["95 %"][1].endswith(" to 1.000")
+
+
+def test_the_summary_says_that_the_files_are_unverified(report, dataset, embedder):
+    table = summary_table([report, evaluate(dataset, dense_system(embedder))])
+    assert "(unverified)" in table.title
+    assert [row[0] for row in table.rows] == ["bm25", "dense"]
+
+
+def test_the_comparison_shows_who_won_how_often(report):
+    table = comparison_table(compare(score_table(report), score_table(report)))
+    assert table.title == "bm25 minus bm25, 4 queries"
+    assert table.rows[0] == ("MAP", "+.0000", "+.0000 to +.0000", "1.000", "0", "0")
+
+
+def test_misses_show_query_wanted_passages_and_what_stood_above(dataset):
+    last_is_best = ScoringSystem("backwards", {}, lambda texts: lambda _: np.arange(len(texts)))
+    lines = list(list_misses(evaluate(dataset, last_is_best), cutoff=1))
+    assert "\nb 9 4: Who? [red]Lisbon[/red]" in lines
+    assert "  wanted, rank 2: D1:1 Cid: I moved to Lisbon" in lines
+    assert "  instead, rank 1: D1:2 Dan: The train to Lisbon was late" in lines
+
+
+def test_misses_stop_at_the_limit(report):
+    assert len(list(list_misses(report, cutoff=1, limit=0))) == 1
+
+
+def test_a_table_is_drawn_and_written_as_markdown():
+    table = ReportTable("title", ("system", "MAP"), (("a|b [x]", ".5"),), note="a note")
+    assert table.markdown() == (
+        "## title\n\na note\n\n| system | MAP |\n| --- | ---: |\n| a/b [x] | .5 |\n"
+    )
+    console = Console(width=80, color_system=None)
+    with console.capture() as capture:
+        console.print(table.for_terminal())
+    assert "a|b [x]" in capture.get()
+    assert "a note" in capture.get()
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (format_figure(0.5), ".500"),
+        (format_figure(-0.5), "-.500"),
+        (format_figure(1), "1.000"),
+        (format_difference(0.1234, 4), "+.1234"),
+        (format_difference(-0.0001), "+.000"),
+        (format_difference(-0.01), "-.010"),
+    ],
+)
+def test_figures_have_no_leading_zero(written, expected):
+    assert written == expected

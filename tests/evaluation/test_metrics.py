@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,13 +11,13 @@ from ekphory_lab.evaluation.metrics import (
     MULTIHOP_MEASURES,
     all_gold,
     average_precision,
-    f1,
+    bootstrap_intervals,
+    calibration_scores,
+    expected_calibration_error,
     measure,
     measures,
     ndcg,
-    precision,
-    recall,
-    reciprocal_rank,
+    paired_test,
 )
 
 QRELS = {"a": 1, "b": 1, "z": 1, "not": 0}
@@ -27,31 +28,11 @@ def test_average_precision_divides_by_all_relevant_passages():
     assert average_precision(QRELS, RANKING) == pytest.approx((1 / 2 + 2 / 4) / 3)
 
 
-def test_reciprocal_rank_looks_at_the_first_relevant_passage_only():
-    assert reciprocal_rank(QRELS, RANKING) == 1 / 2
-
-
 def test_ndcg_takes_the_gain_as_it_is():
     qrels = {"a": 3, "b": 1}
     found = 1 / math.log2(2) + 3 / math.log2(3)
     ideal = 3 / math.log2(2) + 1 / math.log2(3)
     assert ndcg(qrels, ["b", "a"], cutoff=10) == pytest.approx(found / ideal)
-
-
-def test_ndcg_ideal_is_cut_as_well():
-    assert ndcg({"a": 1, "b": 1}, ["a"], cutoff=1) == 1.0
-
-
-def test_recall_counts_what_is_above_the_cutoff():
-    assert recall(QRELS, RANKING, cutoff=2) == pytest.approx(1 / 3)
-
-
-def test_precision_of_a_short_ranking_is_divided_by_the_cutoff():
-    assert precision(QRELS, RANKING, cutoff=10) == 2 / 10
-
-
-def test_f1_is_the_harmonic_mean_of_precision_and_recall():
-    assert f1(QRELS, RANKING, cutoff=4) == pytest.approx(2 * (2 / 4) * (2 / 3) / (2 / 4 + 2 / 3))
 
 
 def test_all_gold_needs_every_relevant_passage():
@@ -85,3 +66,60 @@ def test_an_unknown_measure_is_refused_by_name(name):
 
 def test_a_measure_named_twice_is_taken_once():
     assert [each.name for each in measures(["MAP", "R@5", "MAP"])] == ["MAP", "R@5"]
+
+
+def test_probabilities_that_hold_have_no_error():
+    said = np.array([0.25, 0.25, 0.25, 0.25])
+    assert expected_calibration_error(said, np.array([1.0, 0.0, 0.0, 0.0])) == 0.0
+
+
+def test_the_error_is_the_mean_gap_of_the_bins_weighted_by_size():
+    said = np.array([0.9, 0.9, 0.9, 0.1])
+    right = np.array([1.0, 0.0, 0.0, 0.0])
+    assert expected_calibration_error(said, right) == pytest.approx(0.75 * (0.9 - 1 / 3) + 0.025)
+
+
+def test_the_first_hit_is_judged_apart_from_all_hits():
+    found = calibration_scores([[(0.8, True), (0.2, False)], [(0.6, False)]])
+    assert (found.first_said, found.first_right) == (pytest.approx(0.7), 0.5)
+    # Of two questions nothing can be told.
+    assert found.first_hit == 0
+    assert found.hits == pytest.approx((0.2 + 0.2 + 0.6) / 3)
+
+
+def test_without_any_hit_there_is_nothing_to_judge():
+    assert calibration_scores([[], []]) is None
+
+
+def test_the_interval_encloses_the_mean():
+    scores = np.array([[0.0], [1.0], [1.0], [0.0], [1.0]])
+    estimate = bootstrap_intervals(scores)[0]
+    assert estimate.mean == pytest.approx(0.6)
+    assert 0.0 <= estimate.low < 0.6 < estimate.high <= 1.0
+
+
+def test_every_measure_gets_its_own_interval():
+    scores = np.column_stack([np.zeros(20), np.ones(20)])
+    low, high = bootstrap_intervals(scores)
+    assert (low.mean, high.mean) == (0.0, 1.0)
+
+
+def test_equal_runs_do_not_differ():
+    scores = np.array([0.1, 0.9, 0.5])
+    test = paired_test(scores, scores)
+    assert (test.difference, test.p_value, test.better, test.worse) == (0.0, 1.0, 0, 0)
+
+
+def test_four_wins_of_four_have_p_one_eighth():
+    # All signs equal: 2 of the 16 assignments.
+    test = paired_test(np.zeros(4), np.ones(4), resamples=50_000)
+    assert test.p_value == pytest.approx(2 / 16, abs=0.01)
+    assert (test.better, test.worse) == (4, 0)
+
+
+def test_swapping_the_runs_changes_the_sign_only():
+    generator = np.random.default_rng(2)
+    first, second = generator.random(50), generator.random(50)
+    there, back = paired_test(first, second), paired_test(second, first)
+    assert there.difference == -back.difference
+    assert there.p_value == back.p_value

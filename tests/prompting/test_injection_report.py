@@ -70,10 +70,10 @@ def test_no_line_is_there_twice():
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("nonsense", "line 1: is no JSON"),
-        ('{"text": "a", "kind": "b", "injection": 1}', '"injection"'),
-        ('{"text": "a", "injection": true}', '"kind"'),
-        ("[]", '"injection"'),
+        ("nonsense", "lines.jsonl:1: not JSON"),
+        ('{"text": "a", "kind": "b", "injection": 1}', "injection=1"),
+        ('{"text": "a", "injection": true}', "kind=None: a text"),
+        ("[]", "not a JSON object"),
         ("", "no lines of part None; there are none"),
         ('{"text": "a", "kind": "b", "injection": true, "part": "p"}', "part 'q'; there are 'p'"),
     ],

@@ -1,4 +1,4 @@
-"""How much of what is nearest the dense arm finds, against an exact scan of the same scope."""
+"""The product, measured in a process of its own: `Memory` over one store, and its dense arm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from ekphory.retrieval.dense import Wanted, best_by_owner
 from ekphory.retrieval.stages.find import SearchPools
 from ekphory.scope import Scope
 from ekphory.store.protocol import RESIDENT_ROWS, KeyedVectors
-from ekphory_lab.bench.generate import PooledEmbedder
 from ekphory_lab.bench.measure import Setup
 from ekphory_lab.bench.peer_workers.loop import serve
 from ekphory_lab.bench.store_worker import Record, StoreWorker, milliseconds_since
@@ -88,8 +87,6 @@ def _shares(
     return found
 
 
-# The product, measured in a process of its own.
-
 _POLL_SECONDS = 0.05
 _IDLE_SECONDS = 0.01
 _QUIET_SECONDS = 1.5
@@ -99,14 +96,11 @@ _REST = "rest"
 """Name of the time that no stage of the trace accounts for: reading the hits."""
 
 
-class EkphoryStore:
+class EkphoryStore(StoreWorker):
     """Writes and searches one store through `Memory`, as a user does."""
 
-    def __init__(self, setup: Setup, embedder: PooledEmbedder) -> None:
-        self._corpus = setup.corpus
-        self._directory = setup.directory
-        self._org = setup.org
-        self._embedder = embedder
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
         self._handles: dict[str | None, Memory] = {}
         self._shared: engine.Engine | None = None
 
@@ -186,15 +180,15 @@ class EkphoryStore:
     def _handle(self, project: str | None) -> Memory:
         if project not in self._handles:
             self._handles[project] = Memory(
-                self._directory, org=self._org, project=project, embedder=self._embedder
+                self._setup.directory, org=self._setup.org, project=project, embedder=self._embedder
             )
         return self._handles[project]
 
     def _engine(self) -> engine.Engine:
         if self._shared is None:
-            self._shared = engine.acquire(self._directory, self._embedder)
+            self._shared = engine.acquire(self._setup.directory, self._embedder)
         return self._shared
 
 
 if __name__ == "__main__":
-    serve(StoreWorker(Setup.from_json(sys.argv[1]), EkphoryStore).operations())
+    serve(EkphoryStore(Setup.from_json(sys.argv[1])).operations())

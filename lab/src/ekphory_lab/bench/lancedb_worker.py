@@ -15,7 +15,7 @@ from lancedb.index import FTS, Bitmap, IvfPq
 from lancedb.query import MatchQuery
 
 from ekphory.models.embedder import FloatMatrix
-from ekphory_lab.bench.generate import BATCH, PooledEmbedder, passage
+from ekphory_lab.bench.generate import BATCH, passage
 from ekphory_lab.bench.measure import Setup
 from ekphory_lab.bench.peer_workers.loop import serve
 from ekphory_lab.bench.store_worker import Record, StoreWorker, milliseconds_since
@@ -27,16 +27,15 @@ _CUTOFFS = (10, 100)
 _COLUMNS = ("id", "text", "project")
 
 
-class LanceDbStore:
+class LanceDbStore(StoreWorker):
     """A table with a vector, a text index and a filter: no product code, the same model."""
 
-    def __init__(self, setup: Setup, embedder: PooledEmbedder) -> None:
-        self._scopes = setup.scopes
-        self._embedder = embedder
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
         self._schema = pa.schema(
             [
                 *(pa.field(name, pa.string()) for name in _COLUMNS),
-                pa.field("vector", pa.list_(pa.float32(), embedder.identity.dimension)),
+                pa.field("vector", pa.list_(pa.float32(), self._embedder.identity.dimension)),
             ]
         )
         connection = lancedb.connect(setup.directory)
@@ -58,9 +57,6 @@ class LanceDbStore:
         """Return the call that appends one memory."""
         return partial(self._append, [record])
 
-    def settle(self) -> None:
-        """Nothing runs in the background."""
-
     def index(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Bring the text index up to date, and the vector index where the scopes are large."""
         started = time.perf_counter()
@@ -68,7 +64,7 @@ class LanceDbStore:
         if "text" not in present:
             self._table.create_index("text", config=FTS())
             self._table.create_index("project", config=Bitmap())
-        large = payload["rows"] / self._scopes > INDEXED_SCOPE
+        large = payload["rows"] / self._setup.scopes > INDEXED_SCOPE
         if large:
             self._table.create_index("vector", config=IvfPq(distance_type="cosine"), replace=True)
         self._table.optimize()
@@ -98,9 +94,6 @@ class LanceDbStore:
                 shares[cutoff].append(len(found & wanted) / max(len(wanted), 1))
         means = {str(cutoff): round(float(np.mean(each)), 4) for cutoff, each in shares.items()}
         return {"recall": means, "short": None}
-
-    def close(self) -> None:
-        """Nothing to end."""
 
     def _append(self, records: Sequence[Record]) -> None:
         texts = [passage(record) for record in records]
@@ -136,4 +129,4 @@ def _ids(search: Any, limit: int) -> set[str]:  # noqa: ANN401  LanceDB's query
 
 
 if __name__ == "__main__":
-    serve(StoreWorker(Setup.from_json(sys.argv[1]), LanceDbStore).operations())
+    serve(LanceDbStore(Setup.from_json(sys.argv[1])).operations())

@@ -95,8 +95,7 @@ class Layout:
             stretch = {"start": start, "stop": min(start + _CHUNK, size)}
             for name, worker in _in_turn(workers, start // _CHUNK):
                 answer = worker.call("fill", stretch)
-                findings[name].fill.note(answer)
-                findings[name].note_peak("fill", answer)
+                findings[name].note_writes("fill", answer)
             self._written = stretch["stop"]
             self._tell("written")
         for name, worker in workers.items():
@@ -147,8 +146,7 @@ class Layout:
             stretch = {"start": self._written, "stop": self._written + rows * BATCH}
             for name, worker in _in_turn(workers, turn):
                 answer = worker.call("write", stretch)
-                findings[name].write.note(answer)
-                findings[name].note_peak("write", answer)
+                findings[name].note_writes("write", answer)
             self._written = stretch["stop"]
         for turn in range(self._options.single_adds):
             stretch = {"start": self._written, "stop": self._written + 1}

@@ -25,7 +25,7 @@ from ekphory_lab.bench.measure import BenchError
 # What a load of searches got, as plain values that go to JSON as they are.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Answers:
     """The searches of several callers, each of whom asks again as soon as it has an answer.
 
@@ -39,13 +39,13 @@ class Answers:
         answered: The requests that were, where they were kept.
     """
 
-    milliseconds: Sequence[float]
-    seconds: float
-    failed: Mapping[str, int] = field(default_factory=dict)
+    milliseconds: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    failed: Counter[str] = field(default_factory=Counter)
     server_cpu: float | None = None
     client_cpu: float = 0.0
     unannounced: int = 0
-    answered: Sequence[bytes] = ()
+    answered: list[bytes] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,16 +82,13 @@ class Load:
         times = [each for turn in turns for each in turn.milliseconds] or [math.nan]
         answered = sum(len(turn.milliseconds) for turn in turns)
         p50, p95, p99 = (round(float(each), 2) for each in np.percentile(times, [50, 95, 99]))
-        failed: dict[str, int] = {}
-        for turn in turns:
-            for what, count in turn.failed.items():
-                failed[what] = failed.get(what, 0) + count
+        failed = sum((turn.failed for turn in turns), Counter[str]())
         server = [turn.server_cpu for turn in turns if turn.server_cpu is not None]
         return cls(
             name=name,
             callers=callers,
             answered=answered,
-            failed=failed,
+            failed=dict(failed),
             unannounced=sum(turn.unannounced for turn in turns),
             per_second=round(answered / sum(turn.seconds for turn in turns), 1),
             p50=p50,
@@ -116,32 +113,6 @@ _OK = 200
 _REFUSALS = (429, 503)
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    status: int
-    says_when: bool
-
-
-@dataclass(slots=True)
-class _Tally:
-    """What all clients got, who wait so many seconds for an answer."""
-
-    patience: float
-    milliseconds: list[float] = field(default_factory=list)
-    failed: Counter[str] = field(default_factory=Counter)
-    unannounced: int = 0
-    answered: list[bytes] = field(default_factory=list)
-
-    def note(self, request: bytes, answer: _Answer, milliseconds: float) -> None:
-        if answer.status == _OK:
-            self.milliseconds.append(milliseconds)
-            self.answered.append(request)
-            return
-        self.failed[str(answer.status)] += 1
-        if answer.status in _REFUSALS and not answer.says_when:
-            self.unannounced += 1
-
-
 class _Connection:
     """One connection that is kept open, and made anew when it breaks."""
 
@@ -150,7 +121,8 @@ class _Connection:
         self._host, self._port = parts.hostname or "", parts.port or 80
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def ask(self, request: bytes) -> _Answer:
+    async def ask(self, request: bytes) -> tuple[int, bool]:
+        """Return the status of the answer, and whether it says when to come back."""
         if self._streams is None:
             self._streams = await asyncio.open_connection(self._host, self._port)
         reader, writer = self._streams
@@ -161,7 +133,7 @@ class _Connection:
             await reader.readexactly(int(rest.split(b"\r\n", 1)[0]))
         if b"\r\nconnection: close" in head:
             await self.close()
-        return _Answer(int(head[9:12]), b"\r\nretry-after:" in head)
+        return int(head[9:12]), b"\r\nretry-after:" in head
 
     async def close(self) -> None:
         if self._streams is not None:
@@ -211,7 +183,7 @@ def ask_at_once(
     async def all_of_them() -> list[Answers]:
         return await asyncio.gather(
             *(
-                _ask(url, iter(requests), _Tally(patience), clients=clients, seconds=seconds)
+                _ask(url, iter(requests), clients=clients, seconds=seconds, patience=patience)
                 for requests, clients in kinds
             )
         )
@@ -221,44 +193,39 @@ def ask_at_once(
 
 
 async def _ask(
-    url: str, requests: Iterator[bytes], tally: _Tally, /, *, clients: int, seconds: float
+    url: str, requests: Iterator[bytes], *, clients: int, seconds: float, patience: float
 ) -> Answers:
+    answers = Answers()
     cpu, began = time.process_time(), time.perf_counter()
-    await asyncio.gather(
-        *(_client(_Connection(url), requests, tally, until=began + seconds) for _ in range(clients))
-    )
-    return Answers(
-        milliseconds=tally.milliseconds,
-        seconds=time.perf_counter() - began,
-        failed=dict(tally.failed),
-        client_cpu=time.process_time() - cpu,
-        unannounced=tally.unannounced,
-        answered=tally.answered,
-    )
 
-
-async def _client(
-    connection: _Connection, requests: Iterator[bytes], tally: _Tally, /, *, until: float
-) -> None:
-    for request in requests:
-        started = time.perf_counter()
-        if started >= until:
-            break
-        try:
-            async with asyncio.timeout(tally.patience):
-                answer = await connection.ask(request)
-        except TimeoutError:
-            tally.failed["timeout"] += 1
-            await connection.close()
-            continue
-        except (OSError, asyncio.IncompleteReadError):
-            tally.failed["connection lost"] += 1
-            await connection.close()
-            continue
-        tally.note(request, answer, (time.perf_counter() - started) * 1000)
-        if answer.status != _OK:
+    async def be_client() -> None:
+        connection = _Connection(url)
+        for request in requests:
+            started = time.perf_counter()
+            if started >= began + seconds:
+                break
+            try:
+                async with asyncio.timeout(patience):
+                    status, says_when = await connection.ask(request)
+            except (OSError, asyncio.IncompleteReadError) as error:
+                # A timeout is an OSError too.
+                lost = "timeout" if isinstance(error, TimeoutError) else "connection lost"
+                answers.failed[lost] += 1
+                await connection.close()
+                continue
+            if status == _OK:
+                answers.milliseconds.append((time.perf_counter() - started) * 1000)
+                answers.answered.append(request)
+                continue
+            answers.failed[str(status)] += 1
+            answers.unannounced += status in _REFUSALS and not says_when
             await asyncio.sleep(_PAUSE_SECONDS)
-    await connection.close()
+        await connection.close()
+
+    await asyncio.gather(*(be_client() for _ in range(clients)))
+    answers.seconds = time.perf_counter() - began
+    answers.client_cpu = time.process_time() - cpu
+    return answers
 
 
 # A real `ekphory serve` in a process of its own.

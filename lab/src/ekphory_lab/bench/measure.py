@@ -8,6 +8,7 @@ import platform
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
@@ -23,7 +24,6 @@ from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_embedder
 from ekphory.threads import count_usable_cores
 from ekphory_lab.bench.generate import Corpus
-from ekphory_lab.bench.peer_workers.loop import Operation, answer
 
 # On what machine, and with what versions, something was measured.
 
@@ -102,8 +102,6 @@ class BenchOptions:
         beside: What is measured in turn with ekphory, on the same memories.
         peers: Which other products to measure beside.
         peer_n: Memories that each of them gets.
-        torch_index: URL of a package index with torch's CPU build, for the peers that need torch;
-            None takes what pip's own index gives.
         cache: Where vectors and the peers' environments are kept; None for the user's cache.
         keep: Where the stores are written and kept; None for a temporary directory.
     """
@@ -121,7 +119,6 @@ class BenchOptions:
     beside: Beside = "lancedb"
     peers: tuple[PeerName, ...] = field(default=())
     peer_n: int = 10_000
-    torch_index: str | None = None
     cache: Path | None = None
     keep: Path | None = None
 
@@ -240,6 +237,16 @@ class WriteSpeed:
     per_second: float
     upkeep_seconds: float
     index_seconds: float
+
+    @classmethod
+    def of(cls, sums: Mapping[str, Any]) -> WriteSpeed:
+        """Return the speed of all stretches together."""
+        return cls(
+            rows=sums["rows"],
+            per_second=round(sums["rows"] / (sums["seconds"] + sums["upkeep_seconds"]), 1),
+            upkeep_seconds=round(sums["upkeep_seconds"], 2),
+            index_seconds=round(sums["index_seconds"], 2),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,36 +374,15 @@ def _ratios(first: SystemReport, other: SystemReport) -> dict[str, float]:
 # What is gathered of one system while it is measured.
 
 
-@dataclass(slots=True)
-class Writes:
-    """Sums over the stretches that one system wrote."""
-
-    rows: int = 0
-    seconds: float = 0.0
-    upkeep_seconds: float = 0.0
-    index_seconds: float = 0.0
-
-    def note(self, answer: Mapping[str, Any]) -> None:
-        """Add one stretch."""
-        for name in ("rows", "seconds", "upkeep_seconds", "index_seconds"):
-            setattr(self, name, getattr(self, name) + answer[name])
-
-    def speed(self) -> WriteSpeed:
-        """Return the speed of all stretches together."""
-        return WriteSpeed(
-            rows=self.rows,
-            per_second=round(self.rows / (self.seconds + self.upkeep_seconds), 1),
-            upkeep_seconds=round(self.upkeep_seconds, 2),
-            index_seconds=round(self.index_seconds, 2),
-        )
+_SUMMED = ("rows", "seconds", "upkeep_seconds", "index_seconds")
 
 
 @dataclass(slots=True)
 class Findings:
     """What is known so far of one system at one size."""
 
-    fill: Writes = field(default_factory=Writes)
-    write: Writes = field(default_factory=Writes)
+    fill: Counter[str] = field(default_factory=Counter)
+    write: Counter[str] = field(default_factory=Counter)
     index: Mapping[str, Any] = field(default_factory=dict)
     bytes: int = 0
     cold: list[float] = field(default_factory=list)
@@ -406,6 +392,12 @@ class Findings:
     adds: list[float] = field(default_factory=list)
     peaks: dict[str, int] = field(default_factory=dict)
     start_up: Mapping[str, float] = field(default_factory=dict)
+
+    def note_writes(self, phase: Literal["fill", "write"], answer: Mapping[str, Any]) -> None:
+        """Add one stretch that was written."""
+        sums = self.fill if phase == "fill" else self.write
+        sums.update({name: answer[name] for name in _SUMMED})
+        self.note_peak(phase, answer)
 
     def note_peak(self, phase: str, answer: Mapping[str, Any]) -> None:
         """Keep how much memory the process has held by now."""
@@ -423,8 +415,8 @@ class Findings:
         """Summarise."""
         return SystemReport(
             name=name,
-            fill=self.fill.speed(),
-            write=self.write.speed() if self.write.rows else None,
+            fill=WriteSpeed.of(self.fill),
+            write=WriteSpeed.of(self.write) if self.write else None,
             add=Latency.of(self.adds) if self.adds else None,
             cold=Latency.of(self.cold),
             warm=Latency.of(self.warm),
@@ -505,7 +497,10 @@ class ChildWorker:
             line = ""
         if not line:
             raise BenchError(f"{operation}: the measuring process ended. {self._last_words()}")
-        return _checked(operation, json.loads(line))
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise BenchError(f"{operation}: {answer['error']}")
+        return answer
 
     def end(self) -> None:
         """Close its input and wait for its end."""
@@ -520,42 +515,8 @@ class ChildWorker:
         return f"Its last words, from {self._log}: {written[-_LOG_CHARACTERS:]}"
 
 
-class LocalWorker:
-    """A worker in this process: for tests, where memory is not measured."""
-
-    def __init__(self, operations: Mapping[str, Operation]) -> None:
-        self._operations = operations
-
-    def call(self, operation: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Run one operation here; what goes in and out is what JSON keeps of it."""
-        asked = json.loads(json.dumps({"operation": operation, "payload": payload}))
-        return _checked(operation, json.loads(json.dumps(answer(self._operations, asked))))
-
-    def end(self) -> None:
-        """Nothing to end."""
-
-
 def in_child(name: str, setup: Setup) -> Worker:
     """Start a worker in a process of its own; what it prints goes to a log beside its store."""
     log = Path(f"{setup.directory}.{name}.log")
     module = f"ekphory_lab.bench.{name}_worker"
     return ChildWorker([sys.executable, "-m", module, setup.to_json()], log=log)
-
-
-def in_process(name: str, setup: Setup) -> Worker:
-    """Make a worker in this process."""
-    from ekphory_lab.bench.ekphory_worker import EkphoryStore
-    from ekphory_lab.bench.lancedb_worker import LanceDbStore
-    from ekphory_lab.bench.model_worker import ModelWorker
-    from ekphory_lab.bench.store_worker import OpenStore, StoreWorker
-
-    if name == "model":
-        return LocalWorker(ModelWorker(setup).operations())
-    stores: Mapping[str, OpenStore] = {"ekphory": EkphoryStore, "lancedb": LanceDbStore}
-    return LocalWorker(StoreWorker(setup, stores[name]).operations())
-
-
-def _checked(operation: str, given: dict[str, Any]) -> dict[str, Any]:
-    if "error" in given:
-        raise BenchError(f"{operation}: {given['error']}")
-    return given

@@ -30,19 +30,17 @@ from ekphory_lab.bench.peer_workers.loop import encoded
 # Virtual environments for other products: made once, kept in the cache.
 
 PACKAGES: Mapping[PeerName, str] = {"txtai": "txtai", "chromadb": "chromadb", "mem0": "mem0ai"}
-NEED_TORCH: frozenset[PeerName] = frozenset({"txtai"})
 _READY = "ready.txt"
 _INSTALL_SECONDS = 1800.0
 _LOG_CHARACTERS = 400
 
 
-def python_of(peer: PeerName, *, cache: Path, torch_index: str | None = None) -> tuple[Path, str]:
+def python_of(peer: PeerName, *, cache: Path) -> tuple[Path, str]:
     """Return the interpreter of a peer's environment, which is made if need be, and its version.
 
     Args:
         peer: Whose environment.
         cache: The folder that holds them all.
-        torch_index: As for `installs_of`.
 
     Raises:
         BenchError: The environment cannot be made, or the peer not installed.
@@ -52,25 +50,10 @@ def python_of(peer: PeerName, *, cache: Path, torch_index: str | None = None) ->
     ready = home / _READY
     if not ready.is_file():
         _run([sys.executable, "-m", "venv", "--clear", str(home)])
-        for arguments in installs_of(peer, torch_index=torch_index):
-            _run([str(interpreter), "-m", "pip", "install", "--quiet", *arguments])
+        _run([str(interpreter), "-m", "pip", "install", "--quiet", PACKAGES[peer]])
         program = f"import importlib.metadata as m; print(m.version({PACKAGES[peer]!r}))"
         ready.write_text(_run([str(interpreter), "-c", program]).strip(), encoding="utf-8")
     return interpreter, ready.read_text(encoding="utf-8")
-
-
-def installs_of(peer: PeerName, *, torch_index: str | None) -> list[list[str]]:
-    """Return the arguments of each `pip install` that a peer's environment needs, in order.
-
-    Args:
-        peer: Whose environment.
-        torch_index: URL of an index with torch's CPU build, which spares a peer that needs torch
-            gigabytes of CUDA; None takes what pip's own index gives.
-    """
-    package = [[PACKAGES[peer]]]
-    if peer in NEED_TORCH and torch_index is not None:
-        return [["torch", "--index-url", torch_index], *package]
-    return package
 
 
 def quiet_environment(home: Path) -> dict[str, str]:
@@ -205,9 +188,7 @@ def measure_peers(
     for peer in options.peers:
         on_progress(f"preparing {peer}")
         try:
-            pythons[peer], versions[peer] = python_of(
-                peer, cache=cache, torch_index=options.torch_index
-            )
+            pythons[peer], versions[peer] = python_of(peer, cache=cache)
             _try_out(start(peer, replace(setup, directory=f"{setup.directory}-trial-{peer}")))
         except BenchError as error:
             pythons.pop(peer, None)

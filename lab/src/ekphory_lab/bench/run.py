@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ekphory_lab.bench.generate import BATCH, Corpus
 from ekphory_lab.bench.layout import (
@@ -34,50 +34,46 @@ from ekphory_lab.bench.measure import (
     versions,
 )
 from ekphory_lab.bench.peers import PeerRun, measure_peers
+from ekphory_lab.evaluation.tables import ReportTable
 
 # The report for people, as text in tables: what was measured, and the conditions.
 
 _MEBIBYTE = 2**20
 _NOTHING = "-"
 
-_ROWS: tuple[tuple[str, Callable[[SystemReport], str]], ...] = (
-    ("search p50, ms", lambda system: f"{system.warm.p50:.1f}"),
-    ("search p95, ms", lambda system: f"{system.warm.p95:.1f}"),
-    ("cold search p50, ms", lambda system: f"{system.cold.p50:.1f}"),
-    ("cold search p95, ms", lambda system: f"{system.cold.p95:.1f}"),
-    ("recall@10", lambda system: _share(system.recall, "10")),
-    ("recall@100", lambda system: _share(system.recall, "100")),
-    ("searches short of k", lambda system: _or_nothing(system.short)),
-    ("writes/s with model", lambda system: _speed(system.write)),
-    ("writes/s, vectors given", lambda system: _speed(system.fill)),
-    ("upkeep of these, s", lambda system: f"{system.fill.upkeep_seconds:.1f}"),
-    ("indexing beside, s", lambda system: f"{system.fill.index_seconds:.1f}"),
-    ("one add p50, ms", lambda system: _latency(system.add, "p50")),
-    ("one add p95, ms", lambda system: _latency(system.add, "p95")),
-    ("last index, s", lambda system: _seconds(system.index_seconds)),
-    ("indexed rows", lambda system: _or_nothing(system.index_rows)),
-    ("data files", lambda system: _or_nothing(system.fragments)),
-    ("versions kept", lambda system: _or_nothing(system.versions)),
-    ("on disk, MiB", lambda system: _mebibytes(system.bytes)),
-    ("peak memory, fill, MiB", lambda system: _mebibytes(system.peak_bytes.get("fill"))),
-    ("peak memory, search, MiB", lambda system: _mebibytes(system.peak_bytes.get("search"))),
-    ("peak memory, write, MiB", lambda system: _mebibytes(system.peak_bytes.get("write"))),
-)
+_ROWS: Mapping[str, tuple[str, Callable[[SystemReport], float | None]]] = {
+    "search p50, ms": (".1f", lambda system: system.warm.p50),
+    "search p95, ms": (".1f", lambda system: system.warm.p95),
+    "cold search p50, ms": (".1f", lambda system: system.cold.p50),
+    "cold search p95, ms": (".1f", lambda system: system.cold.p95),
+    "recall@10": (".3f", lambda system: system.recall.get("10")),
+    "recall@100": (".3f", lambda system: system.recall.get("100")),
+    "searches short of k": (",", lambda system: system.short),
+    "writes/s with model": (",.0f", lambda system: _read(system.write, "per_second")),
+    "writes/s, vectors given": (",.0f", lambda system: system.fill.per_second),
+    "upkeep of these, s": (".1f", lambda system: system.fill.upkeep_seconds),
+    "indexing beside, s": (".1f", lambda system: system.fill.index_seconds),
+    "one add p50, ms": (".1f", lambda system: _read(system.add, "p50")),
+    "one add p95, ms": (".1f", lambda system: _read(system.add, "p95")),
+    "last index, s": (".1f", lambda system: system.index_seconds),
+    "indexed rows": (",", lambda system: system.index_rows),
+    "data files": (",", lambda system: system.fragments),
+    "versions kept": (",", lambda system: system.versions),
+    "on disk, MiB": (",.0f", lambda system: system.bytes / _MEBIBYTE),
+    "peak memory, fill, MiB": (",.0f", lambda system: _peak_mebibytes(system, "fill")),
+    "peak memory, search, MiB": (",.0f", lambda system: _peak_mebibytes(system, "search")),
+    "peak memory, write, MiB": (",.0f", lambda system: _peak_mebibytes(system, "write")),
+}
+"""By label: how a figure is written, and the figure; None where it was not measured."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportTable:
-    """A table as text: the command line decides how it looks.
+def _read(measured: Latency | WriteSpeed | None, name: str) -> float | None:
+    return None if measured is None else float(getattr(measured, name))
 
-    Attributes:
-        title: What was measured.
-        header: Of the columns; the first names the rows.
-        rows: As many cells each.
-    """
 
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+def _peak_mebibytes(system: SystemReport, phase: str) -> float | None:
+    size = system.peak_bytes.get(phase)
+    return None if size is None else size / _MEBIBYTE
 
 
 def report_tables(report: BenchReport) -> list[ReportTable]:
@@ -93,13 +89,17 @@ def report_tables(report: BenchReport) -> list[ReportTable]:
 def size_table(size: SizeReport) -> ReportTable:
     """Show all systems with the same memories, a column each, with the ratios to the first."""
     scopes = "one scope" if size.scopes == 1 else f"{size.scopes} scopes"
-    rows = [(label, *(shown(system) for system in size.systems)) for label, shown in _ROWS]
+    rows = [
+        (label, *(_format(read(system), form) for system in size.systems))
+        for label, (form, read) in _ROWS.items()
+    ]
     others = [_NOTHING] * (len(size.systems) - 1)
     for step, milliseconds in size.systems[0].start_up.items():
         rows.append((f"fresh process: {step}, ms", f"{milliseconds:.0f}", *others))
-    for measure in _measures(size.ratios):
-        compared = [size.ratios[system.name].get(measure) for system in size.systems[1:]]
-        rows.append((f"times better: {measure}", "1", *(_ratio(value) for value in compared)))
+    for measure in dict.fromkeys(name for each in size.ratios.values() for name in each):
+        ratios = (size.ratios[system.name].get(measure) for system in size.systems[1:])
+        compared = (_format(ratio, ".2f") for ratio in ratios)
+        rows.append((f"times better: {measure}", "1", *compared))
     return ReportTable(
         title=f"{size.rows:,} memories in {scopes}",
         header=("", *(system.name for system in size.systems)),
@@ -122,50 +122,30 @@ def stage_table(size: SizeReport) -> ReportTable:
 
 def conditions(report: BenchReport) -> list[str]:
     """Say on what machine, with what versions and options, what the model alone does, in lines."""
-    machine, model = report.machine, report.embedding
+    model = report.embedding
+    memory = None if model.peak_bytes is None else model.peak_bytes / _MEBIBYTE
     return [
-        f"{machine['processor']}, {machine['usable_cores']} cores usable, {machine['system']}, "
-        f"Python {machine['python']}, load {machine.get('load', _NOTHING)} at the start",
+        describe_machine(report.machine),
         ", ".join(f"{name} {version}" for name, version in report.versions.items()),
         f"seed {report.options['seed']}, k {report.options['k']}, "
         f"{report.options['queries']} queries, {report.seconds:.0f} s",
         f"{model.embedder}: {model.texts_per_second:.0f} passages/s in batches of 256, a query "
         f"p50 {model.query.p50:.1f} ms, p95 {model.query.p95:.1f} ms, "
-        f"peak memory {_mebibytes(model.peak_bytes)} MiB",
+        f"peak memory {_format(memory, ',.0f')} MiB",
         *(f"{name} was left out: {why}" for name, why in report.skipped.items()),
     ]
 
 
-def _measures(ratios: Mapping[str, Mapping[str, float]]) -> Sequence[str]:
-    return list(dict.fromkeys(measure for each in ratios.values() for measure in each))
+def describe_machine(machine: Mapping[str, str | int | float]) -> str:
+    """Say on what machine something was measured."""
+    return (
+        f"{machine['processor']}, {machine['usable_cores']} cores usable, {machine['system']}, "
+        f"Python {machine['python']}, load {machine.get('load', _NOTHING)} at the start"
+    )
 
 
-def _latency(latency: Latency | None, name: str) -> str:
-    return _NOTHING if latency is None else f"{getattr(latency, name):.1f}"
-
-
-def _speed(speed: WriteSpeed | None) -> str:
-    return _NOTHING if speed is None else f"{speed.per_second:,.0f}"
-
-
-def _share(recall: Mapping[str, float], cutoff: str) -> str:
-    return f"{recall[cutoff]:.3f}" if cutoff in recall else _NOTHING
-
-
-def _seconds(seconds: float | None) -> str:
-    return _NOTHING if seconds is None else f"{seconds:.1f}"
-
-
-def _mebibytes(size: int | None) -> str:
-    return _NOTHING if size is None else f"{size / _MEBIBYTE:,.0f}"
-
-
-def _or_nothing(count: int | None) -> str:
-    return _NOTHING if count is None else f"{count:,}"
-
-
-def _ratio(value: float | None) -> str:
-    return _NOTHING if value is None else f"{value:.2f}"
+def _format(value: float | None, form: str) -> str:
+    return _NOTHING if value is None else format(value, form)
 
 
 # The whole run: the model, the peers, the layouts.

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.request import Request, urlopen
@@ -35,7 +35,8 @@ from ekphory_lab.bench.measure import (
     machine,
     versions,
 )
-from ekphory_lab.bench.run import ReportTable
+from ekphory_lab.bench.run import describe_machine
+from ekphory_lab.evaluation.tables import ReportTable
 
 # What to measure of a server.
 
@@ -89,16 +90,9 @@ class ServingOptions:
 
     def filling(self) -> BenchOptions:
         """Return what says how the stores are filled."""
-        return BenchOptions(
-            n=self.n,
-            scopes=self.scopes,
-            k=self.k,
-            seed=self.seed,
-            embedder=self.embedder,
-            embedded=self.embedded,
-            cache=self.cache,
-            keep=self.keep,
-        )
+        own = {field.name for field in fields(self)}
+        shared = [field.name for field in fields(BenchOptions) if field.name in own]
+        return BenchOptions(**{name: getattr(self, name) for name in shared})
 
 
 # What one run measured of a server, as plain values that go to JSON as they are.
@@ -418,10 +412,8 @@ def serving_tables(report: ServingReport) -> list[ReportTable]:
 def serving_findings(report: ServingReport) -> list[str]:
     """Say in lines how the server compares with the searches in process, and on what machine."""
     lines = [line for each in report.layouts for line in _findings(each)]
-    machine = report.machine
     conditions = (
-        f"{machine['processor']}, {machine['usable_cores']} cores usable, {machine['system']}, "
-        f"Python {machine['python']}, load {machine.get('load', _NOTHING)} at the start; "
+        f"{describe_machine(report.machine)}; "
         f"{report.options['threads']} threads, {report.options['workers']} processes of the server"
     )
     packages = ", ".join(f"{name} {version}" for name, version in report.versions.items())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ekphory_lab.bench.generate import PooledEmbedder, VectorPool
 from ekphory_lab.bench.measure import Setup, load
@@ -14,84 +15,77 @@ from ekphory_lab.bench.peer_workers.loop import Operation
 Record = dict[str, object]
 
 
-class MeasuredStore(Protocol):
-    """A store of one system; what its methods give is the answer to the parent."""
+class StoreWorker(ABC):
+    """A store of one system, to which the corpus and the model are put.
 
-    def write(self, records: Sequence[Record]) -> dict[str, Any]:
-        """Write memories in bulk."""
-        ...
+    What the methods return is the answer to the parent.
+    """
 
-    def adding(self, record: Record) -> Callable[[], object]:
-        """Return the call that adds one memory; only the call is timed."""
-        ...
-
-    def settle(self) -> None:
-        """Wait for what the last write left to be done."""
-        ...
-
-    def index(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Bring the indexes up to date."""
-        ...
-
-    def search(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Search one scope; the query's embedding is counted."""
-        ...
-
-    def recall(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Compare the dense arm with an exact scan of the scope, for each query."""
-        ...
-
-    def close(self) -> None:
-        """End background work."""
-        ...
-
-
-OpenStore = Callable[[Setup, PooledEmbedder], MeasuredStore]
-
-
-class StoreWorker:
-    """Puts the corpus and the model to the store that is measured."""
-
-    def __init__(self, setup: Setup, open_store: OpenStore) -> None:
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
         self._corpus = setup.corpus
         self._embedder = PooledEmbedder(VectorPool(Path(setup.pool)), lambda: load(setup.embedder))
-        self._store = open_store(setup, self._embedder)
+
+    @abstractmethod
+    def write(self, records: Sequence[Record]) -> dict[str, Any]:
+        """Write memories in bulk."""
+
+    @abstractmethod
+    def adding(self, record: Record) -> Callable[[], object]:
+        """Return the call that adds one memory; only the call is timed."""
+
+    @abstractmethod
+    def index(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Bring the indexes up to date."""
+
+    @abstractmethod
+    def search(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Search one scope; the query's embedding is counted."""
+
+    @abstractmethod
+    def recall(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Compare the dense arm with an exact scan of the scope, for each query."""
+
+    def settle(self) -> None:  # noqa: B027  not every store has something to wait for
+        """Wait for what the last write left to be done."""
+
+    def close(self) -> None:  # noqa: B027  likewise
+        """End background work."""
 
     def operations(self) -> dict[str, Operation]:
         """Name what the parent may ask for."""
         return {
             "fill": self._fill,
-            "write": lambda payload: self._store.write(self._records(payload)),
+            "write": lambda payload: self.write(self._records(payload)),
             "add": self._add,
-            "index": self._store.index,
+            "index": self.index,
             "load_model": self._load_model,
-            "search": self._store.search,
-            "recall": self._store.recall,
+            "search": self.search,
+            "recall": self.recall,
             "close": self._close,
         }
 
     def _fill(self, payload: dict[str, Any]) -> dict[str, Any]:
         records = self._records(payload)
         self._embedder.announce(records, start=payload["start"])
-        return self._store.write(records)
+        return self.write(records)
 
     def _add(self, payload: dict[str, Any]) -> dict[str, Any]:
         taken = []
         for record in self._records(payload):
-            add = self._store.adding(record)
+            add = self.adding(record)
             started = time.perf_counter()
             add()
             taken.append(milliseconds_since(started))
-        self._store.settle()
+        self.settle()
         return {"milliseconds": taken}
 
     def _load_model(self, payload: dict[str, Any]) -> dict[str, Any]:
         self._embedder.encode_query([payload["text"]])
         return {}
 
-    def _close(self, payload: dict[str, Any]) -> dict[str, Any]:
-        del payload
-        self._store.close()
+    def _close(self, _payload: dict[str, Any]) -> dict[str, Any]:
+        self.close()
         return {}
 
     def _records(self, payload: dict[str, Any]) -> list[Record]:

@@ -3,42 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from ekphory.agent.provider import ProviderName
-from ekphory.cli.command import Steps, command, message_console, result_console, step_bar
+from ekphory.cli.command import Steps, command, result_console, step_bar
 from ekphory.cli.options import EmbedderOption, FileOutputOptions, OutputOptions
 from ekphory.cli.output import print_json, write_json
-from ekphory.config import read_settings
 from ekphory.errors import InvalidInput
+from ekphory_lab.cli.reports import (
+    load_chosen_embedder,
+    load_optional_models,
+    name_written_files,
+    show_report,
+)
 
 if TYPE_CHECKING:
-    from ekphory.agent.provider import AgentSettings
-    from ekphory_lab.evaluation.ablation import Ablation
     from ekphory_lab.evaluation.commands import RunOptions
-    from ekphory_lab.evaluation.configurations import ConfigurationRun
-    from ekphory_lab.evaluation.cues import CueReport
+    from ekphory_lab.evaluation.datasets import Dataset
+    from ekphory_lab.evaluation.metrics import Measure
     from ekphory_lab.evaluation.runner import Report
-    from ekphory_lab.evaluation.stated_probabilities import StatedProbabilities
+    from ekphory_lab.evaluation.tables import ReportTable
 
-
-# `ekphory eval`: measure retrieval on a benchmark.
-
-_HEADING = """# Memory-Spark's configurations
-
-Each of its thirty-six configurations beside A, vector search alone: the difference to A, and the
-p-value of a paired randomisation test on that pair. Only A's times include embedding the question:
-its vector is cached for the others. Embedder: {embedder}; reranker: {reranker}; language model:
-{chat}. Made by
-
-    {command}
-
-"""
+# What the commands run is imported inside of them: it loads LanceDB and ONNX Runtime, and every
+# `ekphory` command reads this file.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,15 +72,7 @@ class MeasureOptions:
     ] = None
 
 
-Measurement = Callable[["RunOptions"], Sequence["Report"]]
 _Folder = Annotated[Path, typer.Option("--data", metavar="DIR", help="The benchmark's folder.")]
-_LabelErrors = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="JSON list of questions with wrong labels; the figures are also given without them.",
-    ),
-]
 
 
 @command
@@ -97,14 +80,11 @@ def locomo(
     data: Annotated[Path, typer.Option("--data", metavar="FILE", help="LoCoMo's own JSON file.")],
     asked: MeasureOptions,
     output: FileOutputOptions,
-    label_errors: _LabelErrors = None,
 ) -> None:
     """Measure on LoCoMo's own file: every turn a memory, its evidence turns relevant."""
-    from ekphory_lab.evaluation.commands import run_locomo
+    from ekphory_lab.evaluation.loaders import load_locomo
 
-    _measure(
-        lambda options: run_locomo(data, label_errors=label_errors, options=options), asked, output
-    )
+    _measure(lambda: load_locomo(data, categories=asked.category), asked, output)
 
 
 @command
@@ -112,7 +92,6 @@ def conversation(
     data: _Folder,
     asked: MeasureOptions,
     output: FileOutputOptions,
-    label_errors: _LabelErrors = None,
     phrasings: Annotated[
         str,
         typer.Option(
@@ -121,15 +100,13 @@ def conversation(
     ] = "first",
 ) -> None:
     """Measure on a folder with conversations as corpus, queries and qrels."""
-    from ekphory_lab.evaluation.commands import run_conversation
+    from ekphory_lab.evaluation.datasets import ask_phrasings
+    from ekphory_lab.evaluation.loaders import load_conversation
 
-    _measure(
-        lambda options: run_conversation(
-            data, label_errors=label_errors, phrasings=phrasings, options=options
-        ),
-        asked,
-        output,
-    )
+    def load() -> Dataset:
+        return ask_phrasings(load_conversation(data, categories=asked.category), phrasings)
+
+    _measure(load, asked, output)
 
 
 @command
@@ -152,161 +129,151 @@ def beir(
     ] = None,
 ) -> None:
     """Measure on a folder in BEIR's form, such as SciFact."""
-    from ekphory_lab.evaluation.commands import run_beir
+    from ekphory_lab.evaluation.loaders import load_beir
 
     if configs is not None:
-        wanted = _Configurations(data=data, split=split, names=configs, markdown=markdown)
-        _measure_configurations(wanted, asked, output)
+        of_split = "" if split == "test" else f" --split {split}"
+        command_line = f"ekphory eval beir --data {data.name}{of_split} --configs {configs}"
+        _measure_configurations(
+            lambda: load_beir(data, split=split),
+            configs,
+            asked,
+            output,
+            markdown=markdown,
+            command_line=command_line,
+        )
         return
     if markdown is not None:
         raise InvalidInput(
             "markdown", str(markdown), "is for configurations", "Name some with --configs"
         )
-    _measure(lambda options: run_beir(data, split=split, options=options), asked, output)
+    _measure(lambda: load_beir(data, split=split), asked, output)
 
 
 @command
 def multihop(data: _Folder, asked: MeasureOptions, output: FileOutputOptions) -> None:
     """Measure whether all passages are found that a multi-hop question needs."""
-    from ekphory_lab.evaluation.commands import run_multihop
+    from ekphory_lab.evaluation.loaders import load_multihop
+    from ekphory_lab.evaluation.metrics import MULTIHOP_MEASURES
 
-    _measure(lambda options: run_multihop(data, options=options), asked, output)
+    _measure(
+        lambda: load_multihop(data, categories=asked.category), asked, output, MULTIHOP_MEASURES
+    )
 
 
-def _measure(measure: Measurement, asked: MeasureOptions, output: FileOutputOptions) -> None:
+def _measure(
+    load: Callable[[], Dataset],
+    asked: MeasureOptions,
+    output: FileOutputOptions,
+    measures: tuple[Measure, ...] | None = None,
+) -> None:
+    from ekphory_lab.evaluation.commands import run_systems
+    from ekphory_lab.evaluation.metrics import CONVERSATION_MEASURES
+    from ekphory_lab.evaluation.runner import to_json
+
     with step_bar() as progress:
-        reports = measure(_run_options(asked, output, progress))
+        options = _run_options(asked, output, progress)
+        reports = run_systems(load(), options, measures=measures or CONVERSATION_MEASURES)
     if output.json:
-        from ekphory_lab.evaluation.runner import to_json
-
         print_json({"reports": [to_json(report) for report in reports]})
         return
     _print_reports(reports, asked)
-    written = (path for path in (output.json_file, asked.run, asked.trace) if path is not None)
-    for path in written:
-        message_console().print(f"Written: {path}", style="dim")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Configurations:
-    """Which configurations are measured on what, and the Markdown file that is asked for."""
-
-    data: Path
-    split: str
-    names: str
-    markdown: Path | None
-
-    @property
-    def command_line(self) -> str:
-        """What measures the same again."""
-        split = "" if self.split == "test" else f" --split {self.split}"
-        return f"ekphory eval beir --data {self.data.name}{split} --configs {self.names}"
-
-
-def _measure_configurations(
-    wanted: _Configurations, asked: MeasureOptions, output: FileOutputOptions
-) -> None:
-    from ekphory_lab.evaluation.configurations import (
-        ConfigurationOptions,
-        configuration_table,
-        configurations,
-        run_configurations,
-        runs_json,
-    )
-
-    chosen = configurations(wanted.names.split(","))
-    with step_bar() as progress:
-        common = _run_options(asked, output, progress)
-        options = ConfigurationOptions(
-            embedder=common.embedder,
-            models=common.models,
-            json_file=common.json_file,
-            progress=progress,
-        )
-        runs = run_configurations(wanted.data, chosen, split=wanted.split, options=options)
-    if wanted.markdown is not None:
-        wanted.markdown.parent.mkdir(parents=True, exist_ok=True)
-        wanted.markdown.write_text(_document(wanted, runs), encoding="utf-8")
-    if output.json:
-        print_json(runs_json(runs))
-        return
-    result_console().print(configuration_table(runs))
-    written = (path for path in (output.json_file, wanted.markdown) if path is not None)
-    for path in written:
-        message_console().print(f"Written: {path}", style="dim")
-
-
-def _document(wanted: _Configurations, runs: Sequence[ConfigurationRun]) -> str:
-    from ekphory_lab.evaluation.configurations import configuration_markdown
-
-    baseline = runs[0].report
-    models = {} if baseline is None else baseline.configuration
-    named = {name: models.get(name) or "none" for name in ("embedder", "reranker", "chat")}
-    return _HEADING.format(command=wanted.command_line, **named) + configuration_markdown(runs)
+    name_written_files(output.json_file, asked.run, asked.trace)
 
 
 def _run_options(asked: MeasureOptions, output: FileOutputOptions, progress: Steps) -> RunOptions:
-    from ekphory.models.loading import load_configured_chat, load_configured_reranker, load_embedder
-    from ekphory.retrieval.pipeline import OptionalModels
+    from ekphory.agent.configuration import read_agent_settings
     from ekphory_lab.evaluation.commands import PRODUCT, RunOptions
 
     product = PRODUCT if asked.preset is None else f"{PRODUCT}:{asked.preset}"
-    settings = read_settings()
-    embedder = asked.embedder or settings.embedder
+    provider = asked.agent
     return RunOptions(
         systems=tuple(asked.system or [product]),
-        embedder=None
-        if embedder is None
-        else load_embedder(
-            embedder, model=settings.embedder_model, api_key=settings.embedder_api_key
-        ),
-        models=OptionalModels(
-            reranker=load_configured_reranker(settings), chat=load_configured_chat(settings)
-        ),
+        embedder=load_chosen_embedder(asked.embedder),
+        models=load_optional_models(),
         depth=asked.depth,
-        categories=None if asked.category is None else tuple(asked.category),
         json_file=None if output.json else output.json_file,
         run_folder=asked.run,
         trace_file=asked.trace,
-        agent=None if asked.agent is None else _agent_settings(asked.agent),
+        agent=None
+        if provider is None
+        else read_agent_settings(arguments={"agent_session_provider": provider}),
         progress=progress,
     )
 
 
-def _agent_settings(provider: ProviderName) -> AgentSettings:
-    from ekphory.agent.configuration import read_agent_settings
-
-    return read_agent_settings(arguments={"agent_session_provider": provider})
-
-
 def _print_reports(reports: Sequence[Report], asked: MeasureOptions) -> None:
-    from ekphory_lab.evaluation.commands import (
-        agent_line,
-        calibration_line,
-        compare_reports,
-        compare_with_file,
-        comparison_table,
-        report_table,
-        show_misses,
-        summary_table,
-    )
+    from ekphory_lab.evaluation import commands
 
     console = result_console()
-    console.print(summary_table(reports))
+    console.print(commands.summary_table(reports).for_terminal())
     for report in reports:
-        console.print(report_table(report))
-        for line in (calibration_line(report), agent_line(report)):
+        console.print(commands.report_table(report).for_terminal())
+        for line in (commands.calibration_line(report), commands.agent_line(report)):
             if line is not None:
                 console.print(line, soft_wrap=True)
-    for comparison in compare_reports(reports):
-        console.print(comparison_table(comparison))
-    for comparison in compare_with_file(reports, asked.compare) if asked.compare else ():
-        console.print(comparison_table(comparison))
-    if asked.show_misses:
-        console.print(show_misses(reports[0], limit=asked.limit))
+    comparisons = commands.compare_reports(reports)
+    if asked.compare is not None:
+        comparisons += commands.compare_with_file(reports, asked.compare)
+    for comparison in comparisons:
+        console.print(commands.comparison_table(comparison).for_terminal())
+    for line in commands.list_misses(reports[0], limit=asked.limit) if asked.show_misses else ():
+        console.print(line)
 
 
-# `ekphory eval ablation`: what each stage is worth.
+# Memory-Spark's configurations.
+
+_CONFIGURATIONS_HEADING = """# Memory-Spark's configurations
+
+Each of its thirty-six configurations beside A, vector search alone: the difference to A, and the
+p-value of a paired randomisation test on that pair. Only A's times include embedding the question:
+its vector is cached for the others. Embedder: {embedder}; reranker: {reranker}; language model:
+{chat}. Made by
+
+    {command}
+
+"""
+
+
+def _measure_configurations(
+    load: Callable[[], Dataset],
+    names: str,
+    asked: MeasureOptions,
+    output: FileOutputOptions,
+    *,
+    markdown: Path | None,
+    command_line: str,
+) -> None:
+    from ekphory_lab.evaluation import configurations
+
+    chosen = configurations.choose_configurations(names.split(","))
+    with step_bar() as progress:
+        runs = configurations.run_configurations(
+            load(),
+            chosen,
+            embedder=load_chosen_embedder(asked.embedder),
+            models=load_optional_models(),
+            progress=progress,
+        )
+    table = configurations.configuration_table(runs)
+    show_report(configurations.runs_json(runs), output, tables=[table])
+    if markdown is not None and runs[0].report is not None:
+        models = runs[0].report.configuration
+        named = {name: models[name] or "none" for name in ("embedder", "reranker", "chat")}
+        heading = _CONFIGURATIONS_HEADING.format(command=command_line, **named)
+        write_markdown(heading, [table], markdown)
+        if not output.json:
+            name_written_files(markdown)
+
+
+def write_markdown(heading: str, tables: Sequence[ReportTable], file: Path) -> None:
+    """Write tables beneath a heading."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = heading + "\n".join(table.markdown() for table in tables)
+    file.write_text(text, encoding="utf-8")
+
+
+# What each stage is worth.
 
 _ABLATION_HEADING = """# What each stage is worth
 
@@ -332,121 +299,57 @@ def ablation(
     ] = None,
 ) -> None:
     """Change one stage of the default pipeline at a time, and measure the difference."""
-    from ekphory_lab.evaluation.ablation import ablation_table
-
-    found: list[Ablation] = []
-    for each in _measured(data):
-        found.append(each)
-        if not output.json:
-            result_console().print(ablation_table(each))
+    names = " ".join(f"--data {path.name}" for path in data)
+    heading = _ABLATION_HEADING.format(command=f"ekphory eval ablation {names}")
+    tables: list[ReportTable] = []
+    found: dict[str, object] = {}
+    for name, table, rows in _ablate(data):
+        tables.append(table)
+        found[name] = rows
         # After every dataset, so that whoever stops a long run keeps what it has found.
-        if not output.json and output.json_file is not None:
-            write_json(_reports(found), output.json_file)
+        if not output.json:
+            result_console().print(table.for_terminal())
+            if output.json_file is not None:
+                write_json(found, output.json_file)
         if markdown is not None:
-            markdown.write_text(_ablation_document(data, found), encoding="utf-8")
+            write_markdown(heading, tables, markdown)
     if output.json:
-        print_json(_reports(found))
-    elif markdown is not None:
-        message_console().print(f"Written: {markdown}", style="dim")
+        print_json(found)
+    else:
+        name_written_files(output.json_file, markdown)
 
 
-def _measured(paths: Sequence[Path]) -> Iterator[Ablation]:
-    from ekphory.models.loading import (
-        load_configured_chat,
-        load_configured_embedder,
-        load_configured_reranker,
-    )
-    from ekphory.retrieval.pipeline import OptionalModels
-    from ekphory_lab.evaluation.ablation import (
-        PRESET_VARIATIONS,
-        STAGE_VARIATIONS,
-        ablate,
-        load_benchmark,
-    )
-
-    settings = read_settings()
-    models = OptionalModels(
-        reranker=load_configured_reranker(settings), chat=load_configured_chat(settings)
-    )
-    embedder = load_configured_embedder(settings)
-    for path in paths:
-        with step_bar() as progress:
-            found = ablate(
-                load_benchmark(path),
-                (*STAGE_VARIATIONS, *PRESET_VARIATIONS),
-                embedder=embedder,
-                models=models,
-                progress=progress,
-            )
-        yield found
-
-
-def _reports(found: Sequence[Ablation]) -> dict[str, object]:
+def _ablate(paths: Sequence[Path]) -> Iterator[tuple[str, ReportTable, list[object]]]:
+    from ekphory_lab.evaluation import ablation
     from ekphory_lab.evaluation.runner import to_json
 
-    return {
-        each.benchmark.dataset.name: [
-            {"variation": row.variation.name} | to_json(row.report) for row in each.rows
-        ]
-        for each in found
-    }
+    models, embedder = load_optional_models(), load_chosen_embedder(None)
+    variations = {**ablation.STAGE_VARIATIONS, **ablation.PRESET_VARIATIONS}
+    for path in paths:
+        benchmark = ablation.load_benchmark(path)
+        with step_bar() as progress:
+            reports = ablation.ablate(
+                benchmark.dataset, variations, embedder=embedder, models=models, progress=progress
+            )
+        table = ablation.ablation_table(benchmark, reports)
+        rows = [{"variation": name} | to_json(report) for name, report in reports.items()]
+        yield benchmark.dataset.name, table, list(rows)
 
 
-def _ablation_document(paths: Sequence[Path], found: Sequence[Ablation]) -> str:
-    from ekphory_lab.evaluation.ablation import ablation_markdown
-
-    names = " ".join(f"--data {path.name}" for path in paths)
-    heading = _ABLATION_HEADING.format(command=f"ekphory eval ablation {names}")
-    return heading + "\n".join(map(ablation_markdown, found))
-
-
-# `ekphory eval cues`: what the words for type and importance in a query are worth.
+# What words for type and importance are worth, how well the injection filter tells orders from
+# memories, and whether what is said of the best hit is true.
 
 
 @command
 def cues(output: FileOutputOptions, embedder: EmbedderOption = None) -> None:
     """Ask for what is important, for preferences, procedures and events; with and without hints."""
     from ekphory.models.loading import load_embedder
-    from ekphory_lab.evaluation.cues import measure_cues, report_json, scenes
+    from ekphory_lab.evaluation.cues import cue_table, measure_cues, read_scenes
 
-    settings = read_settings()
-    model = load_embedder(
-        embedder or settings.embedder,
-        model=settings.embedder_model,
-        api_key=settings.embedder_api_key,
-    )
+    model = load_chosen_embedder(embedder) or load_embedder()
     with step_bar() as progress:
-        report = measure_cues(scenes(), embedder=model, progress=progress)
-    if output.json:
-        print_json(report_json(report))
-        return
-    result_console().print(_table(report))
-    if output.json_file is not None:
-        write_json(report_json(report), output.json_file)
-        message_console().print(f"Written: {output.json_file}", style="dim")
-
-
-def _table(report: CueReport) -> Table:
-    title = f"MRR over {report.memories} memories, {report.embedder}"
-    table = Table(title=title, title_justify="left")
-    table.add_column("asks for")
-    for header in ("queries", "with hints", "without", "difference", "95 %", "p"):
-        table.add_column(header, justify="right")
-    for each in report.scores:
-        test = each.difference
-        table.add_row(
-            each.cue,
-            str(each.queries),
-            f"{each.with_hints.mean:.3f}",
-            f"{each.without_hints.mean:.3f}",
-            f"{test.difference:+.3f}",
-            f"{test.low:+.3f} to {test.high:+.3f}",
-            "<.001" if test.p_value < 0.001 else f"{test.p_value:.3f}",
-        )
-    return table
-
-
-# `ekphory eval injection`: how well the injection filter tells orders from memories.
+        report = measure_cues(read_scenes(), embedder=model, progress=progress)
+    show_report(report, output, tables=[cue_table(report)])
 
 
 @command
@@ -472,10 +375,7 @@ def injection(
     false_alarms = [line for line, _ in report.false_alarms]
     for title, lines in (("missed", report.missed), ("false alarm", false_alarms)):
         for line in lines:
-            console.print(f"{title}: {line.text}", markup=False, soft_wrap=True)
-
-
-# `ekphory eval probabilities`: whether what is said of the best hit is true.
+            console.print(f"{title}: {line.text}", soft_wrap=True)
 
 
 @command
@@ -501,6 +401,7 @@ def probabilities(
         dataset_scopes,
         known_sets,
         measure_probabilities,
+        probabilities_table,
         statement_scopes,
     )
 
@@ -515,32 +416,4 @@ def probabilities(
         found = measure_probabilities(
             chosen, presets=preset or ["balanced", "accurate"], progress=progress
         )
-    if output.json:
-        print_json({"sets": found})
-        return
-    result_console().print(_probabilities_table(found))
-    if output.json_file is not None:
-        write_json({"sets": [asdict(each) for each in found]}, output.json_file)
-        message_console().print(f"Written: {output.json_file}", style="dim")
-
-
-def _probabilities_table(found: list[StatedProbabilities]) -> Table:
-    table = Table(title="the best hit's probability", title_justify="left")
-    table.add_column("set")
-    table.add_column("preset")
-    for header in ("questions", "said", "right", "error", "below .2", "unanswered", "below .2"):
-        table.add_column(header, justify="right")
-    for each in found:
-        empty = each.unanswered_empty
-        table.add_row(
-            each.name,
-            each.preset,
-            f"{each.questions:,}",
-            f"{each.said:.3f}",
-            f"{each.right:.3f}",
-            f"{each.error:.3f}",
-            f"{each.empty:.3f}",
-            f"{each.unanswered:,}",
-            "" if empty is None else f"{empty:.3f}",
-        )
-    return table
+    show_report({"sets": found}, output, tables=[probabilities_table(found)])

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-
-from rich.table import Table
 
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.retrieval.calibration import WORD_CURVES
@@ -28,9 +25,7 @@ from ekphory.retrieval.stages.weigh import (
 from ekphory.types import MEMORY_TYPES
 from ekphory_lab.evaluation.datasets import Dataset
 from ekphory_lab.evaluation.loaders import load_beir, load_conversation, load_locomo
-from ekphory_lab.evaluation.metrics import CONVERSATION_MEASURES
 from ekphory_lab.evaluation.runner import (
-    Comparison,
     Progress,
     Report,
     compare,
@@ -39,30 +34,11 @@ from ekphory_lab.evaluation.runner import (
     silent,
 )
 from ekphory_lab.evaluation.systems import EkphorySystem, OtherPipeline
+from ekphory_lab.evaluation.tables import ReportTable, format_figure, format_test
 
 # The default pipeline with one thing changed, as data.
 
 Change = Callable[[Sequence[Stage]], Sequence[Stage]]
-
-
-@dataclass(frozen=True, slots=True)
-class Variation:
-    """A pipeline that is compared with the default one.
-
-    Attributes:
-        name: What is different.
-        pipeline: What is run.
-        needs: Names of the optional models that it makes no sense without.
-    """
-
-    name: str
-    pipeline: Pipeline
-    needs: frozenset[str] = field(default_factory=frozenset)
-
-    def lacks(self, models: OptionalModels) -> bool:
-        """Whether a model that it needs is not there."""
-        given = {"reranker": models.reranker, "chat": models.chat}
-        return any(given[name] is None for name in self.needs)
 
 
 def without(kind: type[Stage]) -> Change:
@@ -81,17 +57,15 @@ def instead(stage: Stage) -> Change:
     return changed
 
 
-def varied(name: str, *changes: Change) -> Variation:
+def varied(name: str, *changes: Change) -> Pipeline:
     """Change the default pipeline, one change after another."""
     stages: Sequence[Stage] = BALANCED.stages
     for change in changes:
         stages = change(stages)
-    return Variation(name, Pipeline(name, stages))
+    return Pipeline(name, stages)
 
 
-REFERENCE = Variation(BALANCED.name, BALANCED)
-
-STAGE_VARIATIONS: tuple[Variation, ...] = (
+_CHANGED = (
     varied("without weights", without(Weigh)),
     varied("without decay", without(Decay)),
     varied(
@@ -129,14 +103,13 @@ STAGE_VARIATIONS: tuple[Variation, ...] = (
     varied("search depth 1,000", instead(SearchPools(depth=1000))),
 )
 
-PRESET_VARIATIONS: tuple[Variation, ...] = tuple(
-    Variation(f"preset {name}", pipeline)
-    for name, pipeline in PRESETS.items()
-    if pipeline is not BALANCED
-)
+STAGE_VARIATIONS: Mapping[str, Pipeline] = {pipeline.name: pipeline for pipeline in _CHANGED}
+PRESET_VARIATIONS: Mapping[str, Pipeline] = {
+    f"preset {name}": pipeline for name, pipeline in PRESETS.items() if pipeline is not BALANCED
+}
 
 
-# What each stage is worth: the default pipeline with one thing changed at a time.
+# Measuring them.
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,29 +126,6 @@ class Benchmark:
     second: str
 
 
-@dataclass(frozen=True, slots=True)
-class AblationRow:
-    """One variation on one dataset.
-
-    Attributes:
-        variation: What was changed.
-        report: What it gave.
-        difference: How it differs from the default pipeline; None for that itself.
-    """
-
-    variation: Variation
-    report: Report
-    difference: Comparison | None
-
-
-@dataclass(frozen=True, slots=True)
-class Ablation:
-    """All variations on one dataset; the first row is the default pipeline."""
-
-    benchmark: Benchmark
-    rows: tuple[AblationRow, ...]
-
-
 def load_benchmark(path: Path) -> Benchmark:
     """Load a dataset by its form: LoCoMo's own file, a BEIR folder, or a conversation folder.
 
@@ -190,95 +140,49 @@ def load_benchmark(path: Path) -> Benchmark:
 
 
 def ablate(
-    benchmark: Benchmark,
-    variations: Sequence[Variation],
+    dataset: Dataset,
+    variations: Mapping[str, Pipeline],
     *,
     embedder: EmbeddingModel | None = None,
     models: OptionalModels = NO_OPTIONAL_MODELS,
     progress: Progress = silent,
-) -> Ablation:
-    """Measure the default pipeline and every variation over one store.
+) -> dict[str, Report]:
+    """Measure the default pipeline, which comes first, and every variation over one store.
 
     Args:
-        benchmark: What to measure on.
-        variations: What to change.
+        dataset: What to measure on.
+        variations: What to run beside the default pipeline, by name.
         embedder: Embedder of the store; None takes the bundled one.
-        models: Reranker and language model; a variation that lacks its own is left out.
+        models: Reranker and language model, where there are any.
         progress: Is told how far things are.
     """
-    rows: list[AblationRow] = []
     with EkphorySystem(embedder=embedder, models=models) as system:
-        for variation in chain((REFERENCE,), variations):
-            if variation.lacks(models):
-                continue
-            report = evaluate(
-                benchmark.dataset,
-                OtherPipeline(system, variation.pipeline),
-                measures=CONVERSATION_MEASURES,
-                progress=progress,
+        return {
+            name: evaluate(dataset, OtherPipeline(system, pipeline), progress=progress)
+            for name, pipeline in ({BALANCED.name: BALANCED} | dict(variations)).items()
+        }
+
+
+def ablation_table(benchmark: Benchmark, reports: Mapping[str, Report]) -> ReportTable:
+    """Show one dataset's variations, a line each, with the difference to the first."""
+    main, second, dataset = benchmark.main, benchmark.second, benchmark.dataset
+    default, *_ = map(score_table, reports.values())
+    rows = []
+    for name, report in reports.items():
+        is_default = report.system == default.system
+        test = None if is_default else compare(default, score_table(report)).tests[main]
+        rows.append(
+            (
+                name,
+                format_figure(report.mean(main)),
+                *format_test(test),
+                format_figure(report.mean(second)),
+                f"{report.latency.p50:.1f}",
+                f"{report.latency.p95:.1f}",
             )
-            against = compare(score_table(rows[0].report), score_table(report)) if rows else None
-            rows.append(AblationRow(variation, report, against))
-    return Ablation(benchmark, tuple(rows))
-
-
-# An ablation for people: a line for each variation, as a rich table or as Markdown.
-
-_HEADERS = ("variation", "{main}", "difference", "95 %", "p", "{second}", "p50 ms", "p95 ms")
-
-
-def ablation_table(ablation: Ablation) -> Table:
-    """Show one dataset's rows; the first is the default pipeline."""
-    table = Table(title=_title(ablation), title_justify="left")
-    headers, *lines = _cells(ablation)
-    for place, header in enumerate(headers):
-        table.add_column(header, justify="left" if place == 0 else "right")
-    for line in lines:
-        table.add_row(*line)
-    return table
-
-
-def ablation_markdown(ablation: Ablation) -> str:
-    """Return one dataset's rows as a Markdown section."""
-    headers, *lines = _cells(ablation)
-    rule = ["---", *["---:"] * (len(headers) - 1)]
-    rows = "\n".join(f"| {' | '.join(row)} |" for row in (headers, rule, *lines))
-    return f"## {_title(ablation)}\n\n{rows}\n"
-
-
-def _title(ablation: Ablation) -> str:
-    dataset = ablation.benchmark.dataset
-    passages = sum(map(len, dataset.pools.values()))
-    return f"{dataset.name}: {len(dataset.queries)} queries, {passages:,} passages"
-
-
-def _cells(ablation: Ablation) -> Iterator[list[str]]:
-    main, second = ablation.benchmark.main, ablation.benchmark.second
-    yield [header.format(main=main, second=second) for header in _HEADERS]
-    for row in ablation.rows:
-        scores, latency = row.report.overall.estimates, row.report.latency
-        yield [
-            row.variation.name,
-            _number(scores[main].mean),
-            *_difference(row, main),
-            _number(scores[second].mean),
-            f"{latency.p50:.1f}",
-            f"{latency.p95:.1f}",
-        ]
-
-
-def _difference(row: AblationRow, measure: str) -> tuple[str, str, str]:
-    if row.difference is None:
-        return "", "", ""
-    test = row.difference.tests[measure]
-    p_value = "<.001" if test.p_value < 0.001 else _number(test.p_value)
-    return _signed(test.difference), f"{_signed(test.low)} to {_signed(test.high)}", p_value
-
-
-def _signed(value: float) -> str:
-    return f"{'-' if value < 0 else '+'}{_number(abs(value))}"
-
-
-def _number(value: float) -> str:
-    text = f"{value:.3f}"
-    return text.removeprefix("0") if text != "0.000" else ".000"
+        )
+    return ReportTable(
+        f"{dataset.name}: {len(dataset.queries)} queries, {dataset.size:,} passages",
+        ("variation", main, "difference", "95 %", "p", second, "p50 ms", "p95 ms"),
+        tuple(rows),
+    )

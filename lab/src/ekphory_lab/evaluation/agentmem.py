@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -35,10 +35,28 @@ from ekphory.retrieval.dense import (
     length_discounts,
 )
 from ekphory.types import MemoryType
-from ekphory_lab.evaluation.agentmem_cases import Candidate, CaseSet, LabelledText, RankingCase
-from ekphory_lab.evaluation.metrics import Estimate, PairedTest, bootstrap_intervals, paired_test
+from ekphory_lab.evaluation.agentmem_cases import (
+    CANDIDATES,
+    Candidate,
+    CaseSet,
+    LabelledText,
+    RankingCase,
+)
+from ekphory_lab.evaluation.metrics import (
+    Estimate,
+    FloatArray,
+    PairedTest,
+    bootstrap_intervals,
+    paired_test,
+)
 from ekphory_lab.evaluation.runner import Setting
 from ekphory_lab.evaluation.systems import bm25_scorer
+from ekphory_lab.evaluation.tables import (
+    ReportTable,
+    format_figure,
+    format_interval,
+    format_test,
+)
 
 # all-MiniLM-L6-v2, which everybody knows, out of the package that carries it.
 
@@ -62,21 +80,17 @@ def load_minilm() -> tuple[dict[str, EmbeddingModel], tuple[str, ...]]:
 
 # What ranks the candidates: an embedder, with age and type where it knows them, or BM25.
 
-FloatArray = NDArray[np.float64]
-
 
 class CandidateScorer(Protocol):
-    """Scores the candidates of cases; what is greater ranks higher."""
+    """Scores the candidates of cases; what is greater ranks higher.
 
-    @property
-    def name(self) -> str:
-        """What it is called in a report."""
-        ...
+    Attributes:
+        name: What it is called in a report.
+        configuration: Everything that decides its scores.
+    """
 
-    @property
-    def configuration(self) -> Mapping[str, Setting]:
-        """Everything that decides its scores."""
-        ...
+    name: str
+    configuration: Mapping[str, Setting]
 
     def scores(self, cases: Sequence[RankingCase]) -> list[FloatArray]:
         """Score each case's candidates, in the order of `RankingCase.candidates`."""
@@ -92,20 +106,14 @@ class EmbedderScorer:
     """
 
     def __init__(self, name: str, model: EmbeddingModel) -> None:
-        self._name = name
+        self.name = name
         self._model = model
         self._parts = late_bound_of(model)
-
-    @property
-    def name(self) -> str:
-        """The name that was given."""
-        return self._name
-
-    @property
-    def configuration(self) -> Mapping[str, Setting]:
-        """The embedder, and whether it binds age and type."""
         bound = "text alone" if self._parts is None else "text, age and type"
-        return {"embedder": str(self._model.identity), "sees": bound}
+        self.configuration: Mapping[str, Setting] = {
+            "embedder": str(model.identity),
+            "sees": bound,
+        }
 
     def scores(self, cases: Sequence[RankingCase]) -> list[FloatArray]:
         """Score all cases; each text is embedded once, so equal texts score the same."""
@@ -160,16 +168,10 @@ class WindowedScorer(EmbedderScorer):
     what a turn loses (`best_window`). An embedder that binds age and type adds them to each window.
     """
 
-    @property
-    def name(self) -> str:
-        """The model's name, and that all windows are read."""
-        return windowed_name(self._name)
-
-    @property
-    def configuration(self) -> Mapping[str, Setting]:
-        """The embedder, whether it binds age and type, and how windows are put together."""
-        return {
-            **super().configuration,
+    def __init__(self, name: str, model: EmbeddingModel) -> None:
+        super().__init__(windowed_name(name), model)
+        self.configuration = {
+            **self.configuration,
             "later_window_margin": float(LATER_WINDOW_MARGIN),
             "length_discount": float(TURN_LENGTH_DISCOUNT),
         }
@@ -193,19 +195,16 @@ class _ReadText:
 class Bm25Scorer:
     """BM25 with the word frequencies of all candidates of all cases."""
 
-    name = "bm25"
-
-    @property
-    def configuration(self) -> Mapping[str, Setting]:
-        """What the words are weighed by."""
-        return {"library": "bm25s", "stemmer": "english", "frequencies": "all candidates"}
+    def __init__(self) -> None:
+        self.name = "bm25"
+        self.configuration: Mapping[str, Setting] = {
+            "library": "bm25s",
+            "stemmer": "english",
+            "frequencies": "all candidates",
+        }
 
     def scores(self, cases: Sequence[RankingCase]) -> list[FloatArray]:
-        """Score all cases; a candidate without a word of the query scores 0.
-
-        Raises:
-            MissingExtra: bm25s is not installed.
-        """
+        """Score all cases; a candidate without a word of the query scores 0."""
         texts = _texts(cases)
         place = {text: row for row, text in enumerate(texts)}
         score = bm25_scorer(texts)
@@ -283,6 +282,34 @@ class RankingReport:
     outcomes: tuple[CaseOutcome, ...]
     against_first: PairedTest | None
 
+    @classmethod
+    def of(
+        cls,
+        scorer: str,
+        configuration: Mapping[str, Setting],
+        *,
+        set_name: str,
+        outcomes: tuple[CaseOutcome, ...],
+        first: RankingReport | None,
+    ) -> RankingReport:
+        """Sum up a scorer's cases, compared with those of the first scorer, if there is one."""
+        table = np.array([[outcome.scores[name] for name in MEASURES] for outcome in outcomes])
+        by_kind: dict[str, list[float]] = defaultdict(list)
+        for outcome in outcomes:
+            for kind, share in outcome.outranked.items():
+                by_kind[kind].append(share)
+        return cls(
+            scorer=scorer,
+            configuration=configuration,
+            set_name=set_name,
+            estimates=dict(zip(MEASURES, bootstrap_intervals(table), strict=True)),
+            outranked={kind: float(np.mean(by_kind[kind])) for kind in sorted(by_kind)},
+            outcomes=outcomes,
+            against_first=None
+            if first is None
+            else paired_test(_main(first.outcomes), _main(outcomes)),
+        )
+
 
 def rank_measures(scores: FloatArray) -> dict[str, float]:
     """Return the measures of one case whose first candidate is the answer.
@@ -303,51 +330,19 @@ def rank_measures(scores: FloatArray) -> dict[str, float]:
     }
 
 
-def rank_sets(
-    sets: Sequence[CaseSet], scorers: Sequence[CandidateScorer]
-) -> tuple[RankingReport, ...]:
-    """Rank every set with every scorer; reports come set by set."""
+def rank_set(cases: CaseSet, scorers: Sequence[CandidateScorer]) -> tuple[RankingReport, ...]:
+    """Rank a set with every scorer."""
     reports: list[RankingReport] = []
-    for each in sets:
-        first: tuple[CaseOutcome, ...] | None = None
-        for scorer in scorers:
-            outcomes = _outcomes(each.cases, scorer)
-            reports.append(
-                ranking_report(
-                    scorer.name,
-                    scorer.configuration,
-                    set_name=each.name,
-                    outcomes=outcomes,
-                    first=first,
-                )
-            )
-            first = first or outcomes
+    for scorer in scorers:
+        report = RankingReport.of(
+            scorer.name,
+            scorer.configuration,
+            set_name=cases.name,
+            outcomes=_outcomes(cases.cases, scorer),
+            first=reports[0] if reports else None,
+        )
+        reports.append(report)
     return tuple(reports)
-
-
-def ranking_report(
-    scorer: str,
-    configuration: Mapping[str, Setting],
-    *,
-    set_name: str,
-    outcomes: tuple[CaseOutcome, ...],
-    first: tuple[CaseOutcome, ...] | None,
-) -> RankingReport:
-    """Sum up what a scorer's cases gave, compared with the first scorer's where there is one."""
-    table = np.array([[outcome.scores[name] for name in MEASURES] for outcome in outcomes])
-    by_kind: dict[str, list[float]] = defaultdict(list)
-    for outcome in outcomes:
-        for kind, share in outcome.outranked.items():
-            by_kind[kind].append(share)
-    return RankingReport(
-        scorer=scorer,
-        configuration=configuration,
-        set_name=set_name,
-        estimates=dict(zip(MEASURES, bootstrap_intervals(table), strict=True)),
-        outranked={kind: float(np.mean(by_kind[kind])) for kind in sorted(by_kind)},
-        outcomes=outcomes,
-        against_first=None if first is None else paired_test(_main(first), _main(outcomes)),
-    )
 
 
 def _outcomes(cases: Sequence[RankingCase], scorer: CandidateScorer) -> tuple[CaseOutcome, ...]:
@@ -400,19 +395,18 @@ def pooled_rankings(rankings: Sequence[Sequence[RankingReport]]) -> tuple[Rankin
     pooled: list[RankingReport] = []
     for scorer in _scorers(rankings):
         reports = [_of(scorer, each) for each in rankings]
-        pooled.append(
-            ranking_report(
-                scorer,
-                next(each.configuration for each in reports if each.scorer == scorer),
-                set_name=POOLED,
-                outcomes=tuple(
-                    replace(outcome, case=_of_set(each.set_name, outcome.case))
-                    for each in reports
-                    for outcome in each.outcomes
-                ),
-                first=pooled[0].outcomes if pooled else None,
-            )
+        report = RankingReport.of(
+            scorer,
+            next(each.configuration for each in reports if each.scorer == scorer),
+            set_name=POOLED,
+            outcomes=tuple(
+                replace(outcome, case=_of_set(each.set_name, outcome.case))
+                for each in reports
+                for outcome in each.outcomes
+            ),
+            first=pooled[0] if pooled else None,
         )
+        pooled.append(report)
     return tuple(pooled)
 
 
@@ -467,13 +461,24 @@ def score_traits(
     sets: Mapping[str, Sequence[LabelledText]], models: Mapping[str, EmbeddingModel]
 ) -> tuple[TraitScores, ...]:
     """Compare the heads of every model that has any with length and a constant, set by set."""
-    found = []
+    found: list[TraitScores] = []
     for name, texts in sets.items():
         if not texts:
             continue
-        found += [_by_length(name, texts), _by_constant(name, texts)]
-        for source, model in models.items():
-            found += _by_model(name, texts, source, model)
+        typed = [each.type for each in texts if each.type != "unknown"]
+
+        lengths = np.array([len(each.text) for each in texts], np.float64)
+        commonest = Counter(typed).most_common(1)[0][0]
+        judged = {
+            LENGTH: (_correlation(texts, lengths), None),
+            CONSTANT: (None, _share([each == commonest for each in typed])),
+            **{source: _judge_heads(texts, model) for source, model in models.items()},
+        }
+        found += [
+            TraitScores(source, name, len(texts), importance, len(typed), type_)
+            for source, (importance, type_) in judged.items()
+            if importance is not None or type_ is not None
+        ]
     return tuple(found)
 
 
@@ -495,44 +500,17 @@ def _ranks(values: FloatArray) -> FloatArray:
     return np.asarray((last - (counts - 1) / 2)[places], np.float64)
 
 
-def _by_length(name: str, texts: Sequence[LabelledText]) -> TraitScores:
-    lengths = np.array([len(each.text) for each in texts], np.float64)
-    return _scores(LENGTH, name, texts, importance=_correlation(texts, lengths))
-
-
-def _by_constant(name: str, texts: Sequence[LabelledText]) -> TraitScores:
-    types = [each.type for each in texts if each.type != "unknown"]
-    commonest = Counter(types).most_common(1)[0][0]
-    hits = [each == commonest for each in types]
-    return _scores(CONSTANT, name, texts, type_=_share(hits))
-
-
-def _by_model(
-    name: str, texts: Sequence[LabelledText], source: str, model: EmbeddingModel
-) -> list[TraitScores]:
+def _judge_heads(
+    texts: Sequence[LabelledText], model: EmbeddingModel
+) -> tuple[Estimate | None, Estimate | None]:
     reading = read_passages(model, [each.text for each in texts])
     importance = type_ = None
     if reading.importance is not None:
         importance = _correlation(texts, reading.importance.astype(np.float64))
     if reading.type_logits is not None:
-        said = predicted_types(reading.type_logits)
-        pairs = zip(texts, said, strict=True)
+        pairs = zip(texts, predicted_types(reading.type_logits), strict=True)
         type_ = _share([each.type == guess for each, guess in pairs if each.type != "unknown"])
-    if importance is None and type_ is None:
-        return []
-    return [_scores(source, name, texts, importance=importance, type_=type_)]
-
-
-def _scores(
-    source: str,
-    name: str,
-    texts: Sequence[LabelledText],
-    *,
-    importance: Estimate | None = None,
-    type_: Estimate | None = None,
-) -> TraitScores:
-    typed = sum(each.type != "unknown" for each in texts)
-    return TraitScores(source, name, len(texts), importance, typed, type_)
+    return importance, type_
 
 
 def _correlation(texts: Sequence[LabelledText], said: FloatArray) -> Estimate | None:
@@ -601,11 +579,13 @@ def run_agentmem(
 
     Raises:
         InvalidInput: A set has no case, or the name of another.
-        MissingExtra: bm25s is not installed.
     """
     sets = [generated, *conversations]
     _check(sets)
-    rankings = [_ranked(each, models, progress) for each in sets]
+    rankings = []
+    for each in sets:
+        progress(f"ranking {each.name}")
+        rankings.append(rank_set(each, _all_scorers(each, models)))
     if len(conversations) > 1:
         sets.append(pooled_set(conversations))
         rankings.append(pooled_rankings(rankings[1:]))
@@ -629,13 +609,6 @@ def _check(sets: Sequence[CaseSet]) -> None:
         names.append(each.name)
 
 
-def _ranked(
-    cases: CaseSet, models: Mapping[str, EmbeddingModel], progress: Callable[[str], None]
-) -> tuple[RankingReport, ...]:
-    progress(f"ranking {cases.name}")
-    return rank_sets([cases], _all_scorers(cases, models))
-
-
 def _all_scorers(cases: CaseSet, models: Mapping[str, EmbeddingModel]) -> list[CandidateScorer]:
     """Return every model, every model that reads all windows where some text has several, BM25."""
     windowed = [WindowedScorer(*item) for item in models.items()]
@@ -644,6 +617,70 @@ def _all_scorers(cases: CaseSet, models: Mapping[str, EmbeddingModel]) -> list[C
         *(each for each in windowed if each.reads_more(cases.cases)),
         Bm25Scorer(),
     ]
+
+
+def agentmem_tables(report: AgentmemReport) -> Iterator[ReportTable]:
+    """Yield two tables for each set, and one of importance and type."""
+    for each in report.sets:
+        rankings = [ranking for ranking in report.rankings if ranking.set_name == each.name]
+        yield _ranking_table(each, rankings, notes=report.notes)
+        yield _outranked_table(each, rankings)
+    figures = ("n", "importance", "95 %", "n with type", "type", "95 %")
+    yield ReportTable(
+        "importance (Spearman) and type (accuracy)",
+        ("texts", "source", *figures),
+        tuple(
+            (
+                each.set_name,
+                each.source,
+                str(each.texts),
+                *_format_optional(each.importance),
+                str(each.typed_texts),
+                *_format_optional(each.type),
+            )
+            for each in report.traits
+        ),
+        names=2,
+    )
+
+
+def _ranking_table(
+    cases: CaseSet, rankings: Sequence[RankingReport], *, notes: Sequence[str]
+) -> ReportTable:
+    rows: list[tuple[str, ...]] = []
+    for each in rankings:
+        difference, interval, p_value = format_test(each.against_first)
+        estimates = [each.estimates[name] for name in MEASURES]
+        means = (format_figure(estimate.mean) for estimate in estimates)
+        rows.append((each.scorer, *means, difference, p_value))
+        rows.append(("95 %", *map(format_interval, estimates), interval, ""))
+    return ReportTable(
+        f"{cases.name}: {len(cases.cases)} queries, {CANDIDATES} candidates, 1 relevant",
+        ("system", *MEASURES, f"{MAIN} against the first", "p"),
+        tuple(rows),
+        note="\n".join(notes),
+    )
+
+
+def _outranked_table(cases: CaseSet, rankings: Sequence[RankingReport]) -> ReportTable:
+    return ReportTable(
+        f"{cases.name}: share of the distractors that the answer does not beat",
+        ("kind", "queries without", *(each.scorer for each in rankings)),
+        tuple(
+            (
+                kind,
+                str(cases.missing.get(kind, "-")),
+                *(format_figure(each.outranked[kind]) for each in rankings),
+            )
+            for kind in rankings[0].outranked
+        ),
+    )
+
+
+def _format_optional(estimate: Estimate | None) -> tuple[str, str]:
+    if estimate is None:
+        return "-", ""
+    return format_figure(estimate.mean), format_interval(estimate)
 
 
 def report_json(report: AgentmemReport) -> dict[str, object]:

@@ -15,7 +15,8 @@ import numpy as np
 from ekphory.errors import DatasetError
 from ekphory.types import MEMORY_TYPES, MemoryType, Scalar
 from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage, Row, read_json_lines
-from ekphory_lab.evaluation.systems import FloatArray, Scorer, bm25_scorer
+from ekphory_lab.evaluation.metrics import FloatArray
+from ekphory_lab.evaluation.systems import Scorer, bm25_scorer, newest_moment
 
 # What is ranked: one query, the memory that answers it, and memories that do not.
 
@@ -127,7 +128,7 @@ class TurnLabel:
 
 
 def read_turn_labels(file: Path | None = None) -> tuple[TurnLabel, ...]:
-    """Read labels of turns; None takes the hundred that come with ekphory.
+    """Read labels of turns; None takes the hundred that come with ekphory-lab.
 
     Raises:
         DatasetError: A line is no such label.
@@ -260,9 +261,6 @@ def conversation_cases(dataset: Dataset) -> CaseSet:
     counted from when the query is put, or from the conversation's newest turn; its type is unknown.
     What `RULES` and `lexical_overlap` prefer is measured by BM25 with its words weighed over the
     conversation, so the set is harder on BM25 than on anything else.
-
-    Raises:
-        MissingExtra: bm25s is not installed.
     """
     missing: Counter[str] = Counter()
     cases = tuple(_cases(dataset, missing))
@@ -301,12 +299,12 @@ def _case(
     missing: Counter[str],
 ) -> RankingCase:
     answer = relevant[0]
-    situation = Situation(passages, answer, _filled(score(passages[answer].text)))
+    situation = Situation(passages, answer, np.nan_to_num(score(passages[answer].text)))
     free = [row for row in range(len(passages)) if row not in relevant]
-    now = query.at or max((turn.at for turn in passages if turn.at), default=None)
+    now = query.at or newest_moment(passages)
     distractors = [
         Distractor(kind, _candidate(passages[row], now))
-        for kind, row in _chosen(situation, free, _filled(score(query.text)), missing)
+        for kind, row in _chosen(situation, free, np.nan_to_num(score(query.text)), missing)
     ]
     return RankingCase(
         f"{query.pool}/{query.id}",
@@ -345,13 +343,8 @@ def _best_first(rows: Sequence[int], scores: FloatArray) -> list[int]:
 
 
 def _candidate(turn: Passage, now: datetime | None) -> Candidate:
-    known = turn.at is not None and now is not None
-    days = (now - turn.at) / _DAY if known and now and turn.at else None
+    days = (now - turn.at) / _DAY if turn.at is not None and now is not None else None
     return Candidate(turn.indexed_text, days)
-
-
-def _filled(scores: FloatArray) -> FloatArray:
-    return np.nan_to_num(scores, nan=0.0)
 
 
 def _names(turn: Passage) -> set[str]:

@@ -1,29 +1,29 @@
-"""What the hints of a query's words are worth."""
+"""What the hints of a query's words are worth: the search with them and without."""
 
 from __future__ import annotations
 
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ekphory import __version__
 from ekphory.memory import Memory
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.presets import BALANCED
 from ekphory.retrieval.stages.query import ClassifyQuery
 from ekphory.types import MemoryType
-from ekphory_lab.evaluation.ablation import REFERENCE, varied, without
+from ekphory_lab.evaluation.ablation import varied, without
 from ekphory_lab.evaluation.metrics import Estimate, PairedTest, bootstrap_intervals, paired_test
+from ekphory_lab.evaluation.runner import Progress
+from ekphory_lab.evaluation.tables import ReportTable, format_figure, format_test
 
 # The scenes: a hundred queries with cue words, over one store of a hundred and twenty memories.
 
@@ -80,35 +80,31 @@ class Scene:
     queries: tuple[SceneQuery, ...]
 
 
-@cache
-def scenes() -> tuple[Scene, ...]:
-    """Read the scenes that come with ekphory."""
+def read_scenes() -> tuple[Scene, ...]:
+    """Read the scenes that come with ekphory-lab."""
     text = files("ekphory_lab.evaluation").joinpath("scenes.toml").read_text(encoding="utf-8")
-    given = tomllib.loads(text)["scenes"]
-    return tuple(_scene(f"s{number}", each) for number, each in enumerate(given, start=1))
+    rows = tomllib.loads(text)["scenes"]
+    return tuple(_read_scene(f"s{number}", row) for number, row in enumerate(rows, start=1))
 
 
-def _scene(prefix: str, given: dict[str, Any]) -> Scene:
-    return Scene(
-        given["name"],
-        tuple(
-            SceneMemory(f"{prefix}-m{place}", text, _TYPES[letter], importance)
-            for place, (letter, importance, text) in enumerate(given["memories"])
-        ),
-        tuple(
-            SceneQuery(
-                f"{prefix}-q{place}", cue, text, frozenset(f"{prefix}-m{row}" for row in relevant)
-            )
-            for place, (cue, text, relevant) in enumerate(given["queries"])
-        ),
+def _read_scene(prefix: str, row: dict[str, Any]) -> Scene:
+    memories = (
+        SceneMemory(f"{prefix}-m{place}", text, _TYPES[letter], importance)
+        for place, (letter, importance, text) in enumerate(row["memories"])
     )
+    queries = (
+        SceneQuery(f"{prefix}-q{place}", cue, text, frozenset(f"{prefix}-m{n}" for n in relevant))
+        for place, (cue, text, relevant) in enumerate(row["queries"])
+    )
+    return Scene(row["name"], tuple(memories), tuple(queries))
 
 
-# What the hints of a query's words are worth: the product's search with them and without.
+# Measuring.
 
 DEPTH = 50
 ALL = "all"
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
+_WITHOUT_HINTS = varied("without hints", without(ClassifyQuery))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +146,7 @@ class CueReport:
 
 
 def measure_cues(
-    scenes: Sequence[Scene],
-    *,
-    embedder: EmbeddingModel,
-    progress: Callable[[str, int, int], None],
+    scenes: Sequence[Scene], *, embedder: EmbeddingModel, progress: Progress
 ) -> CueReport:
     """Search one store with all memories, once with the hints and once without.
 
@@ -164,74 +157,58 @@ def measure_cues(
         embedder: Embedder of the store.
         progress: Is told what is done, how much of it, and of how much.
     """
+    memories = [each for scene in scenes for each in scene.memories]
     queries = [query for scene in scenes for query in scene.queries]
-    unhinted = varied("without hints", without(ClassifyQuery)).pipeline
     ranks: dict[str, tuple[int | None, int | None]] = {}
-    with _store(scenes, embedder) as memory:
+    with (
+        tempfile.TemporaryDirectory(prefix="ekphory-cues-") as directory,
+        Memory(Path(directory) / "store", embedder=embedder) as memory,
+    ):
+        memory.add_many(asdict(each) | {"at": _NOW} for each in memories)
         for done, query in enumerate(queries, start=1):
             ranks[query.id] = (
-                _rank(memory, query, REFERENCE.pipeline),
-                _rank(memory, query, unhinted),
+                _find_rank(memory, query, BALANCED),
+                _find_rank(memory, query, _WITHOUT_HINTS),
             )
             progress("search", done, len(queries))
     cues = dict.fromkeys(query.cue for query in queries)
     groups = {ALL: queries} | {cue: [each for each in queries if each.cue == cue] for cue in cues}
     return CueReport(
         embedder=str(embedder.identity),
-        memories=sum(len(scene.memories) for scene in scenes),
-        scores=tuple(_scores(name, group, ranks) for name, group in groups.items()),
+        memories=len(memories),
+        scores=tuple(_score(name, group, ranks) for name, group in groups.items()),
         ranks=ranks,
     )
 
 
-def report_json(report: CueReport) -> dict[str, object]:
-    """Return the whole report as values that JSON can hold."""
-    return asdict(report)
-
-
-@contextmanager
-def _store(scenes: Sequence[Scene], embedder: EmbeddingModel) -> Iterator[Memory]:
+def cue_table(report: CueReport) -> ReportTable:
+    """Show MRR by what is asked for, with hints and without."""
     rows = [
-        {
-            "id": each.id,
-            "text": each.text,
-            "type": each.type,
-            "importance": each.importance,
-            "at": _NOW,
-        }
-        for scene in scenes
-        for each in scene.memories
+        (
+            each.cue,
+            str(each.queries),
+            format_figure(each.with_hints.mean),
+            format_figure(each.without_hints.mean),
+            *format_test(each.difference),
+        )
+        for each in report.scores
     ]
-    with (
-        tempfile.TemporaryDirectory(prefix="ekphory-cues-") as directory,
-        Memory(Path(directory) / "store", embedder=embedder) as memory,
-    ):
-        memory.add_many(rows)
-        yield memory
+    header = ("asks for", "queries", "with hints", "without", "difference", "95 %", "p")
+    title = f"MRR over {report.memories} memories, {report.embedder}"
+    return ReportTable(title, header, tuple(rows))
 
 
-def _rank(memory: Memory, query: SceneQuery, pipeline: Pipeline) -> int | None:
+def _find_rank(memory: Memory, query: SceneQuery, pipeline: Pipeline) -> int | None:
     hits = memory.search(query.text, k=DEPTH, now=_NOW, preset=pipeline).hits
     found = (rank for rank, hit in enumerate(hits, start=1) if hit.id in query.relevant)
     return next(found, None)
 
 
-def _scores(
+def _score(
     name: str,
     queries: Sequence[SceneQuery],
     ranks: Mapping[str, tuple[int | None, int | None]],
 ) -> CueScores:
-    hinted, plain = (
-        np.array([_reciprocal(ranks[query.id][side]) for query in queries]) for side in (0, 1)
-    )
-    return CueScores(
-        name, len(queries), _estimate(hinted), _estimate(plain), paired_test(plain, hinted)
-    )
-
-
-def _estimate(values: NDArray[np.float64]) -> Estimate:
-    return bootstrap_intervals(values[:, np.newaxis])[0]
-
-
-def _reciprocal(rank: int | None) -> float:
-    return 0.0 if rank is None else 1 / rank
+    found = np.array([[1 / rank if rank else 0.0 for rank in ranks[each.id]] for each in queries])
+    hinted, plain = bootstrap_intervals(found)
+    return CueScores(name, len(queries), hinted, plain, paired_test(found[:, 1], found[:, 0]))

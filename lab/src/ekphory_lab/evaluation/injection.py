@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ekphory.errors import DatasetError
 from ekphory.prompting.injection import InjectionVerdict, find_injection
+from ekphory_lab.evaluation.datasets import Row, read_json_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +81,9 @@ def read_labelled_lines(path: str | Path, *, part: str | None = None) -> tuple[L
         DatasetError: The file cannot be read, a line is malformed, or nothing is left.
     """
     try:
-        content = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = tuple(_read_line(row) for row in read_json_lines(Path(path)))
+    except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error}).") from error
-    # Only line feeds end a line: texts may hold other separators.
-    numbered = enumerate(content.split("\n"), start=1)
-    lines = tuple(_line(raw, f"{path}, line {number}") for number, raw in numbered if raw.strip())
     wanted = tuple(line for line in lines if part is None or line.part == part)
     if not wanted:
         parts = ", ".join(sorted({repr(line.part) for line in lines}))
@@ -118,14 +114,8 @@ def _sort_of(line: LabelledLine) -> tuple[bool, str]:
     return line.injection, line.kind
 
 
-def _line(raw: str, place: str) -> LabelledLine:
-    try:
-        read: Any = json.loads(raw)
-    except ValueError as error:
-        raise DatasetError(f"{place}: is no JSON ({error}).") from error
-    if not isinstance(read, dict) or not isinstance(read.get("injection"), bool):
-        raise DatasetError(f'{place}: needs "injection": true or false.')
-    text, kind, part = read.get("text"), read.get("kind"), read.get("part", "")
-    if not (isinstance(text, str) and isinstance(kind, str) and isinstance(part, str)):
-        raise DatasetError(f'{place}: needs "text" and "kind" as texts, and "part" at most as one.')
-    return LabelledLine(text, read["injection"], kind, part)
+def _read_line(row: Row) -> LabelledLine:
+    is_injection = row.fields.get("injection")
+    if not isinstance(is_injection, bool):
+        raise row.error("injection", "true or false is needed here")
+    return LabelledLine(row.text("text"), is_injection, row.text("kind"), row.text_or_empty("part"))

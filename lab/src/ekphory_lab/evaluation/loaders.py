@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Callable, Container, Iterable
 from collections.abc import Collection as Sized
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
-from urllib.parse import unquote
 
 import numpy as np
 
-from ekphory.errors import DatasetError, shorten
 from ekphory.importers.locomo import LocomoConversation, LocomoTurn, read_conversations
 from ekphory_lab.evaluation.datasets import (
     LOCOMO,
@@ -31,14 +26,14 @@ from ekphory_lab.evaluation.datasets import (
     source_of,
     without_adversarial,
 )
-from ekphory_lab.evaluation.runner import Report, Scored
+from ekphory_lab.evaluation.runner import Report
 
 # Loader of BEIR's form: `corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv`.
 
 POOL = ""
 """A BEIR set is one pool without a name."""
 
-_BEIR_QRELS_COLUMNS = ("query-id", "corpus-id", "score")
+_BEIR_COLUMNS = ("query-id", "corpus-id", "score")
 
 
 def load_beir(folder: Path, *, split: str = "test") -> Dataset:
@@ -52,33 +47,24 @@ def load_beir(folder: Path, *, split: str = "test") -> Dataset:
         DatasetError: A file is missing, cut short or malformed; names the file and the line.
     """
     qrels = f"qrels/{split}.tsv"
-    files = read_hashes(folder, ("corpus.jsonl", "queries.jsonl", qrels))
-    collection = Collection()
-    for row in read_json_lines(folder / "corpus.jsonl"):
-        collection.add_passage(row.place, pool=POOL, passage=_beir_passage(row))
-    for row in read_json_lines(folder / "queries.jsonl"):
-        query = EvaluationQuery(pool=POOL, id=row.text("_id"), text=row.text("text"))
-        collection.add_query(row.place, query=query)
-    for row, gain in read_qrels(folder / qrels, columns=_BEIR_QRELS_COLUMNS):
-        key = (POOL, row.text("query-id"))
-        collection.add_judgement(row.place, key=key, passage_id=row.text("corpus-id"), gain=gain)
-    name = benchmark_of(files) or folder.resolve().name
-    return collection.dataset(name, source=source_of(files, otherwise=UNKNOWN), files=files)
+    return _load(folder, "corpus.jsonl", qrels, _BEIR_COLUMNS, _read_document, _read_beir_query)
 
 
-def _beir_passage(row: Row) -> Passage:
+def _read_document(row: Row) -> tuple[str, Passage]:
     title, text = row.text_or_empty("title"), row.text("text")
-    return Passage(id=row.text("_id"), text=f"{title} {text}".strip())
+    return POOL, Passage(id=row.text("_id"), text=f"{title} {text}".strip())
+
+
+def _read_beir_query(row: Row) -> EvaluationQuery:
+    return EvaluationQuery(pool=POOL, id=row.text("_id"), text=row.text("text"))
 
 
 # Loaders of the conversation form and the multi-hop form.
 #
 # Both are a folder of three files: `corpus.jsonl.gz` (or `corpus.jsonl`) with `pool`, `id`, `text`
 # and, for conversations, `speaker`, `at`, `session`, `sequence`; `queries.jsonl` with `pool`, `id`,
-# `text`, `category` and perhaps `at` and `phrasings`; `qrels.tsv` with `pool`, `query-id`, `corpus-
-# id`, `score`.
-
-_CONVERSATION_QRELS_COLUMNS = ("pool", "query-id", "corpus-id", "score")
+# `text`, `category` and perhaps `at` and `phrasings`; `qrels.tsv` with the columns `pool`,
+# `query-id`, `corpus-id` and `score`.
 
 
 def load_conversation(folder: Path, *, categories: Sized[str] | None = None) -> Dataset:
@@ -92,10 +78,12 @@ def load_conversation(folder: Path, *, categories: Sized[str] | None = None) -> 
     Raises:
         DatasetError: A file is missing, cut short or malformed; names the file and the line.
     """
-    dataset = _load(folder)
-    if categories is not None:
-        return only_categories(dataset, set(categories))
-    return without_adversarial(dataset)
+    dataset = _load_pools(folder)
+    return (
+        without_adversarial(dataset)
+        if categories is None
+        else only_categories(dataset, set(categories))
+    )
 
 
 def load_multihop(folder: Path, *, categories: Sized[str] | None = None) -> Dataset:
@@ -108,26 +96,22 @@ def load_multihop(folder: Path, *, categories: Sized[str] | None = None) -> Data
     Raises:
         DatasetError: A file is missing, cut short or malformed; names the file and the line.
     """
-    dataset = _load(folder)
+    dataset = _load_pools(folder)
     return dataset if categories is None else only_categories(dataset, set(categories))
 
 
-def _load(folder: Path) -> Dataset:
+def _load_pools(folder: Path) -> Dataset:
     corpus = "corpus.jsonl" if (folder / "corpus.jsonl").is_file() else "corpus.jsonl.gz"
-    files = read_hashes(folder, (corpus, "queries.jsonl", "qrels.tsv"))
-    collection = Collection()
-    for row in read_json_lines(folder / corpus):
-        collection.add_passage(row.place, pool=row.text("pool"), passage=_conversation_passage(row))
-    for row in read_json_lines(folder / "queries.jsonl"):
-        collection.add_query(row.place, query=_query(row))
-    for row, gain in read_qrels(folder / "qrels.tsv", columns=_CONVERSATION_QRELS_COLUMNS):
-        key = (row.text("pool"), row.text("query-id"))
-        collection.add_judgement(row.place, key=key, passage_id=row.text("corpus-id"), gain=gain)
-    name = benchmark_of(files) or folder.resolve().name
-    return collection.dataset(name, source=source_of(files, otherwise=UNKNOWN), files=files)
+    columns = ("pool", *_BEIR_COLUMNS)
+    return _load(folder, corpus, "qrels.tsv", columns, _read_pool_passage, _read_pool_query)
 
 
-def _conversation_passage(row: Row) -> Passage:
+def _read_pool_passage(row: Row) -> tuple[str, Passage]:
+    return row.text("pool"), read_turn(row)
+
+
+def read_turn(row: Row) -> Passage:
+    """Read a passage of the conversation form."""
     return Passage(
         id=row.text("id"),
         text=row.text("text"),
@@ -138,7 +122,7 @@ def _conversation_passage(row: Row) -> Passage:
     )
 
 
-def _query(row: Row) -> EvaluationQuery:
+def _read_pool_query(row: Row) -> EvaluationQuery:
     return EvaluationQuery(
         pool=row.text("pool"),
         id=row.text("id"),
@@ -147,6 +131,28 @@ def _query(row: Row) -> EvaluationQuery:
         at=row.moment("at"),
         phrasings=row.texts("phrasings"),
     )
+
+
+def _load(
+    folder: Path,
+    corpus: str,
+    qrels: str,
+    columns: tuple[str, ...],
+    read_passage: Callable[[Row], tuple[str, Passage]],
+    read_query: Callable[[Row], EvaluationQuery],
+) -> Dataset:
+    files = read_hashes(folder, (corpus, "queries.jsonl", qrels))
+    collection = Collection()
+    for row in read_json_lines(folder / corpus):
+        pool, passage = read_passage(row)
+        collection.add_passage(row.place, pool=pool, passage=passage)
+    for row in read_json_lines(folder / "queries.jsonl"):
+        collection.add_query(row.place, query=read_query(row))
+    for row, gain in read_qrels(folder / qrels, columns=columns):
+        key = (row.text("pool") if "pool" in columns else POOL, row.text("query-id"))
+        collection.add_judgement(row.place, key=key, passage_id=row.text("corpus-id"), gain=gain)
+    name = benchmark_of(files) or folder.resolve().name
+    return collection.dataset(name, source=source_of(files, otherwise=UNKNOWN), files=files)
 
 
 # Loader of LoCoMo's own file, and the cleaning of its evidence.
@@ -174,9 +180,9 @@ def load_locomo(path: Path, *, categories: Sized[str] | None = None) -> Dataset:
         _add_conversation(collection, conversation)
     name = benchmark_of(files) or path.stem
     dataset = collection.dataset(name, source=source_of(files, otherwise=LOCOMO), files=files)
-    if categories is not None:
-        return only_categories(dataset, set(categories))
-    return without_adversarial(dataset)
+    if categories is None:
+        return without_adversarial(dataset)
+    return only_categories(dataset, set(categories))
 
 
 def evidence_ids(evidence: Iterable[str], *, known: Container[str]) -> list[str]:
@@ -226,9 +232,6 @@ def _locomo_passage(turn: LocomoTurn) -> Passage:
 # A topic is `pool/id`, or the bare id where the pool has no name. White space, `%` and, inside a
 # pool or id, `/` are written as percent escapes, because the form separates its columns by spaces.
 
-Run: TypeAlias = Mapping[tuple[str, str], tuple[Scored, ...]]
-"""Ranking by query key."""
-
 _UNSAFE = re.compile(r"[\s%/]")
 
 
@@ -248,24 +251,6 @@ def write_run(report: Report, path: Path) -> None:
                 stream.write(f"{topic} Q0 {_escape(passage_id)} {rank} {float(last)!r} {system}\n")
 
 
-def read_run(path: Path) -> Run:
-    """Read a run file; rankings are ordered by score, equal scores by rank.
-
-    Raises:
-        DatasetError: A line does not have the six columns, or rank or score is not a number.
-    """
-    entries: dict[tuple[str, str], list[tuple[float, int, str]]] = {}
-    with path.open(encoding="utf-8") as stream:
-        for number, line in enumerate(stream, start=1):
-            if line.strip():
-                key, entry = _read_line(line, place=f"{path.name}:{number}")
-                entries.setdefault(key, []).append(entry)
-    return {
-        key: tuple((passage_id, -negated) for negated, _, passage_id in sorted(ranking))
-        for key, ranking in entries.items()
-    }
-
-
 def write_qrels(dataset: Dataset, path: Path) -> None:
     """Write the judgements, one `topic 0 passage gain` per line, to go with a run file."""
     with path.open("w", encoding="utf-8", newline="\n") as stream:
@@ -280,79 +265,5 @@ def topic_of(key: tuple[str, str]) -> str:
     return f"{_escape(pool)}/{_escape(query_id)}" if pool else _escape(query_id)
 
 
-def key_of(topic: str) -> tuple[str, str]:
-    """Return the pool and id of a topic."""
-    pool, _, query_id = topic.rpartition("/")
-    return unquote(pool), unquote(query_id)
-
-
-def _read_line(line: str, *, place: str) -> tuple[tuple[str, str], tuple[float, int, str]]:
-    cells = line.split()
-    if len(cells) != 6:
-        raise DatasetError(f"{place}: {len(cells)} columns, not the 6 of a TREC run.")
-    topic, _, passage_id, rank, score, _ = cells
-    try:
-        return key_of(topic), (-float(score), int(rank), unquote(passage_id))
-    except ValueError as error:
-        raise DatasetError(f"{place}: rank and score must be numbers ({error}).") from error
-
-
 def _escape(text: str) -> str:
     return _UNSAFE.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), text)
-
-
-# Questions whose labels are known to be wrong: figures are also reported without them.
-#
-# The file is a JSON array of objects with `question_id`, such as `locomo_0_qa17`, and `question`,
-# as the audit of LoCoMo by dial481 (https://github.com/dial481/locomo-audit) publishes it.
-
-_QUESTION_ID = re.compile(r"locomo_\d+_qa(\d+)")
-
-
-def mark_label_errors(dataset: Dataset, file: Path) -> Dataset:
-    """Mark the queries that a file lists as wrongly labelled.
-
-    A question is known by its position in its conversation together with its text, so a file about
-    all conversations also serves a set with some of them. What it lists and the set lacks is left
-    out.
-
-    Args:
-        dataset: The set; its query ids are positions, as LoCoMo's loader gives them.
-        file: The list of wrong labels.
-
-    Raises:
-        DatasetError: The file is missing or malformed, or is about none or all of the queries.
-    """
-    listed = set(_questions(file))
-    wrong = {query.key for query in dataset.queries if (query.id, query.text) in listed}
-    if not wrong or len(wrong) == len(dataset.queries):
-        raise DatasetError(
-            f"{file.name}: of {len(listed)} questions listed, {len(wrong)} are among the "
-            f"{len(dataset.queries)} queries of {dataset.name}. Give the list that belongs to it."
-        )
-    return replace(dataset, label_errors=frozenset(wrong))
-
-
-def _questions(file: Path) -> Iterator[tuple[str, str]]:
-    for position, entry in enumerate(_entries(file)):
-        named = entry.get("question_id") if isinstance(entry, dict) else None
-        match = _QUESTION_ID.fullmatch(named) if isinstance(named, str) else None
-        text = entry.get("question") if isinstance(entry, dict) else None
-        if match is None or not isinstance(text, str):
-            raise DatasetError(
-                f"{file.name}: entry {position} is {shorten(entry)}, without a question_id such as "
-                "'locomo_0_qa17' and a question. Fetch the file again, or correct this entry."
-            )
-        yield match[1], text
-
-
-def _entries(file: Path) -> list[object]:
-    try:
-        content = json.loads(file.read_bytes())
-    except FileNotFoundError as error:
-        raise DatasetError(f"{file}: no such file. Give the list of wrong labels.") from error
-    except ValueError as error:
-        raise DatasetError(f"{file.name}: not JSON ({error}). Fetch the file again.") from error
-    if not isinstance(content, list):
-        raise DatasetError(f"{file.name}: not a JSON array. Give the list of wrong labels.")
-    return content

@@ -148,39 +148,12 @@ _AT_CUTOFF: dict[str, Callable[..., float]] = {
 }
 
 CONVERSATION_MEASURES = measures(
-    [
-        "MAP",
-        "MRR",
-        "NDCG@1",
-        "NDCG@3",
-        "NDCG@10",
-        "R@3",
-        "R@5",
-        "R@10",
-        "R@20",
-        "P@1",
-        "P@5",
-        "P@10",
-        "F1@5",
-        "F1@10",
-    ]
+    "MAP MRR NDCG@1 NDCG@3 NDCG@10 R@3 R@5 R@10 R@20 P@1 P@5 P@10 F1@5 F1@10".split()
 )
 """What is reported for conversations and for BEIR sets."""
 
 MULTIHOP_MEASURES = measures(
-    [
-        "MAP",
-        "MRR",
-        "NDCG@10",
-        "R@2",
-        "R@5",
-        "R@10",
-        "R@20",
-        "AllGold@5",
-        "AllGold@10",
-        "P@5",
-        "F1@5",
-    ]
+    "MAP MRR NDCG@10 R@2 R@5 R@10 R@20 AllGold@5 AllGold@10 P@5 F1@5".split()
 )
 """What is reported for multi-hop sets."""
 

@@ -35,12 +35,8 @@ Scored: TypeAlias = tuple[str, float]
 Setting: TypeAlias = str | int | float | bool | None
 
 
-class Retriever(Protocol):
-    """Searches one pool."""
-
-    def __call__(self, query: EvaluationQuery, k: int, /) -> list[Scored]:
-        """Return at most `k` passages, best first, each once."""
-        ...
+Retriever: TypeAlias = Callable[[EvaluationQuery, int], list[Scored]]
+"""Searches one pool: at most so many passages, best first, each once."""
 
 
 class RetrieverFactory(Protocol):
@@ -105,17 +101,17 @@ class GroupScores:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long one search took, in milliseconds.
-
-    Attributes:
-        p50: The median.
-        p95: The 95th percentile.
-        mean: The mean.
-    """
+    """How long one search took, in milliseconds: median, 95th percentile and mean."""
 
     p50: float
     p95: float
     mean: float
+
+    @classmethod
+    def of(cls, milliseconds: Sequence[float]) -> Latency:
+        """Sum up at least one time."""
+        p50, p95 = np.percentile(milliseconds, [50, 95])
+        return cls(float(p50), float(p95), float(np.mean(milliseconds)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +125,6 @@ class Report:
         depth: How many passages each search asked for.
         overall: Means over all queries.
         categories: Means per category, in the order of the categories' names.
-        without_label_errors: Means over the queries whose labels are not known to be wrong; None
-            where none is known to be.
         calibration: How far the scores are from what is observed; None where they are no
             probabilities.
         outcomes: What each query gave.
@@ -145,12 +139,15 @@ class Report:
     depth: int
     overall: GroupScores
     categories: Mapping[str, GroupScores]
-    without_label_errors: GroupScores | None
     calibration: CalibrationScores | None
     outcomes: tuple[QueryOutcome, ...]
     latency: Latency
     index_seconds: float
     version: str
+
+    def mean(self, measure: str) -> float:
+        """Return a measure's mean over all queries."""
+        return self.overall.estimates[measure].mean
 
 
 def misses(report: Report, *, cutoff: int = MISS_CUTOFF) -> tuple[QueryOutcome, ...]:
@@ -164,75 +161,56 @@ def misses(report: Report, *, cutoff: int = MISS_CUTOFF) -> tuple[QueryOutcome, 
 
 def to_json(report: Report) -> dict[str, object]:
     """Return the whole report as values that JSON can hold; rankings are in the TREC run file."""
+    dataset = report.dataset
     return {
         "system": report.system,
         "version": report.version,
         "configuration": dict(report.configuration),
-        "dataset": _dataset_json(report.dataset),
+        "dataset": {
+            "name": dataset.name,
+            "sha256": dataset.sha256,
+            "verified": dataset.verified,
+            "files": [
+                {"name": file.name, "sha256": file.sha256, "verified": file.verified}
+                for file in dataset.files
+            ],
+            "source": dataset.source.title,
+            "licence": dataset.source.licence,
+            "obtain": dataset.source.obtain,
+            "pools": len(dataset.pools),
+            "passages": dataset.size,
+            "queries": len(dataset.queries),
+        },
         "depth": report.depth,
         "measures": list(report.overall.estimates),
         "overall": _group_json(report.overall),
         "categories": {name: _group_json(group) for name, group in report.categories.items()},
-        "without_label_errors": _sound_json(report.without_label_errors),
         "calibration": None if report.calibration is None else asdict(report.calibration),
-        "latency_ms": {
-            "p50": round(report.latency.p50, 3),
-            "p95": round(report.latency.p95, 3),
-            "mean": round(report.latency.mean, 3),
-        },
+        "latency_ms": {name: round(value, 3) for name, value in asdict(report.latency).items()},
         "index_seconds": round(report.index_seconds, 3),
-        "queries": [_outcome_json(outcome) for outcome in report.outcomes],
+        "queries": [
+            {
+                "pool": outcome.query.pool,
+                "id": outcome.query.id,
+                "category": outcome.query.category,
+                "text": outcome.query.text,
+                "scores": dict(outcome.scores),
+                "relevant_ranks": dict(outcome.relevant_ranks),
+                "milliseconds": round(outcome.milliseconds, 3),
+            }
+            for outcome in report.outcomes
+        ],
     }
+
+
+def _group_json(group: GroupScores) -> dict[str, object]:
+    scores = {name: asdict(estimate) for name, estimate in group.estimates.items()}
+    return {"queries": group.queries, "scores": scores}
 
 
 def _first_found(outcome: QueryOutcome) -> float:
     found = [1 / rank for rank in outcome.relevant_ranks.values() if rank is not None]
     return sum(found) / len(outcome.relevant_ranks)
-
-
-def _group_json(group: GroupScores) -> dict[str, object]:
-    return {"queries": group.queries, "scores": _estimates_json(group.estimates.items())}
-
-
-def _sound_json(group: GroupScores | None) -> dict[str, object] | None:
-    return None if group is None else _group_json(group)
-
-
-def _estimates_json(estimates: Iterable[tuple[str, Estimate]]) -> dict[str, dict[str, float]]:
-    return {
-        name: {"mean": estimate.mean, "low": estimate.low, "high": estimate.high}
-        for name, estimate in estimates
-    }
-
-
-def _dataset_json(dataset: Dataset) -> dict[str, object]:
-    return {
-        "name": dataset.name,
-        "sha256": dataset.sha256,
-        "verified": dataset.verified,
-        "files": [
-            {"name": file.name, "sha256": file.sha256, "verified": file.verified}
-            for file in dataset.files
-        ],
-        "source": dataset.source.title,
-        "licence": dataset.source.licence,
-        "obtain": dataset.source.obtain,
-        "pools": len(dataset.pools),
-        "passages": sum(len(passages) for passages in dataset.pools.values()),
-        "queries": len(dataset.queries),
-    }
-
-
-def _outcome_json(outcome: QueryOutcome) -> dict[str, object]:
-    return {
-        "pool": outcome.query.pool,
-        "id": outcome.query.id,
-        "category": outcome.query.category,
-        "text": outcome.query.text,
-        "scores": dict(outcome.scores),
-        "relevant_ranks": dict(outcome.relevant_ranks),
-        "milliseconds": round(outcome.milliseconds, 3),
-    }
 
 
 # Two runs over the same queries, compared measure by measure.
@@ -298,6 +276,7 @@ def compare(first: ScoreTable, second: ScoreTable, *, seed: int = 0) -> Comparis
 def write_reports(reports: tuple[Report, ...], path: Path) -> None:
     """Write reports to one JSON file: an object with a list under `reports`."""
     document = {"reports": [to_json(report) for report in reports]}
+    path.parent.mkdir(parents=True, exist_ok=True)
     # ASCII escapes keep lone surrogates of the data writable.
     path.write_text(json.dumps(document, indent=1), encoding="utf-8")
 
@@ -403,10 +382,9 @@ def evaluate(
         depth=depth,
         overall=_group(outcomes, measures),
         categories=_categories(outcomes, measures),
-        without_label_errors=_without(dataset.label_errors, outcomes, measures),
         calibration=_calibration(system, outcomes),
         outcomes=tuple(outcomes),
-        latency=_latency([outcome.milliseconds for outcome in outcomes]),
+        latency=Latency.of([outcome.milliseconds for outcome in outcomes]),
         index_seconds=index_seconds,
         version=__version__,
     )
@@ -474,13 +452,6 @@ def _categories(
     return {name: _group(by_category[name], measures) for name in sorted(by_category)}
 
 
-def _without(
-    wrong: frozenset[tuple[str, str]], outcomes: Sequence[QueryOutcome], measures: Sequence[Measure]
-) -> GroupScores | None:
-    sound = [outcome for outcome in outcomes if outcome.query.key not in wrong]
-    return _group(sound, measures) if wrong else None
-
-
 def _calibration(
     system: RetrieverFactory, outcomes: Sequence[QueryOutcome]
 ) -> CalibrationScores | None:
@@ -499,8 +470,3 @@ def _group(outcomes: Sequence[QueryOutcome], measures: Sequence[Measure]) -> Gro
     scores = np.array([[outcome.scores[name] for name in names] for outcome in outcomes])
     estimates = bootstrap_intervals(scores)
     return GroupScores(len(outcomes), dict(zip(names, estimates, strict=True)))
-
-
-def _latency(milliseconds: Sequence[float]) -> Latency:
-    p50, p95 = np.percentile(milliseconds, [50, 95])
-    return Latency(p50=float(p50), p95=float(p95), mean=float(np.mean(milliseconds)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,18 +18,18 @@ import numpy as np
 
 from ekphory.errors import DatasetError
 from ekphory.memory import Memory
-from ekphory_lab.evaluation.datasets import Dataset, without_adversarial
+from ekphory_lab.evaluation.datasets import Dataset
 from ekphory_lab.evaluation.loaders import load_beir, load_conversation, load_locomo, load_multihop
 from ekphory_lab.evaluation.metrics import best_hit_error
+from ekphory_lab.evaluation.runner import Progress
 from ekphory_lab.evaluation.systems import newest_moment, passage_fields
+from ekphory_lab.evaluation.tables import ReportTable, format_figure
 
 STATEMENTS = Path(__file__).parent / "statements"
 EMPTY_BELOW = 0.2
 POOLED_BELOW = 300
 """Sets with fewer questions are measured together."""
 POOLED = "smaller sets"
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +107,12 @@ def known_sets(folder: Path) -> dict[str, Dataset]:
     found: dict[str, Dataset] = {}
     for place in sorted(each for each in folder.iterdir() if each.is_dir()):
         if (place / "locomo.json").is_file():
-            found[place.name] = without_adversarial(load_locomo(place / "locomo.json"))
+            found[place.name] = load_locomo(place / "locomo.json")
         elif (place / "qrels" / "test.tsv").is_file():
             found[place.name] = load_beir(place)
-        elif (place / "qrels.tsv").is_file() and "2wiki" in place.name:
-            found[place.name] = load_multihop(place)
         elif (place / "qrels.tsv").is_file():
-            found[place.name] = load_conversation(place)
+            load = load_multihop if "2wiki" in place.name else load_conversation
+            found[place.name] = load(place)
     if not found:
         raise DatasetError(f"{folder}: holds no benchmark. Give the folder that holds theirs.")
     return found
@@ -193,3 +192,21 @@ def _stated(name: str, preset: str, rows: Sequence[Row]) -> StatedProbabilities:
         unanswered=len(others),
         unanswered_empty=float((others < EMPTY_BELOW).mean()) if len(others) else None,
     )
+
+
+def probabilities_table(found: Sequence[StatedProbabilities]) -> ReportTable:
+    """Show what was said and what was right, a line for each set and preset."""
+    rows = [
+        (
+            each.name,
+            each.preset,
+            f"{each.questions:,}",
+            *(format_figure(value) for value in (each.said, each.right, each.error, each.empty)),
+            f"{each.unanswered:,}",
+            "" if each.unanswered_empty is None else format_figure(each.unanswered_empty),
+        )
+        for each in found
+    ]
+    figures = ("questions", "said", "right", "error", "below .2", "unanswered", "below .2")
+    header = ("set", "preset", *figures)
+    return ReportTable("the best hit's probability", header, tuple(rows), names=2)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from statistics import fmean
-from types import TracebackType
 from typing import Any, TypeAlias
 
 import bm25s
 import numpy as np
 import Stemmer
-from numpy.typing import NDArray
 
 from ekphory.agent.provider import AgentOptions, AgentSettings
 from ekphory.agent_trace import RetrievalTrace
@@ -27,7 +25,7 @@ from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipel
 from ekphory.search import SearchResult
 from ekphory.types import TimeUse
 from ekphory_lab.evaluation.datasets import EvaluationQuery, Passage
-from ekphory_lab.evaluation.metrics import PROBABILITIES
+from ekphory_lab.evaluation.metrics import PROBABILITIES, FloatArray
 from ekphory_lab.evaluation.runner import Retriever, Scored, Setting
 
 # What a system has to beat: BM25, dense vectors, and two ways to put them together.
@@ -35,7 +33,6 @@ from ekphory_lab.evaluation.runner import Retriever, Scored, Setting
 # A baseline scores every passage of its pool. In an array of scores NaN marks a passage that the
 # baseline did not find.
 
-FloatArray = NDArray[np.float64]
 Scorer: TypeAlias = Callable[[str], FloatArray]
 """Scores every passage of a pool for the text of a query."""
 
@@ -57,7 +54,7 @@ class ScoringSystem:
     index: Callable[[Sequence[str]], Scorer]
 
     def retriever(self, _pool: str, passages: Sequence[Passage], /) -> Retriever:
-        """Index a pool and give its retriever."""
+        """Index a pool and return its retriever."""
         ids = [passage.id for passage in passages]
         scorer = self.index([passage.indexed_text for passage in passages])
 
@@ -71,11 +68,7 @@ class ScoringSystem:
 
 
 def bm25_system() -> ScoringSystem:
-    """BM25 by bm25s with its defaults, its English stop words, and English stemming.
-
-    Raises:
-        MissingExtra: bm25s is not installed.
-    """
+    """BM25 by bm25s with its defaults, its English stop words, and English stemming."""
     configuration: dict[str, Setting] = {
         "library": f"bm25s {bm25s.__version__}",
         "method": "lucene",
@@ -94,20 +87,12 @@ def dense_system(embedder: EmbeddingModel) -> ScoringSystem:
 
 
 def mean_system(embedder: EmbeddingModel) -> ScoringSystem:
-    """Mean of BM25 and dense, each z-scored over the pool.
-
-    Raises:
-        MissingExtra: bm25s is not installed.
-    """
+    """Mean of BM25 and dense, each z-scored over the pool."""
     return _hybrid("mean", embedder, z_scored_mean)
 
 
 def rrf_system(embedder: EmbeddingModel) -> ScoringSystem:
-    """Reciprocal rank fusion of BM25 and dense, constant 60.
-
-    Raises:
-        MissingExtra: bm25s is not installed.
-    """
+    """Reciprocal rank fusion of BM25 and dense, constant 60."""
     return _hybrid("rrf", embedder, reciprocal_rank_fusion)
 
 
@@ -259,16 +244,11 @@ class EkphorySystem:
         self._directory = Path(self._resources.enter_context(directory))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._resources.close()
 
     def retriever(self, pool: str, passages: Sequence[Passage], /) -> Retriever:
-        """Write a pool into a project scope of its own and give its retriever.
+        """Write a pool into a project scope of its own and return its retriever.
 
         A query that does not say when it is asked is asked at the pool's newest moment, so that
         figures do not change with the calendar.
@@ -279,33 +259,41 @@ class EkphorySystem:
         return self.searched(pool, passages, self.preset)
 
     def searched(
-        self, pool: str, passages: Sequence[Passage], preset: str | Pipeline | None
+        self,
+        pool: str,
+        passages: Sequence[Passage],
+        preset: str | Pipeline | None,
+        *,
+        observer: Observer | None = None,
+        agent: AgentOptions | None = None,
     ) -> Retriever:
         """Do as `retriever` with another preset; a pool is written once, whatever searches it."""
-        memory = self.memory(pool, passages)
+        memory = self._memory(pool, passages)
         newest = newest_moment(passages)
+        see = observer or self._observer
 
         def search(query: EvaluationQuery, k: int, /) -> list[Scored]:
             result = memory.search(
-                query.text, k=k, now=query.at or newest, preset=preset, time=self.time
+                query.text,
+                k=k,
+                now=query.at or newest,
+                preset=preset,
+                time=self.time,
+                agent_mode=agent is not None,
+                agent_options=agent,
             )
-            if self._observer is not None:
-                self._observer(query, result)
+            if see is not None:
+                see(query, result)
             return [(hit.id, hit.score) for hit in result.hits]
 
         return search
 
-    def memory(self, pool: str, passages: Sequence[Passage]) -> Memory:
-        """Return the scope that a pool is written into, which happens once."""
-        memory = self._indexed.get(pool)
-        if memory is None:
-            memory = self._indexed[pool] = self._written(pool, passages)
-        return memory
-
-    def _written(self, pool: str, passages: Sequence[Passage]) -> Memory:
+    def _memory(self, pool: str, passages: Sequence[Passage]) -> Memory:
         if self._directory is None:
             raise RuntimeError("EkphorySystem is used outside of its `with` block")
-        memory = self._resources.enter_context(
+        if pool in self._indexed:
+            return self._indexed[pool]
+        memory = self._indexed[pool] = self._resources.enter_context(
             Memory(
                 self._directory / "store",
                 project=pool or _UNNAMED_POOL,
@@ -314,7 +302,8 @@ class EkphorySystem:
                 chat=self._models.chat,
             )
         )
-        report = memory.add_many(_records(passages))
+        # A text without a character cannot be a memory; such a passage is never found.
+        report = memory.add_many(passage_fields(each) for each in passages if each.text.strip())
         if report.failed:
             first = report.failed[0]
             raise DatasetError(
@@ -348,15 +337,8 @@ class OtherPipeline:
         return {name: value for name, value in given.items() if name != "scores"}
 
     def retriever(self, pool: str, passages: Sequence[Passage], /) -> Retriever:
-        """Write the pool, if that was not done yet, and give its retriever."""
+        """Write the pool, if that was not done yet, and return its retriever."""
         return self.system.searched(pool, passages, self.pipeline)
-
-
-def _records(passages: Sequence[Passage]) -> Iterator[dict[str, object]]:
-    for passage in passages:
-        # A text without a character cannot be a memory; such a passage is never found.
-        if passage.text.strip():
-            yield passage_fields(passage)
 
 
 def passage_fields(passage: Passage) -> dict[str, object]:
@@ -409,22 +391,11 @@ class AgentSystem:
         }
 
     def retriever(self, pool: str, passages: Sequence[Passage], /) -> Retriever:
-        """Write the pool, if that was not done yet, and give its retriever."""
-        memory = self._system.memory(pool, passages)
-        newest = newest_moment(passages)
+        """Write the pool, if that was not done yet, and return its retriever."""
+        return self._system.searched(
+            pool, passages, self._system.preset, observer=self._keep, agent=self._options
+        )
 
-        def search(query: EvaluationQuery, k: int, /) -> list[Scored]:
-            result = memory.search(
-                query.text,
-                k=k,
-                now=query.at or newest,
-                preset=self._system.preset,
-                time=self._system.time,
-                agent_mode=True,
-                agent_options=self._options,
-            )
-            if result.retrieval_trace is not None:
-                self._traces.append(result.retrieval_trace)
-            return [(hit.id, hit.score) for hit in result.hits]
-
-        return search
+    def _keep(self, _query: EvaluationQuery, result: SearchResult) -> None:
+        if result.retrieval_trace is not None:
+            self._traces.append(result.retrieval_trace)

@@ -7,12 +7,54 @@ import importlib
 import json
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 Operation = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class PeerStore:
+    """A store of another product: what its process is asked for."""
+
+    def operations(self) -> dict[str, Operation]:
+        """Name what the parent may ask for."""
+        return {"fill": self.fill, "search": self.search}
+
+    def fill(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Write memories, in batches where the product has any."""
+        vectors = decoded(payload["vectors"], payload["dimension"])
+        records = payload["records"]
+        self.prepare([record["text"] for record in records], vectors)
+        size = payload["batch"]
+        started = time.perf_counter()
+        for first in range(0, len(records), size):
+            self.write(records[first : first + size], vectors[first : first + size])
+        self.save()
+        return {"rows": len(records), "seconds": time.perf_counter() - started}
+
+    def search(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Search one project."""
+        self.prepare([payload["text"]], [payload["vector"]])
+        started = time.perf_counter()
+        hits = self.find(payload)
+        return {"milliseconds": (time.perf_counter() - started) * 1000, "hits": hits}
+
+    def prepare(self, texts: list[str], vectors: Any) -> None:  # noqa: ANN401  a matrix
+        """Hear which vectors the texts to come have."""
+
+    def write(self, records: list[dict[str, Any]], vectors: Any) -> None:  # noqa: ANN401  likewise
+        """Write one batch."""
+        raise NotImplementedError
+
+    def save(self) -> None:
+        """Make what was written durable."""
+
+    def find(self, payload: dict[str, Any]) -> int:
+        """Search, and return how many were found."""
+        raise NotImplementedError
 
 
 def serve(operations: Mapping[str, Operation]) -> None:

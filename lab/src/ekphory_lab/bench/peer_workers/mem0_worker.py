@@ -5,14 +5,13 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-from .loop import Operation, decoded, serve
+from .loop import PeerStore, serve
 
 
-class Mem0Worker:
+class Mem0Worker(PeerStore):
     """Adds one memory at a time, which is what mem0 offers; the project is the user's id."""
 
     def __init__(self, directory: str, dimension: int) -> None:
@@ -34,10 +33,6 @@ class Mem0Worker:
         )
         self._memory.embedding_model = self
 
-    def operations(self) -> dict[str, Operation]:
-        """Name what the parent may ask for."""
-        return {"fill": self.fill, "search": self.search}
-
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
         """Return a text its vector; stands in for mem0's embedding model."""
         del memory_action
@@ -48,28 +43,24 @@ class Mem0Worker:
         """Return texts their vectors."""
         return [self.embed(text, memory_action) for text in texts]
 
-    def fill(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Write memories."""
-        vectors = decoded(payload["vectors"], payload["dimension"]).tolist()
-        records = payload["records"]
+    def prepare(self, texts: list[str], vectors: Any) -> None:  # noqa: ANN401  a matrix
+        """Keep the vectors for `embed`."""
         self._vectors = {
-            record["text"]: vector for record, vector in zip(records, vectors, strict=True)
+            text: list(map(float, vector)) for text, vector in zip(texts, vectors, strict=True)
         }
-        started = time.perf_counter()
+
+    def write(self, records: list[dict[str, Any]], _vectors: Any) -> None:  # noqa: ANN401  likewise
+        """Write memories."""
         for record in records:
             self._memory.add(record["text"], user_id=record["project"], infer=False)
-        return {"rows": len(records), "seconds": time.perf_counter() - started}
 
-    def search(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def find(self, payload: dict[str, Any]) -> int:
         """Search one user's memories."""
-        self._vectors = {payload["text"]: payload["vector"]}
         filters = {"user_id": payload["project"]}
-        started = time.perf_counter()
         found = self._memory.search(
             payload["text"], filters=filters, top_k=payload["k"], threshold=0.0
         )
-        milliseconds = (time.perf_counter() - started) * 1000
-        return {"milliseconds": milliseconds, "hits": len(found["results"])}
+        return len(found["results"])
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from ekphory.retrieval.rerank import score_relevance
 from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage
 from ekphory_lab.evaluation.metrics import (
     Estimate,
+    FloatArray,
     Measure,
     average_precision,
     expected_calibration_error,
@@ -32,7 +33,6 @@ from ekphory_lab.evaluation.reranking.candidates import (
     CandidateIdentity,
     CandidateList,
     CandidateSet,
-    FloatArray,
     candidates_of,
 )
 from ekphory_lab.evaluation.reranking.contenders import Contender, Judge, ScoredList
@@ -178,8 +178,7 @@ def reading_latency(judge: Judge, *, questions: int = QUESTIONS) -> Mapping[int,
         chosen = lists[:: max(1, len(lists) // questions)][:questions]
         _, *times = [_milliseconds(judge, found, count) for found in (*chosen[:1], *chosen)] or [0]
         if times:
-            p50, p95 = np.percentile(times, [50, 95])
-            measured[count] = Latency(float(p50), float(p95), float(np.mean(times)))
+            measured[count] = Latency.of(times)
     return measured
 
 
@@ -502,19 +501,6 @@ class RerankedSet:
     results: tuple[ContenderResult, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OwnSets:
-    """The sets that come with ekphory and are always measured.
-
-    Attributes:
-        dialogue: Questions that need the dialogue before them.
-        languages: Questions in other languages.
-    """
-
-    dialogue: DialogueSet
-    languages: Dataset
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankReport:
     """Everything that was found.
@@ -534,7 +520,8 @@ class RerankReport:
 
 def run_benchmark(
     datasets: Sequence[Dataset],
-    own: OwnSets,
+    dialogue: DialogueSet,
+    languages: Dataset,
     contenders: Sequence[Contender],
     options: RerankOptions,
 ) -> Iterator[RerankReport]:
@@ -542,7 +529,8 @@ def run_benchmark(
 
     Args:
         datasets: What to measure on.
-        own: The sets that come with ekphory.
+        dialogue: Questions that need the dialogue before them; always measured.
+        languages: Questions in other languages; always measured.
         contenders: Who takes part; the first one is the first stage alone.
         options: How.
 
@@ -553,14 +541,14 @@ def run_benchmark(
         DatasetError: The file of candidates does not fit.
         ServiceError, ModelError: A reranker failed.
     """
-    candidates = _candidates(own.dialogue.dataset, options)
+    candidates = _candidates(dialogue.dataset, options)
     report = RerankReport(
         sets=(),
         dialogue=tuple(
-            measure_dialogue(own.dialogue, Judge(contender, candidates, own.dialogue.dataset.pools))
+            measure_dialogue(dialogue, Judge(contender, candidates, dialogue.dataset.pools))
             for contender in contenders
         ),
-        languages=_measured(own.languages, contenders, options),
+        languages=_measured(languages, contenders, options),
     )
     yield report
     for dataset in datasets:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ekphory import __version__
 from ekphory.errors import DatasetError
@@ -22,12 +22,11 @@ from ekphory.retrieval.rerank import asked, read_passages
 from ekphory.retrieval.stages.rerank import GateReranker, Rerank
 from ekphory.types import MEMORY_TYPES
 from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage, Row, read_json_lines
-from ekphory_lab.evaluation.runner import Progress, Retriever, silent
+from ekphory_lab.evaluation.metrics import FloatArray
+from ekphory_lab.evaluation.runner import Progress, silent
 from ekphory_lab.evaluation.systems import EkphorySystem
 
 # Fixed candidates: what the first stage found for every question, the same for every reranker.
-
-FloatArray = NDArray[np.float64]
 
 FIRST_STAGE_SCORES = ("ranking", "probability", "fused", "cosine", "lexical")
 """What is kept of the first stage: its order, its probability, and what they come from."""
@@ -149,21 +148,22 @@ def find_candidates(
         top: How many candidates to keep in the question's own pool.
         progress: Is told after each pool and each question.
     """
+    own: list[CandidateList] = []
+    elsewhere: list[CandidateList] = []
     with EkphorySystem(embedder=embedder) as system:
-        search = _CandidateSearch(dataset, system)
-        for done, pool in enumerate(dataset.pools, start=1):
-            search.index(pool)
+        searches: dict[str, _CandidateSearch] = {}
+        for done, (pool, passages) in enumerate(dataset.pools.items(), start=1):
+            searches[pool] = _CandidateSearch(pool, passages, system)
             progress("index", done, len(dataset.pools))
-        own: list[CandidateList] = []
-        elsewhere: list[CandidateList] = []
         for done, query in enumerate(dataset.queries, start=1):
-            own.append(search.put(query, query.pool, top))
+            own.append(searches[query.pool].find(query, top))
             other = another_conversation(dataset, query.pool)
             if other is not None:
-                elsewhere.append(search.put(query, other, min(top, ELSEWHERE_TOP)))
+                elsewhere.append(searches[other].find(query, min(top, ELSEWHERE_TOP)))
             progress("find candidates", done, len(dataset.queries))
     identity = candidate_identity(dataset, embedder, top=top)
-    return CandidateSet(identity, search.passages, tuple(own), tuple(elsewhere))
+    found = {pool: search.found for pool, search in searches.items()}
+    return CandidateSet(identity, found, tuple(own), tuple(elsewhere))
 
 
 def another_conversation(dataset: Dataset, pool: str) -> str | None:
@@ -182,82 +182,57 @@ def another_conversation(dataset: Dataset, pool: str) -> str | None:
     return next(iter(strangers or others), None)
 
 
-@dataclass(slots=True)
-class _Find:
-    """What the last search found."""
+class _CandidateSearch:
+    """Searches one pool; a stage where a reranker would read keeps what that would be given.
 
-    asked: RerankQuery
-    ids: list[str]
-    passages: list[RerankPassage]
-    scores: dict[str, tuple[float, ...]]
-
-
-class _KeepCandidates:
-    """Stands where a reranker would read, and keeps what that would be given."""
+    Attributes:
+        found: What a reranker reads of every passage found so far, by id.
+    """
 
     number = Rerank.number
     name = "keep candidates"
     needs = frozenset({"probability", "cosine", "lexical"})
     gives: frozenset[str] = frozenset()
 
-    def __init__(self) -> None:
-        self.top = TOP
-        self.last: _Find | None = None
+    def __init__(self, pool: str, passages: Sequence[Passage], system: EkphorySystem) -> None:
+        self.found: dict[str, RerankPassage] = {}
+        self._pool = pool
+        self._dated = {each.id: each.at is not None for each in passages}
+        self._top = TOP
+        self._last: CandidateList | None = None
+        stages = [stage for stage in FIRST_STAGE.stages if stage.number < Rerank.number]
+        after = FIRST_STAGE.stages[len(stages) :]
+        pipeline = Pipeline("candidates", [*stages, self, *after])
+        self._search = system.searched(pool, passages, pipeline)
+
+    def find(self, query: EvaluationQuery, top: int) -> CandidateList:
+        """Put a question to the pool."""
+        nothing = dict.fromkeys(FIRST_STAGE_SCORES, ())
+        empty = CandidateList(query.key, self._pool, RerankQuery(query.text), (), nothing)
+        self._top, self._last = top, empty
+        self._search(query, top)
+        found = replace(self._last, key=query.key)
+        is_timed = query.at is not None or any(self._dated.values())
+        return found if is_timed else replace(found, asked=replace(found.asked, now=None))
 
     def skip_reason(self, state: SearchState) -> str | None:
         return None if len(state.candidates) else "no candidates"
 
     def run(self, state: SearchState) -> SearchState:
-        candidates, passages = read_passages(state, most=self.top)
-        _, records = read_candidates(state, most=self.top)
+        candidates, passages = read_passages(state, most=self._top)
+        _, records = read_candidates(state, most=self._top)
         named = {**candidates.scores, "ranking": candidates.ranking}
-        self.last = _Find(
-            asked=asked(state.request, state.text),
-            ids=[record.id for record in records],
-            passages=passages,
-            scores={
-                name: tuple(
-                    round(float(value), _SCORE_DIGITS) for value in named[name][: len(records)]
-                )
-                for name in FIRST_STAGE_SCORES
-            },
-        )
-        return state
-
-
-@dataclass(slots=True)
-class _CandidateSearch:
-    dataset: Dataset
-    system: EkphorySystem
-    passages: dict[str, dict[str, RerankPassage]] = field(default_factory=dict)
-    _keep: _KeepCandidates = field(default_factory=_KeepCandidates)
-    _retrievers: dict[str, Retriever] = field(default_factory=dict)
-    _dated: dict[str, Mapping[str, bool]] = field(default_factory=dict)
-
-    def index(self, pool: str) -> None:
-        stages = [stage for stage in FIRST_STAGE.stages if stage.number < Rerank.number]
-        after = FIRST_STAGE.stages[len(stages) :]
-        pipeline = Pipeline("candidates", [*stages, self._keep, *after])
-        passages = self.dataset.pools[pool]
-        self._retrievers[pool] = self.system.searched(pool, passages, pipeline)
-        self._dated[pool] = {each.id: each.at is not None for each in passages}
-        self.passages[pool] = {}
-
-    def put(self, query: EvaluationQuery, pool: str, top: int) -> CandidateList:
-        self._keep.top, self._keep.last = top, None
-        self._retrievers[pool](query, top)
-        found = self._keep.last
-        if found is None:
-            nothing = dict.fromkeys(FIRST_STAGE_SCORES, ())
-            return CandidateList(query.key, pool, RerankQuery(query.text), (), nothing)
-        dated = self._dated[pool]
-        self.passages[pool] |= {
-            passage_id: passage if dated[passage_id] else replace(passage, at=None)
-            for passage_id, passage in zip(found.ids, found.passages, strict=True)
+        scores = {
+            name: tuple(round(float(value), _SCORE_DIGITS) for value in named[name][: len(records)])
+            for name in FIRST_STAGE_SCORES
         }
-        is_timed = query.at is not None or any(dated.values())
-        put = found.asked if is_timed else replace(found.asked, now=None)
-        return CandidateList(query.key, pool, put, tuple(found.ids), found.scores)
+        ids = tuple(record.id for record in records)
+        for passage_id, passage in zip(ids, passages, strict=True):
+            at = passage.at if self._dated[passage_id] else None
+            self.found[passage_id] = replace(passage, at=at)
+        request = asked(state.request, state.text)
+        self._last = CandidateList(("", ""), self._pool, request, ids, scores)
+        return state
 
 
 def _speakers(passages: tuple[Passage, ...]) -> set[str]:
@@ -314,7 +289,7 @@ def write_candidate_sets(sets: Iterable[CandidateSet], file: Path) -> None:
     with unfinished.open("w", encoding="utf-8", newline="\n") as stream:
         for row in chain.from_iterable(map(_rows, sets)):
             # ASCII escapes keep lone surrogates of the data writable.
-            stream.write(json.dumps(row) + "\n")
+            stream.write(json.dumps(row, default=datetime.isoformat) + "\n")
     unfinished.replace(file)
 
 
@@ -364,11 +339,7 @@ def _rows(candidates: CandidateSet) -> Iterator[dict[str, object]]:
             kind="passage",
             pool=pool,
             id=passage_id,
-            text=passage.text,
-            before=passage.before,
-            after=passage.after,
-            at=None if passage.at is None else passage.at.isoformat(),
-            type=passage.type,
+            **asdict(passage),
         )
     for found in lists:
         pool, query_id = found.key
@@ -378,9 +349,9 @@ def _rows(candidates: CandidateSet) -> Iterator[dict[str, object]]:
             id=query_id,
             searched=found.searched,
             text=found.asked.text,
-            now=None if found.asked.now is None else found.asked.now.isoformat(),
-            ids=list(found.ids),
-            scores={name: list(values) for name, values in found.scores.items()},
+            now=found.asked.now,
+            ids=found.ids,
+            scores=found.scores,
         )
 
 
@@ -428,13 +399,12 @@ def _count(row: Row, name: str) -> int:
 
 
 def _passage(row: Row) -> RerankPassage:
-    given = row.fields.get("type")
     return RerankPassage(
         row.text("text"),
-        before=None if row.fields.get("before") is None else row.text("before"),
-        after=None if row.fields.get("after") is None else row.text("after"),
+        before=row.text_or_empty("before") or None,
+        after=row.text_or_empty("after") or None,
         at=row.moment("at"),
-        type=next((name for name in MEMORY_TYPES if name == given), None),
+        type=next((name for name in MEMORY_TYPES if name == row.fields.get("type")), None),
     )
 
 

@@ -16,7 +16,8 @@ from ekphory.retrieval.calibration import reranker_probabilities
 from ekphory.retrieval.lexical import passage_terms, query_terms
 from ekphory.retrieval.rerank import Blend, reranked, score_relevance, turns_blend
 from ekphory_lab.evaluation.datasets import Passage
-from ekphory_lab.evaluation.reranking.candidates import CandidateList, CandidateSet, FloatArray
+from ekphory_lab.evaluation.metrics import FloatArray
+from ekphory_lab.evaluation.reranking.candidates import CandidateList, CandidateSet
 
 # BM25 as a reranker: the baseline that every reranking model has to beat.
 
@@ -32,6 +33,9 @@ class Bm25Reranker:
     average come from the collection, so a score does not depend on what is scored beside it.
     """
 
+    name = "bm25"
+    batch_size = 64
+
     def __init__(self, collection: Sequence[str]) -> None:
         """Count the terms of a collection.
 
@@ -46,16 +50,6 @@ class Bm25Reranker:
             np.concatenate([*terms, np.empty(0, np.uint32)]), return_counts=True
         )
         self._holding = dict(zip(distinct.tolist(), counts.tolist(), strict=True))
-
-    @property
-    def name(self) -> str:
-        """Always the same."""
-        return "bm25"
-
-    @property
-    def batch_size(self) -> int:
-        """Batches make no difference to it."""
-        return 64
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
         """Score each passage in [0, 1], by its own text and by the question alone."""
@@ -84,7 +78,7 @@ BM25 = "bm25"
 BUNDLED = "bundled"
 
 RerankerOfPool: TypeAlias = Callable[[Sequence[str]], RerankingModel]
-"""Gives the reranker of a pool from the pool's texts; a model gives itself."""
+"""Makes the reranker of a pool from the pool's texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +87,7 @@ class Contender:
 
     Attributes:
         name: What the row is called.
-        reranker: Gives the reranker of a pool; None leaves the first stage's order and probability.
+        reranker: Makes a pool's reranker; None leaves the first stage's order and probability.
     """
 
     name: str
@@ -124,7 +118,7 @@ def load_contenders(
     for spec in specs:
         if spec == NO_RERANKER:
             continue
-        contender = _contender(spec, load)
+        contender = _load_contender(spec, load)
         if any(contender.name == other.name for other in contenders):
             raise InvalidInput(
                 "rerankers", spec, f"there are two called {contender.name!r}", "Name each once."
@@ -133,13 +127,11 @@ def load_contenders(
     return tuple(contenders)
 
 
-def _contender(spec: str, load: Callable[[str], RerankingModel]) -> Contender:
+def _load_contender(spec: str, load: Callable[[str], RerankingModel]) -> Contender:
     if spec == BM25:
         return Contender(BM25, Bm25Reranker)
-    if spec == BUNDLED:
-        return model_contender(load(spec), name=BUNDLED)
-    model = load(spec)
-    return model_contender(model, name=Path(spec).name if Path(spec).is_dir() else None)
+    named = BUNDLED if spec == BUNDLED else Path(spec).name if Path(spec).is_dir() else None
+    return model_contender(load(spec), name=named)
 
 
 # A reranker's verdict on candidates: scores, probabilities, and the order they make.

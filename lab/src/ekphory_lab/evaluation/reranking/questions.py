@@ -14,19 +14,20 @@ from ekphory_lab.evaluation.datasets import (
     Dataset,
     EvaluationQuery,
     Passage,
-    Row,
     Source,
     read_hashes,
     read_json_lines,
 )
+from ekphory_lab.evaluation.loaders import read_turn
 from ekphory_lab.evaluation.metrics import (
     Estimate,
+    FloatArray,
     PairedTest,
     bootstrap_intervals,
     paired_test,
     reciprocal_rank,
 )
-from ekphory_lab.evaluation.reranking.candidates import CandidateList, FloatArray
+from ekphory_lab.evaluation.reranking.candidates import CandidateList
 from ekphory_lab.evaluation.reranking.contenders import Judge
 
 # Questions that only the dialogue before them explains, asked with it and without.
@@ -39,7 +40,7 @@ DIALOGUE_NAME = "dialogue_context"
 TURNS_FILE = "dialogue_turns.jsonl"
 QUESTIONS_FILE = "dialogue_questions.jsonl"
 DIALOGUE_SOURCE = Source(
-    "Questions in a dialogue, by ekphory", "Apache-2.0", "It comes with ekphory."
+    "Questions in a dialogue, by ekphory", "Apache-2.0", "It comes with ekphory-lab."
 )
 
 
@@ -77,7 +78,7 @@ class DialogueScores:
 
 
 def load_dialogue_set(folder: Path | None = None) -> DialogueSet:
-    """Read the set that comes with ekphory, or two files of its form.
+    """Read the set that comes with ekphory-lab, or two files of its form.
 
     Raises:
         DatasetError: A file is missing or malformed; names the file and the line.
@@ -86,7 +87,7 @@ def load_dialogue_set(folder: Path | None = None) -> DialogueSet:
     hashes = read_hashes(place, (TURNS_FILE, QUESTIONS_FILE))
     collection = Collection()
     for row in read_json_lines(place / TURNS_FILE):
-        collection.add_passage(row.place, pool=row.text("pool"), passage=_turn(row))
+        collection.add_passage(row.place, pool=row.text("pool"), passage=read_turn(row))
     contexts: dict[tuple[str, str], tuple[str, ...]] = {}
     for row in read_json_lines(place / QUESTIONS_FILE):
         query = EvaluationQuery(
@@ -142,17 +143,6 @@ def _reciprocal_rank(
     return reciprocal_rank(dialogue.dataset.qrels[found.key], ranking)
 
 
-def _turn(row: Row) -> Passage:
-    return Passage(
-        id=row.text("id"),
-        text=row.text("text"),
-        speaker=row.text("speaker"),
-        at=row.moment("at"),
-        session=row.label("session"),
-        sequence=row.integer("sequence"),
-    )
-
-
 # Ten questions in each of twelve languages: what a reranker is worth beyond English.
 #
 # Questions and answers were written by hand for ekphory, the same ten in every language. The ten
@@ -161,12 +151,12 @@ def _turn(row: Row) -> Passage:
 LANGUAGES_NAME = "languages"
 LANGUAGES_FILE = "languages.jsonl"
 LANGUAGES_SOURCE = Source(
-    "Questions in twelve languages, by ekphory", "Apache-2.0", "Comes with ekphory"
+    "Questions in twelve languages, by ekphory", "Apache-2.0", "It comes with ekphory-lab."
 )
 
 
 def load_language_set(folder: Path | None = None) -> Dataset:
-    """Read the set that comes with ekphory, or a file of its form; a language is a category.
+    """Read the set that comes with ekphory-lab, or a file of its form; a language is a category.
 
     Raises:
         DatasetError: The file is missing or malformed; names the file and the line.

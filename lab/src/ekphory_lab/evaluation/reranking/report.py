@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from html import escape
 from pathlib import Path
-from types import MappingProxyType
 
 from ekphory_lab.evaluation.datasets import LOCOMO_CATEGORIES
 from ekphory_lab.evaluation.metrics import Estimate, PairedTest
@@ -24,54 +23,41 @@ from ekphory_lab.evaluation.reranking.benchmark import (
 )
 from ekphory_lab.evaluation.reranking.questions import DialogueScores
 from ekphory_lab.evaluation.runner import Latency, to_json
+from ekphory_lab.evaluation.tables import (
+    ReportTable,
+    format_estimate,
+    format_figure,
+    format_interval,
+    format_test,
+)
 
 # Published results on LoCoMo, to stand beside what is measured here.
 #
 # Source: the model card of IAAR-Shanghai/MemReranker-4B, "LOCOMO Memory Retrieval Benchmark". Its
 # candidates come from another first stage (the best hundred of BGE-M3), over all ten conversations.
 
-PUBLISHED_MEASURES = (
-    "MAP",
-    "MRR",
-    "NDCG@1",
-    "NDCG@3",
-    "NDCG@10",
-    "NDCG",
-    "R@3",
-    "R@5",
-    "R@20",
-    "F1",
-)
-
-PUBLISHED_ON_LOCOMO: Mapping[str, tuple[float, ...]] = MappingProxyType(
-    {
-        "BGE-v2-m3": (0.671, 0.699, 0.607, 0.672, 0.714, 0.736, 0.716, 0.768, 0.863, 0.504),
-        "Qwen3-Reranker-0.6B": (
-            *(0.643, 0.673, 0.576, 0.638, 0.689, 0.714, 0.681, 0.748, 0.857, 0.472),
-        ),
-        "Qwen3-Reranker-4B": (
-            *(0.689, 0.716, 0.623, 0.691, 0.732, 0.750, 0.735, 0.796, 0.873, 0.522),
-        ),
-        "Qwen3-Reranker-8B": (
-            *(0.721, 0.748, 0.666, 0.724, 0.759, 0.775, 0.763, 0.813, 0.880, 0.552),
-        ),
-        "GPT-4o-mini": (0.715, 0.742, 0.657, 0.719, 0.753, 0.770, 0.760, 0.812, 0.868, 0.544),
-        "Gemini-3-Flash": (0.777, 0.797, 0.737, 0.778, 0.807, 0.816, 0.805, 0.847, 0.892, 0.622),
-        "MemReranker-0.6B": (0.715, 0.738, 0.650, 0.717, 0.754, 0.770, 0.758, 0.809, 0.885, 0.555),
-        "MemReranker-4B": (0.737, 0.760, 0.679, 0.739, 0.773, 0.786, 0.777, 0.824, 0.889, 0.577),
-    }
-)
-"""Values in the order of `PUBLISHED_MEASURES`, by model."""
+_PUBLISHED_ROWS = """\
+model                MAP  MRR NDCG@1 NDCG@3 NDCG@10 NDCG  R@3  R@5 R@20   F1
+BGE-v2-m3           .671 .699 .607 .672 .714 .736 .716 .768 .863 .504
+Qwen3-Reranker-0.6B .643 .673 .576 .638 .689 .714 .681 .748 .857 .472
+Qwen3-Reranker-4B   .689 .716 .623 .691 .732 .750 .735 .796 .873 .522
+Qwen3-Reranker-8B   .721 .748 .666 .724 .759 .775 .763 .813 .880 .552
+GPT-4o-mini         .715 .742 .657 .719 .753 .770 .760 .812 .868 .544
+Gemini-3-Flash      .777 .797 .737 .778 .807 .816 .805 .847 .892 .622
+MemReranker-0.6B    .715 .738 .650 .717 .754 .770 .758 .809 .885 .555
+MemReranker-4B      .737 .760 .679 .739 .773 .786 .777 .824 .889 .577
+"""
+_, *PUBLISHED_MEASURES = _PUBLISHED_ROWS.splitlines()[0].split()
+PUBLISHED_ON_LOCOMO: Mapping[str, Mapping[str, float]] = {
+    model: dict(zip(PUBLISHED_MEASURES, map(float, figures), strict=True))
+    for model, *figures in map(str.split, _PUBLISHED_ROWS.splitlines()[1:])
+}
+"""Values by model and measure."""
 
 
 def published_rows(dataset: str) -> Mapping[str, Mapping[str, float]]:
     """Return the published values by model and measure; nothing for other sets than LoCoMo."""
-    if not dataset.startswith("locomo"):
-        return {}
-    return {
-        model: dict(zip(PUBLISHED_MEASURES, values, strict=True))
-        for model, values in PUBLISHED_ON_LOCOMO.items()
-    }
+    return PUBLISHED_ON_LOCOMO if dataset.startswith("locomo") else {}
 
 
 # The benchmark's tables as plain values, which the command line and the Markdown file show.
@@ -84,24 +70,7 @@ _PUBLISHED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ShownTable:
-    """A table.
-
-    Attributes:
-        title: What it shows.
-        headers: Names of the columns; the first one is a name, the others are figures.
-        rows: Cells of each row.
-        note: What must be known to read it; may be empty.
-    """
-
-    title: str
-    headers: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
-
-
-def rerank_tables(report: RerankReport) -> Iterator[ShownTable]:
+def rerank_tables(report: RerankReport) -> Iterator[ReportTable]:
     """Return all tables of a report, set by set, and those of ekphory's own sets last."""
     for each in report.sets:
         yield ranking_table(each)
@@ -115,17 +84,17 @@ def rerank_tables(report: RerankReport) -> Iterator[ShownTable]:
     yield language_table(report.languages)
 
 
-def ranking_table(measured: RerankedSet) -> ShownTable:
+def ranking_table(measured: RerankedSet) -> ReportTable:
     """Show the ranking measures, with published rows where there are any."""
     dataset = measured.dataset
     rows = [
-        (result.name, *(number(each.mean) for each in _estimates(result)))
+        (result.name, *(format_figure(each.mean) for each in _estimates(result)))
         for result in measured.results
     ]
     published = published_rows(dataset.name)
     for model, values in published.items():
-        rows.append((f"{model} *", *(number(values[name]) for name in PUBLISHED_MEASURES)))
-    return ShownTable(
+        rows.append((f"{model} *", *(format_figure(values[name]) for name in PUBLISHED_MEASURES)))
+    return ReportTable(
         f"{dataset.name}: {len(dataset.queries)} questions, "
         f"the best {measured.identity.top} candidates of each",
         ("reranker", *PUBLISHED_MEASURES),
@@ -134,10 +103,10 @@ def ranking_table(measured: RerankedSet) -> ShownTable:
     )
 
 
-def interval_table(measured: RerankedSet) -> ShownTable:
+def interval_table(measured: RerankedSet) -> ReportTable:
     """Show how sure the ranking measures are."""
-    rows = ((result.name, *map(interval, _estimates(result))) for result in measured.results)
-    return ShownTable(
+    rows = ((result.name, *map(format_interval, _estimates(result))) for result in measured.results)
+    return ReportTable(
         f"{measured.dataset.name}: 95 % intervals",
         ("reranker", *PUBLISHED_MEASURES),
         tuple(rows),
@@ -145,20 +114,20 @@ def interval_table(measured: RerankedSet) -> ShownTable:
     )
 
 
-def speed_table(measured: RerankedSet) -> ShownTable:
+def speed_table(measured: RerankedSet) -> ReportTable:
     """Show how long reading takes."""
     rows = (
         (result.name, *(_reading(result.reading.get(count)) for count in READ_COUNTS))
         for result in measured.results
     )
-    return ShownTable(
+    return ReportTable(
         f"{measured.dataset.name}: milliseconds, p50 / p95",
         ("reranker", *(f"{count} candidates" for count in READ_COUNTS)),
         tuple(rows),
     )
 
 
-def difference_table(measured: RerankedSet) -> ShownTable:
+def difference_table(measured: RerankedSet) -> ReportTable:
     """Show how each reranker differs from the first stage alone."""
     rows = []
     for result in measured.results:
@@ -166,7 +135,7 @@ def difference_table(measured: RerankedSet) -> ShownTable:
             continue
         tests = result.against_first_stage.tests
         rows.append((result.name, *(_difference(tests[name]) for name in _COMPARED)))
-    return ShownTable(
+    return ReportTable(
         f"{measured.dataset.name}: difference to no reranker",
         ("reranker", *_COMPARED),
         tuple(rows),
@@ -174,7 +143,7 @@ def difference_table(measured: RerankedSet) -> ShownTable:
     )
 
 
-def category_table(measured: RerankedSet) -> ShownTable:
+def category_table(measured: RerankedSet) -> ReportTable:
     """Show MAP for each kind of question."""
     first = measured.results[0].report.categories
     known = first.keys() <= LOCOMO_CATEGORIES.keys()
@@ -184,16 +153,15 @@ def category_table(measured: RerankedSet) -> ShownTable:
     for result in measured.results:
         groups = (result.report.categories[name] for name in first)
         estimates = (group.estimates["MAP"] for group in groups)
-        cells = (f"{number(each.mean)} ({interval(each)})" for each in estimates)
-        rows.append((result.name, *cells))
-    return ShownTable(
+        rows.append((result.name, *map(format_estimate, estimates)))
+    return ReportTable(
         f"{measured.dataset.name}: MAP by category", ("reranker", *headers), tuple(rows)
     )
 
 
-def calibration_table(measured: RerankedSet) -> ShownTable:
+def calibration_table(measured: RerankedSet) -> ReportTable:
     """Show calibration errors, and how well answerable questions are told."""
-    return ShownTable(
+    return ReportTable(
         f"{measured.dataset.name}: calibration",
         (
             "reranker",
@@ -209,64 +177,52 @@ def calibration_table(measured: RerankedSet) -> ShownTable:
     )
 
 
-def threshold_table(measured: RerankedSet) -> ShownTable:
+def threshold_table(measured: RerankedSet) -> ReportTable:
     """Show where to cut for a precision, and the share of the relevant candidates above."""
     rows = []
     for result in measured.results:
         found = result.reliability.thresholds if result.reliability is not None else ()
         cells = map(_threshold, found)
         rows.append((result.name, *cells))
-    return ShownTable(
+    return ReportTable(
         f"{measured.dataset.name}: threshold for a precision (recall above it)",
-        ("reranker", *map(number, PRECISIONS)),
+        ("reranker", *map(format_figure, PRECISIONS)),
         tuple(row for row in rows if len(row) > 1),
     )
 
 
-def dialogue_table(scores: Sequence[DialogueScores]) -> ShownTable:
+def dialogue_table(scores: Sequence[DialogueScores]) -> ReportTable:
     """Show MRR with the dialogue before a question and without it."""
     kinds = list(scores[0].kinds)
     headers = (f"the {kind} left out ({scores[0].kinds[kind][0]})" for kind in kinds)
     rows = []
     for each in scores:
         by_kind = (
-            f"{number(each.kinds[kind][2])} to {number(each.kinds[kind][1])}" for kind in kinds
+            f"{format_figure(each.kinds[kind][2])} to {format_figure(each.kinds[kind][1])}"
+            for kind in kinds
         )
-        overall = (
-            f"{number(estimate.mean)} ({interval(estimate)})"
-            for estimate in (each.without_context, each.with_context)
-        )
+        overall = map(format_estimate, (each.without_context, each.with_context))
         rows.append((each.contender, *overall, _difference(each.difference), *by_kind))
-    return ShownTable(
+    return ReportTable(
         f"questions in a dialogue: MRR over {scores[0].questions} questions",
         ("reranker", "without context", "with context", "difference", *headers),
         tuple(rows),
     )
 
 
-def language_table(measured: RerankedSet) -> ShownTable:
+def language_table(measured: RerankedSet) -> ReportTable:
     """Show MRR language by language."""
     languages = list(measured.results[0].report.categories)
     rows = []
     for result in measured.results:
         found = (result.report.categories[name].estimates["MRR"] for name in languages)
-        rows.append((result.name, *(number(each.mean) for each in found)))
-    return ShownTable(
+        rows.append((result.name, *(format_figure(each.mean) for each in found)))
+    return ReportTable(
         "languages: MRR over ten questions, each with the same ten passages",
         ("reranker", *languages),
         tuple(rows),
         note="By chance it would be .293.",
     )
-
-
-def number(value: float) -> str:
-    """Write a figure with three digits and no leading zero."""
-    return f"{value:.3f}".removeprefix("0")
-
-
-def interval(estimate: Estimate) -> str:
-    """Write the ends of a confidence interval."""
-    return f"{number(estimate.low)} to {number(estimate.high)}"
 
 
 def _estimates(result: ContenderResult) -> list[Estimate]:
@@ -278,27 +234,24 @@ def _calibration_row(result: ContenderResult) -> tuple[str, ...]:
     errors: tuple[str, ...] = (_NOTHING,) * 4
     if found is not None:
         errors = tuple(
-            number(value)
+            format_figure(value)
             for each in (found.all_candidates, found.best)
             for value in (each.equal_width, each.equal_mass)
         )
-    told = _NOTHING if answerable is None else f"{number(answerable.mean)} ({interval(answerable)})"
+    told = _NOTHING if answerable is None else format_estimate(answerable)
     return (result.name, "yes" if result.is_calibrated else "no", *errors, told)
 
 
 def _threshold(found: PrecisionThreshold) -> str:
     if found.threshold is None:
         return _NOTHING
-    return f"{number(found.threshold)} ({number(found.recall)})"
+    return f"{format_figure(found.threshold)} ({format_figure(found.recall)})"
 
 
 def _difference(test: PairedTest) -> str:
-    p_value = "p < .001" if test.p_value < 0.001 else f"p = {number(test.p_value)}"
-    return f"{_signed(test.difference)} ({_signed(test.low)} to {_signed(test.high)}), {p_value}"
-
-
-def _signed(value: float) -> str:
-    return f"{'-' if round(value, 3) < 0 else '+'}{number(abs(value))}"
+    difference, interval, p_value = format_test(test)
+    stated = f"p < {p_value[1:]}" if p_value.startswith("<") else f"p = {p_value}"
+    return f"{difference} ({interval}), {stated}"
 
 
 def _reading(latency: Latency | None) -> str:
@@ -403,44 +356,22 @@ def write_markdown(report: RerankReport, file: Path, *, command: str) -> tuple[P
         The pictures.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    pictures = [
-        (each, result, file.with_name(_picture_name(file, each, result)))
-        for each in report.sets
-        for result in each.results
-        if result.reliability is not None
-    ]
-    for each, result, picture in pictures:
-        if result.reliability is not None:
-            title = f"{result.name} on {each.dataset.name}"
-            svg = reliability_svg(result.reliability, title=title)
-            picture.write_text(svg, encoding="utf-8")
-    shown = "\n".join(map(markdown_table, rerank_tables(report)))
-    links = "\n".join(
-        f"![Reliability of {result.name} on {each.dataset.name}]({picture.name})"
-        for each, result, picture in pictures
-    )
-    text = f"{_HEADING.format(command=command)}{shown}\n## Reliability\n\n{links}\n"
+    links: list[str] = []
+    pictures: list[Path] = []
+    for result in (result for each in report.sets for result in each.results):
+        if result.reliability is None:
+            continue
+        dataset = result.report.dataset.name
+        title = f"{result.name} on {dataset}"
+        name = re.sub(r"[^\w.-]+", "-", f"{file.stem}-{dataset}-{result.name}")
+        pictures.append(file.with_name(f"{name}.svg"))
+        pictures[-1].write_text(reliability_svg(result.reliability, title=title), encoding="utf-8")
+        links.append(f"![Reliability of {title}]({pictures[-1].name})\n")
+    tables = "\n".join(table.markdown() for table in rerank_tables(report))
+    heading = _HEADING.format(command=command)
+    text = f"{heading}{tables}\n## Reliability\n\n{''.join(links)}"
     file.write_text(text, encoding="utf-8")
-    return tuple(picture for _, _, picture in pictures)
-
-
-def markdown_table(table: ShownTable) -> str:
-    """Return a table as a Markdown section."""
-    return "\n".join(_lines(table)) + "\n"
-
-
-def _lines(table: ShownTable) -> Iterator[str]:
-    yield f"## {table.title}\n"
-    if table.note:
-        yield f"{table.note}\n"
-    rule = ("---", *("---:" for _ in table.headers[1:]))
-    for row in (table.headers, rule, *table.rows):
-        yield f"| {' | '.join(cell.replace('|', '/') for cell in row)} |"
-
-
-def _picture_name(file: Path, measured: RerankedSet, result: ContenderResult) -> str:
-    name = f"{file.stem}-{measured.dataset.name}-{result.name}"
-    return re.sub(r"[^\w.-]+", "-", name) + ".svg"
+    return tuple(pictures)
 
 
 def _set_json(measured: RerankedSet) -> dict[str, object]:

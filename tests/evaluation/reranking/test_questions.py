@@ -1,15 +1,18 @@
-"""The questions that only the dialogue before them explains."""
-
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from ekphory.errors import DatasetError
 from ekphory.testing.models import HashEmbedder
 from ekphory_lab.evaluation.reranking.candidates import find_candidates
 from ekphory_lab.evaluation.reranking.contenders import FIRST_STAGE_ALONE, Judge, model_contender
-from ekphory_lab.evaluation.reranking.questions import load_dialogue_set, measure_dialogue
+from ekphory_lab.evaluation.reranking.questions import (
+    load_dialogue_set,
+    load_language_set,
+    measure_dialogue,
+)
 
 
 class ContextWords:
@@ -71,3 +74,28 @@ def test_a_reranker_that_reads_the_dialogue_gains_by_it(some, candidates):
 def test_without_a_reranker_the_dialogue_makes_no_difference(some, candidates):
     judge = Judge(FIRST_STAGE_ALONE, candidates, some.dataset.pools)
     assert measure_dialogue(some, judge).difference.difference == 0.0
+
+
+def test_it_has_the_same_ten_questions_in_twelve_languages():
+    dataset = load_language_set()
+    asked = {}
+    for query in dataset.queries:
+        asked.setdefault(query.category, set()).add(query.id)
+    assert len(asked) == 12
+    assert all(ids == {str(number) for number in range(1, 11)} for ids in asked.values())
+
+
+def test_every_question_is_asked_among_the_answers_of_its_own_language():
+    dataset = load_language_set()
+    chinese = next(query for query in dataset.queries if query.key == ("Chinese", "1"))
+    texts = {passage.id: passage.text for passage in dataset.pools["Chinese"]}
+    assert chinese.text == "用户有哪些业余爱好？"
+    assert list(dataset.qrels[chinese.key]) == ["1"]
+    assert texts["1"] == "周末我喜欢攀岩，也画水彩画。"
+    assert len(texts) == 10
+
+
+def test_a_line_without_an_answer_is_named(tmp_path):
+    (tmp_path / "languages.jsonl").write_text('{"language": "Latin", "id": "1", "question": "q"}\n')
+    with pytest.raises(DatasetError, match=r"languages\.jsonl:1.*answer"):
+        load_language_set(tmp_path)

@@ -1,13 +1,15 @@
-"""Candidates are written once, and used again only where they fit."""
-
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from ekphory.errors import DatasetError
 from ekphory.testing.models import HashEmbedder
+from ekphory_lab.evaluation.datasets import Passage
 from ekphory_lab.evaluation.reranking.candidates import (
+    another_conversation,
     candidates_of,
+    find_candidates,
     read_candidate_sets,
     write_candidate_sets,
 )
@@ -67,3 +69,68 @@ def test_a_file_of_another_kind_is_refused(tmp_path, content):
     path.write_text(content)
     with pytest.raises(DatasetError, match=r"other\.jsonl:1"):
         read_candidate_sets(path)
+
+
+ON_MAY_FIRST = datetime(2024, 5, 1, 10, tzinfo=UTC)
+
+
+def spoken_by(dataset, **speakers):
+    pools = {
+        pool: tuple(Passage(id=name, text="hi", speaker=name) for name in names)
+        for pool, names in speakers.items()
+    }
+    return replace(dataset, pools=pools)
+
+
+def test_every_question_gets_the_best_of_its_own_pool(candidates):
+    boat = candidates.own[1]
+    assert (boat.key, boat.searched, boat.asked.text) == (
+        ("a", "1"),
+        "a",
+        "What happened to the boat?",
+    )
+    assert boat.ids[0] == "D1:2"
+    assert len(boat.ids) == 3
+    assert boat.scores["ranking"] == tuple(sorted(boat.scores["ranking"], reverse=True))
+
+
+def test_a_passage_comes_with_its_neighbours_and_its_date(candidates):
+    passage = candidates.passages["a"]["D1:2"]
+    assert passage.text == "Bob: My boat sank in the harbour"
+    assert passage.before == "Ann: I adopted a grey cat"
+    assert passage.after == "Ann: The cat sleeps all day"
+    assert passage.at == ON_MAY_FIRST
+
+
+def test_a_question_is_asked_at_the_newest_moment_of_its_pool(candidates):
+    assert candidates.own[0].asked.now == ON_MAY_FIRST
+
+
+def test_what_the_set_does_not_date_is_not_dated(dataset, embedder):
+    undated = {
+        pool: tuple(replace(passage, at=None) for passage in passages)
+        for pool, passages in dataset.pools.items()
+    }
+    found = find_candidates(replace(dataset, pools=undated), embedder=embedder, top=3)
+    assert found.own[0].asked.now is None
+    assert {passage.at for passage in found.passages["a"].values()} == {None}
+
+
+def test_every_question_is_put_to_another_conversation_too(candidates):
+    assert [(found.key, found.searched) for found in candidates.elsewhere] == [
+        (("a", "0"), "b"),
+        (("a", "1"), "b"),
+        (("b", "0"), "a"),
+    ]
+
+
+def test_another_conversation_is_the_next_without_a_common_speaker(dataset):
+    spoken = spoken_by(dataset, a=["Ann", "Bob"], b=["ann", "Cid"], c=["Dan"], d=["Eve"])
+    assert another_conversation(spoken, "a") == "c"
+    assert another_conversation(spoken, "d") == "a"
+
+
+def test_where_all_share_a_speaker_another_conversation_is_the_next(dataset):
+    spoken = spoken_by(dataset, a=["user"], b=["user"])
+    assert another_conversation(spoken, "b") == "a"
+    assert another_conversation(spoken_by(dataset, a=["user"]), "a") is None

@@ -1,9 +1,19 @@
+import json
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ekphory_lab.evaluation.agentmem_cases import LEXICAL, RULES, conversation_cases
+from ekphory.errors import DatasetError
+from ekphory_lab.evaluation.agentmem_cases import (
+    LEXICAL,
+    RULES,
+    conversation_cases,
+    labelled_turns,
+    read_turn_labels,
+)
 from ekphory_lab.evaluation.datasets import UNKNOWN, Dataset, EvaluationQuery, Passage
+from ekphory_lab.evaluation.loaders import load_conversation
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 TURNS = [
@@ -81,3 +91,36 @@ def test_the_age_is_counted_from_the_newest_turn():
 @pytest.mark.parametrize("turns", [TURNS[:7], [*TURNS[:6], *[TURNS[6]] * 3]])
 def test_a_conversation_with_too_few_different_turns_makes_no_case(turns):
     assert conversation_cases(dataset(turns)).cases == ()
+
+
+def test_a_hundred_real_turns_are_labelled_and_none_twice():
+    labels = read_turn_labels()
+    assert len({(each.dataset, each.pool, each.id) for each in labels}) == 100
+    assert Counter(each.dataset for each in labels) == {"locomo_dev": 50, "realtalk": 50}
+
+
+def test_the_text_comes_from_the_set(tmp_path, conversation_folder):
+    file = tmp_path / "labels.jsonl"
+    row = {"dataset": "chats", "pool": "a", "id": "D1:1", "importance": 0.75, "type": "episodic"}
+    file.write_text(json.dumps(row))
+    (found,) = labelled_turns(read_turn_labels(file), [load_conversation(conversation_folder)])
+    assert (found.text, found.importance, found.type) == (
+        "Ann: I adopted a grey cat", 0.75, "episodic",
+    )  # fmt: skip
+
+
+def test_a_labelled_turn_that_its_set_lacks_is_named(tmp_path, conversation_folder):
+    file = tmp_path / "labels.jsonl"
+    row = {"dataset": "chats", "pool": "a", "id": "D9:9", "importance": 0, "type": "unknown"}
+    file.write_text(json.dumps(row))
+    with pytest.raises(DatasetError, match="D9:9"):
+        labelled_turns(read_turn_labels(file), [load_conversation(conversation_folder)])
+
+
+@pytest.mark.parametrize(("field", "value"), [("importance", 2), ("type", "odd")])
+def test_a_wrong_label_is_named_with_its_line(tmp_path, field, value):
+    row = {"dataset": "d", "pool": "p", "id": "1", "importance": 0, "type": "unknown"}
+    file = tmp_path / "labels.jsonl"
+    file.write_text(json.dumps(row | {field: value}))
+    with pytest.raises(DatasetError, match=rf"labels.jsonl:1: {field}="):
+        read_turn_labels(file)

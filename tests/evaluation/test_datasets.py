@@ -1,9 +1,11 @@
 import gzip
+import json
 
 import pytest
 
-from ekphory.errors import DatasetError
-from ekphory_lab.evaluation.datasets import Row, read_json_lines, read_qrels
+from ekphory.errors import DatasetError, InvalidInput
+from ekphory_lab.evaluation.datasets import Row, ask_phrasings, read_json_lines, read_qrels
+from ekphory_lab.evaluation.loaders import load_conversation
 
 
 def test_a_broken_line_is_named_with_file_and_number(tmp_path):
@@ -35,13 +37,6 @@ def test_a_gzip_file_that_breaks_off_is_refused_with_the_line(tmp_path):
         list(read_json_lines(file))
 
 
-def test_a_file_that_is_not_gzip_is_refused(tmp_path):
-    file = tmp_path / "corpus.jsonl.gz"
-    file.write_text('{"id": "1"}\n')
-    with pytest.raises(DatasetError, match=r"corpus\.jsonl\.gz:1"):
-        list(read_json_lines(file))
-
-
 @pytest.mark.parametrize("value", [None, 3, ["x"]])
 def test_a_text_field_of_another_kind_is_named(value):
     with pytest.raises(DatasetError, match=r"corpus\.jsonl:9: text=.*a text is needed"):
@@ -56,11 +51,6 @@ def test_a_label_may_be_a_number():
 def test_an_impossible_moment_is_named():
     with pytest.raises(DatasetError, match="at='yesterday'"):
         Row("corpus.jsonl:1", {"at": "yesterday"}).moment("at")
-
-
-def test_a_sequence_that_is_a_text_is_refused():
-    with pytest.raises(DatasetError, match="sequence='1'"):
-        Row("corpus.jsonl:1", {"sequence": "1"}).integer("sequence")
 
 
 def test_qrels_without_their_header_are_refused(tmp_path):
@@ -82,3 +72,52 @@ def test_a_gain_that_is_no_number_is_refused(tmp_path):
     file.write_text("query-id\tcorpus-id\tscore\n1\t2\thigh\n")
     with pytest.raises(DatasetError, match=r"test\.tsv:2: score='high'"):
         list(read_qrels(file, columns=("query-id", "corpus-id", "score")))
+
+
+@pytest.fixture
+def folder(conversation_folder):
+    query = {"pool": "a", "id": "7", "text": "Where did it sink?", "category": 4}
+    query["phrasings"] = ["Where was the boat lost?", "Where did it sink?", "The boat sank where?"]
+    with (conversation_folder / "queries.jsonl").open("a") as stream:
+        stream.write(json.dumps(query) + "\n")
+    with (conversation_folder / "qrels.tsv").open("a") as stream:
+        stream.write("a\t7\tD1:2\t1\n")
+    return conversation_folder
+
+
+def test_the_first_phrasing_alone_is_what_a_set_holds(folder):
+    dataset = load_conversation(folder)
+    assert ask_phrasings(dataset, "first") is dataset
+    assert [query.id for query in dataset.queries] == ["0", "1", "0", "7"]
+
+
+def test_each_other_phrasing_becomes_a_query_with_the_same_relevant_passages(folder):
+    dataset = ask_phrasings(load_conversation(folder), "all")
+    assert [(query.id, query.text) for query in dataset.queries[3:]] == [
+        ("7", "Where did it sink?"),
+        ("7#2", "Where was the boat lost?"),
+        ("7#3", "The boat sank where?"),
+    ]
+    assert dataset.qrels["a", "7#3"] == dataset.qrels["a", "7"] == {"D1:2": 1}
+
+
+def test_a_set_without_other_phrasings_cannot_be_asked_all(conversation_folder):
+    with pytest.raises(DatasetError, match="chats: no query has other phrasings"):
+        ask_phrasings(load_conversation(conversation_folder), "all")
+
+
+def test_another_choice_is_refused(folder):
+    with pytest.raises(InvalidInput, match=r"phrasings='second': unknown\. Use first or all"):
+        ask_phrasings(load_conversation(folder), "second")
+
+
+def test_phrasings_that_are_no_texts_name_their_line(folder):
+    queries = folder / "queries.jsonl"
+    queries.write_text(queries.read_text().replace('"The boat sank where?"', "3"))
+    with pytest.raises(DatasetError, match=r"queries\.jsonl:5: phrasings=.*a list of texts"):
+        load_conversation(folder)
+
+
+def test_the_temporal_set_has_3164_queries_in_all_phrasings(shared_data):
+    dataset = load_conversation(shared_data / "temporal_dev")
+    assert (len(dataset.queries), len(ask_phrasings(dataset, "all").queries)) == (1010, 3164)

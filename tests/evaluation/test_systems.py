@@ -1,8 +1,14 @@
+import json
+
 import numpy as np
 import pytest
 
+from ekphory_lab.evaluation.commands import RunOptions, run_systems
 from ekphory_lab.evaluation.datasets import EvaluationQuery, Passage
+from ekphory_lab.evaluation.loaders import load_conversation
+from ekphory_lab.evaluation.runner import evaluate
 from ekphory_lab.evaluation.systems import (
+    EkphorySystem,
     bm25_scorer,
     bm25_system,
     dense_system,
@@ -56,10 +62,6 @@ def test_the_mean_standardises_each_arm_before_averaging():
     assert z_scored_mean(lexical, dense) == pytest.approx((first + second) / 2)
 
 
-def test_an_arm_that_scores_all_the_same_adds_nothing():
-    assert z_scored_mean(np.full(2, 0.3), np.array([1.0, 3.0])) == pytest.approx([-0.5, 0.5])
-
-
 def test_rrf_adds_reciprocals_of_ranks():
     fused = reciprocal_rank_fusion(np.array([9.0, 5.0, np.nan]), np.array([0.1, 0.2, np.nan]))
     assert fused[:2] == pytest.approx([1 / 61 + 1 / 62, 1 / 62 + 1 / 61])
@@ -76,3 +78,29 @@ def test_a_hybrid_names_both_of_its_arms_in_its_configuration(system, embedder):
 @pytest.mark.parametrize("system", [dense_system, mean_system, rrf_system])
 def test_a_system_gives_at_most_k(system, embedder):
     assert len(system(embedder).retriever("p", PASSAGES)(ask("grey cat"), 2)) == 2
+
+
+@pytest.fixture
+def dataset(conversation_folder):
+    return load_conversation(conversation_folder)
+
+
+def test_ekphory_finds_the_evidence_in_each_pool(dataset, embedder):
+    with EkphorySystem(embedder=embedder) as system:
+        report = evaluate(dataset, system)
+    assert report.overall.estimates["R@5"].mean == 1.0
+
+
+def test_a_search_never_leaves_its_pool(dataset, embedder):
+    with EkphorySystem(embedder=embedder) as system:
+        report = evaluate(dataset, system)
+    sizes = {outcome.query.key: len(outcome.ranking) for outcome in report.outcomes}
+    assert sizes == {("a", "0"): 3, ("a", "1"): 3, ("b", "0"): 2}
+
+
+def test_traces_asked_for_are_written_a_line_per_search(dataset, embedder, tmp_path):
+    file = tmp_path / "traces.jsonl"
+    run_systems(dataset, RunOptions(embedder=embedder, trace_file=file))
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(row["pool"], row["query"]) for row in rows] == [("a", "0"), ("a", "1"), ("b", "0")]
+    assert all(row["trace"]["stages"] for row in rows)

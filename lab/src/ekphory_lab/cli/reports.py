@@ -1,0 +1,76 @@
+"""How the lab's commands show and write a report, and the models that the environment names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.box import HEAVY_HEAD, Box
+
+from ekphory.cli.command import message_console, result_console
+from ekphory.cli.options import FileOutputOptions
+from ekphory.cli.output import print_json, write_json
+from ekphory.config import read_settings
+
+if TYPE_CHECKING:
+    from ekphory.models.embedder import EmbeddingModel
+    from ekphory.retrieval.pipeline import OptionalModels
+    from ekphory_lab.evaluation.tables import ReportTable
+
+
+def show_report(
+    document: object,
+    output: FileOutputOptions,
+    *,
+    tables: Iterable[ReportTable] = (),
+    lines: Iterable[str] = (),
+    box: Box = HEAVY_HEAD,
+) -> None:
+    """Print the whole report as JSON, or its tables and lines, and write it where that is wanted.
+
+    Args:
+        document: What JSON gets.
+        output: What the user asked for.
+        tables: What is shown instead.
+        lines: Sentences beneath the tables.
+        box: How tables are framed.
+    """
+    if output.json:
+        print_json(document)
+        return
+    console = result_console()
+    for table in tables:
+        console.print(table.for_terminal(box))
+    for line in lines:
+        console.print(line, soft_wrap=True)
+    if output.json_file is not None:
+        write_json(document, output.json_file)
+    name_written_files(output.json_file)
+
+
+def name_written_files(*paths: Path | None) -> None:
+    """Say which files were written; None stands for one that nobody asked for."""
+    for path in paths:
+        if path is not None:
+            message_console().print(f"Written: {path}", style="dim")
+
+
+def load_chosen_embedder(chosen: str | None) -> EmbeddingModel | None:
+    """Load this embedder, else the one that the environment names; None for the bundled one."""
+    from ekphory.models.loading import load_configured_embedder
+
+    settings = read_settings()
+    return load_configured_embedder(replace(settings, embedder=chosen or settings.embedder))
+
+
+def load_optional_models() -> OptionalModels:
+    """Load the reranker and the language model that the environment names."""
+    from ekphory.models.loading import load_configured_chat, load_configured_reranker
+    from ekphory.retrieval.pipeline import OptionalModels
+
+    settings = read_settings()
+    return OptionalModels(
+        reranker=load_configured_reranker(settings), chat=load_configured_chat(settings)
+    )

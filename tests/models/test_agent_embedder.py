@@ -117,7 +117,7 @@ def test_no_texts_give_no_vectors(embedder):
 def test_a_model_without_the_parts_says_so(tmp_path):
     write_tiny_encoder(tmp_path)
     plain = ModelDescription(name="plain")
-    export_embedder(tmp_path, tmp_path / "onnx", description=plain, quantisation="float32")
+    export_embedder(tmp_path, tmp_path / "onnx", description=plain)
     model = Embedder.from_pretrained(tmp_path / "onnx")
 
     with pytest.raises(InvalidInput, match="knows neither age nor type"):

@@ -151,7 +151,7 @@ def _copy_export(source: Path, target: Path) -> None:
 
 def _unpack(model: OnnxEmbedder, directory: Path, *, asked: bool) -> bool:
     """Tell whether there are float weights in the directory now."""
-    # Optional: the trainers are above the models, and need the [export] extra.
+    # Optional: needs the [export] extra.
     from ekphory.models.onnx_unpack import is_unpackable, unpack_embedder
 
     if not is_unpackable(model.record):
@@ -181,15 +181,10 @@ def _forget_export(directory: Path) -> None:
 
 
 def _export(directory: Path, *, name: str) -> None:
-    # Optional: the exporter, which is above the models, needs the [export] extra.
+    # Optional: needs the [export] extra.
     from ekphory.models.onnx_export import ModelDescription, export_embedder
 
-    export_embedder(
-        directory,
-        directory / ONNX_FOLDER,
-        description=ModelDescription(name=name),
-        quantisation="float32",
-    )
+    export_embedder(directory, directory / ONNX_FOLDER, description=ModelDescription(name=name))
 
 
 # The embedder that users see: knows how old a memory is, of what type, and how important.

@@ -159,7 +159,7 @@ def test_no_passages_ask_nothing(connect, wire, dialect):
 
 
 def test_many_passages_are_sent_in_batches(connect, wire):
-    reranker = connect(JINA, replace(SETTINGS, batch_size=2))
+    reranker = connect(replace(JINA, batch_size=2))
 
     assert ask(reranker, ["a", "b", "ab", "b", "a"]).tolist() == [1, 0, 0.5, 0, 1]
     assert [body["top_n"] for body in wire.bodies] == [2, 2, 1]
@@ -235,7 +235,7 @@ def test_a_second_batch_that_fails_fails_the_whole(connect, wire):
     wire.replies = [rows((0, 0.5)), Reply(400)]
 
     with pytest.raises(ServiceError, match="status 400"):
-        ask(connect(settings=replace(SETTINGS, batch_size=1)), ["a", "b"])
+        ask(connect(replace(JINA, batch_size=1)), ["a", "b"])
 
 
 def test_the_key_is_never_shown(connect, wire):
@@ -248,10 +248,9 @@ def test_the_key_is_never_shown(connect, wire):
     assert "geheim" not in f"{caught.value} {reranker!r} {SETTINGS!r}"
 
 
-@pytest.mark.parametrize(("name", "value"), [("scores", "logits"), ("batch_size", 0)])
-def test_settings_that_mean_nothing_are_refused(name, value):
-    with pytest.raises(InvalidInput, match=name):
-        RerankSettings(**{name: value})
+def test_an_unknown_scale_of_scores_is_refused():
+    with pytest.raises(InvalidInput, match="scores='logits': must be a scale"):
+        RerankSettings(scores="logits")
 
 
 def test_its_name_is_the_protocol_and_the_model(connect):

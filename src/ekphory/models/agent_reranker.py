@@ -28,7 +28,7 @@ from ekphory.models.reranker import (
     judge_passages,
     model_id,
     read_dialogue,
-    rerank_passages,
+    read_documents,
 )
 from ekphory.types import to_utc
 
@@ -171,7 +171,7 @@ class Reranker:
             ServiceError: A service failed.
         """
         asked = _asked(query, context, now, instruction)
-        return self._model.score(asked, rerank_passages(documents))
+        return self._model.score(asked, read_documents(documents))
 
     def raw_scores(
         self,
@@ -188,7 +188,7 @@ class Reranker:
         a service its scores.
         """
         asked = _asked(query, context, now, instruction)
-        return self.judge(asked, rerank_passages(documents)).raw
+        return self.judge(asked, read_documents(documents)).raw
 
     def rank(
         self,
@@ -214,7 +214,7 @@ class Reranker:
         if top_n is not None and not is_count:
             raise InvalidInput("top_n", top_n, "gives nothing", "Give 1 or more, or None for all")
         asked = _asked(query, context, now, instruction)
-        judged = self.judge(asked, rerank_passages(documents))
+        judged = self.judge(asked, read_documents(documents))
         # Far from 0 the probabilities of different raw scores are equal.
         order = np.lexsort((-judged.raw, -judged.scores))[:top_n]
         return [

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ekphory.errors import ModelError
 from ekphory.threads import ForkSafeLock
 
 # What an embedder is: the protocol that every embedding model follows.
@@ -128,6 +129,19 @@ def replace_lone_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def check_finite(values: FloatMatrix, *, model: str) -> None:
+    """Check the numbers that a model gave.
+
+    Raises:
+        ModelError: One is infinite or not a number.
+    """
+    if not np.isfinite(values).all():
+        raise ModelError(
+            f"{model}: the model gave numbers that are not finite. "
+            "Export the model again, or take another one."
+        )
+
+
 # Groups inputs of like length, so that little is computed for padding.
 
 LEAST_TOKENS = 128  # what is worth a thread of its own
@@ -187,6 +201,26 @@ def split_into_windows(
             so text of any length takes little memory.
     """
     return list(_spans(text, max(1, budget), tokenise))
+
+
+def split_behind_prefix(
+    text: str, prefix: str, *, room: int, tokenise: Callable[[str], Offsets], joint: int = 0
+) -> list[str]:
+    """Return windows that cover the text, each behind the prefix, of which half a window is kept.
+
+    Args:
+        text: What to split.
+        prefix: What every window starts with.
+        room: Most tokens of prefix and piece together.
+        tokenise: As for `split_into_windows`.
+        joint: Tokens to spare where a prefix meets the text, in case both split otherwise together.
+    """
+    offsets = tokenise(prefix)
+    if len(offsets) > room // 2:
+        prefix = prefix[: offsets[room // 2 - 1][1]]
+    budget = room - len(tokenise(prefix)) - (joint if prefix else 0)
+    spans = split_into_windows(text, budget=budget, tokenise=tokenise)
+    return [prefix + text[start:end] for start, end in spans]
 
 
 def _spans(text: str, budget: int, tokenise: Callable[[str], Offsets]) -> Iterator[tuple[int, int]]:

@@ -290,7 +290,7 @@ def load_chat(
         InvalidInput: The URL is not one, or no model is named.
     """
     if not model:
-        raise InvalidInput("model", model, "must be named for a chat service", "Name a model")
+        raise InvalidInput("model", model, "a chat service needs one", "Name a model")
     settings = ChatSettings(model=model, api_key=api_key, extra_fields=extra_fields or {})
     return OpenAIChat(url, settings=settings)
 

@@ -466,9 +466,10 @@ class _EmbedderWriter(EncoderWriter):
         )
         for name, tensor in {"embedding": embedding, **parts}.items():
             self.graph.name_output(tensor, name)
-        return self.graph.model(
-            [float_output(name, self._shape_of(name)) for name in ("embedding", "pooled", *parts)]
-        )
+        row = ["batch", self.weights.words.shape[1]]
+        shapes = {"importance": ["batch"], "memory_type": ["batch", len(MEMORY_TYPES)]}
+        names = ("embedding", "pooled", *parts)
+        return self.graph.model([float_output(name, shapes.get(name, row)) for name in names])
 
     def _parts(self, pooled: str, components: EmbedderComponents) -> dict[str, str]:
         found = {"content": self.linear(pooled, components.projection)}
@@ -481,9 +482,3 @@ class _EmbedderWriter(EncoderWriter):
         if components.memory_type is not None:
             found["memory_type"] = self.linear(pooled, components.memory_type)
         return found
-
-    def _shape_of(self, output: str) -> list[str | int | None]:
-        if output == "importance":
-            return ["batch"]
-        types = output == "memory_type"
-        return ["batch", len(MEMORY_TYPES) if types else self.weights.words.shape[1]]

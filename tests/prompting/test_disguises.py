@@ -2,7 +2,13 @@
 
 import pytest
 
-from ekphory.prompting.injection import decode_parts, folded, tagged, unescape_text, visible
+from ekphory.prompting.injection import (
+    decode_parts,
+    drop_invisible,
+    fold_letters,
+    spell_tags,
+    unescape_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +28,7 @@ from ekphory.prompting.injection import decode_parts, folded, tagged, unescape_t
     ],
 )
 def test_letters_are_read_as_what_they_look_like(text, plain):
-    assert folded(visible(text)) == plain
+    assert fold_letters(drop_invisible(text)) == plain
 
 
 @pytest.mark.parametrize(
@@ -55,4 +61,4 @@ def test_encoded_parts_are_decoded_where_they_hide_text(text, parts):
 
 
 def test_tag_characters_spell_ascii():
-    assert tagged("nice \U000e0069\U000e0067 day\U000e006e") == "ign"
+    assert spell_tags("nice \U000e0069\U000e0067 day\U000e006e") == "ign"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ekphory.errors import ModelError
 from ekphory.threads import ForkSafeLock
 
-# What an embedder is: the protocol that every embedding model follows.
+# The protocol.
 
 FloatMatrix = NDArray[np.float32]
 
@@ -69,7 +69,6 @@ class EmbeddingModel(Protocol):
 
 # A bounded cache of query vectors.
 
-Vector = NDArray[np.float32]
 LONGEST_KEY = 2_000
 """Longer texts are not cached, so that the cache's size in bytes is bounded too."""
 
@@ -79,7 +78,7 @@ class VectorCache:
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._vectors: OrderedDict[str, Vector] = OrderedDict()
+        self._vectors: dict[str, FloatMatrix] = {}
         self._lock = ForkSafeLock()
 
     def __len__(self) -> int:
@@ -104,24 +103,25 @@ class VectorCache:
                 self._put(text, vector)
         return np.stack([vector for text in texts if (vector := found[text]) is not None])
 
-    def _get(self, text: str) -> Vector | None:
+    def _get(self, text: str) -> FloatMatrix | None:
         with self._lock:
-            vector = self._vectors.get(text)
+            vector = self._vectors.pop(text, None)
             if vector is not None:
-                self._vectors.move_to_end(text)
+                # Asked for last: the first is the one that goes.
+                self._vectors[text] = vector
             return vector
 
-    def _put(self, text: str, vector: Vector) -> None:
+    def _put(self, text: str, vector: FloatMatrix) -> None:
         if len(text) > LONGEST_KEY:
             return
         with self._lock:
+            self._vectors.pop(text, None)
             self._vectors[text] = vector.copy()
-            self._vectors.move_to_end(text)
-            while len(self._vectors) > self._capacity:
-                self._vectors.popitem(last=False)
+            if len(self._vectors) > self._capacity:
+                del self._vectors[next(iter(self._vectors))]
 
 
-# Text that tokenizers can take.
+# What tokenizers take, and what models give.
 
 
 def replace_lone_surrogates(text: str) -> str:
@@ -200,7 +200,13 @@ def split_into_windows(
         tokenise: Gives the tokens of a piece of the text. It sees pieces of a few windows' length,
             so text of any length takes little memory.
     """
-    return list(_spans(text, max(1, budget), tokenise))
+    budget, start = max(1, budget), 0
+    spans: list[tuple[int, int]] = []
+    while len(tokens := _look_ahead(text, start, budget, tokenise)) > budget:
+        end = _cut(text, start, tokens[:budget])
+        spans.append((start, end))
+        start = _overlap_start(text, end, [token for token in tokens[:budget] if token[1] <= end])
+    return [*spans, (start, len(text))]
 
 
 def split_behind_prefix(
@@ -221,18 +227,6 @@ def split_behind_prefix(
     budget = room - len(tokenise(prefix)) - (joint if prefix else 0)
     spans = split_into_windows(text, budget=budget, tokenise=tokenise)
     return [prefix + text[start:end] for start, end in spans]
-
-
-def _spans(text: str, budget: int, tokenise: Callable[[str], Offsets]) -> Iterator[tuple[int, int]]:
-    start = 0
-    while True:
-        tokens = _look_ahead(text, start, budget, tokenise)
-        if len(tokens) <= budget:
-            yield start, len(text)
-            return
-        end = _cut(text, start, tokens[:budget])
-        yield start, end
-        start = _overlap_start(text, end, [token for token in tokens[:budget] if token[1] <= end])
 
 
 def _look_ahead(

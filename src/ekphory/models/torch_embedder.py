@@ -7,9 +7,9 @@ import pickle
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,8 +114,7 @@ _AGENTRANK_NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TorchModel:
+class TorchModel(NamedTuple):
     """A model in memory.
 
     Attributes:
@@ -151,40 +150,7 @@ def load_torch_model(name_or_path: str, *, device: str | None) -> TorchModel:
         return TorchModel(model, None)
 
 
-def save_torch_model(model: TorchModel, directory: Path) -> None:
-    """Write ekphory's layout, or for a plain model sentence-transformers'.
-
-    The directory loads in plain `AutoModel` and `SentenceTransformer`; the latter gives content
-    vectors of length 1.
-    """
-    from sentence_transformers import SentenceTransformer
-
-    encoder, components = model.encoder, model.components
-    if components is not None:
-        modules = [*encoder, *_projection_modules(components)]
-        encoder = SentenceTransformer(
-            modules=modules, prompts=dict(encoder.prompts), device=str(encoder.device)
-        )
-    encoder.save(str(directory), create_model_card=False)
-    if components is None:
-        # Those of a model that stood here before.
-        (directory / COMPONENTS_FILE).unlink(missing_ok=True)
-    else:
-        write_components(components, directory)
-
-
-def is_exportable(model: TorchModel) -> bool:
-    """Whether `ekphory train export` knows the encoder: BERT with mean pooling and no more."""
-    kinds = _module_kinds(model.encoder)
-    if kinds[:2] != ["Transformer", "Pooling"] or set(kinds[2:]) - {"Normalize"}:
-        return False
-    config = model.encoder[0].auto_model.config
-    pooling = model.encoder[1].get_config_dict()
-    told = (config.model_type, getattr(config, "hidden_act", None), pooling.get("pooling_mode"))
-    return told == ("bert", "gelu", "mean")
-
-
-def _module_kinds(model: SentenceTransformer) -> list[str]:
+def _list_modules(model: SentenceTransformer) -> list[str]:
     return [type(module).__name__ for module in model]
 
 
@@ -208,7 +174,7 @@ def _without_projection(
 ) -> TorchModel:
     from sentence_transformers import SentenceTransformer
 
-    kinds = _module_kinds(model)
+    kinds = _list_modules(model)
     if kinds != ["Transformer", "Pooling", "Dense", "Normalize"]:
         raise ModelError(
             f"{COMPONENTS_FILE}: stands beside modules {', '.join(kinds)}, not Transformer, "
@@ -307,16 +273,14 @@ class TorchEmbedder:
             MissingExtra: sentence-transformers is not installed.
             ModelError: It cannot load the model.
         """
-        self._loaded = load_torch_model(name_or_path, device=device)
-        self._model, self._components = self._loaded.encoder, self._loaded.components
+        self._model, self._components = load_torch_model(name_or_path, device=device)
         self.late_bound = None if self._components is None else self._components.late_bound()
         self._offsets, self._room = _read_window(self._model)
         self._lock = threading.Lock()
         self._queries = VectorCache(QUERY_CACHE)
+        dimension = self._model.encode(["dimension"], show_progress_bar=False).shape[1]
         self.identity = EmbedderIdentity(
-            name_model(name_or_path),
-            _revision(name_or_path, self._model),
-            _dimension(self._model),
+            name_model(name_or_path), _find_revision(name_or_path, self._model), int(dimension)
         )
 
     def __repr__(self) -> str:
@@ -328,7 +292,7 @@ class TorchEmbedder:
         Raises:
             ModelError: The model gives numbers that are not finite.
         """
-        return normalised(self._content(self._pooled(self._model.encode_document, texts)))
+        return self._encode(self._model.encode_document, texts)
 
     def read(self, texts: Sequence[str]) -> PassageReading:
         """Read passages in one pass: their content vectors, and what the heads say of them.
@@ -347,16 +311,39 @@ class TorchEmbedder:
 
     @property
     def formats(self) -> tuple[SavedFormat, ...]:
-        """What the model can be saved in; only some encoders can be exported as ONNX."""
-        return ("transformers", "onnx") if is_exportable(self._loaded) else ("transformers",)
+        """What the model can be saved in; as ONNX only BERT with mean pooling and no more."""
+        kinds = _list_modules(self._model)
+        if kinds[:2] != ["Transformer", "Pooling"] or set(kinds[2:]) - {"Normalize"}:
+            return ("transformers",)
+        config = self._model[0].auto_model.config
+        pooling = self._model[1].get_config_dict().get("pooling_mode")
+        known = (config.model_type, getattr(config, "hidden_act", None), pooling)
+        return ("transformers", *(["onnx"] if known == ("bert", "gelu", "mean") else []))
 
     def save(self, directory: Path) -> None:
-        """Write a directory that loads here, in plain `AutoModel` and in `SentenceTransformer`."""
-        save_torch_model(self._loaded, directory)
+        """Write ekphory's layout, or for a plain model sentence-transformers'.
+
+        The directory loads in plain `AutoModel` and `SentenceTransformer`; the latter gives content
+        vectors of length 1.
+        """
+        from sentence_transformers import SentenceTransformer
+
+        encoder, components = self._model, self._components
+        if components is None:
+            encoder.save(str(directory), create_model_card=False)
+            # Those of a model that stood here before.
+            (directory / COMPONENTS_FILE).unlink(missing_ok=True)
+            return
+        modules = [*encoder, *_projection_modules(components)]
+        whole = SentenceTransformer(
+            modules=modules, prompts=dict(encoder.prompts), device=str(encoder.device)
+        )
+        whole.save(str(directory), create_model_card=False)
+        write_components(components, directory)
 
     def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
         """Embed queries, with the model's query prompt; the last ones are kept."""
-        return self._queries.encode(texts, missing=self._encode_new_queries)
+        return self._queries.encode(texts, missing=partial(self._encode, self._model.encode_query))
 
     def windows(self, text: str, *, prefix: str = "") -> list[str]:
         """Split `prefix + text` into overlapping pieces that fit the model.
@@ -367,8 +354,8 @@ class TorchEmbedder:
         room = self._room - max(map(len, prompts), default=0)
         return split_behind_prefix(text, prefix, room=room, tokenise=self._offsets, joint=1)
 
-    def _encode_new_queries(self, texts: list[str]) -> FloatMatrix:
-        return normalised(self._content(self._pooled(self._model.encode_query, texts)))
+    def _encode(self, encode: Any, texts: Sequence[str]) -> FloatMatrix:  # noqa: ANN401  torch's
+        return normalised(self._content(self._pooled(encode, texts)))
 
     def _content(self, pooled: FloatMatrix) -> FloatMatrix:
         return pooled if self._components is None else self._components.content(pooled)
@@ -386,19 +373,15 @@ class TorchEmbedder:
         return result
 
 
-def _dimension(model: Any) -> int:  # noqa: ANN401  torch's
-    return int(model.encode(["dimension"], show_progress_bar=False).shape[1])
-
-
-def _revision(name_or_path: str, model: Any) -> str:  # noqa: ANN401  torch's
+def _find_revision(name_or_path: str, model: Any) -> str:  # noqa: ANN401  torch's
     directory = Path(name_or_path)
     if directory.is_dir():
-        return _directory_hash(directory)
-    commit = getattr(getattr(model[0], "auto_model", None), "config", None)
-    return str(getattr(commit, "_commit_hash", None) or "unknown")[:16]
+        return _hash_directory(directory)
+    config = getattr(getattr(model[0], "auto_model", None), "config", None)
+    return str(getattr(config, "_commit_hash", None) or "unknown")[:16]
 
 
-def _directory_hash(directory: Path) -> str:
+def _hash_directory(directory: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(directory.rglob("*")):
         if path.is_file() and path.suffix in _HASHED_SUFFIXES:

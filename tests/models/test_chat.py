@@ -92,12 +92,6 @@ def test_extra_fields_are_sent_too(connect, wire):
     assert wire.bodies[0]["chat_template_kwargs"] == {"enable_thinking": False}
 
 
-def test_an_answer_comes_without_what_was_thought_aloud(connect, wire):
-    wire.replies = [answers("<think>Leaves? Grass!</think>\nGrass.")]
-
-    assert connect().complete(QUESTION) == "Grass."
-
-
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
@@ -274,11 +268,6 @@ def test_an_answer_that_follows_the_schema_breaks_nothing():
 )
 def test_a_breach_says_where_and_how(answer, breach):
     assert QUERIES.breach(answer).startswith(breach)
-
-
-def test_what_is_no_schema_is_refused():
-    with pytest.raises(InvalidInput, match="schema"):
-        AnswerSchema({"type": "nothing"})
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
-"""The window of a long passage that shares most words with the question."""
+"""Batches, windows and the cache of an embedder."""
 
 import re
 import threading
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,33 +20,26 @@ from ekphory.models.embedder import (
 )
 
 
-def test_inputs_of_like_length_share_a_batch_and_the_longest_come_first():
-    assert batch_by_length([3, 9, 4, 8], most_tokens=18) == [[1, 3], [2, 0]]
+@pytest.mark.parametrize(
+    ("lengths", "most_tokens", "threads", "batches"),
+    [
+        # Inputs of like length share a batch, and the longest come first.
+        ([3, 9, 4, 8], 18, 1, [[1, 3], [2, 0]]),
+        # An input that is longer than a batch is alone.
+        ([50, 2], 10, 1, [[0], [1]]),
+        ([], 10, 1, []),
+        # Too little for two threads.
+        ([20, 30, 40], 512, 2, [[2, 1, 0]]),
+    ],
+)
+def test_batches_hold_inputs_of_like_length(lengths, most_tokens, threads, batches):
+    assert batch_by_length(lengths, most_tokens=most_tokens, threads=threads) == batches
 
 
-def test_an_input_longer_than_a_batch_is_alone():
-    assert batch_by_length([50, 2], most_tokens=10) == [[0], [1]]
-
-
-def test_no_inputs_give_no_batches():
-    assert batch_by_length([], most_tokens=10) == []
-
-
-def test_two_threads_share_the_last_inputs_evenly():
-    lengths = [100] * 12
-
-    assert [len(batch) for batch in batch_by_length(lengths, most_tokens=512)] == [5, 5, 2]
-    assert [len(batch) for batch in batch_by_length(lengths, most_tokens=512, threads=2)] == [
-        5,
-        3,
-        2,
-        1,
-        1,
-    ]
-
-
-def test_what_is_too_little_for_two_threads_stays_in_one_batch():
-    assert batch_by_length([20, 30, 40], most_tokens=512, threads=2) == [[2, 1, 0]]
+@pytest.mark.parametrize(("threads", "sizes"), [(1, [5, 5, 2]), (2, [5, 3, 2, 1, 1])])
+def test_two_threads_share_the_last_inputs_evenly(threads, sizes):
+    batches = batch_by_length([100] * 12, most_tokens=512, threads=threads)
+    assert [len(batch) for batch in batches] == sizes
 
 
 @given(
@@ -70,29 +64,22 @@ def window(text, question, most):
     return " ".join(words[start:end])
 
 
-def test_a_text_that_fits_is_taken_whole():
-    assert window("a b c", "c", 3) == "a b c"
-
-
-def test_the_words_of_the_question_stand_in_the_middle():
-    assert window("a b c dog d e f", "DOG?", 3) == "c dog d"
-
-
-def test_a_window_does_not_reach_over_either_end():
-    assert window("dog b c d", "dog", 3) == "dog b c"
-    assert window("a b c dog", "dog", 3) == "b c dog"
-
-
-def test_distinct_words_count_and_not_repeated_ones():
-    assert window("dog dog dog a b c red dog d", "red dog", 2) == "red dog"
-
-
-def test_of_equally_good_windows_the_first_counts():
-    assert window("a dog b c d e dog f", "dog", 3) == "a dog b"
-
-
-def test_without_a_shared_word_the_beginning_is_taken():
-    assert window("a b c d", "dog", 2) == "a b"
+@pytest.mark.parametrize(
+    ("text", "question", "most", "found"),
+    [
+        ("a b c", "c", 3, "a b c"),
+        ("a b c dog d e f", "DOG?", 3, "c dog d"),
+        # It does not reach over either end.
+        ("dog b c d", "dog", 3, "dog b c"),
+        ("a b c dog", "dog", 3, "b c dog"),
+        # Distinct words count, of equally good windows the first, without a word the beginning.
+        ("dog dog dog a b c red dog d", "red dog", 2, "red dog"),
+        ("a dog b c d e dog f", "dog", 3, "a dog b"),
+        ("a b c d", "dog", 2, "a b"),
+    ],
+)
+def test_the_words_of_the_question_stand_in_the_middle(text, question, most, found):
+    assert window(text, question, most) == found
 
 
 def test_words_of_several_tokens_are_kept_whole():
@@ -214,22 +201,22 @@ def pieces(text, budget):
     ]
 
 
-def test_a_text_that_fits_is_one_window():
-    assert pieces("one two three", 3) == ["one two three"]
+SENTENCES = "One two three. Four five six. Seven eight nine ten."
 
 
-def test_an_empty_text_is_one_empty_window():
-    assert pieces("", 3) == [""]
-
-
-def test_a_window_ends_where_a_sentence_ends():
-    text = "One two three. Four five six. Seven eight nine ten."
-
-    assert pieces(text, 7) == ["One two three. Four five six. ", "Seven eight nine ten."]
-
-
-def test_a_window_ends_between_words_where_no_sentence_ends():
-    assert pieces("a b c d e f", 4) == ["a b c d ", "e f"]
+@pytest.mark.parametrize(
+    ("text", "budget", "windows"),
+    [
+        ("one two three", 3, ["one two three"]),
+        ("", 3, [""]),
+        (SENTENCES, 7, ["One two three. Four five six. ", "Seven eight nine ten."]),
+        ("a b c d e f", 4, ["a b c d ", "e f"]),
+        # A word longer than the look-ahead is not cut.
+        ("x" * 1000 + " tail", 1, ["x" * 1000 + " ", "tail"]),
+    ],
+)
+def test_a_window_ends_where_a_sentence_ends_or_else_a_word(text, budget, windows):
+    assert pieces(text, budget) == windows
 
 
 def test_windows_share_about_an_eighth_of_their_tokens():
@@ -258,12 +245,6 @@ def test_an_ideographic_full_stop_ends_a_sentence():
     spans = split_into_windows(text, budget=7, tokenise=characters)
 
     assert [text[start:end] for start, end in spans] == ["我喜欢猫。", "她喜欢狗。", "他们都好。"]
-
-
-def test_a_word_longer_than_the_look_ahead_is_not_cut():
-    text = "x" * 1000 + " tail"
-
-    assert pieces(text, 1) == ["x" * 1000 + " ", "tail"]
 
 
 def test_ten_megabytes_of_blanks_are_one_window():

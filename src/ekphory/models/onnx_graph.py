@@ -466,8 +466,11 @@ class _EmbedderWriter(EncoderWriter):
         )
         for name, tensor in {"embedding": embedding, **parts}.items():
             self.graph.name_output(tensor, name)
-        row = ["batch", self.weights.words.shape[1]]
-        shapes = {"importance": ["batch"], "memory_type": ["batch", len(MEMORY_TYPES)]}
+        row: list[str | int | None] = ["batch", self.weights.words.shape[1]]
+        shapes: dict[str, list[str | int | None]] = {
+            "importance": ["batch"],
+            "memory_type": ["batch", len(MEMORY_TYPES)],
+        }
         names = ("embedding", "pooled", *parts)
         return self.graph.model([float_output(name, shapes.get(name, row)) for name in names])
 

@@ -318,7 +318,8 @@ class TorchEmbedder:
         config = self._model[0].auto_model.config
         pooling = self._model[1].get_config_dict().get("pooling_mode")
         known = (config.model_type, getattr(config, "hidden_act", None), pooling)
-        return ("transformers", *(["onnx"] if known == ("bert", "gelu", "mean") else []))
+        is_exportable = known == ("bert", "gelu", "mean")
+        return ("transformers", "onnx") if is_exportable else ("transformers",)
 
     def save(self, directory: Path) -> None:
         """Write ekphory's layout, or for a plain model sentence-transformers'.

@@ -20,9 +20,7 @@ def embedder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     write_tiny_embedder(folder / "torch")
     description = ModelDescription(name="tiny")
-    export_embedder(
-        folder / "torch", folder / "onnx", description=description, quantisation="float32"
-    )
+    export_embedder(folder / "torch", folder / "onnx", description=description)
     return Embedder.from_pretrained(folder / "onnx")
 
 

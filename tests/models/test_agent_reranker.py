@@ -10,7 +10,7 @@ from tests.services.wire import running_service, says
 from ekphory.errors import InvalidInput
 from ekphory.models.agent_reranker import Reranker
 from ekphory.models.model_record import CalibrationCard, RerankerRecord
-from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_name, rerank_passages
+from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_name, read_documents
 from ekphory.types import Hit, MemoryRecord
 
 MAY = datetime(2023, 5, 8, tzinfo=UTC)
@@ -69,14 +69,12 @@ def test_context_is_read_before_the_question(reranker):
     ],
 )
 def test_a_memory_is_read_with_its_speaker_its_date_and_its_type(document):
-    assert rerank_passages([document]) == [
-        RerankPassage("Ann: I like tea", at=MAY, type="semantic")
-    ]
+    assert read_documents([document]) == [RerankPassage("Ann: I like tea", at=MAY, type="semantic")]
 
 
 def test_a_dict_may_hold_the_turns_around_it():
     document = {"text": "b", "before": "Ann: a", "after": "Ann: c", "type": "unknown"}
-    assert rerank_passages([document]) == [RerankPassage("b", "Ann: a", "Ann: c")]
+    assert read_documents([document]) == [RerankPassage("b", "Ann: a", "Ann: c")]
 
 
 @pytest.mark.parametrize(
@@ -84,17 +82,17 @@ def test_a_dict_may_hold_the_turns_around_it():
     [
         ("a text", "must be a list"),
         ({"text": "a"}, "must be a list"),
-        ([3], "document 0 is none"),
+        ([3], "document 0 must be a text"),
         (["a", {"content": "b"}], r"document 1 has unknown fields \['content'\]"),
-        ([{"producer": "Ann"}], "document 0 has no text"),
-        ([{"text": "a", "before": 3}], "document 0 has a turn"),
+        ([{"producer": "Ann"}], "document 0: text and producer"),
+        ([{"text": "a", "before": 3}], "document 0: the turns"),
         ([{"text": "a", "at": "soon"}], "at='soon'"),
         ([{"text": "a", "type": "vague"}], "type='vague'"),
     ],
 )
 def test_what_is_no_document_is_refused(documents, problem):
     with pytest.raises(InvalidInput, match=problem):
-        rerank_passages(documents)
+        read_documents(documents)
 
 
 @pytest.mark.parametrize(

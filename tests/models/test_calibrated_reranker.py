@@ -67,7 +67,7 @@ def test_a_file_that_is_no_calibration_is_refused_with_the_command_that_makes_on
 
 def test_a_calibration_of_another_reranker_is_refused(file, tmp_path):
     directory = write_overlap_reranker(tmp_path / "model", RerankerRecord(name="other"))
-    with pytest.raises(InvalidInput, match="fitted for this reranker, and not for 'other'"):
+    with pytest.raises(InvalidInput, match="must have been fitted for 'other'"):
         Reranker.from_pretrained(directory, calibration=file)
 
 

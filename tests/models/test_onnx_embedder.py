@@ -80,15 +80,6 @@ def test_odd_characters_give_a_finite_vector(embedder, text):
     assert embedder.windows(text) == [text]
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=[]), max_size=60), max_size=5))
-@settings(max_examples=40, deadline=None)
-def test_any_texts_give_finite_vectors(texts):
-    vectors = load_bundled().encode(texts)
-
-    assert vectors.shape == (len(texts), 384)
-    assert np.isfinite(vectors).all()
-
-
 def test_a_text_of_ten_megabytes_is_embedded_by_its_beginning(embedder):
     beginning = "The cat sleeps on the mat. " * 400
 

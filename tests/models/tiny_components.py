@@ -59,7 +59,7 @@ def write_tiny_embedder(directory: Path) -> Path:
 def write_tiny_onnx_embedder(directory: Path) -> Path:
     """Write the directory, and its ONNX model in 32-bit float in the folder `onnx`."""
     write_tiny_embedder(directory)
-    export_embedder(directory, directory / "onnx", description=DESCRIPTION, quantisation="float32")
+    export_embedder(directory, directory / "onnx", description=DESCRIPTION)
     return directory
 
 

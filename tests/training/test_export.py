@@ -6,7 +6,8 @@ from tests.training.tiny_encoder import TEXTS, pooled_reference, tiny_tokenizer,
 
 from ekphory.errors import InvalidInput, ModelError
 from ekphory.models.onnx_embedder import OnnxEmbedder
-from ekphory.models.onnx_export import CalibrationSource, ModelDescription, export_embedder
+from ekphory.models.onnx_export import ModelDescription, export_embedder
+from ekphory_lab.training.static_int8 import CalibrationSource, export_int8_embedder
 
 CALIBRATION = CalibrationSource(tuple(TEXTS), {"texts.jsonl": "0" * 64})
 DESCRIPTION = ModelDescription(name="tiny", licence="MIT", source="made here")
@@ -36,7 +37,7 @@ def reference(weights):
 
 
 def test_the_float_export_computes_what_the_formulas_say(source, weights, target):
-    export_embedder(source, target, description=DESCRIPTION, quantisation="float32")
+    export_embedder(source, target, description=DESCRIPTION)
 
     vectors = OnnxEmbedder(target).encode(TEXTS)
 
@@ -44,7 +45,7 @@ def test_the_float_export_computes_what_the_formulas_say(source, weights, target
 
 
 def test_the_int8_export_stays_close_to_the_formulas(source, weights, target):
-    export_embedder(source, target, description=DESCRIPTION, calibration=CALIBRATION)
+    export_int8_embedder(source, target, description=DESCRIPTION, calibration=CALIBRATION)
 
     cosines = (OnnxEmbedder(target).encode(TEXTS) * reference(weights)).sum(axis=1)
 
@@ -52,7 +53,7 @@ def test_the_int8_export_stays_close_to_the_formulas(source, weights, target):
 
 
 def test_a_vector_of_the_int8_export_does_not_depend_on_its_batch(source, weights, target):
-    export_embedder(source, target, description=DESCRIPTION, calibration=CALIBRATION)
+    export_int8_embedder(source, target, description=DESCRIPTION, calibration=CALIBRATION)
     embedder = OnnxEmbedder(target)
 
     alone = np.concatenate([embedder.encode([text]) for text in TEXTS])
@@ -61,8 +62,8 @@ def test_a_vector_of_the_int8_export_does_not_depend_on_its_batch(source, weight
 
 
 def test_the_same_input_gives_the_same_bytes(source, weights, target, tmp_path):
-    first = export_embedder(source, target, description=DESCRIPTION, calibration=CALIBRATION)
-    second = export_embedder(
+    first = export_int8_embedder(source, target, description=DESCRIPTION, calibration=CALIBRATION)
+    second = export_int8_embedder(
         source, tmp_path / "again", description=DESCRIPTION, calibration=CALIBRATION
     )
 
@@ -70,14 +71,14 @@ def test_the_same_input_gives_the_same_bytes(source, weights, target, tmp_path):
 
 
 def test_another_model_is_another_revision(source, weights, target):
-    whole = export_embedder(source, target, description=DESCRIPTION, quantisation="float32")
-    rounded = export_embedder(source, target, description=DESCRIPTION, calibration=CALIBRATION)
+    whole = export_embedder(source, target, description=DESCRIPTION)
+    rounded = export_int8_embedder(source, target, description=DESCRIPTION, calibration=CALIBRATION)
 
     assert whole.revision != rounded.revision
 
 
 def test_the_record_says_what_was_made_from_what(source, weights, target):
-    export_embedder(source, target, description=DESCRIPTION, calibration=CALIBRATION)
+    export_int8_embedder(source, target, description=DESCRIPTION, calibration=CALIBRATION)
 
     record = OnnxEmbedder(target).record
 
@@ -89,7 +90,7 @@ def test_the_record_says_what_was_made_from_what(source, weights, target):
 
 def test_the_window_of_the_source_is_kept(source, weights, target):
     (source / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
-    export_embedder(source, target, description=DESCRIPTION, quantisation="float32")
+    export_embedder(source, target, description=DESCRIPTION)
 
     embedder = OnnxEmbedder(target)
 
@@ -100,8 +101,9 @@ def test_the_window_of_the_source_is_kept(source, weights, target):
 
 
 def test_int8_without_calibration_texts_is_refused(source, weights, target):
+    nothing = CalibrationSource((), {})
     with pytest.raises(InvalidInput, match="calibration"):
-        export_embedder(source, target, description=DESCRIPTION)
+        export_int8_embedder(source, target, description=DESCRIPTION, calibration=nothing)
 
 
 def test_another_architecture_is_refused(source, weights, target):
@@ -109,7 +111,7 @@ def test_another_architecture_is_refused(source, weights, target):
     (source / "config.json").write_text(json.dumps(config | {"model_type": "t5"}))
 
     with pytest.raises(ModelError, match="model_type='t5'"):
-        export_embedder(source, target, description=DESCRIPTION, quantisation="float32")
+        export_embedder(source, target, description=DESCRIPTION)
 
 
 def test_another_pooling_is_refused(source, weights, target):
@@ -117,7 +119,7 @@ def test_another_pooling_is_refused(source, weights, target):
     (source / "1_Pooling/config.json").write_text('{"pooling_mode_cls_token": true}')
 
     with pytest.raises(ModelError, match="mean pooling"):
-        export_embedder(source, target, description=DESCRIPTION, quantisation="float32")
+        export_embedder(source, target, description=DESCRIPTION)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
@@ -125,4 +127,4 @@ def test_a_missing_file_of_the_source_is_named(source, weights, target, name):
     (source / name).unlink()
 
     with pytest.raises(ModelError, match=name):
-        export_embedder(source, target, description=DESCRIPTION, quantisation="float32")
+        export_embedder(source, target, description=DESCRIPTION)

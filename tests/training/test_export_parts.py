@@ -18,7 +18,8 @@ from tests.training.tiny_encoder import TEXTS
 from ekphory.errors import ModelError
 from ekphory.models.late_bound import normalised
 from ekphory.models.onnx_embedder import OnnxEmbedder
-from ekphory.models.onnx_export import CalibrationSource, export_embedder
+from ekphory.models.onnx_export import export_embedder
+from ekphory_lab.training.static_int8 import CalibrationSource, export_int8_embedder
 
 CALIBRATION = CalibrationSource(tuple(TEXTS), {"texts.jsonl": "0" * 64})
 
@@ -43,7 +44,7 @@ def whole(whole_directory):
 def rounded(tmp_path_factory):
     """The model in 8-bit integers."""
     source = write_tiny_embedder(tmp_path_factory.mktemp("rounded"))
-    export_embedder(source, source / "onnx", description=DESCRIPTION, calibration=CALIBRATION)
+    export_int8_embedder(source, source / "onnx", description=DESCRIPTION, calibration=CALIBRATION)
     return OnnxEmbedder(source / "onnx")
 
 
@@ -107,9 +108,7 @@ def test_other_vectors_of_age_are_another_revision(source, whole, tmp_path):
     tensors = source / "ekphory_components.safetensors"
     save_file(load_file(tensors) | {"age.weight": np.ones((10, 32), np.float32)}, tensors)
 
-    other = export_embedder(
-        source, tmp_path / "other", description=DESCRIPTION, quantisation="float32"
-    )
+    other = export_embedder(source, tmp_path / "other", description=DESCRIPTION)
 
     assert other.revision != whole.identity.revision
 
@@ -130,18 +129,18 @@ def test_a_dense_module_that_differs_from_the_components_is_refused(source, tmp_
     )
 
     with pytest.raises(ModelError, match="not the projection of the components"):
-        export_embedder(source, tmp_path / "out", description=DESCRIPTION, quantisation="float32")
+        export_embedder(source, tmp_path / "out", description=DESCRIPTION)
 
 
 def test_a_dense_module_without_components_is_refused(source, tmp_path):
     (source / "ekphory_components.safetensors").unlink()
 
     with pytest.raises(ModelError, match="Dense module without components"):
-        export_embedder(source, tmp_path / "out", description=DESCRIPTION, quantisation="float32")
+        export_embedder(source, tmp_path / "out", description=DESCRIPTION)
 
 
 def test_agentranks_layout_is_refused_with_the_remedy(source, tmp_path):
     (source / "agentrank_components.pt").write_bytes(b"")
 
     with pytest.raises(ModelError, match="save_pretrained"):
-        export_embedder(source, tmp_path / "out", description=DESCRIPTION, quantisation="float32")
+        export_embedder(source, tmp_path / "out", description=DESCRIPTION)

@@ -3,14 +3,14 @@ import onnxruntime
 import pytest
 from tests.training.tiny_encoder import TEXTS, tiny_tokenizer, write_tiny_encoder
 
-from ekphory.models.onnx_export import (
+from ekphory.models.onnx_graph import FloatArithmetic, Site, build_encoder, load_encoder_weights
+from ekphory_lab.training.static_int8 import (
     OUTLIER_CHANNELS,
     StaticInt8Arithmetic,
     fold_value_balance,
     quantise_columns,
     record_ranges,
 )
-from ekphory.models.onnx_graph import FloatArithmetic, Site, build_encoder, load_encoder_weights
 
 INPUTS = {
     "input_ids": np.array([[2, 5, 6, 7, 3], [2, 8, 3, 0, 0]]),

@@ -8,8 +8,9 @@ from tests.training.tiny_encoder import TEXTS
 from ekphory.errors import ModelError
 from ekphory.models.late_bound import read_components
 from ekphory.models.onnx_embedder import OnnxEmbedder
-from ekphory.models.onnx_export import CalibrationSource, Prompts, export_embedder, prompts_of
+from ekphory.models.onnx_export import Prompts, export_embedder, prompts_of
 from ekphory.models.onnx_unpack import unpack_embedder
+from ekphory_lab.training.static_int8 import CalibrationSource, export_int8_embedder
 
 CALIBRATION = CalibrationSource(tuple(TEXTS), {"texts.jsonl": "0" * 64})
 
@@ -21,7 +22,7 @@ def source(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def exported(source):
-    export_embedder(source, source / "onnx", description=DESCRIPTION, calibration=CALIBRATION)
+    export_int8_embedder(source, source / "onnx", description=DESCRIPTION, calibration=CALIBRATION)
     return source / "onnx"
 
 
@@ -33,7 +34,7 @@ def unpacked(exported, tmp_path_factory):
 
 
 def test_what_is_exported_again_gives_nearly_the_same_vectors(exported, unpacked, tmp_path):
-    export_embedder(unpacked, tmp_path / "again", description=DESCRIPTION, quantisation="float32")
+    export_embedder(unpacked, tmp_path / "again", description=DESCRIPTION)
     first, again = (
         OnnxEmbedder(exported).encode(TEXTS),
         OnnxEmbedder(tmp_path / "again").encode(TEXTS),
@@ -65,7 +66,7 @@ def test_plain_sentence_transformers_gives_nearly_the_same_vectors(exported, unp
 
 
 def test_a_model_in_float_is_refused(source, tmp_path):
-    export_embedder(source, tmp_path / "float", description=DESCRIPTION, quantisation="float32")
+    export_embedder(source, tmp_path / "float", description=DESCRIPTION)
     with pytest.raises(ModelError, match="not an 8-bit embedder with age"):
         unpack_embedder(tmp_path / "float", tmp_path / "target")
     assert not (tmp_path / "target").exists()

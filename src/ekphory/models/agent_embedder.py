@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, TypeGuard, get_args
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from ekphory.models.onnx_embedder import OnnxEmbedder
 from ekphory.models.torch_embedder import AGENTRANK_FILE, SavedFormat, TorchEmbedder
 from ekphory.types import MemoryType
 
-# Writes an embedder's directory: float weights, and the ONNX model in its folder `onnx`.
+# How it is saved: float weights, and the ONNX model in the folder `onnx`.
 
 _EXPORTED = (RECORD_FILE, MODEL_FILE, TOKENIZER_FILE, LATE_BOUND_FILE)
 _LOADED_FIRST = (RECORD_FILE, AGENTRANK_FILE)
@@ -67,13 +67,16 @@ def save_embedder(
     _forget_export(directory)
     model.save(directory)
     if "onnx" in (formats or model.formats):
-        _export(directory, name=model.identity.name)
+        # Optional: needs the [export] extra.
+        from ekphory.models.onnx_export import ModelDescription, export_embedder
+
+        description = ModelDescription(name=model.identity.name)
+        export_embedder(directory, directory / ONNX_FOLDER, description=description)
 
 
 def _known_formats(formats: Iterable[SavedFormat]) -> tuple[SavedFormat, ...]:
     known = get_args(SavedFormat)
-    listed = isinstance(formats, Iterable) and not isinstance(formats, str)
-    given = tuple(formats) if listed else ()
+    given = tuple(formats) if _is_list(formats) else ()
     if not given or any(each not in known for each in given):
         remedy = f"Give a list of {' and '.join(map(repr, known))}, or leave it out"
         raise InvalidInput("formats", formats, "must be a list of formats", remedy)
@@ -89,7 +92,8 @@ def _save_exported(
     """
     _check_source(model)
     source = model.directory
-    beside = source.parent if _has_weights_beside(source) else None
+    has_weights = source.name == ONNX_FOLDER and _has_weights(source.parent)
+    beside = source.parent if has_weights else None
     if formats is not None and "transformers" not in formats:
         written = beside is not None and _same(beside, directory)
     elif beside is not None:
@@ -116,10 +120,6 @@ def _check_source(model: OnnxEmbedder) -> None:
         )
     for name, sha256 in model.record.files.items():
         read_checked(source / name, sha256)
-
-
-def _has_weights_beside(exported: Path) -> bool:
-    return exported.name == ONNX_FOLDER and _has_weights(exported.parent)
 
 
 def _has_weights(directory: Path) -> bool:
@@ -150,8 +150,8 @@ def _copy_export(source: Path, target: Path) -> None:
 
 
 def _unpack(model: OnnxEmbedder, directory: Path, *, asked: bool) -> bool:
-    """Tell whether there are float weights in the directory now."""
-    # Optional: the trainers are above the models, and need the [export] extra.
+    """Return whether there are float weights in the directory now."""
+    # Optional: needs the [export] extra.
     from ekphory.models.onnx_unpack import is_unpackable, unpack_embedder
 
     if not is_unpackable(model.record):
@@ -180,19 +180,7 @@ def _forget_export(directory: Path) -> None:
         folder.rmdir()
 
 
-def _export(directory: Path, *, name: str) -> None:
-    # Optional: the exporter, which is above the models, needs the [export] extra.
-    from ekphory.models.onnx_export import ModelDescription, export_embedder
-
-    export_embedder(
-        directory,
-        directory / ONNX_FOLDER,
-        description=ModelDescription(name=name),
-        quantisation="float32",
-    )
-
-
-# The embedder that users see: knows how old a memory is, of what type, and how important.
+# The embedder.
 
 AgeInDays = float | None
 
@@ -293,10 +281,7 @@ class Embedder:
         Raises:
             ModelError: The model has no importance head.
         """
-        found = self.read(_listed(texts)).importance
-        if found is None:
-            raise self._lacks("importance head")
-        return found
+        return self._require(self.read(_listed(texts)).importance, "importance head")
 
     def memory_type(self, texts: str | Sequence[str]) -> list[MemoryType]:
         """Predict the type of each memory.
@@ -304,10 +289,7 @@ class Embedder:
         Raises:
             ModelError: The model has no type head.
         """
-        logits = self.read(_listed(texts)).type_logits
-        if logits is None:
-            raise self._lacks("type head")
-        return predicted_types(logits)
+        return predicted_types(self._require(self.read(_listed(texts)).type_logits, "type head"))
 
     def read(self, texts: Sequence[str]) -> PassageReading:
         """Read passages in one pass: what is stored, and what the heads say of them."""
@@ -345,10 +327,12 @@ class Embedder:
         """
         save_embedder(self._model, Path(path), formats=formats)
 
-    def _lacks(self, part: str) -> ModelError:
-        return ModelError(
-            f"{self.identity}: has no {part}. Load a model that was trained with one."
-        )
+    def _require(self, given: FloatMatrix | None, part: str) -> FloatMatrix:
+        if given is None:
+            raise ModelError(
+                f"{self.identity}: has no {part}. Load a model that was trained with one."
+            )
+        return given
 
 
 def _listed(texts: str | Sequence[str]) -> list[str]:
@@ -360,8 +344,12 @@ def _listed(texts: str | Sequence[str]) -> list[str]:
     return listed
 
 
+def _is_list(value: object) -> TypeGuard[Iterable[Any]]:
+    return isinstance(value, Iterable) and not isinstance(value, str)
+
+
 def _one_for_each(field: str, value: object, count: int) -> list[object]:
-    if isinstance(value, str) or not isinstance(value, Iterable):
+    if not _is_list(value):
         return [value] * count
     values = list(value)
     if len(values) != count:

@@ -28,7 +28,7 @@ from ekphory.models.reranker import (
     judge_passages,
     model_id,
     read_dialogue,
-    rerank_passages,
+    read_documents,
 )
 from ekphory.types import to_utc
 
@@ -170,8 +170,8 @@ class Reranker:
             ModelError: A local model failed.
             ServiceError: A service failed.
         """
-        asked = _asked(query, context, now, instruction)
-        return self._model.score(asked, rerank_passages(documents))
+        asked = _read_query(query, context, now, instruction)
+        return self._model.score(asked, read_documents(documents))
 
     def raw_scores(
         self,
@@ -187,8 +187,8 @@ class Reranker:
         A cross-encoder gives what `CrossEncoder.predict` gives, ONNX and yes-or-no models logits,
         a service its scores.
         """
-        asked = _asked(query, context, now, instruction)
-        return self.judge(asked, rerank_passages(documents)).raw
+        asked = _read_query(query, context, now, instruction)
+        return self.judge(asked, read_documents(documents)).raw
 
     def rank(
         self,
@@ -212,9 +212,9 @@ class Reranker:
         """
         is_count = isinstance(top_n, int) and not isinstance(top_n, bool) and top_n >= 1
         if top_n is not None and not is_count:
-            raise InvalidInput("top_n", top_n, "gives nothing", "Give 1 or more, or None for all")
-        asked = _asked(query, context, now, instruction)
-        judged = self.judge(asked, rerank_passages(documents))
+            raise InvalidInput("top_n", top_n, "must be 1 or more", "Give a count, or None for all")
+        asked = _read_query(query, context, now, instruction)
+        judged = self.judge(asked, read_documents(documents))
         # Far from 0 the probabilities of different raw scores are equal.
         order = np.lexsort((-judged.raw, -judged.scores))[:top_n]
         return [
@@ -229,7 +229,7 @@ class Reranker:
         return judge_passages(self._model, query, passages)
 
 
-def _asked(
+def _read_query(
     query: str | RerankQuery,
     context: Sequence[Turn] | None,
     now: str | datetime | None,

@@ -24,7 +24,7 @@ from ekphory.models.reranker import (
     model_id,
 )
 
-# A file that says what the scores of one reranker are worth.
+# The file.
 
 _KIND = "reranker calibration"
 _FORMAT = 1
@@ -75,11 +75,18 @@ def read_calibration(path: Path | str) -> FittedCalibration:
     return FittedCalibration(reranker, card)
 
 
-# A reranker of one's own whose scores were fitted to be probabilities.
+# The reranker.
 
 
 class CalibratedReranker:
-    """Gives σ(slope · logit(s) + intercept) where the reranker gives s. As safe for threads."""
+    """Gives σ(slope · logit(s) + intercept) where the reranker gives s. As safe for threads.
+
+    Attributes:
+        name, is_remote, bundled_name: The reranker's own.
+        calibration: What its scores are worth.
+    """
+
+    is_calibrated = True
 
     def __init__(self, model: RerankingModel, fitted: FittedCalibration) -> None:
         """Put a calibration behind a reranker.
@@ -91,19 +98,17 @@ class CalibratedReranker:
             raise InvalidInput(
                 "calibration",
                 fitted.reranker,
-                f"was fitted for this reranker, and not for {model.name!r}",
+                f"must have been fitted for {model.name!r}",
                 "Fit one for it with `ekphory train reranker-calibration`",
             )
         self._model = model
-        self._card = fitted.card
+        self.name = model.name
+        self.is_remote = is_remote(model)
+        self.bundled_name = bundled_name(model)
+        self.calibration = fitted.card
 
     def __repr__(self) -> str:
         return f"CalibratedReranker({self._model!r})"
-
-    @property
-    def name(self) -> str:
-        """The reranker's own."""
-        return self._model.name
 
     @property
     def batch_size(self) -> int:
@@ -111,29 +116,9 @@ class CalibratedReranker:
         return self._model.batch_size
 
     @property
-    def is_remote(self) -> bool:
-        """Whether it asks a service."""
-        return is_remote(self._model)
-
-    @property
-    def bundled_name(self) -> str | None:
-        """The reranker's own, where it came with ekphory."""
-        return bundled_name(self._model)
-
-    @property
     def model_id(self) -> str | None:
         """The reranker's own, where it states one."""
         return model_id(self._model)
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def calibration(self) -> CalibrationCard:
-        """What its scores are worth."""
-        return self._card
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
         """Return the probability that each passage answers; shape (len(passages),).
@@ -147,4 +132,4 @@ class CalibratedReranker:
         """Return probabilities, and beside them what the reranker itself shows or gives."""
         own = judge_passages(self._model, query, passages)
         given = check_scores(own.scores, count=len(passages))
-        return Judgement(self._card.scaling.probabilities(log_odds(given)), own.raw)
+        return Judgement(self.calibration.scaling.probabilities(log_odds(given)), own.raw)

@@ -22,7 +22,7 @@ from ekphory.http_service import (
     shown,
 )
 
-# Checks an answer against a JSON schema.
+# The schema of an answer.
 
 
 class AnswerSchema:
@@ -32,14 +32,14 @@ class AnswerSchema:
         """Check the schema itself.
 
         Raises:
-            InvalidInput: It is no JSON schema.
+            InvalidInput: It cannot be one.
         """
         self.schema = dict(schema)
         try:
             Draft202012Validator.check_schema(self.schema)
         except SchemaError as error:
             raise InvalidInput(
-                "schema", self.schema, f"no JSON schema ({error.message})", "Correct it"
+                "schema", self.schema, f"must be a JSON schema ({error.message})", "Correct it"
             ) from error
         self._validator = Draft202012Validator(self.schema)
 
@@ -49,7 +49,7 @@ class AnswerSchema:
         return None if error is None else f"{error.json_path}: {error.message}"
 
 
-# What a chat model is: the protocol that every language model follows.
+# The protocol.
 
 Role = Literal["system", "user", "assistant"]
 
@@ -219,7 +219,7 @@ _MOST_STARTS = 50
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} cannot stand in JSON")
 
 
 # Models write line breaks into strings as they are: not strict about those.
@@ -246,7 +246,7 @@ def find_json_object(text: str) -> dict[str, Any] | None:
     return None
 
 
-# Chats through an OpenAI-compatible `/v1/chat/completions` service.
+# The service.
 
 CHAT_SERVICE = ServiceSettings(retries=1)
 _ASK_OTHERWISE = "Ask otherwise, or take another model."
@@ -327,7 +327,7 @@ class OpenAIChat:
         """Return an answer that follows the JSON schema (draft 2020-12).
 
         Raises:
-            InvalidInput: The schema is none.
+            InvalidInput: The schema cannot be one.
             ServiceError: As `complete`, or the answer does not follow the schema.
         """
         wanted = AnswerSchema(schema)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ekphory.errors import ModelError
 from ekphory.threads import ForkSafeLock
 
-# What an embedder is: the protocol that every embedding model follows.
+# The protocol.
 
 FloatMatrix = NDArray[np.float32]
 
@@ -68,7 +69,6 @@ class EmbeddingModel(Protocol):
 
 # A bounded cache of query vectors.
 
-Vector = NDArray[np.float32]
 LONGEST_KEY = 2_000
 """Longer texts are not cached, so that the cache's size in bytes is bounded too."""
 
@@ -78,7 +78,7 @@ class VectorCache:
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._vectors: OrderedDict[str, Vector] = OrderedDict()
+        self._vectors: dict[str, FloatMatrix] = {}
         self._lock = ForkSafeLock()
 
     def __len__(self) -> int:
@@ -103,29 +103,43 @@ class VectorCache:
                 self._put(text, vector)
         return np.stack([vector for text in texts if (vector := found[text]) is not None])
 
-    def _get(self, text: str) -> Vector | None:
+    def _get(self, text: str) -> FloatMatrix | None:
         with self._lock:
-            vector = self._vectors.get(text)
+            vector = self._vectors.pop(text, None)
             if vector is not None:
-                self._vectors.move_to_end(text)
+                # Asked for last: the first is the one that goes.
+                self._vectors[text] = vector
             return vector
 
-    def _put(self, text: str, vector: Vector) -> None:
+    def _put(self, text: str, vector: FloatMatrix) -> None:
         if len(text) > LONGEST_KEY:
             return
         with self._lock:
+            self._vectors.pop(text, None)
             self._vectors[text] = vector.copy()
-            self._vectors.move_to_end(text)
-            while len(self._vectors) > self._capacity:
-                self._vectors.popitem(last=False)
+            if len(self._vectors) > self._capacity:
+                del self._vectors[next(iter(self._vectors))]
 
 
-# Text that tokenizers can take.
+# What tokenizers take, and what models give.
 
 
 def replace_lone_surrogates(text: str) -> str:
     """Replace lone surrogates, which have no UTF-8, by as many question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def check_finite(values: FloatMatrix, *, model: str) -> None:
+    """Check the numbers that a model gave.
+
+    Raises:
+        ModelError: One is infinite or not a number.
+    """
+    if not np.isfinite(values).all():
+        raise ModelError(
+            f"{model}: the model gave numbers that are not finite. "
+            "Export the model again, or take another one."
+        )
 
 
 # Groups inputs of like length, so that little is computed for padding.
@@ -186,19 +200,33 @@ def split_into_windows(
         tokenise: Gives the tokens of a piece of the text. It sees pieces of a few windows' length,
             so text of any length takes little memory.
     """
-    return list(_spans(text, max(1, budget), tokenise))
-
-
-def _spans(text: str, budget: int, tokenise: Callable[[str], Offsets]) -> Iterator[tuple[int, int]]:
-    start = 0
-    while True:
-        tokens = _look_ahead(text, start, budget, tokenise)
-        if len(tokens) <= budget:
-            yield start, len(text)
-            return
+    budget, start = max(1, budget), 0
+    spans: list[tuple[int, int]] = []
+    while len(tokens := _look_ahead(text, start, budget, tokenise)) > budget:
         end = _cut(text, start, tokens[:budget])
-        yield start, end
+        spans.append((start, end))
         start = _overlap_start(text, end, [token for token in tokens[:budget] if token[1] <= end])
+    return [*spans, (start, len(text))]
+
+
+def split_behind_prefix(
+    text: str, prefix: str, *, room: int, tokenise: Callable[[str], Offsets], joint: int = 0
+) -> list[str]:
+    """Return windows that cover the text, each behind the prefix, of which half a window is kept.
+
+    Args:
+        text: What to split.
+        prefix: What every window starts with.
+        room: Most tokens of prefix and piece together.
+        tokenise: As for `split_into_windows`.
+        joint: Tokens to spare where a prefix meets the text, in case both split otherwise together.
+    """
+    offsets = tokenise(prefix)
+    if len(offsets) > room // 2:
+        prefix = prefix[: offsets[room // 2 - 1][1]]
+    budget = room - len(tokenise(prefix)) - (joint if prefix else 0)
+    spans = split_into_windows(text, budget=budget, tokenise=tokenise)
+    return [prefix + text[start:end] for start, end in spans]
 
 
 def _look_ahead(

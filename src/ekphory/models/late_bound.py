@@ -15,7 +15,7 @@ from ekphory.errors import InvalidInput, MissingExtra, ModelError
 from ekphory.models.embedder import EmbeddingModel, FloatMatrix
 from ekphory.types import MEMORY_TYPES, MemoryType
 
-# Time and type bound late: what a stored content vector scores for its age of this moment.
+# What a stored content vector scores for its age of this moment.
 #
 # AgentRank adds the vectors of an age bucket and of a memory type before a linear projection.
 # Because the projection W is linear, the parts separate:
@@ -60,9 +60,8 @@ class LateBoundParts:
         for name, rows in (("age", AGE_BUCKETS), ("type", len(MEMORY_TYPES))):
             shape = getattr(self, name).shape
             if shape != (rows, dimension):
-                raise InvalidInput(
-                    name, shape, f"is not {(rows, dimension)}", "Give one row for each"
-                )
+                problem = f"must be of shape {(rows, dimension)}"
+                raise InvalidInput(name, shape, problem, "Give one row for each")
 
     def bound(self, content: FloatMatrix, *, buckets: Codes, types: Codes) -> FloatMatrix:
         """Return z / ‖z‖: the vectors that embedding the memories at these ages would give.
@@ -147,7 +146,7 @@ def age_buckets(days: NDArray[np.floating] | Sequence[float]) -> Codes:
     """
     ages = np.asarray(days, np.float64)
     if np.isnan(ages).any():
-        raise InvalidInput("days_ago", days, "holds what is not a number", "Give days, or None")
+        raise InvalidInput("days_ago", days, "must be numbers", "Give days, or None")
     return np.searchsorted(np.array(AGE_LIMITS_DAYS), ages, side="left")
 
 
@@ -166,13 +165,13 @@ def type_codes(types: NDArray[np.str_] | Sequence[str]) -> Codes:
     for name in names:
         if str(name) not in _TYPE_CODES:
             raise InvalidInput(
-                "memory_type", str(name), "no such type", f"Use one of {', '.join(MEMORY_TYPES)}"
+                "memory_type", str(name), "must be a type", f"Use one of {', '.join(MEMORY_TYPES)}"
             )
     codes = np.array([_TYPE_CODES[str(name)] for name in names], np.int64)
     return codes[places] if len(codes) else np.empty(0, np.int64)
 
 
-# What an embedder has beyond its encoder: vectors of age and type, a projection, two heads.
+# The components of an embedder: vectors of age and type, a projection, two heads.
 
 COMPONENTS_FILE = "ekphory_components.safetensors"
 
@@ -245,7 +244,10 @@ def components_of(tensors: Mapping[str, NDArray[Any]], *, where: Path) -> Embedd
     Raises:
         ModelError: A tensor is missing, or has another shape than the others ask for.
     """
-    width = _width(tensors, where)
+    age = tensors.get("age.weight")
+    if age is None or age.ndim != 2:
+        raise ModelError(f"{where}: tensor age.weight is missing. Train or save the model again.")
+    width = int(age.shape[1])
     half = tensors["importance.0.weight"].shape[0] if "importance.0.weight" in tensors else 0
 
     def tensor(name: str, *shape: int) -> Array:
@@ -259,17 +261,16 @@ def components_of(tensors: Mapping[str, NDArray[Any]], *, where: Path) -> Embedd
     def linear(name: str, outputs: int, inputs: int) -> Linear:
         return Linear(tensor(f"{name}.weight", outputs, inputs), tensor(f"{name}.bias", outputs))
 
-    importance, memory_type = None, None
-    if half:
-        importance = (linear("importance.0", half, width), linear("importance.2", 1, half))
-    if "memory_type.weight" in tensors:
-        memory_type = linear("memory_type", len(MEMORY_TYPES), width)
+    types = len(MEMORY_TYPES)
+    has_types = "memory_type.weight" in tensors
     return EmbedderComponents(
         age=tensor("age.weight", AGE_BUCKETS, width),
-        type=tensor("type.weight", len(MEMORY_TYPES), width),
+        type=tensor("type.weight", types, width),
         projection=linear("projection", width, width),
-        importance=importance,
-        memory_type=memory_type,
+        importance=(linear("importance.0", half, width), linear("importance.2", 1, half))
+        if half
+        else None,
+        memory_type=linear("memory_type", types, width) if has_types else None,
     )
 
 
@@ -322,14 +323,7 @@ def write_components(components: EmbedderComponents, directory: Path) -> None:
     )
 
 
-def _width(tensors: Mapping[str, NDArray[Any]], where: Path) -> int:
-    age = tensors.get("age.weight")
-    if age is None or age.ndim != 2:
-        raise ModelError(f"{where}: tensor age.weight is missing. Train or save the model again.")
-    return int(age.shape[1])
-
-
-# What a model reads out of a passage: its content vector, and what its heads say of it.
+# What a model reads out of a passage.
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,11 +386,6 @@ def predicted_types(logits: FloatMatrix) -> list[MemoryType]:
     return [MEMORY_TYPES[code] for code in np.argmax(logits, axis=1)]
 
 
-def _rounded(importance: FloatVector) -> list[float]:
-    # More digits would say more than the head knows.
-    return [round(value, 3) for value in importance.tolist()]
-
-
 def traits_by_memory(reading: PassageReading, windows: Sequence[int]) -> list[PredictedTraits]:
     """Return the traits of memories from the mean over their windows.
 
@@ -404,21 +393,20 @@ def traits_by_memory(reading: PassageReading, windows: Sequence[int]) -> list[Pr
         reading: Of all windows, one memory after another.
         windows: How many each memory has, at least 1.
     """
-    starts = np.cumsum([0, *windows])[:-1]
-    counts = np.array(windows)
-
-    def means(values: FloatMatrix) -> FloatMatrix:
-        return np.asarray(np.add.reduceat(values, starts, axis=0) / counts[:, None], np.float32)
-
-    if not len(counts):
+    if not windows:
         return []
-    nothing: list[None] = [None] * len(counts)
-    importance, types = reading.importance, reading.type_logits
-    return [
-        PredictedTraits(*traits)
-        for traits in zip(
-            nothing if importance is None else _rounded(means(importance[:, None])[:, 0]),
-            nothing if types is None else predicted_types(means(types)),
-            strict=True,
-        )
-    ]
+    starts = np.cumsum([0, *windows])[:-1]
+
+    def average(values: FloatMatrix) -> FloatMatrix:
+        sums = np.add.reduceat(values, starts, axis=0)
+        return np.asarray(sums / np.array(windows)[:, None], np.float32)
+
+    importance: Sequence[float | None] = [None] * len(windows)
+    types: Sequence[MemoryType | None] = [None] * len(windows)
+    if reading.importance is not None:
+        # More digits would say more than the head knows.
+        means = average(reading.importance[:, None])[:, 0]
+        importance = [round(value, 3) for value in means.tolist()]
+    if reading.type_logits is not None:
+        types = predicted_types(average(reading.type_logits))
+    return [PredictedTraits(*traits) for traits in zip(importance, types, strict=True)]

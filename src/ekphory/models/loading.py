@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -13,6 +13,7 @@ from ekphory.errors import InvalidInput
 from ekphory.models.calibrated_reranker import CalibratedReranker, read_calibration
 from ekphory.models.chat import Chat, ChatSettings, OpenAIChat
 from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.http_embedder import HttpEmbedder, HttpSettings
 from ekphory.models.model_record import RECORD_FILE, is_reranker
 from ekphory.models.remote_reranker import COHERE, JINA, MEMOS, TEI, RemoteReranker, RerankSettings
 from ekphory.models.reranker import (
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from ekphory.models.onnx_embedder import OnnxEmbedder
     from ekphory.models.torch_embedder import TorchEmbedder
 
-
-# What a name means that may be a directory or a hub id.
 
 ONNX_FOLDER = "onnx"
 """Where a directory with float weights keeps the ONNX model that was made from them."""
@@ -61,9 +60,21 @@ def find_directory(name: str, *, field: str) -> Path | None:
     return None
 
 
-# Finds the embedder that a name, a path or a URL means.
+def _check_runtime(runtime: str | None, known: object) -> None:
+    names = get_args(known)
+    if runtime is not None and runtime not in names:
+        choices = f"Choose from {', '.join(names)}, or leave it out"
+        raise InvalidInput("runtime", runtime, "must be one that is known", choices)
 
-BUNDLED_NAMES = (None, "bundled")
+
+def _onnx_directory(directory: Path | None, is_model: Callable[[Path], bool]) -> Path | None:
+    """Return the directory or its folder `onnx`, where there is such a model."""
+    places = [] if directory is None else [directory, directory / ONNX_FOLDER]
+    return next(filter(is_model, places), None)
+
+
+# Embedders.
+
 _SCHEMES = ("http://", "https://")
 
 Runtime = Literal["onnx", "torch"]
@@ -99,10 +110,7 @@ def load_embedder(
     """
     name = str(name_or_path_or_url or "").strip()
     if name.lower().startswith(_SCHEMES):
-        from ekphory.models.http_embedder import HttpEmbedder, HttpSettings
-
-        settings = HttpSettings(model=model or "default", api_key=api_key)
-        return HttpEmbedder(name, settings=settings)
+        return HttpEmbedder(name, settings=HttpSettings(model=model or "default", api_key=api_key))
     return load_local_embedder(name_or_path_or_url)
 
 
@@ -121,21 +129,19 @@ def load_local_embedder(
         MissingExtra: The model needs the `[torch]` extra.
         ModelError: The model cannot be loaded.
     """
-    bundled = name_or_path in BUNDLED_NAMES
+    bundled = name_or_path in (None, "bundled")
     name = str(name_or_path).strip()
     _check_local(name, runtime, bundled=bundled)
     directory = None if bundled else find_directory(name, field="embedder")
-    onnx = None if directory is None else _onnx_directory(directory)
+    onnx = _onnx_directory(directory, lambda place: (place / RECORD_FILE).is_file())
     if runtime == "onnx" and not (bundled or onnx):
         raise InvalidInput("runtime", runtime, f"{name} has no such model", "Leave it out")
-    if bundled:
-        from ekphory.models.onnx_embedder import load_bundled
+    if bundled or (onnx is not None and runtime != "torch"):
+        # ONNX Runtime is slow to import.
+        from ekphory.models.onnx_embedder import OnnxEmbedder, load_bundled
 
-        return load_bundled()
-    if onnx is not None and runtime != "torch":
-        from ekphory.models.onnx_embedder import OnnxEmbedder
-
-        return OnnxEmbedder(onnx)
+        return load_bundled() if onnx is None else OnnxEmbedder(onnx)
+    # Optional: needs the [torch] extra.
     from ekphory.models.torch_embedder import TorchEmbedder
 
     return TorchEmbedder(str(directory or name))
@@ -149,9 +155,7 @@ def _check_local(name: str, runtime: Runtime | None, *, bundled: bool) -> None:
             "is a service, not a model that runs in this process",
             "Give the URL to Memory(path, embedder=URL), or a directory or a hub id here",
         )
-    if runtime is not None and runtime not in get_args(Runtime):
-        known = ", ".join(get_args(Runtime))
-        raise InvalidInput("runtime", runtime, "unknown", f"Choose from {known}, or leave it out")
+    _check_runtime(runtime, Runtime)
     if runtime == "torch" and bundled:
         raise InvalidInput(
             "runtime",
@@ -161,12 +165,7 @@ def _check_local(name: str, runtime: Runtime | None, *, bundled: bool) -> None:
         )
 
 
-def _onnx_directory(directory: Path) -> Path | None:
-    places = (directory, directory / ONNX_FOLDER)
-    return next((place for place in places if (place / RECORD_FILE).is_file()), None)
-
-
-# Finds the reranker that a directory, a hub id or a URL means.
+# Rerankers.
 
 DIALECTS = {dialect.name: dialect for dialect in (COHERE, JINA, TEI, MEMOS)}
 DEFAULT_PROTOCOL = JINA.name
@@ -221,37 +220,45 @@ def load_reranker(
         ModelError: The model cannot be loaded, or ranks known pairs wrongly.
     """
     name = str(spec).strip()
-    if not name.lower().startswith(("http://", "https://")):
+    if not name.lower().startswith(_SCHEMES):
         return load_local_reranker(name, runtime=runtime)
     settings = RerankSettings(model=model, api_key=api_key, scores=scores or "probability")
     dialect = DIALECTS.get(protocol or DEFAULT_PROTOCOL)
     if dialect is None:
         raise InvalidInput(
-            "protocol", protocol, "unknown", f"Choose from {', '.join(sorted(DIALECTS))}"
+            "protocol",
+            protocol,
+            "must be one that is known",
+            f"Choose from {', '.join(sorted(DIALECTS))}",
         )
     return RemoteReranker(name, dialect=dialect, settings=settings)
 
 
 def load_local_reranker(name: str, *, runtime: RerankRuntime | None = None) -> LocalReranker:
     """Load a model that runs in this process; see `load_reranker`."""
-    if runtime is not None and runtime not in get_args(RerankRuntime):
-        known = ", ".join(get_args(RerankRuntime))
-        raise InvalidInput("runtime", runtime, "unknown", f"Choose from {known}, or leave it out")
+    _check_runtime(runtime, RerankRuntime)
     bundled = SMALL_RERANKER if name == "bundled" else name
     if bundled in BUNDLED_RERANKERS:
-        return _bundled(bundled, runtime)
+        found = bundled_reranker(bundled)
+        if found is None or runtime not in (None, "onnx"):
+            problem = "must be a reranker of this installation"
+            remedy = "Give a model directory, a hub id or a URL"
+            raise InvalidInput("reranker", bundled, problem, remedy)
+        return found
     directory = find_directory(name, field="reranker")
     if directory is None and name.startswith(BUNDLED_PREFIX):
         known = ", ".join(BUNDLED_RERANKERS)
         raise InvalidInput("reranker", name, "no bundled reranker has this name", f"Give {known}")
-    onnx = None if directory is None else _onnx_reranker_directory(directory)
+    onnx = _onnx_directory(directory, is_reranker)
     if runtime == "onnx" or (runtime is None and onnx is not None):
         if onnx is None:
             raise InvalidInput("runtime", runtime, f"{name} has no such model", "Leave it out")
+        # ONNX Runtime is slow to import.
         from ekphory.models.onnx_reranker import OnnxReranker
 
         return OnnxReranker(onnx)
     place = str(directory or name)
+    # Optional: need the extras [torch] and [vllm].
     if runtime == "vllm":
         from ekphory.models.vllm_reranker import VllmReranker
 
@@ -261,24 +268,7 @@ def load_local_reranker(name: str, *, runtime: RerankRuntime | None = None) -> L
     return load_torch_reranker(place, runtime=runtime)
 
 
-def _bundled(name: str, runtime: RerankRuntime | None) -> LocalReranker:
-    found = bundled_reranker(name)
-    if found is None or runtime not in (None, "onnx"):
-        raise InvalidInput(
-            "reranker",
-            name,
-            "this installation has no such reranker",
-            "Give a model directory, a hub id or a URL",
-        )
-    return found
-
-
-def _onnx_reranker_directory(directory: Path) -> Path | None:
-    places = (directory, directory / ONNX_FOLDER)
-    return next((place for place in places if is_reranker(place)), None)
-
-
-# Finds the chat model that a URL means.
+# Chat models.
 
 
 def load_chat(

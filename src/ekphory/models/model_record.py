@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from ekphory.errors import ModelError
 from ekphory.models.reranker import PlattScaling
@@ -18,6 +18,8 @@ TOKENIZER_FILE = "tokenizer.json"
 LATE_BOUND_FILE = "late_bound.npz"
 RECORD_FORMAT = 1
 _REVISION_LENGTH = 16
+_SHARED_FIELDS = ("name", "revision", "licence", "source", "made_by", "files")
+_Record = TypeVar("_Record")
 
 ModelPart = Literal["late_bound", "importance", "memory_type"]
 """What a model has beyond vectors: those of age and type in a file of their own, and two heads."""
@@ -62,26 +64,15 @@ def read_record(directory: Path) -> ModelRecord:
     Raises:
         ModelError: The record is missing, unreadable or incomplete.
     """
-    path = directory / RECORD_FILE
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return _from_json(content)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ModelError(
-            f"{path}: not the record of an embedding model ({type(error).__name__}: {error}). "
-            "Export the model again, or reinstall the package that brought it."
-        ) from error
+    return _read(directory, _build_embedder_record, what="an embedding model")
 
 
 def write_record(record: ModelRecord, directory: Path) -> None:
     """Write `model.json`."""
     content = asdict(record)
-    content["prompts"] = {
-        "query": content.pop("query_prompt"),
-        "passage": content.pop("passage_prompt"),
-    }
-    text = json.dumps({"format": RECORD_FORMAT, **content}, indent=2, ensure_ascii=False)
-    (directory / RECORD_FILE).write_text(text + "\n", encoding="utf-8")
+    query, passage = content.pop("query_prompt"), content.pop("passage_prompt")
+    prompts = {"query": query, "passage": passage}
+    _write({"format": RECORD_FORMAT, **content, "prompts": prompts}, directory)
 
 
 def content_revision(hashes: Mapping[str, str], *, prompts: Mapping[str, str]) -> str:
@@ -110,35 +101,51 @@ def read_checked(path: Path, sha256: str) -> bytes:
     return content
 
 
-def _from_json(content: Mapping[str, Any]) -> ModelRecord:
+def _read(directory: Path, build: Callable[[Mapping[str, Any]], _Record], *, what: str) -> _Record:
+    path = directory / RECORD_FILE
+    try:
+        return build(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ModelError(
+            f"{path}: not the record of {what} ({type(error).__name__}: {error}). "
+            "Export the model again, or reinstall the package that brought it."
+        ) from error
+
+
+def _write(content: Mapping[str, Any], directory: Path) -> None:
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    (directory / RECORD_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def _read_shared_fields(content: Mapping[str, Any], *more_files: str) -> dict[str, Any]:
+    """Return what every record says, if it has the hash of every file."""
+    fields = {name: content[name] for name in _SHARED_FIELDS}
+    missing = {MODEL_FILE, TOKENIZER_FILE, *more_files} - content["files"].keys()
+    if missing:
+        raise ValueError(f"no hash of {', '.join(sorted(missing))}")
+    return fields
+
+
+def _build_embedder_record(content: Mapping[str, Any]) -> ModelRecord:
     if content["format"] != RECORD_FORMAT:
         raise ValueError(f"format {content['format']!r} is not {RECORD_FORMAT}")
-    prompts, files = content["prompts"], content["files"]
-    parts = tuple(content.get("parts", ()))
+    prompts, parts = content["prompts"], tuple(content.get("parts", ()))
     unknown = set(parts) - set(get_args(ModelPart))
     if unknown:
         raise ValueError(f"unknown parts {sorted(unknown)}")
-    needed = {MODEL_FILE, TOKENIZER_FILE} | ({LATE_BOUND_FILE} if "late_bound" in parts else set())
-    missing = needed - set(files)
-    if missing:
-        raise ValueError(f"no hash of {', '.join(sorted(missing))}")
+    more_files = (LATE_BOUND_FILE,) if "late_bound" in parts else ()
     return ModelRecord(
-        name=str(content["name"]),
-        revision=str(content["revision"]),
+        **_read_shared_fields(content, *more_files),
         dimension=int(content["dimension"]),
         max_tokens=int(content["max_tokens"]),
         query_prompt=str(prompts["query"]),
         passage_prompt=str(prompts["passage"]),
         parts=parts,
         normalise=bool(content["normalise"]),
-        licence=str(content["licence"]),
-        source=str(content["source"]),
-        made_by=dict(content["made_by"]),
-        files={str(name): str(value) for name, value in files.items()},
     )
 
 
-# The record of an ONNX reranker: the `model.json` beside its weights.
+# The record of a reranker.
 
 LAYOUT_NAME = "ekphory-turn-2"
 """Stands in a model's record; another layout needs another name."""
@@ -211,17 +218,10 @@ def seal_reranker(record: RerankerRecord, directory: Path) -> RerankerRecord:
         name: hashlib.sha256((directory / name).read_bytes()).hexdigest()
         for name in (MODEL_FILE, TOKENIZER_FILE)
     }
-    calibration = json.dumps(_plain(record.calibration), sort_keys=True)
-    told = {"layout": record.layout, "calibration": calibration}
-    sealed = replace(record, files=files, revision=content_revision(files, prompts=told))
-    content = {
-        "format": RECORD_FORMAT,
-        "kind": RERANKER_KIND,
-        **asdict(sealed),
-        "calibration": _plain(record.calibration),
-    }
-    text = json.dumps(content, indent=2, ensure_ascii=False)
-    (directory / RECORD_FILE).write_text(text + "\n", encoding="utf-8")
+    calibration = json.dumps(asdict(record)["calibration"], sort_keys=True)
+    reading = {"layout": record.layout, "calibration": calibration}
+    sealed = replace(record, files=files, revision=content_revision(files, prompts=reading))
+    _write({"format": RECORD_FORMAT, "kind": RERANKER_KIND, **asdict(sealed)}, directory)
     return sealed
 
 
@@ -240,56 +240,18 @@ def read_reranker_record(directory: Path) -> RerankerRecord:
     Raises:
         ModelError: The record is missing, unreadable, incomplete or that of another kind.
     """
-    path = directory / RECORD_FILE
-    try:
-        return _reranker_from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ModelError(
-            f"{path}: not the record of a reranker ({type(error).__name__}: {error}). "
-            "Export the model again, or reinstall the package that brought it."
-        ) from error
+    return _read(directory, _build_reranker_record, what="a reranker")
 
 
-def _plain(card: CalibrationCard | None) -> dict[str, Any] | None:
-    if card is None:
-        return None
-    return asdict(card) | {"measured": dict(card.measured), "thresholds": dict(card.thresholds)}
-
-
-def _reranker_from_json(content: Mapping[str, Any]) -> RerankerRecord:
-    told = (content["format"], content["kind"], content["layout"])
+def _build_reranker_record(content: Mapping[str, Any]) -> RerankerRecord:
+    found = (content["format"], content["kind"], content["layout"])
     known = (RECORD_FORMAT, RERANKER_KIND, LAYOUT_NAME)
-    if told != known:
-        raise ValueError(f"format, kind and layout are {told}, this ekphory reads {known}")
-    files = {str(name): str(value) for name, value in content["files"].items()}
-    missing = {MODEL_FILE, TOKENIZER_FILE} - files.keys()
-    if missing:
-        raise ValueError(f"no hash of {', '.join(sorted(missing))}")
-    return RerankerRecord(
-        name=str(content["name"]),
-        layout=str(content["layout"]),
-        calibration=_calibration(content["calibration"]),
-        licence=str(content["licence"]),
-        source=str(content["source"]),
-        made_by=dict(content["made_by"]),
-        revision=str(content["revision"]),
-        files=files,
-    )
-
-
-def _calibration(content: Mapping[str, Any] | None) -> CalibrationCard | None:
-    if content is None:
-        return None
-    if content["method"] != "platt":
-        raise ValueError(f"unknown method of calibration {content['method']!r}")
-    return CalibrationCard(
-        slope=float(content["slope"]),
-        intercept=float(content["intercept"]),
-        data=str(content.get("data", "")),
-        measured=_numbers(content.get("measured", {})),
-        thresholds=_numbers(content.get("thresholds", {})),
-    )
-
-
-def _numbers(content: Mapping[str, Any]) -> dict[str, float]:
-    return {str(name): float(value) for name, value in content.items()}
+    if found != known:
+        raise ValueError(f"format, kind and layout are {found}, this ekphory reads {known}")
+    card = content["calibration"]
+    if card is not None:
+        if card["method"] != "platt":
+            raise ValueError(f"unknown method of calibration {card['method']!r}")
+        slope, intercept = float(card["slope"]), float(card["intercept"])
+        card = CalibrationCard(**(card | {"slope": slope, "intercept": intercept}))
+    return RerankerRecord(**_read_shared_fields(content), calibration=card)

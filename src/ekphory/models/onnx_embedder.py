@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Encoding
 
-from ekphory.errors import ModelError
 from ekphory.models.embedder import (
     EmbedderIdentity,
     FloatMatrix,
     Offsets,
     VectorCache,
     batch_by_length,
+    check_finite,
     replace_lone_surrogates,
-    split_into_windows,
+    split_behind_prefix,
 )
 from ekphory.models.late_bound import LateBoundParts, PassageReading
 from ekphory.models.model_record import (
@@ -50,19 +50,12 @@ class OnnxEmbedder:
     texts on up to `threads` threads more. A single query takes one core.
     """
 
-    def __init__(
-        self,
-        directory: Path | str,
-        *,
-        threads: int | None = None,
-        query_cache: int = QUERY_CACHE,
-    ) -> None:
+    def __init__(self, directory: Path | str, *, threads: int | None = None) -> None:
         """Load the model.
 
         Args:
             directory: Where the files are.
             threads: Most threads of one call; None takes the cores this process may use.
-            query_cache: Number of queries whose vectors are kept.
 
         Raises:
             ModelError: A file is missing, cut short or changed, or is not such a model.
@@ -77,7 +70,7 @@ class OnnxEmbedder:
         self._late_bound = _load_late_bound(self._directory, self._record)
         self._vector = "embedding" if self._record.normalise else "pooled"
         self._workers = Workers(threads or count_usable_cores())
-        self._queries = VectorCache(query_cache)
+        self._queries = VectorCache(QUERY_CACHE)
         self._special_tokens = self._tokenizer.num_special_tokens_to_add(False)
 
     def __repr__(self) -> str:
@@ -154,15 +147,7 @@ class OnnxEmbedder:
         if _surely_fits(self._record.passage_prompt + prefix + text, prefix, room=room):
             return [prefix + text]
         room -= len(self._offsets(self._record.passage_prompt))
-        prefix = self._shorten(prefix, room // 2)
-        # one token less: a prefix's last and a text's first characters may split otherwise together
-        budget = room - len(self._offsets(prefix)) - (1 if prefix else 0)
-        spans = split_into_windows(text, budget=budget, tokenise=self._offsets)
-        return [prefix + text[start:end] for start, end in spans]
-
-    def _shorten(self, prefix: str, most_tokens: int) -> str:
-        offsets = self._offsets(prefix)
-        return prefix if len(offsets) <= most_tokens else prefix[: offsets[most_tokens - 1][1]]
+        return split_behind_prefix(text, prefix, room=room, tokenise=self._offsets, joint=1)
 
     def _offsets(self, text: str) -> Offsets:
         return self._tokenizer.encode(
@@ -179,11 +164,7 @@ class OnnxEmbedder:
         for start in range(0, len(texts), TEXTS_PER_ROUND):
             part = [prompt + text for text in texts[start : start + TEXTS_PER_ROUND]]
             self._encode_round(part, list(widths), vectors[start:][: len(part)])
-        if not np.isfinite(vectors).all():
-            raise ModelError(
-                f"{self.identity}: the model gave numbers that are not finite. "
-                "Export the model again, or take another one."
-            )
+        check_finite(vectors, model=str(self.identity))
         return vectors
 
     def _encode_round(

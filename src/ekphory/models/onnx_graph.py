@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from ekphory.errors import MissingExtra, ModelError
 from ekphory.models.late_bound import EmbedderComponents, Linear, read_components
 from ekphory.types import MEMORY_TYPES
-
-# Writes an ONNX graph node by node.
 
 try:
     from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
@@ -33,7 +31,7 @@ NO_ATTRIBUTES: Mapping[str, int | float] = {}
 
 
 class GraphBuilder:
-    """Collects nodes and constants, then gives the model."""
+    """Collects nodes and constants, and makes the model of them."""
 
     def __init__(self) -> None:
         self._nodes: list[NodeProto] = []
@@ -75,7 +73,7 @@ class GraphBuilder:
         return names
 
     def name_output(self, tensor: str, name: str) -> None:
-        """Return a tensor the name under which it leaves the graph."""
+        """Name a tensor as an output of the graph."""
         self._nodes.append(helper.make_node("Identity", [tensor], [name], name=f"output_{name}"))
 
     def model(
@@ -98,28 +96,9 @@ def float_output(name: str, shape: Sequence[str | int | None] | None) -> ValueIn
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
 
-# The weights of a BERT-like sentence encoder, read from a model directory without torch.
+# The weights.
 
 Array = NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
-class EncoderShape:
-    """The sizes that decide the graph.
-
-    Attributes:
-        hidden: Length of a token's vector.
-        heads: Number of attention heads; divides `hidden`.
-        layers: Number of encoder layers.
-        positions: Longest input in tokens that the weights allow.
-        epsilon: What layer normalisation adds to the variance.
-    """
-
-    hidden: int
-    heads: int
-    layers: int
-    positions: int
-    epsilon: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,19 +143,21 @@ class EncoderWeights:
     """A whole encoder.
 
     Attributes:
-        shape: Its sizes.
         words: Word vectors, shape (vocabulary, hidden).
         positions: Position vectors plus the vector of token type 0, shape (positions, hidden).
         embedding_norm: After the sum of the two.
         layers: From input to output.
+        heads: Number of attention heads; divides `hidden`.
+        epsilon: What layer normalisation adds to the variance.
         components: What reads or follows the pooled output; None for a plain sentence encoder.
     """
 
-    shape: EncoderShape
     words: Array
     positions: Array
     embedding_norm: Normalisation
     layers: tuple[LayerWeights, ...]
+    heads: int
+    epsilon: float
     components: EmbedderComponents | None = None
 
 
@@ -191,20 +172,32 @@ def load_encoder_weights(directory: Path) -> EncoderWeights:
         from safetensors.numpy import load_file
     except ImportError as error:
         raise MissingExtra("export", "Exporting an embedder") from error
-    shape = _read_shape(directory)
+    config = _read_config(directory / "config.json")
     path = directory / "model.safetensors"
     if not path.is_file():
         raise ModelError(f"{path}: no such file. Give a directory that holds model.safetensors.")
-    loaded: Mapping[str, NDArray[Any]] = load_file(path)
-    tensors = {name.removeprefix("bert."): _as_float(value) for name, value in loaded.items()}
-    components = read_components(directory)
-    if components is not None and components.dimension != shape.hidden:
+    tensors = {
+        name.removeprefix("bert."): np.ascontiguousarray(value, dtype=np.float32)
+        for name, value in load_file(path).items()
+    }
+    components, hidden = read_components(directory), int(config["hidden_size"])
+    if components is not None and components.dimension != hidden:
         raise ModelError(
             f"{directory}: components for {components.dimension} channels beside an encoder of "
-            f"{shape.hidden}. Save the model again."
+            f"{hidden}. Save the model again."
         )
+    prefix, numbers = "embeddings", range(int(config["num_hidden_layers"]))
     try:
-        return replace(_assemble(tensors, shape), components=components)
+        token_type = tensors[f"{prefix}.token_type_embeddings.weight"][0]
+        return EncoderWeights(
+            words=tensors[f"{prefix}.word_embeddings.weight"],
+            positions=tensors[f"{prefix}.position_embeddings.weight"] + token_type,
+            embedding_norm=_normalisation(tensors, f"{prefix}.LayerNorm"),
+            layers=tuple(_layer(tensors, f"encoder.layer.{number}") for number in numbers),
+            heads=int(config["num_attention_heads"]),
+            epsilon=float(config.get("layer_norm_eps", 1e-12)),
+            components=components,
+        )
     except KeyError as error:
         raise ModelError(
             f"{path}: tensor {error} is missing. Only BERT-like encoders can be exported."
@@ -226,36 +219,15 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def _read_shape(directory: Path) -> EncoderShape:
-    config = read_json(directory / "config.json")
+def _read_config(path: Path) -> dict[str, Any]:
+    config = read_json(path)
     for field, wanted in (("model_type", "bert"), ("hidden_act", "gelu")):
         if config.get(field) != wanted:
             raise ModelError(
-                f"{directory / 'config.json'}: {field}={config.get(field)!r} cannot be exported. "
+                f"{path}: {field}={config.get(field)!r} cannot be exported. "
                 f"Only {field}={wanted!r} is known."
             )
-    return EncoderShape(
-        hidden=int(config["hidden_size"]),
-        heads=int(config["num_attention_heads"]),
-        layers=int(config["num_hidden_layers"]),
-        positions=int(config["max_position_embeddings"]),
-        epsilon=float(config.get("layer_norm_eps", 1e-12)),
-    )
-
-
-def _as_float(value: NDArray[Any]) -> Array:
-    return np.ascontiguousarray(value, dtype=np.float32)
-
-
-def _assemble(tensors: Mapping[str, Array], shape: EncoderShape) -> EncoderWeights:
-    token_type = tensors["embeddings.token_type_embeddings.weight"][0]
-    return EncoderWeights(
-        shape=shape,
-        words=tensors["embeddings.word_embeddings.weight"],
-        positions=tensors["embeddings.position_embeddings.weight"] + token_type,
-        embedding_norm=_normalisation(tensors, "embeddings.LayerNorm"),
-        layers=tuple(_layer(tensors, f"encoder.layer.{i}") for i in range(shape.layers)),
-    )
+    return config
 
 
 def _layer(tensors: Mapping[str, Array], prefix: str) -> LayerWeights:
@@ -283,7 +255,7 @@ def _normalisation(tensors: Mapping[str, Array], name: str) -> Normalisation:
     return Normalisation(tensors[f"{name}.weight"], tensors[f"{name}.bias"])
 
 
-# The ONNX graph of a BERT-like sentence encoder, for any arithmetic of its projections.
+# The graph, for any arithmetic of its projections.
 
 SiteKind = Literal["query_key_value", "attention_output", "inner", "outer"]
 
@@ -381,11 +353,6 @@ def build_encoder(weights: EncoderWeights, arithmetic: Arithmetic) -> ModelProto
     return _EmbedderWriter(weights, arithmetic).write()
 
 
-def give_out(model: ModelProto, tensors: Iterable[str]) -> None:
-    """Make inner float tensors of a model outputs too."""
-    model.graph.output.extend(float_output(name, None) for name in tensors)
-
-
 class EncoderWriter:
     """Writes what embedders and rerankers have in common: from token ids to the last layer."""
 
@@ -439,7 +406,7 @@ class EncoderWriter:
         return self._add_and_normalise(words, positions, self.weights.embedding_norm)
 
     def _attend(self, number: int, layer: LayerWeights, hidden: str) -> str:
-        width = self.weights.shape.hidden
+        width = self.weights.words.shape[1]
         joined = self._project(
             Activation(hidden, Site(number, "query_key_value")), layer.query_key_value
         )
@@ -450,7 +417,7 @@ class EncoderWriter:
             "MultiHeadAttention",
             [*parts, "", self.mask],
             domain=MICROSOFT,
-            attributes={"num_heads": self.weights.shape.heads},
+            attributes={"num_heads": self.weights.heads},
         )
         return self._project(
             Activation(heads, Site(number, "attention_output")), layer.attention_output
@@ -484,7 +451,7 @@ class EncoderWriter:
         return self.graph.node(
             "LayerNormalization",
             [total, scale, shift],
-            attributes={"axis": -1, "epsilon": self.weights.shape.epsilon},
+            attributes={"axis": -1, "epsilon": self.weights.epsilon},
         )
 
 
@@ -499,9 +466,13 @@ class _EmbedderWriter(EncoderWriter):
         )
         for name, tensor in {"embedding": embedding, **parts}.items():
             self.graph.name_output(tensor, name)
-        return self.graph.model(
-            [float_output(name, self._shape_of(name)) for name in ("embedding", "pooled", *parts)]
-        )
+        row: list[str | int | None] = ["batch", self.weights.words.shape[1]]
+        shapes: dict[str, list[str | int | None]] = {
+            "importance": ["batch"],
+            "memory_type": ["batch", len(MEMORY_TYPES)],
+        }
+        names = ("embedding", "pooled", *parts)
+        return self.graph.model([float_output(name, shapes.get(name, row)) for name in names])
 
     def _parts(self, pooled: str, components: EmbedderComponents) -> dict[str, str]:
         found = {"content": self.linear(pooled, components.projection)}
@@ -514,9 +485,3 @@ class _EmbedderWriter(EncoderWriter):
         if components.memory_type is not None:
             found["memory_type"] = self.linear(pooled, components.memory_type)
         return found
-
-    def _shape_of(self, output: str) -> list[str | int | None]:
-        if output == "importance":
-            return ["batch"]
-        types = output == "memory_type"
-        return ["batch", len(MEMORY_TYPES) if types else self.weights.shape.hidden]

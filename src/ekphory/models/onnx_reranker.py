@@ -14,6 +14,7 @@ from ekphory.errors import InvalidInput, ModelError
 from ekphory.models.embedder import (
     CHARACTERS_PER_TOKEN,
     batch_by_length,
+    check_finite,
     find_best_piece,
     find_best_tokens,
     list_distinct_words,
@@ -23,8 +24,6 @@ from ekphory.models.model_record import (
     LAYOUT_NAME,
     MODEL_FILE,
     TOKENIZER_FILE,
-    CalibrationCard,
-    RerankerRecord,
     read_checked,
     read_reranker_record,
 )
@@ -203,9 +202,8 @@ def check_order(model: LocalReranker) -> None:
             )
 
 
-# Reranks on the CPU with ONNX Runtime, without torch.
+# The reranker.
 
-PASSAGES_AT_A_TIME = 32
 TOKENS_PER_RUN = 512  # as for the embedder: fits the cache of one core
 PASSAGES_PER_ROUND = 1024  # bounds the tokens in memory while a long list is read
 _LOGITS = "logits"
@@ -218,7 +216,15 @@ class OnnxReranker:
     (batch, tokens), and gives `logits` of shape (batch,) or (batch, 1).
 
     Safe to call from several threads: each call runs on up to `threads` threads.
+
+    Attributes:
+        record: What `model.json` says.
+        name, model_id, calibration: As its record says.
+        batch_size: Enough passages to keep every core at work.
+        is_calibrated: Whether its record has a calibration.
     """
+
+    batch_size = 32
 
     def __init__(self, directory: Path | str, *, threads: int | None = None) -> None:
         """Load the model, and check that it ranks known pairs rightly.
@@ -230,50 +236,22 @@ class OnnxReranker:
         Raises:
             ModelError: A file is missing, cut short or changed, or is not such a model.
         """
-        self._directory = Path(directory)
-        self._record = read_reranker_record(self._directory)
-        files = self._record.files
-        tokenizer = load_tokenizer(self._directory / TOKENIZER_FILE, files[TOKENIZER_FILE])
+        folder = Path(directory)
+        self.record = read_reranker_record(folder)
+        self.name, self.model_id = self.record.name, self.record.model_id
+        self.calibration = self.record.calibration
+        self.is_calibrated = self.calibration is not None
+        self._scaling = UNCALIBRATED if self.calibration is None else self.calibration.scaling
+        files = self.record.files
+        tokenizer = load_tokenizer(folder / TOKENIZER_FILE, files[TOKENIZER_FILE])
         self._layout = CrossEncoderLayout(tokenizer)
-        model = read_checked(self._directory / MODEL_FILE, files[MODEL_FILE])
+        model = read_checked(folder / MODEL_FILE, files[MODEL_FILE])
         self._session = OnnxSession(model, name=str(directory))
         self._workers = Workers(threads or count_usable_cores())
-        card = self._record.calibration
-        self._scaling = UNCALIBRATED if card is None else card.scaling
         check_order(self)
 
     def __repr__(self) -> str:
-        return f"OnnxReranker({self.name!r}, revision {self._record.revision})"
-
-    @property
-    def name(self) -> str:
-        """As its record says."""
-        return self._record.name
-
-    @property
-    def model_id(self) -> str:
-        """`name@revision` of its record."""
-        return self._record.model_id
-
-    @property
-    def record(self) -> RerankerRecord:
-        """What `model.json` says."""
-        return self._record
-
-    @property
-    def batch_size(self) -> int:
-        """Enough passages to keep every core at work."""
-        return PASSAGES_AT_A_TIME
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether its record has a calibration."""
-        return self._record.calibration is not None
-
-    @property
-    def calibration(self) -> CalibrationCard | None:
-        """That of its record."""
-        return self._record.calibration
+        return f"OnnxReranker({self.name!r}, revision {self.record.revision})"
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
         """Return the probability that each passage answers; shape (len(passages),).
@@ -310,11 +288,7 @@ class OnnxReranker:
                 lambda part: [self._layout.pair(asked, passage) for passage in part], parts
             )
             self._run_all([pair for part in pairs for pair in part], logits[start:])
-        if not np.isfinite(logits).all():
-            raise ModelError(
-                f"{self!r}: the model gave numbers that are not finite. "
-                "Export the model again, or take another one."
-            )
+        check_finite(logits, model=repr(self))
         return logits
 
     def _run_all(self, pairs: Sequence[PairTokens], logits: RelevanceScores) -> None:

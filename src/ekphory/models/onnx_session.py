@@ -37,7 +37,7 @@ def load_tokenizer(path: Path, sha256: str) -> Tokenizer:
     return tokenizer
 
 
-# One ONNX Runtime session that many threads run at a time.
+# The session.
 
 _PROCESSORS = Path("/proc/cpuinfo")
 _VNNI_FLAGS = frozenset({"avx512_vnni", "avx_vnni"})

@@ -29,13 +29,15 @@ if TYPE_CHECKING:
     from onnx import NodeProto
 
 
-# Reads the encoder of an exported 8-bit model back, node by node, as `onnx_graph.py` writes it.
-#
-# What comes back is what the exported model computes with; what rounding to 8 bits took away stays
-# lost.
+# Node by node, as `onnx_graph.py` writes them. What comes back is what the exported model computes
+# with; what rounding to 8 bits took away stays lost.
 
 POSITIONS = 512
 """BERT's; beyond the exported ones the last is repeated, so that longer texts can be read."""
+
+
+Pair = tuple[Array, Array]
+"""Weight and bias."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +77,15 @@ class GraphReader:
 
     def encoder(self) -> UnpackedEncoder:
         """Read everything up to the last layer."""
-        tensors = dict(self._embeddings())
-        projections = self._of("MatMulIntegerToFloat")
-        norms = self._of("LayerNormalization")
-        tensors |= self._normalisation("embeddings.LayerNorm", next(norms))
+        pairs = {"embeddings.LayerNorm": next(norms := self._normalisations())}
+        projections = map(self._projection, self._of("MatMulIntegerToFloat"))
         attention = list(self._of("MultiHeadAttention"))
         for number in range(len(attention)):
-            tensors |= dict(self._layer(f"encoder.layer.{number}", projections, norms))
+            for name, pair in _name_layer(projections, norms):
+                pairs[f"encoder.layer.{number}.{name}"] = pair
+        tensors = self._embeddings()
+        for name, (weight, bias) in pairs.items():
+            tensors |= {f"{name}.weight": weight, f"{name}.bias": bias}
         heads = next(each.i for each in attention[0].attribute if each.name == "num_heads")
         positions = len(self._value(next(self._of("Slice")), 0))
         return UnpackedEncoder(tensors, heads, positions)
@@ -92,8 +96,8 @@ class GraphReader:
             Linear(self._stored(node.input[1]), self._value(node, 2)) for node in self._of("Gemm")
         ]
 
-    def _of(self, *operators: str) -> Iterator[NodeProto]:
-        return (node for node in self._nodes if node.op_type in operators)
+    def _of(self, operator: str) -> Iterator[NodeProto]:
+        return (node for node in self._nodes if node.op_type == operator)
 
     def _value(self, node: NodeProto, place: int) -> NDArray[Any]:
         return self._constants[node.input[place]]
@@ -104,58 +108,48 @@ class GraphReader:
             name = self._producers[name].input[0]
         return np.asarray(self._constants[name], np.float32)
 
-    def _embeddings(self) -> Iterator[tuple[str, Array]]:
+    def _embeddings(self) -> dict[str, Array]:
         tables = [self._value(node, 0) for node in self._of("Gather")]
         # Whoever tells token types apart looks them up before the words.
         *types, rows, scales = tables
         words = np.asarray(rows.astype(np.float32) * scales, np.float32)
-        yield "embeddings.word_embeddings.weight", words
         kept = self._value(next(self._of("Slice")), 0)
         missing = np.repeat(kept[-1:], max(POSITIONS - len(kept), 0), axis=0)
-        yield "embeddings.position_embeddings.weight", np.concatenate([kept, missing])
         # The exported positions hold the vector of type 0 already.
         none = np.zeros((2, words.shape[1]), np.float32)
-        yield "embeddings.token_type_embeddings.weight", types[0] if types else none
+        return {
+            "embeddings.word_embeddings.weight": words,
+            "embeddings.position_embeddings.weight": np.concatenate([kept, missing]),
+            "embeddings.token_type_embeddings.weight": types[0] if types else none,
+        }
 
-    def _layer(
-        self, prefix: str, projections: Iterator[NodeProto], norms: Iterator[NodeProto]
-    ) -> Iterator[tuple[str, Array]]:
-        weight, bias = self._projection(next(projections))
-        for name, rows, shift in zip(
-            ("query", "key", "value"),
-            np.split(weight, 3, axis=1),
-            np.split(bias, 3),
-            strict=True,
-        ):
-            yield f"{prefix}.attention.self.{name}.weight", rows.T
-            yield f"{prefix}.attention.self.{name}.bias", shift
-        yield from _dense(f"{prefix}.attention.output.dense", *self._projection(next(projections)))
-        yield from self._normalisation(f"{prefix}.attention.output.LayerNorm", next(norms)).items()
-        # Ordinary and outlying channels stand apart; their order means nothing.
-        first_in, first_out, second_in, second_out = (
-            self._projection(next(projections)) for _ in range(4)
-        )
-        yield from _dense(
-            f"{prefix}.intermediate.dense",
-            np.concatenate([first_in[0], second_in[0]], axis=1),
-            np.concatenate([first_in[1], second_in[1]]),
-        )
-        yield from _dense(
-            f"{prefix}.output.dense",
-            np.concatenate([first_out[0], second_out[0]]),
-            first_out[1] + second_out[1],
-        )
-        yield from self._normalisation(f"{prefix}.output.LayerNorm", next(norms)).items()
-
-    def _projection(self, node: NodeProto) -> tuple[Array, Array]:
+    def _projection(self, node: NodeProto) -> Pair:
         weight = self._value(node, 1).astype(np.float32) * self._value(node, 3)
         balanced = self._producers[self._producers[node.input[0]].input[0]]
         if balanced.op_type == "Mul":
             weight = weight * self._value(balanced, 1)[:, None]
-        return np.asarray(weight, np.float32), self._value(node, 6)
+        return np.asarray(weight.T, np.float32), self._value(node, 6)
 
-    def _normalisation(self, name: str, node: NodeProto) -> dict[str, Array]:
-        return {f"{name}.weight": self._value(node, 1), f"{name}.bias": self._value(node, 2)}
+    def _normalisations(self) -> Iterator[Pair]:
+        nodes = self._of("LayerNormalization")
+        return ((self._value(node, 1), self._value(node, 2)) for node in nodes)
+
+
+def _name_layer(projections: Iterator[Pair], norms: Iterator[Pair]) -> Iterator[tuple[str, Pair]]:
+    """Take the projections and normalisations of one encoder layer, and name them."""
+    weight, bias = next(projections)
+    parts = zip(np.split(weight, 3), np.split(bias, 3), strict=True)
+    for name, part in zip(("query", "key", "value"), parts, strict=True):
+        yield f"attention.self.{name}", part
+    yield "attention.output.dense", next(projections)
+    yield "attention.output.LayerNorm", next(norms)
+    # Ordinary and outlying channels stand apart; their order means nothing.
+    first_in, first_out, second_in, second_out = (next(projections) for _ in range(4))
+    inner, shifts = zip(first_in, second_in, strict=True)
+    yield "intermediate.dense", (np.concatenate(inner), np.concatenate(shifts))
+    outer = np.concatenate([first_out[0], second_out[0]], axis=1)
+    yield "output.dense", (outer, first_out[1] + second_out[1])
+    yield "output.LayerNorm", next(norms)
 
 
 def write_encoder(found: UnpackedEncoder, target: Path) -> None:
@@ -170,13 +164,12 @@ def write_encoder(found: UnpackedEncoder, target: Path) -> None:
         raise MissingExtra("export", "Unpacking a model") from error
     contiguous = {name: np.ascontiguousarray(value) for name, value in found.tensors.items()}
     save_file(contiguous, target / "model.safetensors", metadata={"format": "pt"})
-    _write_json(target / "config.json", _config(found))
-    _write_json(target / "tokenizer_config.json", {"tokenizer_class": "BertTokenizerFast"})
-
-
-def _dense(name: str, weight: Array, bias: Array) -> Iterator[tuple[str, Array]]:
-    yield f"{name}.weight", weight.T
-    yield f"{name}.bias", bias
+    contents = {
+        "config.json": _config(found),
+        "tokenizer_config.json": {"tokenizer_class": "BertTokenizerFast"},
+    }
+    for name, content in contents.items():
+        (target / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def _config(found: UnpackedEncoder) -> dict[str, Any]:
@@ -199,18 +192,11 @@ def _config(found: UnpackedEncoder) -> dict[str, Any]:
     }
 
 
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-# Turns an exported 8-bit embedder back into weights that training can start from.
-
-PARTS: tuple[ModelPart, ...] = get_args(ModelPart)
-
-
 def is_unpackable(record: ModelRecord) -> bool:
-    """Tell whether the model is an 8-bit embedder with age, type and both heads."""
-    return record.made_by.get("quantisation") == "int8" and set(record.parts) == set(PARTS)
+    """Return whether the model is an 8-bit embedder with age, type and both heads."""
+    return record.made_by.get("quantisation") == "int8" and set(record.parts) == set(
+        get_args(ModelPart)
+    )
 
 
 def unpack_embedder(source: Path, target: Path) -> None:
@@ -234,7 +220,11 @@ def unpack_embedder(source: Path, target: Path) -> None:
         )
     graph = GraphReader(read_checked(source / MODEL_FILE, record.files[MODEL_FILE]))
     encoder = graph.encoder()
-    components = _unpacked_components(graph.dense_layers(), _late_bound(source))
+    projection, first, second, memory_type = graph.dense_layers()
+    inverse = np.linalg.inv(projection.weight.astype(np.float64)).T
+    with np.load(source / LATE_BOUND_FILE, allow_pickle=False) as parts:
+        age, kind = (np.asarray(parts[name] @ inverse, np.float32) for name in ("age", "type"))
+    components = EmbedderComponents(age, kind, projection, (first, second), memory_type)
     target.mkdir(parents=True, exist_ok=True)
     write_encoder(encoder, target)
     write_components(components, target)
@@ -245,23 +235,3 @@ def unpack_embedder(source: Path, target: Path) -> None:
         prompts=Prompts(query=record.query_prompt, passage=record.passage_prompt),
     )
     write_sentence_layout(layout, target)
-
-
-def _unpacked_components(
-    layers: list[Linear], late_bound: tuple[Array, Array]
-) -> EmbedderComponents:
-    projection, first, second, memory_type = layers
-    inverse = np.linalg.inv(projection.weight.astype(np.float64)).T
-    age, kind = (np.asarray(rows @ inverse, np.float32) for rows in late_bound)
-    return EmbedderComponents(
-        age=age,
-        type=kind,
-        projection=projection,
-        importance=(first, second),
-        memory_type=memory_type,
-    )
-
-
-def _late_bound(source: Path) -> tuple[Array, Array]:
-    with np.load(source / LATE_BOUND_FILE, allow_pickle=False) as parts:
-        return parts["age"], parts["type"]

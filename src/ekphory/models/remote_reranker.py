@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -28,22 +28,7 @@ from ekphory.models.reranker import (
     read_scores_in_order,
 )
 
-# What differs between the reranking protocols that services speak.
-
-
-@dataclass(frozen=True, slots=True)
-class RerankQuestion:
-    """What is asked in one request.
-
-    Attributes:
-        model: Name of the model; None leaves it to the service.
-        query: The query.
-        passages: What is to be scored, at least one.
-    """
-
-    model: str | None
-    query: str
-    passages: Sequence[str]
+# What differs between the protocols that services speak.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +37,11 @@ class RerankDialect:
 
     Attributes:
         name: What it is called in settings, and part of the reranker's name.
-        request: Gives the body of a request.
-        rows: Gives the list of scored rows in an answer; AttributeError, KeyError or TypeError
-            where there is none.
+        passages_field: Field of a request that holds the passages.
+        names_model: Whether a request names the model, and how many scores it wants.
+        fields: Further fields of every request.
+        rows_field: Field of an answer that holds the scored rows; None where it is the rows.
+        envelope: Field of an answer that may hold the answer proper.
         score_field: Field of a row that holds its score; its position is in `index`.
         prefix: Path before `/rerank` where a URL names none.
         scheme: What stands before the key in the header `Authorization`.
@@ -64,8 +51,11 @@ class RerankDialect:
     """
 
     name: str
-    request: Callable[[RerankQuestion], dict[str, Any]]
-    rows: Callable[[Any], object]
+    passages_field: str = "documents"
+    names_model: bool = True
+    fields: Mapping[str, bool] = field(default_factory=dict)
+    rows_field: str | None = "results"
+    envelope: str | None = None
     score_field: str = "relevance_score"
     prefix: str = "/v1"
     scheme: AuthorizationScheme = "Bearer"
@@ -73,102 +63,58 @@ class RerankDialect:
     batch_size: int = 64
     most_tokens: int | None = None
 
+    def request(self, model: str | None, query: str, passages: Sequence[str]) -> dict[str, Any]:
+        """Return the body that asks for the scores of all passages."""
+        body = {"query": query, self.passages_field: list(passages), **self.fields}
+        if self.names_model:
+            body["top_n"] = len(passages)
+            body |= {} if model is None else {"model": model}
+        return body
 
-def documents_request(question: RerankQuestion) -> dict[str, Any]:
-    """Return the body that asks for the scores of all `documents`, of the model if one is named."""
-    model = {} if question.model is None else {"model": question.model}
-    return model | {
-        "query": question.query,
-        "documents": list(question.passages),
-        "top_n": len(question.passages),
-    }
-
-
-# Cohere's protocol, version 2: `POST /v2/rerank`.
-#
-# Cohere's scores lie in [0, 1] (docs.cohere.com/v2/reference/rerank). It cuts long passages itself.
-
-
-def _cohere_rows(answer: Any) -> object:  # noqa: ANN401  whatever JSON holds
-    return answer["results"]
+    def rows(self, answer: Any) -> object:  # noqa: ANN401  whatever JSON holds
+        """Return the scored rows; AttributeError, KeyError or TypeError where there are none."""
+        if self.envelope is not None:
+            answer = answer.get(self.envelope, answer)
+        return answer if self.rows_field is None else answer[self.rows_field]
 
 
-COHERE = RerankDialect(
-    name="cohere",
-    request=documents_request,
-    rows=_cohere_rows,
-    prefix="/v2",
-    needs_model=True,
-    batch_size=256,
-)
+# Cohere's protocol, version 2. Its scores lie in [0, 1] (docs.cohere.com/v2/reference/rerank). It
+# cuts long passages itself.
+COHERE = RerankDialect(name="cohere", prefix="/v2", needs_model=True, batch_size=256)
 
+# Jina's protocol, which vLLM, Infinity, llama.cpp and most gateways speak. Infinity serves it at
+# `/rerank` unless told otherwise: give it the whole URL. Most of these services give scores in
+# [0, 1]; llama.cpp gives logits, for which a reranker is loaded with `scores="logit"`.
+JINA = RerankDialect(name="jina", fields={"return_documents": False})
 
-# Jina's protocol, which vLLM, Infinity, llama.cpp and most gateways speak: `POST /v1/rerank`.
-#
-# Infinity serves it at `/rerank` unless told otherwise: give it the whole URL. Most of these
-# services give scores in [0, 1]; llama.cpp gives logits, for which a reranker is loaded with
-# `scores="logit"`.
-
-
-def _request(question: RerankQuestion) -> dict[str, Any]:
-    return documents_request(question) | {"return_documents": False}
-
-
-def _jina_rows(answer: Any) -> object:  # noqa: ANN401  whatever JSON holds
-    return answer["results"]
-
-
-JINA = RerankDialect(name="jina", request=_request, rows=_jina_rows)
-
-
-# The protocol of Memos, which serves MemReranker: `POST /api/openmem/v1/rerank`.
-#
-# It is Jina's, with the header `Authorization: Token …`, and takes 8,000 tokens of passages at a
-# time (memos-docs.openmem.net/cn/api_docs/core/rerank). Its client's own tests show the answer
-# inside `{"code": …, "message": …, "data": {…}}`, the documentation shows it bare: both are read.
-
-
-def _memos_rows(answer: Any) -> object:  # noqa: ANN401  whatever JSON holds
-    return answer.get("data", answer)["results"]
-
-
+# The protocol of Memos, which serves MemReranker. It takes 8,000 tokens of passages at a time
+# (memos-docs.openmem.net/cn/api_docs/core/rerank). Its client's own tests show the answer inside
+# `{"code": …, "message": …, "data": {…}}`, the documentation shows it bare: both are read.
 MEMOS = RerankDialect(
     name="memos",
-    request=documents_request,
-    rows=_memos_rows,
+    envelope="data",
     prefix="/api/openmem/v1",
     scheme="Token",
     needs_model=True,
     most_tokens=8_000,
 )
 
-
-# The protocol of Hugging Face's text-embeddings-inference: `POST /rerank` with `texts`.
-#
-# The answer is a bare list. `raw_scores: false` asks for scores in [0, 1], `truncate: true` to cut
-# long passages instead of refusing them. A server takes 32 texts at a time unless told otherwise.
-
-
-def _tei_request(question: RerankQuestion) -> dict[str, Any]:
-    return {
-        "query": question.query,
-        "texts": list(question.passages),
-        "raw_scores": False,
-        "return_text": False,
-        "truncate": True,
-    }
-
-
-def _tei_rows(answer: object) -> object:
-    return answer
-
-
+# The protocol of Hugging Face's text-embeddings-inference. `raw_scores: false` asks for scores in
+# [0, 1], `truncate: true` to cut long passages instead of refusing them. A server takes 32 texts at
+# a time unless told otherwise.
 TEI = RerankDialect(
-    name="tei", request=_tei_request, rows=_tei_rows, score_field="score", prefix="", batch_size=32
+    name="tei",
+    passages_field="texts",
+    names_model=False,
+    fields={"raw_scores": False, "return_text": False, "truncate": True},
+    rows_field=None,
+    score_field="score",
+    prefix="",
+    batch_size=32,
 )
 
 
-# A reranking model behind a URL, whatever protocol it speaks.
+# The reranker.
 
 RERANK_SERVICE = ServiceSettings(timeout=10.0, retries=1)
 """A search waits for the answer, and can go on without it: less patience than for embeddings."""
@@ -183,29 +129,32 @@ class RerankSettings:
         api_key: The service's key; never shown.
         scores: Whether the service gives probabilities, or logits that become probabilities by a
             sigmoid. A score outside the scale is an error, never cut.
-        batch_size: Most passages of one request; None for what the protocol's services take.
         service: How the service is called.
     """
 
     model: str | None = None
     api_key: str | None = field(default=None, repr=False)
     scores: ScoreScale = "probability"
-    batch_size: int | None = None
     service: ServiceSettings = RERANK_SERVICE
 
     def __post_init__(self) -> None:
         if self.scores not in get_args(ScoreScale):
             known = " or ".join(get_args(ScoreScale))
-            raise InvalidInput("scores", self.scores, "no scale of scores", f"Give {known}")
-        if self.batch_size is not None and self.batch_size < 1:
-            raise InvalidInput("batch_size", self.batch_size, "sends nothing", "Give 1 or more")
+            raise InvalidInput("scores", self.scores, "must be a scale of scores", f"Give {known}")
 
 
 DEFAULT_SETTINGS = RerankSettings()
 
 
 class RemoteReranker:
-    """A reranking model behind a URL. Safe to call from several threads."""
+    """A reranking model behind a URL. Safe to call from several threads.
+
+    Attributes:
+        name: The protocol, and the model where one is named: `cohere:rerank-v3.5`.
+        batch_size: Most passages of one request; more are sent in several.
+    """
+
+    is_remote = True
 
     def __init__(
         self, url: str, *, dialect: RerankDialect, settings: RerankSettings = DEFAULT_SETTINGS
@@ -234,25 +183,11 @@ class RemoteReranker:
             scheme=dialect.scheme,
         )
         self._transport = JsonTransport(self._service, settings=settings.service)
+        self.name = ":".join(filter(None, [dialect.name, settings.model]))
+        self.batch_size = dialect.batch_size
 
     def __repr__(self) -> str:
         return f"RemoteReranker({shown(self._service.url)!r}, {self.name!r}, {self._settings!r})"
-
-    @property
-    def name(self) -> str:
-        """The protocol, and the model where one is named: `cohere:rerank-v3.5`."""
-        model = self._settings.model
-        return self._dialect.name if model is None else f"{self._dialect.name}:{model}"
-
-    @property
-    def batch_size(self) -> int:
-        """Most passages of one request; more are sent in several."""
-        return self._settings.batch_size or self._dialect.batch_size
-
-    @property
-    def is_remote(self) -> bool:
-        """Always: each score costs a request."""
-        return True
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
         """Score each passage, in the order given; returns shape (len(passages),), in [0, 1].
@@ -276,8 +211,8 @@ class RemoteReranker:
         self._transport.close()
 
     def _request(self, query: str, passages: list[str]) -> RelevanceScores:
-        question = RerankQuestion(self._settings.model, query, passages)
-        answer = self._transport.post(self._dialect.request(question))
+        body = self._dialect.request(self._settings.model, query, passages)
+        answer = self._transport.post(body)
         try:
             rows = self._dialect.rows(answer)
         except (AttributeError, KeyError, TypeError) as error:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ekphory.models.onnx_reranker import OnnxReranker
 
 
-# The dialogue before a question: texts or chat messages become turns.
+# The dialogue before a question.
 
 Turn = str | Mapping[str, Any]
 """A text, or a message: `producer` or `role`, and `text` or `content`."""
@@ -40,24 +40,25 @@ def read_dialogue(context: Sequence[Turn]) -> tuple[str, ...]:
     """
     if isinstance(context, str | Mapping) or not isinstance(context, Sequence):
         raise InvalidInput("context", context, "must be a list of turns", _REMEDY)
-    turns = [_turn(turn, place) for place, turn in enumerate(context)]
-    return tuple(turn for turn in turns if turn)
+    turns = (_read_turn(turn, place) for place, turn in enumerate(context))
+    return tuple(filter(None, turns))
 
 
-def _turn(turn: object, place: int) -> str:
+def _read_turn(turn: object, place: int) -> str:
     if isinstance(turn, str):
         return turn.strip()
     if not isinstance(turn, Mapping):
-        raise InvalidInput("context", turn, f"turn {place} is neither text nor message", _REMEDY)
+        raise InvalidInput("context", turn, f"turn {place} must be a text or a message", _REMEDY)
     text = turn.get("text", turn.get("content"))
     speaker = turn.get("producer") or turn.get("role") or ""
     if not isinstance(text, str) or not isinstance(speaker, str):
-        raise InvalidInput("context", turn, f"turn {place} has no text or no name", _REMEDY)
+        problem = f"turn {place}: text and speaker must be strings"
+        raise InvalidInput("context", turn, problem, _REMEDY)
     said = text.strip()
     return f"{speaker}: {said}" if speaker and said else said
 
 
-# What a reranker reads: a question with what is known of it, and a passage likewise.
+# What a reranker reads.
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class RerankPassage:
     type: MemoryType | None = None
 
 
-# A question and a passage in plain words, for models that read two texts and nothing else.
+# The same in plain words, for models that read two texts and nothing else.
 
 
 def format_query(query: RerankQuery) -> str:
@@ -124,24 +125,23 @@ def format_passage(passage: RerankPassage) -> str:
     return f"[{', '.join(known)}] {passage.text}" if known else passage.text
 
 
-# What users rerank: texts, memories, hits or dicts become passages.
+# What users rerank.
 
 Document = str | MemoryRecord | Hit | RerankPassage | Mapping[str, Any]
 """A text; a memory; a hit; or a dict of `text` and, where known, `producer`, `at`, `type`,
 `before` and `after`, the turns around it as `speaker: text`."""
 _FIELDS = ("text", "producer", "at", "type", "before", "after")
-_DOCUMENTS_REMEDY = "Give a text, a memory, a hit, or a dict with 'text'"
 
 
-def rerank_passages(documents: Sequence[Document]) -> list[RerankPassage]:
-    """Read documents.
+def read_documents(documents: Sequence[Document]) -> list[RerankPassage]:
+    """Return the passages that a reranker reads.
 
     Raises:
-        InvalidInput: It is not a list, or holds what is no document.
+        InvalidInput: It is not a list, or an item must be another.
     """
     if isinstance(documents, str | Mapping) or not isinstance(documents, Sequence):
         raise InvalidInput("documents", documents, "must be a list of documents", "Give ['a text']")
-    return [_passage(document, place) for place, document in enumerate(documents)]
+    return [_read_document(document, place) for place, document in enumerate(documents)]
 
 
 def told_type(record: MemoryRecord) -> MemoryType | None:
@@ -149,61 +149,50 @@ def told_type(record: MemoryRecord) -> MemoryType | None:
     return None if "type" in record.predicted else _known(record.type)
 
 
-def _passage(document: object, place: int) -> RerankPassage:
+def _read_document(document: object, place: int) -> RerankPassage:
     if isinstance(document, str):
         return RerankPassage(document)
     if isinstance(document, RerankPassage):
         return document
-    if isinstance(document, Hit):
-        return _of_record(document.memory)
-    if isinstance(document, MemoryRecord):
-        return _of_record(document)
+    record = document.memory if isinstance(document, Hit) else document
+    if isinstance(record, MemoryRecord):
+        return RerankPassage(record.indexed_text, at=record.at, type=told_type(record))
     if isinstance(document, Mapping):
-        return _of_mapping(document, place)
-    raise InvalidInput("documents", document, f"document {place} is none", _DOCUMENTS_REMEDY)
+        return _read_mapping(document, place)
+    problem = f"document {place} must be a text, a memory, a hit or a dict"
+    raise InvalidInput("documents", document, problem, "Give a text, or a dict with 'text'")
 
 
-def _of_record(record: MemoryRecord) -> RerankPassage:
-    return RerankPassage(record.indexed_text, at=record.at, type=told_type(record))
-
-
-def _of_mapping(document: Mapping[str, Any], place: int) -> RerankPassage:
-    unknown = document.keys() - set(_FIELDS)
-    if unknown:
-        _refuse(document, f"document {place} has unknown fields {sorted(map(str, unknown))}")
+def _read_mapping(document: Mapping[str, Any], place: int) -> RerankPassage:
     text, producer = document.get("text"), document.get("producer") or ""
-    around = document.get("before"), document.get("after")
-    if not isinstance(text, str) or not isinstance(producer, str):
-        _refuse(document, f"document {place} has no text, or a producer that is none")
-    if any(not isinstance(turn, str | None) for turn in around):
-        _refuse(document, f"document {place} has a turn before or after it that must be a string")
+    before, after = document.get("before"), document.get("after")
+    problem = None
+    if unknown := document.keys() - set(_FIELDS):
+        problem = f"document {place} has unknown fields {sorted(map(str, unknown))}"
+    elif not isinstance(text, str) or not isinstance(producer, str):
+        problem = f"document {place}: text and producer must be strings"
+    elif not isinstance(before, str | None) or not isinstance(after, str | None):
+        problem = f"document {place}: the turns before and after it must be strings"
+    if problem:
+        raise InvalidInput("documents", document, problem, f"Its fields are {', '.join(_FIELDS)}")
+    at, kind = document.get("at"), document.get("type")
+    if kind is not None and kind not in MEMORY_TYPES:
+        choices = ", ".join(MEMORY_TYPES)
+        raise InvalidInput("type", kind, "must be a type of memory", f"Choose from {choices}")
     return RerankPassage(
         f"{producer}: {text}" if producer else cast(str, text),
-        *around,
-        at=_moment(document.get("at")),
-        type=_type(document.get("type")),
+        before,
+        after,
+        at=None if at is None else to_utc(at, field="at"),
+        type=_known(kind),
     )
 
 
-def _refuse(document: Mapping[str, Any], problem: str) -> None:
-    raise InvalidInput("documents", document, problem, f"Its fields are {', '.join(_FIELDS)}")
-
-
-def _moment(value: object) -> datetime | None:
-    return None if value is None else to_utc(cast(str, value), field="at")
-
-
-def _type(value: object) -> MemoryType | None:
-    if value is not None and value not in MEMORY_TYPES:
-        raise InvalidInput("type", value, "no such type", f"Choose from {', '.join(MEMORY_TYPES)}")
-    return None if value is None else _known(value)
-
-
-def _known(kind: MemoryType) -> MemoryType | None:
+def _known(kind: MemoryType | None) -> MemoryType | None:
     return None if kind == "unknown" else kind
 
 
-# What a reranker is: the protocol that every reranking model follows.
+# The protocol.
 
 RelevanceScores = NDArray[np.float32]
 
@@ -304,7 +293,7 @@ def log_odds(scores: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.asarray(np.log(bounded / (1 - bounded)))
 
 
-# Reads the scores that a reranker or its service gives, and invents none.
+# What a reranker or its service gave, checked.
 
 ScoreScale = Literal["probability", "logit"]
 """What a service's scores are: in [0, 1] as they come, or to be brought there by a sigmoid."""
@@ -352,57 +341,46 @@ def read_scores_in_order(
     """
     if not isinstance(rows, list):
         raise ValueError(f"gave no list of scores, but {type(rows).__name__}")
-    scores: dict[int, float] = {}
+    found: dict[int, float] = {}
     for row in rows:
         index, score = _read_row(row, score_field)
-        if index in scores:
+        if index in found:
             raise ValueError(f"scored passage {index} twice")
-        scores[index] = score
-    if sorted(scores) != list(range(count)):
-        raise ValueError(f"was sent {count} passages and scored {len(scores)}: {_listed(scores)}")
-    return _scaled(np.array([scores[index] for index in range(count)]), scale)
-
-
-def _read_row(row: object, score_field: str) -> tuple[int, float]:
-    if not isinstance(row, dict):
-        raise ValueError(f"gave a row that is {type(row).__name__}, no object")
-    index, score = row.get("index"), row.get(score_field)
-    if not isinstance(index, int) or isinstance(index, bool):
-        raise ValueError("gave a row without a whole number in 'index'")
-    if not isinstance(score, int | float) or isinstance(score, bool):
-        raise ValueError(f"gave passage {index} no number in {score_field!r}")
-    return index, _finite(score, index)
-
-
-def _finite(score: float, index: int) -> float:
-    try:
-        number = float(score)
-    except OverflowError:  # a whole number of more than 308 digits
-        number = math.inf
-    if not math.isfinite(number):
-        raise ValueError(f"gave passage {index} a score that is not finite")
-    return number
-
-
-def _scaled(scores: np.ndarray, scale: ScoreScale) -> RelevanceScores:
+        found[index] = score
+    indices = sorted(found)
+    if indices != list(range(count)):
+        listed = f"{indices[:5]} and more" if len(indices) > 5 else str(indices)
+        raise ValueError(f"was sent {count} passages and scored {len(indices)}: {listed}")
+    scores = np.array([found[index] for index in indices], np.float64)
     if scale == "logit":
-        # the logistic function, written so that no large score overflows
-        scores = (1 + np.tanh(scores / 2)) / 2
+        return UNCALIBRATED.probabilities(scores)
     outside = scores[(scores < 0) | (scores > 1)]
     if outside.size:
         raise ValueError(
             f"gave the score {outside[0]:g}, outside [0, 1]: "
             'for a service that gives logits, load it with scores="logit"'
         )
-    return np.asarray(scores, dtype=np.float32)
+    return np.asarray(scores, np.float32)
 
 
-def _listed(scores: dict[int, float]) -> str:
-    indices = sorted(scores)
-    return f"{indices[:5]} and more" if len(indices) > 5 else str(indices)
+def _read_row(row: object, score_field: str) -> tuple[int, float]:
+    if not isinstance(row, dict):
+        raise ValueError(f"gave a row that is {type(row).__name__}, not an object")
+    index, score = row.get("index"), row.get(score_field)
+    if not isinstance(index, int) or isinstance(index, bool):
+        raise ValueError("gave a row without a whole number in 'index'")
+    if not isinstance(score, int | float) or isinstance(score, bool):
+        raise ValueError(f"gave passage {index} no number in {score_field!r}")
+    try:
+        number = float(score)
+    except OverflowError:  # a whole number of more than 308 digits
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"gave passage {index} a score that is not finite")
+    return index, number
 
 
-# The rerankers that come with ekphory, where they do.
+# The bundled rerankers.
 
 SMALL_RERANKER = "ekphory-rerank-small"
 """Six layers: what is meant where none is named."""
@@ -415,30 +393,27 @@ BUNDLED_RERANKERS: Mapping[str, str] = {
 """Their folders among the bundled models."""
 
 
+@dataclass(frozen=True)
 class BundledReranker:
-    """A reranker that is loaded when it is first needed, once a process. Safe for threads."""
+    """A reranker that is loaded when it is first needed, once a process. Safe for threads.
 
-    def __init__(self, directory: Path, *, name: str = SMALL_RERANKER) -> None:
-        self._directory = directory
-        self._name = name
+    Attributes:
+        directory: Where its files are.
+        name: Known before it is loaded.
+    """
 
-    def __repr__(self) -> str:
-        return f"BundledReranker({str(self._directory)!r}, name={self._name!r})"
-
-    @property
-    def name(self) -> str:
-        """Known before it is loaded."""
-        return self._name
+    directory: Path
+    name: str = SMALL_RERANKER
 
     @property
     def bundled_name(self) -> str:
         """The name, by which `bundled_name` knows that it came with ekphory."""
-        return self._name
+        return self.name
 
     @property
     def model_id(self) -> str:
         """`name@revision` of its record, known before it is loaded."""
-        return _recorded_id(self._directory)
+        return _read_id(self.directory)
 
     @property
     def batch_size(self) -> int:
@@ -456,17 +431,36 @@ class BundledReranker:
         return self._model.calibration
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
-        """As `OnnxReranker.score`."""
+        """Score as `OnnxReranker.score`."""
         return self._model.score(query, passages)
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
-        """As `OnnxReranker.judge`."""
+        """Judge as `OnnxReranker.judge`."""
         return self._model.judge(query, passages)
 
     @property
     def _model(self) -> OnnxReranker:
         with _LOCK:
-            return _loaded(self._directory)
+            return _load_once(self.directory)
+
+
+_LOCK = ForkSafeLock()
+
+
+@cache
+def _read_id(directory: Path) -> str:
+    # The record says how scores are read: its module imports this one.
+    from ekphory.models.model_record import read_reranker_record
+
+    return read_reranker_record(directory).model_id
+
+
+@cache
+def _load_once(directory: Path) -> OnnxReranker:
+    # ONNX Runtime is slow to import, and not every process reranks.
+    from ekphory.models.onnx_reranker import OnnxReranker
+
+    return OnnxReranker(directory)
 
 
 def bundled_name(model: RerankingModel) -> str | None:
@@ -494,25 +488,6 @@ def bundled_reranker(
     return BundledReranker(place, name=name) if (place / "model.json").is_file() else None
 
 
-_LOCK = ForkSafeLock()
-
-
 def bundled_directory(name: str) -> Path:
     """Return the folder of a bundled reranker; `name` is one of `BUNDLED_RERANKERS`."""
     return Path(str(files("ekphory.models"))) / "bundled" / BUNDLED_RERANKERS[name]
-
-
-@cache
-def _recorded_id(directory: Path) -> str:
-    # Loaded late: the record says how scores are read.
-    from ekphory.models.model_record import read_reranker_record
-
-    return read_reranker_record(directory).model_id
-
-
-@cache
-def _loaded(directory: Path) -> OnnxReranker:
-    # Loaded late: ONNX Runtime is slow to import, and not every process reranks.
-    from ekphory.models.onnx_reranker import OnnxReranker
-
-    return OnnxReranker(directory)

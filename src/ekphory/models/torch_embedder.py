@@ -7,9 +7,9 @@ import pickle
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,13 @@ from ekphory.models.embedder import (
     FloatMatrix,
     Offsets,
     VectorCache,
+    check_finite,
     replace_lone_surrogates,
-    split_into_windows,
+    split_behind_prefix,
 )
 from ekphory.models.late_bound import (
     COMPONENTS_FILE,
     EmbedderComponents,
-    LateBoundParts,
     PassageReading,
     components_of,
     normalised,
@@ -40,12 +40,37 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
-# No progress bar for weights that lie on the disk; downloads keep theirs.
+_LOADING_ERRORS = (OSError, ValueError, RuntimeError, KeyError, TypeError, pickle.UnpicklingError)
+
+
+@contextmanager
+def translate_loading_errors(name_or_path: str, *, what: str, problem: str) -> Iterator[None]:
+    """Raise `MissingExtra` for a library that is missing, and `ModelError` for what cannot be read.
+
+    Args:
+        name_or_path: The model.
+        what: What kind of model it is.
+        problem: What went wrong, if it cannot be read.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtra("torch", f"The {what} {name_or_path!r}") from error
+    except _LOADING_ERRORS as error:
+        raise ModelError(
+            f"{name_or_path}: {problem} ({error}). "
+            "Give a model directory, or a hub id with the network at hand."
+        ) from error
+
+
+def name_model(name_or_path: str) -> str:
+    """Return the name of a directory; a hub id is its own name."""
+    return Path(name_or_path).name if Path(name_or_path).is_dir() else name_or_path
 
 
 @contextmanager
 def hide_weight_progress() -> Iterator[None]:
-    """Keep transformers from drawing its bar while it reads weights.
+    """Keep transformers from drawing its bar while it reads weights; downloads keep theirs.
 
     The bar goes to stderr, where a command prints its own progress and the one sentence of an
     error. Needs transformers.
@@ -63,9 +88,11 @@ def hide_weight_progress() -> Iterator[None]:
 
 # The directories that torch models are read from and written to.
 #
-# | layout | told by | what it gives | |---|---|---| | ekphory's | `ekphory_components.safetensors`
-# beside sentence-transformers' files | all parts | | AgentRank's | `agentrank_components.pt` beside
-# a transformer | all but a type head | | sentence-transformers' | neither | vectors alone |
+# | layout                 | known by                          | gives               |
+# |------------------------|-----------------------------------|---------------------|
+# | ekphory's              | `ekphory_components.safetensors`  | all parts           |
+# | AgentRank's            | `agentrank_components.pt`         | all but a type head |
+# | sentence-transformers' | neither                           | vectors alone       |
 
 SavedFormat = Literal["transformers", "onnx"]
 
@@ -85,11 +112,9 @@ _AGENTRANK_NAMES = {
         "3.bias": "importance.2.bias",
     },
 }
-_LOADING_ERRORS = (OSError, ValueError, RuntimeError, KeyError, TypeError, pickle.UnpicklingError)
 
 
-@dataclass(frozen=True, slots=True)
-class TorchModel:
+class TorchModel(NamedTuple):
     """A model in memory.
 
     Attributes:
@@ -108,12 +133,11 @@ def load_torch_model(name_or_path: str, *, device: str | None) -> TorchModel:
         MissingExtra: sentence-transformers is not installed.
         ModelError: It cannot load the model.
     """
-    try:
+    problem = "sentence-transformers cannot load this model"
+    with translate_loading_errors(name_or_path, what="embedder", problem=problem):
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.util import load_file_path
-    except ImportError as error:
-        raise MissingExtra("torch", f"The embedder {name_or_path!r}") from error
-    try:
+
         if path := load_file_path(name_or_path, AGENTRANK_FILE):
             return _load_agentrank(name_or_path, Path(path), device)
         with hide_weight_progress():
@@ -124,47 +148,9 @@ def load_torch_model(name_or_path: str, *, device: str | None) -> TorchModel:
         if path := load_file_path(name_or_path, written):
             return _without_projection(model, read_components(Path(path).parent))
         return TorchModel(model, None)
-    except _LOADING_ERRORS as error:
-        raise ModelError(
-            f"{name_or_path}: sentence-transformers cannot load this model ({error}). "
-            "Give a model directory, or a hub id with the network at hand."
-        ) from error
 
 
-def save_torch_model(model: TorchModel, directory: Path) -> None:
-    """Write ekphory's layout, or for a plain model sentence-transformers'.
-
-    The directory loads in plain `AutoModel` and `SentenceTransformer`; the latter gives content
-    vectors of length 1.
-    """
-    from sentence_transformers import SentenceTransformer
-
-    encoder, components = model.encoder, model.components
-    if components is not None:
-        modules = [*encoder, *_projection_modules(components)]
-        encoder = SentenceTransformer(
-            modules=modules, prompts=dict(encoder.prompts), device=str(encoder.device)
-        )
-    encoder.save(str(directory), create_model_card=False)
-    if components is None:
-        # Those of a model that stood here before.
-        (directory / COMPONENTS_FILE).unlink(missing_ok=True)
-    else:
-        write_components(components, directory)
-
-
-def is_exportable(model: TorchModel) -> bool:
-    """Whether `ekphory train export` knows the encoder: BERT with mean pooling and no more."""
-    kinds = _module_kinds(model.encoder)
-    if kinds[:2] != ["Transformer", "Pooling"] or set(kinds[2:]) - {"Normalize"}:
-        return False
-    config = model.encoder[0].auto_model.config
-    pooling = model.encoder[1].get_config_dict()
-    told = (config.model_type, getattr(config, "hidden_act", None), pooling.get("pooling_mode"))
-    return told == ("bert", "gelu", "mean")
-
-
-def _module_kinds(model: SentenceTransformer) -> list[str]:
+def _list_modules(model: SentenceTransformer) -> list[str]:
     return [type(module).__name__ for module in model]
 
 
@@ -188,7 +174,7 @@ def _without_projection(
 ) -> TorchModel:
     from sentence_transformers import SentenceTransformer
 
-    kinds = _module_kinds(model)
+    kinds = _list_modules(model)
     if kinds != ["Transformer", "Pooling", "Dense", "Normalize"]:
         raise ModelError(
             f"{COMPONENTS_FILE}: stands beside modules {', '.join(kinds)}, not Transformer, "
@@ -228,21 +214,8 @@ FALLBACK_MAX_TOKENS = 512
 """Of models that name no window, as those that take the mean of static word vectors."""
 
 
-@dataclass(frozen=True, slots=True)
-class TorchWindow:
-    """A model's tokenizer, and the room it leaves for text.
-
-    Attributes:
-        offsets: Gives the tokens of a text, none left out.
-        room: Most tokens of prompt and text together.
-    """
-
-    offsets: Callable[[str], Offsets]
-    room: int
-
-
-def window_of(model: Any) -> TorchWindow:  # noqa: ANN401  torch's
-    """Return the window of a `SentenceTransformer`."""
+def _read_window(model: Any) -> tuple[Callable[[str], Offsets], int]:  # noqa: ANN401  torch's
+    """Return what tokenises a text, and the most tokens of prompt and text together."""
     if isinstance(model.tokenizer, Tokenizer):
         return _static_window(model.tokenizer)
     tokenizer = model.tokenizer
@@ -257,10 +230,10 @@ def window_of(model: Any) -> TorchWindow:  # noqa: ANN401  torch's
         return [(int(start), int(end)) for start, end in tokens["offset_mapping"]]
 
     special = int(tokenizer.num_special_tokens_to_add(pair=False))
-    return TorchWindow(offsets, (model.max_seq_length or FALLBACK_MAX_TOKENS) - special)
+    return offsets, (model.max_seq_length or FALLBACK_MAX_TOKENS) - special
 
 
-def _static_window(tokenizer: Tokenizer) -> TorchWindow:
+def _static_window(tokenizer: Tokenizer) -> tuple[Callable[[str], Offsets], int]:
     """Leave room for as many tokens as the tokenizer lets be; none of them is special."""
     truncation = tokenizer.truncation
     whole = Tokenizer.from_str(tokenizer.to_str())
@@ -269,10 +242,10 @@ def _static_window(tokenizer: Tokenizer) -> TorchWindow:
     def offsets(text: str) -> Offsets:
         return whole.encode(replace_lone_surrogates(text), add_special_tokens=False).offsets
 
-    return TorchWindow(offsets, truncation["max_length"] if truncation else FALLBACK_MAX_TOKENS)
+    return offsets, truncation["max_length"] if truncation else FALLBACK_MAX_TOKENS
 
 
-# Embeds with a sentence-transformers or AgentRank model, through the `[torch]` extra.
+# The embedder.
 
 BATCH_SIZE = 64
 QUERY_CACHE = 1024
@@ -283,46 +256,35 @@ class TorchEmbedder:
     """A model that torch runs. Safe to call from several threads, one at a time computes.
 
     The table above says which directories it reads.
+
+    Attributes:
+        identity: Name, hash of the files (of a hub model: its commit) and dimension.
+        late_bound: Vectors of age and type; None for a model that knows neither.
     """
 
-    def __init__(
-        self, name_or_path: str, *, device: str | None = None, query_cache: int = QUERY_CACHE
-    ) -> None:
+    def __init__(self, name_or_path: str, *, device: str | None = None) -> None:
         """Load the model.
 
         Args:
             name_or_path: A model directory, or a hub id, which may be downloaded.
             device: Torch device; None lets sentence-transformers choose.
-            query_cache: Number of queries whose vectors are kept.
 
         Raises:
             MissingExtra: sentence-transformers is not installed.
             ModelError: It cannot load the model.
         """
-        self._loaded = load_torch_model(name_or_path, device=device)
-        self._model, self._components = self._loaded.encoder, self._loaded.components
-        self._late_bound = None if self._components is None else self._components.late_bound()
-        self._window = window_of(self._model)
+        self._model, self._components = load_torch_model(name_or_path, device=device)
+        self.late_bound = None if self._components is None else self._components.late_bound()
+        self._offsets, self._room = _read_window(self._model)
         self._lock = threading.Lock()
-        self._queries = VectorCache(query_cache)
-        self._identity = EmbedderIdentity(
-            Path(name_or_path).name if Path(name_or_path).is_dir() else name_or_path,
-            _revision(name_or_path, self._model),
-            _dimension(self._model),
+        self._queries = VectorCache(QUERY_CACHE)
+        dimension = self._model.encode(["dimension"], show_progress_bar=False).shape[1]
+        self.identity = EmbedderIdentity(
+            name_model(name_or_path), _find_revision(name_or_path, self._model), int(dimension)
         )
 
     def __repr__(self) -> str:
-        return f"TorchEmbedder({self._identity})"
-
-    @property
-    def identity(self) -> EmbedderIdentity:
-        """Name, hash of the files (of a hub model: its commit) and dimension."""
-        return self._identity
-
-    @property
-    def late_bound(self) -> LateBoundParts | None:
-        """Vectors of age and type; None for a model that knows neither."""
-        return self._late_bound
+        return f"TorchEmbedder({self.identity})"
 
     def encode(self, texts: Sequence[str]) -> FloatMatrix:
         """Embed passages without age or type, with the model's document prompt; rows of length 1.
@@ -330,7 +292,7 @@ class TorchEmbedder:
         Raises:
             ModelError: The model gives numbers that are not finite.
         """
-        return normalised(self._content(self._pooled(self._model.encode_document, texts)))
+        return self._encode(self._model.encode_document, texts)
 
     def read(self, texts: Sequence[str]) -> PassageReading:
         """Read passages in one pass: their content vectors, and what the heads say of them.
@@ -349,67 +311,78 @@ class TorchEmbedder:
 
     @property
     def formats(self) -> tuple[SavedFormat, ...]:
-        """What the model can be saved in; only some encoders can be exported as ONNX."""
-        return ("transformers", "onnx") if is_exportable(self._loaded) else ("transformers",)
+        """What the model can be saved in; as ONNX only BERT with mean pooling and no more."""
+        kinds = _list_modules(self._model)
+        if kinds[:2] != ["Transformer", "Pooling"] or set(kinds[2:]) - {"Normalize"}:
+            return ("transformers",)
+        config = self._model[0].auto_model.config
+        pooling = self._model[1].get_config_dict().get("pooling_mode")
+        known = (config.model_type, getattr(config, "hidden_act", None), pooling)
+        is_exportable = known == ("bert", "gelu", "mean")
+        return ("transformers", "onnx") if is_exportable else ("transformers",)
 
     def save(self, directory: Path) -> None:
-        """Write a directory that loads here, in plain `AutoModel` and in `SentenceTransformer`."""
-        save_torch_model(self._loaded, directory)
+        """Write ekphory's layout, or for a plain model sentence-transformers'.
+
+        The directory loads in plain `AutoModel` and `SentenceTransformer`; the latter gives content
+        vectors of length 1.
+        """
+        from sentence_transformers import SentenceTransformer
+
+        encoder, components = self._model, self._components
+        if components is None:
+            encoder.save(str(directory), create_model_card=False)
+            # Those of a model that stood here before.
+            (directory / COMPONENTS_FILE).unlink(missing_ok=True)
+            return
+        modules = [*encoder, *_projection_modules(components)]
+        whole = SentenceTransformer(
+            modules=modules, prompts=dict(encoder.prompts), device=str(encoder.device)
+        )
+        whole.save(str(directory), create_model_card=False)
+        write_components(components, directory)
 
     def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
         """Embed queries, with the model's query prompt; the last ones are kept."""
-        return self._queries.encode(texts, missing=self._encode_new_queries)
+        return self._queries.encode(texts, missing=partial(self._encode, self._model.encode_query))
 
     def windows(self, text: str, *, prefix: str = "") -> list[str]:
         """Split `prefix + text` into overlapping pieces that fit the model.
 
         Of a prefix no more is kept than fits half a window.
         """
-        tokenise = self._window.offsets
-        room = self._window.room
-        room -= max((len(tokenise(each)) for each in self._model.prompts.values()), default=0)
-        offsets = tokenise(prefix)
-        if len(offsets) > room // 2:
-            prefix = prefix[: offsets[room // 2 - 1][1]]
-        budget = room - len(tokenise(prefix)) - (1 if prefix else 0)
-        spans = split_into_windows(text, budget=budget, tokenise=tokenise)
-        return [prefix + text[start:end] for start, end in spans]
+        prompts = map(self._offsets, self._model.prompts.values())
+        room = self._room - max(map(len, prompts), default=0)
+        return split_behind_prefix(text, prefix, room=room, tokenise=self._offsets, joint=1)
 
-    def _encode_new_queries(self, texts: list[str]) -> FloatMatrix:
-        return normalised(self._content(self._pooled(self._model.encode_query, texts)))
+    def _encode(self, encode: Any, texts: Sequence[str]) -> FloatMatrix:  # noqa: ANN401  torch's
+        return normalised(self._content(self._pooled(encode, texts)))
 
     def _content(self, pooled: FloatMatrix) -> FloatMatrix:
         return pooled if self._components is None else self._components.content(pooled)
 
     def _pooled(self, encode: Any, texts: Sequence[str]) -> FloatMatrix:  # noqa: ANN401  torch's
         if not texts:
-            return np.empty((0, self._identity.dimension), dtype=np.float32)
+            return np.empty((0, self.identity.dimension), dtype=np.float32)
         given = [replace_lone_surrogates(text) for text in texts]
         with self._lock:
             vectors = encode(
                 given, batch_size=BATCH_SIZE, show_progress_bar=False, convert_to_numpy=True
             )
         result = np.asarray(vectors, dtype=np.float32)
-        if not np.isfinite(result).all():
-            raise ModelError(
-                f"{self._identity}: the model gave numbers that are not finite. Take another one."
-            )
+        check_finite(result, model=str(self.identity))
         return result
 
 
-def _dimension(model: Any) -> int:  # noqa: ANN401  torch's
-    return int(model.encode(["dimension"], show_progress_bar=False).shape[1])
-
-
-def _revision(name_or_path: str, model: Any) -> str:  # noqa: ANN401  torch's
+def _find_revision(name_or_path: str, model: Any) -> str:  # noqa: ANN401  torch's
     directory = Path(name_or_path)
     if directory.is_dir():
-        return _directory_hash(directory)
-    commit = getattr(getattr(model[0], "auto_model", None), "config", None)
-    return str(getattr(commit, "_commit_hash", None) or "unknown")[:16]
+        return _hash_directory(directory)
+    config = getattr(getattr(model[0], "auto_model", None), "config", None)
+    return str(getattr(config, "_commit_hash", None) or "unknown")[:16]
 
 
-def _directory_hash(directory: Path) -> str:
+def _hash_directory(directory: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(directory.rglob("*")):
         if path.is_file() and path.suffix in _HASHED_SUFFIXES:

@@ -9,8 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ekphory.errors import MissingExtra, ModelError
-from ekphory.models.embedder import CHARACTERS_PER_TOKEN, batch_by_length, replace_lone_surrogates
+from ekphory.errors import ModelError
+from ekphory.models.embedder import (
+    CHARACTERS_PER_TOKEN,
+    batch_by_length,
+    check_finite,
+    replace_lone_surrogates,
+)
 from ekphory.models.onnx_reranker import check_order
 from ekphory.models.reranker import (
     UNCALIBRATED,
@@ -22,6 +27,7 @@ from ekphory.models.reranker import (
     format_passage,
     format_query,
 )
+from ekphory.models.torch_embedder import name_model, translate_loading_errors
 
 # How Qwen3-Reranker and MemReranker are asked whether a document is what a query wants.
 #
@@ -100,15 +106,17 @@ def _token_id(tokenizer: Any, token: str) -> int:  # noqa: ANN401  transformers'
 # Reranks with a sentence-transformers `CrossEncoder`, through the `[torch]` extra.
 
 BATCH_SIZE = 32
-_LOADING_ERRORS = (OSError, ValueError, RuntimeError, KeyError, TypeError)
 
 
 class TorchCrossEncoder:
     """A `CrossEncoder` with one label. Safe to call from several threads, one at a time computes.
 
     It reads what is known of question and passage in words; of plain texts it makes exactly what
-    `CrossEncoder.predict` makes of them.
+    `CrossEncoder.predict` makes of them. A score is the sigmoid of the logit.
     """
+
+    batch_size = BATCH_SIZE
+    is_calibrated = False
 
     def __init__(self, name_or_path: str, *, device: str | None = None) -> None:
         """Load the model, and check that it ranks known pairs rightly.
@@ -121,43 +129,22 @@ class TorchCrossEncoder:
             MissingExtra: sentence-transformers is not installed.
             ModelError: It cannot load the model, or the model has several labels.
         """
-        try:
+        problem = "sentence-transformers cannot load this cross-encoder"
+        with translate_loading_errors(name_or_path, what="reranker", problem=problem):
             from sentence_transformers import CrossEncoder
-        except ImportError as error:
-            raise MissingExtra("torch", f"The reranker {name_or_path!r}") from error
-        try:
+
             self._model = CrossEncoder(name_or_path, device=device)
-        except _LOADING_ERRORS as error:
-            raise ModelError(
-                f"{name_or_path}: sentence-transformers cannot load this cross-encoder ({error}). "
-                "Give a model directory, or a hub id with the network at hand."
-            ) from error
         if self._model.num_labels != 1:
             raise ModelError(
                 f"{name_or_path}: has {self._model.num_labels} labels, a reranker has one. "
                 "Take a model that was trained for ranking."
             )
-        self._name = Path(name_or_path).name if Path(name_or_path).is_dir() else name_or_path
+        self.name = name_model(name_or_path)
         self._lock = threading.Lock()
         check_order(self)
 
     def __repr__(self) -> str:
-        return f"TorchCrossEncoder({self._name!r})"
-
-    @property
-    def name(self) -> str:
-        """Name of the directory, or the hub id."""
-        return self._name
-
-    @property
-    def batch_size(self) -> int:
-        """That of sentence-transformers."""
-        return BATCH_SIZE
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Never: a score is the sigmoid of the logit."""
-        return False
+        return f"TorchCrossEncoder({self.name!r})"
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
         """Return the sigmoid of each passage's logit; shape (len(passages),).
@@ -188,17 +175,16 @@ class TorchCrossEncoder:
                 convert_to_tensor=True,
             ).float()
             activated = self._model.activation_fn(logits)
-        if not torch.isfinite(logits).all():
-            raise ModelError(
-                f"{self!r}: the model gave numbers that are not finite. Take another one."
-            )
-        scores = UNCALIBRATED.probabilities(logits.cpu().numpy())
+        found = logits.cpu().numpy()
+        check_finite(found, model=repr(self))
+        scores = UNCALIBRATED.probabilities(found)
         return Judgement(scores, np.asarray(activated.float().cpu().numpy(), np.float32))
 
 
 # Reranks with a causal language model that answers yes or no, in transformers.
 
 PASSAGES_AT_A_TIME = {"cpu": 4}
+"""Few on the CPU, where each takes long."""
 PASSAGES_AT_A_TIME_ON_GPU = 64
 TOKENS_PER_RUN = {"cpu": 2048}
 TOKENS_PER_RUN_ON_GPU = 32_768
@@ -210,6 +196,8 @@ class YesNoReranker:
     Its score is P(yes) against P(no) at the last position, so its logit is logit(yes) - logit(no).
     Safe to call from several threads, one at a time computes.
     """
+
+    is_calibrated = False
 
     def __init__(
         self, name_or_path: str, *, device: str | None = None, most_tokens: int = MOST_TOKENS
@@ -226,46 +214,26 @@ class YesNoReranker:
             MissingExtra: transformers is not installed.
             ModelError: It cannot load the model, or the model cannot say yes and no.
         """
-        try:
+        problem = "transformers cannot load this causal language model"
+        with translate_loading_errors(name_or_path, what="reranker", problem=problem):
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer
-        except ImportError as error:
-            raise MissingExtra("torch", f"The reranker {name_or_path!r}") from error
-        self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        try:
+
+            self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
             tokenizer = AutoTokenizer.from_pretrained(name_or_path, padding_side="left")
-            self._model = AutoModelForCausalLM.from_pretrained(
+            model = AutoModelForCausalLM.from_pretrained(
                 name_or_path, dtype=torch.float32 if self._device == "cpu" else "auto"
             )
-        except _LOADING_ERRORS as error:
-            raise ModelError(
-                f"{name_or_path}: transformers cannot load this causal language model ({error}). "
-                "Give a model directory, or a hub id with the network at hand."
-            ) from error
-        self._model = self._model.to(self._device).eval()
+        self._model = model.to(self._device).eval()
         self._tokenizer: Any = tokenizer
+        self.batch_size = PASSAGES_AT_A_TIME.get(self._device, PASSAGES_AT_A_TIME_ON_GPU)
         self._prompt = YesNoPrompt(tokenizer, most_tokens=most_tokens)
-        self._name = Path(name_or_path).name if Path(name_or_path).is_dir() else name_or_path
+        self.name = name_model(name_or_path)
         self._lock = threading.Lock()
         check_order(self)
 
     def __repr__(self) -> str:
-        return f"YesNoReranker({self._name!r}, device={self._device!r})"
-
-    @property
-    def name(self) -> str:
-        """Name of the directory, or the hub id."""
-        return self._name
-
-    @property
-    def batch_size(self) -> int:
-        """Few on the CPU, where each takes long."""
-        return PASSAGES_AT_A_TIME.get(self._device, PASSAGES_AT_A_TIME_ON_GPU)
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Never: a score is what the model takes for a probability."""
-        return False
+        return f"YesNoReranker({self.name!r}, device={self._device!r})"
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
         """Return P(yes) for each passage; shape (len(passages),).
@@ -282,10 +250,7 @@ class YesNoReranker:
         most_tokens = TOKENS_PER_RUN.get(self._device, TOKENS_PER_RUN_ON_GPU)
         for batch in batch_by_length([len(ids) for ids in inputs], most_tokens=most_tokens):
             logits[batch] = self._run([inputs[position] for position in batch])
-        if not np.isfinite(logits).all():
-            raise ModelError(
-                f"{self!r}: the model gave numbers that are not finite. Take another one."
-            )
+        check_finite(logits, model=repr(self))
         return Judgement(UNCALIBRATED.probabilities(logits), logits)
 
     def _run(self, inputs: list[list[int]]) -> RelevanceScores:
@@ -298,9 +263,6 @@ class YesNoReranker:
             ).logits[:, -1, :]
             difference = given[:, self._prompt.yes].float() - given[:, self._prompt.no].float()
         return np.asarray(difference.cpu().numpy(), np.float32)
-
-
-# Which torch reranker a directory or a hub id is.
 
 
 def load_torch_reranker(
@@ -318,28 +280,19 @@ def load_torch_reranker(
         ModelError: It cannot be loaded, or ranks known pairs wrongly.
     """
     if runtime is None:
-        is_plain = not _has_modules(name_or_path) and _is_causal(name_or_path)
+        # A language model may be part of a CrossEncoder, with a prompt and tokens of its own.
+        has_modules = (Path(name_or_path) / "modules.json").is_file()
+        is_plain = not has_modules and _is_causal(name_or_path)
         runtime = "transformers" if is_plain else "sentence-transformers"
     if runtime == "transformers":
         return YesNoReranker(name_or_path)
     return TorchCrossEncoder(name_or_path)
 
 
-def _has_modules(name_or_path: str) -> bool:
-    # A language model may be part of a CrossEncoder, with a prompt and tokens of its own.
-    return (Path(name_or_path) / "modules.json").is_file()
-
-
 def _is_causal(name_or_path: str) -> bool:
-    try:
+    problem = "transformers cannot read the model's configuration"
+    with translate_loading_errors(name_or_path, what="reranker", problem=problem):
         from transformers import AutoConfig
-    except ImportError as error:
-        raise MissingExtra("torch", f"The reranker {name_or_path!r}") from error
-    try:
+
         config = AutoConfig.from_pretrained(name_or_path)
-    except _LOADING_ERRORS as error:
-        raise ModelError(
-            f"{name_or_path}: transformers cannot read the model's configuration ({error}). "
-            "Give a model directory, or a hub id with the network at hand."
-        ) from error
     return any(name.endswith("ForCausalLM") for name in config.architectures or ())

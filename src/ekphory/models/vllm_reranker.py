@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ekphory.errors import MissingExtra, ModelError
+from ekphory.errors import MissingExtra
+from ekphory.models.embedder import check_finite
 from ekphory.models.onnx_reranker import check_order
 from ekphory.models.reranker import (
     UNCALIBRATED,
@@ -18,9 +18,9 @@ from ekphory.models.reranker import (
     RerankPassage,
     RerankQuery,
 )
+from ekphory.models.torch_embedder import name_model
 from ekphory.models.torch_reranker import MOST_TOKENS, YesNoPrompt
 
-PASSAGES_AT_A_TIME = 256
 MISSING_LOG_PROBABILITY = -10.0
 """What the model cards take for an answer that vLLM gives no probability of."""
 _ROOM = 16
@@ -34,12 +34,14 @@ class VllmReranker:
     several threads, one at a time computes.
     """
 
-    def __init__(self, name_or_path: str, *, most_tokens: int = MOST_TOKENS) -> None:
+    batch_size = 256
+    is_calibrated = False
+
+    def __init__(self, name_or_path: str) -> None:
         """Load the model on all GPUs, and check that it ranks known pairs rightly.
 
         Args:
             name_or_path: A model directory, or a hub id, which may be downloaded.
-            most_tokens: Longest input; what is longer is cut.
 
         Raises:
             MissingExtra: vLLM is not installed.
@@ -53,37 +55,22 @@ class VllmReranker:
         self._engine: Any = LLM(
             model=name_or_path,
             tensor_parallel_size=max(1, torch.cuda.device_count()),
-            max_model_len=most_tokens + _ROOM,
+            max_model_len=MOST_TOKENS + _ROOM,
             enable_prefix_caching=True,
         )
-        self._prompt = YesNoPrompt(self._engine.get_tokenizer(), most_tokens=most_tokens)
+        self._prompt = YesNoPrompt(self._engine.get_tokenizer())
         self._sampling = SamplingParams(
             temperature=0,
             max_tokens=1,
             logprobs=20,
             allowed_token_ids=[self._prompt.yes, self._prompt.no],
         )
-        self._name = Path(name_or_path).name if Path(name_or_path).is_dir() else name_or_path
+        self.name = name_model(name_or_path)
         self._lock = threading.Lock()
         check_order(self)
 
     def __repr__(self) -> str:
-        return f"VllmReranker({self._name!r})"
-
-    @property
-    def name(self) -> str:
-        """Name of the directory, or the hub id."""
-        return self._name
-
-    @property
-    def batch_size(self) -> int:
-        """As many as keep a GPU at work."""
-        return PASSAGES_AT_A_TIME
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Never: a score is what the model takes for a probability."""
-        return False
+        return f"VllmReranker({self.name!r})"
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
         """Return P(yes) for each passage; shape (len(passages),).
@@ -105,8 +92,7 @@ class VllmReranker:
         answers = [output.outputs[0].logprobs[-1] for output in outputs]
         yes, no = self._prompt.yes, self._prompt.no
         logits = np.array([log_odds(answer, yes=yes, no=no) for answer in answers], np.float32)
-        if not np.isfinite(logits).all():
-            raise ModelError(f"{self!r}: gave numbers that are not finite. Take another model.")
+        check_finite(logits, model=repr(self))
         return Judgement(UNCALIBRATED.probabilities(logits), logits)
 
 
@@ -118,8 +104,6 @@ def log_odds(answer: Mapping[int, Any], *, yes: int, no: int) -> float:
             `MISSING_LOG_PROBABILITY`.
         yes, no: The two token ids.
     """
-    told = [
-        float(answer[token].logprob) if token in answer else MISSING_LOG_PROBABILITY
-        for token in (yes, no)
-    ]
-    return told[0] - told[1]
+    found = {token: float(answer[token].logprob) for token in (yes, no) if token in answer}
+    missing = MISSING_LOG_PROBABILITY
+    return found.get(yes, missing) - found.get(no, missing)

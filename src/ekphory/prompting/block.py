@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape
-from typing import Literal
+from typing import Literal, get_args
 
 from ekphory.agent_trace import CONFIDENT, RetrievalTrace, StageResult
 from ekphory.errors import InvalidInput
@@ -35,10 +35,10 @@ def estimate_tokens(text: str) -> int:
     ceil(1.3 · words) is .6 times on Python and .1 to .2 times on Chinese, Japanese and Korean.
     Single words may be counted one too low, and long random numbers a tenth.
     """
-    return sum(_tokens_of(match) for match in _PIECE.findall(text))
+    return sum(map(_estimate_piece, _PIECE.findall(text)))
 
 
-def _tokens_of(piece: str) -> int:
+def _estimate_piece(piece: str) -> int:
     if piece.isspace():
         return 1
     if piece.isascii():
@@ -208,7 +208,7 @@ def _steers(answer: str) -> bool:
     return bool(answer) and find_injection(answer).rule is not None
 
 
-# Recalled memories as a block for a prompt: framed, escaped, filtered, within a budget.
+# The block.
 
 Injections = Literal["drop", "keep"]
 Reason = Literal["injection", "overlap", "budget"]
@@ -237,23 +237,28 @@ class BlockSettings:
     count_tokens: CountTokens = estimate_tokens
 
     def __post_init__(self) -> None:
-        if isinstance(self.max_tokens, bool) or not isinstance(self.max_tokens, int):
-            raise InvalidInput(
-                "max_tokens", self.max_tokens, "must be a number", "Give a whole number"
-            )
-        if self.max_tokens < 1:
-            raise InvalidInput("max_tokens", self.max_tokens, "leaves no room", "Give 1 or more")
-        if self.injections not in ("drop", "keep"):
-            raise InvalidInput("injections", self.injections, "no such choice", "drop or keep")
-        if not callable(self.count_tokens):
-            raise InvalidInput("count_tokens", self.count_tokens, "must be a function", "Give one")
-        if not _are_texts(self.recent_messages):
-            raise InvalidInput(
+        most, said = self.max_tokens, self.recent_messages
+        is_number = isinstance(most, int) and not isinstance(most, bool)
+        is_list = isinstance(said, Sequence) and not isinstance(said, str)
+        are_texts = is_list and all(isinstance(text, str) for text in said)
+        for name, is_right, problem, remedy in (
+            ("max_tokens", is_number and most >= 1, "must be a number from 1 on", "Give 1 or more"),
+            (
+                "injections",
+                self.injections in get_args(Injections),
+                "must be drop or keep",
+                "Give one",
+            ),
+            ("count_tokens", callable(self.count_tokens), "must be a function", "Give one"),
+            (
                 "recent_messages",
-                self.recent_messages,
+                are_texts,
                 "must be a list of strings",
                 'Give ["the last message"]',
-            )
+            ),
+        ):
+            if not is_right:
+                raise InvalidInput(name, getattr(self, name), problem, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,14 +322,18 @@ def prompt_block(
         InvalidInput: `now` is not a timestamp.
     """
     now = now_utc() if settings.now is None else to_utc(settings.now, field="now")
-    refused = _refused(hits, settings)
+    refused = _refuse(hits, settings)
     lines = {
-        place: _line(hit, place + 1, now) for place, hit in enumerate(hits) if place not in refused
+        place: _write_line(hit, place + 1, now)
+        for place, hit in enumerate(hits)
+        if place not in refused
     }
-    told = _told(notes, settings)
-    shown = _fitting(lines, told, settings)
+    told = _fit_notes(notes, settings)
+    shown = _fit_lines(lines, told, settings)
     remarks = () if shown else (NOTHING_SHOWN if hits else if_empty, "")
-    text = _text([*told, *(lines[place] for place in shown)] if shown else [], remarks, settings)
+    text = _write_text(
+        [*told, *(lines[place] for place in shown)] if shown else [], remarks, settings
+    )
     return PromptBlock(
         text,
         settings.count_tokens(text) if text else 0,
@@ -337,14 +346,8 @@ def prompt_block(
     )
 
 
-def _are_texts(given: object) -> bool:
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        return False
-    return all(isinstance(text, str) for text in given)
-
-
-def _refused(hits: Sequence[Hit], settings: BlockSettings) -> dict[int, LeftOut]:
-    """Give, by place, the hits that are left out for what they say."""
+def _refuse(hits: Sequence[Hit], settings: BlockSettings) -> dict[int, LeftOut]:
+    """Return, by place, the hits that are left out for what they say."""
     refused: dict[int, LeftOut] = {}
     # The memory's own text: one that was expanded would share too little with any message.
     said = already_said([hit.memory.text for hit in hits], settings.recent_messages)
@@ -352,44 +355,40 @@ def _refused(hits: Sequence[Hit], settings: BlockSettings) -> dict[int, LeftOut]
         if said[place]:
             refused[place] = LeftOut(hit, "overlap")
         elif settings.injections == "drop":
-            rule = _rule_matched(hit)
-            if rule is not None:
+            # Not only the text may steer, but also a name that is shown with it.
+            shown = (hit.text, hit.memory.producer, hit.memory.path, hit.memory.source)
+            rules = (find_injection(text).rule for text in shown if text)
+            if rule := next(filter(None, rules), None):
                 refused[place] = LeftOut(hit, "injection", rule)
     return refused
 
 
-def _rule_matched(hit: Hit) -> str | None:
-    """Return the rule that the memory's text, or a name shown with it, matches."""
-    shown = (hit.text, hit.memory.producer, hit.memory.path, hit.memory.source)
-    return next((rule for text in shown if text and (rule := find_injection(text).rule)), None)
-
-
-def _told(notes: Sequence[str], settings: BlockSettings) -> list[str]:
+def _fit_notes(notes: Sequence[str], settings: BlockSettings) -> list[str]:
     """Return the notes that fit beside the frame, as escaped lines."""
     lines = [f"  <!-- {escape_attribute(note)} -->\n" for note in notes]
-    while lines and _is_over(_framed(lines), settings):
+    while lines and _is_over(_frame(lines), settings):
         lines.pop()
     return lines
 
 
-def _fitting(lines: Mapping[int, str], told: list[str], settings: BlockSettings) -> list[int]:
+def _fit_lines(lines: Mapping[int, str], told: list[str], settings: BlockSettings) -> list[int]:
     """Return the places of the lines that fit beside the frame; none where the frame does not."""
     places = list(lines)
     fitting = fit_token_budget(
-        [_framed(told), *lines.values()], settings.max_tokens, count_tokens=settings.count_tokens
+        [_frame(told), *lines.values()], settings.max_tokens, count_tokens=settings.count_tokens
     )
     shown = [places[place - 1] for place in fitting[1:]] if fitting[:1] == [0] else []
     # A counter that rounds each part may find the whole longer than its parts.
-    while shown and _is_over(_framed([*told, *(lines[place] for place in shown)]), settings):
+    while shown and _is_over(_frame([*told, *(lines[place] for place in shown)]), settings):
         shown.pop()
     return shown
 
 
-def _text(lines: list[str], remarks: Sequence[str], settings: BlockSettings) -> str:
+def _write_text(lines: list[str], remarks: Sequence[str], settings: BlockSettings) -> str:
     """Frame the lines, or the first of the remarks that fits; nothing where not even one fits."""
     if lines:
-        return _framed(lines)
-    framed = (_framed([f"  <!-- {remark} -->\n"] if remark else []) for remark in remarks)
+        return _frame(lines)
+    framed = (_frame([f"  <!-- {remark} -->\n"] if remark else []) for remark in remarks)
     return next((text for text in framed if not _is_over(text, settings)), "")
 
 
@@ -397,11 +396,11 @@ def _is_over(text: str, settings: BlockSettings) -> bool:
     return settings.count_tokens(text) > settings.max_tokens
 
 
-def _framed(lines: list[str]) -> str:
+def _frame(lines: list[str]) -> str:
     return f"{OPENING}\n{SECURITY_COMMENT}\n{''.join(lines)}{CLOSING}"
 
 
-def _line(hit: Hit, index: int, now: datetime) -> str:
+def _write_line(hit: Hit, index: int, now: datetime) -> str:
     memory = hit.memory
     attributes = {
         "index": str(index),

@@ -27,14 +27,10 @@ UNSPACED = (
 """For a character class of a regular expression; a change needs a new `TERMS_VERSION`."""
 
 
-# What chat templates mark turns and roles with, in the forms that models were trained on.
+# Marks of chat templates, in the forms that models were trained on.
 
-_NAMED = "|".join(
-    (
-        r"/?INST",
-        r"/?SYS",
-        r"/?(?:SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|PREFIX|SUFFIX)",
-    )
+_NAMED = (
+    r"/?(?:INST|SYS(?:TEM_PROMPT)?|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)|PREFIX|SUFFIX)"
 )
 _MARKER = re.compile(
     # <|im_start|>, also with the full-width brackets and bars that some tokenizers use or fold
@@ -108,9 +104,6 @@ LOOKALIKES = {
 }
 """For `str.translate`: look-alike to Latin letter."""
 
-TAG_CHARACTERS = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
-"""For `str.translate`: invisible tag characters to the ASCII that they spell."""
-
 INVISIBLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
@@ -122,9 +115,7 @@ ACCENTS = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe2
 """Marks that combine with the letter before; many on one letter hide it."""
 
 
-# Undoing what hides words: look-alikes, invisible characters, escapes, encodings, reversal.
-#
-# Every function takes time in proportion to the length of the text.
+# What hides words is undone, in time that is proportional to the length of the text.
 
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4}))")
 _PERCENT = re.compile(r"%[0-9a-fA-F]{2}")
@@ -156,34 +147,24 @@ def unescape_text(text: str) -> str:
     return text
 
 
-def visible(text: str) -> str:
+def drop_invisible(text: str) -> str:
     """Drop invisible characters, and fold compatibility characters (NFKC)."""
     if text.isascii():
         return INVISIBLE.sub("", text)
     return unicodedata.normalize("NFKC", _WHOLE_PHRASES.sub(" ", INVISIBLE.sub("", text)))
 
 
-def tagged(text: str) -> str:
+def spell_tags(text: str) -> str:
     """Return what tag characters, which never show, spell in ASCII."""
-    return "" if text.isascii() else "".join(_TAGS.findall(text)).translate(TAG_CHARACTERS)
+    return "".join(chr(ord(tag) - 0xE0000) for tag in _TAGS.findall(text))
 
 
-def folded(text: str) -> str:
+def fold_letters(text: str) -> str:
     """Return the visible text in lower case, without accents, look-alikes as Latin letters."""
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFD", text.translate(LOOKALIKES).casefold())
     return unicodedata.normalize("NFC", ACCENTS.sub("", decomposed)).translate(LOOKALIKES)
-
-
-def rotate_letters(text: str) -> str:
-    """Undo rot13."""
-    return codecs.decode(text, "rot13")
-
-
-def reverse_text(text: str) -> str:
-    """Read from the last character to the first."""
-    return text[::-1]
 
 
 def decode_parts(text: str) -> Iterator[tuple[str, str]]:
@@ -282,14 +263,14 @@ class Vocabulary:
                 )
         self._codes = {word: chr(_FIRST_CODE + place) for place, word in enumerate(known)}
         self._scrambled = {
-            _scrambled(word): code
+            _sort_inner_letters(word): code
             for word, code in self._codes.items()
             if len(word) in _SCRAMBLED_LENGTHS
         }
         parts = [word for word in self._codes if len(word) > 2 or not word.isascii()]
-        self._part = re.compile(_longest_of(parts))
+        self._part = re.compile(_match_longest(parts))
         # Texts are made of the same words over and over.
-        self._remembered = lru_cache(_MOST_REMEMBERED)(self._codes_of)
+        self._remembered = lru_cache(_MOST_REMEMBERED)(self._encode_word)
 
     def code(self, word: str) -> str:
         """Return the code of a known word or mark.
@@ -309,32 +290,33 @@ class Vocabulary:
         Known words are found however they are written: spelled out, run together, in digits for
         letters, or with their inner letters scrambled.
         """
-        text = folded(_CAPITALS.sub("<dan>", text))
+        text = fold_letters(_CAPITALS.sub("<dan>", text))
         for pattern, replacement in _REWRITINGS:
             text = pattern.sub(replacement, text)
         text = _SPELLED_OUT.sub(lambda match: _NOT_A_LETTER.sub("", match[0]), text)
         tokens = _TOKEN.findall(text)
-        encoded = "".join([self._encoded(token) for token in tokens])
-        encoded = _REPEATED_MARKS.sub(_strongest, encoded)
+        encoded = "".join(
+            self._remembered(token)
+            if len(token) <= _LONGEST_REMEMBERED
+            else self._encode_word(token)
+            for token in tokens
+        )
+        encoded = _REPEATED_MARKS.sub(_choose_strongest, encoded)
         encoded = _DOTTED_WORDS.sub(lambda match: match[0].replace(".", ""), encoded)
         return _LONG_GAP.sub(OTHER * (LONGEST_GAP + 1), encoded)
 
-    def _encoded(self, token: str) -> str:
-        within = len(token) <= _LONGEST_REMEMBERED
-        return self._remembered(token) if within else self._codes_of(token)
-
-    def _codes_of(self, token: str) -> str:
+    def _encode_word(self, token: str) -> str:
         known = self._codes.get(token) or _MARKS.get(token)
         if known is None and _LEET_SIGN.search(token):
             read = (self._codes.get(token.translate(table)) for table in _LEET)
             known = next((code for code in read if code), None)
         if known is None and len(token) in _SCRAMBLED_LENGTHS:
-            known = self._scrambled.get(_scrambled(token))
+            known = self._scrambled.get(_sort_inner_letters(token))
         if known is not None:
             return known
-        return self._taken_apart(token)
+        return self._take_apart(token)
 
-    def _taken_apart(self, token: str) -> str:
+    def _take_apart(self, token: str) -> str:
         """Return the codes of the known words of a compound, or of writing without spaces."""
         unspaced = not token.isascii() and _UNSPACED_START.match(token) is not None
         if not unspaced and len(token) < _SHORTEST_COMPOUND:
@@ -342,10 +324,10 @@ class Vocabulary:
         codes: list[str] = []
         end = known = 0
         for match in self._part.finditer(token):
-            codes.append(_unknown(match.start() - end) + self._codes[match[0]])
+            codes.append(_encode_unknown(match.start() - end) + self._codes[match[0]])
             known += len(match[0])
             end = match.end()
-        codes.append(_unknown(len(token) - end))
+        codes.append(_encode_unknown(len(token) - end))
         return "".join(codes) if unspaced or known >= _MOSTLY * len(token) else OTHER
 
 
@@ -353,26 +335,26 @@ _UNSPACED_START = re.compile(rf"[{UNSPACED}]")
 _HAS_LETTER = re.compile(r"[^\W_]")
 
 
-def _unknown(letters: int) -> str:
+def _encode_unknown(letters: int) -> str:
     """Count two letters without spaces as a word."""
     return OTHER * (-(-letters // 2))
 
 
-def _strongest(match: re.Match[str]) -> str:
+def _choose_strongest(match: re.Match[str]) -> str:
     return ":." if match[0][0] == ":" else next(mark for mark in ".\n," if mark in match[0])
 
 
-def _scrambled(word: str) -> tuple[str, str, str]:
+def _sort_inner_letters(word: str) -> tuple[str, str, str]:
     return word[0], "".join(sorted(word[1:-1])), word[-1]
 
 
-def _longest_of(words: Iterable[str]) -> str:
+def _match_longest(words: Iterable[str]) -> str:
     """Return a pattern for the longest of the words, as a tree of prefixes: one step a letter."""
     tree: dict[str, list[str]] = {}
     for word in words:
         tree.setdefault(word[0], []).append(word[1:])
     branches = [
-        re.escape(letter) + (f"(?:{_longest_of(filter(None, rests))})" if any(rests) else "")
+        re.escape(letter) + (f"(?:{_match_longest(filter(None, rests))})" if any(rests) else "")
         + ("?" if "" in rests and any(rests) else "")
         for letter, rests in sorted(tree.items())
     ]  # fmt: skip
@@ -404,10 +386,6 @@ class Pattern:
 
     expression: re.Pattern[str]
     needs: tuple[frozenset[str], ...]
-
-    def may_match(self, present: frozenset[str]) -> bool:
-        """Say whether a text with these codes can match at all."""
-        return not any(codes.isdisjoint(present) for codes in self.needs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,17 +424,14 @@ class RuleBook:
     def first_match(self, text: str) -> str | None:
         """Return the name of the first rule that a plain text matches."""
         codes = self.vocabulary.encode(text)
-        able = self._able_to_match(frozenset(codes))
-        rules = ((self.rules[place], able[place]) for place in sorted(able))
-        return next((rule.name for rule, patterns in rules if rule.matches(codes, patterns)), None)
-
-    def _able_to_match(self, present: frozenset[str]) -> dict[int, list[Pattern]]:
+        present = frozenset(codes)
         able: dict[int, list[Pattern]] = {}
         for code in present:
             for place, pattern in self.by_code.get(code, ()):
-                if pattern.may_match(present):
+                if not any(needed.isdisjoint(present) for needed in pattern.needs):
                     able.setdefault(place, []).append(pattern)
-        return able
+        rules = ((self.rules[place], able[place]) for place in sorted(able))
+        return next((rule.name for rule, patterns in rules if rule.matches(codes, patterns)), None)
 
 
 @cache
@@ -474,25 +449,25 @@ def compile_rules(toml: str) -> RuleBook:
             empty.
     """
     read = tomllib.loads(toml)
-    lists: Words = {name: folded(words).split() for name, words in read["words"].items()}
-    patterns = [
-        pattern for rule in read["rule"] for pattern in (*rule["patterns"], *rule.get("unless", ()))
-    ]
-    choices = [_choices(item, lists) for pattern in patterns for item in pattern.split()]
+    lists: Words = {name: fold_letters(words).split() for name, words in read["words"].items()}
+    patterns = [each for rule in read["rule"] for each in rule["patterns"] + rule.get("unless", [])]
+    choices = [_list_choices(item, lists) for pattern in patterns for item in pattern.split()]
     phrases = chain.from_iterable([*choices, *lists.values()])
-    compiler = _Compiler(lists, Vocabulary(chain.from_iterable(map(_words, phrases))))
+    compiler = _Compiler(lists, Vocabulary(chain.from_iterable(map(_split_phrase, phrases))))
     rules = tuple(
         Rule(
             rule["name"],
-            tuple(map(compiler.pattern, rule["patterns"])),
-            compiler.any_of(rule.get("unless", ())),
+            tuple(map(compiler.compile, rule["patterns"])),
+            re.compile("|".join(map(compiler.express, rule["unless"])))
+            if rule.get("unless")
+            else None,
         )
         for rule in read["rule"]
     )
-    return RuleBook(compiler.vocabulary, rules, _by_code(rules))
+    return RuleBook(compiler.vocabulary, rules, _index_by_code(rules))
 
 
-def _by_code(rules: Iterable[Rule]) -> dict[str, tuple[tuple[int, Pattern], ...]]:
+def _index_by_code(rules: Iterable[Rule]) -> dict[str, tuple[tuple[int, Pattern], ...]]:
     placed = [(place, pattern) for place, rule in enumerate(rules) for pattern in rule.patterns]
     # Words that many patterns know, such as "you", are also those that most texts hold.
     uses = Counter(code for _, pattern in placed for codes in pattern.needs for code in codes)
@@ -510,51 +485,40 @@ class _Compiler:
     lists: Words
     vocabulary: Vocabulary
 
-    def pattern(self, source: str) -> Pattern:
-        needs = tuple(self._needs(source))
+    def compile(self, source: str) -> Pattern:
+        choices = {item: _list_choices(item, self.lists) for item in source.split()}
+        needs = tuple(
+            frozenset(self.vocabulary.code(_split_phrase(phrase)[0]) for phrase in choices[item])
+            for item in source.split()
+            if choices[item] and not item.endswith("?")
+        )
         if not needs:
             raise ValueError(f"{source}: at least one item must not be missing")
-        return Pattern(re.compile(self._expression(source)), needs)
+        return Pattern(re.compile(self.express(source)), needs)
 
-    def any_of(self, sources: Iterable[str]) -> re.Pattern[str] | None:
-        expressions = [self._expression(source) for source in sources]
-        return re.compile("|".join(expressions)) if expressions else None
-
-    def _expression(self, source: str) -> str:
+    def express(self, source: str) -> str:
+        lead_in = "".join(map(self.vocabulary.code, self.lists[_LEAD_IN]))
+        places = {_CLAUSE: f"(?<![^{_RULE_MARKS}{lead_in}])", _LINE: r"(?<![^.\n])"}
         parts: list[str] = []
         for item in source.split():
-            joint = _JOINT if parts and parts[-1] not in self._places() else ""
-            parts.append(self._part(item, joint))
+            joint = _JOINT if parts and parts[-1] not in places.values() else ""
+            parts.append(places.get(item) or self._express_item(item, joint))
         return "".join(parts)
 
-    def _part(self, item: str, joint: str) -> str:
+    def _express_item(self, item: str, joint: str) -> str:
         gap = _GAP.fullmatch(item)
         if gap:
             if int(gap[1]) > LONGEST_GAP:
                 raise ValueError(f"{item}: at most {LONGEST_GAP} other words may stand in a gap")
             return f"(?:{_PAUSE}[^{_RULE_MARKS}]){{0,{gap[1]}}}?"
-        if item == _CLAUSE:
-            return self._places()[0]
-        if item == _LINE:
-            return self._places()[1]
         choice = "|".join(
-            "".join(self.vocabulary.code(word) for word in _words(phrase))
-            for phrase in _choices(item, self.lists)
+            "".join(map(self.vocabulary.code, _split_phrase(phrase)))
+            for phrase in _list_choices(item, self.lists)
         )
         return f"(?:{joint}(?:{choice}))" + ("?" if item.endswith("?") else "")
 
-    def _places(self) -> tuple[str, str]:
-        lead_in = "".join(map(self.vocabulary.code, self.lists[_LEAD_IN]))
-        return f"(?<![^{_RULE_MARKS}{lead_in}])", r"(?<![^.\n])"
 
-    def _needs(self, source: str) -> Iterable[frozenset[str]]:
-        for item in source.split():
-            choices = _choices(item, self.lists)
-            if choices and not item.endswith("?"):
-                yield frozenset(self.vocabulary.code(_words(phrase)[0]) for phrase in choices)
-
-
-def _choices(item: str, lists: Words) -> list[str]:
+def _list_choices(item: str, lists: Words) -> list[str]:
     """Return the words and phrases that an item stands for; none for places and gaps."""
     if item in (_CLAUSE, _LINE) or _GAP.fullmatch(item):
         return []
@@ -566,11 +530,11 @@ def _choices(item: str, lists: Words) -> list[str]:
                 raise ValueError(f"{item}: there is no list {name!r} under [words]")
             choices.extend(lists[name])
         else:
-            choices.append(folded(choice))
+            choices.append(fold_letters(choice))
     return choices
 
 
-def _words(phrase: str) -> list[str]:
+def _split_phrase(phrase: str) -> list[str]:
     return phrase.split("+")
 
 
@@ -620,20 +584,20 @@ def find_injection(text: str) -> InjectionVerdict:
 
 def _readings(text: str) -> Iterator[tuple[str, str]]:
     written = unescape_text(text)
-    plain = visible(written)
+    plain = drop_invisible(written)
     yield "as written", plain
-    if spelled := tagged(written):
+    if spelled := spell_tags(written):
         yield "tag characters", spelled
-    yield from _decoded(plain, depth=1)
-    for reading, turned in (("rot13", rotate_letters(plain)), ("reversed", reverse_text(plain))):
+    yield from _decode(plain, depth=1)
+    for reading, turned in (("rot13", codecs.decode(plain, "rot13")), ("reversed", plain[::-1])):
         # Most texts turned round hold no word at all, and are not read further.
         if rule_book().vocabulary.recognises(turned):
             yield reading, turned
 
 
-def _decoded(text: str, *, depth: int) -> Iterator[tuple[str, str]]:
-    parts = [(name, visible(unescape_text(part))) for name, part in decode_parts(text)]
+def _decode(text: str, *, depth: int) -> Iterator[tuple[str, str]]:
+    parts = [(name, drop_invisible(unescape_text(part))) for name, part in decode_parts(text)]
     yield from parts
     if depth < _DEEPEST:
         for _, part in parts:
-            yield from _decoded(part, depth=depth + 1)
+            yield from _decode(part, depth=depth + 1)

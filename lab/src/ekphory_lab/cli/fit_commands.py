@@ -137,6 +137,7 @@ def export(
     With calibration texts it is quantised to 8-bit integers, without them it stays in float.
     """
     from ekphory.models.onnx_export import ModelDescription, export_embedder
+    from ekphory_lab.training.static_int8 import export_int8_embedder
     from ekphory_lab.training.texts import read_calibration
 
     description = ModelDescription(
@@ -147,13 +148,13 @@ def export(
         source=described.origin,
     )
     with show_note("exporting"):
-        record = export_embedder(
-            source,
-            target,
-            description=description,
-            quantisation="int8" if calibration else "float32",
-            calibration=read_calibration(calibration or []),
-        )
+        if calibration:
+            texts = read_calibration(calibration)
+            record = export_int8_embedder(
+                source, target, description=description, calibration=texts
+            )
+        else:
+            record = export_embedder(source, target, description=description)
     if output.json:
         print_json({"target": target, "record": record})
     else:

@@ -38,8 +38,8 @@ from random import Random
 from typing import Any
 
 from ekphory.errors import DatasetError
-from ekphory.models.onnx_export import CalibrationSource
 from ekphory_lab.training.question_groups import Question, QuestionGroup
+from ekphory_lab.training.static_int8 import CalibrationSource
 
 # Reads the training files: JSON Lines, compressed.
 

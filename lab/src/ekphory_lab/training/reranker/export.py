@@ -21,12 +21,6 @@ from ekphory.models.model_record import (
     read_reranker_record,
     seal_reranker,
 )
-from ekphory.models.onnx_export import (
-    ModelInputs,
-    StaticInt8Arithmetic,
-    fold_value_balance,
-    ranges_over,
-)
 from ekphory.models.onnx_graph import Array, FloatArithmetic
 from ekphory.models.onnx_reranker import CrossEncoderLayout, PairTokens
 from ekphory.models.onnx_session import OnnxSession
@@ -40,6 +34,12 @@ from ekphory_lab.training.reranker.graph import (
     CrossEncoderWeights,
     build_cross_encoder,
     load_cross_encoder_weights,
+)
+from ekphory_lab.training.static_int8 import (
+    ModelInputs,
+    StaticInt8Arithmetic,
+    fold_value_balance,
+    ranges_over,
 )
 from ekphory_lab.training.texts import sha256_of
 

@@ -2,11 +2,21 @@ import json
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.services.wire import Reply, running_service, says
 
 from ekphory.errors import InvalidInput, ServiceError
 from ekphory.http_service import ServiceSettings
-from ekphory.models.chat import ChatMessage, ChatOptions, ChatSettings, OpenAIChat
+from ekphory.models.chat import (
+    AnswerSchema,
+    ChatMessage,
+    ChatOptions,
+    ChatSettings,
+    OpenAIChat,
+    find_json_object,
+    strip_thinking,
+)
 from ekphory.models.loading import load_chat
 
 SERVICE = ServiceSettings(timeout=5.0, retries=1, backoff=0.01)
@@ -80,12 +90,6 @@ def test_extra_fields_are_sent_too(connect, wire):
     connect(replace(SETTINGS, extra_fields=fields)).complete(QUESTION)
 
     assert wire.bodies[0]["chat_template_kwargs"] == {"enable_thinking": False}
-
-
-def test_what_was_thought_aloud_is_left_out(connect, wire):
-    wire.replies = [answers("<think>Leaves? Grass!</think>\nGrass.")]
-
-    assert connect().complete(QUESTION) == "Grass."
 
 
 @pytest.mark.parametrize(
@@ -237,3 +241,73 @@ def test_a_url_and_a_model_make_a_chat(wire):
 def test_a_chat_without_a_model_is_refused():
     with pytest.raises(InvalidInput, match="model"):
         load_chat("http://localhost", model=None)
+
+
+QUERIES = AnswerSchema(
+    {
+        "type": "object",
+        "properties": {"queries": {"type": "array", "items": {"type": "string"}, "maxItems": 3}},
+        "required": ["queries"],
+        "additionalProperties": False,
+    }
+)
+
+
+def test_an_answer_that_follows_the_schema_breaks_nothing():
+    assert QUERIES.breach({"queries": ["tea", "milk"]}) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "breach"),
+    [
+        ({}, "$: 'queries' is a required property"),
+        ({"queries": "tea"}, "$.queries: 'tea' is not of type 'array'"),
+        ({"queries": ["tea", 1]}, "$.queries[1]: 1 is not of type 'string'"),
+        ({"queries": ["a"] * 4}, "$.queries: ['a', 'a', 'a', 'a'] is too long"),
+    ],
+)
+def test_a_breach_says_where_and_how(answer, breach):
+    assert QUERIES.breach(answer).startswith(breach)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("<think>hm\nhm</think>\n\nTea.", "Tea."),
+        ("<think>a</think>Tea<think>b</think> time", "Tea time"),
+        ("hm hm</think> Tea.", "Tea."),
+        ("<think>a<think>b</think>c</think>Tea.", "Tea."),
+        ("<think>never done", ""),
+        ("  Tea.  ", "Tea."),
+    ],
+)
+def test_what_was_thought_aloud_is_left_out(text, kept):
+    assert strip_thinking(text) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ('Sure!\n```json\n{"a": {"b": 2}}\n```\nDone.', {"a": {"b": 2}}),
+        ('The set {x} is {"a": 1} and {"a": 2}', {"a": 1}),
+        ('{"a": "two\nlines"}', {"a": "two\nlines"}),
+        ('{"a": NaN}', None),
+        ('{"a": 1', None),
+        ("[1, 2]", None),
+        ("no", None),
+        ("{" * 100_000, None),
+        ('{"a":' * 100_000, None),
+    ],
+)
+def test_the_first_object_is_found_wherever_it_stands(text, found):
+    assert find_json_object(text) == found
+
+
+@given(
+    st.text(st.characters(exclude_characters="{")),
+    st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.booleans())),
+    st.text(),
+)
+def test_an_object_between_words_comes_back_as_it_was(before, content, after):
+    assert find_json_object(before + json.dumps(content) + after) == content

@@ -1,6 +1,6 @@
 import pytest
 
-from ekphory.catalog.semantic import ExtractionQueue, FailedExtraction, QueueLength
+from ekphory.catalog.semantic import ExtractionQueue, FailedExtraction
 
 HOME, WORK = ("home", "chat"), ("home", "work")
 
@@ -54,7 +54,7 @@ def test_a_job_that_was_given_up_holds_nothing_up_and_is_shown_to_its_project(qu
     queue.give_up(queue.next(0.0), "junk")
     assert queue.failed(HOME, limit=5) == [FailedExtraction("a", "junk", 1)]
     assert queue.failed(WORK, limit=5) == []
-    assert (queue.length(HOME), queue.length(WORK)) == (QueueLength(1, 1), QueueLength(0, 0))
+    assert (queue.length(HOME), queue.length(WORK)) == ((1, 1), (0, 0))
     assert order(queue) == ["b"]
     assert queue.ask_again(WORK) == 0
     assert queue.ask_again(HOME) == 1
@@ -67,4 +67,4 @@ def test_a_project_that_is_dropped_has_no_jobs(queue):
     job = queue.next(0.0)
     queue.drop(HOME)
     assert not queue.holds(job)
-    assert queue.length() == QueueLength(1, 0)
+    assert queue.length() == (1, 0)

@@ -14,13 +14,16 @@ from ekphory.errors import InvalidInput
 from ekphory.memory import Memory
 from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.loading import load_embedder
+from ekphory.models.loading import (
+    load_configured_chat,
+    load_configured_reranker,
+    load_embedder,
+)
 from ekphory.models.reranker import RerankingModel, bundled_reranker
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import BALANCED, preset
+from ekphory.scope import Scope
 from ekphory.store.protocol import StoreHealth
-
-# Where a verb acts: a project of an organisation.
 
 Reach = Literal["project", "org"]
 """How far changes may go: to the project alone, or to what its whole organisation shares."""
@@ -63,7 +66,7 @@ def catalog_file(store: str | Path, given: Path | None = None) -> Path:
         raise InvalidInput(
             "store",
             name,
-            "has no directory for the catalog of projects and keys",
+            "must have a directory for the catalog of projects and keys",
             "Name a local file with --catalog",
         )
     return Path(name).expanduser() / CATALOG_FILE
@@ -113,7 +116,7 @@ class ServiceModels:
     def _check(self, field: str, asked: str, there: str) -> None:
         if asked not in (*DEFAULT_NAMES, there):
             known = f"{there!r} or leave it empty" if there else "nothing: none is configured"
-            raise InvalidInput(field, asked, "no such model here", f"Give {known}")
+            raise InvalidInput(field, asked, "must be a model that is here", f"Give {known}")
 
 
 def load_models(settings: Settings) -> ServiceModels:
@@ -129,9 +132,6 @@ def load_models(settings: Settings) -> ServiceModels:
     )
     if settings.reranker is None and settings.chat_url is None:
         return ServiceModels(embedder=embedder, reranker=bundled_reranker(), preset=pipeline)
-    # Slow to load, and needed only where a service is named.
-    from ekphory.models.loading import load_configured_chat, load_configured_reranker
-
     return ServiceModels(
         embedder=embedder,
         reranker=load_configured_reranker(settings),
@@ -140,11 +140,7 @@ def load_models(settings: Settings) -> ServiceModels:
     )
 
 
-# Handles on one store, each bound to the scope that it is for.
-
-# No name of a project holds a slash, so these scopes are nobody's by accident.
-_OF_PROJECT = "{project}/semantic"
-_OF_ORG = "/semantic"
+# Handles on one store.
 
 
 class Handles:
@@ -160,13 +156,30 @@ class Handles:
         self._reranker = models.reranker or (bundled_reranker() and "none")
         self._keeping_open = Memory(store, embedder=models.embedder)
 
+    def open(self, scope: Scope) -> Memory:
+        """Open a handle on a scope; to be closed after use."""
+        models = self._models
+        return Memory(
+            self._store,
+            org=scope.org,
+            project=scope.project,
+            agent=scope.agent,
+            user=scope.user,
+            session=scope.session,
+            embedder=models.embedder,
+            reranker=self._reranker,
+            chat=models.chat,
+            preset=models.preset,
+        )
+
     def episodes(self, place: Place) -> Memory:
         """Open a handle on what was said in a project."""
-        return self._bound(place.org, place.project)
+        return self.open(Scope(org=place.org, project=place.project))
 
     def features(self, org: str, project: str | None) -> Memory:
         """Open a handle on the features of a project's sets, or of its organisation's own."""
-        return self._bound(org, _OF_ORG if project is None else _OF_PROJECT.format(project=project))
+        # No name of a project holds a slash, so these scopes are nobody's by accident.
+        return self.open(Scope(org=org, project=f"{project or ''}/semantic"))
 
     def health(self) -> StoreHealth:
         """Measure the whole store, all scopes together."""
@@ -189,15 +202,3 @@ class Handles:
     def close(self) -> None:
         """Let the store close, once every write has been finished."""
         self._keeping_open.close()
-
-    def _bound(self, org: str, project: str) -> Memory:
-        models = self._models
-        return Memory(
-            self._store,
-            org=org,
-            project=project,
-            embedder=models.embedder,
-            reranker=self._reranker,
-            chat=models.chat,
-            preset=models.preset,
-        )

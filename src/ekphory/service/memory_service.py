@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -29,7 +29,7 @@ from ekphory.prompting.block import estimate_tokens
 from ekphory.retrieval.rerank import score_relevance
 from ekphory.search import SearchResult
 from ekphory.service.episodes import EpisodeQuery, Episodes, FoundEpisodes, Uids
-from ekphory.service.extraction import Extraction, ExtractionWorker, RunningExtraction
+from ekphory.service.extraction import Extraction, ExtractionWorker
 from ekphory.service.extractor import Extractor
 from ekphory.service.handles import Handles, Place, ServiceModels, catalog_file
 from ekphory.service.inspection import Browsing, Examination
@@ -296,7 +296,7 @@ class MemoryService:
         return self._traces.get(trace_id)
 
     def create_project(self, project: Project) -> Project:
-        """Add a project; gives it with the names of the models that it uses.
+        """Add a project; return it with the names of the models that it uses.
 
         Raises:
             AlreadyThere: There is one of that name.
@@ -308,12 +308,7 @@ class MemoryService:
         )
         config["embedder"] = self.models.embedder_name
         config["reranker"] = self.models.reranker_name
-        made = Project(
-            org=project.org,
-            project=project.project,
-            description=project.description,
-            config=config,
-        )
+        made = replace(project, config=config)
         self.projects.create(made)
         return made
 
@@ -360,7 +355,7 @@ class MemoryService:
             consolidations=Consolidations(self._lasting_less),
         )
         worker = ExtractionWorker(queue, extractor, folder=folder, settings=settings)
-        return Extraction(queue, RunningExtraction(extractor, worker))
+        return Extraction(queue, worker)
 
     def _found_episodes(self, place: Place, question: Question) -> FoundEpisodes | None:
         switches = self.switches(place)

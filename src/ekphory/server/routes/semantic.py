@@ -14,7 +14,7 @@ from ekphory.server.routes.context import (
     TheService,
     TheWriter,
 )
-from ekphory.server.schemas.memories import SemanticFeature, shown_feature
+from ekphory.server.schemas.memories import SemanticFeature, show_feature
 from ekphory.server.schemas.names import InProject
 from ekphory.server.schemas.semantic import (
     AddCategory,
@@ -85,7 +85,7 @@ def get_feature(request: GetFeature, service: TheService, caller: TheReader) -> 
     place = caller.place_of(request, "read")
     feature = service.features.get(place, request.feature_id)
     shown = service.uids.shown(place, feature.citations) if request.load_citations else None
-    return shown_feature(feature, citations=shown)
+    return show_feature(feature, citations=shown)
 
 
 @features_router.post("/update", status_code=204, responses=NOT_THERE, response_class=Response)

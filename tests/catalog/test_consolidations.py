@@ -1,7 +1,5 @@
 """How large a group of features was, for each user apart."""
 
-from dataclasses import replace
-
 from ekphory.catalog.database import MIGRATIONS, Database
 from ekphory.catalog.semantic import Consolidations, FeatureGroup
 
@@ -13,8 +11,8 @@ GROUP = FeatureGroup(
 def test_groups_of_several_users_and_of_none_have_sizes_of_their_own(tmp_path):
     sizes = Consolidations(Database(tmp_path / "catalog.sqlite3"))
     for size, user in enumerate((None, "", "mara"), start=1):
-        sizes.note(replace(GROUP, user=user), size)
-    assert [sizes.size(replace(GROUP, user=user)) for user in (None, "", "mara")] == [1, 2, 3]
+        sizes.note(GROUP._replace(user=user), size)
+    assert [sizes.size(GROUP._replace(user=user)) for user in (None, "", "mara")] == [1, 2, 3]
 
 
 def test_a_size_can_be_noted_again(tmp_path):

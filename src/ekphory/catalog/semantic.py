@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
 
 from ekphory.catalog.database import Database, NotThere, Value
 
@@ -295,8 +296,7 @@ def _read_set(row: sqlite3.Row) -> SemanticSet:
 # How large each group of features was when it was last put in order.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureGroup:
+class FeatureGroup(NamedTuple):
     """The features of one user, in one set, under one tag of one category.
 
     Attributes:
@@ -324,7 +324,7 @@ class Consolidations:
         rows = self._database.read(
             "SELECT features FROM consolidations WHERE org = ? AND project IS ? AND set_id = ? "
             "AND category = ? AND tag = ? AND user IS ?",
-            astuple(group),
+            group,
         )
         return rows[0]["features"] if rows else 0
 
@@ -333,7 +333,7 @@ class Consolidations:
         self._database.write(
             "INSERT OR REPLACE INTO consolidations "
             "(org, project, set_id, category, tag, user, features) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*astuple(group), size),
+            (*group, size),
         )
 
 

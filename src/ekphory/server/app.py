@@ -7,14 +7,12 @@ from contextlib import asynccontextmanager
 
 import anyio.to_thread
 from fastapi import FastAPI
-from fastapi.middleware.cors import CORSMiddleware
 
 from ekphory import __version__
-from ekphory.server.auth import Gate
 from ekphory.server.errors import add_error_handlers
-from ekphory.server.limits import LoadLimit
+from ekphory.server.limits import guard
 from ekphory.server.options import ServerOptions
-from ekphory.server.request_log import ASSETS, Metrics, RequestLog
+from ekphory.server.request_log import ASSETS, Metrics
 from ekphory.server.routes import inspect, memories, models, semantic, system
 from ekphory.service.memory_service import MemoryService
 
@@ -57,6 +55,7 @@ def create_app(service: MemoryService, options: ServerOptions) -> FastAPI:
         # Every request has been answered; what they wrote is finished here.
         await anyio.to_thread.run_sync(service.close)
 
+    metrics = Metrics()
     app = FastAPI(
         title="ekphory",
         version=__version__,
@@ -65,23 +64,13 @@ def create_app(service: MemoryService, options: ServerOptions) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
+        middleware=guard(service.keys, options, metrics, methods=["GET", "POST"]),
     )
     app.state.service = service
-    app.state.metrics = metrics = Metrics()
+    app.state.metrics = metrics
     app.state.limits = limits
     for router in _ROUTERS:
         app.include_router(router)
     app.mount(ASSETS.rstrip("/"), system.docs_assets())
     add_error_handlers(app)
-    # The last one is the outermost.
-    app.add_middleware(LoadLimit, limits=limits)
-    app.add_middleware(Gate, keys=service.keys, options=options)
-    if options.origins:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=list(options.origins),
-            allow_methods=["GET", "POST"],
-            allow_headers=["*"],
-        )
-    app.add_middleware(RequestLog, metrics=metrics)
     return app

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -16,15 +16,20 @@ import anyio
 import uvicorn
 from anyio.lowlevel import checkpoint
 from fastapi.responses import JSONResponse
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ekphory.server.auth import Caller
+from ekphory.catalog.access_keys import AccessKeys
+from ekphory.server.auth import Caller, Gate
 from ekphory.server.errors import RETRY, make_error_response
-from ekphory.server.options import Limits
+from ekphory.server.options import Limits, ServerOptions
 from ekphory.server.request_log import (
     Application,
     AsgiMessage,
+    Metrics,
     Receive,
+    RequestLog,
     Scope,
     Send,
     header,
@@ -296,6 +301,33 @@ class LoadLimit:
             kind=refused.kind,
             headers=refused.headers,
         )
+
+
+def guard(
+    keys: AccessKeys, options: ServerOptions, metrics: Metrics, *, methods: Sequence[str]
+) -> list[Middleware]:
+    """Return the layers that log, let in and limit, the outermost first.
+
+    Args:
+        keys: Those of the catalog.
+        options: Who may come in, and how much at a time.
+        metrics: What requests are counted in.
+        methods: What pages of other hosts may use.
+    """
+    layers = [
+        Middleware(RequestLog, metrics=metrics),
+        Middleware(Gate, keys=keys, options=options),
+        Middleware(LoadLimit, limits=options.limits),
+    ]
+    if options.origins:
+        cors = Middleware(
+            CORSMiddleware,
+            allow_origins=options.origins,
+            allow_methods=methods,
+            allow_headers=["*"],
+        )
+        layers.insert(1, cors)
+    return layers
 
 
 def is_write(scope: Scope) -> bool:

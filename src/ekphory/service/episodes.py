@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from uuid import UUID, uuid5
@@ -25,6 +25,7 @@ from ekphory.filters.tree import (
     Not,
     Operator,
     Or,
+    Value,
 )
 from ekphory.memory import Memory
 from ekphory.scope import SCOPE_FIELDS
@@ -192,9 +193,6 @@ def _text(value: Scalar) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-# Which memories of a project are looked at.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """What memories must fulfil; None lets everything through.
@@ -213,21 +211,20 @@ class Selection:
 
     def condition(self) -> Filter:
         """Return it as a condition of the store."""
-        wanted: list[Filter] = []
-        if self.pool is not None:
-            wanted.append(Comparison(Field("pool"), "eq", self.pool))
-        if self.type is not None:
-            wanted.append(Comparison(Field("type"), "eq", self.type))
-        if self.since is not None:
-            wanted.append(Comparison(Field("at"), "ge", self.since))
-        if self.until is not None:
-            wanted.append(Comparison(Field("at"), "lt", self.until))
-        if self.least_importance is not None:
-            wanted.append(Comparison(Field("importance"), "ge", self.least_importance))
-        return And(tuple(wanted))
-
-
-# The values of episodic memory: what is said, what is looked for, what is found.
+        wanted: tuple[tuple[str, Operator, Value | None], ...] = (
+            ("pool", "eq", self.pool),
+            ("type", "eq", self.type),
+            ("at", "ge", self.since),
+            ("at", "lt", self.until),
+            ("importance", "ge", self.least_importance),
+        )
+        return And(
+            tuple(
+                Comparison(Field(name), operator, value)
+                for name, operator, value in wanted
+                if value is not None
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,7 +353,7 @@ def _around(
     return [*earlier[len(earlier) - min(before, len(earlier)) :], record, *later[:after]]
 
 
-# Episodic memory: what was said in a project, added, found, listed and deleted.
+# The verbs of episodic memory.
 
 SHORT_TERM_EPISODES = 20
 """Most of the newest episodes that come with every search."""
@@ -373,7 +370,7 @@ class Episodes:
     def add(
         self, place: Place, messages: Sequence[Message], *, kind: MemoryType | None = None
     ) -> tuple[str, ...]:
-        """Remember messages, in order and in one commit; gives an id for each.
+        """Remember messages, in order and in one commit; return an id for each.
 
         A message that holds nothing but recalled memories is not stored and has no id.
 
@@ -386,7 +383,7 @@ class Episodes:
             InvalidInput: A message cannot be stored; nothing was written.
         """
         now = now_utc()
-        given = [_given(message, now, position) for position, message in enumerate(messages)]
+        given = [_message_fields(each, now, position) for position, each in enumerate(messages)]
         if kind is not None:
             given = [fields | {"type": kind} for fields in given]
         with self._handles.episodes(place) as memory:
@@ -455,7 +452,11 @@ class Episodes:
             NotThere: The project holds no such episode.
         """
         with self._handles.episodes(place) as memory:
-            check_all_there(memory, ids, "Episode")
+            for memory_id in ids:
+                try:
+                    memory.get(memory_id)
+                except MemoryNotFound as error:
+                    raise NotThere(f"Episode {memory_id!r} does not exist") from error
             memory.forget(filter=In(Field("id"), tuple(ids)))
 
     def delete_all(self, place: Place) -> None:
@@ -469,34 +470,17 @@ class Episodes:
         )
 
 
-def check_all_there(memory: Memory, ids: Sequence[str], noun: str) -> None:
-    """Check that a handle holds all of these.
-
-    Raises:
-        NotThere: One of them is missing.
-    """
-    for memory_id in ids:
-        try:
-            memory.get(memory_id)
-        except MemoryNotFound as error:
-            raise NotThere(f"{noun} {memory_id!r} does not exist") from error
-
-
 def _newest(memory: Memory, condition: Filter | None, limit: int) -> tuple[MemoryRecord, ...]:
     """Return the newest episodes, in the order in which they were said."""
     found = memory.search("", k=min(limit, SHORT_TERM_EPISODES), filter=condition)
     return tuple(hit.memory for hit in reversed(found.hits))
 
 
-def _given(message: Message, now: datetime, position: int) -> dict[str, object]:
+def _message_fields(message: Message, now: datetime, position: int) -> dict[str, object]:
     # A moment of its own for each: what is said again later is another episode.
     at = now + timedelta(microseconds=position) if message.at is None else message.at
     session = message.metadata.get(_SESSION_KEY, "")
-    return {
-        "content": message.content,
-        "producer": message.producer,
-        "produced_for": message.produced_for,
-        "role": message.role,
+    return asdict(message) | {
         "at": to_utc(at, field="timestamp"),
         "session": session if session.strip() else None,
         "metadata": stored_metadata(message.metadata),

@@ -233,7 +233,7 @@ class Extraction:
             waiting=waiting,
             failed=failed,
             unqueued=unqueued,
-            out_of_order=running and running.out_of_order,
+            out_of_order=None if running is None else running.out_of_order,
             failures=() if owner is None else tuple(self._queue.failed(owner, limit=MOST_SHOWN)),
         )
 

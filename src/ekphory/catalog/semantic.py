@@ -171,6 +171,11 @@ class SemanticSet:
     llm: str | None = None
 
     @property
+    def is_org_level(self) -> bool:
+        """Whether it is the whole organisation's."""
+        return self.project is None
+
+    @property
     def key(self) -> tuple[str, str | None, str]:
         """Organisation, project and id, by which the tables know it."""
         return self.org, self.project, self.id
@@ -193,6 +198,11 @@ class SetType:
     tags: tuple[str, ...]
     name: str | None = None
     description: str | None = None
+
+    @property
+    def is_org_level(self) -> bool:
+        """Whether it is the whole organisation's."""
+        return self.project is None
 
     def covers(self, semantic_set: SemanticSet) -> bool:
         """Whether a set is one of this type's: of the same owner, told apart by the same keys."""

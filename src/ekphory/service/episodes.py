@@ -17,7 +17,6 @@ from ekphory.filters.tree import (
     And,
     Comparison,
     Field,
-    FieldReference,
     Filter,
     In,
     IsNull,
@@ -69,6 +68,14 @@ class Uids:
     def stored(self, place: Place, uids: Iterable[str]) -> list[str]:
         """Return the ids that UUIDs stand for, in order; what is no UUID is an id already."""
         return [self._stored(place, each) for each in uids]
+
+    def read_filter(self, place: Place, text: str) -> Filter | None:
+        """Read a client's filter, in which ids are UUIDs; None where it is blank.
+
+        Raises:
+            FilterError: It cannot be read.
+        """
+        return read_filter(text, memory_id=lambda uid: self._stored(place, uid))
 
     def _stored(self, place: Place, uid: str) -> str:
         canonical = _canonical(uid)
@@ -135,56 +142,40 @@ def shown_metadata(metadata: Mapping[str, Scalar]) -> dict[str, str]:
     return {key.removeprefix(_MARK): _text(value) for key, value in metadata.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class StoredNames:
-    """How a client's names are stored.
-
-    Attributes:
-        metadata_key: Gives the name under which a metadata key is stored.
-        memory_id: Gives the id that a client's id stands for.
-    """
-
-    metadata_key: Callable[[str], str] = stored_key
-    memory_id: Callable[[str], str] = str
-
-
-def read_filter(text: str, names: StoredNames) -> Filter | None:
+def read_filter(
+    text: str,
+    *,
+    metadata_key: Callable[[str], str] = stored_key,
+    memory_id: Callable[[str], str] = str,
+) -> Filter | None:
     """Read a client's filter; None where it is blank.
 
     Args:
         text: In the filter grammar.
-        names: How the names in it are stored.
+        metadata_key: Gives the name under which a metadata key is stored.
+        memory_id: Gives the id that a client's id stands for.
 
     Raises:
         FilterError: It cannot be read.
     """
-    if not text.strip():
-        return None
-    return _renamed(parse_filter(text), names)
 
+    def rename(tree: Filter) -> Filter:
+        match tree:
+            case And(children) | Or(children):
+                return type(tree)(tuple(map(rename, children)))
+            case Not(child):
+                return Not(rename(child))
+            case Comparison(Field("id"), _, str(value)):
+                return replace(tree, value=memory_id(value))
+            case In(Field("id"), values):
+                return In(Field("id"), tuple(memory_id(str(value)) for value in values))
+        match tree.field:
+            case MetadataField(key):
+                return replace(tree, field=MetadataField(metadata_key(key)))
+            case Field(name):
+                return replace(tree, field=Field(_EVENT_TIME.get(name, name)))
 
-def _renamed(tree: Filter, names: StoredNames) -> Filter:
-    match tree:
-        case And(children):
-            return And(tuple(_renamed(child, names) for child in children))
-        case Or(children):
-            return Or(tuple(_renamed(child, names) for child in children))
-        case Not(child):
-            return Not(_renamed(child, names))
-        case Comparison(Field("id"), _, str(value)):
-            return replace(tree, value=names.memory_id(value))
-        case In(Field("id"), values):
-            return In(Field("id"), tuple(names.memory_id(str(value)) for value in values))
-        case _:
-            return replace(tree, field=_field(tree.field, names))
-
-
-def _field(field: FieldReference, names: StoredNames) -> FieldReference:
-    match field:
-        case MetadataField(key):
-            return MetadataField(names.metadata_key(key))
-        case Field(name):
-            return Field(_EVENT_TIME.get(name, name))
+    return rename(parse_filter(text)) if text.strip() else None
 
 
 def _text(value: Scalar) -> str:
@@ -397,7 +388,7 @@ class Episodes:
         Raises:
             InvalidInput: The query cannot be used.
         """
-        condition = self._condition(place, query.filter)
+        condition = self._uids.read_filter(place, query.filter)
         with self._handles.episodes(place) as memory:
             newest = _newest(memory, condition, query.limit) if short_term else ()
             if not long_term:
@@ -434,7 +425,7 @@ class Episodes:
         """Read the episodes that fulfil a condition, in the order in which they were said."""
         with self._handles.episodes(place) as memory:
             return memory.list(
-                filter=self._condition(place, condition),
+                filter=self._uids.read_filter(place, condition),
                 limit=limit,
                 offset=offset,
                 order="oldest",
@@ -463,11 +454,6 @@ class Episodes:
         """Forget every episode of a project."""
         with self._handles.episodes(place) as memory:
             memory.forget(filter="TRUE")
-
-    def _condition(self, place: Place, text: str) -> Filter | None:
-        return read_filter(
-            text, StoredNames(memory_id=lambda uid: self._uids.stored(place, [uid])[0])
-        )
 
 
 def _newest(memory: Memory, condition: Filter | None, limit: int) -> tuple[MemoryRecord, ...]:

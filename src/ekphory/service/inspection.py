@@ -19,7 +19,7 @@ from ekphory.retrieval.presets import preset as find_preset
 from ekphory.retrieval.stages.shape import PINNED, RULES
 from ekphory.scope import Scope
 from ekphory.search import NEWEST, SearchResult
-from ekphory.service.episodes import Selection, StoredNames, Uids, read_filter
+from ekphory.service.episodes import Selection, Uids
 from ekphory.service.handles import Handles, Place
 from ekphory.store.protocol import IntArray, Order, ScopeColumns
 from ekphory.types import (
@@ -240,10 +240,9 @@ class Examination:
         """
         now = settings.pop("now", None) or now_utc()
         settings["agent_mode"] = settings.get("agent_mode", False) and bool(query.strip())
-        names = StoredNames(memory_id=lambda uid: self._uids.stored(place, [uid])[0])
         with self._handles.episodes(place) as memory:
             pipeline = memory.preset if preset is None else find_preset(preset)
-            read = read_filter(condition, names)
+            read = self._uids.read_filter(place, condition)
             result = memory.search(query, now=now, filter=read, preset=pipeline, **settings)
             others = _others(memory, result)
         return Examined(

@@ -16,7 +16,6 @@ from ekphory.filters.tree import And, Comparison, Field, Filter, In, IsNull, Met
 from ekphory.scope import LONGEST_NAME
 from ekphory.search import SearchResult
 from ekphory.service.episodes import (
-    StoredNames,
     read_filter,
     shown_metadata,
     stored_key,
@@ -485,7 +484,7 @@ class Features:
 
     def _conditions(self, place: Place, query: FeatureQuery) -> Iterator[tuple[str | None, Filter]]:
         """Return what holds for the features that are meant, for each owner that has some."""
-        asked = read_filter(query.filter, StoredNames(metadata_key=feature_key))
+        asked = read_filter(query.filter, metadata_key=feature_key)
         for project, ids in self._sets.in_view(place, query.set_metadata).items():
             of_sets = In(Field("session"), tuple(ids))
             yield project, of_sets if asked is None else And((of_sets, asked))

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from ekphory.config import Settings
 from ekphory.engine import Engine, acquire, release
-from ekphory.errors import InvalidInput
+from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.memory import Memory
 from ekphory.models.chat import Chat
-from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.embedder import EmbeddingModel, FloatMatrix
 from ekphory.models.loading import (
     load_configured_chat,
     load_configured_reranker,
     load_embedder,
 )
-from ekphory.models.reranker import RerankingModel, bundled_reranker
+from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery, bundled_reranker
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import BALANCED, preset
+from ekphory.retrieval.rerank import score_relevance
 from ekphory.scope import Scope
 from ekphory.store.protocol import StoreHealth
 
@@ -74,8 +77,14 @@ def catalog_file(store: str | Path, given: Path | None = None) -> Path:
 
 # The models that a service holds, loaded once and shared by all scopes.
 
+Purpose = Literal["query", "passage"]
+"""What a text is embedded as: models may prompt the two differently."""
 DEFAULT_NAMES = ("", "default")
 """Names by which a caller asks for whatever the service has."""
+
+
+class NotConfigured(EkphoryError):
+    """What is asked for needs a model that this service was started without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +111,31 @@ class ServiceModels:
     def reranker_name(self) -> str:
         """What the reranker is called; empty where there is none."""
         return "" if self.reranker is None else self.reranker.name
+
+    def rerank(self, query: RerankQuery, passages: Sequence[RerankPassage]) -> list[float]:
+        """Score passages in [0, 1], in the order given.
+
+        Raises:
+            NotConfigured: There is no reranker.
+            ServiceError: A remote reranker failed.
+        """
+        if self.reranker is None:
+            raise NotConfigured(
+                "No reranker is configured. Start the server with EKPHORY_RERANKER set to a "
+                "model's directory or a service's URL."
+            )
+        scores = score_relevance(self.reranker, query, passages, seconds=None)
+        return [float(score) for score in scores]
+
+    def embed(self, texts: Sequence[str], purpose: Purpose) -> FloatMatrix:
+        """Embed texts; returns shape (len(texts), dimension), rows of length 1.
+
+        A passage that is longer than the model reads is embedded in parts, and their mean is taken:
+        nothing of it is left out.
+        """
+        if purpose == "query":
+            return self.embedder.encode_query(texts)
+        return _mean_of_windows(self.embedder, texts)
 
     def check_names(self, *, embedder: str = "", reranker: str = "", llm: str = "") -> None:
         """Check that a caller asks for models that are there.
@@ -138,6 +172,23 @@ def load_models(settings: Settings) -> ServiceModels:
         chat=load_configured_chat(settings),
         preset=pipeline,
     )
+
+
+def shorten_vectors(vectors: FloatMatrix, dimensions: int) -> FloatMatrix:
+    """Keep the first components, and make every row of length 1 again."""
+    kept = vectors[:, :dimensions]
+    lengths = np.linalg.norm(kept, axis=1, keepdims=True)
+    return np.asarray(kept / np.where(lengths > 0, lengths, 1), np.float32)
+
+
+def _mean_of_windows(embedder: EmbeddingModel, texts: Sequence[str]) -> FloatMatrix:
+    windows = [embedder.windows(text) for text in texts]
+    vectors = embedder.encode([window for parts in windows for window in parts])
+    if len(vectors) == len(texts):
+        return vectors
+    ends = np.cumsum([len(parts) for parts in windows])[:-1]
+    means = np.array([part.mean(axis=0) for part in np.split(vectors, ends)])
+    return shorten_vectors(means, means.shape[1])
 
 
 # Handles on one store.

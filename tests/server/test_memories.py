@@ -128,7 +128,7 @@ def test_several_faults_of_a_payload_are_listed(server):
 def test_a_project_that_asks_for_an_unknown_model_is_refused(server, project):
     body = {**project, "config": {"embedder": "text-embedding-3"}}
     status, message = server.refusal("/projects", body)
-    assert (status, "no such model here" in message) == (422, True)
+    assert (status, "must be a model that is here" in message) == (422, True)
 
 
 def test_a_project_says_which_models_it_uses(server, project):

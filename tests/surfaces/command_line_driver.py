@@ -12,19 +12,15 @@ class CommandLineDriver:
 
     def __init__(self, store, user):
         self.line = CommandLine(store)
-        self.scope = {
-            "EKPHORY_ORG": "home",
-            "EKPHORY_PROJECT": "chat",
-            "EKPHORY_USER": user,
-        }
+        named = {"ORG": "home", "PROJECT": "chat", "USER": user}
+        self.scope = {f"EKPHORY_{name}": value for name, value in named.items()}
 
     def close(self):
         """Nothing stays open."""
 
     def add(self, *, name, text, metadata, **fields):
-        given = [part for key, value in fields.items() for part in (f"--{key}", str(value))]
         pairs = [part for item in metadata.items() for part in ("--metadata", "=".join(item))]
-        self._run("add", text, "--id", name, *given, *pairs)
+        self._run("add", text, "--id", name, *_options(fields), *pairs)
 
     def search(self, query, *, k, where=None):
         hits = self._run("search", query, "-k", str(k), *_filter(where))["hits"]
@@ -39,32 +35,20 @@ class CommandLineDriver:
         return {field: record[field] for field in READ}
 
     def update(self, name, **changes):
-        given = [part for key, value in changes.items() for part in (f"--{key}", str(value))]
-        return self._run("update", name, *given)["id"]
+        return self._run("update", name, *_options(changes))["id"]
 
     def forget(self, name):
         self._run("forget", name)
 
-    def missing(self, name):
-        return self._missing("forget", name)
+    def missing(self, verb, name, **changes):
+        assert self._failure(verb, name, *_options(changes))["type"] == "MemoryNotFound"
+        return "id"
 
-    def missing_for_get(self, name):
-        return self._missing("get", name)
-
-    def missing_for_update(self, name):
-        return self._missing("update", name, "--text", "mine now")
-
-    def refused(self, *, k=5, where=None):
+    def refused_search(self, *, k=5, where=None):
         return self._failure("search", "drink", "-k", str(k), *_filter(where))["field"]
 
-    def refused_text(self, text):
-        return self._failure("add", text)["field"]
-
-    def refused_importance(self, importance):
-        return self._failure("add", "tea", "--importance", str(importance))["field"]
-
-    def refused_type(self, type):  # noqa: A002  the field's name
-        return self._failure("add", "tea", "--type", type)["field"]
+    def refused_add(self, text="tea", **fields):
+        return self._failure("add", text, *_options(fields))["field"]
 
     def _run(self, *arguments):
         return self.line.json(*arguments, **self.scope)
@@ -74,9 +58,9 @@ class CommandLineDriver:
         assert result.exit_code == 1, result.output
         return json.loads(result.stdout)["error"]
 
-    def _missing(self, *arguments):
-        assert self._failure(*arguments)["type"] == "MemoryNotFound"
-        return "id"
+
+def _options(fields):
+    return [part for key, value in fields.items() for part in (f"--{key}", str(value))]
 
 
 def _filter(condition):

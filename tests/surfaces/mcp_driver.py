@@ -49,34 +49,20 @@ class McpDriver:
     def forget(self, name):
         self.agent.call("forget", id=name)
 
-    def missing(self, name):
-        return self._missing("forget", id=name)
+    def missing(self, verb, name, **changes):
+        tool = "explain" if verb == "get" else verb
+        field, _, told = self.agent.refusal(tool, id=name, **changes).partition("=")
+        assert "no such memory" in told
+        return field
 
-    def missing_for_get(self, name):
-        return self._missing("explain", id=name)
-
-    def missing_for_update(self, name):
-        return self._missing("update", id=name, text="mine now")
-
-    def refused(self, *, k=5, where=None):
+    def refused_search(self, *, k=5, where=None):
         return self._refused("recall", query="drink", k=k, **_given(where))
 
-    def refused_text(self, text):
-        return self._refused("remember", text=text)
-
-    def refused_importance(self, importance):
-        return self._refused("remember", text="tea", importance=importance)
-
-    def refused_type(self, type):  # noqa: A002  the field's name
-        return self._refused("remember", text="tea", type=type)
+    def refused_add(self, text="tea", **fields):
+        return self._refused("remember", text=text, **fields)
 
     def _refused(self, tool, **arguments):
         return self.agent.refusal(tool, **arguments).partition("=")[0]
-
-    def _missing(self, tool, **arguments):
-        field, _, told = self.agent.refusal(tool, **arguments).partition("=")
-        assert "no such memory" in told
-        return field
 
 
 def _given(condition):

@@ -32,42 +32,26 @@ class PythonDriver:
         return {field: getattr(record, field) for field in READ}
 
     def update(self, name, **changes):
-        record = self.memory.update(name, **changes)
-        return record.id
+        return self.memory.update(name, **changes).id
 
     def forget(self, name):
         self.memory.forget(name)
 
-    def missing(self, name):
-        return self._missing(self.memory.forget, name)
+    def missing(self, verb, name, **changes):
+        with pytest.raises(MemoryNotFound):
+            getattr(self.memory, verb)(name, **changes)
+        return "id"
 
-    def missing_for_get(self, name):
-        return self._missing(self.memory.get, name)
-
-    def missing_for_update(self, name):
-        return self._missing(self.memory.update, name, text="mine now")
-
-    def refused(self, *, k=5, where=None):
+    def refused_search(self, *, k=5, where=None):
         return self._refused(self.memory.search, "drink", k=k, filter=where)
 
-    def refused_text(self, text):
-        return self._refused(self.memory.add, text)
-
-    def refused_importance(self, importance):
-        return self._refused(self.memory.add, "tea", importance=importance)
-
-    def refused_type(self, type):  # noqa: A002  the field's name
-        return self._refused(self.memory.add, "tea", type=type)
+    def refused_add(self, text="tea", **fields):
+        return self._refused(self.memory.add, text, **fields)
 
     def _refused(self, verb, *arguments, **settings):
         with pytest.raises(InvalidInput) as failure:
             verb(*arguments, **settings)
         return failure.value.field
-
-    def _missing(self, verb, *arguments, **settings):
-        with pytest.raises(MemoryNotFound):
-            verb(*arguments, **settings)
-        return "id"
 
 
 class PythonChatDriver(PythonDriver):

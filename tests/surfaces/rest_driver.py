@@ -45,16 +45,17 @@ class RestDriver:
     def forget(self, name):
         self._ask("/memories/episodic/delete", status=204, episodic_id=self.uids[name])
 
-    def missing(self, name):
+    def missing(self, verb, name):
+        assert verb == "forget"
         asked = {**self.project, "episodic_id": self.uids.get(name, name)}
         status, told = self.server.refusal("/memories/episodic/delete", asked)
         assert (status, "does not exist" in told) == (404, True)
         return "id"
 
-    def refused(self, *, k=5, where=None):
+    def refused_search(self, *, k=5, where=None):
         return self._refused("/memories/search", query="drink", top_k=k, **_given(where))
 
-    def refused_text(self, text):
+    def refused_add(self, text):
         return self._refused("/memories", messages=[{"content": text}])
 
     def _ask(self, path, status=200, **fields):

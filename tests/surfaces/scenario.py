@@ -4,48 +4,27 @@ A driver speaks for one user; `connect("mara")` gives hers. What a driver gives 
 hits as (name, text, score), memories as (name, text), refusals as the field that is wrong.
 """
 
+
+def _said(day, name, text, producer, type, topic):  # noqa: A002  the field's name
+    at, metadata = f"2026-03-0{day}T08:00:00Z", {"topic": topic}
+    return {
+        **{"name": name, "text": text, "at": at, "producer": producer},
+        **{"type": type, "metadata": metadata},
+    }
+
+
 SAID = (
-    {
-        "name": "tea",
-        "text": "I drink green tea every morning",
-        "at": "2026-03-01T08:00:00Z",
-        "producer": "mara",
-        "type": "semantic",
-        "metadata": {"topic": "drinks"},
-    },
-    {
-        "name": "coffee",
-        "text": "Coffee keeps me awake, so I drink none after noon",
-        "at": "2026-03-02T08:00:00Z",
-        "producer": "mara",
-        "type": "semantic",
-        "metadata": {"topic": "drinks"},
-    },
-    {
-        "name": "lisbon",
-        "text": "Yesterday I moved to Lisbon with my sister",
-        "at": "2026-03-03T08:00:00Z",
-        "producer": "mara",
-        "type": "episodic",
-        "metadata": {"topic": "home"},
-    },
-    {
-        "name": "oven",
-        "text": "Der Ofen ist kaputt 🔥 — call 'Ben'",
-        "at": "2026-03-04T08:00:00Z",
-        "producer": "ben",
-        "type": "episodic",
-        "metadata": {"topic": "home"},
-    },
+    _said(1, "tea", "I drink green tea every morning", "mara", "semantic", "drinks"),
+    _said(
+        2,
+        "coffee",
+        "Coffee keeps me awake, so I drink none after noon",
+        *("mara", "semantic", "drinks"),
+    ),
+    _said(3, "lisbon", "Yesterday I moved to Lisbon with my sister", "mara", "episodic", "home"),
+    _said(4, "oven", "Der Ofen ist kaputt 🔥 — call 'Ben'", "ben", "episodic", "home"),
 )
-OF_BEN = {
-    "name": "secret",
-    "text": "Ben drinks beer and tells nobody",
-    "at": "2026-03-05T08:00:00Z",
-    "producer": "ben",
-    "type": "semantic",
-    "metadata": {"topic": "drinks"},
-}
+OF_BEN = _said(5, "secret", "Ben drinks beer and tells nobody", "ben", "semantic", "drinks")
 
 
 def everyday(connect):
@@ -64,15 +43,15 @@ def everyday(connect):
         "listed with a filter": mara.list(where="metadata.topic = 'home'"),
         "found by ben": ben.search("What does she drink in the morning?", k=5),
         "listed by ben": ben.list(),
-        "forgotten by another": ben.missing("tea"),
-        "a filter that cannot be read": mara.refused(where="topic ="),
-        "a filter on a field that is not there": mara.refused(where="colour = 'red'"),
-        "no hits wanted": mara.refused(k=0),
-        "nothing said": mara.refused_text(" "),
-        "an id that is not there": mara.missing("nothing"),
+        "forgotten by another": ben.missing("forget", "tea"),
+        "a filter that cannot be read": mara.refused_search(where="topic ="),
+        "a filter on a field that is not there": mara.refused_search(where="colour = 'red'"),
+        "no hits wanted": mara.refused_search(k=0),
+        "nothing said": mara.refused_add(" "),
+        "an id that is not there": mara.missing("forget", "nothing"),
     }
     mara.forget("tea")
-    seen["forgotten twice"] = mara.missing("tea")
+    seen["forgotten twice"] = mara.missing("forget", "tea")
     seen["found after forgetting"] = mara.search("What does she drink in the morning?", k=3)
     seen["listed after forgetting"] = mara.list()
     return seen
@@ -90,11 +69,11 @@ def whole(connect):
         "found by importance": mara.search("drink", k=5, where="importance >= 0.5"),
         "changed": mara.update("coffee", text="I drink coffee all day", importance=0.9),
         "found after changing": mara.search("coffee at night?", k=2),
-        "changed by another": ben.missing_for_update("coffee"),
-        "an importance out of range": mara.refused_importance(7),
-        "a type that is not there": mara.refused_type("fact"),
-        "an id that is not there": mara.missing_for_get("nothing"),
-        "a change of what is not there": mara.missing_for_update("nothing"),
+        "changed by another": ben.missing("update", "coffee", text="mine now"),
+        "an importance out of range": mara.refused_add(importance=7),
+        "a type that is not there": mara.refused_add(type="fact"),
+        "an id that is not there": mara.missing("get", "nothing"),
+        "a change of what is not there": mara.missing("update", "nothing", text="mine now"),
         "listed": mara.list(),
     }
     seen["read after changing"] = mara.get("coffee")

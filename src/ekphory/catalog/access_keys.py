@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import secrets
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Literal, get_args
 
 from ekphory.catalog.database import Database, NotThere
@@ -90,28 +90,22 @@ class AccessKeys:
             created_at=now_utc().isoformat(),
         )
         text = f"{KEY_PREFIX}{key.id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
-        self._database.write(
-            "INSERT INTO access_keys (id, digest, name, org, project, rights, created_at) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (key.id, _digest(text), name, org, project, rights, key.created_at),
-        )
+        self._database.insert("access_keys", {**asdict(key), "digest": _digest(text)})
         return NewKey(text, key)
 
     def recognise(self, text: str) -> AccessKey | None:
         """Return the key that this text is, or None where it is none that is in use."""
-        rows = self._database.read("SELECT * FROM access_keys WHERE id = ?", (_id(text),))
+        rows = self._database.read("SELECT * FROM access_keys WHERE id = ?", (_read_id(text),))
         expected = rows[0]["digest"] if rows else _NO_DIGEST
         # Compared also where there is no such key, so that the time tells nothing.
-        same = hmac.compare_digest(_digest(text), expected)
-        if not same or not rows or rows[0]["revoked_at"] is not None:
+        is_same = hmac.compare_digest(_digest(text), expected)
+        if not is_same or not rows or rows[0]["revoked_at"] is not None:
             return None
-        return _key(rows[0])
+        return _read_key(rows[0])
 
     def all(self) -> list[AccessKey]:
         """Return all keys, the newest last, revoked ones too."""
-        return [
-            _key(row) for row in self._database.read("SELECT * FROM access_keys ORDER BY rowid")
-        ]
+        return list(map(_read_key, self._database.read("SELECT * FROM access_keys ORDER BY rowid")))
 
     def any_in_use(self) -> bool:
         """Whether anybody could come in with a key."""
@@ -137,11 +131,10 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def _id(text: str) -> str:
+def _read_id(text: str) -> str:
     known = text.startswith(KEY_PREFIXES) and text.isascii()
     return text.split("_")[1] if known else ""
 
 
-def _key(row: sqlite3.Row) -> AccessKey:
-    names = ("id", "name", "org", "project", "rights", "created_at", "revoked_at")
-    return AccessKey(**{name: row[name] for name in names})
+def _read_key(row: sqlite3.Row) -> AccessKey:
+    return AccessKey(**{entry.name: row[entry.name] for entry in fields(AccessKey)})

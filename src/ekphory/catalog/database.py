@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
 
 from ekphory.errors import EkphoryError, SchemaTooNew, StoreClosed, StoreError
-
-# What the catalog refuses.
 
 
 class AlreadyThere(EkphoryError):
@@ -27,7 +25,7 @@ class NotPermitted(EkphoryError):
     """It is there, and may not be done by whoever asks."""
 
 
-# The catalog's tables, and the steps from one version of them to the next.
+# The tables, and the steps from one version of them to the next.
 
 # A project of NULL in set_types, semantic_sets and their like means the whole organisation.
 _FIRST = """
@@ -162,9 +160,6 @@ MIGRATIONS = (_FIRST, _EXTRACTION, _USERS_APART)
 """Script number n brings a catalog of version n to version n + 1; they are never changed."""
 
 
-# Copying a catalog while others write to it.
-
-
 def copy_catalog(source: Path, target: Path) -> None:
     """Copy one moment of a catalog into a new file, which is whole without files beside it.
 
@@ -187,13 +182,12 @@ def copy_catalog(source: Path, target: Path) -> None:
         ) from error
 
 
-# The catalog's SQLite file: opened, brought up to date, read and written.
-
 Value = str | int | float | bytes | None
 Durability = Literal["power loss", "crash"]
 """What an acknowledged write outlives."""
 
 _BUSY_MILLISECONDS = 10_000
+_NOUNS = {"projects": "Project", "categories": "Category", "tags": "Tag"}
 _SYNCHRONOUS: dict[Durability, str] = {"power loss": "FULL", "crash": "NORMAL"}
 
 
@@ -212,23 +206,45 @@ class Database:
             durability: What an acknowledged write outlives; a crash of this process always.
 
         Raises:
-            StoreError: It cannot be opened, or is no catalog.
+            StoreError: It cannot be opened, or holds something else.
             SchemaTooNew: It was written by a newer ekphory.
         """
         self._path = path
         self._guard = threading.RLock()
         self._connection: sqlite3.Connection | None = None
-        with self._told():
-            self._connection = _connected(path, durability)
+        with self._translate_errors():
+            self._connection = _connect(path, durability)
             self._bring_up_to_date()
 
     def read(self, statement: str, values: Sequence[Value] = ()) -> list[sqlite3.Row]:
-        """Run a SELECT, and give all of its rows."""
-        with self._told():
+        """Run a SELECT, and return all of its rows."""
+        with self._translate_errors():
             return self._open.execute(statement, values).fetchall()
 
+    def insert(self, table: str, values: Mapping[str, Value]) -> int:
+        """Add a row, given by the names of its columns; on return it is durable. Return its number.
+
+        Raises:
+            AlreadyThere: There is one of that name.
+        """
+        statement = _insertion("INSERT", table, values)
+        try:
+            with self.transaction() as connection:
+                return connection.execute(statement, tuple(values.values())).lastrowid or 0
+        except sqlite3.IntegrityError as error:
+            raise AlreadyThere(f"{_NOUNS.get(table, table)} already exists") from error
+
+    def insert_new(self, table: str, rows: Sequence[Mapping[str, Value]]) -> None:
+        """Add those rows of equal columns that are not there yet, in one transaction."""
+        if rows:
+            with self.transaction() as connection:
+                connection.executemany(
+                    _insertion("INSERT OR IGNORE", table, rows[0]),
+                    [tuple(row.values()) for row in rows],
+                )
+
     def write(self, statement: str, values: Sequence[Value] = ()) -> int:
-        """Run one statement that changes rows; on return it is durable. Gives how many rows.
+        """Run one statement that changes rows; on return it is durable. Return how many.
 
         Raises:
             sqlite3.IntegrityError: It breaks a rule of the tables, such as uniqueness.
@@ -239,7 +255,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Run several statements that succeed or fail together, alone among all writers."""
-        with self._told():
+        with self._translate_errors():
             connection = self._open
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -263,8 +279,8 @@ class Database:
         return self._connection
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Hold the connection, and tell SQLite's errors in this package's words."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Hold the connection, and raise `StoreError` for what SQLite raises in the block."""
         with self._guard:
             try:
                 yield
@@ -290,7 +306,7 @@ class Database:
             connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
 
 
-def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
+def _connect(path: Path, durability: Durability) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     # Made with these rights from the start, since it holds digests of keys.
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -301,6 +317,11 @@ def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
     connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
+
+
+def _insertion(verb: str, table: str, values: Mapping[str, Value]) -> str:
+    marks = ", ".join("?" * len(values))
+    return f"{verb} INTO {table} ({', '.join(values)}) VALUES ({marks})"
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ekphory.catalog.database import AlreadyThere, Database, NotThere
+from ekphory.catalog.database import Database, NotThere, Value
 from ekphory.types import now_utc
-
-# The projects of organisations, and which kinds of memory each of them uses.
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,7 @@ class EpisodicSwitches:
     short_term: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Project:
     """One project.
 
@@ -60,22 +58,19 @@ class Projects:
         Raises:
             AlreadyThere: There is one of that name.
         """
-        try:
-            self._insert("INSERT", project)
-        except sqlite3.IntegrityError as error:
-            raise AlreadyThere("Project already exists") from error
+        self._database.insert("projects", _row(project))
 
     def ensure(self, org: str, project: str) -> None:
         """Add an empty project, unless there is one of that name."""
         if self.find(org, project) is None:
-            self._insert("INSERT OR IGNORE", Project(org=org, project=project))
+            self._database.insert_new("projects", [_row(Project(org=org, project=project))])
 
     def find(self, org: str, project: str) -> Project | None:
         """Return a project, or None where there is none of that name."""
         rows = self._database.read(
             "SELECT * FROM projects WHERE org = ? AND project = ?", (org, project)
         )
-        return _project(rows[0]) if rows else None
+        return _read_project(rows[0]) if rows else None
 
     def get(self, org: str, project: str) -> Project:
         """Return a project.
@@ -91,7 +86,7 @@ class Projects:
     def all(self) -> list[Project]:
         """Return all projects, by name."""
         rows = self._database.read("SELECT * FROM projects ORDER BY org, project")
-        return [_project(row) for row in rows]
+        return list(map(_read_project, rows))
 
     def switch(self, org: str, project: str, changes: Mapping[str, bool | None]) -> None:
         """Change some switches; None leaves one as it is.
@@ -125,21 +120,18 @@ class Projects:
                     (org, project),
                 )
 
-    def _insert(self, verb: str, project: Project) -> None:
-        self._database.write(
-            f"{verb} INTO projects (org, project, description, config, created_at) "
-            "VALUES (?, ?, ?, ?, ?)",
-            (
-                project.org,
-                project.project,
-                project.description,
-                json.dumps(dict(project.config)),
-                now_utc().isoformat(),
-            ),
-        )
+
+def _row(project: Project) -> dict[str, Value]:
+    return {
+        "org": project.org,
+        "project": project.project,
+        "description": project.description,
+        "config": json.dumps(dict(project.config)),
+        "created_at": now_utc().isoformat(),
+    }
 
 
-def _project(row: sqlite3.Row) -> Project:
+def _read_project(row: sqlite3.Row) -> Project:
     return Project(
         org=row["org"],
         project=row["project"],
@@ -151,7 +143,7 @@ def _project(row: sqlite3.Row) -> Project:
     )
 
 
-# What searches did, kept for a while.
+# Traces.
 
 KEPT = 10_000
 """So many traces are kept, the newest."""
@@ -162,7 +154,6 @@ _PRUNE_EVERY = 100
 class StoredTrace:
     """One trace; no text of a memory is in it."""
 
-    id: str
     org: str
     project: str
     created_at: str
@@ -183,13 +174,16 @@ class Traces:
 
     def keep(self, trace_id: str, org: str, project: str, content: Mapping[str, Any]) -> None:
         """Store a trace, and drop old ones now and then."""
-        with self._database.transaction() as connection:
-            place = connection.execute(
-                "INSERT INTO traces (id, org, project, created_at, content) VALUES (?, ?, ?, ?, ?)",
-                (trace_id, org, project, now_utc().isoformat(), json.dumps(dict(content))),
-            ).lastrowid
-            if place is not None and place % _PRUNE_EVERY == 0:
-                connection.execute("DELETE FROM traces WHERE place <= ?", (place - self._kept,))
+        trace = {
+            "id": trace_id,
+            "org": org,
+            "project": project,
+            "created_at": now_utc().isoformat(),
+            "content": json.dumps(dict(content)),
+        }
+        place = self._database.insert("traces", trace)
+        if place % _PRUNE_EVERY == 0:
+            self._database.write("DELETE FROM traces WHERE place <= ?", (place - self._kept,))
 
     def get(self, trace_id: str) -> StoredTrace:
         """Return a trace.
@@ -197,16 +191,15 @@ class Traces:
         Raises:
             NotThere: There is none with that id, or it was dropped.
         """
-        rows = self._database.read("SELECT * FROM traces WHERE id = ?", (trace_id,))
+        rows = self._database.read(
+            "SELECT org, project, created_at, content FROM traces WHERE id = ?", (trace_id,)
+        )
         if not rows:
             raise NotThere("Trace does not exist")
-        row = rows[0]
-        return StoredTrace(
-            row["id"], row["org"], row["project"], row["created_at"], json.loads(row["content"])
-        )
+        return StoredTrace(**{**rows[0], "content": json.loads(rows[0]["content"])})
 
 
-# Ids that memories are shown under to clients whose ids have a fixed form.
+# Ids for clients whose ids have a fixed form.
 
 
 class ShownIds:
@@ -218,14 +211,16 @@ class ShownIds:
     def keep(self, org: str, project: str, shown: Mapping[str, str]) -> None:
         """Note which ids are shown, each with the id that it stands for."""
         # Most were shown before, and reading is much quicker than writing.
-        new = shown.keys() - self._kept(org, project, shown)
-        if not new:
-            return
-        with self._database.transaction() as connection:
-            connection.executemany(
-                "INSERT OR IGNORE INTO shown_ids (org, project, shown, id) VALUES (?, ?, ?, ?)",
-                [(org, project, name, shown[name]) for name in new],
-            )
+        rows = self._database.read(
+            "SELECT shown FROM shown_ids WHERE org = ? AND project = ? "
+            "AND shown IN (SELECT value FROM json_each(?))",
+            (org, project, json.dumps(list(shown))),
+        )
+        new = shown.keys() - {row["shown"] for row in rows}
+        self._database.insert_new(
+            "shown_ids",
+            [{"org": org, "project": project, "shown": name, "id": shown[name]} for name in new],
+        )
 
     def find(self, org: str, project: str, shown: str) -> str | None:
         """Return the id that one stands for; None where it was never shown."""
@@ -234,11 +229,3 @@ class ShownIds:
             (org, project, shown),
         )
         return rows[0]["id"] if rows else None
-
-    def _kept(self, org: str, project: str, shown: Iterable[str]) -> set[str]:
-        rows = self._database.read(
-            "SELECT shown FROM shown_ids WHERE org = ? AND project = ? "
-            "AND shown IN (SELECT value FROM json_each(?))",
-            (org, project, json.dumps(list(shown))),
-        )
-        return {row["shown"] for row in rows}

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
 
-from ekphory.catalog.database import AlreadyThere, Database, NotThere
+from ekphory.catalog.database import Database, NotThere, Value
 
-# Categories of semantic memory: of one set, or templates for all sets of a type; their tags.
+_CATEGORIES = (
+    "SELECT CAST(id AS TEXT) AS id, org, project, set_id, "
+    "CAST(set_type_id AS TEXT) AS set_type_id, name, prompt, description FROM categories"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,31 +54,12 @@ class Categories:
         self._database = database
 
     def add(self, category: Category) -> str:
-        """Add a category or a template, and give its id.
+        """Add a category or a template, and return its id.
 
         Raises:
             AlreadyThere: Its set or type has one of that name.
         """
-        values = (
-            category.org,
-            category.project,
-            category.set_id,
-            None if category.set_type_id is None else int(category.set_type_id),
-            category.name,
-            category.prompt,
-            category.description,
-        )
-        try:
-            with self._database.transaction() as connection:
-                inserted = connection.execute(
-                    "INSERT INTO categories "
-                    "(org, project, set_id, set_type_id, name, prompt, description) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    values,
-                )
-                return str(inserted.lastrowid)
-        except sqlite3.IntegrityError as error:
-            raise AlreadyThere("Category already exists") from error
+        return str(self._database.insert("categories", {**asdict(category), "id": None}))
 
     def get(self, org: str, project: str, category_id: str) -> Category:
         """Return a category or template of a project or of its whole organisation.
@@ -82,72 +67,57 @@ class Categories:
         Raises:
             NotThere: There is none with that id.
         """
-        rows = self._database.read(
-            "SELECT * FROM categories WHERE org = ? AND ifnull(project, ?2) = ?2 AND id = ?3",
+        found = self._where(
+            "org = ? AND ifnull(project, ?2) = ?2 AND id = ?3",
             (org, project, _number(category_id)),
         )
-        if not rows:
+        if not found:
             raise NotThere("Category not found")
-        return _category(rows[0])
+        return found[0]
 
-    def of_set(self, org: str, project: str | None, set_id: str) -> list[Category]:
+    def of_set(self, owner: SemanticSet) -> list[Category]:
         """Return a set's own categories."""
-        rows = self._database.read(
-            "SELECT * FROM categories WHERE org = ? AND project IS ? AND set_id = ? ORDER BY id",
-            (org, project, set_id),
-        )
-        return [_category(row) for row in rows]
+        return self._where("org = ? AND project IS ? AND set_id = ?", owner.key)
 
     def templates(self, set_type_id: str) -> list[Category]:
         """Return the templates of a set type."""
-        rows = self._database.read(
-            "SELECT * FROM categories WHERE set_type_id = ? ORDER BY id", (_number(set_type_id),)
-        )
-        return [_category(row) for row in rows]
+        return self._where("set_type_id = ?", (_number(set_type_id),))
 
     def delete(self, category: Category) -> None:
         """Remove a category or template with its tags."""
-        self._database.write("DELETE FROM categories WHERE id = ?", (int(category.id),))
+        self._database.write("DELETE FROM categories WHERE id = ?", (category.id,))
 
-    def disable(self, owner: tuple[str, str | None], set_id: str, name: str) -> None:
+    def disable(self, owner: SemanticSet, name: str) -> None:
         """Switch a category off for one set, which may have it from its type."""
         self._database.write(
             "INSERT OR IGNORE INTO disabled_categories (org, project, set_id, name) "
             "VALUES (?, ?, ?, ?)",
-            (*owner, set_id, name),
+            (*owner.key, name),
         )
 
-    def disabled(self, owner: tuple[str, str | None], set_id: str) -> set[str]:
+    def disabled(self, owner: SemanticSet) -> set[str]:
         """Return the names of the categories that are switched off for a set."""
         rows = self._database.read(
             "SELECT name FROM disabled_categories WHERE org = ? AND project IS ? AND set_id = ?",
-            (*owner, set_id),
+            owner.key,
         )
         return {row["name"] for row in rows}
 
-    def add_tag(self, category: Category, name: str, description: str) -> str:
-        """Add a tag to a category, and give its id.
+    def add_tag(self, category: Category, tag: Tag) -> str:
+        """Add a tag to a category, and return its id.
 
         Raises:
             AlreadyThere: It has one of that name.
         """
-        try:
-            with self._database.transaction() as connection:
-                inserted = connection.execute(
-                    "INSERT INTO tags (category_id, name, description) VALUES (?, ?, ?)",
-                    (int(category.id), name, description),
-                )
-                return str(inserted.lastrowid)
-        except sqlite3.IntegrityError as error:
-            raise AlreadyThere("Tag already exists") from error
+        return str(self._database.insert("tags", {"category_id": category.id, **asdict(tag)}))
 
     def tags(self, category: Category) -> list[Tag]:
         """Return the tags of a category, in the order in which they were added."""
         rows = self._database.read(
             "SELECT name, description FROM tags WHERE category_id = ? ORDER BY id",
-            (int(category.id),),
+            (category.id,),
         )
-        return [Tag(name=row["name"], description=row["description"]) for row in rows]
+        return [Tag(**row) for row in rows]
 
     def category_of_tag(self, org: str, project: str, tag_id: str) -> Category:
         """Return the category that a tag belongs to, if it may be seen from this project.
@@ -155,17 +125,22 @@ class Categories:
         Raises:
             NotThere: There is no such tag.
         """
-        rows = self._database.read("SELECT category_id FROM tags WHERE id = ?", (_number(tag_id),))
-        if not rows:
+        found = self._where(
+            "org = ? AND ifnull(project, ?2) = ?2 "
+            "AND id = (SELECT category_id FROM tags WHERE id = ?3)",
+            (org, project, _number(tag_id)),
+        )
+        if not found:
             raise NotThere("Tag not found")
-        try:
-            return self.get(org, project, str(rows[0]["category_id"]))
-        except NotThere as error:
-            raise NotThere("Tag not found") from error
+        return found[0]
 
     def delete_tag(self, tag_id: str) -> None:
         """Remove a tag."""
-        self._database.write("DELETE FROM tags WHERE id = ?", (int(tag_id),))
+        self._database.write("DELETE FROM tags WHERE id = ?", (tag_id,))
+
+    def _where(self, condition: str, values: Sequence[Value]) -> list[Category]:
+        statement = f"{_CATEGORIES} WHERE {condition} ORDER BY categories.id"
+        return [Category(**row) for row in self._database.read(statement, values)]
 
 
 def _number(text: str) -> int:
@@ -174,20 +149,7 @@ def _number(text: str) -> int:
     return int(text) if is_number else 0
 
 
-def _category(row: sqlite3.Row) -> Category:
-    return Category(
-        id=str(row["id"]),
-        org=row["org"],
-        project=row["project"],
-        set_id=row["set_id"],
-        set_type_id=None if row["set_type_id"] is None else str(row["set_type_id"]),
-        name=row["name"],
-        prompt=row["prompt"],
-        description=row["description"],
-    )
-
-
-# Semantic sets and their types: which groups of features there are, and by what they are told.
+# Semantic sets and their types.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +170,16 @@ class SemanticSet:
     embedder: str | None = None
     llm: str | None = None
 
+    @property
+    def is_org_level(self) -> bool:
+        """Whether it is the whole organisation's."""
+        return self.project is None
+
+    @property
+    def key(self) -> tuple[str, str | None, str]:
+        """Organisation, project and id, by which the tables know it."""
+        return self.org, self.project, self.id
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetType:
@@ -226,6 +198,11 @@ class SetType:
     tags: tuple[str, ...]
     name: str | None = None
     description: str | None = None
+
+    @property
+    def is_org_level(self) -> bool:
+        """Whether it is the whole organisation's."""
+        return self.project is None
 
     def covers(self, semantic_set: SemanticSet) -> bool:
         """Whether a set is one of this type's: of the same owner, told apart by the same keys."""
@@ -247,20 +224,21 @@ class SemanticSets:
         name: str | None = None,
         description: str | None = None,
     ) -> str:
-        """Add a set type, and give its id.
+        """Add a set type, and return its id.
 
         Args:
             owner: The organisation, and the project or None for the whole organisation.
             tags: The metadata keys that tell its sets apart.
             name, description: In its owner's words.
         """
-        with self._database.transaction() as connection:
-            inserted = connection.execute(
-                "INSERT INTO set_types (org, project, tags, name, description) "
-                "VALUES (?, ?, ?, ?, ?)",
-                (*owner, json.dumps(list(tags)), name, description),
-            )
-            return str(inserted.lastrowid)
+        row = {
+            "org": owner[0],
+            "project": owner[1],
+            "tags": json.dumps(list(tags)),
+            "name": name,
+            "description": description,
+        }
+        return str(self._database.insert("set_types", row))
 
     def types(self, org: str, project: str) -> list[SetType]:
         """Return the types of a project and those of its whole organisation."""
@@ -268,7 +246,10 @@ class SemanticSets:
             "SELECT * FROM set_types WHERE org = ? AND ifnull(project, ?2) = ?2 ORDER BY id",
             (org, project),
         )
-        return [_set_type(row) for row in rows]
+        return [
+            SetType(**{**row, "id": str(row["id"]), "tags": tuple(json.loads(row["tags"]))})
+            for row in rows
+        ]
 
     def get_type(self, org: str, project: str, type_id: str) -> SetType:
         """Return one of `types`.
@@ -283,20 +264,13 @@ class SemanticSets:
 
     def delete_type(self, type_id: str) -> None:
         """Remove a type with its category templates; the sets of that type stay."""
-        self._database.write("DELETE FROM set_types WHERE id = ?", (int(type_id),))
+        self._database.write("DELETE FROM set_types WHERE id = ?", (type_id,))
 
     def register(self, semantic_set: SemanticSet) -> None:
         """Make a set known; what is known of it already stays as it is."""
-        if self.find(semantic_set.org, semantic_set.project, semantic_set.id) is None:
-            self._database.write(
-                "INSERT OR IGNORE INTO semantic_sets (id, org, project, tags) VALUES (?, ?, ?, ?)",
-                (
-                    semantic_set.id,
-                    semantic_set.org,
-                    semantic_set.project,
-                    json.dumps(dict(semantic_set.tags)),
-                ),
-            )
+        if self.find(*semantic_set.key) is None:
+            row = {**asdict(semantic_set), "tags": json.dumps(dict(semantic_set.tags))}
+            self._database.insert_new("semantic_sets", [row])
 
     def find(self, org: str, project: str | None, set_id: str) -> SemanticSet | None:
         """Return a set of exactly this owner, or None where there is none of that name."""
@@ -304,7 +278,7 @@ class SemanticSets:
             "SELECT * FROM semantic_sets WHERE org = ? AND project IS ? AND id = ?",
             (org, project, set_id),
         )
-        return _semantic_set(rows[0]) if rows else None
+        return _read_set(rows[0]) if rows else None
 
     def sets(self, org: str, project: str) -> list[SemanticSet]:
         """Return the sets of a project and those of its whole organisation."""
@@ -312,7 +286,7 @@ class SemanticSets:
             "SELECT * FROM semantic_sets WHERE org = ? AND ifnull(project, ?2) = ?2 ORDER BY rowid",
             (org, project),
         )
-        return [_semantic_set(row) for row in rows]
+        return list(map(_read_set, rows))
 
     def configure(
         self, semantic_set: SemanticSet, *, embedder: str | None, llm: str | None
@@ -321,37 +295,18 @@ class SemanticSets:
         self._database.write(
             "UPDATE semantic_sets SET embedder = ifnull(?, embedder), llm = ifnull(?, llm) "
             "WHERE org = ? AND project IS ? AND id = ?",
-            (embedder, llm, semantic_set.org, semantic_set.project, semantic_set.id),
+            (embedder, llm, *semantic_set.key),
         )
 
 
-def _set_type(row: sqlite3.Row) -> SetType:
-    return SetType(
-        id=str(row["id"]),
-        org=row["org"],
-        project=row["project"],
-        tags=tuple(json.loads(row["tags"])),
-        name=row["name"],
-        description=row["description"],
-    )
-
-
-def _semantic_set(row: sqlite3.Row) -> SemanticSet:
-    return SemanticSet(
-        id=row["id"],
-        org=row["org"],
-        project=row["project"],
-        tags=json.loads(row["tags"]),
-        embedder=row["embedder"],
-        llm=row["llm"],
-    )
+def _read_set(row: sqlite3.Row) -> SemanticSet:
+    return SemanticSet(**{**row, "tags": json.loads(row["tags"])})
 
 
 # How large each group of features was when it was last put in order.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureGroup:
+class FeatureGroup(NamedTuple):
     """The features of one user, in one set, under one tag of one category.
 
     Attributes:
@@ -379,31 +334,20 @@ class Consolidations:
         rows = self._database.read(
             "SELECT features FROM consolidations WHERE org = ? AND project IS ? AND set_id = ? "
             "AND category = ? AND tag = ? AND user IS ?",
-            _key(group),
+            group,
         )
         return rows[0]["features"] if rows else 0
 
     def note(self, group: FeatureGroup, size: int) -> None:
         """Note how many features are left in a group that was put in order."""
-        with self._database.transaction() as connection:
-            changed = connection.execute(
-                "UPDATE consolidations SET features = ? WHERE org = ? AND project IS ? "
-                "AND set_id = ? AND category = ? AND tag = ? AND user IS ?",
-                (size, *_key(group)),
-            ).rowcount
-            if not changed:
-                connection.execute(
-                    "INSERT INTO consolidations (org, project, set_id, category, tag, user, "
-                    "features) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (*_key(group), size),
-                )
+        self._database.write(
+            "INSERT OR REPLACE INTO consolidations "
+            "(org, project, set_id, category, tag, user, features) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (*group, size),
+        )
 
 
-def _key(group: FeatureGroup) -> tuple[str | None, ...]:
-    return group.org, group.project, group.set_id, group.category, group.tag, group.user
-
-
-# The queue of episodes from which features are still to be learnt, and those where it failed.
+# The queue of episodes from which features are still to be learnt.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,14 +381,6 @@ class FailedExtraction:
     attempts: int
 
 
-@dataclass(frozen=True, slots=True)
-class QueueLength:
-    """How many episodes wait, and for how many it was given up."""
-
-    waiting: int
-    failed: int
-
-
 class ExtractionQueue:
     """The table of jobs. What is in it outlives this process, also where it is killed."""
 
@@ -453,12 +389,14 @@ class ExtractionQueue:
 
     def add(self, owner: tuple[str, str], reach: str, episodes: Iterable[str]) -> None:
         """Add episodes of a project, in order; one that is in the queue already stays as it is."""
-        with self._database.transaction() as connection:
-            connection.executemany(
-                "INSERT OR IGNORE INTO extraction_jobs (org, project, reach, episode) "
-                "VALUES (?, ?, ?, ?)",
-                [(*owner, reach, episode) for episode in episodes],
-            )
+        org, project = owner
+        self._database.insert_new(
+            "extraction_jobs",
+            [
+                {"org": org, "project": project, "reach": reach, "episode": episode}
+                for episode in episodes
+            ],
+        )
 
     def next(self, now: float) -> ExtractionJob | None:
         """Return the earliest job that is due at a moment (Unix seconds); None where there is none.
@@ -467,14 +405,17 @@ class ExtractionQueue:
         what was said later must be learnt later.
         """
         rows = self._database.read(
-            "SELECT * FROM extraction_jobs AS job WHERE failure IS NULL AND due <= ?1 "
+            "SELECT id, org, project, reach, episode, done, attempts "
+            "FROM extraction_jobs AS job WHERE failure IS NULL AND due <= ?1 "
             "AND NOT EXISTS (SELECT 1 FROM extraction_jobs AS earlier WHERE failure IS NULL "
             "AND due > ?1 AND earlier.id < job.id "
             "AND earlier.org = job.org AND earlier.project = job.project) "
             "ORDER BY id LIMIT 1",
             (now,),
         )
-        return _job(rows[0]) if rows else None
+        if not rows:
+            return None
+        return ExtractionJob(**{**rows[0], "done": frozenset(json.loads(rows[0]["done"]))})
 
     def holds(self, job: ExtractionJob) -> bool:
         """Whether a job is still wanted: its project may have been deleted meanwhile."""
@@ -511,7 +452,7 @@ class ExtractionQueue:
         )
 
     def ask_again(self, owner: tuple[str, str]) -> int:
-        """Let a project's failed jobs wait again; gives how many."""
+        """Let a project's failed jobs wait again; return how many."""
         return self._database.write(
             "UPDATE extraction_jobs SET failure = NULL, attempts = 0, due = 0 "
             "WHERE org = ? AND project = ? AND failure IS NOT NULL",
@@ -521,14 +462,14 @@ class ExtractionQueue:
     def failed(self, owner: tuple[str, str], *, limit: int) -> list[FailedExtraction]:
         """Return a project's failed jobs, the newest first."""
         rows = self._database.read(
-            "SELECT * FROM extraction_jobs WHERE org = ? AND project = ? AND failure IS NOT NULL "
-            "ORDER BY id DESC LIMIT ?",
+            "SELECT episode, failure AS reason, attempts FROM extraction_jobs "
+            "WHERE org = ? AND project = ? AND failure IS NOT NULL ORDER BY id DESC LIMIT ?",
             (*owner, limit),
         )
-        return [FailedExtraction(row["episode"], row["failure"], row["attempts"]) for row in rows]
+        return [FailedExtraction(**row) for row in rows]
 
-    def length(self, owner: tuple[str, str] | None = None) -> QueueLength:
-        """How many jobs there are: of a project, or of all."""
+    def length(self, owner: tuple[str, str] | None = None) -> tuple[int, int]:
+        """Return how many episodes of a project, or of all, wait, and how many were given up."""
         org, project = owner or (None, None)
         rows = self._database.read(
             "SELECT count(*) FILTER (WHERE failure IS NULL) AS waiting, "
@@ -536,11 +477,4 @@ class ExtractionQueue:
             "WHERE ?1 IS NULL OR (org = ?1 AND project = ?2)",
             (org, project),
         )
-        return QueueLength(rows[0]["waiting"], rows[0]["failed"])
-
-
-def _job(row: sqlite3.Row) -> ExtractionJob:
-    names = ("id", "org", "project", "reach", "episode", "attempts")
-    return ExtractionJob(
-        done=frozenset(json.loads(row["done"])), **{name: row[name] for name in names}
-    )
+        return rows[0]["waiting"], rows[0]["failed"]

@@ -27,13 +27,13 @@ from ekphory.mcp_server.tool import (
     as_hits,
     drop_steering,
     show_hits,
-    show_memories,
+    show_memory,
     texts_of,
 )
 from ekphory.memory import Memory
 from ekphory.search import SearchResult
 from ekphory.store.protocol import Order
-from ekphory.types import Hit, MemoryType, Scalar, StageTrace, Trace
+from ekphory.types import MemoryType, Scalar, StageTrace, Trace
 
 # The tool `remember`: keep one text.
 
@@ -80,23 +80,14 @@ class Remembered(Answer):
 
 
 def _remember(memory: Memory, given: Remember) -> Answered:
-    report = memory.add(
-        given.text,
-        id=given.id,
-        at=given.at,
-        producer=given.producer,
-        type=given.type,
-        importance=given.importance,
-        expires_at=given.expires_at,
-        source=given.source,
-        metadata=given.metadata,
-    )
+    report = memory.add(**given.model_dump())
     if not report.ids:
         text = "Nothing new: the text holds only what was recalled."
         return Answered(Remembered(status="nothing new"), (text,))
-    status: Literal["added", "already there"] = "added" if report.added else "already there"
-    said = "Remembered" if report.added else "Already remembered"
-    return Answered(Remembered(status=status, id=report.ids[0]), (f"{said}.",))
+    memory_id = report.ids[0]
+    if report.added:
+        return Answered(Remembered(status="added", id=memory_id), ("Remembered.",))
+    return Answered(Remembered(status="already there", id=memory_id), ("Already remembered.",))
 
 
 REMEMBER = Tool(
@@ -147,15 +138,7 @@ class Recalled(Answer):
 
 
 def _recall(memory: Memory, given: Recall) -> Answered:
-    found = memory.search(
-        given.query,
-        k=given.k,
-        filter=given.filter,
-        min_score=given.min_score,
-        time=given.time,
-        timezone=given.timezone,
-        agent_mode=given.agent_mode,
-    )
+    found = memory.search(**given.model_dump(exclude={"max_tokens"}))
     block = found.answer_context(given.max_tokens)
     result, withheld = drop_steering(found)
     if withheld:
@@ -270,15 +253,8 @@ class Updated(Answer):
 
 
 def _update(memory: Memory, given: Update) -> Answered:
-    record = memory.update(
-        given.id,
-        text=given.text,
-        at=given.at,
-        type=given.type,
-        importance=given.importance,
-        expires_at=given.expires_at,
-        metadata=given.metadata,
-    )
+    changes = given.model_dump(exclude={"id"})
+    record = memory.update(given.id, **changes)
     return Answered(
         Updated(id=record.id, supersedes=record.supersedes),
         ("Updated; the earlier version is kept as history.",),
@@ -322,13 +298,11 @@ class Listed(Answer):
 
 
 def _list(memory: Memory, given: ListMemories) -> Answered:
-    page = memory.list(
-        filter=given.filter, limit=given.limit, offset=given.offset, order=given.order
-    )
+    page = memory.list(**given.model_dump(exclude={"max_tokens"}))
     total = memory.count(filter=given.filter)
     result, withheld = drop_steering(SearchResult(as_hits(page), Trace("list")))
     data = Listed(
-        memories=show_memories(hit.memory for hit in result),
+        memories=[show_memory(hit.memory) for hit in result],
         total=total,
         withheld=withheld or None,
     )
@@ -400,19 +374,12 @@ def _explain(memory: Memory, given: Explain) -> Answered:
         raise InvalidInput(
             "query", given.query, "give a query or an id, not both", "Name what to explain"
         )
-    found = memory.search(
-        given.query,
-        k=given.k,
-        filter=given.filter,
-        min_score=given.min_score,
-        time=given.time,
-        timezone=given.timezone,
-    )
+    found = memory.search(**given.model_dump(exclude={"id"}))
     result, withheld = drop_steering(found)
     data = Explained(
         preset=result.trace.preset,
-        stages=[_stage(stage) for stage in result.trace.stages],
-        hits=[_scored(hit) for hit in result],
+        stages=[_show_stage(stage) for stage in result.trace.stages],
+        hits=[Scored(id=hit.id, score=hit.score, scores=dict(hit.scores)) for hit in result],
         withheld=withheld or None,
     )
     lines = [_in_words(stage) for stage in result.trace.stages]
@@ -424,24 +391,14 @@ def _versions(memory: Memory, memory_id: str) -> Answered:
     versions = SearchResult(as_hits(memory.history(memory_id)), Trace("history"))
     result, withheld = drop_steering(versions)
     data = Explained(
-        versions=show_memories(hit.memory for hit in result), withheld=withheld or None
+        versions=[show_memory(hit.memory) for hit in result], withheld=withheld or None
     )
     return Answered(data, (result.to_prompt(DEFAULT_TOKENS),))
 
 
-def _stage(stage: StageTrace) -> Stage:
-    return Stage(
-        name=stage.name,
-        status=stage.status,
-        reason=stage.reason,
-        candidates_in=stage.candidates_in,
-        candidates_out=stage.candidates_out,
-        milliseconds=round(stage.milliseconds, 3),
-    )
-
-
-def _scored(hit: Hit) -> Scored:
-    return Scored(id=hit.id, score=hit.score, scores=dict(hit.scores))
+def _show_stage(stage: StageTrace) -> Stage:
+    shown = Stage.model_validate(stage, from_attributes=True)
+    return shown.model_copy(update={"milliseconds": round(stage.milliseconds, 3)})
 
 
 def _in_words(stage: StageTrace) -> str:

@@ -15,28 +15,17 @@ from ekphory.catalog.access_keys import Rights
 from ekphory.catalog.database import NotPermitted
 from ekphory.config import Settings
 from ekphory.memory import Memory
-from ekphory.models.reranker import bundled_reranker
 from ekphory.prompting.injection import find_injection
 from ekphory.scope import SCOPE_FIELDS, Scope
 from ekphory.search import SearchResult
 from ekphory.server.auth import Caller
-from ekphory.service.handles import load_models
+from ekphory.service.handles import Handles, load_models
 from ekphory.service.learning import ExtractionSettings, read_learnt
 from ekphory.service.memory_service import MemoryService
 from ekphory.types import Hit, MemoryRecord, MemoryType, Scalar, TimeUse
 
-# What a tool is: a name, when to use it, what it takes and gives, and what it does to memory.
-
 Effect = Literal["reads", "adds", "changes", "forgets"]
 """What a call does to the memories of a scope; `changes` keeps the earlier version."""
-
-NEEDED: dict[Effect, Rights] = {
-    "reads": "read",
-    "adds": "write",
-    "changes": "write",
-    "forgets": "write",
-}
-"""The rights that a caller with a key needs."""
 
 
 class Arguments(BaseModel):
@@ -87,11 +76,16 @@ class Tool(Generic[A]):
     answer: type[Answer]
     run: Callable[[Memory, A], Answered]
 
+    @property
+    def needed(self) -> Rights:
+        """The rights that a caller with a key needs."""
+        return "read" if self.effect == "reads" else "write"
+
 
 AnyTool = Tool[Any]
 
 
-# The memories that a server offers: one open store, and the scope that each caller acts in.
+# The memories that a server offers, and the scope that each caller acts in.
 
 
 def configured_scope(settings: Settings) -> Scope:
@@ -134,24 +128,11 @@ class Memories:
         self._learnt = read_learnt(settings.extraction)
         self._service: MemoryService | None = None
         self._models = load_models(settings)
-        # To a handle, no reranker means the bundled one.
-        self._reranker = self._models.reranker or (bundled_reranker() and "none")
-        self._keeping_open = self.opened(Scope())
+        self._handles = Handles(settings.store, self._models)
 
-    def opened(self, scope: Scope) -> Memory:
+    def open(self, scope: Scope) -> Memory:
         """Open a handle, which costs microseconds; to be closed after use."""
-        return Memory(
-            self._store,
-            org=scope.org,
-            project=scope.project,
-            agent=scope.agent,
-            user=scope.user,
-            session=scope.session,
-            embedder=self._models.embedder,
-            reranker=self._reranker,
-            chat=self._models.chat,
-            preset=self._models.preset,
-        )
+        return self._handles.open(scope)
 
     def service(self) -> MemoryService:
         """Return the service over the store, which knows its projects; opens the catalog.
@@ -172,10 +153,10 @@ class Memories:
         """Let the store close, once every write has been finished."""
         if self._service is not None:
             self._service.close()
-        self._keeping_open.close()
+        self._handles.close()
 
 
-# Stored memories in answers: none that tries to steer the model that reads them.
+# Stored memories in answers.
 
 MOST_SHOWN = 1_000
 DEFAULT_TOKENS = 2_000
@@ -210,33 +191,17 @@ class Withheld(BaseModel):
     reason: Literal["tries to steer a model"] = "tries to steer a model"
 
 
-def memory_fields(record: MemoryRecord) -> dict[str, object]:
-    """Return a record's fields as `ShownMemory` has them."""
-    return {
-        "id": record.id,
-        "text": record.text,
-        "at": record.at,
-        "type": record.type,
-        "importance": record.importance,
-        "producer": record.producer or None,
-        "role": record.role or None,
-        "session": record.session,
-        "source": record.path or record.source,
-        "expires_at": record.expires_at,
-        "metadata": dict(record.metadata) or None,
-    }
-
-
 def show_hits(hits: Iterable[Hit]) -> list[ShownHit]:
     """Return hits as data."""
-    return [
-        ShownHit.model_validate(memory_fields(hit.memory) | {"score": hit.score}) for hit in hits
-    ]
+    return [ShownHit(**show_memory(hit.memory).model_dump(), score=hit.score) for hit in hits]
 
 
-def show_memories(records: Iterable[MemoryRecord]) -> list[ShownMemory]:
-    """Return records as data."""
-    return [ShownMemory.model_validate(memory_fields(record)) for record in records]
+def show_memory(record: MemoryRecord) -> ShownMemory:
+    """Return a record as data; an empty field is left out."""
+    fields: dict[str, Any] = {name: getattr(record, name) for name in ShownMemory.model_fields}
+    fields["source"] = record.path or record.source
+    fields["metadata"] = dict(record.metadata)
+    return ShownMemory(**{name: value for name, value in fields.items() if value not in ("", {})})
 
 
 def drop_steering(result: SearchResult) -> tuple[SearchResult, list[Withheld]]:
@@ -246,13 +211,14 @@ def drop_steering(result: SearchResult) -> tuple[SearchResult, list[Withheld]]:
     would leave out.
     """
     shown: list[Hit] = []
-    left_out: list[Withheld] = []
+    withheld: list[Withheld] = []
     for hit in result.hits:
-        if _steers(hit.memory):
-            left_out.append(_withheld(hit.memory))
+        if any(map(is_steering, _texts(hit.memory))):
+            # An id that tries to steer is not shown either.
+            withheld.append(Withheld(id=None if is_steering(hit.id) else hit.id))
         else:
             shown.append(hit)
-    return replace(result, hits=tuple(shown)), left_out
+    return replace(result, hits=tuple(shown)), withheld
 
 
 def as_hits(records: Iterable[MemoryRecord]) -> tuple[Hit, ...]:
@@ -273,14 +239,9 @@ def texts_of(result: SearchResult, block: str, max_tokens: int) -> tuple[str, ..
     return (block, line.replace("&", "\\u0026"))
 
 
-def _steers(record: MemoryRecord) -> bool:
-    """Whether any field that an answer shows tries to steer a model."""
-    return any(find_injection(text).rule for text in _texts(record))
-
-
-def _withheld(record: MemoryRecord) -> Withheld:
-    """Name a memory that is not shown, unless its very name tries to steer."""
-    return Withheld(id=None if find_injection(record.id).rule else record.id)
+def is_steering(text: str) -> bool:
+    """Whether a text tries to steer a model."""
+    return bool(find_injection(text).rule)
 
 
 def _texts(record: MemoryRecord) -> Iterator[str]:

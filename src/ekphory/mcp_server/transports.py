@@ -23,7 +23,6 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 from starlette.applications import Starlette
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.routing import Route
 
@@ -33,14 +32,14 @@ from ekphory.config import Settings
 from ekphory.mcp_server.memmachine import Toolset, tools_of
 from ekphory.mcp_server.protocol import Calls, Context, protocol_server
 from ekphory.mcp_server.tool import Memories, configured_scope
-from ekphory.server.auth import Caller, Gate
-from ekphory.server.limits import LoadLimit
+from ekphory.server.auth import Caller
+from ekphory.server.limits import guard
 from ekphory.server.options import ServerOptions
-from ekphory.server.request_log import LOG, Application, Metrics, RequestLog
+from ekphory.server.request_log import LOG, Application, Metrics
 from ekphory.server.serving import Listening, serve_application
 from ekphory.service.handles import catalog_file
 
-# Messages that the SDK cannot read: refused in words, where it would leave the client waiting.
+# Messages that the SDK cannot read: it would leave the client waiting.
 
 Incoming = SessionMessage | Exception
 _REMEDY = (
@@ -80,9 +79,6 @@ def _refusal(error: ValidationError) -> SessionMessage | None:
     return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request_id, error=problem))
 
 
-# Serving the process that started this one, over its pipes.
-
-
 def serve_stdio(settings: Settings, toolset: Toolset, *, catalog: Path | None = None) -> None:
     """Serve until the other end closes the pipe; on return every acknowledged write is on disk.
 
@@ -114,7 +110,7 @@ async def _serve(server: Server[None]) -> None:
             await server.run(receive, outgoing, server.create_initialization_options())
 
 
-# Serving over streamable HTTP, behind the same gate as the REST server.
+# Streamable HTTP, behind the same gate as the REST server.
 
 PATH = "/mcp"
 
@@ -176,21 +172,8 @@ def application_of(options: HttpOptions) -> Application:
 
     # Only POST: this server never speaks first, so it keeps no streams open.
     route = Route(PATH, endpoint=StreamableHTTPASGIApp(manager), methods=["POST"])
-    return _guarded(Starlette(routes=[route], lifespan=lifespan), AccessKeys(database), server)
-
-
-def _guarded(application: Application, keys: AccessKeys, server: ServerOptions) -> Application:
-    """Put an application inside the layers that log, let in and limit; the last is outermost."""
-    layers: Application = LoadLimit(application, limits=server.limits)
-    layers = Gate(layers, keys=keys, options=server)
-    if server.origins:
-        layers = CORSMiddleware(
-            layers,
-            allow_origins=list(server.origins),
-            allow_methods=["POST"],
-            allow_headers=["*"],
-        )
-    return RequestLog(layers, metrics=Metrics())
+    layers = guard(AccessKeys(database), server, Metrics(), methods=["POST"])
+    return Starlette(routes=[route], lifespan=lifespan, middleware=layers)
 
 
 def _caller_of(context: Context) -> Caller:

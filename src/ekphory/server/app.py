@@ -7,14 +7,12 @@ from contextlib import asynccontextmanager
 
 import anyio.to_thread
 from fastapi import FastAPI
-from fastapi.middleware.cors import CORSMiddleware
 
 from ekphory import __version__
-from ekphory.server.auth import Gate
 from ekphory.server.errors import add_error_handlers
-from ekphory.server.limits import LoadLimit
-from ekphory.server.options import Limits, ServerOptions
-from ekphory.server.request_log import ASSETS, Metrics, RequestLog
+from ekphory.server.limits import guard
+from ekphory.server.options import ServerOptions
+from ekphory.server.request_log import ASSETS, Metrics
 from ekphory.server.routes import inspect, memories, models, semantic, system
 from ekphory.service.memory_service import MemoryService
 
@@ -27,39 +25,37 @@ _THREADS_FOR_THE_REST = 4
 """Such as /health, which nothing may keep waiting."""
 _ROUTERS = (
     # First what is asked most: routers are tried in order.
-    *(
-        memories.memories_router,
-        memories.projects_router,
-        semantic.features_router,
-        semantic.sets_router,
-        semantic.categories_router,
-    ),
+    memories.memories_router,
+    memories.projects_router,
+    semantic.features_router,
+    semantic.sets_router,
+    semantic.categories_router,
     semantic.extraction_router,
-    *(
-        memories.episodic_config_router,
-        system.server_config_router,
-        models.rerank_router,
-        models.embeddings_router,
-    ),
-    *(inspect.inspect_router, inspect.inspector_page_router, system.system_router),
+    memories.episodic_config_router,
+    system.server_config_router,
+    models.rerank_router,
+    models.embeddings_router,
+    inspect.inspect_router,
+    inspect.inspector_page_router,
+    system.system_router,
 )
-
-
-def _threads(limits: Limits) -> int:
-    """Return how many there are; LoadLimit lets each kind of request use its share."""
-    return limits.threads + limits.write_threads + _THREADS_FOR_THE_REST
 
 
 def create_app(service: MemoryService, options: ServerOptions) -> FastAPI:
     """Make the application over an open service, which it closes when it stops."""
+    limits = options.limits
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        anyio.to_thread.current_default_thread_limiter().total_tokens = _threads(options.limits)
+        # LoadLimit lets each kind of request use its share.
+        anyio.to_thread.current_default_thread_limiter().total_tokens = (
+            limits.threads + limits.write_threads + _THREADS_FOR_THE_REST
+        )
         yield
         # Every request has been answered; what they wrote is finished here.
         await anyio.to_thread.run_sync(service.close)
 
+    metrics = Metrics()
     app = FastAPI(
         title="ekphory",
         version=__version__,
@@ -68,23 +64,13 @@ def create_app(service: MemoryService, options: ServerOptions) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
+        middleware=guard(service.keys, options, metrics, methods=["GET", "POST"]),
     )
     app.state.service = service
-    app.state.metrics = metrics = Metrics()
-    app.state.limits = options.limits
+    app.state.metrics = metrics
+    app.state.limits = limits
     for router in _ROUTERS:
         app.include_router(router)
     app.mount(ASSETS.rstrip("/"), system.docs_assets())
     add_error_handlers(app)
-    # The last one is the outermost.
-    app.add_middleware(LoadLimit, limits=options.limits)
-    app.add_middleware(Gate, keys=service.keys, options=options)
-    if options.origins:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=list(options.origins),
-            allow_methods=["GET", "POST"],
-            allow_headers=["*"],
-        )
-    app.add_middleware(RequestLog, metrics=metrics)
     return app

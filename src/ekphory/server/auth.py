@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import get_args
 from urllib.parse import urlsplit
 
-from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 
 from ekphory.catalog.access_keys import AccessKey, AccessKeys, Rights
 from ekphory.catalog.database import NotPermitted
@@ -21,8 +21,6 @@ from ekphory.server.options import ServerOptions, is_loopback
 from ekphory.server.request_log import Application, Receive, Scope, Send, header, is_open
 from ekphory.server.schemas.names import InProject
 from ekphory.service.handles import Place
-
-# Who asks, and where that lets them act.
 
 _ORDER: tuple[Rights, ...] = get_args(Rights)
 
@@ -89,28 +87,15 @@ class Caller:
         return self.place(org, project or request.project_id, needed)
 
 
-# Who comes in: the key of every request, how often it comes, and from which page.
+# The gate.
 
 _SCHEMES = ("bearer", "token")
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
 _GIVEN = "given-key"
 """Who calls with the key that the server was started with, in logs and rate limits."""
 _MOST_CALLERS = 10_000
 _BURST_SECONDS = 5.0
 """A caller that was quiet may come with so many seconds' worth of requests at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a request is not let in."""
-
-    status: HTTPStatus
-    message: str
-    headers: dict[str, str]
-
-    def answer(self, path: str) -> JSONResponse:
-        """Return it as an answer."""
-        kind = self.status.phrase
-        return make_error_response(path, self.status, self.message, kind=kind, headers=self.headers)
 
 
 class Gate:
@@ -131,34 +116,48 @@ class Gate:
         if scope["type"] != "http" or is_open(scope["path"]):
             await self._application(scope, receive, send)
             return
-        found = self._caller(scope)
-        if isinstance(found, Caller):
-            scope.setdefault("state", {})["caller"] = found
-            wait = self._rates.wait_for(found.name)
-            if wait == 0:
-                await self._application(scope, receive, send)
-                return
-            found = _too_often(wait)
-        await found.answer(scope["path"])(scope, receive, send)
+        try:
+            caller = self._find_caller(scope)
+            scope.setdefault("state", {})["caller"] = caller
+            self._check_rate(caller)
+        except HTTPException as refusal:
+            status = HTTPStatus(refusal.status_code)
+            answer = make_error_response(
+                scope["path"],
+                status,
+                refusal.detail,
+                kind=status.phrase,
+                headers=refusal.headers,
+            )
+            await answer(scope, receive, send)
+        else:
+            await self._application(scope, receive, send)
 
-    def _caller(self, scope: Scope) -> Caller | Refusal:
+    def _find_caller(self, scope: Scope) -> Caller:
         text = _key_text(scope)
         if self._given is not None and self._given.is_same(text):
             return Caller(_GIVEN)
         if text.startswith(KEY_PREFIXES):
             key = self._keys.recognise(text)
-            return Caller.with_key(key) if key else _unknown("This key is not known or revoked.")
+            if key is None:
+                raise HTTPException(401, "This key is not known or revoked.", _CHALLENGE)
+            return Caller.with_key(key)
         if self._needs_key:
-            return _unknown("This needs a key: Authorization: Bearer ek_… .")
+            raise HTTPException(401, "This needs a key: Authorization: Bearer ek_… .", _CHALLENGE)
         if not self._is_local_page(scope):
-            return Refusal(
-                HTTPStatus.FORBIDDEN, "Without a key only this machine itself may ask.", {}
-            )
+            raise HTTPException(403, "Without a key only this machine itself may ask.")
         client = scope.get("client")
         return Caller(client[0] if client else "local")
 
+    def _check_rate(self, caller: Caller) -> None:
+        wait = self._rates.wait_for(caller.name)
+        if wait > 0:
+            seconds = str(max(1, math.ceil(wait)))
+            message = f"Too many requests. Try again in {seconds} s."
+            raise HTTPException(429, message, {"Retry-After": seconds})
+
     def _is_local_page(self, scope: Scope) -> bool:
-        """Whether neither a foreign web page asks, nor a name that was bent to this machine."""
+        """Whether no foreign web page asks, also none that was rebound to this machine by DNS."""
         origin = header(scope, b"origin")
         if origin is not None and origin not in self._origins:
             return is_loopback(_host_of(origin))
@@ -193,19 +192,6 @@ class RateLimit:
 def _key_text(scope: Scope) -> str:
     scheme, _, key = (header(scope, b"authorization") or "").partition(" ")
     return key.strip() if scheme.lower() in _SCHEMES else ""
-
-
-def _unknown(message: str) -> Refusal:
-    return Refusal(HTTPStatus.UNAUTHORIZED, message, {"WWW-Authenticate": "Bearer"})
-
-
-def _too_often(wait: float) -> Refusal:
-    seconds = str(max(1, math.ceil(wait)))
-    return Refusal(
-        HTTPStatus.TOO_MANY_REQUESTS,
-        f"Too many requests. Try again in {seconds} s.",
-        {"Retry-After": seconds},
-    )
 
 
 def _host_of(origin: str) -> str:

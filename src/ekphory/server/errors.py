@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from ekphory.catalog.database import AlreadyThere, NotPermitted, NotThere
 from ekphory.errors import EkphoryError, InvalidInput, MemoryNotFound, ServiceError
-from ekphory.service.memory_service import NotConfigured
+from ekphory.service.handles import NotConfigured
 
 STATUSES: tuple[tuple[type[EkphoryError], HTTPStatus], ...] = (
     (NotThere, HTTPStatus.NOT_FOUND),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -16,22 +16,25 @@ import anyio
 import uvicorn
 from anyio.lowlevel import checkpoint
 from fastapi.responses import JSONResponse
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ekphory.server.auth import Caller
+from ekphory.catalog.access_keys import AccessKeys
+from ekphory.server.auth import Caller, Gate
 from ekphory.server.errors import RETRY, make_error_response
-from ekphory.server.options import Limits
+from ekphory.server.options import Limits, ServerOptions
 from ekphory.server.request_log import (
     Application,
     AsgiMessage,
+    Metrics,
     Receive,
+    RequestLog,
     Scope,
     Send,
     header,
     is_open,
 )
-
-# A request's JSON, looked at while it arrives: how much it holds, before it is parsed.
 
 # What a window holds is looked at without a pause: so much takes some milliseconds.
 WINDOW_BYTES = 256 * 1024
@@ -112,7 +115,7 @@ class BodyScan:
         return Trouble.HALF_CHARACTER if found and found.start() < until else None
 
 
-# How much is taken: the size and shape of a body, and the number of requests under way.
+# The number of requests under way, and what is refused.
 
 _WRITES = frozenset(
     {
@@ -126,12 +129,57 @@ _WRITES = frozenset(
 )
 
 
-class _Unread(Enum):
-    """Why a body was not read."""
+class _Refusal(Enum):
+    """Why a request is not handed on, beside what is wrong with its body."""
 
+    BUSY = "busy"
     TOO_LARGE = "too large"
     TOO_SLOW = "too slow"
     CUT_OFF = "cut off"
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """How a refusal is answered; the message may name limits."""
+
+    status: HTTPStatus
+    kind: str
+    message: str
+    headers: Mapping[str, str]
+
+
+# What may be left of the body is not read.
+_CLOSING = {"Connection": "close"}
+
+
+def _too_large(problem: str) -> _Answer:
+    message = f"{problem} Send less at a time."
+    return _Answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "TooLarge", message, _CLOSING)
+
+
+_REFUSALS: dict[_Refusal | Trouble, _Answer] = {
+    Trouble.MANY_VALUES: _too_large("The body holds more than {values:,} values."),
+    Trouble.DEEP: _too_large("The body is nested deeper than {depth:,}."),
+    _Refusal.TOO_LARGE: _too_large("The body is larger than {bytes:,} bytes."),
+    Trouble.HALF_CHARACTER: _Answer(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "InvalidInput",
+        "A text holds half of a surrogate pair, which UTF-8 cannot carry. Remove it.",
+        {},
+    ),
+    _Refusal.TOO_SLOW: _Answer(
+        HTTPStatus.REQUEST_TIMEOUT,
+        "TooSlow",
+        "The body took longer than {seconds:g} s to arrive. Send it again.",
+        _CLOSING,
+    ),
+    _Refusal.BUSY: _Answer(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "Overloaded",
+        "Too many requests are under way. Try again in a moment.",
+        RETRY | _CLOSING,
+    ),
+}
 
 
 class Slots:
@@ -194,42 +242,41 @@ class LoadLimit:
             return
         caller = _caller_name(scope)
         queue = self._writes if is_write(scope) else self._reads
-        if self._arriving.is_full(caller) or queue.slots.is_full(caller):
-            await _busy(scope["path"])(scope, receive, send)
-            return
-        with self._arriving.taken_by(caller):
-            body = await self._body(scope, receive)
-        if body is _Unread.CUT_OFF:
+        body: bytes | _Refusal | Trouble = _Refusal.BUSY
+        if not (self._arriving.is_full(caller) or queue.slots.is_full(caller)):
+            with self._arriving.taken_by(caller):
+                body = await self._body(scope, receive)
+            if isinstance(body, bytes) and queue.slots.is_full(caller):
+                body = _Refusal.BUSY
+        if body is _Refusal.CUT_OFF:
             # Nobody is left to be answered, and a part of a request must not be acted on.
             return
         if not isinstance(body, bytes):
             await self._refusal(scope["path"], body)(scope, receive, send)
-        elif queue.slots.is_full(caller):
-            await _busy(scope["path"])(scope, receive, send)
         else:
             with queue.slots.taken_by(caller):
                 async with queue.threads:
                     await self._application(scope, _replayed(body, receive), send)
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes | _Unread | Trouble:
+    async def _body(self, scope: Scope, receive: Receive) -> bytes | _Refusal | Trouble:
         announced = header(scope, b"content-length") or "0"
         if announced.isdecimal() and int(announced[:20]) > self._limits.body_bytes:
-            return _Unread.TOO_LARGE
+            return _Refusal.TOO_LARGE
         with anyio.move_on_after(self._limits.body_seconds):
             return await self._read(receive)
-        return _Unread.TOO_SLOW
+        return _Refusal.TOO_SLOW
 
-    async def _read(self, receive: Receive) -> bytes | _Unread | Trouble:
+    async def _read(self, receive: Receive) -> bytes | _Refusal | Trouble:
         """Read a body, and look at each part of it as it comes."""
         parts = bytearray()
         scan = BodyScan(most_values=self._limits.values, most_depth=self._limits.depth)
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                return _Unread.CUT_OFF
+                return _Refusal.CUT_OFF
             piece: bytes = message.get("body", b"")
             if len(parts) + len(piece) > self._limits.body_bytes:
-                return _Unread.TOO_LARGE
+                return _Refusal.TOO_LARGE
             parts += piece
             for start in range(0, len(piece), WINDOW_BYTES):
                 trouble = scan.feed(piece[start : start + WINDOW_BYTES])
@@ -239,20 +286,48 @@ class LoadLimit:
             if not message.get("more_body", False):
                 return scan.end() or bytes(parts)
 
-    def _refusal(self, path: str, why: _Unread | Trouble) -> JSONResponse:
-        match why:
-            case _Unread.TOO_SLOW:
-                return _too_slow(path, self._limits.body_seconds)
-            case Trouble.MANY_VALUES:
-                return _too_large(path, f"The body holds more than {self._limits.values:,} values.")
-            case Trouble.DEEP:
-                return _too_large(path, f"The body is nested deeper than {self._limits.depth:,}.")
-            case Trouble.HALF_CHARACTER:
-                return _unreadable(path)
-            case _:
-                return _too_large(
-                    path, f"The body is larger than {self._limits.body_bytes:,} bytes."
-                )
+    def _refusal(self, path: str, why: _Refusal | Trouble) -> JSONResponse:
+        refused = _REFUSALS[why]
+        limits = self._limits
+        return make_error_response(
+            path,
+            refused.status,
+            refused.message.format(
+                values=limits.values,
+                depth=limits.depth,
+                bytes=limits.body_bytes,
+                seconds=limits.body_seconds,
+            ),
+            kind=refused.kind,
+            headers=refused.headers,
+        )
+
+
+def guard(
+    keys: AccessKeys, options: ServerOptions, metrics: Metrics, *, methods: Sequence[str]
+) -> list[Middleware]:
+    """Return the layers that log, let in and limit, the outermost first.
+
+    Args:
+        keys: Those of the catalog.
+        options: Who may come in, and how much at a time.
+        metrics: What requests are counted in.
+        methods: What pages of other hosts may use.
+    """
+    layers = [
+        Middleware(RequestLog, metrics=metrics),
+        Middleware(Gate, keys=keys, options=options),
+        Middleware(LoadLimit, limits=options.limits),
+    ]
+    if options.origins:
+        cors = Middleware(
+            CORSMiddleware,
+            allow_origins=options.origins,
+            allow_methods=methods,
+            allow_headers=["*"],
+        )
+        layers.insert(1, cors)
+    return layers
 
 
 def is_write(scope: Scope) -> bool:
@@ -277,47 +352,6 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return waiting.pop() if waiting else await receive()
 
     return replay
-
-
-def _unreadable(path: str) -> JSONResponse:
-    return make_error_response(
-        path,
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        "A text holds half of a surrogate pair, which UTF-8 cannot carry. Remove it.",
-        kind="InvalidInput",
-    )
-
-
-def _busy(path: str) -> JSONResponse:
-    return make_error_response(
-        path,
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        "Too many requests are under way. Try again in a moment.",
-        kind="Overloaded",
-        # What may be left of the body is not read.
-        headers={**RETRY, "Connection": "close"},
-    )
-
-
-def _too_slow(path: str, seconds: float) -> JSONResponse:
-    return make_error_response(
-        path,
-        HTTPStatus.REQUEST_TIMEOUT,
-        f"The body took longer than {seconds:g} s to arrive. Send it again.",
-        kind="TooSlow",
-        headers={"Connection": "close"},
-    )
-
-
-def _too_large(path: str, problem: str) -> JSONResponse:
-    return make_error_response(
-        path,
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"{problem} Send less at a time.",
-        kind="TooLarge",
-        # What is left of the body is not read.
-        headers={"Connection": "close"},
-    )
 
 
 # Connections that say nothing are closed.

@@ -12,15 +12,14 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from ekphory import __version__
 from ekphory.server.errors import make_error_response
 from ekphory.service.extraction import ExtractionState
 from ekphory.types import now_utc
 
-# The types of ASGI, and what the layers around the application share.
+# What the layers around the application share.
 
 Scope = MutableMapping[str, Any]
 AsgiMessage = MutableMapping[str, Any]
@@ -46,7 +45,7 @@ def header(scope: Scope, name: bytes) -> str | None:
     return None if value is None else value.decode("latin-1")
 
 
-# A log of JSON objects, one a line, in which no exception tells what was stored.
+# The log.
 
 LOG: dict[str, Any] = {
     "version": 1,
@@ -88,9 +87,8 @@ def places_of(error: BaseException) -> dict[str, Any]:
     }
 
 
-# What Prometheus is told; counts and times, never content.
+# The metrics.
 
-CONTENT_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
@@ -98,8 +96,7 @@ class Metrics:
     """The measurements of one process."""
 
     def __init__(self) -> None:
-        registry = CollectorRegistry()
-        self._registry = registry
+        self.registry = registry = CollectorRegistry()
         self._requests = Counter(
             "ekphory_requests",
             "Requests answered.",
@@ -156,17 +153,14 @@ class Metrics:
             self._extraction.labels(name).set(getattr(state, name))
         self._stands_still.set(state.out_of_order is not None)
 
-    def exposed(self) -> bytes:
-        """Return everything as Prometheus reads it."""
-        return generate_latest(self._registry)
 
-
-# One line of JSON for each request: when, what, how long; never what was said in it.
+# A line for each request.
 
 REQUEST_ID = "X-Request-ID"
 _USABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _UNKNOWN_ROUTE = "unknown"
+_DEFECT = "This is a defect of ekphory. The log says more under request {}."
 _GONE = 499
 """What is noted for a request whose sender went away; no answer was sent."""
 _log = logging.getLogger("ekphory.server")
@@ -197,7 +191,13 @@ class RequestLog:
             except Exception as error:  # noqa: BLE001  outermost: answered, and logged without its text
                 failure = error
                 if answer.status is None:
-                    await _defect(scope["path"], request_id)(scope, receive, answer)
+                    defect = make_error_response(
+                        scope["path"],
+                        HTTPStatus.INTERNAL_SERVER_ERROR,
+                        _DEFECT.format(request_id),
+                        kind="InternalError",
+                    )
+                    await defect(scope, receive, answer)
         self._note(scope, answer, time.perf_counter() - started, failure)
 
     def _note(
@@ -239,12 +239,3 @@ class _Watched:
             own = (REQUEST_ID.lower().encode(), self._id.encode())
             message = {**message, "headers": [*message.get("headers", ()), own]}
         await self._send(message)
-
-
-def _defect(path: str, request_id: str) -> Application:
-    return make_error_response(
-        path,
-        HTTPStatus.INTERNAL_SERVER_ERROR,
-        f"This is a defect of ekphory. The log says more under request {request_id}.",
-        kind="InternalError",
-    )

@@ -10,25 +10,23 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 from uvicorn.supervisors import multiprocess
 
 from ekphory.catalog.access_keys import AccessKeys
 from ekphory.catalog.database import Database
 from ekphory.config import read_settings
 from ekphory.errors import EkphoryError, InvalidInput
+from ekphory.server.app import create_app
 from ekphory.server.limits import TimedConfig
 from ekphory.server.options import VARIABLE, ServerOptions
 from ekphory.server.request_log import LOG, Application
-from ekphory.service.handles import catalog_file
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
-
-
-# Several processes that answer at one address, each with connections of its own.
+from ekphory.service.handles import catalog_file, load_models
+from ekphory.service.learning import ExtractionSettings, read_learnt
+from ekphory.service.memory_service import MemoryService
 
 BACKLOG = 2048
 _log = logging.getLogger("ekphory.server")
@@ -157,13 +155,13 @@ def serve_application(
     listening = Listening(_url(options.host, listeners[0]), options.store, options.needs_key)
     try:
         if options.workers == 1:
-            application = _loaded(factory)
+            application = _load(factory)
             on_listening(listening)
             config = server_config(lambda: application, options)
             uvicorn.Server(config).run(sockets=listeners)
         else:
             on_listening(listening)
-            config = server_config(partial(_loaded, factory), options)
+            config = server_config(partial(_load, factory), options)
             EvenProcesses(config, listeners).run()
     finally:
         for listener in listeners:
@@ -175,12 +173,6 @@ def application_of(options: ServerOptions) -> FastAPI:
     # Lance's own lines are no JSON; what it only warns of, such as a compaction that came second to
     # another process's, is made up for later.
     os.environ.setdefault("LANCEDB_LOG", "error")
-    # Slow to load; a process that only watches over others needs none of it.
-    from ekphory.server.app import create_app
-    from ekphory.service.handles import load_models
-    from ekphory.service.learning import ExtractionSettings, read_learnt
-    from ekphory.service.memory_service import MemoryService
-
     settings = read_settings()
     if options.embedder is not None:
         settings = replace(settings, embedder=options.embedder)
@@ -194,7 +186,7 @@ def application_of(options: ServerOptions) -> FastAPI:
     return create_app(service, options)
 
 
-def _loaded(factory: Callable[[], Application]) -> Application:
+def _load(factory: Callable[[], Application]) -> Application:
     """Make the application, in a process that is there for nothing else."""
     # Each search for garbage among all that is loaded would take a quarter of a second.
     gc.disable()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from uuid import UUID, uuid5
@@ -17,7 +17,6 @@ from ekphory.filters.tree import (
     And,
     Comparison,
     Field,
-    FieldReference,
     Filter,
     In,
     IsNull,
@@ -25,6 +24,7 @@ from ekphory.filters.tree import (
     Not,
     Operator,
     Or,
+    Value,
 )
 from ekphory.memory import Memory
 from ekphory.scope import SCOPE_FIELDS
@@ -68,6 +68,14 @@ class Uids:
     def stored(self, place: Place, uids: Iterable[str]) -> list[str]:
         """Return the ids that UUIDs stand for, in order; what is no UUID is an id already."""
         return [self._stored(place, each) for each in uids]
+
+    def read_filter(self, place: Place, text: str) -> Filter | None:
+        """Read a client's filter, in which ids are UUIDs; None where it is blank.
+
+        Raises:
+            FilterError: It cannot be read.
+        """
+        return read_filter(text, memory_id=lambda uid: self._stored(place, uid))
 
     def _stored(self, place: Place, uid: str) -> str:
         canonical = _canonical(uid)
@@ -134,65 +142,46 @@ def shown_metadata(metadata: Mapping[str, Scalar]) -> dict[str, str]:
     return {key.removeprefix(_MARK): _text(value) for key, value in metadata.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class StoredNames:
-    """How a client's names are stored.
-
-    Attributes:
-        metadata_key: Gives the name under which a metadata key is stored.
-        memory_id: Gives the id that a client's id stands for.
-    """
-
-    metadata_key: Callable[[str], str] = stored_key
-    memory_id: Callable[[str], str] = str
-
-
-def read_filter(text: str, names: StoredNames) -> Filter | None:
+def read_filter(
+    text: str,
+    *,
+    metadata_key: Callable[[str], str] = stored_key,
+    memory_id: Callable[[str], str] = str,
+) -> Filter | None:
     """Read a client's filter; None where it is blank.
 
     Args:
         text: In the filter grammar.
-        names: How the names in it are stored.
+        metadata_key: Gives the name under which a metadata key is stored.
+        memory_id: Gives the id that a client's id stands for.
 
     Raises:
         FilterError: It cannot be read.
     """
-    if not text.strip():
-        return None
-    return _renamed(parse_filter(text), names)
 
+    def rename(tree: Filter) -> Filter:
+        match tree:
+            case And(children) | Or(children):
+                return type(tree)(tuple(map(rename, children)))
+            case Not(child):
+                return Not(rename(child))
+            case Comparison(Field("id"), _, str(value)):
+                return replace(tree, value=memory_id(value))
+            case In(Field("id"), values):
+                return In(Field("id"), tuple(memory_id(str(value)) for value in values))
+        match tree.field:
+            case MetadataField(key):
+                return replace(tree, field=MetadataField(metadata_key(key)))
+            case Field(name):
+                return replace(tree, field=Field(_EVENT_TIME.get(name, name)))
 
-def _renamed(tree: Filter, names: StoredNames) -> Filter:
-    match tree:
-        case And(children):
-            return And(tuple(_renamed(child, names) for child in children))
-        case Or(children):
-            return Or(tuple(_renamed(child, names) for child in children))
-        case Not(child):
-            return Not(_renamed(child, names))
-        case Comparison(Field("id"), _, str(value)):
-            return replace(tree, value=names.memory_id(value))
-        case In(Field("id"), values):
-            return In(Field("id"), tuple(names.memory_id(str(value)) for value in values))
-        case _:
-            return replace(tree, field=_field(tree.field, names))
-
-
-def _field(field: FieldReference, names: StoredNames) -> FieldReference:
-    match field:
-        case MetadataField(key):
-            return MetadataField(names.metadata_key(key))
-        case Field(name):
-            return Field(_EVENT_TIME.get(name, name))
+    return rename(parse_filter(text)) if text.strip() else None
 
 
 def _text(value: Scalar) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else repr(value)
-
-
-# Which memories of a project are looked at.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,21 +202,20 @@ class Selection:
 
     def condition(self) -> Filter:
         """Return it as a condition of the store."""
-        wanted: list[Filter] = []
-        if self.pool is not None:
-            wanted.append(Comparison(Field("pool"), "eq", self.pool))
-        if self.type is not None:
-            wanted.append(Comparison(Field("type"), "eq", self.type))
-        if self.since is not None:
-            wanted.append(Comparison(Field("at"), "ge", self.since))
-        if self.until is not None:
-            wanted.append(Comparison(Field("at"), "lt", self.until))
-        if self.least_importance is not None:
-            wanted.append(Comparison(Field("importance"), "ge", self.least_importance))
-        return And(tuple(wanted))
-
-
-# The values of episodic memory: what is said, what is looked for, what is found.
+        wanted: tuple[tuple[str, Operator, Value | None], ...] = (
+            ("pool", "eq", self.pool),
+            ("type", "eq", self.type),
+            ("at", "ge", self.since),
+            ("at", "lt", self.until),
+            ("importance", "ge", self.least_importance),
+        )
+        return And(
+            tuple(
+                Comparison(Field(name), operator, value)
+                for name, operator, value in wanted
+                if value is not None
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,7 +344,7 @@ def _around(
     return [*earlier[len(earlier) - min(before, len(earlier)) :], record, *later[:after]]
 
 
-# Episodic memory: what was said in a project, added, found, listed and deleted.
+# The verbs of episodic memory.
 
 SHORT_TERM_EPISODES = 20
 """Most of the newest episodes that come with every search."""
@@ -373,7 +361,7 @@ class Episodes:
     def add(
         self, place: Place, messages: Sequence[Message], *, kind: MemoryType | None = None
     ) -> tuple[str, ...]:
-        """Remember messages, in order and in one commit; gives an id for each.
+        """Remember messages, in order and in one commit; return an id for each.
 
         A message that holds nothing but recalled memories is not stored and has no id.
 
@@ -386,7 +374,7 @@ class Episodes:
             InvalidInput: A message cannot be stored; nothing was written.
         """
         now = now_utc()
-        given = [_given(message, now, position) for position, message in enumerate(messages)]
+        given = [_message_fields(each, now, position) for position, each in enumerate(messages)]
         if kind is not None:
             given = [fields | {"type": kind} for fields in given]
         with self._handles.episodes(place) as memory:
@@ -400,7 +388,7 @@ class Episodes:
         Raises:
             InvalidInput: The query cannot be used.
         """
-        condition = self._condition(place, query.filter)
+        condition = self._uids.read_filter(place, query.filter)
         with self._handles.episodes(place) as memory:
             newest = _newest(memory, condition, query.limit) if short_term else ()
             if not long_term:
@@ -437,7 +425,7 @@ class Episodes:
         """Read the episodes that fulfil a condition, in the order in which they were said."""
         with self._handles.episodes(place) as memory:
             return memory.list(
-                filter=self._condition(place, condition),
+                filter=self._uids.read_filter(place, condition),
                 limit=limit,
                 offset=offset,
                 order="oldest",
@@ -455,31 +443,17 @@ class Episodes:
             NotThere: The project holds no such episode.
         """
         with self._handles.episodes(place) as memory:
-            check_all_there(memory, ids, "Episode")
+            for memory_id in ids:
+                try:
+                    memory.get(memory_id)
+                except MemoryNotFound as error:
+                    raise NotThere(f"Episode {memory_id!r} does not exist") from error
             memory.forget(filter=In(Field("id"), tuple(ids)))
 
     def delete_all(self, place: Place) -> None:
         """Forget every episode of a project."""
         with self._handles.episodes(place) as memory:
             memory.forget(filter="TRUE")
-
-    def _condition(self, place: Place, text: str) -> Filter | None:
-        return read_filter(
-            text, StoredNames(memory_id=lambda uid: self._uids.stored(place, [uid])[0])
-        )
-
-
-def check_all_there(memory: Memory, ids: Sequence[str], noun: str) -> None:
-    """Check that a handle holds all of these.
-
-    Raises:
-        NotThere: One of them is missing.
-    """
-    for memory_id in ids:
-        try:
-            memory.get(memory_id)
-        except MemoryNotFound as error:
-            raise NotThere(f"{noun} {memory_id!r} does not exist") from error
 
 
 def _newest(memory: Memory, condition: Filter | None, limit: int) -> tuple[MemoryRecord, ...]:
@@ -488,15 +462,11 @@ def _newest(memory: Memory, condition: Filter | None, limit: int) -> tuple[Memor
     return tuple(hit.memory for hit in reversed(found.hits))
 
 
-def _given(message: Message, now: datetime, position: int) -> dict[str, object]:
+def _message_fields(message: Message, now: datetime, position: int) -> dict[str, object]:
     # A moment of its own for each: what is said again later is another episode.
     at = now + timedelta(microseconds=position) if message.at is None else message.at
     session = message.metadata.get(_SESSION_KEY, "")
-    return {
-        "content": message.content,
-        "producer": message.producer,
-        "produced_for": message.produced_for,
-        "role": message.role,
+    return asdict(message) | {
         "at": to_utc(at, field="timestamp"),
         "session": session if session.strip() else None,
         "metadata": stored_metadata(message.metadata),

@@ -20,8 +20,6 @@ from ekphory.service.extractor import Extractor
 from ekphory.service.handles import Place
 from ekphory.service.learning import ExtractionSettings
 
-# The thread that does the jobs of the queue: one process at a time, the others stand by.
-
 LOCK_FILE = ".ekphory-extraction.lock"
 _log = logging.getLogger("ekphory.extraction")
 # Whoever asks is refused so, whatever is asked: a wrong key, an unknown model, no credit left.
@@ -71,17 +69,12 @@ class ExtractionWorker:
         self._queue = queue
         self._extractor = extractor
         self._settings = settings
+        self.out_of_order: str | None = None  # why nothing can be learnt at the moment
         self._turn = filelock.FileLock(folder / LOCK_FILE, blocking=False, thread_local=False)
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._failures = 0
-        self._out_of_order: str | None = None
         self._thread = threading.Thread(target=self._run, name="ekphory extraction", daemon=True)
-
-    @property
-    def out_of_order(self) -> str | None:
-        """Why nothing can be learnt at the moment; None where that is not so."""
-        return self._out_of_order
 
     def start(self) -> None:
         """Let the thread run."""
@@ -90,6 +83,10 @@ class ExtractionWorker:
     def wake(self) -> None:
         """Say that the queue has grown."""
         self._woken.set()
+
+    def drop(self, place: Place) -> None:
+        """Let nothing more be learnt from what a project holds now."""
+        self._extractor.drop(place)
 
     def stop(self) -> None:
         """End the thread: nothing is written any more, and jobs under way stay in the queue."""
@@ -139,7 +136,7 @@ class ExtractionWorker:
             if isinstance(error, ServiceRefusal) and error.status in _REFUSED_TO_ALL:
                 raise
             self._put_off(job, error)
-        self._failures, self._out_of_order = 0, None
+        self._failures, self.out_of_order = 0, None
 
     def _put_off(self, job: ExtractionJob, error: Exception) -> None:
         attempts = job.attempts + 1
@@ -153,8 +150,8 @@ class ExtractionWorker:
 
     def _stand_still(self, error: EkphoryError) -> None:
         self._failures += 1
-        self._out_of_order = _reason(error)
-        fields = {"reason": self._out_of_order, "failures": self._failures}
+        self.out_of_order = _reason(error)
+        fields = {"reason": self.out_of_order, "failures": self._failures}
         _log.warning("extraction stands still", extra={"fields": fields}, exc_info=error)
         self._stopping.wait(self._settings.wait(self._failures))
 
@@ -168,7 +165,7 @@ def _reason(error: Exception) -> str:
     return next(reason for kind, reason in _REASONS if isinstance(error, kind))
 
 
-# The verbs of extraction: an episode is handed over, and everybody may see what became of it.
+# The verbs of extraction.
 
 MOST_SHOWN = 100
 
@@ -195,24 +192,16 @@ class ExtractionState:
     failures: tuple[FailedExtraction, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RunningExtraction:
-    """What learns, where a language model is configured."""
-
-    extractor: Extractor
-    worker: ExtractionWorker
-
-
 class Extraction:
     """Hands episodes over to be learnt from; without a language model nothing is ever learnt."""
 
-    def __init__(self, queue: ExtractionQueue, running: RunningExtraction | None) -> None:
+    def __init__(self, queue: ExtractionQueue, running: ExtractionWorker | None) -> None:
         self._queue = queue
         self._running = running
         self._counting = threading.Lock()
         self._unqueued: Counter[tuple[str, str]] = Counter()
         if running is not None:
-            running.worker.start()
+            running.start()
 
     def learn_from(self, place: Place, episodes: Sequence[str]) -> None:
         """Hand over episodes that are stored already; costs microseconds and never fails.
@@ -230,27 +219,29 @@ class Extraction:
             fields = {"episodes": len(episodes)}
             _log.error("extraction not queued", extra={"fields": fields}, exc_info=error)
         else:
-            self._running.worker.wake()
+            self._running.wake()
 
     def state(self, place: Place | None = None) -> ExtractionState:
         """Tell how far the learning is: of a project, or of all of them."""
         owner = None if place is None else place.owner
-        length = self._queue.length(owner)
+        waiting, failed = self._queue.length(owner)
         running = self._running
+        with self._counting:
+            unqueued = self._unqueued.total() if owner is None else self._unqueued[owner]
         return ExtractionState(
             enabled=running is not None,
-            waiting=length.waiting,
-            failed=length.failed,
-            unqueued=self._number_unqueued(owner),
-            out_of_order=None if running is None else running.worker.out_of_order,
+            waiting=waiting,
+            failed=failed,
+            unqueued=unqueued,
+            out_of_order=None if running is None else running.out_of_order,
             failures=() if owner is None else tuple(self._queue.failed(owner, limit=MOST_SHOWN)),
         )
 
     def try_again(self, place: Place) -> int:
-        """Let the episodes of a project that were given up be read anew; gives how many."""
+        """Let the episodes of a project that were given up be read anew; return how many."""
         again = self._queue.ask_again(place.owner)
         if self._running is not None:
-            self._running.worker.wake()
+            self._running.wake()
         return again
 
     def drop(self, place: Place) -> None:
@@ -258,13 +249,9 @@ class Extraction:
         if self._running is None:
             self._queue.drop(place.owner)
         else:
-            self._running.extractor.drop(place)
+            self._running.drop(place)
 
     def close(self) -> None:
         """End the learning; what is under way is done again after the next start."""
         if self._running is not None:
-            self._running.worker.stop()
-
-    def _number_unqueued(self, owner: tuple[str, str] | None) -> int:
-        with self._counting:
-            return self._unqueued.total() if owner is None else self._unqueued[owner]
+            self._running.stop()

@@ -36,7 +36,7 @@ from ekphory.service.learning import (
 from ekphory.service.semantic import Feature
 from ekphory.types import MemoryRecord
 
-# What a language model is told: its task in our words, and beside it stored text as data.
+# The prompts: a task in our words, and beside it stored text as data.
 
 OPTIONS = ChatOptions(max_tokens=2_000, temperature=0.0)
 LONGEST_PART = 8_000
@@ -137,7 +137,7 @@ def _asked(system: str, data: dict[str, Any]) -> tuple[ChatMessage, ...]:
     )
 
 
-# One episode after another: what it says is asked of a language model, and carried out.
+# The work.
 
 _log = logging.getLogger("ekphory.extraction")
 _MOST_NOTED = 50
@@ -223,7 +223,7 @@ class Extractor:
             self._put_in_order(task, target, group)
 
     def _learn(self, task: _Task, target: Target) -> bool:
-        """Ask what the message changes for a target; gives whether that is anything."""
+        """Ask what the message changes for a target; return whether that is anything."""
         changed = False
         for number, part in enumerate(message_parts(task.episode)):
             step = _step(target, number)
@@ -301,15 +301,7 @@ class Extractor:
 
 
 def _group(target: Target, tag: str) -> FeatureGroup:
-    owner = target.owner
-    return FeatureGroup(
-        org=owner.org,
-        project=owner.project,
-        set_id=owner.id,
-        category=target.category.name,
-        tag=tag,
-        user=target.user,
-    )
+    return FeatureGroup(*target.owner.key, target.category.name, tag, target.user)
 
 
 def _step(target: Target, part: int) -> str:

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from ekphory.config import Settings
 from ekphory.engine import Engine, acquire, release
-from ekphory.errors import InvalidInput
+from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.memory import Memory
 from ekphory.models.chat import Chat
-from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.loading import load_embedder
-from ekphory.models.reranker import RerankingModel, bundled_reranker
+from ekphory.models.embedder import EmbeddingModel, FloatMatrix
+from ekphory.models.loading import (
+    load_configured_chat,
+    load_configured_reranker,
+    load_embedder,
+)
+from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery, bundled_reranker
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import BALANCED, preset
+from ekphory.retrieval.rerank import score_relevance
+from ekphory.scope import Scope
 from ekphory.store.protocol import StoreHealth
-
-# Where a verb acts: a project of an organisation.
 
 Reach = Literal["project", "org"]
 """How far changes may go: to the project alone, or to what its whole organisation shares."""
@@ -63,7 +69,7 @@ def catalog_file(store: str | Path, given: Path | None = None) -> Path:
         raise InvalidInput(
             "store",
             name,
-            "has no directory for the catalog of projects and keys",
+            "must have a directory for the catalog of projects and keys",
             "Name a local file with --catalog",
         )
     return Path(name).expanduser() / CATALOG_FILE
@@ -71,8 +77,14 @@ def catalog_file(store: str | Path, given: Path | None = None) -> Path:
 
 # The models that a service holds, loaded once and shared by all scopes.
 
+Purpose = Literal["query", "passage"]
+"""What a text is embedded as: models may prompt the two differently."""
 DEFAULT_NAMES = ("", "default")
 """Names by which a caller asks for whatever the service has."""
+
+
+class NotConfigured(EkphoryError):
+    """What is asked for needs a model that this service was started without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +112,31 @@ class ServiceModels:
         """What the reranker is called; empty where there is none."""
         return "" if self.reranker is None else self.reranker.name
 
+    def rerank(self, query: RerankQuery, passages: Sequence[RerankPassage]) -> list[float]:
+        """Score passages in [0, 1], in the order given.
+
+        Raises:
+            NotConfigured: There is no reranker.
+            ServiceError: A remote reranker failed.
+        """
+        if self.reranker is None:
+            raise NotConfigured(
+                "No reranker is configured. Start the server with EKPHORY_RERANKER set to a "
+                "model's directory or a service's URL."
+            )
+        scores = score_relevance(self.reranker, query, passages, seconds=None)
+        return [float(score) for score in scores]
+
+    def embed(self, texts: Sequence[str], purpose: Purpose) -> FloatMatrix:
+        """Embed texts; returns shape (len(texts), dimension), rows of length 1.
+
+        A passage that is longer than the model reads is embedded in parts, and their mean is taken:
+        nothing of it is left out.
+        """
+        if purpose == "query":
+            return self.embedder.encode_query(texts)
+        return _mean_of_windows(self.embedder, texts)
+
     def check_names(self, *, embedder: str = "", reranker: str = "", llm: str = "") -> None:
         """Check that a caller asks for models that are there.
 
@@ -113,7 +150,7 @@ class ServiceModels:
     def _check(self, field: str, asked: str, there: str) -> None:
         if asked not in (*DEFAULT_NAMES, there):
             known = f"{there!r} or leave it empty" if there else "nothing: none is configured"
-            raise InvalidInput(field, asked, "no such model here", f"Give {known}")
+            raise InvalidInput(field, asked, "must be a model that is here", f"Give {known}")
 
 
 def load_models(settings: Settings) -> ServiceModels:
@@ -129,9 +166,6 @@ def load_models(settings: Settings) -> ServiceModels:
     )
     if settings.reranker is None and settings.chat_url is None:
         return ServiceModels(embedder=embedder, reranker=bundled_reranker(), preset=pipeline)
-    # Slow to load, and needed only where a service is named.
-    from ekphory.models.loading import load_configured_chat, load_configured_reranker
-
     return ServiceModels(
         embedder=embedder,
         reranker=load_configured_reranker(settings),
@@ -140,11 +174,24 @@ def load_models(settings: Settings) -> ServiceModels:
     )
 
 
-# Handles on one store, each bound to the scope that it is for.
+def shorten_vectors(vectors: FloatMatrix, dimensions: int) -> FloatMatrix:
+    """Keep the first components, and make every row of length 1 again."""
+    kept = vectors[:, :dimensions]
+    lengths = np.linalg.norm(kept, axis=1, keepdims=True)
+    return np.asarray(kept / np.where(lengths > 0, lengths, 1), np.float32)
 
-# No name of a project holds a slash, so these scopes are nobody's by accident.
-_OF_PROJECT = "{project}/semantic"
-_OF_ORG = "/semantic"
+
+def _mean_of_windows(embedder: EmbeddingModel, texts: Sequence[str]) -> FloatMatrix:
+    windows = [embedder.windows(text) for text in texts]
+    vectors = embedder.encode([window for parts in windows for window in parts])
+    if len(vectors) == len(texts):
+        return vectors
+    ends = np.cumsum([len(parts) for parts in windows])[:-1]
+    means = np.array([part.mean(axis=0) for part in np.split(vectors, ends)])
+    return shorten_vectors(means, means.shape[1])
+
+
+# Handles on one store.
 
 
 class Handles:
@@ -160,13 +207,30 @@ class Handles:
         self._reranker = models.reranker or (bundled_reranker() and "none")
         self._keeping_open = Memory(store, embedder=models.embedder)
 
+    def open(self, scope: Scope) -> Memory:
+        """Open a handle on a scope; to be closed after use."""
+        models = self._models
+        return Memory(
+            self._store,
+            org=scope.org,
+            project=scope.project,
+            agent=scope.agent,
+            user=scope.user,
+            session=scope.session,
+            embedder=models.embedder,
+            reranker=self._reranker,
+            chat=models.chat,
+            preset=models.preset,
+        )
+
     def episodes(self, place: Place) -> Memory:
         """Open a handle on what was said in a project."""
-        return self._bound(place.org, place.project)
+        return self.open(Scope(org=place.org, project=place.project))
 
     def features(self, org: str, project: str | None) -> Memory:
         """Open a handle on the features of a project's sets, or of its organisation's own."""
-        return self._bound(org, _OF_ORG if project is None else _OF_PROJECT.format(project=project))
+        # No name of a project holds a slash, so these scopes are nobody's by accident.
+        return self.open(Scope(org=org, project=f"{project or ''}/semantic"))
 
     def health(self) -> StoreHealth:
         """Measure the whole store, all scopes together."""
@@ -189,15 +253,3 @@ class Handles:
     def close(self) -> None:
         """Let the store close, once every write has been finished."""
         self._keeping_open.close()
-
-    def _bound(self, org: str, project: str) -> Memory:
-        models = self._models
-        return Memory(
-            self._store,
-            org=org,
-            project=project,
-            embedder=models.embedder,
-            reranker=self._reranker,
-            chat=models.chat,
-            preset=models.preset,
-        )

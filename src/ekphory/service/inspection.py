@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -15,11 +15,11 @@ from ekphory.filters.tree import EVERYTHING, Field, In
 from ekphory.history import in_view
 from ekphory.memory import Memory
 from ekphory.retrieval.pipeline import Pipeline, StageDescription, describe
-from ekphory.retrieval.presets import preset
+from ekphory.retrieval.presets import preset as find_preset
 from ekphory.retrieval.stages.shape import PINNED, RULES
 from ekphory.scope import Scope
 from ekphory.search import NEWEST, SearchResult
-from ekphory.service.episodes import Selection, StoredNames, Uids, read_filter
+from ekphory.service.episodes import Selection, Uids
 from ekphory.service.handles import Handles, Place
 from ekphory.store.protocol import IntArray, Order, ScopeColumns
 from ekphory.types import (
@@ -27,8 +27,6 @@ from ekphory.types import (
     Hit,
     MemoryRecord,
     StageStatus,
-    StageTrace,
-    TimeUse,
     Trace,
     now_utc,
     to_microseconds,
@@ -56,15 +54,11 @@ class Reason:
     sentence: str
 
 
-def reasons(result: SearchResult) -> list[tuple[Reason, ...]]:
+def reasons(result: SearchResult) -> list[list[Reason]]:
     """Say of every hit why it is there."""
     if result.trace.preset == NEWEST:
-        newest = Reason("newest", "One of the newest; nothing was asked.")
-        return [(newest,) for _ in result]
-    return [
-        (*_chain(hit, result), *_found(hit, result.hits), *_moved(hit), *_shown(hit))
-        for hit in result
-    ]
+        return [[Reason("newest", "One of the newest; nothing was asked.")] for _ in result]
+    return [_chain(hit, result) + _found(hit, result.hits) + _moved(hit) for hit in result]
 
 
 def _chain(hit: Hit, result: SearchResult) -> list[Reason]:
@@ -95,7 +89,7 @@ def _found(hit: Hit, hits: Sequence[Hit]) -> list[Reason]:
 
 
 def _moved(hit: Hit) -> list[Reason]:
-    """Say what moved it up or down."""
+    """Say what moved it up or down, and what it is shown with."""
     told = []
     factor = hit.scores.get("boost", 1.0)
     if abs(factor - 1) > _NEARLY_ONE:
@@ -106,13 +100,9 @@ def _moved(hit: Hit) -> list[Reason]:
         told.append(Reason("reranker", f"The reranker gives it {hit.scores['reranker']:.2f}."))
     if hit.memory.pool == RULES and hit.memory.metadata.get(PINNED) is True:
         told.append(Reason("pinned", "A pinned rule, found by every search."))
+    if hit.text != hit.memory.text:
+        told.append(Reason("parent", "Shown with the text that it stands in."))
     return told
-
-
-def _shown(hit: Hit) -> list[Reason]:
-    if hit.text == hit.memory.text:
-        return []
-    return [Reason("parent", "Shown with the text that it stands in.")]
 
 
 def _place(hit: Hit, hits: Sequence[Hit], score: str) -> str:
@@ -166,53 +156,30 @@ def waterfall(trace: Trace, pipeline: Pipeline) -> tuple[WaterfallRow, ...]:
     rows: list[WaterfallRow] = []
     begins = 0.0
     for stage in trace.stages:
-        rows.append(_ran(stage, described.pop((stage.number, stage.name), None), begins))
+        known = _describe(described.pop((stage.number, stage.name), None))
+        told = {entry.name: getattr(stage, entry.name) for entry in fields(stage)}
+        rows.append(WaterfallRow(**told, **known, begins=begins))
         begins += stage.milliseconds
-    rows += (
-        # Of an empty query no stage runs, whatever the preset has.
-        _skipped(each, begins)
-        if each.used
-        else WaterfallRow(number=each.number, name=each.name, status="absent")
-        for each in described.values()
-    )
+    for each in described.values():
+        row = WaterfallRow(number=each.number, name=each.name, status="absent")
+        if each.used:
+            # Of an empty query no stage runs, whatever the preset has.
+            why = "nothing was asked"
+            row = replace(row, status="skipped", reason=why, begins=begins, **_describe(each))
+        rows.append(row)
     return tuple(sorted(rows, key=lambda row: row.number))
 
 
-def _ran(stage: StageTrace, described: StageDescription | None, begins: float) -> WaterfallRow:
-    return WaterfallRow(
-        number=stage.number,
-        name=stage.name,
-        status=stage.status,
-        reason=stage.reason,
-        candidates_in=stage.candidates_in,
-        candidates_out=stage.candidates_out,
-        begins=begins,
-        milliseconds=stage.milliseconds,
-        purpose="" if described is None else described.purpose,
-        settings={} if described is None else _shown_stage(described.settings),
-        detail=dict(stage.detail),
-    )
-
-
-def _skipped(described: StageDescription, begins: float) -> WaterfallRow:
-    return WaterfallRow(
-        number=described.number,
-        name=described.name,
-        status="skipped",
-        reason="nothing was asked",
-        begins=begins,
-        purpose=described.purpose,
-        settings=_shown_stage(described.settings),
-    )
-
-
-def _shown_stage(settings: Mapping[str, object]) -> dict[str, Any]:
-    """Only what can be shown: numbers, names, and lists and tables of them."""
-    return {
+def _describe(stage: StageDescription | None) -> dict[str, Any]:
+    """Return a stage's purpose, and of its settings numbers, names, lists and tables of them."""
+    if stage is None:
+        return {}
+    shown = {
         name: value
-        for name, value in settings.items()
+        for name, value in stage.settings.items()
         if value is None or isinstance(value, bool | int | float | str | list | dict)
     }
+    return {"purpose": stage.purpose, "settings": shown}
 
 
 # Searching with any preset, and telling all of it: every stage, every score, every hop.
@@ -220,33 +187,6 @@ def _shown_stage(settings: Mapping[str, object]) -> dict[str, Any]:
 _SHOWN_OF_A_SEARCH = 5
 """So many of what one of the agent's searches found are told whole."""
 _MOST_OTHERS = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
-    """A question, and how it is to be searched.
-
-    Attributes:
-        query: The question; empty for the newest.
-        preset: Name of a preset; None for the service's.
-        limit: How many hits.
-        pools: Only these; None for all.
-        filter: A condition in the filter grammar; blank for none.
-        min_score: Only hits of at least this probability.
-        now: The moment it is asked; None for the current one.
-        time: What a time in the query's words does.
-        agent_mode: Whether the retrieval agent follows the question.
-    """
-
-    query: str
-    preset: str | None = None
-    limit: int = 10
-    pools: tuple[str, ...] | None = None
-    filter: str = ""
-    min_score: float | None = None
-    now: datetime | None = None
-    time: TimeUse = "boost"
-    agent_mode: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +205,7 @@ class Examined:
     now: datetime
     preset: str
     result: SearchResult
-    reasons: Sequence[tuple[Reason, ...]]
+    reasons: Sequence[Sequence[Reason]]
     rows: tuple[WaterfallRow, ...]
     others: tuple[MemoryRecord, ...]
 
@@ -277,27 +217,33 @@ class Examination:
         self._handles = handles
         self._uids = uids
 
-    def search(self, place: Place, probe: Probe) -> Examined:
+    def search(
+        self,
+        place: Place,
+        query: str,
+        *,
+        preset: str | None = None,
+        condition: str = "",
+        **settings: Any,  # noqa: ANN401  as `Memory.search` has them
+    ) -> Examined:
         """Answer a question and tell how.
+
+        Args:
+            place: The project.
+            query: The question; empty for the newest.
+            preset: Name of a preset; None for the service's.
+            condition: In the filter grammar; blank for none.
+            settings: Those of `Memory.search`.
 
         Raises:
             InvalidInput: The question cannot be used.
         """
-        now = probe.now or now_utc()
-        names = StoredNames(memory_id=lambda uid: self._uids.stored(place, [uid])[0])
+        now = settings.pop("now", None) or now_utc()
+        settings["agent_mode"] = settings.get("agent_mode", False) and bool(query.strip())
         with self._handles.episodes(place) as memory:
-            pipeline = memory.preset if probe.preset is None else preset(probe.preset)
-            result = memory.search(
-                probe.query,
-                k=probe.limit,
-                now=now,
-                pools=probe.pools,
-                filter=read_filter(probe.filter, names),
-                min_score=probe.min_score,
-                preset=pipeline,
-                time=probe.time,
-                agent_mode=probe.agent_mode and bool(probe.query.strip()),
-            )
+            pipeline = memory.preset if preset is None else find_preset(preset)
+            read = self._uids.read_filter(place, condition)
+            result = memory.search(query, now=now, filter=read, preset=pipeline, **settings)
             others = _others(memory, result)
         return Examined(
             now=now,
@@ -459,14 +405,15 @@ class Outline:
         total: Memories that the whole selection lets through.
         pools, types: How many of each.
         importance: How many in each tenth from 0 to 1; 1 lies in the last.
-        timeline: How many at which time.
+        unit, bars: How many at which time, as `Timeline` has them.
     """
 
     total: int
     pools: Mapping[str, int]
     types: Mapping[str, int]
-    importance: tuple[int, ...]
-    timeline: Timeline
+    importance: list[int]
+    unit: UnitName | None
+    bars: tuple[Bar, ...]
 
 
 def outline(columns: ScopeColumns, selection: Selection) -> Outline:
@@ -481,12 +428,16 @@ def outline(columns: ScopeColumns, selection: Selection) -> Outline:
         return kept
 
     in_time = but_for("time")
+    drawn = timeline(columns.at[in_time], columns.type[in_time])
     return Outline(
         total=int(np.count_nonzero(but_for())),
         pools=_counted(columns.pool[but_for("pool")]),
         types=_counted(columns.type[but_for("type")]),
-        importance=_by_tenth(columns.importance[but_for("importance")]),
-        timeline=timeline(columns.at[in_time], columns.type[in_time]),
+        importance=np.histogram(
+            columns.importance[but_for("importance")], bins=IMPORTANCE_STEPS, range=(0, 1)
+        )[0].tolist(),
+        unit=drawn.unit,
+        bars=drawn.bars,
     )
 
 
@@ -509,11 +460,6 @@ def _let_through(columns: ScopeColumns, selection: Selection) -> dict[str, Mask]
 def _counted(names: NDArray[np.str_]) -> dict[str, int]:
     found, counts = np.unique(names, return_counts=True)
     return {str(name): int(count) for name, count in zip(found, counts, strict=True)}
-
-
-def _by_tenth(importance: NDArray[np.float32]) -> tuple[int, ...]:
-    counts, _ = np.histogram(importance, bins=IMPORTANCE_STEPS, range=(0, 1))
-    return tuple(counts.tolist())
 
 
 # Looking through a project's memories without a question.

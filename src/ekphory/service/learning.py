@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from ekphory.catalog.database import NotThere
 from ekphory.catalog.semantic import Category, SemanticSet, Tag
@@ -22,8 +22,6 @@ from ekphory.service.semantic import (
     user_set,
 )
 from ekphory.types import MemoryRecord, is_storable
-
-# How features are learnt from episodes.
 
 Learnt = Literal["off", "categories", "profile"]
 """Nothing; the categories that callers have added; a profile of each user as well."""
@@ -65,15 +63,13 @@ def read_learnt(text: str | None) -> Learnt:
     Raises:
         InvalidInput: It is none of them.
     """
-    for known in get_args(Learnt):
-        if text == known:
-            found: Learnt = known
-            return found
-    if text is not None:
+    if text is None:
+        return _ALL
+    if text not in get_args(Learnt):
         raise InvalidInput(
             "extraction", text, "cannot be learnt", f"Give {', '.join(get_args(Learnt))}"
         )
-    return _ALL
+    return cast("Learnt", text)
 
 
 # Commands: what a language model says is to be changed in a group of features.
@@ -306,7 +302,7 @@ class Learning:
         episode: MemoryRecord,
         commands: Sequence[FeatureCommand],
     ) -> list[str]:
-        """Carry out commands in order; gives the ids of the features that are new."""
+        """Carry out commands in order; return the ids of the features that are new."""
         if not commands:
             return []
         self._sets.make_known(target.owner)
@@ -344,7 +340,7 @@ class Learning:
     def _carried_out(
         self, place: Place, same: list[Feature], command: FeatureCommand, new: Feature
     ) -> list[Feature]:
-        """Carry out one command on the features that it names; gives what is left of them."""
+        """Carry out one command on the features that it names; return what is left of them."""
         if command.action == "add":
             return self._added(place, same, new)
         learnt = [each for each in same if each.citations]

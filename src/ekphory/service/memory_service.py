@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
-
-import numpy as np
 
 from ekphory.catalog.access_keys import AccessKeys
 from ekphory.catalog.database import Database
@@ -21,15 +19,10 @@ from ekphory.catalog.projects import (
     new_trace_id,
 )
 from ekphory.catalog.semantic import Categories, Consolidations, ExtractionQueue, SemanticSets
-from ekphory.errors import EkphoryError
 from ekphory.memory import Memory
-from ekphory.models.embedder import EmbeddingModel, FloatMatrix
-from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery
-from ekphory.prompting.block import estimate_tokens
-from ekphory.retrieval.rerank import score_relevance
 from ekphory.search import SearchResult
 from ekphory.service.episodes import EpisodeQuery, Episodes, FoundEpisodes, Uids
-from ekphory.service.extraction import Extraction, ExtractionWorker, RunningExtraction
+from ekphory.service.extraction import Extraction, ExtractionWorker
 from ekphory.service.extractor import Extractor
 from ekphory.service.handles import Handles, Place, ServiceModels, catalog_file
 from ekphory.service.inspection import Browsing, Examination
@@ -94,83 +87,6 @@ def _reranked(trace: Trace) -> bool:
     return any(_RERANKER in stage.name and stage.status == "ran" for stage in trace.stages)
 
 
-# The service's models by themselves: passages scored, texts embedded, nothing stored.
-
-Purpose = Literal["query", "passage"]
-"""What a text is embedded as: models may prompt the two differently."""
-
-
-class NotConfigured(EkphoryError):
-    """What is asked for needs a model that this service was started without."""
-
-
-class ModelVerbs:
-    """What the models can do on request."""
-
-    def __init__(self, models: ServiceModels) -> None:
-        self._models = models
-
-    @property
-    def reranker_name(self) -> str:
-        """What the reranker is called.
-
-        Raises:
-            NotConfigured: There is none.
-        """
-        return self._reranker.name
-
-    def rerank(self, query: RerankQuery, passages: Sequence[RerankPassage]) -> list[float]:
-        """Score passages in [0, 1], in the order given.
-
-        Raises:
-            NotConfigured: There is no reranker.
-            ServiceError: A remote reranker failed.
-        """
-        scores = score_relevance(self._reranker, query, passages, seconds=None)
-        return [float(score) for score in scores]
-
-    def embed(self, texts: Sequence[str], purpose: Purpose) -> FloatMatrix:
-        """Embed texts; returns shape (len(texts), dimension), rows of length 1.
-
-        A passage that is longer than the model reads is embedded in parts, and their mean is taken:
-        nothing of it is left out.
-        """
-        embedder = self._models.embedder
-        if purpose == "query":
-            return embedder.encode_query(texts)
-        return _mean_of_windows(embedder, texts)
-
-    def tokens(self, texts: Sequence[str]) -> int:
-        """Estimate how many tokens texts have, from above."""
-        return sum(map(estimate_tokens, texts))
-
-    @property
-    def _reranker(self) -> RerankingModel:
-        if self._models.reranker is None:
-            raise NotConfigured(
-                "No reranker is configured. Start the server with EKPHORY_RERANKER set to a "
-                "model's directory or a service's URL."
-            )
-        return self._models.reranker
-
-
-def shortened(vectors: FloatMatrix, dimensions: int) -> FloatMatrix:
-    """Keep the first components, and make every row of length 1 again."""
-    kept = vectors[:, :dimensions]
-    lengths = np.linalg.norm(kept, axis=1, keepdims=True)
-    return np.asarray(kept / np.where(lengths > 0, lengths, 1), np.float32)
-
-
-def _mean_of_windows(embedder: EmbeddingModel, texts: Sequence[str]) -> FloatMatrix:
-    windows = [embedder.windows(text) for text in texts]
-    vectors = embedder.encode([window for parts in windows for window in parts])
-    if len(vectors) == len(texts):
-        return vectors
-    ends = np.cumsum([len(parts) for parts in windows])[:-1]
-    means = np.array([part.mean(axis=0) for part in np.split(vectors, ends)])
-    return shortened(means, means.shape[1])
-
-
 # `MemoryService`: a store and its catalog behind one object, with one verb per idea.
 
 Kind = Literal["episodic", "semantic"]
@@ -206,7 +122,6 @@ class MemoryService:
 
     Attributes:
         models: What embeds, reranks and answers.
-        models_alone: What they do on request, without memories.
         projects, keys: Tables of the catalog.
         episodes, features, sets, categories: The verbs of each kind of memory.
         extraction: Features learnt from episodes, in the background.
@@ -241,7 +156,6 @@ class MemoryService:
         # What can be made again need not outlive a power loss, and so is written in microseconds.
         self._lasting_less = Database(path, durability="crash")
         self._traces = Traces(self._lasting_less)
-        self.models_alone = ModelVerbs(models)
         self.uids = Uids(ShownIds(self._lasting_less))
         self.projects = Projects(self._database)
         # Asked for every request: never to wait behind a write of this process.
@@ -296,7 +210,7 @@ class MemoryService:
         return self._traces.get(trace_id)
 
     def create_project(self, project: Project) -> Project:
-        """Add a project; gives it with the names of the models that it uses.
+        """Add a project; return it with the names of the models that it uses.
 
         Raises:
             AlreadyThere: There is one of that name.
@@ -308,12 +222,7 @@ class MemoryService:
         )
         config["embedder"] = self.models.embedder_name
         config["reranker"] = self.models.reranker_name
-        made = Project(
-            org=project.org,
-            project=project.project,
-            description=project.description,
-            config=config,
-        )
+        made = replace(project, config=config)
         self.projects.create(made)
         return made
 
@@ -360,7 +269,7 @@ class MemoryService:
             consolidations=Consolidations(self._lasting_less),
         )
         worker = ExtractionWorker(queue, extractor, folder=folder, settings=settings)
-        return Extraction(queue, RunningExtraction(extractor, worker))
+        return Extraction(queue, worker)
 
     def _found_episodes(self, place: Place, question: Question) -> FoundEpisodes | None:
         switches = self.switches(place)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from ekphory.catalog.database import NotPermitted, NotThere
@@ -16,16 +16,15 @@ from ekphory.filters.tree import And, Comparison, Field, Filter, In, IsNull, Met
 from ekphory.scope import LONGEST_NAME
 from ekphory.search import SearchResult
 from ekphory.service.episodes import (
-    StoredNames,
     read_filter,
     shown_metadata,
     stored_key,
     stored_metadata,
 )
 from ekphory.service.handles import Handles, Place, ServiceModels
-from ekphory.types import Hit, MemoryRecord, is_storable
+from ekphory.types import MemoryRecord, is_storable
 
-# Features: what is known about a user or a topic, and how one is kept as a memory.
+# A feature, and the memory that keeps it.
 
 _CATEGORY, _TAG, _NAME = "feature:category", "feature:tag", "feature:name"
 _CITATIONS = "feature:citations"
@@ -62,22 +61,12 @@ def feature_key(key: str) -> str:
     return _FILTERED.get(key) or stored_key(key)
 
 
-def as_text(value: object) -> str:
-    """Return a JSON value as the text that metadata keeps."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def memory_fields(feature: Feature) -> dict[str, Any]:
     """Return what a feature is kept as: `favourite dish: pizza`, with its parts as metadata."""
-    own = {
-        _CATEGORY: feature.category,
-        _TAG: feature.tag,
-        _NAME: feature.name,
-        _CITATIONS: json.dumps(list(feature.citations)),
-    }
+    own = (feature.category, feature.tag, feature.name, json.dumps(list(feature.citations)))
     return {
         "text": _lead(feature.name) + feature.value,
-        "metadata": {**stored_metadata(feature.metadata), **own},
+        "metadata": stored_metadata(feature.metadata) | dict(zip(_OWN_KEYS, own, strict=True)),
     }
 
 
@@ -87,18 +76,18 @@ def is_feature(record: MemoryRecord) -> bool:
 
 
 def feature_of(record: MemoryRecord) -> Feature:
-    """Return back the feature that a memory keeps."""
-    own = {name: str(record.metadata[name]) for name in _OWN_KEYS}
+    """Return the feature that a memory keeps."""
+    category, tag, name, citations = (str(record.metadata[key]) for key in _OWN_KEYS)
     others = {key: value for key, value in record.metadata.items() if key not in _OWN_KEYS}
     return Feature(
         id=record.id,
         set_id=record.session or "",
-        category=own[_CATEGORY],
-        tag=own[_TAG],
-        name=own[_NAME],
-        value=record.text.removeprefix(_lead(own[_NAME])),
+        category=category,
+        tag=tag,
+        name=name,
+        value=record.text.removeprefix(_lead(name)),
         metadata=shown_metadata(others),
-        citations=tuple(json.loads(own[_CITATIONS])),
+        citations=tuple(json.loads(citations)),
     )
 
 
@@ -114,8 +103,11 @@ _USER_TAGS = {"producer_id"}
 
 def texts(metadata: Mapping[str, object] | None) -> dict[str, str]:
     """Return metadata as texts, without what is null."""
-    given = metadata or {}
-    return {key: as_text(value) for key, value in given.items() if value is not None}
+    return {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for key, value in (metadata or {}).items()
+        if value is not None
+    }
 
 
 def set_of(org: str, project: str | None, tags: Mapping[str, str]) -> SemanticSet:
@@ -160,8 +152,8 @@ def check_set_id(set_id: str) -> None:
         raise InvalidInput(
             "set_id",
             set_id,
-            "cannot name a set",
-            f"Give 1 to {LONGEST_NAME:,} characters without NUL",
+            f"must be 1 to {LONGEST_NAME:,} characters without NUL",
+            "Give the id of a set",
         )
 
 
@@ -199,7 +191,7 @@ class SetVerbs:
         name: str | None = None,
         description: str | None = None,
     ) -> str:
-        """Add a set type whose sets are told apart by these metadata keys; gives its id.
+        """Add a set type whose sets are told apart by these metadata keys; return its id.
 
         Raises:
             NotPermitted: It would be the organisation's, and may not be changed from here.
@@ -337,7 +329,7 @@ def _project(place: Place, level: Level) -> str | None:
     return None if level == "org" else place.project
 
 
-# Semantic memory: features added, read, changed, found and deleted.
+# The verbs of features.
 
 MOST_IN_CATEGORY = 10_000
 """So many features of one category of one set are looked through."""
@@ -368,7 +360,7 @@ class Features:
         self._sets = sets
 
     def add(self, place: Place, feature: Feature) -> str:
-        """Remember a feature; gives its id.
+        """Remember a feature, and return its id.
 
         Raises:
             InvalidInput: It cannot be stored.
@@ -440,7 +432,7 @@ class Features:
         for project, condition in self._conditions(place, query):
             with self._handles.features(place.org, project) as memory:
                 results.append(memory.search(text, k=limit, filter=condition))
-        hits = sorted((hit for each in results for hit in each), key=_by_score)
+        hits = sorted((hit for each in results for hit in each), key=lambda hit: -hit.score)
         return [feature_of(hit.memory) for hit in hits[:limit]], results
 
     def page(self, place: Place, query: FeatureQuery, *, limit: int, offset: int) -> list[Feature]:
@@ -492,7 +484,7 @@ class Features:
 
     def _conditions(self, place: Place, query: FeatureQuery) -> Iterator[tuple[str | None, Filter]]:
         """Return what holds for the features that are meant, for each owner that has some."""
-        asked = read_filter(query.filter, StoredNames(metadata_key=feature_key))
+        asked = read_filter(query.filter, metadata_key=feature_key)
         for project, ids in self._sets.in_view(place, query.set_metadata).items():
             of_sets = In(Field("session"), tuple(ids))
             yield project, of_sets if asked is None else And((of_sets, asked))
@@ -505,10 +497,6 @@ class Features:
                 except MemoryNotFound:
                     continue
         raise NotThere("Feature not found")
-
-
-def _by_score(hit: Hit) -> float:
-    return -hit.score
 
 
 # The category that needs nobody to add it: a profile of each user.
@@ -591,25 +579,18 @@ class CategoryVerbs:
         self._sets = sets
 
     def add(self, place: Place, set_id: str, text: CategoryText) -> str:
-        """Add a category to a set; gives its id.
+        """Add a category to a set, and return its id.
 
         Raises:
             AlreadyThere: The set has one of that name.
         """
         owner = self._sets.for_writing(place, set_id)
         return self._categories.add(
-            Category(
-                org=owner.org,
-                project=owner.project,
-                set_id=owner.id,
-                name=text.name,
-                prompt=text.prompt,
-                description=text.description,
-            )
+            Category(org=owner.org, project=owner.project, set_id=owner.id, **asdict(text))
         )
 
     def add_template(self, place: Place, set_type_id: str, text: CategoryText) -> str:
-        """Add a category that all sets of a type have; gives its id.
+        """Add a category that all sets of a type have, and return its id.
 
         Raises:
             NotThere: There is no such type.
@@ -618,14 +599,7 @@ class CategoryVerbs:
         owner = self._sets.type(place, set_type_id)
         check_reach(place, owner.project)
         return self._categories.add(
-            Category(
-                org=owner.org,
-                project=owner.project,
-                set_type_id=owner.id,
-                name=text.name,
-                prompt=text.prompt,
-                description=text.description,
-            )
+            Category(org=owner.org, project=owner.project, set_type_id=owner.id, **asdict(text))
         )
 
     def templates(self, place: Place, set_type_id: str) -> list[Category]:
@@ -658,11 +632,11 @@ class CategoryVerbs:
         if name not in {each.name for each in self._all_of(place, found)}:
             raise NotThere("The set has no such category")
         owner = self._sets.for_writing(place, set_id)
-        self._categories.disable((owner.org, owner.project), owner.id, name)
+        self._categories.disable(owner, name)
 
     def in_use(self, place: Place, owner: SemanticSet) -> list[Category]:
         """Return the categories of a set, without those that are switched off."""
-        off = self._categories.disabled((owner.org, owner.project), owner.id)
+        off = self._categories.disabled(owner)
         return [each for each in self._all_of(place, owner) if each.name not in off]
 
     def tags(self, category: Category) -> list[Tag]:
@@ -670,12 +644,13 @@ class CategoryVerbs:
         return list(PROFILE_TAGS) if is_profile(category) else self._categories.tags(category)
 
     def add_tag(self, place: Place, category_id: str, name: str, description: str) -> str:
-        """Add a tag to a category; gives its id.
+        """Add a tag to a category, and return its id.
 
         Raises:
             AlreadyThere: The category has one of that name.
         """
-        return self._categories.add_tag(self._changeable(place, category_id), name, description)
+        tag = Tag(name=name, description=description)
+        return self._categories.add_tag(self._changeable(place, category_id), tag)
 
     def delete_tag(self, place: Place, tag_id: str) -> None:
         """Remove a tag."""
@@ -689,7 +664,7 @@ class CategoryVerbs:
 
     def _all_of(self, place: Place, owner: SemanticSet) -> list[Category]:
         """Return a set's own categories, those of its types, and a user's profile; one a name."""
-        found = self._categories.of_set(owner.org, owner.project, owner.id)
+        found = self._categories.of_set(owner)
         for kind in self._sets.types(place):
             if kind.covers(owner):
                 found += self._categories.templates(kind.id)

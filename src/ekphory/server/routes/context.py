@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
+from ekphory.catalog.access_keys import Rights
 from ekphory.server.auth import Caller
 from ekphory.server.options import Limits
 from ekphory.server.request_log import Metrics
@@ -50,22 +51,12 @@ async def _caller(request: Request) -> Caller:
     return caller
 
 
-TheCaller = Annotated[Caller, Depends(_caller)]
+def _caller_with(needed: Rights) -> Any:  # noqa: ANN401  what FastAPI takes
+    async def check(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+        caller.check_rights(needed)
+        return caller
 
-
-async def _reader(caller: TheCaller) -> Caller:
-    caller.check_rights("read")
-    return caller
-
-
-async def _writer(caller: TheCaller) -> Caller:
-    caller.check_rights("write")
-    return caller
-
-
-async def _administrator(caller: TheCaller) -> Caller:
-    caller.check_rights("admin")
-    return caller
+    return Depends(check)
 
 
 async def _metrics(request: Request) -> Metrics:
@@ -79,13 +70,14 @@ async def _limits(request: Request) -> Limits:
 
 
 TheService = Annotated[MemoryService, Depends(_service)]
-MAY_READ = (Depends(_reader),)
+_READER = _caller_with("read")
+MAY_READ = (_READER,)
 """Needed where a path acts for no project: the right to read anywhere at all."""
-TheReader = Annotated[Caller, Depends(_reader)]
+TheReader = Annotated[Caller, _READER]
 """Whoever may read anywhere at all; told before the request's body is looked at."""
-TheWriter = Annotated[Caller, Depends(_writer)]
+TheWriter = Annotated[Caller, _caller_with("write")]
 """Likewise, whoever may write."""
-TheAdmin = Annotated[Caller, Depends(_administrator)]
+TheAdmin = Annotated[Caller, _caller_with("admin")]
 """Likewise, whoever may make and remove projects."""
 TheMetrics = Annotated[Metrics, Depends(_metrics)]
 TheLimits = Annotated[Limits, Depends(_limits)]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter
 from fastapi import Path as PathField
@@ -28,7 +27,6 @@ from ekphory.server.schemas.inspect import (
     OutlineAnswer,
     PageAnswer,
     ShownAgent,
-    ShownBar,
     ShownFinding,
     ShownHit,
     ShownMemory,
@@ -37,39 +35,24 @@ from ekphory.server.schemas.inspect import (
     ShownStage,
 )
 from ekphory.service.episodes import Selection, shown_metadata
-from ekphory.service.inspection import Examined, Outline, Probe, WaterfallRow
+from ekphory.service.inspection import Examined
 from ekphory.store.checks import examine
 from ekphory.store.protocol import StoreHealth
 from ekphory.types import MemoryRecord, now_utc
 
-# What the service tells the inspector, in the shapes of the wire.
+_COPIED = ShownMemory.model_fields.keys() - {
+    "age",
+    "predicted",
+    "metadata",
+}  # of a memory, under the same names
 
 
-def shown_memory(record: MemoryRecord, now: datetime) -> ShownMemory:
+def show_memory(record: MemoryRecord, now: datetime) -> ShownMemory:
     """Return a memory with its age at a moment."""
     return ShownMemory(
-        id=record.id,
-        text=record.text,
-        at=record.at,
+        **{name: getattr(record, name) for name in _COPIED},
         age=format_age(record.at, now),
-        created_at=record.created_at,
-        expires_at=record.expires_at,
-        pool=record.pool,
-        type=record.type,
-        importance=record.importance,
         predicted=sorted(record.predicted),
-        producer=record.producer,
-        produced_for=record.produced_for,
-        role=record.role,
-        agent=record.agent,
-        user=record.user,
-        session=record.session,
-        sequence=record.sequence,
-        source=record.source,
-        path=record.path,
-        heading=record.heading,
-        lines=record.lines,
-        supersedes=record.supersedes,
         metadata=shown_metadata(record.metadata),
     )
 
@@ -87,66 +70,32 @@ def search_answer(examined: Examined, query: str) -> InspectSearchAnswer:
         order=result.order,
         hits=[
             ShownHit(
-                memory=shown_memory(hit.memory, examined.now),
+                memory=show_memory(hit.memory, examined.now),
                 text=hit.text,
                 score=hit.score,
-                scores=_numbers(hit.scores),
-                reasons=[ShownReason(kind=each.kind, sentence=each.sentence) for each in why],
+                # Only what JSON can carry.
+                scores={name: each for name, each in hit.scores.items() if math.isfinite(each)},
+                reasons=[ShownReason.model_validate(each) for each in why],
             )
             for hit, why in told
         ],
-        stages=[_stage(row) for row in examined.rows],
-        agent=None if result.retrieval_trace is None else _agent(result.retrieval_trace),
-        others=[shown_memory(record, examined.now) for record in examined.others],
-    )
-
-
-def outline_answer(outline: Outline) -> OutlineAnswer:
-    """Return the counts of a project."""
-    return OutlineAnswer(
-        total=outline.total,
-        pools=dict(outline.pools),
-        types=dict(outline.types),
-        importance=list(outline.importance),
-        unit=outline.timeline.unit,
-        bars=[
-            ShownBar(begins=bar.begins, ends=bar.ends, counts=dict(bar.counts))
-            for bar in outline.timeline.bars
-        ],
+        stages=[ShownStage.model_validate(row) for row in examined.rows],
+        agent=None if result.retrieval_trace is None else _show_agent(result.retrieval_trace),
+        others=[show_memory(record, examined.now) for record in examined.others],
     )
 
 
 def health_answer(health: StoreHealth) -> HealthAnswer:
     """Return the state of a store, judged."""
-    findings = examine(health)
-    numbers = {name: value for name, value in asdict(health).items() if name != "orphaned_scopes"}
+    findings = [ShownFinding.model_validate(each) for each in examine(health)]
     return HealthAnswer(
         healthy=all(finding.state != "repairable" for finding in findings),
-        findings=[
-            ShownFinding(subject=each.subject, state=each.state, sentence=each.sentence)
-            for each in findings
-        ],
-        numbers=numbers | {"orphaned_scopes": len(health.orphaned_scopes)},
+        findings=findings,
+        numbers=asdict(health) | {"orphaned_scopes": len(health.orphaned_scopes)},
     )
 
 
-def _stage(row: WaterfallRow) -> ShownStage:
-    return ShownStage(
-        number=row.number,
-        name=row.name,
-        status=row.status,
-        reason=row.reason,
-        candidates_in=row.candidates_in,
-        candidates_out=row.candidates_out,
-        begins=row.begins,
-        milliseconds=row.milliseconds,
-        purpose=row.purpose,
-        settings=_plain(row.settings),
-        detail=_plain(row.detail),
-    )
-
-
-def _agent(trace: RetrievalTrace) -> ShownAgent:
+def _show_agent(trace: RetrievalTrace) -> ShownAgent:
     return ShownAgent(
         provider=trace.provider,
         selected_agent=trace.selected_agent_name,
@@ -157,24 +106,6 @@ def _agent(trace: RetrievalTrace) -> ShownAgent:
         events=[event.to_dict() for event in trace.events],
     )
 
-
-def _numbers(scores: Mapping[str, float]) -> dict[str, float]:
-    """Only what JSON can carry."""
-    return {name: value for name, value in scores.items() if math.isfinite(value)}
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401  whatever a stage tells of itself
-    """Return what a stage tells of itself as JSON has it; what JSON lacks, as text."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-# What the inspector asks for: searches told in full, memories to look through, health.
 
 inspect_router = APIRouter(prefix="/api/v2/inspect", tags=["Inspector"], responses=REFUSALS)
 
@@ -194,18 +125,16 @@ def inspect_search(
 ) -> InspectSearchAnswer:
     """Search a project, and tell every stage, every score and every hop. Nothing is kept."""
     place = caller.place_of(request, "read")
-    probe = Probe(
-        query=request.query,
+    settings = request.model_dump(include={"pools", "min_score", "now", "time", "agent_mode"})
+    examined = service.examination.search(
+        place,
+        request.query,
         preset=request.preset,
-        limit=request.top_k,
-        pools=None if request.pools is None else tuple(request.pools),
-        filter=request.filter,
-        min_score=request.min_score,
-        now=request.now,
-        time=request.time,
-        agent_mode=request.agent_mode,
+        condition=request.filter,
+        k=request.top_k,
+        **settings,
     )
-    return search_answer(service.examination.search(place, probe), request.query)
+    return search_answer(examined, request.query)
 
 
 @inspect_router.post("/outline")
@@ -214,7 +143,7 @@ def inspect_outline(
 ) -> OutlineAnswer:
     """Count a project's memories by pool, type, importance and time."""
     place = caller.place_of(request, "read")
-    return outline_answer(service.browsing.outline(place, _selection(request)))
+    return OutlineAnswer.model_validate(service.browsing.outline(place, _selection(request)))
 
 
 @inspect_router.post("/memories")
@@ -228,7 +157,7 @@ def inspect_memories(request: InspectPage, service: TheService, caller: TheReade
         order=request.order,
     )
     now = now_utc()
-    return PageAnswer(memories=[shown_memory(record, now) for record in found])
+    return PageAnswer(memories=[show_memory(record, now) for record in found])
 
 
 @inspect_router.get("/health")
@@ -243,19 +172,12 @@ def inspect_health(service: TheService, caller: TheReader) -> HealthAnswer:
 
 
 def _selection(request: InspectOutline) -> Selection:
-    return Selection(
-        pool=request.pool,
-        type=request.type,
-        since=request.since,
-        until=request.until,
-        least_importance=request.least_importance,
-    )
+    return Selection(**{entry.name: getattr(request, entry.name) for entry in fields(Selection)})
 
 
-# The inspector's page and its files, which anybody may load: they hold nothing of the store.
+# The page and its files, which anybody may load: they hold nothing of the store.
 
 _FOLDER = Path(inspector.__file__).parent
-_PAGE = "page.html"
 _MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -291,7 +213,7 @@ inspector_page_router = APIRouter(include_in_schema=False)
 @inspector_page_router.get("/inspect")
 def page() -> FileResponse:
     """Show the page."""
-    return _file(_PAGE)
+    return file("page.html")
 
 
 @inspector_page_router.get("/inspect/")
@@ -303,10 +225,6 @@ def page_with_slash() -> RedirectResponse:
 @inspector_page_router.get("/inspect/{name}")
 def file(name: Annotated[str, PathField(max_length=100)]) -> FileResponse:
     """Return one of the page's files."""
-    return _file(name)
-
-
-def _file(name: str) -> FileResponse:
     path = _FILES.get(name)
     if path is None:
         raise NotThere("The inspector has no such file")

@@ -34,7 +34,6 @@ from ekphory.server.schemas.memories import (
     ListAnswer,
     ListContent,
     ListMemories,
-    Message,
     PartConfig,
     ProjectAnswer,
     ProjectConfig,
@@ -53,8 +52,6 @@ from ekphory.service.handles import Place
 from ekphory.service.memory_service import KINDS, Found, MemoryService, Question
 from ekphory.service.semantic import FeatureQuery
 
-# Memories: added, searched, listed, deleted; and what a search did.
-
 TRACE_ID = "X-Trace-ID"
 TraceWanted = Annotated[
     bool, Header(alias="X-Retrieval-Trace", description="As the field retrieval_trace.")
@@ -72,7 +69,10 @@ def add_memories(
     kinds = set(request.types)
     ids = service.episodes.add(
         place,
-        [_said(message) for message in request.messages],
+        [
+            Said(at=message.timestamp, **message.model_dump(exclude={"timestamp", "episode_type"}))
+            for message in request.messages
+        ],
         # Said to be of one kind only; else the embedder predicts it.
         kind=request.types[0] if len(kinds) == 1 else None,
     )
@@ -127,7 +127,7 @@ def list_memories(request: ListMemories, service: TheService, caller: TheReader)
 def delete_episodic(request: DeleteEpisodes, service: TheService, caller: TheWriter) -> None:
     """Forget episodes: all that are named, or none where one of them is not there."""
     place = caller.place_of(request, "write")
-    service.episodes.delete(place, service.uids.stored(place, request.ids))
+    service.episodes.delete(place, service.uids.stored(place, request.episodic_ids))
 
 
 @memories_router.post(
@@ -135,7 +135,7 @@ def delete_episodic(request: DeleteEpisodes, service: TheService, caller: TheWri
 )
 def delete_semantic(request: DeleteFeatures, service: TheService, caller: TheWriter) -> None:
     """Forget features: all that are named, or none where one of them is not there."""
-    service.features.delete(caller.place_of(request, "write"), request.ids)
+    service.features.delete(caller.place_of(request, "write"), request.semantic_ids)
 
 
 @memories_router.get("/traces/{trace_id}", responses=NOT_THERE)
@@ -147,12 +147,8 @@ def get_trace(
     if not caller.may_see(found.org, found.project):
         # Told like one that is not there, so that nobody learns of other projects.
         raise NotThere("Trace does not exist")
-    return {
-        "org_id": found.org,
-        "project_id": found.project,
-        "created_at": found.created_at,
-        **found.content,
-    }
+    names = {"org_id": found.org, "project_id": found.project, "created_at": found.created_at}
+    return {**names, **found.content}
 
 
 def _written(
@@ -161,17 +157,6 @@ def _written(
     """Write an answer here, where it was made: FastAPI would check it again, in another thread."""
     content = answer.model_dump_json(exclude_none=True)
     return Response(content, media_type="application/json", headers=headers)
-
-
-def _said(message: Message) -> Said:
-    return Said(
-        content=message.content,
-        producer=message.producer,
-        produced_for=message.produced_for,
-        role=message.role,
-        at=message.timestamp,
-        metadata=message.metadata,
-    )
 
 
 def _question(request: SearchMemories) -> Question:
@@ -206,12 +191,8 @@ projects_router = APIRouter(prefix="/api/v2/projects", tags=["Projects"], respon
 def create_project(request: CreateProject, service: TheService, caller: TheWriter) -> ProjectAnswer:
     """Make a project. Adding memories makes one too, where there is none of that name."""
     place = caller.place(request.org_id, request.project_id, "write")
-    project = Project(
-        org=place.org,
-        project=place.project,
-        description=request.description,
-        config=request.config.model_dump(),
-    )
+    config = request.config.model_dump()
+    project = Project(place.org, place.project, request.description, config)
     return _answer(service.create_project(project))
 
 
@@ -261,28 +242,26 @@ episodic_config_router = APIRouter(
     tags=["Episodic configuration"],
     responses=REFUSALS | NOT_THERE,
 )
+_SWITCHES = {
+    "enabled": "enabled",
+    "long_term_memory_enabled": "long_term",
+    "short_term_memory_enabled": "short_term",
+}
+"""Names of the parts on the wire, and in the catalog."""
 
 
 @episodic_config_router.post("/config/get")
 def get_config(request: InProject, service: TheService, caller: TheReader) -> EpisodicConfig:
     """Read which parts are in use."""
     switches = _switches(service, caller.place_of(request, "read"))
-    return EpisodicConfig(
-        enabled=switches.enabled,
-        long_term_memory_enabled=switches.long_term,
-        short_term_memory_enabled=switches.short_term,
-    )
+    return EpisodicConfig(**{wire: getattr(switches, own) for wire, own in _SWITCHES.items()})
 
 
 @episodic_config_router.post("/config", status_code=204, response_class=Response)
 def configure(request: ConfigureEpisodic, service: TheService, caller: TheWriter) -> None:
     """Switch parts on or off; what is said is kept all the same."""
     place = caller.place_of(request, "write")
-    changes = {
-        "enabled": request.enabled,
-        "long_term": request.long_term_memory_enabled,
-        "short_term": request.short_term_memory_enabled,
-    }
+    changes = {own: getattr(request, wire) for wire, own in _SWITCHES.items()}
     service.projects.switch(*place.owner, changes)
 
 

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from ekphory.errors import InvalidInput
 from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory.prompting.block import estimate_tokens
 from ekphory.server.errors import TooLarge
 from ekphory.server.routes.context import MAY_READ, MODEL_REFUSALS, TheLimits, TheService
 from ekphory.server.schemas.models import (
@@ -30,7 +31,7 @@ from ekphory.server.schemas.models import (
     Usage,
     epoch,
 )
-from ekphory.service.memory_service import shortened
+from ekphory.service.handles import shorten_vectors
 from ekphory.types import now_utc
 
 # Reranking: one endpoint under the paths that its many clients ask.
@@ -53,9 +54,8 @@ def rerank(request: RerankRequest, service: TheService, limits: TheLimits) -> Re
         raise TooLarge(
             f"{len(passages):,} documents are more than {limits.documents:,}. Send less at a time."
         )
-    model = service.models_alone.reranker_name
     query = RerankQuery(request.query, tuple(request.context), request.now, request.instruction)
-    scores = service.models_alone.rerank(query, passages)
+    scores = service.models.rerank(query, passages)
     order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))
     best = [(place, _shown(scores[place], request)) for place in order[: request.top_n or None]]
     if request.texts:
@@ -69,11 +69,11 @@ def rerank(request: RerankRequest, service: TheService, limits: TheLimits) -> Re
                 for place, score in best
             ]
         )
-    tokens = service.models_alone.tokens([query.text, *(each.text for each in passages)])
+    tokens = sum(map(estimate_tokens, (query.text, *(each.text for each in passages))))
     answer = RerankAnswer(
         id=uuid.uuid4().hex,
         created=epoch(now_utc()),
-        model=model,
+        model=service.models.reranker_name,
         results=[
             RerankResult(
                 index=place,
@@ -122,10 +122,10 @@ def embed(request: EmbeddingRequest, service: TheService, limits: TheLimits) -> 
         raise InvalidInput(
             "dimensions", wanted, f"the model has {identity.dimension}", "Give as many at most"
         )
-    vectors = service.models_alone.embed(texts, request.purpose)
+    vectors = service.models.embed(texts, request.purpose)
     if wanted < identity.dimension:
-        vectors = shortened(vectors, wanted)
-    tokens = service.models_alone.tokens(texts)
+        vectors = shorten_vectors(vectors, wanted)
+    tokens = sum(map(estimate_tokens, texts))
     answer = EmbeddingAnswer(
         data=[],
         model=identity.name,

@@ -14,7 +14,7 @@ from ekphory.server.routes.context import (
     TheService,
     TheWriter,
 )
-from ekphory.server.schemas.memories import SemanticFeature, shown_feature
+from ekphory.server.schemas.memories import SemanticFeature, show_feature
 from ekphory.server.schemas.names import InProject
 from ekphory.server.schemas.semantic import (
     AddCategory,
@@ -50,8 +50,6 @@ from ekphory.server.schemas.semantic import (
 )
 from ekphory.service.semantic import CategoryText, Feature, Level, texts
 
-# Features of semantic memory.
-
 features_router = APIRouter(
     prefix="/api/v2/memories/semantic/feature", tags=["Semantic memory"], responses=REFUSALS
 )
@@ -85,7 +83,7 @@ def get_feature(request: GetFeature, service: TheService, caller: TheReader) -> 
     place = caller.place_of(request, "read")
     feature = service.features.get(place, request.feature_id)
     shown = service.uids.shown(place, feature.citations) if request.load_citations else None
-    return shown_feature(feature, citations=shown)
+    return show_feature(feature, citations=shown)
 
 
 @features_router.post("/update", status_code=204, responses=NOT_THERE, response_class=Response)
@@ -123,18 +121,7 @@ def create_set_type(request: CreateSetType, service: TheService, caller: TheWrit
 def list_set_types(request: InProject, service: TheService, caller: TheReader) -> SetTypes:
     """List the set types of a project and of its organisation."""
     found = service.sets.types(caller.place_of(request, "read"))
-    return SetTypes(
-        set_types=[
-            SetTypeEntry(
-                id=each.id,
-                is_org_level=each.project is None,
-                tags=list(each.tags),
-                name=each.name,
-                description=each.description,
-            )
-            for each in found
-        ]
-    )
+    return SetTypes(set_types=[SetTypeEntry.model_validate(each) for each in found])
 
 
 @sets_router.post("/set_type/delete", status_code=204, responses=NOT_THERE, response_class=Response)
@@ -183,7 +170,7 @@ def _entry(semantic_set: SemanticSet, types: list[SetType]) -> SetEntry:
     named = next((each for each in types if each.covers(semantic_set)), None)
     return SetEntry(
         id=semantic_set.id,
-        is_org_level=semantic_set.project is None,
+        is_org_level=semantic_set.is_org_level,
         tags=list(semantic_set.tags),
         name=named.name if named else None,
         description=named.description if named else None,
@@ -195,7 +182,6 @@ def _entry(semantic_set: SemanticSet, types: list[SetType]) -> SetEntry:
 categories_router = APIRouter(
     prefix="/api/v2/memories/semantic/category", tags=["Semantic categories"], responses=REFUSALS
 )
-_FROM_SET_TYPE = "set_type"
 
 
 @categories_router.post("", status_code=201, responses=ALREADY_THERE)
@@ -211,9 +197,7 @@ def add_category(request: AddCategory, service: TheService, caller: TheWriter) -
 def get_category(request: NamedCategory, service: TheService, caller: TheReader) -> CategoryEntry:
     """Read a category or template."""
     found = service.categories.get(caller.place_of(request, "read"), request.category_id)
-    return CategoryEntry(
-        id=found.id, name=found.name, prompt=found.prompt, description=found.description
-    )
+    return CategoryEntry.model_validate(found)
 
 
 @categories_router.post("/delete", status_code=204, responses=NOT_THERE, response_class=Response)
@@ -255,7 +239,7 @@ def list_templates(request: NamedSetType, service: TheService, caller: TheReader
             TemplateEntry(
                 id=each.id,
                 name=each.name,
-                origin_type=_FROM_SET_TYPE,
+                origin_type="set_type",
                 origin_id=each.set_type_id,
                 inherited=False,
             )
@@ -288,7 +272,7 @@ def _text(request: AddCategory | AddTemplate) -> CategoryText:
     return CategoryText(request.category_name, request.prompt, request.description)
 
 
-# How far the learning of features from episodes is, and another try where it was given up.
+# The learning of features from episodes.
 
 extraction_router = APIRouter(
     prefix="/api/v2/memories/semantic/extraction", tags=["Semantic memory"], responses=REFUSALS

@@ -10,10 +10,12 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 from openapi_ui_bundles import swagger_ui
+from prometheus_client import generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
 from ekphory import __version__
-from ekphory.server.request_log import ASSETS, CONTENT_TYPE
+from ekphory.server.request_log import ASSETS
 from ekphory.server.routes.context import MAY_READ, REFUSALS, TheMetrics, TheService
 from ekphory.service.episodes import SHORT_TERM_EPISODES
 from ekphory.service.handles import ServiceModels
@@ -82,82 +84,69 @@ class ServerConfig(BaseModel):
     )
 
 
-# What the server has and uses; read only.
-
 server_config_router = APIRouter(
     prefix="/api/v2/config", tags=["Server configuration"], responses=REFUSALS
 )
-_PROVIDER = "ekphory"
 
 
 @server_config_router.get("", dependencies=MAY_READ)
 def get_config(service: TheService) -> ServerConfig:
     """Read all of it."""
-    return ServerConfig(
-        resources=_resources(service.models),
-        episodic_memory=_episodic(service.models),
-        semantic_memory=_semantic(service.models),
-    )
+    return _server_config(service.models)
 
 
 @server_config_router.get("/resources", dependencies=MAY_READ)
 def get_resources(service: TheService) -> Resources:
     """Read which models and databases there are."""
-    return _resources(service.models)
+    return _server_config(service.models).resources
 
 
 @server_config_router.get("/memory/episodic", dependencies=MAY_READ)
 def get_episodic(service: TheService) -> EpisodicMemoryConfig:
     """Read what episodic memory uses."""
-    return _episodic(service.models)
+    return _server_config(service.models).episodic_memory
 
 
 @server_config_router.get("/memory/episodic/long_term", dependencies=MAY_READ)
 def get_long_term(service: TheService) -> LongTermConfig:
     """Read what long-term memory uses."""
-    return _episodic(service.models).long_term_memory
+    return _server_config(service.models).episodic_memory.long_term_memory
 
 
 @server_config_router.get("/memory/episodic/short_term", dependencies=MAY_READ)
 def get_short_term(service: TheService) -> ShortTermConfig:
     """Read what short-term memory uses."""
-    return _episodic(service.models).short_term_memory
+    return _server_config(service.models).episodic_memory.short_term_memory
 
 
 @server_config_router.get("/memory/semantic", dependencies=MAY_READ)
 def get_semantic(service: TheService) -> SemanticMemoryConfig:
     """Read what semantic memory uses."""
-    return _semantic(service.models)
+    return _server_config(service.models).semantic_memory
 
 
-def _resources(models: ServiceModels) -> Resources:
-    return Resources(
-        embedders=_named(models.embedder_name),
-        language_models=_named(models.chat.name if models.chat else ""),
-        rerankers=_named(models.reranker_name),
-        databases=[Resource(name="lancedb", provider="lancedb")],
-    )
-
-
-def _episodic(models: ServiceModels) -> EpisodicMemoryConfig:
-    return EpisodicMemoryConfig(
-        long_term_memory=LongTermConfig(
-            embedder=models.embedder_name, reranker=models.reranker_name or None
+def _server_config(models: ServiceModels) -> ServerConfig:
+    embedder, reranker = models.embedder_name, models.reranker_name
+    chat = models.chat.name if models.chat else ""
+    return ServerConfig(
+        resources=Resources(
+            embedders=_list_model(embedder),
+            language_models=_list_model(chat),
+            rerankers=_list_model(reranker),
+            databases=[Resource(name="lancedb", provider="lancedb")],
         ),
-        short_term_memory=ShortTermConfig(message_capacity=SHORT_TERM_EPISODES),
+        episodic_memory=EpisodicMemoryConfig(
+            long_term_memory=LongTermConfig(embedder=embedder, reranker=reranker or None),
+            short_term_memory=ShortTermConfig(message_capacity=SHORT_TERM_EPISODES),
+        ),
+        semantic_memory=SemanticMemoryConfig(
+            database="lancedb", embedding_model=embedder, llm_model=chat or None
+        ),
     )
 
 
-def _semantic(models: ServiceModels) -> SemanticMemoryConfig:
-    return SemanticMemoryConfig(
-        database="lancedb",
-        embedding_model=models.embedder_name,
-        llm_model=models.chat.name if models.chat else None,
-    )
-
-
-def _named(name: str) -> list[Resource]:
-    return [Resource(name=name, provider=_PROVIDER)] if name else []
+def _list_model(name: str) -> list[Resource]:
+    return [Resource(name=name, provider="ekphory")] if name else []
 
 
 # Health, metrics, and the description of all this.
@@ -184,7 +173,7 @@ def health(service: TheService) -> dict[str, str]:
 def metrics(measured: TheMetrics, service: TheService) -> Response:
     """Return counts and times of the process that answers, as Prometheus reads them."""
     measured.extraction(service.extraction.state())
-    return Response(measured.exposed(), media_type=CONTENT_TYPE)
+    return Response(generate_latest(measured.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 @system_router.get("/docs", include_in_schema=False)

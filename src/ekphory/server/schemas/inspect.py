@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from ekphory.server.schemas.names import InProject, Moment
 from ekphory.service.inspection import ReasonKind, RowStatus, UnitName
@@ -17,7 +19,26 @@ MOST_PAGE = 200
 _LAST_PAGE = 1_000_000_000
 _MOST_POOLS = 100
 
+
+def _as_json(value: Any) -> Any:  # noqa: ANN401  whatever a stage tells of itself
+    """Return what a stage tells of itself as JSON has it; what JSON lacks, as text."""
+    if isinstance(value, Mapping):
+        return {str(name): _as_json(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_as_json(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+PlainSettings = Annotated[dict[str, JsonValue], BeforeValidator(_as_json)]
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class _Shown(BaseModel):
+    """What is read from a value of the service, field by field."""
+
+    model_config = ConfigDict(from_attributes=True)
 
 
 class ShownMemory(BaseModel):
@@ -64,7 +85,7 @@ class InspectSearch(InProject):
     agent_mode: bool = False
 
 
-class ShownReason(BaseModel):
+class ShownReason(_Shown):
     """One thing that speaks for a hit."""
 
     kind: ReasonKind
@@ -81,7 +102,7 @@ class ShownHit(BaseModel):
     reasons: list[ShownReason]
 
 
-class ShownStage(BaseModel):
+class ShownStage(_Shown):
     """A stage of the search; number 0 opens the scope."""
 
     number: int
@@ -93,8 +114,8 @@ class ShownStage(BaseModel):
     begins: float
     milliseconds: float
     purpose: str
-    settings: dict[str, JsonValue]
-    detail: dict[str, JsonValue]
+    settings: PlainSettings
+    detail: PlainSettings
 
 
 class ShownAgent(BaseModel):
@@ -142,7 +163,7 @@ class InspectPage(InspectOutline):
     order: Order = "newest"
 
 
-class ShownBar(BaseModel):
+class ShownBar(_Shown):
     """What happened in one unit of time, by type."""
 
     begins: datetime
@@ -150,7 +171,7 @@ class ShownBar(BaseModel):
     counts: dict[str, int]
 
 
-class OutlineAnswer(BaseModel):
+class OutlineAnswer(_Shown):
     """How many memories there are, by pool, type, tenth of importance, and time."""
 
     total: int
@@ -175,7 +196,7 @@ class ShownPreset(BaseModel):
     default: bool
 
 
-class ShownFinding(BaseModel):
+class ShownFinding(_Shown):
     """One thing that was looked at."""
 
     subject: str

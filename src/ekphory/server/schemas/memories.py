@@ -23,7 +23,7 @@ from ekphory.service.handles import Place
 from ekphory.service.semantic import Feature
 from ekphory.types import MemoryRecord
 
-# Projects on the wire.
+# Projects.
 
 PropertyType = Literal["bool", "int", "float", "str", "datetime"]
 
@@ -69,7 +69,7 @@ class EpisodeCount(BaseModel):
     count: int
 
 
-# Which parts of episodic memory a project uses, on the wire.
+# Which parts of episodic memory a project uses.
 
 
 class EpisodicConfig(BaseModel):
@@ -100,7 +100,7 @@ class ConfigurePart(InProject):
     enabled: bool | None = None
 
 
-# Memories on the wire: added, searched, listed and deleted.
+# Memories.
 
 MOST_RESULTS = 1_000
 MOST_PAGE = 10_000
@@ -279,21 +279,27 @@ class ListAnswer(BaseModel):
     content: ListContent
 
 
+def _merge_ids(ids: list[str], one: str, kind: str) -> list[str]:
+    """Return all ids that a request names, each once.
+
+    Raises:
+        ValueError: It names none.
+    """
+    merged = sorted({*ids, one} - {""})
+    if not merged:
+        raise ValueError(f"At least one {kind} ID must be provided")
+    return merged
+
+
 class DeleteEpisodes(InProject):
     """Episodes to be forgotten, at least one."""
 
     episodic_id: NameOrEmpty = ""
     episodic_ids: Ids = Field(default_factory=list)
 
-    @property
-    def ids(self) -> list[str]:
-        """All that are named, each once."""
-        return sorted({*self.episodic_ids, self.episodic_id} - {""})
-
     @model_validator(mode="after")
-    def _names_one(self) -> Self:
-        if not self.ids:
-            raise ValueError("At least one episodic ID must be provided")
+    def _merge(self) -> Self:
+        self.episodic_ids = _merge_ids(self.episodic_ids, self.episodic_id, "episodic")
         return self
 
 
@@ -303,15 +309,9 @@ class DeleteFeatures(InProject):
     semantic_id: NameOrEmpty = ""
     semantic_ids: Ids = Field(default_factory=list)
 
-    @property
-    def ids(self) -> list[str]:
-        """All that are named, each once."""
-        return sorted({*self.semantic_ids, self.semantic_id} - {""})
-
     @model_validator(mode="after")
-    def _names_one(self) -> Self:
-        if not self.ids:
-            raise ValueError("At least one semantic ID must be provided")
+    def _merge(self) -> Self:
+        self.semantic_ids = _merge_ids(self.semantic_ids, self.semantic_id, "semantic")
         return self
 
 
@@ -323,7 +323,7 @@ def found_episodes(found: FoundEpisodes, place: Place, uids: Uids) -> EpisodicMe
     episodes = (*found.long_term, *found.short_term)
     # All at once: what the catalog knows of ids is read once.
     shown = uids.shown(place, [each.record.id for each in episodes])
-    shaped = [_found(each, uid) for each, uid in zip(episodes, shown, strict=True)]
+    shaped = [show_episode(each, uid) for each, uid in zip(episodes, shown, strict=True)]
     long_term = len(found.long_term)
     return EpisodicMemory(
         long_term_memory=LongTermMemory(episodes=shaped[:long_term]),
@@ -340,26 +340,18 @@ def listed_episodes(
 ) -> list[ListedEpisode]:
     """Return episodes as they are kept."""
     shown = uids.shown(place, [record.id for record in records])
-    return [_listed(record, place, uid) for record, uid in zip(records, shown, strict=True)]
+    return [
+        ListedEpisode(
+            **_shared(record, uid),
+            session_key=place.session_key,
+            sequence_num=record.sequence or 0,
+            filterable_metadata=shown_metadata(record.metadata),
+        )
+        for record, uid in zip(records, shown, strict=True)
+    ]
 
 
-def _listed(record: MemoryRecord, place: Place, uid: str) -> ListedEpisode:
-    metadata = shown_metadata(record.metadata)
-    return ListedEpisode(
-        uid=uid,
-        content=record.text,
-        session_key=place.session_key,
-        created_at=record.at,
-        producer_id=record.producer,
-        producer_role=record.role,
-        produced_for_id=record.produced_for,
-        sequence_num=record.sequence or 0,
-        filterable_metadata=metadata,
-        metadata=metadata,
-    )
-
-
-def shown_feature(feature: Feature, *, citations: list[str] | None) -> SemanticFeature:
+def show_feature(feature: Feature, *, citations: list[str] | None) -> SemanticFeature:
     """Return a feature, with the citations that are to be shown."""
     return SemanticFeature(
         set_id=feature.set_id,
@@ -375,18 +367,22 @@ def shown_feature(feature: Feature, *, citations: list[str] | None) -> SemanticF
 
 def cited_features(features: Sequence[Feature], place: Place, uids: Uids) -> list[SemanticFeature]:
     """Return features with their citations."""
-    return [shown_feature(each, citations=uids.shown(place, each.citations)) for each in features]
+    return [show_feature(each, citations=uids.shown(place, each.citations)) for each in features]
 
 
-def _found(episode: Episode, uid: str) -> FoundEpisode:
-    record = episode.record
-    return FoundEpisode(
-        uid=uid,
-        score=episode.score,
-        content=record.text,
-        producer_id=record.producer,
-        producer_role=record.role,
-        produced_for_id=record.produced_for,
-        metadata=shown_metadata(record.metadata),
-        created_at=record.at,
-    )
+def show_episode(episode: Episode, uid: str) -> FoundEpisode:
+    """Return an episode that was found."""
+    return FoundEpisode(**_shared(episode.record, uid), score=episode.score)
+
+
+def _shared(record: MemoryRecord, uid: str) -> dict[str, Any]:
+    """Return the fields that found and listed episodes have in common."""
+    return {
+        "uid": uid,
+        "content": record.text,
+        "producer_id": record.producer,
+        "producer_role": record.role,
+        "produced_for_id": record.produced_for,
+        "metadata": shown_metadata(record.metadata),
+        "created_at": record.at,
+    }

@@ -9,7 +9,7 @@ from pydantic import AliasChoices, BaseModel, Field, model_validator
 
 from ekphory.models.reranker import RerankPassage
 from ekphory.server.schemas.names import Moment
-from ekphory.service.memory_service import Purpose
+from ekphory.service.handles import Purpose
 from ekphory.types import MemoryType
 
 # Reranking on the wire: what Cohere, Jina, vLLM, Infinity, TEI and Memos have, in one.

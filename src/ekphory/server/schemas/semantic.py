@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ekphory.server.schemas.names import InProject, JsonMetadata, Metadata, Tags
-
-# Features, sets, set types, categories and tags on the wire.
 
 
 class AddFeature(InProject):
@@ -69,6 +67,8 @@ class NamedSetType(InProject):
 class SetTypeEntry(BaseModel):
     """A set type."""
 
+    model_config = ConfigDict(from_attributes=True)
+
     id: str | None
     is_org_level: bool
     tags: list[str]
@@ -102,14 +102,10 @@ class ListSets(InProject):
     set_metadata: JsonMetadata | None = None
 
 
-class SetEntry(BaseModel):
+class SetEntry(SetTypeEntry):
     """A set."""
 
     id: str
-    is_org_level: bool
-    tags: list[str]
-    name: str | None
-    description: str | None
 
 
 class Sets(BaseModel):
@@ -134,6 +130,8 @@ class NamedCategory(InProject):
 
 class CategoryEntry(BaseModel):
     """A category."""
+
+    model_config = ConfigDict(from_attributes=True)
 
     id: str
     name: str
@@ -214,7 +212,7 @@ class NamedTag(InProject):
     tag_id: str = Field(examples=["7"])
 
 
-# The learning of features from episodes, on the wire.
+# The learning of features from episodes.
 
 
 class ExtractionFailure(BaseModel):

@@ -1,4 +1,7 @@
-from ekphory.catalog.projects import ShownIds
+import pytest
+
+from ekphory.catalog.database import NotThere
+from ekphory.catalog.projects import ShownIds, Traces
 
 SHOWN = {"uid-1": "note-1", "uid-2": "note-2"}
 
@@ -24,3 +27,13 @@ def test_ids_of_a_project_that_was_deleted_are_kept_anew(database):
     database.write("DELETE FROM shown_ids WHERE project = ?", ("chat",))
     table.keep("home", "chat", SHOWN)
     assert table.find("home", "chat", "uid-1") == "note-1"
+
+
+def test_the_newest_traces_are_kept_and_old_ones_dropped(database):
+    traces = Traces(database, kept=50)
+    for number in range(100):
+        traces.keep(f"t{number}", "home", "chat", {"number": number})
+    assert traces.get("t99").content == {"number": 99}
+    assert traces.get("t50").org == "home"
+    with pytest.raises(NotThere):
+        traces.get("t49")

@@ -1,6 +1,12 @@
 import pytest
 
-from ekphory.catalog.semantic import ExtractionQueue, FailedExtraction, QueueLength
+from ekphory.catalog.database import MIGRATIONS, Database
+from ekphory.catalog.semantic import (
+    Consolidations,
+    ExtractionQueue,
+    FailedExtraction,
+    FeatureGroup,
+)
 
 HOME, WORK = ("home", "chat"), ("home", "work")
 
@@ -54,7 +60,7 @@ def test_a_job_that_was_given_up_holds_nothing_up_and_is_shown_to_its_project(qu
     queue.give_up(queue.next(0.0), "junk")
     assert queue.failed(HOME, limit=5) == [FailedExtraction("a", "junk", 1)]
     assert queue.failed(WORK, limit=5) == []
-    assert (queue.length(HOME), queue.length(WORK)) == (QueueLength(1, 1), QueueLength(0, 0))
+    assert (queue.length(HOME), queue.length(WORK)) == ((1, 1), (0, 0))
     assert order(queue) == ["b"]
     assert queue.ask_again(WORK) == 0
     assert queue.ask_again(HOME) == 1
@@ -67,4 +73,32 @@ def test_a_project_that_is_dropped_has_no_jobs(queue):
     job = queue.next(0.0)
     queue.drop(HOME)
     assert not queue.holds(job)
-    assert queue.length() == QueueLength(1, 0)
+    assert queue.length() == (1, 0)
+
+
+GROUP = FeatureGroup(
+    org="home", project=None, set_id="s", category="kitchen", tag="food", user=None
+)
+
+
+def test_groups_of_several_users_and_of_none_have_sizes_of_their_own(tmp_path):
+    sizes = Consolidations(Database(tmp_path / "catalog.sqlite3"))
+    for size, user in enumerate((None, "", "mara"), start=1):
+        sizes.note(GROUP._replace(user=user), size)
+    assert [sizes.size(GROUP._replace(user=user)) for user in (None, "", "mara")] == [1, 2, 3]
+
+
+def test_a_size_can_be_noted_again(tmp_path):
+    sizes = Consolidations(Database(tmp_path / "catalog.sqlite3"))
+    sizes.note(GROUP, 8)
+    sizes.note(GROUP, 3)
+    assert sizes.size(GROUP) == 3
+
+
+def test_sizes_that_an_earlier_version_noted_are_those_of_no_user(tmp_path, monkeypatch):
+    monkeypatch.setattr("ekphory.catalog.database.MIGRATIONS", MIGRATIONS[:2])
+    earlier = Database(tmp_path / "catalog.sqlite3")
+    earlier.write("INSERT INTO consolidations VALUES ('home', NULL, 's', 'kitchen', 'food', 8)")
+    earlier.close()
+    monkeypatch.undo()
+    assert Consolidations(Database(tmp_path / "catalog.sqlite3")).size(GROUP) == 8

@@ -1,0 +1,472 @@
+"""JSON over HTTP to a model service: addresses, errors, waits, the circuit breaker."""
+
+import json
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.services.wire import Reply, running_service, says
+
+from ekphory.errors import InvalidInput, ServiceError
+from ekphory.http_service import (
+    SYSTEM_CLOCK,
+    CircuitBreaker,
+    Clock,
+    JsonTransport,
+    Service,
+    ServiceRefusal,
+    ServiceSettings,
+    ServiceUnavailable,
+    complete_url,
+    compute_backoff,
+    read_retry_after,
+    shown,
+)
+
+
+class SteppedClock:
+    def __init__(self):
+        self.time = 0.0
+        self.waits = []
+        self.clock = Clock(now=lambda: self.time, sleep=self._sleep)
+
+    def _sleep(self, seconds):
+        self.waits.append(seconds)
+        self.time += seconds
+
+
+KEY = "geheim-123"
+
+
+@pytest.fixture
+def wire():
+    with running_service() as service:
+        yield service
+
+
+@pytest.fixture
+def time():
+    return SteppedClock()
+
+
+@pytest.fixture
+def connect(wire, time):
+    """Connects to the service; `url` and settings may be others."""
+    transports = []
+
+    def connect(url=None, **settings):
+        service = Service(
+            kind="test service", url=url or f"{wire.host}/v1/test", model="m", api_key=KEY
+        )
+        chosen = ServiceSettings(**{"timeout": 5.0, "retries": 2, "backoff": 1.0} | settings)
+        transports.append(JsonTransport(service, settings=chosen, clock=time.clock))
+        return transports[-1]
+
+    yield connect
+    for transport in transports:
+        transport.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "completed"),
+    [
+        ("http://host:8080", "http://host:8080/v1/rerank"),
+        ("http://host/", "http://host/v1/rerank"),
+        ("https://host/v1", "https://host/v1/rerank"),
+        ("https://host/proxy/v3/", "https://host/proxy/v3/rerank"),
+        ("https://host/rerank", "https://host/rerank"),
+        ("https://host/v1?version=2#part", "https://host/v1/rerank?version=2"),
+        ("http://[::1]:80/v1", "http://[::1]:80/v1/rerank"),
+    ],
+)
+def test_a_host_a_base_and_an_endpoint_become_the_endpoint(url, completed):
+    assert complete_url(url, prefix="/v1", operation="/rerank") == completed
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost:80",
+        "ftp://host/v1",
+        "http://",
+        "http://:80/",
+        "http://host:abc",
+        "http://host:99999",
+        "http://[",
+        " http://host",
+        "http://host:0",
+        "http://" + "a" * 64,
+        None,
+    ],
+)
+def test_what_is_no_url_is_refused(url):
+    with pytest.raises(InvalidInput, match=r"url=.*not an http"):
+        complete_url(url, prefix="/v1", operation="/rerank")
+
+
+def test_a_refused_url_does_not_show_its_password_or_query():
+    with pytest.raises(InvalidInput) as caught:
+        complete_url("ftp://user:geheim@host/v1?key=geheim", prefix="/v1", operation="/rerank")
+
+    assert "geheim" not in f"{caught.value} {caught.value.value}"
+
+
+@given(st.text())
+def test_whatever_follows_http_is_refused_or_a_url_that_can_be_called(text):
+    try:
+        completed = complete_url(f"http://{text}", prefix="/v1", operation="/rerank")
+    except InvalidInput:
+        return
+    assert httpx.URL(completed).host.encode("idna")
+    assert urlsplit(completed).path.endswith("/rerank")
+
+
+def test_what_is_shown_has_no_user_password_or_query():
+    assert shown("https://user:pass@host:81/v1/rerank?key=1") == "https://host:81/v1/rerank"
+
+
+def test_an_error_says_which_service_where_which_model_what_and_what_to_do():
+    service = Service(kind="chat service", url="https://a:b@host/v1?k=1", model="small")
+
+    assert str(service.error("broke", "Mend it.")) == (
+        "The chat service at https://host/v1 (model 'small') broke. Mend it."
+    )
+
+
+def test_a_service_without_a_model_names_none():
+    service = Service(kind="reranking service", url="https://host/rerank")
+
+    assert service.describe() == "reranking service at https://host/rerank"
+
+
+@pytest.mark.parametrize("key", ["ge\nheim", "geheim ", "gehüm-ü", "geheim\0"])
+def test_a_key_that_no_header_can_carry_is_refused_without_showing_it(key):
+    with pytest.raises(InvalidInput, match="api_key") as caught:
+        Service(kind="chat service", url="https://host", api_key=key)
+
+    assert "ge" not in caught.value.value
+
+
+def test_the_key_is_not_in_the_repr():
+    assert "geheim" not in repr(Service(kind="k", url="https://u:geheim@h", api_key="geheim"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("timeout", 0), ("most_bytes", 0), ("failures", 0), ("retries", -1), ("cool_down", -1.0)],
+)
+def test_settings_that_no_service_can_be_called_with_are_refused(name, value):
+    with pytest.raises(InvalidInput, match=name):
+        ServiceSettings(**{name: value})
+
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("120", 120.0),
+        (" 1.5 ", 1.5),
+        ("0", 0.0),
+        ("-5", 0.0),
+        ("Sun, 01 Mar 2026 12:00:30 GMT", 30.0),
+        ("Sun, 01 Mar 2026 12:00:30 -0000", 30.0),
+        ("Sun, 01 Mar 2026 11:00:00 GMT", 0.0),
+        ("soon", None),
+        ("nan", None),
+        ("inf", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(header, seconds):
+    assert read_retry_after(header, now=NOON) == seconds
+
+
+@given(st.text())
+def test_no_header_makes_reading_it_fail(header):
+    seconds = read_retry_after(header, now=NOON)
+
+    assert seconds is None or seconds >= 0
+
+
+@given(st.integers(0, 10_000), st.none() | st.text())
+def test_a_wait_is_never_negative_and_never_longer_than_the_longest(attempt, header):
+    settings = ServiceSettings(backoff=0.5, longest_wait=30.0)
+
+    assert 0 <= compute_backoff(attempt, retry_after=header, settings=settings) <= 30.0
+
+
+def test_the_body_is_sent_as_json_and_the_answers_json_comes_back(connect, wire):
+    wire.replies = [says({"words": ["ü", 1]})]
+
+    assert connect().post({"text": "ö"}) == {"words": ["ü", 1]}
+    assert [request.path for request in wire.asked] == ["/v1/test"]
+    assert wire.bodies == [{"text": "ö"}]
+
+
+@pytest.mark.slow
+def test_many_threads_get_each_its_own_answer(connect, wire):
+    wire.answer = lambda request: says(request.body["number"])
+    transport = connect()
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda number: transport.post({"number": number}), range(40)))
+
+    assert answers == list(range(40))
+
+
+def test_the_key_is_sent_with_its_scheme(connect, wire):
+    connect().post({})
+
+    assert wire.asked[0].headers["Authorization"] == "Bearer geheim-123"
+
+
+def test_what_utf8_cannot_hold_is_sent_as_a_question_mark(connect, wire):
+    connect().post({"text": "a\0b \ud800"})
+
+    assert wire.bodies == [{"text": "a\0b ?"}]
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
+def test_a_busy_service_is_asked_again(connect, wire, status):
+    wire.replies = [Reply(status), Reply(status), says("at last")]
+
+    assert connect().post({}) == "at last"
+
+
+def test_a_service_that_stays_busy_is_unavailable_and_quoted(connect, wire):
+    wire.replies = [Reply(503, b"overloaded")] * 3
+
+    with pytest.raises(ServiceUnavailable, match="answered status 503: 'overloaded'"):
+        connect().post({})
+    assert len(wire.asked) == 3
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 501, 302])
+def test_a_refusal_is_not_repeated(connect, wire, status):
+    wire.replies = [Reply(status, b"no")]
+
+    with pytest.raises(ServiceRefusal, match=f"status {status}: 'no'") as caught:
+        connect().post({})
+
+    assert (caught.value.status, caught.value.body, len(wire.asked)) == (status, b"no", 1)
+
+
+def test_a_redirect_is_not_followed_for_it_would_carry_the_key_away(connect, wire):
+    wire.replies = [Reply(307, headers={"Location": f"{wire.host}/elsewhere"})]
+
+    with pytest.raises(ServiceRefusal, match="status 307"):
+        connect().post({})
+    assert [request.path for request in wire.asked] == ["/v1/test"]
+
+
+def test_waits_double_with_some_jitter(connect, wire, time):
+    wire.replies = [Reply(503), Reply(503), says({})]
+
+    connect().post({})
+
+    first, second = time.waits
+    assert 1.0 <= first <= 1.25
+    assert 2.0 <= second <= 2.5
+
+
+def test_a_slow_answer_is_given_up(connect, wire):
+    wire.replies = [Reply(delay=5.0)]
+
+    with pytest.raises(ServiceUnavailable, match="ReadTimeout"):
+        connect(timeout=0.05, retries=0).post({})
+
+
+def test_a_dripping_answer_is_given_up(connect, wire, time):
+    wire.replies = [Reply(body=b'{"a": "long answer"}', drip=0.02)]
+    time.clock = SYSTEM_CLOCK
+
+    with pytest.raises(ServiceUnavailable, match=r"did not finish its answer within 0\.1 s"):
+        connect(timeout=0.1, retries=0).post({})
+
+
+def test_an_answer_cut_off_on_the_way_is_asked_for_again(connect, wire):
+    wire.replies = [Reply(body=b'{"a":', missing_bytes=9), says("whole")]
+
+    assert connect().post({}) == "whole"
+
+
+def test_a_refused_connection_is_unavailable_and_says_what_to_check(connect):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+
+    with pytest.raises(ServiceUnavailable, match=r"refused.*Check the URL, and that the service"):
+        connect(url).post({})
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b'{"a": ', b"\xff\xfe", b"[" * 100_000, b"1" * 5_000]
+)
+def test_what_is_not_json_is_a_service_error(connect, wire, body):
+    wire.replies = [Reply(body=body)]
+
+    with pytest.raises(ServiceError, match="answered what is not JSON"):
+        connect().post({})
+    assert len(wire.asked) == 1
+
+
+def test_a_long_answer_is_read_to_its_bound(connect, wire):
+    wire.replies = [says("x" * 98), says("x" * 99), Reply(400, b"x" * 101)]
+    transport = connect(most_bytes=100)
+    assert transport.post({}) == "x" * 98
+    for _ in range(2):
+        with pytest.raises(ServiceError, match="answered more than 100 bytes"):
+            transport.post({})
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(401, b"bad key geheim-123"),
+        Reply(400, b"x" * 195 + b"geheim-123"),
+        Reply(503, b"geheim-123"),
+        Reply(200, b"geheim-123 is no key"),
+        Reply(400, json.dumps({"error": "query=vertraulich, pass=wort"}).encode()),
+    ],
+)
+def test_no_error_shows_the_key_or_what_the_url_hides(connect, wire, reply):
+    wire.replies = [reply]
+    url = wire.host.replace("//", "//user:wort@") + "/v1/test?token=vertraulich"
+    transport = connect(url, retries=0)
+
+    with pytest.raises(ServiceError) as caught:
+        transport.post({})
+
+    shown = f"{caught.value!s} {caught.value!r} {transport._service!r}"
+    assert not [secret for secret in ("gehei", "wort", "vertraulich") if secret in shown]
+
+
+@pytest.mark.parametrize(("asked", "waited"), [("7", 7.0), ("3600", 20.0)])
+def test_retry_after_goes_before_the_backoff_up_to_the_longest_wait(
+    connect, wire, time, asked, waited
+):
+    wire.replies = [Reply(429, headers={"Retry-After": asked}), says({})]
+    connect(longest_wait=20.0).post({})
+    assert time.waits == [waited]
+
+
+@pytest.fixture
+def breaker(time):
+    return CircuitBreaker(failures=3, cool_down=10.0, now=time.clock.now)
+
+
+def fail(breaker, times):
+    for _ in range(times):
+        breaker.failed()
+
+
+def test_the_last_failure_opens_it_and_the_refusal_says_for_how_long(breaker, time):
+    fail(breaker, 3)
+    time.time += 4.0
+
+    assert breaker.refusal() == 6.0
+
+
+def test_a_success_between_starts_the_count_anew(breaker):
+    fail(breaker, 2)
+    breaker.succeeded()
+    fail(breaker, 2)
+
+    assert breaker.refusal() is None
+
+
+def test_of_many_threads_one_makes_the_trial(breaker, time):
+    fail(breaker, 3)
+    time.time += 10.0
+
+    with ThreadPoolExecutor(8) as threads:
+        refusals = list(threads.map(lambda _: breaker.refusal(), range(50)))
+
+    assert refusals.count(None) == 1
+
+
+def test_a_trial_of_which_nothing_is_heard_is_followed_by_another(breaker, time):
+    fail(breaker, 3)
+    time.time += 10.0
+
+    assert breaker.refusal() is None
+    assert breaker.refusal() == 10.0
+    time.time += 10.0
+    assert breaker.refusal() is None
+
+
+def test_no_failure_of_many_threads_is_lost(time):
+    breaker = CircuitBreaker(failures=4_000, cool_down=10.0, now=time.clock.now)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda _: fail(breaker, 500), range(8)))
+
+    assert breaker.refusal() == 10.0
+
+
+BREAKING = {"retries": 0, "failures": 2, "cool_down": 30.0}
+
+
+@pytest.fixture
+def open_circuit(connect, wire):
+    """A transport whose service has just failed twice."""
+    transport = connect(**BREAKING)
+    wire.replies = [Reply(500), Reply(500)]
+    for _ in range(2):
+        with pytest.raises(ServiceError, match="status 500"):
+            transport.post({})
+    wire.asked.clear()
+    return transport
+
+
+def test_after_failures_in_a_row_the_service_is_left_alone(open_circuit, wire):
+    with pytest.raises(ServiceError, match=r"left alone for now\. It is tried again in 30\.0 s"):
+        open_circuit.post({})
+    assert wire.asked == []
+
+
+def test_after_the_cool_down_it_is_asked_again(open_circuit, wire, time):
+    time.time += 30.0
+    wire.replies = [says("back")]
+
+    assert open_circuit.post({}) == "back"
+    assert open_circuit.post({}) == {}
+
+
+def test_what_is_not_json_counts_as_a_failure(connect, wire):
+    transport = connect(**BREAKING)
+    wire.replies = [Reply(body=b"<html>"), Reply(body=b"<html>")]
+    for _ in range(2):
+        with pytest.raises(ServiceError, match="not JSON"):
+            transport.post({})
+
+    with pytest.raises(ServiceError, match="left alone"):
+        transport.post({})
+
+
+def test_refusals_do_not_count_for_the_service_works(connect, wire):
+    transport = connect(**BREAKING)
+    wire.replies = [Reply(400)] * 5
+    for _ in range(5):
+        with pytest.raises(ServiceError, match="status 400"):
+            transport.post({})
+
+    assert transport.post({}) == {}
+
+
+def test_repeats_of_one_call_count_once(connect, wire):
+    transport = connect(**BREAKING | {"retries": 3})
+    wire.replies = [Reply(500)] * 4
+    with pytest.raises(ServiceError, match="status 500"):
+        transport.post({})
+
+    assert transport.post({}) == {}

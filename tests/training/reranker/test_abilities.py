@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from ekphory_lab.training.reranker.teachers import abilities_of_ratings, bradley_terry, elo
+from ekphory_lab.training.reranker.teachers import bradley_terry
 
 
 def test_three_wins_against_one_put_two_candidates_the_logarithm_of_three_apart():
@@ -33,20 +33,3 @@ def test_abilities_give_back_the_chances_that_preferences_were_made_of():
 
 def test_one_candidate_has_ability_nought():
     assert bradley_terry(np.zeros((1, 1))).tolist() == [0.0]
-
-
-def test_the_winner_of_a_first_match_takes_half_of_elos_step():
-    assert elo([(0, 1, 1.0)], 2).tolist() == [1516.0, 1484.0]
-
-
-def test_a_draw_with_a_better_one_is_a_gain():
-    ratings = elo([(0, 1, 1.0), (0, 1, 0.5)], 2)
-
-    expected = 1 / (1 + 10 ** ((1484 - 1516) / 400))
-    assert ratings[1] == pytest.approx(1484 + 32 * (expected - 0.5))
-
-
-def test_four_hundred_points_are_ten_to_one():
-    assert abilities_of_ratings(np.array([1700.0, 1300.0])) == pytest.approx(
-        [math.log(10) / 2, -math.log(10) / 2]
-    )

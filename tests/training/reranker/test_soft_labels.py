@@ -13,9 +13,9 @@ def silent(*_):
     pass
 
 
-def labelled(examples, *teachers, aggregation="bradley_terry"):
+def labelled(examples, *teachers):
     weighted = [WeightedTeacher(teacher, weight) for teacher, weight in teachers]
-    return with_soft_labels(examples, weighted, aggregation=aggregation, progress=silent)
+    return with_soft_labels(examples, weighted, progress=silent)
 
 
 def scores(*values):
@@ -45,23 +45,3 @@ def test_what_was_made_to_be_wrong_stays_irrelevant():
     found = labelled([asked], (LabelTeacher(), 2.0), (scores(0.0, 50.0), 1.0))
 
     assert found.examples[0].labels == (0.98, 0.02)
-
-
-def test_elo_tells_answers_from_the_rest_as_well():
-    asked = example(candidate("a", relevant=True), candidate("b"), candidate("c"))
-
-    found = labelled([asked], (LabelTeacher(), 8.0), aggregation="elo")
-
-    assert found.examples[0].labels == (0.98, 0.02, 0.02)
-
-
-def test_teachers_that_say_the_opposite_are_reported():
-    asked = example(candidate("a", relevant=True), candidate("b"))
-
-    (agreement,) = labelled(
-        [asked, asked], (LabelTeacher(), 1.0), (scores(0.0, 9.0), 1.0)
-    ).agreements
-
-    assert (agreement.first, agreement.second) == ("labels", "scores")
-    assert agreement.kendall == -1.0
-    assert agreement.questions == 2

@@ -22,7 +22,14 @@ from ekphory_lab.cli.fit_commands import (
     reranker_calibration,
     unpack,
 )
-from ekphory_lab.cli.model_commands import average, components, embedder, export_reranker, reranker
+from ekphory_lab.cli.model_commands import (
+    average,
+    components,
+    embedder,
+    export_reranker,
+    recipe,
+    reranker,
+)
 from ekphory_lab.cli.rerank_commands import agentmem, rerank
 
 _PANEL = "Measure and train"
@@ -67,6 +74,12 @@ TRAINING = (
         average,
         "",
         "ekphory train average --base BASE --trained run/model --share 0.8 --target m",
+    ),
+    Entry(
+        "recipe",
+        recipe,
+        "",
+        "ekphory train recipe ekphory-small --data train --output DIR --dry-run",
     ),
     Entry("components", components, "", "ekphory train components --model run/model --target m"),
     Entry("export", export, "", "ekphory train export --source all-MiniLM-L6-v2 --target model"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +18,11 @@ from numpy.typing import NDArray
 from ekphory.errors import InvalidInput
 from ekphory_lab.evaluation.systems import Scorer, bm25_scorer, z_scored_mean
 
-# Questions with the passages that compete for them: what the embedder is trained on.
-#
+WORDS: dict[str, Any] = tomllib.loads(
+    (Path(__file__).parent / "words.toml").read_text(encoding="utf-8")
+)
+"""Words that training data are made with."""
+
 # A group is a small collection, such as one conversation: all its questions are asked of all its
 # passages, as a search asks them, so every passage is encoded once for many questions.
 
@@ -175,63 +180,7 @@ def grouped_pairs(pairs: Iterable[TrainingPair], *, size: int) -> Iterator[Quest
 
 # Other words for the same thing, so that a question does not only repeat its answer's words.
 
-_SYNONYMS: tuple[tuple[str, ...], ...] = (
-    ("love", "like", "enjoy"),
-    ("loves", "likes", "enjoys"),
-    ("favorite", "favourite", "preferred"),
-    ("for a living", "for work", "as a job"),
-    ("job", "profession", "occupation", "career"),
-    ("kids", "children"),
-    ("kid", "child"),
-    ("mom", "mother"),
-    ("dad", "father"),
-    ("movie", "film"),
-    ("movies", "films"),
-    ("buy", "purchase", "get"),
-    ("start", "begin"),
-    ("big", "large"),
-    ("house", "home"),
-    ("car", "vehicle"),
-    ("trip", "journey", "vacation"),
-    ("pet", "animal"),
-    ("pets", "animals"),
-    ("hobby", "pastime", "interest"),
-    ("hobbies", "pastimes", "interests"),
-    ("for fun", "in their free time", "in their spare time"),
-    ("food", "dish", "meal"),
-    ("meet", "get to know"),
-    ("live", "reside"),
-    ("want", "wish", "plan"),
-    ("study", "learn", "major in"),
-    ("songs", "music", "tracks"),
-    ("band", "group"),
-    ("talk about", "discuss", "mention"),
-    ("suggest", "recommend", "propose"),
-    ("suggested", "recommended", "proposed"),
-    ("cook", "make", "prepare"),
-    ("bike", "bicycle"),
-    ("doctor", "physician"),
-    ("sick", "ill"),
-    ("happy", "glad", "pleased"),
-    ("scared of", "afraid of"),
-    ("beautiful", "lovely"),
-    ("work as", "do for work as"),
-    ("look for", "search for", "try to find"),
-    ("town", "city"),
-    ("price", "cost"),
-    ("give", "provide"),
-    ("choose", "pick"),
-    ("help", "assist"),
-    ("workout", "exercise"),
-    ("married", "wed"),
-    ("spouse", "partner"),
-    ("brother", "sibling"),
-    ("sister", "sibling"),
-    ("college", "university"),
-    ("store", "shop"),
-    ("visit", "go to", "travel to"),
-)
-_BY_WORD = {word: group for group in _SYNONYMS for word in group}
+_BY_WORD = {word: group for group in WORDS["synonyms"] for word in group}
 _KNOWN = re.compile(
     r"\b(?:" + "|".join(sorted(map(re.escape, _BY_WORD), key=len, reverse=True)) + r")\b"
 )

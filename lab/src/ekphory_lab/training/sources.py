@@ -19,6 +19,7 @@ from ekphory.types import MEMORY_TYPES
 from ekphory_lab.evaluation.systems import bm25_scorer
 from ekphory_lab.training.embedder_config import EmbedderConfig
 from ekphory_lab.training.question_groups import (
+    WORDS,
     BaseModel,
     FloatMatrix,
     GroupBuilder,
@@ -402,63 +403,10 @@ def _cut(pairs: Iterable[tuple[str, str]], source: str, passages: int) -> Iterat
 
 # Questions about the slots of task dialogues: who asked for what, who offered what.
 
-SERVICE_NOUNS: Mapping[str, str] = {
-    "Restaurants": "restaurant",
-    "Events": "event",
-    "Calendar": "calendar event",
-    "Movies": "movie",
-    "Travel": "attraction",
-    "Media": "film",
-    "Weather": "weather",
-    "Flights": "flight",
-    "Homes": "apartment",
-    "RideSharing": "ride",
-    "Hotels": "hotel",
-    "Banks": "bank account",
-    "Music": "song",
-    "Buses": "bus",
-    "RentalCars": "rental car",
-    "Services": "appointment",
-}
-_ASKED = (
-    "What {slot} did {user} want for the {noun}?",
-    "Which {slot} did {user} ask for?",
-    "What {slot} did {user} mention for the {noun}?",
-    "What {slot} does {user} prefer?",
-    "Which {slot} did {user} give {assistant} for the {noun}?",
-)
-_ASKED_WHEN = (
-    "When does {user} want the {noun}?",
-    "For when did {user} need the {noun}?",
-    "What {slot} did {user} choose for the {noun}?",
-    "When did {user} say the {noun} should be?",
-)
-_ASKED_WHERE = (
-    "Where did {user} want the {noun}?",
-    "Where was {user} looking for the {noun}?",
-    "Which {slot} did {user} name for the {noun}?",
-    "In which place does {user} need the {noun}?",
-)
-_ASKED_COUNT = (
-    "How many {counted} did {user} ask for?",
-    "For how many {counted} did {user} want the {noun}?",
-)
-_OFFERED = (
-    "Which {slot} did {assistant} suggest to {user}?",
-    "What {slot} did {assistant} recommend?",
-    "What {slot} did {assistant} find for {user}?",
-    "Which {noun} {slot} did {assistant} offer {user}?",
-)
-_TOLD = (
-    "What is the {slot} of the {noun} that {user} asked about?",
-    "What {slot} did {assistant} tell {user}?",
-    "What did {assistant} say about the {slot}?",
-    "Which {slot} did {user} get from {assistant}?",
-)
+_SLOT_QUESTIONS = WORDS["slot_questions"]
 _WHEN_WORDS = ("date", "time")
 _WHERE_WORDS = ("city", "location", "destination", "origin", "area", "station", "airport", "where")
 _COUNT_PREFIX = "number of "
-_ABOUT = (" about {}", " for {}", " with {}", ", given {},")
 
 
 def slot_question(kind: str, slot: str, noun: str, random: Random) -> str:
@@ -472,28 +420,26 @@ def slot_question(kind: str, slot: str, noun: str, random: Random) -> str:
     """
     words = slot.replace("_", " ")
     counted = words.removeprefix(_COUNT_PREFIX)
-    wording = random.choice(_templates(kind, words))
+    wording = random.choice(_wordings(kind, words))
     return wording.replace("{slot}", words).replace("{noun}", noun).replace("{counted}", counted)
 
 
 def with_detail(question: str, value: str, random: Random) -> str:
     """Put a value that the same dialogue names before the question mark."""
-    detail = random.choice(_ABOUT).format(value).rstrip(",")
+    detail = random.choice(_SLOT_QUESTIONS["about"]).format(value).rstrip(",")
     return question.removesuffix("?") + detail + "?"
 
 
-def _templates(kind: str, words: str) -> tuple[str, ...]:
-    if kind == "offered":
-        return _OFFERED
-    if kind == "told":
-        return _TOLD
-    if words.startswith(_COUNT_PREFIX):
-        return _ASKED_COUNT
-    if any(word in words for word in _WHEN_WORDS):
-        return _ASKED_WHEN
-    if any(word in words for word in _WHERE_WORDS):
-        return _ASKED_WHERE
-    return _ASKED
+def _wordings(kind: str, words: str) -> list[str]:
+    if kind == "asked":
+        if words.startswith(_COUNT_PREFIX):
+            kind = "count"
+        elif any(word in words for word in _WHEN_WORDS):
+            kind = "when"
+        elif any(word in words for word in _WHERE_WORDS):
+            kind = "where"
+    wordings: list[str] = _SLOT_QUESTIONS[kind]
+    return wordings
 
 
 # Question groups of the Schema-Guided Dialogues: who asked for what, when and where.
@@ -553,7 +499,7 @@ def _sgd_group(dialogues: Sequence[Row], random: Random) -> QuestionGroup | None
 
 
 def _sgd_questions(dialogue: Row, user: str, assistant: str, random: Random) -> list[_Asked]:
-    noun = SERVICE_NOUNS.get(dialogue["services"][0].split("_")[0], "booking")
+    noun = WORDS["service_nouns"].get(dialogue["services"][0].split("_")[0], "booking")
     slots = list(_slots(dialogue))
     asked = [
         _Asked(_slot_text(slot, slots, noun, random), slot.turn)

@@ -39,7 +39,7 @@ from typing import Any
 
 from ekphory.errors import DatasetError
 from ekphory.models.onnx_export import CalibrationSource
-from ekphory_lab.training.question_groups import Question, QuestionGroup
+from ekphory_lab.training.question_groups import WORDS, Question, QuestionGroup
 
 # Reads the training files: JSON Lines, compressed.
 
@@ -289,24 +289,7 @@ def _read(line: str, documents: list[dict[str, Any]], *, place: str) -> None:
 
 # First names for the speakers of training conversations; none is a speaker of a benchmark.
 
-FIRST_NAMES = tuple(
-    """Abigail Adele Agnes Albert Alejandro Alfred Alice Amara Amir Anders Angela Anita Anton
-    Arthur Astrid Aurora Beatrice Benedict Bernard Bianca Bjorn Bridget Bruno Camila Carlos Cecilia
-    Celeste Cedric Chidi Clara Claude Colin Cora Curtis Cyrus Daphne Darius Delia Desmond Diego
-    Dominic Dora Edgar Edith Eduardo Eleanor Elias Eloise Emil Enzo Erica Esther Eugene Fabian
-    Farah Felix Fergus Fiona Florence Frances Frida Gareth Gemma Georgia Gideon Gilbert Giulia
-    Gloria Greta Gustav Hamza Harriet Harvey Hazel Hector Heidi Henrik Hilda Hugo Ibrahim Imogen
-    Ines Ingrid Iris Isaac Isla Ivan Ivy Jasper Javier Jerome Joel Josephine Judith Julius Kamal
-    Karim Katya Keiko Kenji Kira Klaus Lars Laila Leah Leo Leonora Lionel Lorna Lucas Lucia Luther
-    Lydia Mabel Magnus Malik Marcel Marco Margot Marina Martha Matilda Maurice Mei Mila Miles
-    Miriam Nadia Naomi Nigel Nina Noor Norman Odette Olga Oliver Oscar Otto Owen Pablo Patricia
-    Penelope Percy Petra Philippa Phoebe Priya Quentin Rachel Rafael Ramona Raymond Renata Rhys
-    Rosa Rufus Ruth Sadie Salma Samir Sandra Selma Serena Sidney Silas Simone Sofia Stella Sven
-    Sylvia Tamara Tariq Tessa Theodore Thomas Tobias Ursula Valerie Victor Vincent Viola Walter
-    Wanda Wesley Wilfred Winifred Yara Yasmin Yusuf Zara Zelda Zoe""".split()
-)
-
-POSSESSIVES = ("his", "her", "their")
+FIRST_NAMES = tuple(WORDS["first_names"].split())
 
 
 def two_names(random: Random) -> tuple[str, str]:
@@ -317,15 +300,6 @@ def two_names(random: Random) -> tuple[str, str]:
 
 # Turns of training conversations as the passages that a search sees: `speaker: text`.
 
-_GREETINGS = (
-    "Hey {}! {}",
-    "Thanks, {}! {}",
-    "{}, {}",
-    "Wow, {}! {}",
-    "Hi {}, good to see you! {}",
-    "That's great, {}! {}",
-    "Appreciate it, {}. {}",
-)
 _GREETED_SHARE = 0.2
 _JOINED_SHARE = 0.35
 
@@ -384,7 +358,7 @@ def turn_passages(
 def _greeted(text: str, name: str, random: Random) -> str:
     if random.random() >= _GREETED_SHARE:
         return text
-    return random.choice(_GREETINGS).format(name, text)
+    return random.choice(WORDS["greetings"]).format(name, text)
 
 
 # Long messages: what one speaker says in several turns, put together into one.

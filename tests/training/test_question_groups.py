@@ -1,20 +1,18 @@
 from itertools import islice
 from random import Random
 
+import numpy as np
 import pytest
 from tests.training.conversation_rows import PERSONA_ROW, SGD_ROW
 
 from ekphory.errors import DatasetError, InvalidInput
-from ekphory_lab.evaluation.systems import bm25_scorer
 from ekphory_lab.training.question_groups import (
     GroupBuilder,
     Question,
-    TrainingPair,
-    grouped_pairs,
-    with_hard_negatives,
 )
 from ekphory_lab.training.sources import (
     crd3_groups,
+    hard_negatives,
     load_training_data,
     mixed_groups,
     nq_groups,
@@ -40,15 +38,6 @@ def test_equal_questions_become_one_with_the_answers_of_all():
         builder.add_question("What does Ada drink?", [builder.add_passage(answer)])
 
     assert builder.build().questions == (Question("What does Ada drink?", (0, 1)),)
-
-
-def test_pairs_are_grouped_with_all_their_passages():
-    pairs = [TrainingPair("q1", "a", ("x",), "s"), TrainingPair("q2", "b", ("x", "y"), "s")]
-
-    (group,) = grouped_pairs(pairs, size=2)
-
-    assert group.passages == ("a", "x", "b", "y")
-    assert group.questions == (Question("q1", (0,)), Question("q2", (2,)))
 
 
 def test_a_chat_answers_what_the_other_asked_and_what_its_personas_say():
@@ -154,14 +143,9 @@ def test_a_question_of_a_page_competes_with_its_other_paragraphs():
 
 
 def test_a_passage_as_good_as_the_answer_is_no_negative():
-    passages = ["the red cup of tea", "the red cup of coffee", "a red bus", "nothing alike"]
-    pair = TrainingPair("red cup of tea", passages[0], (), "made here")
+    scores = np.array([3.0, 2.9, 2.0, 0.0, 1.0])
 
-    (mined,) = with_hard_negatives(
-        [pair], passages, bm25_scorer(passages), count=3, random=Random(0)
-    )
-
-    assert set(mined.negatives) == {"the red cup of coffee", "a red bus"}
+    assert set(hard_negatives(scores, 0, Random(0))) == {2, 4}
 
 
 def test_the_stream_is_endless_and_keeps_to_its_shares():

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ekphory.errors import InvalidInput
-from ekphory_lab.evaluation.systems import Scorer, bm25_scorer, z_scored_mean
+from ekphory_lab.evaluation.systems import bm25_scorer, z_scored_mean
 
 WORDS: dict[str, Any] = tomllib.loads(
     (Path(__file__).parent / "words.toml").read_text(encoding="utf-8")
@@ -76,23 +75,6 @@ class QuestionGroup:
     def dated(self) -> bool:
         """Whether its turns have dates of their own, to which what is said refers."""
         return any(place is not None and place.at is not None for place in self.placements)
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingPair:
-    """A question, a passage that answers it, and passages that do not.
-
-    Attributes:
-        query: The question.
-        passage: The answer.
-        negatives: Passages chosen to be hard; may be empty.
-        source: Name of the data that it was made from.
-    """
-
-    query: str
-    passage: str
-    negatives: tuple[str, ...]
-    source: str
 
 
 class GroupBuilder:
@@ -163,23 +145,6 @@ def placed_turns(
     return [Placement(session, *around, at) for around in zip(before, after, strict=True)]
 
 
-def grouped_pairs(pairs: Iterable[TrainingPair], *, size: int) -> Iterator[QuestionGroup]:
-    """Put `size` pairs at a time into one group, whose passages are all theirs."""
-    rest = iter(pairs)
-    while batch := list(islice(rest, size)):
-        builder = GroupBuilder(batch[0].source)
-        for pair in batch:
-            row = builder.add_passage(pair.passage)
-            for negative in pair.negatives:
-                builder.add_passage(negative)
-            builder.add_question(pair.query, [row])
-        group = builder.build()
-        if group is not None:
-            yield group
-
-
-# Other words for the same thing, so that a question does not only repeat its answer's words.
-
 _BY_WORD = {word: group for group in WORDS["synonyms"] for word in group}
 _KNOWN = re.compile(
     r"\b(?:" + "|".join(sorted(map(re.escape, _BY_WORD), key=len, reverse=True)) + r")\b"
@@ -237,48 +202,6 @@ def reported_question(turn: str, name: str) -> str | None:
     for pattern, wording in _THIRD_PERSON:
         question = pattern.sub(wording.format(name), question)
     return question[0].upper() + question[1:]
-
-
-# Finds passages that look like the answer and are none, in the collection of the answer itself.
-#
-# Inside a conversation no mining is needed: all its turns compete. Collections whose passages are
-# about different things need it.
-
-SURE_SHARE = 0.9
-
-
-def with_hard_negatives(
-    pairs: Sequence[TrainingPair],
-    passages: Sequence[str],
-    score: Scorer,
-    *,
-    count: int,
-    random: Random,
-) -> Iterator[TrainingPair]:
-    """Return every pair negatives out of the passages that score best for its question.
-
-    A passage that scores almost as high as the answer often is one as well, so those above 90 % of
-    the answer's score are left out. `count` are drawn of the next three times as many.
-    Source: Moreira et al., "NV-Retriever: Improving text embedding models with effective
-    hard-negative mining", 2024 (positive-aware mining, TopK-PercPos).
-
-    Args:
-        pairs: Questions with answers, each answer one of the passages.
-        passages: The collection.
-        score: Scores all passages for a question: `bm25_scorer(passages)`, `dense_scorer(…)`.
-        count: How many negatives; fewer where no more passages score above zero.
-        random: Draws them.
-    """
-    rows = {passage: row for row, passage in enumerate(passages)}
-    for pair in pairs:
-        scores = np.nan_to_num(score(pair.query), nan=0.0)
-        answer = rows[pair.passage]
-        fitting = (scores > 0) & (scores <= SURE_SHARE * scores[answer])
-        fitting[answer] = False
-        order = np.argsort(-scores, kind="stable")
-        best = [int(row) for row in order if fitting[row]][: 3 * count]
-        drawn = random.sample(best, min(count, len(best)))
-        yield replace(pair, negatives=tuple(passages[row] for row in drawn))
 
 
 # The teacher: the z-scored mean of BM25 and the base model, which ranks better than either.

@@ -1,28 +1,4 @@
-"""The texts that were written for training, and the rows of training files.
-
-Reads the conversations that were written for training, and what is asked of them.
-
-A file holds one conversation of two people over weeks, and after it its questions:
-
-    kind: friends
-    ## 1 | 2022-11-03 19:40
-    1.1 Ilse: I finally signed the lease, moving my looms over on Saturday.
-    1.2 Ruben: Congrats! Which looms?
-    ? temporal | 1.1 | When did Ilse move her looms? | Saturday 5 November 2022
-
-`## session | time`, `session.turn speaker: text`, `? category | turns that answer | question |
-answer`.
-
-Reads the documents that were written for training, and what is searched for in them.
-
-A file holds documents about one subject, each with the searches that it alone answers:
-
-    subject: iron in macrophages
-    ## Ferroportin falls in alveolar macrophages after smoke
-    Background: whether smoke changes ...
-    ? tobacco raises iron export from lung phagocytes
-    ? Which cells lost their iron exporter after smoking?
-"""
+"""The texts that were written for training, and the rows of training files."""
 
 from __future__ import annotations
 
@@ -49,24 +25,31 @@ _NOISE = re.compile(r"\{\w+\}|\[\w*\]|-lrb-|-rrb-|``|''")
 _SPACE_BEFORE = re.compile(r"\s+([.,!?;:'%])")
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Read every row.
+def each_row(path: Path) -> Iterator[Row]:
+    """Yield every row.
 
     Raises:
         DatasetError: The file is missing or holds something else.
     """
     try:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
-            rows = [json.loads(line) for line in lines if line.strip()]
+            for line in lines:
+                if line.strip():
+                    row = json.loads(line)
+                    if not isinstance(row, dict):
+                        raise DatasetError(f"{path}: every row must be a JSON object.")
+                    yield row
     except FileNotFoundError as error:
         raise DatasetError(
             f"{path}: no such file. Give the folder with the training data."
         ) from error
     except (ValueError, OSError, EOFError) as error:
         raise DatasetError(f"{path}: not compressed JSON Lines ({error}).") from error
-    if not all(isinstance(row, dict) for row in rows):
-        raise DatasetError(f"{path}: a row is no JSON object.")
-    return rows
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Read every row, as `each_row` yields them."""
+    return list(each_row(path))
 
 
 def sha256_of(path: Path) -> str:
@@ -123,18 +106,33 @@ def read_conversations(folder: Path = CONVERSATIONS) -> list[Row]:
 def read_conversation(path: Path) -> Row:
     """Read one file.
 
+    A file holds one conversation of two people over weeks, and after it its questions:
+
+        kind: friends
+        ## 1 | 2022-11-03 19:40
+        1.1 Ilse: I finally signed the lease, moving my looms over on Saturday.
+        1.2 Ruben: Congrats! Which looms?
+        ? temporal | 1.1 | When did Ilse move her looms? | Saturday 5 November 2022
+
+    `## session | time`, `session.turn speaker: text`, `? category | turns that answer | question |
+    answer`.
+
     Raises:
         DatasetError: A line cannot be read, or names what is not there.
     """
     reader = _Reader(path)
+    for number, line in _numbered_lines(path):
+        reader.read(line, number)
+    return reader.row()
+
+
+def _numbered_lines(path: Path) -> list[tuple[int, str]]:
+    """Return the lines that are not empty, without the spaces around them."""
     try:
-        text = path.read_text(encoding="utf-8")
+        lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DatasetError(f"{path}: cannot be read as UTF-8 ({error}).") from error
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            reader.read(line.strip(), number)
-    return reader.row()
+    return [(number, line.strip()) for number, line in enumerate(lines, start=1) if line.strip()]
 
 
 class _Reader:
@@ -244,20 +242,24 @@ def read_documents(folder: Path = DOCUMENTS) -> list[Row]:
 def read_document_file(path: Path) -> Row:
     """Read one file.
 
+    A file holds documents about one subject, each with the searches that it alone answers:
+
+        subject: iron in macrophages
+        ## Ferroportin falls in alveolar macrophages after smoke
+        Background: whether smoke changes ...
+        ? tobacco raises iron export from lung phagocytes
+        ? Which cells lost their iron exporter after smoking?
+
     Raises:
         DatasetError: A line is out of place, or a document has no text or no search.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{path}: cannot be read as UTF-8 ({error}).") from error
-    subject = _SUBJECT.fullmatch(lines[0].strip()) if lines else None
+    (_, first), *lines = _numbered_lines(path) or [(1, "")]
+    subject = _SUBJECT.fullmatch(first)
     if subject is None:
         raise DatasetError(f"{path}, line 1: no subject. Begin with `subject: ...`.")
     documents: list[dict[str, Any]] = []
-    for number, line in enumerate(lines[1:], start=2):
-        if line.strip():
-            _read(line.strip(), documents, place=f"{path}, line {number}")
+    for number, line in lines:
+        _read(line, documents, place=f"{path}, line {number}")
     for document in documents:
         if not (document["text"] and document["searches"]):
             raise DatasetError(

@@ -14,6 +14,7 @@ from ekphory.errors import ServiceError
 from ekphory.models.chat import Chat, ChatMessage, ChatOptions
 from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery
 from ekphory.types import format_date
+from ekphory_lab.evaluation.metrics import FloatArray
 from ekphory_lab.training.reranker.examples import (
     SOFT_LABELS,
     RerankExample,
@@ -27,7 +28,6 @@ from ekphory_lab.training.reranker.examples import (
 # Here they are the gold labels, BM25, a dense model and any reranker; a language model is one as
 # well.
 
-FloatArray = NDArray[np.float64]
 
 _STEEPNESS = 2.0
 _SMALLEST = 1e-6

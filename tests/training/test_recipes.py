@@ -6,7 +6,7 @@ import re
 
 import pytest
 from tests.cli.command_line import CommandLine
-from tests.training.test_gate_conversations import write_training_files
+from tests.training.test_gates import write_training_files
 from tests.training.trainable_encoder import write_trainable_encoder
 
 from ekphory.errors import DatasetError, InvalidInput

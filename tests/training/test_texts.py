@@ -86,7 +86,7 @@ def test_a_question_names_the_turns_that_answer_it(written):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("kind: friends", "kind: enemies", "line 1: 'enemies' is none of friends"),
+        ("kind: friends", "kind: enemies", "line 1: 'enemies' must be one of friends"),
         ("## 2 | 2022-11-14", "## 2 | 2022-11-01", "line 7: sessions count from 1 and follow"),
         ("## 2 |", "## 3 |", "line 7: sessions count from 1"),
         ("2.1 Ruben", "1.4 Ruben", "line 8: turn 1.4 is not of this session"),
@@ -95,8 +95,8 @@ def test_a_question_names_the_turns_that_answer_it(written):
         ("| 1.3 2.2 |", "| 1.3 4.1 |", "no turn 4.1"),
         ("| 1.3 2.2 |", "|   |", "line 11: no turn is named"),
         ("2022-11-14 08:05", "2022-13-14 08:05", "line 7: 2022-13-14 08:05 must be a time"),
-        ("? multi", "? riddle", "'riddle' is none of single"),
-        ("kind: friends\n", "", "no kind"),
+        ("? multi", "? riddle", "'riddle' must be one of single"),
+        ("kind: friends\n", "", "must have a kind and a question"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(written, old, new, said):
@@ -113,7 +113,7 @@ def test_a_file_in_another_encoding_is_named(tmp_path):
 
 
 def test_an_empty_file_is_named(written):
-    with pytest.raises(DatasetError, match=r"01\.txt: no kind, or no question"):
+    with pytest.raises(DatasetError, match=r"01\.txt: must have a kind and a question"):
         read_conversation(written(""))
 
 
@@ -212,10 +212,10 @@ def test_a_document_has_its_title_text_and_searches(written):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("subject: iron", "iron", "line 1: no subject"),
+        ("subject: iron", "iron", "line 1: must be the subject"),
         ("## Smoke lowers", "Smoke lowers", "stands before the first title"),
-        ("? spleen hepcidin\n", "", "'Hepcidin in the spleen' has no text, or no search"),
-        ("Hepcidin rose twofold.\n", "", "'Hepcidin in the spleen' has no text, or no search"),
+        ("? spleen hepcidin\n", "", "'Hepcidin in the spleen' must have text and a search"),
+        ("Hepcidin rose twofold.\n", "", "'Hepcidin in the spleen' must have text and a search"),
         ("## Hepcidin in", "Hepcidin in", "line 8: 'Hepcidin in the spleen' must be a line"),
         ("## Hepcidin in", "##Hepcidin in", "line 8: '##Hepcidin in the spleen' must be a line"),
         ("? spleen hepcidin", "?spleen", "line 10: '\\?spleen' must be a line of a document"),
@@ -231,7 +231,7 @@ def test_what_is_out_of_place_is_named(written, old, new, said):
 
 @pytest.mark.parametrize("text", ["", "subject: nothing\n"])
 def test_a_file_without_documents_is_an_error(written, text):
-    with pytest.raises(DatasetError, match=r"no subject|holds no document"):
+    with pytest.raises(DatasetError, match=r"must be the subject|holds no document"):
         read_document_file(written(text))
 
 

@@ -274,7 +274,7 @@ def _chunks(
                 break
         asked += min(sum(map(len, chunk.values())), most)
         if len(chunk) < size:
-            raise DatasetError(f"{SQUAD_SENTENCES}: holds too few sentences.")
+            raise DatasetError(f"{SQUAD_SENTENCES}: must hold more sentences.")
         yield chunk
 
 

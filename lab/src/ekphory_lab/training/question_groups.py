@@ -92,14 +92,14 @@ class GroupBuilder:
         return len(self._passages)
 
     def add_passage(self, text: str, placement: Placement | None = None) -> int:
-        """Add a passage, once; returns its row. Its first place counts."""
+        """Add a passage, once, and return its row. Its first place counts."""
         if text not in self._passages:
             self._passages[text] = len(self._passages)
             self._placements.append(placement)
         return self._passages[text]
 
     def add_session(self, texts: Sequence[str], *, at: datetime | None = None) -> list[int]:
-        """Add the turns of one more conversation, in order; returns their rows."""
+        """Add the turns of one more conversation, in order, and return their rows."""
         session = 1 + max((place.session for place in self._placements if place), default=-1)
         placements = placed_turns(texts, session=session, at=at)
         return [
@@ -133,7 +133,9 @@ class GroupBuilder:
     def _rows(self, text: str) -> tuple[int, ...]:
         rows = tuple(sorted(self._answers[text]))
         if not rows:
-            raise InvalidInput("positives", text, "no passage answers this", "Name one or more.")
+            raise InvalidInput(
+                "positives", text, "must have a passage that answers it", "Name one or more."
+            )
         return rows
 
 
@@ -145,7 +147,7 @@ def placed_turns(
     return [Placement(session, *around, at) for around in zip(before, after, strict=True)]
 
 
-_BY_WORD = {word: group for group in WORDS["synonyms"] for word in group}
+_BY_WORD: dict[str, list[str]] = {word: group for group in WORDS["synonyms"] for word in group}
 _KNOWN = re.compile(
     r"\b(?:" + "|".join(sorted(map(re.escape, _BY_WORD), key=len, reverse=True)) + r")\b"
 )

@@ -449,7 +449,7 @@ def slot_question(kind: str, slot: str, noun: str, random: Random) -> str:
 
 def with_detail(question: str, value: str, random: Random) -> str:
     """Put a value that the same dialogue names before the question mark."""
-    detail = random.choice(_SLOT_QUESTIONS["about"]).format(value).rstrip(",")
+    detail = str(random.choice(_SLOT_QUESTIONS["about"])).format(value).rstrip(",")
     return question.removesuffix("?") + detail + "?"
 
 

@@ -12,7 +12,7 @@ from ekphory_lab.training.question_groups import WORDS
 # Plain forms of English verbs, as far as turning statements into questions needs them.
 
 _VERBS, _WORDS = WORDS["verbs"], WORDS["statements"]
-_IRREGULAR = dict(pair.split(":") for pair in _VERBS["irregular"].split())
+_IRREGULAR: dict[str, str] = dict(pair.split(":") for pair in _VERBS["irregular"].split())
 PARTICIPLES = frozenset(_VERBS["participles"].split())
 _NOT_PAST = frozenset(_VERBS["not_past"].split())
 _E_BEFORE_D = ("v", "c", "g", "s", "z", "u", "at", "ir", "ar", "ik", "ok", "ak", "op", "id", "ot")

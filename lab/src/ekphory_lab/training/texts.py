@@ -159,7 +159,9 @@ class _Reader:
 
     def row(self) -> Row:
         if not (self._kind and self._questions):
-            raise DatasetError(f"{self._path}: no kind, or no question. Give the whole file.")
+            raise DatasetError(
+                f"{self._path}: must have a kind and a question. Give the whole file."
+            )
         return {
             "id": self._path.stem,
             "kind": self._kind,
@@ -212,7 +214,7 @@ class _Reader:
 
 def _one_of(value: str, known: Sequence[str], place: str) -> str:
     if value not in known:
-        raise DatasetError(f"{place}: {value!r} is none of {', '.join(known)}.")
+        raise DatasetError(f"{place}: {value!r} must be one of {', '.join(known)}.")
     return value
 
 
@@ -256,14 +258,14 @@ def read_document_file(path: Path) -> Row:
     (_, first), *lines = _numbered_lines(path) or [(1, "")]
     subject = _SUBJECT.fullmatch(first)
     if subject is None:
-        raise DatasetError(f"{path}, line 1: no subject. Begin with `subject: ...`.")
+        raise DatasetError(f"{path}, line 1: must be the subject. Begin with `subject: ...`.")
     documents: list[dict[str, Any]] = []
     for number, line in lines:
         _read(line, documents, place=f"{path}, line {number}")
     for document in documents:
         if not (document["text"] and document["searches"]):
             raise DatasetError(
-                f"{path}: {document['title']!r} has no text, or no search. "
+                f"{path}: {document['title']!r} must have text and a search. "
                 "Give it text, then lines that begin with `? `."
             )
     if not documents:
@@ -360,7 +362,7 @@ def turn_passages(
 def _greeted(text: str, name: str, random: Random) -> str:
     if random.random() >= _GREETED_SHARE:
         return text
-    return random.choice(WORDS["greetings"]).format(name, text)
+    return str(random.choice(WORDS["greetings"])).format(name, text)
 
 
 # Long messages: what one speaker says in several turns, put together into one.

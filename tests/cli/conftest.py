@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from tests.training.test_gate_conversations import write_training_files
+from tests.training.test_gates import write_training_files
 
 from .command_line import CommandLine
 

@@ -24,7 +24,14 @@ from ekphory_lab.cli.fit_commands import (
     reranker_calibration,
     unpack,
 )
-from ekphory_lab.cli.model_commands import average, components, embedder, export_reranker, reranker
+from ekphory_lab.cli.model_commands import (
+    average,
+    components,
+    embedder,
+    export_reranker,
+    recipe,
+    reranker,
+)
 from ekphory_lab.cli.rerank_commands import agentmem, rerank
 
 _PANEL = "Measure and train"
@@ -43,6 +50,7 @@ _EVALUATIONS = {
 _TRAINING = {
     "embedder": (embedder, "--data train --base all-MiniLM-L6-v2 --target run"),
     "average": (average, "--base BASE --trained run/model --share 0.8 --target m"),
+    "recipe": (recipe, "ekphory-small --data train --output DIR --dry-run"),
     "components": (components, "--model run/model --target m"),
     "export": (export, "--source all-MiniLM-L6-v2 --target model"),
     "unpack": (unpack, "--target base"),

@@ -67,7 +67,7 @@ def fitted_target(given: Path | None, name: str, *, folder: Path = _FITTED) -> P
     return folder / name
 
 
-# `ekphory train`: make the models that the package bundles.
+# `ekphory train calibration`, `export` and `unpack`.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

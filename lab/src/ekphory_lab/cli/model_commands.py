@@ -1,8 +1,8 @@
-"""`ekphory train embedder`, `components` and `reranker`."""
+"""`ekphory train`: the commands that train and export models, and the recipes of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ekphory_lab.training.reranker.teachers import PreferenceTeacher
 
 
-# `ekphory train embedder` and `ekphory train components`: train the bundled embedder.
+# The embedder: `embedder`, `components` and `average`.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +30,7 @@ class RunOptions:
     config: Annotated[
         str,
         typer.Option(
-            help="small, refined, settled, conversing, anchored, documented or remembering (384 "
-            "numbers), or base (768)."
+            help="small, refined, settled, conversing, anchored, documented or remembering."
         ),
     ] = "small"
     steps: Annotated[int | None, typer.Option(help="Else the configuration's.", min=1)] = None
@@ -144,7 +143,7 @@ def _require_torch() -> None:
             raise MissingExtra("torch", "Training")
 
 
-# `ekphory train reranker` and `ekphory train export-reranker`.
+# The rerankers: `reranker` and `export-reranker`.
 
 CHAT = "chat"
 _CHAT_REMEDY = "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL."
@@ -156,10 +155,7 @@ class RerankRunOptions:
 
     config: Annotated[
         str,
-        typer.Option(
-            help="small, tiny (three layers), refined (goes on), following (goes on and follows "
-            "a larger one), 0.6b or 4b (LoRA)."
-        ),
+        typer.Option(help="small, tiny (three layers) or refined (goes on)."),
     ] = "small"
     questions: Annotated[
         int | None, typer.Option(help="How many to train on; else the configuration's.", min=1)
@@ -190,10 +186,6 @@ class TeacherOptions:
             help="A further teacher: a reranker's directory or URL, or `chat` for the language "
             "model that is configured; repeatable.",
         ),
-    ] = None
-    followed: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="A larger reranker's weights, whose scores are followed."),
     ] = None
 
 
@@ -240,7 +232,7 @@ def reranker(
         model = train_reranker(
             config,
             making,
-            places=RerankRunPlaces(base=base, target=target, followed=teachers.followed),
+            places=RerankRunPlaces(base=base, target=target),
             listener=Listener(progress=progress, report=_print_development),
         )
     if output.json:
@@ -309,3 +301,47 @@ def _print_development(found: Development) -> None:
         markup=False,
         highlight=False,
     )
+
+
+# `ekphory train recipe`: all steps to a bundled model.
+
+
+@command
+def recipe(
+    name: Annotated[
+        str,
+        typer.Argument(help="ekphory-small, ekphory-rerank-small, ekphory-rerank-tiny, or a file."),
+    ],
+    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the training files.")],
+    target: Annotated[
+        Path,
+        typer.Option("--output", metavar="DIR", help="Gets every step; finished ones stay."),
+    ],
+    output: OutputOptions,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,
+) -> None:
+    """Make a bundled model again from base weights, step by step; run it again to go on."""
+    from ekphory_lab.training.recipes import read_recipe, run_recipe, unfinished_steps
+
+    found = read_recipe(name)
+    unfinished = {step.name for step in unfinished_steps(found, target)}
+    if not dry_run:
+        run_recipe(
+            found,
+            data=data,
+            output=target,
+            on_step=lambda step: message_console().print(f"{step.name}: {step.command}"),
+        )
+        unfinished = set()
+    if output.json:
+        steps = [{**asdict(each), "finished": each.name not in unfinished} for each in found.steps]
+        print_json({"model": found.model, "made": found.made, "output": target, "steps": steps})
+        return
+    for each in found.steps:
+        hours = each.hours if isinstance(each.hours, str) else f"{each.hours:g} h"
+        state = "to do" if each.name in unfinished else "finished"
+        result_console().print(
+            f"{each.name} ({state}; {hours}; {each.distance}): ekphory train {each.command}",
+            soft_wrap=True,
+            markup=False,
+        )

@@ -23,7 +23,7 @@ NAME = "development_conversations"
 CONVERSATIONS_PER_POOL: Mapping[str, int] = {"friends": 6, "texting": 6, "assistant": 3}
 """Some hundred turns, as many as one of LoCoMo's conversations has."""
 
-_SOURCE = Source("conversations written for ekphory", "Apache-2.0", "comes with the package")
+_SOURCE = Source("conversations written for ekphory", "Apache-2.0", "comes with ekphory-lab")
 
 
 def development_set(folder: Path = DEVELOPMENT_CONVERSATIONS) -> Dataset:

@@ -20,11 +20,10 @@ from ekphory_lab.training.embedder_config import EmbedderConfig, LossWeights
 from ekphory_lab.training.encoder import (
     AgentEncoder,
     Tensor,
+    add_gradients,
     anchor_loss,
-    cached_gradients,
     load_agent_encoder,
     mixed_precision,
-    plain_gradients,
     ranking_loss,
     save_agent_encoder,
     teacher_loss,
@@ -82,6 +81,7 @@ class MemoryLossWeights:
 
 
 MEMORY_LOSS = MemoryLossWeights()
+_TENSORS = ("queries", "candidates", "present", "ages", "types", "importance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,27 +117,12 @@ class SampleLayout:
 
     def on(self, device: Any) -> SampleLayout:  # noqa: ANN401  torch's
         """Return the same on a device."""
-        return replace(
-            self,
-            queries=self.queries.to(device),
-            candidates=self.candidates.to(device),
-            present=self.present.to(device),
-            ages=self.ages.to(device),
-            types=self.types.to(device),
-            importance=self.importance.to(device),
-        )
+        moved = {name: getattr(self, name).to(device) for name in _TENSORS}
+        return replace(self, **moved)
 
     def at(self, samples: Tensor) -> SampleLayout:
         """Return some of the samples, of the same texts."""
-        return replace(
-            self,
-            queries=self.queries[samples],
-            candidates=self.candidates[samples],
-            present=self.present[samples],
-            ages=self.ages[samples],
-            types=self.types[samples],
-            importance=self.importance[samples],
-        )
+        return replace(self, **{name: getattr(self, name)[samples] for name in _TENSORS})
 
 
 def lay_out(samples: Sequence[MemorySample]) -> SampleLayout:
@@ -286,8 +271,7 @@ def accumulate_gradients(
     def loss_of(pooled: Tensor) -> Tensor:
         return step_loss(encoder, pooled[places], batch, config)
 
-    accumulate = cached_gradients if len(texts) > config.cached_gradients else plain_gradients
-    return accumulate(encode, chunks, loss_of, weights)
+    return add_gradients(encode, chunks, loss_of, weights)
 
 
 def step_loss(

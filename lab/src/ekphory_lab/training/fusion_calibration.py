@@ -8,18 +8,13 @@ searches by words alone.
 
 from __future__ import annotations
 
-import gzip
-import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ekphory.errors import DatasetError, InvalidInput
 from ekphory.memory import Memory
@@ -34,11 +29,11 @@ from ekphory.retrieval.calibration import (
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.stages.find import Fuse
-from ekphory_lab.evaluation.metrics import expected_calibration_error
-from ekphory_lab.evaluation.systems import newest_moment, passage_fields
-from ekphory_lab.training.development_set import DEVELOPMENT_CONVERSATIONS, development_set
+from ekphory_lab.evaluation.metrics import FloatArray, expected_calibration_error
+from ekphory_lab.training.development_set import DEVELOPMENT_CONVERSATIONS
+from ekphory_lab.training.probability_scopes import SQUAD_SENTENCES, Scope, pool_scopes
+from ekphory_lab.training.texts import each_row
 
-SQUAD_SENTENCES = "squad_sentences.jsonl.gz"
 _SCOPE_SENTENCES = 600
 _DEPTH = 50
 _HELD_OUT = 4
@@ -46,8 +41,6 @@ _NEWTON_STEPS = 50
 _RIDGE = 1e-3
 _LEAST_MISS = 1e-12
 """Too little to be seen in a fit, enough for data in which the score tells every answer."""
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +80,6 @@ class Observations:
     relevant: FloatArray
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """What is written into one scope, which of it answers each question, and when it is asked."""
-
-    passages: list[dict[str, Any]]
-    questions: Mapping[str, frozenset[str]]
-    now: datetime | None = None
-
-
 def fit_fusion_calibration(
     directory: Path,
     *,
@@ -122,7 +106,7 @@ def fit_fusion_calibration(
     if scopes < _HELD_OUT:
         raise InvalidInput("scopes", scopes, "leaves none to be held out", "Give 4 or more.")
     documents = islice(_squad_scopes(directory / SQUAD_SENTENCES), scopes)
-    turns = islice(_conversation_scopes(conversations), scopes)
+    turns = islice(pool_scopes(conversations), scopes)
     among_documents = _fitted(documents, embedder, source=SQUAD_SENTENCES)
     among_turns = _fitted(turns, embedder, source=str(conversations))
     return {
@@ -131,7 +115,7 @@ def fit_fusion_calibration(
 
 
 def _fitted(
-    scopes: Iterable[_Scope], embedder: EmbeddingModel | None, *, source: str
+    scopes: Iterable[Scope], embedder: EmbeddingModel | None, *, source: str
 ) -> dict[str, CurveFit]:
     observed = [_observe(scope, embedder) for scope in scopes]
     if len(observed) < _HELD_OUT:
@@ -246,13 +230,13 @@ def _joined(parts: list[Observations]) -> Observations:
     return Observations(*(np.concatenate(column) for column in columns))
 
 
-def _observe(scope: _Scope, embedder: EmbeddingModel | None) -> dict[str, Observations]:
+def _observe(scope: Scope, embedder: EmbeddingModel | None) -> dict[str, Observations]:
     with tempfile.TemporaryDirectory() as place, Memory(place, embedder=embedder) as memory:
         memory.add_many(scope.passages)
         return {name: _observations(memory, scope, name) for name in FITTED_PRESETS}
 
 
-def _observations(memory: Memory, scope: _Scope, preset: str) -> Observations:
+def _observations(memory: Memory, scope: Scope, preset: str) -> Observations:
     rows: list[tuple[float, float, bool]] = []
     pipeline = _uncalibrated(PRESETS[preset])
     for question, answers in scope.questions.items():
@@ -262,38 +246,17 @@ def _observations(memory: Memory, scope: _Scope, preset: str) -> Observations:
     return Observations(*np.array(rows, np.float64).reshape(-1, 3).T)
 
 
-def _conversation_scopes(folder: Path) -> Iterator[_Scope]:
-    conversations = development_set(folder)
-    for pool, passages in conversations.pools.items():
-        asked = [query for query in conversations.queries if query.pool == pool]
-        yield _Scope(
-            [passage_fields(passage) for passage in passages],
-            {query.text: frozenset(conversations.qrels[query.key]) for query in asked},
-            newest_moment(passages),
-        )
-
-
-def _squad_scopes(path: Path) -> Iterator[_Scope]:
+def _squad_scopes(path: Path) -> Iterator[Scope]:
     sentences: dict[str, str] = {}
     questions: dict[str, set[str]] = {}
-    for row in _rows(path):
+    for row in each_row(path):
         sentence_id = sentences.setdefault(row["sentence"], str(len(sentences)))
         if int(sentence_id) % 3 == 0:
             questions.setdefault(row["query"], set()).add(sentence_id)
         if len(sentences) == _SCOPE_SENTENCES:
-            yield _Scope(
+            yield Scope(
+                "documents",
                 [{"id": name, "text": text} for text, name in sentences.items()],
                 {query: frozenset(answers) for query, answers in questions.items()},
             )
             sentences, questions = {}, {}
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                yield json.loads(line)
-    except FileNotFoundError as error:
-        raise DatasetError(
-            f"{path}: no such file. Give the folder with the training data."
-        ) from error

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from ekphory.errors import DatasetError, MissingExtra
 from ekphory.memory import Memory
@@ -48,7 +46,7 @@ from ekphory.retrieval.pipeline import Pipeline, SearchState
 from ekphory.retrieval.presets import ACCURATE, BALANCED, FAST
 from ekphory.retrieval.stages.find import Fuse
 from ekphory.retrieval.stages.shape import Cut
-from ekphory_lab.evaluation.metrics import best_hit_error
+from ekphory_lab.evaluation.metrics import FloatArray, best_hit_error
 from ekphory_lab.training.fusion_calibration import (
     CalibrationFit,
     fit_fusion_calibration,
@@ -94,7 +92,6 @@ _TURNS_WEIGHT_WHERE_READ = 0.2
 
 _NOTHING = AnswerCurve(0.0, {})
 
-FloatArray = NDArray[np.float64]
 Told = Callable[[str], None]
 
 

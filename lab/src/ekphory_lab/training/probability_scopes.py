@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import itertools
 import json
@@ -15,7 +14,13 @@ from typing import Any
 from ekphory.errors import DatasetError
 from ekphory_lab.evaluation.systems import newest_moment, passage_fields
 from ekphory_lab.training.development_set import DEVELOPMENT_CONVERSATIONS, development_set
-from ekphory_lab.training.texts import DOCUMENTS, clean_text, read_documents, sha256_of_texts
+from ekphory_lab.training.texts import (
+    DOCUMENTS,
+    clean_text,
+    each_row,
+    read_documents,
+    sha256_of_texts,
+)
 
 SQUAD_SENTENCES = "squad_sentences.jsonl.gz"
 PASSAGES = "nq_gold.jsonl.gz"
@@ -77,16 +82,16 @@ def probability_scopes(directory: Path) -> Iterator[Scope]:
     Raises:
         DatasetError: A file is missing or malformed.
     """
-    rows = _rows(directory / SQUAD_SENTENCES)
+    rows = each_row(directory / SQUAD_SENTENCES)
     for size, most in _DOCUMENTS.items():
         yield from _document_scopes(rows, size, most)
     for size, most in _LONG.items():
         yield from _long_scopes(rows, size, most)
-    passages = _rows(directory / PASSAGES)
+    passages = each_row(directory / PASSAGES)
     for size, most in _REFERENCE.items():
         yield _reference_scope(passages, size, most)
-    yield _policy_scope(_rows(directory / POLICIES))
-    yield from _timed_scopes(list(_rows(directory / TIMED)))
+    yield _policy_scope(each_row(directory / POLICIES))
+    yield from _timed_scopes(list(each_row(directory / TIMED)))
     yield from paper_scopes()
     yield from conversation_scopes()
     yield from statement_scopes()
@@ -136,7 +141,7 @@ def conversation_scopes(folder: Path = DEVELOPMENT_CONVERSATIONS) -> Iterator[Sc
 
     Single ones are also asked what others answer, in which the same two speak.
     """
-    pools = list(_pools(folder))
+    pools = list(pool_scopes(folder))
     for pool in pools:
         asked = list(pool.questions)[::_EVERY_QUESTION_OF_ALL]
         yield replace(pool, questions={query: pool.questions[query] for query in asked})
@@ -170,7 +175,8 @@ def _single(pool: Scope) -> Iterator[Scope]:
         yield Scope("turns", passages, questions, pool.now)
 
 
-def _pools(folder: Path) -> Iterator[Scope]:
+def pool_scopes(folder: Path) -> Iterator[Scope]:
+    """Yield the written conversations, some of a kind together, with all their questions."""
     conversations = development_set(folder)
     for pool, passages in conversations.pools.items():
         asked = [query for query in conversations.queries if query.pool == pool]
@@ -268,7 +274,7 @@ def _chunks(
                 break
         asked += min(sum(map(len, chunk.values())), most)
         if len(chunk) < size:
-            raise DatasetError(f"{SQUAD_SENTENCES}: holds too few sentences.")
+            raise DatasetError(f"{SQUAD_SENTENCES}: must hold more sentences.")
         yield chunk
 
 
@@ -289,14 +295,3 @@ def _questions(
     unanswered = itertools.islice(rows, round(len(answered) * _UNANSWERED_SHARE))
     others = {row["query"]: frozenset[str]() for row in unanswered if row[key] not in chunk}
     return others | {query: frozenset(names) for query, names in answered.items()}
-
-
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                yield json.loads(line)
-    except FileNotFoundError as error:
-        raise DatasetError(
-            f"{path}: no such file. Give the folder with the training data."
-        ) from error

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from pathlib import Path
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ekphory.errors import InvalidInput
-from ekphory_lab.evaluation.systems import Scorer, bm25_scorer, z_scored_mean
+from ekphory_lab.evaluation.systems import bm25_scorer, z_scored_mean
 
-# Questions with the passages that compete for them: what the embedder is trained on.
-#
+WORDS: dict[str, Any] = tomllib.loads(
+    (Path(__file__).parent / "words.toml").read_text(encoding="utf-8")
+)
+"""Words that training data are made with."""
+
 # A group is a small collection, such as one conversation: all its questions are asked of all its
 # passages, as a search asks them, so every passage is encoded once for many questions.
 
@@ -73,23 +77,6 @@ class QuestionGroup:
         return any(place is not None and place.at is not None for place in self.placements)
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingPair:
-    """A question, a passage that answers it, and passages that do not.
-
-    Attributes:
-        query: The question.
-        passage: The answer.
-        negatives: Passages chosen to be hard; may be empty.
-        source: Name of the data that it was made from.
-    """
-
-    query: str
-    passage: str
-    negatives: tuple[str, ...]
-    source: str
-
-
 class GroupBuilder:
     """Collects one group; equal questions become one with the answers of all."""
 
@@ -105,14 +92,14 @@ class GroupBuilder:
         return len(self._passages)
 
     def add_passage(self, text: str, placement: Placement | None = None) -> int:
-        """Add a passage, once; returns its row. Its first place counts."""
+        """Add a passage, once, and return its row. Its first place counts."""
         if text not in self._passages:
             self._passages[text] = len(self._passages)
             self._placements.append(placement)
         return self._passages[text]
 
     def add_session(self, texts: Sequence[str], *, at: datetime | None = None) -> list[int]:
-        """Add the turns of one more conversation, in order; returns their rows."""
+        """Add the turns of one more conversation, in order, and return their rows."""
         session = 1 + max((place.session for place in self._placements if place), default=-1)
         placements = placed_turns(texts, session=session, at=at)
         return [
@@ -146,7 +133,9 @@ class GroupBuilder:
     def _rows(self, text: str) -> tuple[int, ...]:
         rows = tuple(sorted(self._answers[text]))
         if not rows:
-            raise InvalidInput("positives", text, "no passage answers this", "Name one or more.")
+            raise InvalidInput(
+                "positives", text, "must have a passage that answers it", "Name one or more."
+            )
         return rows
 
 
@@ -158,80 +147,7 @@ def placed_turns(
     return [Placement(session, *around, at) for around in zip(before, after, strict=True)]
 
 
-def grouped_pairs(pairs: Iterable[TrainingPair], *, size: int) -> Iterator[QuestionGroup]:
-    """Put `size` pairs at a time into one group, whose passages are all theirs."""
-    rest = iter(pairs)
-    while batch := list(islice(rest, size)):
-        builder = GroupBuilder(batch[0].source)
-        for pair in batch:
-            row = builder.add_passage(pair.passage)
-            for negative in pair.negatives:
-                builder.add_passage(negative)
-            builder.add_question(pair.query, [row])
-        group = builder.build()
-        if group is not None:
-            yield group
-
-
-# Other words for the same thing, so that a question does not only repeat its answer's words.
-
-_SYNONYMS: tuple[tuple[str, ...], ...] = (
-    ("love", "like", "enjoy"),
-    ("loves", "likes", "enjoys"),
-    ("favorite", "favourite", "preferred"),
-    ("for a living", "for work", "as a job"),
-    ("job", "profession", "occupation", "career"),
-    ("kids", "children"),
-    ("kid", "child"),
-    ("mom", "mother"),
-    ("dad", "father"),
-    ("movie", "film"),
-    ("movies", "films"),
-    ("buy", "purchase", "get"),
-    ("start", "begin"),
-    ("big", "large"),
-    ("house", "home"),
-    ("car", "vehicle"),
-    ("trip", "journey", "vacation"),
-    ("pet", "animal"),
-    ("pets", "animals"),
-    ("hobby", "pastime", "interest"),
-    ("hobbies", "pastimes", "interests"),
-    ("for fun", "in their free time", "in their spare time"),
-    ("food", "dish", "meal"),
-    ("meet", "get to know"),
-    ("live", "reside"),
-    ("want", "wish", "plan"),
-    ("study", "learn", "major in"),
-    ("songs", "music", "tracks"),
-    ("band", "group"),
-    ("talk about", "discuss", "mention"),
-    ("suggest", "recommend", "propose"),
-    ("suggested", "recommended", "proposed"),
-    ("cook", "make", "prepare"),
-    ("bike", "bicycle"),
-    ("doctor", "physician"),
-    ("sick", "ill"),
-    ("happy", "glad", "pleased"),
-    ("scared of", "afraid of"),
-    ("beautiful", "lovely"),
-    ("work as", "do for work as"),
-    ("look for", "search for", "try to find"),
-    ("town", "city"),
-    ("price", "cost"),
-    ("give", "provide"),
-    ("choose", "pick"),
-    ("help", "assist"),
-    ("workout", "exercise"),
-    ("married", "wed"),
-    ("spouse", "partner"),
-    ("brother", "sibling"),
-    ("sister", "sibling"),
-    ("college", "university"),
-    ("store", "shop"),
-    ("visit", "go to", "travel to"),
-)
-_BY_WORD = {word: group for group in _SYNONYMS for word in group}
+_BY_WORD: dict[str, list[str]] = {word: group for group in WORDS["synonyms"] for word in group}
 _KNOWN = re.compile(
     r"\b(?:" + "|".join(sorted(map(re.escape, _BY_WORD), key=len, reverse=True)) + r")\b"
 )
@@ -288,48 +204,6 @@ def reported_question(turn: str, name: str) -> str | None:
     for pattern, wording in _THIRD_PERSON:
         question = pattern.sub(wording.format(name), question)
     return question[0].upper() + question[1:]
-
-
-# Finds passages that look like the answer and are none, in the collection of the answer itself.
-#
-# Inside a conversation no mining is needed: all its turns compete. Collections whose passages are
-# about different things need it.
-
-SURE_SHARE = 0.9
-
-
-def with_hard_negatives(
-    pairs: Sequence[TrainingPair],
-    passages: Sequence[str],
-    score: Scorer,
-    *,
-    count: int,
-    random: Random,
-) -> Iterator[TrainingPair]:
-    """Return every pair negatives out of the passages that score best for its question.
-
-    A passage that scores almost as high as the answer often is one as well, so those above 90 % of
-    the answer's score are left out. `count` are drawn of the next three times as many.
-    Source: Moreira et al., "NV-Retriever: Improving text embedding models with effective
-    hard-negative mining", 2024 (positive-aware mining, TopK-PercPos).
-
-    Args:
-        pairs: Questions with answers, each answer one of the passages.
-        passages: The collection.
-        score: Scores all passages for a question: `bm25_scorer(passages)`, `dense_scorer(…)`.
-        count: How many negatives; fewer where no more passages score above zero.
-        random: Draws them.
-    """
-    rows = {passage: row for row, passage in enumerate(passages)}
-    for pair in pairs:
-        scores = np.nan_to_num(score(pair.query), nan=0.0)
-        answer = rows[pair.passage]
-        fitting = (scores > 0) & (scores <= SURE_SHARE * scores[answer])
-        fitting[answer] = False
-        order = np.argsort(-scores, kind="stable")
-        best = [int(row) for row in order if fitting[row]][: 3 * count]
-        drawn = random.sample(best, min(count, len(best)))
-        yield replace(pair, negatives=tuple(passages[row] for row in drawn))
 
 
 # The teacher: the z-scored mean of BM25 and the base model, which ranks better than either.

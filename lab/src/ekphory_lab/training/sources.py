@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import groupby, islice, repeat
+from itertools import chain, groupby, islice, repeat
 from pathlib import Path
 from random import Random
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ekphory.errors import InvalidInput
 from ekphory.models.late_bound import AGE_BUCKETS, Codes
@@ -19,16 +21,14 @@ from ekphory.types import MEMORY_TYPES
 from ekphory_lab.evaluation.systems import bm25_scorer
 from ekphory_lab.training.embedder_config import EmbedderConfig
 from ekphory_lab.training.question_groups import (
+    WORDS,
     BaseModel,
     FloatMatrix,
     GroupBuilder,
     QuestionGroup,
-    TrainingPair,
-    grouped_pairs,
     placed_turns,
     reported_question,
     reworded,
-    with_hard_negatives,
 )
 from ekphory_lab.training.statements import statement_questions
 from ekphory_lab.training.texts import (
@@ -49,6 +49,31 @@ from ekphory_lab.training.texts import (
     with_long_messages,
 )
 
+Item = TypeVar("Item")
+Groups = Callable[[Sequence[Row], Random], Iterator[QuestionGroup]]
+"""Makes one epoch of groups, newly shuffled, named and worded."""
+
+
+def _shuffled_chunks(items: Sequence[Item], size: int, random: Random) -> Iterator[list[Item]]:
+    shuffled = random.sample(items, len(items))
+    for start in range(0, len(shuffled), size):
+        yield shuffled[start : start + size]
+
+
+def _epochs_of(
+    make: Callable[[Sequence[Row], Random], QuestionGroup | None], *, size: int = 1
+) -> Groups:
+    """Return what makes a group of so many rows at a time; one without a question is left out."""
+
+    def make_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
+        for chosen in _shuffled_chunks(rows, size, random):
+            group = make(chosen, random)
+            if group is not None:
+                yield group
+
+    return make_groups
+
+
 # Question groups of the conversations written for training: two people, real dates, real talk.
 
 CONVERSATIONS_SOURCE = "conversations"
@@ -56,15 +81,8 @@ CONVERSATIONS_SOURCE = "conversations"
 _ROLES = {"User": "user", "Assistant": "assistant"}
 
 
-def conversation_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
-    """Return one epoch of groups, one per conversation, with the dates of its sessions."""
-    for row in random.sample(list(rows), len(rows)):
-        group = _group(row, random)
-        if group is not None:
-            yield group
-
-
-def _group(row: Row, random: Random) -> QuestionGroup | None:
+def _conversation_group(rows: Sequence[Row], random: Random) -> QuestionGroup | None:
+    (row,) = rows
     builder = GroupBuilder(CONVERSATIONS_SOURCE)
     places: list[int] = []
     for _, turns in groupby(row["turns"], key=lambda turn: int(turn["session"])):
@@ -74,6 +92,9 @@ def _group(row: Row, random: Random) -> QuestionGroup | None:
     for asked in random.sample(row["questions"], len(row["questions"])):
         builder.add_question(asked["query"], [places[turn] for turn in asked["turns"]])
     return builder.build()
+
+
+conversation_groups = _epochs_of(_conversation_group)
 
 
 # Question groups of the documents written for training: two subjects, close neighbours in each.
@@ -86,25 +107,18 @@ _SUBJECTS = 2
 _TITLED = 0.7
 
 
-def document_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
-    """Return one epoch of groups, each with all documents of two subjects."""
-    shuffled = random.sample(list(rows), len(rows))
-    for start in range(0, len(shuffled), _SUBJECTS):
-        builder = GroupBuilder(DOCUMENTS_SOURCE)
-        for row in shuffled[start : start + _SUBJECTS]:
-            _add_subject(builder, row, random)
-        group = builder.build()
-        if group is not None:
-            yield group
-
-
-def _add_subject(builder: GroupBuilder, row: Row, random: Random) -> None:
-    for document in row["documents"]:
+def _document_group(rows: Sequence[Row], random: Random) -> QuestionGroup | None:
+    builder = GroupBuilder(DOCUMENTS_SOURCE)
+    for document in chain.from_iterable(row["documents"] for row in rows):
         titled = random.random() < _TITLED
         text = f"{document['title']}. {document['text']}" if titled else document["text"]
         place = builder.add_passage(text)
         for search in document["searches"]:
             builder.add_question(search, [place])
+    return builder.build()
+
+
+document_groups = _epochs_of(_document_group, size=_SUBJECTS)
 
 
 # Question groups of CRD3: what a summary says, asked of the turns that it sums up.
@@ -181,16 +195,6 @@ _STOP_WORDS = frozenset(
 )
 
 
-def persona_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
-    """Return one epoch of groups, newly shuffled, named and worded."""
-    order = random.sample(range(len(rows)), len(rows))
-    for start in range(0, len(order), CHATS_PER_GROUP):
-        chats = [rows[place] for place in order[start : start + CHATS_PER_GROUP]]
-        group = _persona_group(chats, random)
-        if group is not None:
-            yield group
-
-
 def _persona_group(chats: Sequence[Row], random: Random) -> QuestionGroup | None:
     names = two_names(random)
     builder = GroupBuilder(PERSONA_SOURCE)
@@ -200,6 +204,9 @@ def _persona_group(chats: Sequence[Row], random: Random) -> QuestionGroup | None
     if len(questions) > QUESTIONS_PER_GROUP:
         questions = random.sample(questions, QUESTIONS_PER_GROUP)
     return builder.build(questions)
+
+
+persona_groups = _epochs_of(_persona_group, size=CHATS_PER_GROUP)
 
 
 def _add_chat(builder: GroupBuilder, chat: Row, names: tuple[str, str], random: Random) -> None:
@@ -271,15 +278,8 @@ _QMSUM_LEAST_WORDS = 6
 _QMSUM_MOST_WORDS = 60
 
 
-def qmsum_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
-    """Return one epoch of groups, one per meeting."""
-    for row in random.sample(list(rows), len(rows)):
-        group = _qmsum_group(row, random)
-        if group is not None:
-            yield group
-
-
-def _qmsum_group(row: Row, random: Random) -> QuestionGroup | None:
+def _qmsum_group(rows: Sequence[Row], random: Random) -> QuestionGroup | None:
+    (row,) = rows
     spans = {query["query"]: _span(query, len(row["turns"])) for query in row["queries"]}
     spans = {text: span for text, span in spans.items() if 0 < len(span) <= MOST_SPAN}
     usable = {
@@ -297,12 +297,17 @@ def _qmsum_group(row: Row, random: Random) -> QuestionGroup | None:
         for place, text in usable.items()
     }
     placements = dict(zip(texts, placed_turns(list(texts.values()), session=0), strict=True))
-    rows = {place: builder.add_passage(texts[place], placements[place]) for place in sorted(chosen)}
+    added = {
+        place: builder.add_passage(texts[place], placements[place]) for place in sorted(chosen)
+    }
     for text, span in spans.items():
-        positives = [rows[place] for place in span if place in rows]
+        positives = [added[place] for place in span if place in added]
         if positives:
             builder.add_question(text, positives)
     return builder.build()
+
+
+qmsum_groups = _epochs_of(_qmsum_group)
 
 
 def _span(query: Row, turns: int) -> list[int]:
@@ -321,6 +326,7 @@ _SQUAD_PASSAGES = 60
 _SQUAD_QUESTIONS = 24
 _NQ_QUESTIONS = 10
 _NQ_NEGATIVES = 2
+_SURE_SHARE = 0.9
 _POLICY_PASSAGES = 24
 _POLICY_QUESTIONS = 16
 _TIME_PASSAGES = 20
@@ -342,40 +348,58 @@ def policyqa_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGro
 def nq_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
     """Natural Questions with passages of Wikipedia that share the question's words."""
     passages = [shortened(f"{row['title']}. {row['passage']}", _READING_MOST_WORDS) for row in rows]
-    pairs = [
-        TrainingPair(row["query"], passage, (), "nq_gold")
-        for row, passage in zip(rows, passages, strict=True)
-    ]
-    shuffled = random.sample(pairs, len(pairs))
-    mined = with_hard_negatives(
-        shuffled, passages, bm25_scorer(passages), count=_NQ_NEGATIVES, random=random
-    )
-    yield from grouped_pairs(mined, size=_NQ_QUESTIONS)
-
-
-def timeqa_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
-    """Questions about a time, with the other paragraphs of the same page."""
-    for row in random.sample(list(rows), len(rows)):
-        answering = {place for asked in row["questions"] for place in asked["paragraphs"]}
-        others = [
-            place
-            for place, text in enumerate(row["paragraphs"])
-            if place not in answering and len(text.split()) > 8
-        ]
-        room = max(0, _TIME_PASSAGES - len(answering))
-        chosen = sorted(answering | set(random.sample(others, min(room, len(others)))))
-        builder = GroupBuilder("timeqa")
-        places = {
-            place: builder.add_passage(
-                shortened(clean_text(row["paragraphs"][place]), _READING_MOST_WORDS)
-            )
-            for place in chosen
-        }
-        for asked in row["questions"]:
-            builder.add_question(asked["query"], [places[place] for place in asked["paragraphs"]])
+    score = bm25_scorer(passages)
+    for chosen in _shuffled_chunks(range(len(rows)), _NQ_QUESTIONS, random):
+        builder = GroupBuilder("nq_gold")
+        for place in chosen:
+            query = rows[place]["query"]
+            answer = builder.add_passage(passages[place])
+            for row in hard_negatives(np.nan_to_num(score(query)), place, random):
+                builder.add_passage(passages[row])
+            builder.add_question(query, [answer])
         group = builder.build()
         if group is not None:
             yield group
+
+
+def hard_negatives(scores: NDArray[np.float64], answer: int, random: Random) -> list[int]:
+    """Draw out of the passages that score best and answer nothing.
+
+    A passage that scores almost as high as the answer often is one as well, so those above 90 % of
+    the answer's score are left out.
+    Source: Moreira et al., "NV-Retriever: Improving text embedding models with effective
+    hard-negative mining", 2024 (positive-aware mining, TopK-PercPos).
+    """
+    fitting = (scores > 0) & (scores <= _SURE_SHARE * scores[answer])
+    order = np.argsort(-scores, kind="stable")
+    best = [int(row) for row in order if fitting[row]][: 3 * _NQ_NEGATIVES]
+    return random.sample(best, min(_NQ_NEGATIVES, len(best)))
+
+
+def _timeqa_group(rows: Sequence[Row], random: Random) -> QuestionGroup | None:
+    """Questions about a time, with the other paragraphs of the same page."""
+    (row,) = rows
+    answering = {place for asked in row["questions"] for place in asked["paragraphs"]}
+    others = [
+        place
+        for place, text in enumerate(row["paragraphs"])
+        if place not in answering and len(text.split()) > 8
+    ]
+    room = max(0, _TIME_PASSAGES - len(answering))
+    chosen = sorted(answering | set(random.sample(others, min(room, len(others)))))
+    builder = GroupBuilder("timeqa")
+    places = {
+        place: builder.add_passage(
+            shortened(clean_text(row["paragraphs"][place]), _READING_MOST_WORDS)
+        )
+        for place in chosen
+    }
+    for asked in row["questions"]:
+        builder.add_question(asked["query"], [places[place] for place in asked["paragraphs"]])
+    return builder.build()
+
+
+timeqa_groups = _epochs_of(_timeqa_group)
 
 
 def _windows(
@@ -402,63 +426,10 @@ def _cut(pairs: Iterable[tuple[str, str]], source: str, passages: int) -> Iterat
 
 # Questions about the slots of task dialogues: who asked for what, who offered what.
 
-SERVICE_NOUNS: Mapping[str, str] = {
-    "Restaurants": "restaurant",
-    "Events": "event",
-    "Calendar": "calendar event",
-    "Movies": "movie",
-    "Travel": "attraction",
-    "Media": "film",
-    "Weather": "weather",
-    "Flights": "flight",
-    "Homes": "apartment",
-    "RideSharing": "ride",
-    "Hotels": "hotel",
-    "Banks": "bank account",
-    "Music": "song",
-    "Buses": "bus",
-    "RentalCars": "rental car",
-    "Services": "appointment",
-}
-_ASKED = (
-    "What {slot} did {user} want for the {noun}?",
-    "Which {slot} did {user} ask for?",
-    "What {slot} did {user} mention for the {noun}?",
-    "What {slot} does {user} prefer?",
-    "Which {slot} did {user} give {assistant} for the {noun}?",
-)
-_ASKED_WHEN = (
-    "When does {user} want the {noun}?",
-    "For when did {user} need the {noun}?",
-    "What {slot} did {user} choose for the {noun}?",
-    "When did {user} say the {noun} should be?",
-)
-_ASKED_WHERE = (
-    "Where did {user} want the {noun}?",
-    "Where was {user} looking for the {noun}?",
-    "Which {slot} did {user} name for the {noun}?",
-    "In which place does {user} need the {noun}?",
-)
-_ASKED_COUNT = (
-    "How many {counted} did {user} ask for?",
-    "For how many {counted} did {user} want the {noun}?",
-)
-_OFFERED = (
-    "Which {slot} did {assistant} suggest to {user}?",
-    "What {slot} did {assistant} recommend?",
-    "What {slot} did {assistant} find for {user}?",
-    "Which {noun} {slot} did {assistant} offer {user}?",
-)
-_TOLD = (
-    "What is the {slot} of the {noun} that {user} asked about?",
-    "What {slot} did {assistant} tell {user}?",
-    "What did {assistant} say about the {slot}?",
-    "Which {slot} did {user} get from {assistant}?",
-)
+_SLOT_QUESTIONS = WORDS["slot_questions"]
 _WHEN_WORDS = ("date", "time")
 _WHERE_WORDS = ("city", "location", "destination", "origin", "area", "station", "airport", "where")
 _COUNT_PREFIX = "number of "
-_ABOUT = (" about {}", " for {}", " with {}", ", given {},")
 
 
 def slot_question(kind: str, slot: str, noun: str, random: Random) -> str:
@@ -472,28 +443,26 @@ def slot_question(kind: str, slot: str, noun: str, random: Random) -> str:
     """
     words = slot.replace("_", " ")
     counted = words.removeprefix(_COUNT_PREFIX)
-    wording = random.choice(_templates(kind, words))
+    wording = random.choice(_wordings(kind, words))
     return wording.replace("{slot}", words).replace("{noun}", noun).replace("{counted}", counted)
 
 
 def with_detail(question: str, value: str, random: Random) -> str:
     """Put a value that the same dialogue names before the question mark."""
-    detail = random.choice(_ABOUT).format(value).rstrip(",")
+    detail = str(random.choice(_SLOT_QUESTIONS["about"])).format(value).rstrip(",")
     return question.removesuffix("?") + detail + "?"
 
 
-def _templates(kind: str, words: str) -> tuple[str, ...]:
-    if kind == "offered":
-        return _OFFERED
-    if kind == "told":
-        return _TOLD
-    if words.startswith(_COUNT_PREFIX):
-        return _ASKED_COUNT
-    if any(word in words for word in _WHEN_WORDS):
-        return _ASKED_WHEN
-    if any(word in words for word in _WHERE_WORDS):
-        return _ASKED_WHERE
-    return _ASKED
+def _wordings(kind: str, words: str) -> list[str]:
+    if kind == "asked":
+        if words.startswith(_COUNT_PREFIX):
+            kind = "count"
+        elif any(word in words for word in _WHEN_WORDS):
+            kind = "when"
+        elif any(word in words for word in _WHERE_WORDS):
+            kind = "where"
+    wordings: list[str] = _SLOT_QUESTIONS[kind]
+    return wordings
 
 
 # Question groups of the Schema-Guided Dialogues: who asked for what, when and where.
@@ -525,16 +494,6 @@ class _Asked:
     turn: int
 
 
-def sgd_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
-    """Return one epoch of groups, newly shuffled, named and worded."""
-    order = random.sample(range(len(rows)), len(rows))
-    for start in range(0, len(order), DIALOGUES_PER_GROUP):
-        dialogues = [rows[place] for place in order[start : start + DIALOGUES_PER_GROUP]]
-        group = _sgd_group(dialogues, random)
-        if group is not None:
-            yield group
-
-
 def _sgd_group(dialogues: Sequence[Row], random: Random) -> QuestionGroup | None:
     own = random.random() < _OWN_SHARE
     user, assistant = ("user", "assistant") if own else two_names(random)
@@ -552,8 +511,11 @@ def _sgd_group(dialogues: Sequence[Row], random: Random) -> QuestionGroup | None
     return builder.build()
 
 
+sgd_groups = _epochs_of(_sgd_group, size=DIALOGUES_PER_GROUP)
+
+
 def _sgd_questions(dialogue: Row, user: str, assistant: str, random: Random) -> list[_Asked]:
-    noun = SERVICE_NOUNS.get(dialogue["services"][0].split("_")[0], "booking")
+    noun = WORDS["service_nouns"].get(dialogue["services"][0].split("_")[0], "booking")
     slots = list(_slots(dialogue))
     asked = [
         _Asked(_slot_text(slot, slots, noun, random), slot.turn)
@@ -624,7 +586,7 @@ class TrainingSource:
     """
 
     name: str
-    groups: Callable[[Sequence[Row], Random], Iterator[QuestionGroup]]
+    groups: Groups
     read: Callable[[Path], list[Row]] = read_rows
     hashed: Callable[[Path], str] = sha256_of
     packaged: Path | None = None

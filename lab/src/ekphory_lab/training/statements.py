@@ -7,32 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from ekphory_lab.training.texts import POSSESSIVES
+from ekphory_lab.training.question_groups import WORDS
 
 # Plain forms of English verbs, as far as turning statements into questions needs them.
 
-_IRREGULAR = dict(
-    pair.split(":")
-    for pair in """went:go had:have got:get made:make saw:see took:take came:come bought:buy did:do
-    found:find gave:give told:tell felt:feel became:become left:leave put:put brought:bring
-    began:begin kept:keep held:hold wrote:write stood:stand heard:hear let:let meant:mean set:set
-    met:meet ran:run paid:pay sat:sit spoke:speak led:lead read:read grew:grow lost:lose fell:fall
-    sent:send built:build understood:understand drew:draw broke:break spent:spend cut:cut rose:rise
-    drove:drive wore:wear chose:choose ate:eat slept:sleep taught:teach thought:think caught:catch
-    fought:fight won:win sold:sell sang:sing swam:swim rode:ride flew:fly forgot:forget woke:wake
-    threw:throw drank:drink knew:know said:say hurt:hurt hit:hit quit:quit lit:light hid:hide
-    bit:bite tore:tear stole:steal swore:swear froze:freeze shook:shake shot:shoot dealt:deal
-    dreamt:dream learnt:learn burnt:burn hung:hang spread:spread beat:beat
-    bet:bet""".split()
-)
-PARTICIPLES = frozenset(
-    """been gone had got gotten made seen taken come bought done found given told felt become left
-    put brought begun kept held written stood heard let meant set met run paid sat spoken led read
-    grown lost fallen sent built understood drawn broken spent cut risen driven worn chosen eaten
-    slept taught thought caught fought won sold sung swum ridden flown forgotten thrown drunk known
-    said hurt hit quit""".split()
-)
-_NOT_PAST = frozenset("need feed speed bleed breed exceed proceed succeed shed embed wed".split())
+_VERBS, _WORDS = WORDS["verbs"], WORDS["statements"]
+_IRREGULAR: dict[str, str] = dict(pair.split(":") for pair in _VERBS["irregular"].split())
+PARTICIPLES = frozenset(_VERBS["participles"].split())
+_NOT_PAST = frozenset(_VERBS["not_past"].split())
 _E_BEFORE_D = ("v", "c", "g", "s", "z", "u", "at", "ir", "ar", "ik", "ok", "ak", "op", "id", "ot")
 _ENDS_ITSELF = ("eat", "oat", "eak", "ook", "ear", "oop", "eed", "oad", "eet", "ss", "air", "oor")
 _KEEPS_DOUBLE = ("ll", "ss", "zz", "ff")
@@ -84,36 +66,16 @@ _OPENING = re.compile(
     r"|honestly|lately|recently|thanks|thank you|also|right|cool|awesome|great|nice)\b[,.!]*\s+)+",
     re.I,
 )
-_CONTRACTIONS: Mapping[str, str] = {
-    "i'm": "I am",
-    "im": "I am",
-    "i've": "I have",
-    "i'd": "I would",
-    "i'll": "I will",
-    "we're": "we are",
-    "we've": "we have",
-    "we'll": "we will",
-    "name's": "name is",
-}
-_ADVERBS = frozenset(
-    """really just also always usually actually recently finally even still often sometimes
-    definitely totally currently absolutely especially already mostly only then now both probably
-    generally mainly kinda certainly""".split()
-)
+_CONTRACTIONS: Mapping[str, str] = _WORDS["contractions"]
+_ADVERBS = frozenset(_WORDS["adverbs"].split())
 _AUXILIARIES = {"am": "is", "are": "is", "is": "is", "was": "was", "were": "was"}
 _PERFECT = {"have": "has", "had": "had"}
-_MODALS = frozenset("can could will would should might must may".split())
-_NEGATIONS = frozenset("not never don't didn't can't won't haven't isn't wasn't doesn't".split())
-_OPEN_VERBS = frozenset(
-    """like love enjoy want need plan hope try decide prefer hate start stop keep begin learn used
-    go continue manage get have dream consider finish""".split()
-)
-_BOUNDARIES = frozenset(
-    """in at to from on with for about by near during after before since because when while every
-    last next yesterday today tomorrow tonight this and until through as""".split()
-)
-_OPINIONS = frozenset("think know see guess bet agree mean hope imagine suppose wonder".split())
-_NOT_VERBS = frozenset("and or but the a an of in on at to for with my your it".split())
+_MODALS = frozenset(_WORDS["modals"].split())
+_NEGATIONS = frozenset(_WORDS["negations"].split())
+_OPEN_VERBS = frozenset(_WORDS["open_verbs"].split())
+_BOUNDARIES = frozenset(_WORDS["boundaries"].split())
+_OPINIONS = frozenset(_WORDS["opinions"].split())
+_NOT_VERBS = frozenset(_WORDS["not_verbs"].split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,28 +226,19 @@ _TIMES = re.compile(
     r"|thursday|friday|saturday|sunday|(?:19|20)\d\d)\b",
     re.I,
 )
-_PLACES = frozenset("in at to from on near through".split())
+_PLACES = frozenset(_WORDS["places"].split())
 _NUMBER = re.compile(r"^(?:two|three|four|five|six|seven|eight|nine|ten|twelve|\d+)\s+(\w+)", re.I)
 _AGE = re.compile(r"^\d+ years? old", re.I)
-_FEELINGS = frozenset(
-    """happy excited proud nervous sad afraid scared worried grateful thankful glad sorry angry
-    upset tired thrilled passionate interested allergic addicted good bad""".split()
-)
+_FEELINGS = frozenset(_WORDS["feelings"].split())
 _OCCUPATION = re.compile(
     r"\b(?:\w{3,}(?:er|or|ist|ian)|nurse|student|chef|accountant|attendant|mechanic|pilot|coach"
     r"|surgeon|assistant|clerk|dentist|cashier|guard|athlete|model|vet|lawyer)$",
     re.I,
 )
-_EMPTY_OBJECTS = frozenset("it that this them so you one me there too what how".split())
-_SAYS_LITTLE = frozenset(
-    """have think see know like love want get do go going guess hope sure bet say be keep try agree
-    imagine mean""".split()
-)
-_GRAMMAR = frozenset(
-    """what who where when why how long many does did do is was has had can could will would should
-    a an the to of in on at for with from about""".split()
-)
-_RELATIVES = frozenset("mom mother dad father sister brother wife husband boss friend son".split())
+_EMPTY_OBJECTS = frozenset(_WORDS["empty_objects"].split())
+_SAYS_LITTLE = frozenset(_WORDS["says_little"].split())
+_GRAMMAR = frozenset(_WORDS["grammar"].split())
+_RELATIVES = frozenset(_WORDS["relatives"].split())
 
 
 def statement_questions(text: str, name: str, random: Random) -> list[str]:
@@ -296,7 +249,7 @@ def statement_questions(text: str, name: str, random: Random) -> list[str]:
         name: Who says it.
         random: Chooses the pronoun that stands for the speaker.
     """
-    possessive = random.choice(POSSESSIVES)
+    possessive = random.choice(("his", "her", "their"))
     found: dict[str, None] = {}
     for statement in statements(text):
         for question in _questions(statement, name):

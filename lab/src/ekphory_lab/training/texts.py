@@ -1,28 +1,4 @@
-"""The texts that were written for training, and the rows of training files.
-
-Reads the conversations that were written for training, and what is asked of them.
-
-A file holds one conversation of two people over weeks, and after it its questions:
-
-    kind: friends
-    ## 1 | 2022-11-03 19:40
-    1.1 Ilse: I finally signed the lease, moving my looms over on Saturday.
-    1.2 Ruben: Congrats! Which looms?
-    ? temporal | 1.1 | When did Ilse move her looms? | Saturday 5 November 2022
-
-`## session | time`, `session.turn speaker: text`, `? category | turns that answer | question |
-answer`.
-
-Reads the documents that were written for training, and what is searched for in them.
-
-A file holds documents about one subject, each with the searches that it alone answers:
-
-    subject: iron in macrophages
-    ## Ferroportin falls in alveolar macrophages after smoke
-    Background: whether smoke changes ...
-    ? tobacco raises iron export from lung phagocytes
-    ? Which cells lost their iron exporter after smoking?
-"""
+"""The texts that were written for training, and the rows of training files."""
 
 from __future__ import annotations
 
@@ -38,7 +14,7 @@ from random import Random
 from typing import Any
 
 from ekphory.errors import DatasetError
-from ekphory_lab.training.question_groups import Question, QuestionGroup
+from ekphory_lab.training.question_groups import WORDS, Question, QuestionGroup
 from ekphory_lab.training.static_int8 import CalibrationSource
 
 # Reads the training files: JSON Lines, compressed.
@@ -49,24 +25,31 @@ _NOISE = re.compile(r"\{\w+\}|\[\w*\]|-lrb-|-rrb-|``|''")
 _SPACE_BEFORE = re.compile(r"\s+([.,!?;:'%])")
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Read every row.
+def each_row(path: Path) -> Iterator[Row]:
+    """Yield every row.
 
     Raises:
         DatasetError: The file is missing or holds something else.
     """
     try:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
-            rows = [json.loads(line) for line in lines if line.strip()]
+            for line in lines:
+                if line.strip():
+                    row = json.loads(line)
+                    if not isinstance(row, dict):
+                        raise DatasetError(f"{path}: every row must be a JSON object.")
+                    yield row
     except FileNotFoundError as error:
         raise DatasetError(
             f"{path}: no such file. Give the folder with the training data."
         ) from error
     except (ValueError, OSError, EOFError) as error:
         raise DatasetError(f"{path}: not compressed JSON Lines ({error}).") from error
-    if not all(isinstance(row, dict) for row in rows):
-        raise DatasetError(f"{path}: a row is no JSON object.")
-    return rows
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Read every row, as `each_row` yields them."""
+    return list(each_row(path))
 
 
 def sha256_of(path: Path) -> str:
@@ -123,18 +106,33 @@ def read_conversations(folder: Path = CONVERSATIONS) -> list[Row]:
 def read_conversation(path: Path) -> Row:
     """Read one file.
 
+    A file holds one conversation of two people over weeks, and after it its questions:
+
+        kind: friends
+        ## 1 | 2022-11-03 19:40
+        1.1 Ilse: I finally signed the lease, moving my looms over on Saturday.
+        1.2 Ruben: Congrats! Which looms?
+        ? temporal | 1.1 | When did Ilse move her looms? | Saturday 5 November 2022
+
+    `## session | time`, `session.turn speaker: text`, `? category | turns that answer | question |
+    answer`.
+
     Raises:
         DatasetError: A line cannot be read, or names what is not there.
     """
     reader = _Reader(path)
+    for number, line in _numbered_lines(path):
+        reader.read(line, number)
+    return reader.row()
+
+
+def _numbered_lines(path: Path) -> list[tuple[int, str]]:
+    """Return the lines that are not empty, without the spaces around them."""
     try:
-        text = path.read_text(encoding="utf-8")
+        lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DatasetError(f"{path}: cannot be read as UTF-8 ({error}).") from error
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            reader.read(line.strip(), number)
-    return reader.row()
+    return [(number, line.strip()) for number, line in enumerate(lines, start=1) if line.strip()]
 
 
 class _Reader:
@@ -161,7 +159,9 @@ class _Reader:
 
     def row(self) -> Row:
         if not (self._kind and self._questions):
-            raise DatasetError(f"{self._path}: no kind, or no question. Give the whole file.")
+            raise DatasetError(
+                f"{self._path}: must have a kind and a question. Give the whole file."
+            )
         return {
             "id": self._path.stem,
             "kind": self._kind,
@@ -214,7 +214,7 @@ class _Reader:
 
 def _one_of(value: str, known: Sequence[str], place: str) -> str:
     if value not in known:
-        raise DatasetError(f"{place}: {value!r} is none of {', '.join(known)}.")
+        raise DatasetError(f"{place}: {value!r} must be one of {', '.join(known)}.")
     return value
 
 
@@ -244,24 +244,28 @@ def read_documents(folder: Path = DOCUMENTS) -> list[Row]:
 def read_document_file(path: Path) -> Row:
     """Read one file.
 
+    A file holds documents about one subject, each with the searches that it alone answers:
+
+        subject: iron in macrophages
+        ## Ferroportin falls in alveolar macrophages after smoke
+        Background: whether smoke changes ...
+        ? tobacco raises iron export from lung phagocytes
+        ? Which cells lost their iron exporter after smoking?
+
     Raises:
         DatasetError: A line is out of place, or a document has no text or no search.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{path}: cannot be read as UTF-8 ({error}).") from error
-    subject = _SUBJECT.fullmatch(lines[0].strip()) if lines else None
+    (_, first), *lines = _numbered_lines(path) or [(1, "")]
+    subject = _SUBJECT.fullmatch(first)
     if subject is None:
-        raise DatasetError(f"{path}, line 1: no subject. Begin with `subject: ...`.")
+        raise DatasetError(f"{path}, line 1: must be the subject. Begin with `subject: ...`.")
     documents: list[dict[str, Any]] = []
-    for number, line in enumerate(lines[1:], start=2):
-        if line.strip():
-            _read(line.strip(), documents, place=f"{path}, line {number}")
+    for number, line in lines:
+        _read(line, documents, place=f"{path}, line {number}")
     for document in documents:
         if not (document["text"] and document["searches"]):
             raise DatasetError(
-                f"{path}: {document['title']!r} has no text, or no search. "
+                f"{path}: {document['title']!r} must have text and a search. "
                 "Give it text, then lines that begin with `? `."
             )
     if not documents:
@@ -289,24 +293,7 @@ def _read(line: str, documents: list[dict[str, Any]], *, place: str) -> None:
 
 # First names for the speakers of training conversations; none is a speaker of a benchmark.
 
-FIRST_NAMES = tuple(
-    """Abigail Adele Agnes Albert Alejandro Alfred Alice Amara Amir Anders Angela Anita Anton
-    Arthur Astrid Aurora Beatrice Benedict Bernard Bianca Bjorn Bridget Bruno Camila Carlos Cecilia
-    Celeste Cedric Chidi Clara Claude Colin Cora Curtis Cyrus Daphne Darius Delia Desmond Diego
-    Dominic Dora Edgar Edith Eduardo Eleanor Elias Eloise Emil Enzo Erica Esther Eugene Fabian
-    Farah Felix Fergus Fiona Florence Frances Frida Gareth Gemma Georgia Gideon Gilbert Giulia
-    Gloria Greta Gustav Hamza Harriet Harvey Hazel Hector Heidi Henrik Hilda Hugo Ibrahim Imogen
-    Ines Ingrid Iris Isaac Isla Ivan Ivy Jasper Javier Jerome Joel Josephine Judith Julius Kamal
-    Karim Katya Keiko Kenji Kira Klaus Lars Laila Leah Leo Leonora Lionel Lorna Lucas Lucia Luther
-    Lydia Mabel Magnus Malik Marcel Marco Margot Marina Martha Matilda Maurice Mei Mila Miles
-    Miriam Nadia Naomi Nigel Nina Noor Norman Odette Olga Oliver Oscar Otto Owen Pablo Patricia
-    Penelope Percy Petra Philippa Phoebe Priya Quentin Rachel Rafael Ramona Raymond Renata Rhys
-    Rosa Rufus Ruth Sadie Salma Samir Sandra Selma Serena Sidney Silas Simone Sofia Stella Sven
-    Sylvia Tamara Tariq Tessa Theodore Thomas Tobias Ursula Valerie Victor Vincent Viola Walter
-    Wanda Wesley Wilfred Winifred Yara Yasmin Yusuf Zara Zelda Zoe""".split()
-)
-
-POSSESSIVES = ("his", "her", "their")
+FIRST_NAMES = tuple(WORDS["first_names"].split())
 
 
 def two_names(random: Random) -> tuple[str, str]:
@@ -317,15 +304,6 @@ def two_names(random: Random) -> tuple[str, str]:
 
 # Turns of training conversations as the passages that a search sees: `speaker: text`.
 
-_GREETINGS = (
-    "Hey {}! {}",
-    "Thanks, {}! {}",
-    "{}, {}",
-    "Wow, {}! {}",
-    "Hi {}, good to see you! {}",
-    "That's great, {}! {}",
-    "Appreciate it, {}. {}",
-)
 _GREETED_SHARE = 0.2
 _JOINED_SHARE = 0.35
 
@@ -384,7 +362,7 @@ def turn_passages(
 def _greeted(text: str, name: str, random: Random) -> str:
     if random.random() >= _GREETED_SHARE:
         return text
-    return random.choice(_GREETINGS).format(name, text)
+    return str(random.choice(WORDS["greetings"])).format(name, text)
 
 
 # Long messages: what one speaker says in several turns, put together into one.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ekphory.errors import DatasetError
 from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory_lab.evaluation.metrics import FloatArray
 from ekphory_lab.evaluation.systems import z_scored_mean
 from ekphory_lab.training.texts import Row, read_rows
 
@@ -191,7 +192,6 @@ def part_of(row: Row) -> Part:
 # MemReranker names the levels and their bounds. How an ability becomes a place among them is not
 # published; ours: twice the chance to beat a known answer, so that an answer has 1.
 
-FloatArray = NDArray[np.float64]
 
 BOUNDS = (0.2, 0.4, 0.6, 0.8)
 SOFT_LABELS = (0.02, 0.3, 0.5, 0.7, 0.98)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from ekphory.errors import InvalidInput, MissingExtra, ModelError
@@ -26,7 +25,7 @@ from ekphory.models.onnx_reranker import CrossEncoderLayout, PairTokens
 from ekphory.models.onnx_session import OnnxSession
 from ekphory.models.onnx_unpack import GraphReader, write_encoder
 from ekphory.models.reranker import PlattScaling
-from ekphory_lab.evaluation.metrics import expected_calibration_error
+from ekphory_lab.evaluation.metrics import FloatArray, expected_calibration_error
 from ekphory_lab.training.reranker.examples import RerankExample, read_examples
 from ekphory_lab.training.reranker.graph import (
     HEAD_FILE,
@@ -48,7 +47,6 @@ from ekphory_lab.training.texts import sha256_of
 # Source: Platt, "Probabilistic Outputs for Support Vector Machines", 1999, with his targets, which
 # keep a perfect separation finite.
 
-FloatArray = NDArray[np.float64]
 
 PRECISIONS = (0.5, 0.7, 0.8, 0.9, 0.95)
 _NEWTON_STEPS = 100

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ekphory.errors import InvalidInput
 from ekphory.models.model_record import CalibrationCard
 from ekphory.models.reranker import log_odds
 from ekphory_lab.evaluation.datasets import Dataset
+from ekphory_lab.evaluation.metrics import FloatArray
 from ekphory_lab.evaluation.reranking.benchmark import Reliability, reliability
 from ekphory_lab.evaluation.reranking.contenders import Judge
 from ekphory_lab.evaluation.runner import Progress, silent
 from ekphory_lab.training.reranker.export import fit_platt, precision_thresholds
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

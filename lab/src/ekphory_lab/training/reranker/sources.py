@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from ekphory.models.reranker import RerankPassage, RerankQuery
 from ekphory.types import format_date
 from ekphory_lab.evaluation.systems import bm25_scorer, z_scored_mean
-from ekphory_lab.training.question_groups import BaseModel, Placement, Question, QuestionGroup
+from ekphory_lab.training.question_groups import (
+    WORDS,
+    BaseModel,
+    Placement,
+    Question,
+    QuestionGroup,
+)
 from ekphory_lab.training.reranker.examples import Candidate, CandidateKind, RerankExample
 
 # Invented dates for conversations, and words that name one of them.
@@ -109,30 +115,8 @@ _AUXILIARIES = "did|does|do|is|are|was|were|has|have|had|can|could|will|would|sh
 _ELLIPTICAL = re.compile(
     rf"^(?P<ask>When|Where|Why|How long) (?P<rest>(?P<auxiliary>{_AUXILIARIES}) .+)\?$"
 )
+_DIALOGUES = WORDS["dialogues"]
 _PERSONS = (("he", "his", "him"), ("she", "her", "her"))
-_SHORT_QUESTIONS = {
-    "When": ("When?", "When was that?", "And when?", "When did that happen?", "Since when?"),
-    "Where": ("Where?", "Where was that?", "And where?", "In which place?", "Whereabouts?"),
-    "Why": ("Why?", "Why is that?", "And why?", "What was the reason?", "How come?"),
-    "How long": ("How long?", "For how long?", "And for how long?", "How long was that?"),
-}
-_CONFIRMED = ("Yes.", "Yes, it says so.", "Yes, that is right.", "I think so.", "That came up.")
-_OPENINGS = (
-    "I have a question about {name}.",
-    "Tell me about {name}.",
-    "I was just thinking of {name}.",
-    "Do you remember {name}?",
-    "{name} is coming over later.",
-)
-_REPLIES = ("Sure, what would you like to know?", "Of course.", "What about {name}?", "Go ahead.")
-_ABOUT_OTHERS = ("And {name}?", "What about {name}?", "How about {name}?", "And what of {name}?")
-_UNRELATED = (
-    ("What is the weather like?", "I cannot see the weather from here."),
-    ("Thanks for that.", "You are welcome."),
-    ("Can you set a timer?", "Done."),
-    ("I am back.", "Welcome back."),
-)
-_ROLES = (("user: ", "assistant: "), ("", ""), ("User: ", "Assistant: "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +172,10 @@ def elliptical_question(question: str, random: Random) -> ContextQuestion | None
     match = _ELLIPTICAL.match(question)
     if match is None:
         return None
-    confirmed = (_capitalised(match["rest"]) + "?", random.choice(_CONFIRMED))
-    return ContextQuestion(random.choice(_SHORT_QUESTIONS[match["ask"]]), _told(confirmed, random))
+    confirmed = (_capitalised(match["rest"]) + "?", random.choice(_DIALOGUES["confirmed"]))
+    return ContextQuestion(
+        random.choice(_DIALOGUES["short_questions"][match["ask"]]), _told(confirmed, random)
+    )
 
 
 def question_about_another(
@@ -204,12 +190,14 @@ def question_about_another(
         return None
     asked = re.sub(rf"\b{re.escape(name)}\b", other, question)
     said = (asked, random.choice(("Let me see.", "I found something on that.", "Yes, I know.")))
-    return ContextQuestion(random.choice(_ABOUT_OTHERS).format(name=name), _told(said, random))
+    return ContextQuestion(
+        random.choice(_DIALOGUES["about_others"]).format(name=name), _told(said, random)
+    )
 
 
 def question_after_unrelated(question: str, random: Random) -> ContextQuestion:
     """Put a dialogue before the question that has nothing to do with it."""
-    return ContextQuestion(question, _told(random.choice(_UNRELATED), random))
+    return ContextQuestion(question, _told(random.choice(_DIALOGUES["unrelated"]), random))
 
 
 def _fitting_persons(question: str) -> list[tuple[str, str, str]]:
@@ -223,11 +211,13 @@ def _fitting_persons(question: str) -> list[tuple[str, str, str]]:
 def _introduction(name: str, earlier: tuple[str, str] | None, random: Random) -> tuple[str, ...]:
     if earlier is not None:
         return earlier
-    return random.choice(_OPENINGS).format(name=name), random.choice(_REPLIES).format(name=name)
+    return random.choice(_DIALOGUES["openings"]).format(name=name), random.choice(
+        _DIALOGUES["replies"]
+    ).format(name=name)
 
 
 def _told(turns: tuple[str, ...], random: Random) -> tuple[str, ...]:
-    roles = random.choice(_ROLES)
+    roles = random.choice(_DIALOGUES["roles"])
     return tuple(roles[place % 2] + turn for place, turn in enumerate(turns))
 
 

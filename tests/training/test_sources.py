@@ -1,20 +1,23 @@
-from itertools import islice
+"""Question groups of all sources, and the streams that are drawn from them."""
+
+from itertools import islice, pairwise
 from random import Random
 
+import numpy as np
 import pytest
 from tests.training.conversation_rows import PERSONA_ROW, SGD_ROW
 
 from ekphory.errors import DatasetError, InvalidInput
-from ekphory_lab.evaluation.systems import bm25_scorer
+from ekphory_lab.training.embedder_config import EmbedderConfig, MemoryPart, WrittenPart
 from ekphory_lab.training.question_groups import (
     GroupBuilder,
     Question,
-    TrainingPair,
-    grouped_pairs,
-    with_hard_negatives,
+    QuestionGroup,
 )
 from ekphory_lab.training.sources import (
     crd3_groups,
+    drawn_ages,
+    hard_negatives,
     load_training_data,
     mixed_groups,
     nq_groups,
@@ -23,8 +26,16 @@ from ekphory_lab.training.sources import (
     sgd_groups,
     squad_groups,
     timeqa_groups,
+    written_passages,
 )
-from ekphory_lab.training.texts import FIRST_NAMES, Turn, clean_text, read_rows, turn_passages
+from ekphory_lab.training.texts import (
+    FIRST_NAMES,
+    Turn,
+    clean_text,
+    read_rows,
+    turn_passages,
+    with_long_messages,
+)
 
 
 def answers(group):
@@ -40,15 +51,6 @@ def test_equal_questions_become_one_with_the_answers_of_all():
         builder.add_question("What does Ada drink?", [builder.add_passage(answer)])
 
     assert builder.build().questions == (Question("What does Ada drink?", (0, 1)),)
-
-
-def test_pairs_are_grouped_with_all_their_passages():
-    pairs = [TrainingPair("q1", "a", ("x",), "s"), TrainingPair("q2", "b", ("x", "y"), "s")]
-
-    (group,) = grouped_pairs(pairs, size=2)
-
-    assert group.passages == ("a", "x", "b", "y")
-    assert group.questions == (Question("q1", (0,)), Question("q2", (2,)))
 
 
 def test_a_chat_answers_what_the_other_asked_and_what_its_personas_say():
@@ -154,14 +156,9 @@ def test_a_question_of_a_page_competes_with_its_other_paragraphs():
 
 
 def test_a_passage_as_good_as_the_answer_is_no_negative():
-    passages = ["the red cup of tea", "the red cup of coffee", "a red bus", "nothing alike"]
-    pair = TrainingPair("red cup of tea", passages[0], (), "made here")
+    scores = np.array([3.0, 2.9, 2.0, 0.0, 1.0])
 
-    (mined,) = with_hard_negatives(
-        [pair], passages, bm25_scorer(passages), count=3, random=Random(0)
-    )
-
-    assert set(mined.negatives) == {"the red cup of coffee", "a red bus"}
+    assert set(hard_negatives(scores, 0, Random(0))) == {2, 4}
 
 
 def test_the_stream_is_endless_and_keeps_to_its_shares():
@@ -195,3 +192,130 @@ def test_a_file_that_is_not_compressed_is_refused(tmp_path):
 
 def test_the_marks_of_a_transcript_are_removed():
     assert clean_text("Yeah , {disfmarker} I did n't -lrb- go -rrb- .") == "Yeah, I didn't go."
+
+
+CHAT = QuestionGroup(
+    "chat",
+    ("Ann: I bake bread.", "Bob: I ride.", "Ann: On Sundays.", "Bob: A red bike.", "Ann: Bye."),
+    (Question("When does Ann bake?", (0, 2)), Question("What does Bob ride?", (3,))),
+)
+
+
+JOINED = {"long_messages": 1.0}
+
+
+class AlwaysTwo(Random):
+    def randint(self, a, b):
+        assert a <= 2 <= b
+        return 2
+
+
+def test_turns_of_a_speaker_become_one_message():
+    group = with_long_messages(CHAT, AlwaysTwo())
+
+    assert group.passages == (
+        "Ann: I bake bread. On Sundays.",
+        "Bob: I ride. A red bike.",
+        "Ann: Bye.",
+    )
+
+
+def test_questions_follow_their_answers_into_the_message():
+    group = with_long_messages(CHAT, AlwaysTwo())
+
+    assert group.questions == (
+        Question("When does Ann bake?", (0,)),
+        Question("What does Bob ride?", (1,)),
+    )
+
+
+def test_sentences_without_a_speaker_become_a_paragraph():
+    sentences = QuestionGroup("text", ("It rained.", "It was cold."), (Question("Rain?", (0,)),))
+
+    assert with_long_messages(sentences, AlwaysTwo()).passages == ("It rained. It was cold.",)
+
+
+def test_passages_that_are_long_already_stay_as_they_are():
+    short = QuestionGroup("any", ("word " * 59,) * 4, (Question("Which?", (0,)),))
+    long = QuestionGroup("any", ("word " * 60,) * 4, (Question("Which?", (0,)),))
+
+    def drawn(group):
+        return next(mixed_groups({"any": lambda _: iter([group])}, {"any": 1}, seed=1, **JOINED))
+
+    assert len(drawn(short).passages) < 4
+    assert drawn(long) == long
+
+
+def test_neighbouring_passages_share_a_drawn_age():
+    drawn = drawn_ages(60, Random(1))
+
+    assert len(drawn.ages) == len(drawn.types) == 60
+    assert len(set(drawn.ages[:6])) == 1
+    assert len(set(drawn.ages)) > 1
+    assert set(drawn.types) == {0, 1, 2, 3}
+
+
+SENTENCES = tuple(f"Sentence {number} of the long paragraph ends here." for number in range(40))
+
+
+def book(random):
+    yield QuestionGroup("book", SENTENCES, (Question("Which is the third?", (3,)),))
+
+
+class Lengths:
+    """A base model: one direction for each number of words."""
+
+    def encode(self, texts):
+        return np.eye(200, dtype=np.float32)[[len(text.split()) for text in texts]]
+
+    encode_query = encode
+
+
+def config(*, passages_per_step=3, aged=0.0):
+    part = WrittenPart(passages_per_step=passages_per_step, weight=1.0, mix={"book": 1.0})
+    return EmbedderConfig(
+        name="tiny",
+        base="none",
+        mix={"book": 1.0},
+        steps=6,
+        memories=MemoryPart(aged_groups=aged),
+        written=part,
+    )
+
+
+def steps(first=0, **settings):
+    return list(written_passages(config(**settings), {"book": book}, Lengths(), first=first))
+
+
+def test_neighbouring_sentences_become_paragraphs_of_8_to_150_words():
+    texts = [text for step in steps() for text in step.texts]
+
+    assert len(texts) == 18
+    whole = " ".join(SENTENCES)
+    assert all(text in whole for text in texts)
+    assert all(8 <= len(text.split()) <= 150 for text in texts)
+    assert max(len(text.split()) for text in texts) > 60
+
+
+def test_each_has_the_vector_of_the_base_model():
+    for step in steps():
+        assert [int(row.argmax()) for row in step.base] == [len(t.split()) for t in step.texts]
+
+
+def test_a_later_start_gives_the_same_steps():
+    all_steps, later = steps(), steps(first=4)
+
+    assert [step.texts for step in later] == [step.texts for step in all_steps[4:]]
+
+
+def test_steps_differ():
+    assert all(one.texts != two.texts for one, two in pairwise(steps()))
+
+
+def test_ages_are_given_where_the_configuration_asks_for_them():
+    assert all(step.given is None for step in steps(aged=0.0))
+    assert all(step.given.ages.shape == (3,) for step in steps(aged=1.0))
+
+
+def test_a_configuration_without_them_has_none():
+    assert steps(passages_per_step=0) == [None] * 6

@@ -1,0 +1,220 @@
+"""The recipes of the bundled models, and a tiny one that is run."""
+
+import gzip
+import json
+import re
+
+import pytest
+from tests.cli.command_line import CommandLine
+from tests.training.test_gates import write_training_files
+from tests.training.trainable_encoder import write_trainable_encoder
+
+from ekphory.errors import DatasetError, InvalidInput
+from ekphory.models.onnx_embedder import OnnxEmbedder, load_bundled
+from ekphory.models.reranker import BUNDLED_RERANKERS, bundled_reranker, model_id
+from ekphory_lab.cli.commands import TRAINING
+from ekphory_lab.training.embedder_config import CONFIGS as EMBEDDERS
+from ekphory_lab.training.recipes import RECIPES, read_recipe, unfinished_steps
+from ekphory_lab.training.reranker.config import CONFIGS as RERANKERS
+from ekphory_lab.training.run_files import weights_hash
+from ekphory_lab.training.sources import SOURCES
+from ekphory_lab.training.texts import CONVERSATIONS, sha256_of, sha256_of_texts
+
+NAMES = ("ekphory-small", *BUNDLED_RERANKERS)
+FOLDERS = dict.fromkeys(("base", "data", "conversations", "output"), "/made")
+OPTION = re.compile(r"--[a-z-]+")
+
+
+@pytest.fixture
+def ekphory(tmp_path):
+    return CommandLine(tmp_path / "store")
+
+
+def test_every_bundled_model_has_a_recipe_that_names_its_revision():
+    revisions = {"ekphory-small": load_bundled().record.revision}
+    revisions |= {
+        name: model_id(bundled_reranker(name)).partition("@")[2] for name in BUNDLED_RERANKERS
+    }
+
+    assert {path.stem for path in RECIPES.glob("*.toml")} == set(NAMES)
+    assert {name: read_recipe(name).bundled for name in NAMES} == revisions
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_names_commands_configurations_and_data_that_exist(ekphory, name):
+    recipe = read_recipe(name)
+    commands = {entry.name for entry in TRAINING}
+    for step in recipe.steps:
+        command, *_ = step.arguments(FOLDERS)
+        assert command in commands - {"unpack"}
+        known = ekphory.run("train", command, "--help", COLUMNS="200").stdout
+        assert set(OPTION.findall(step.command)) <= set(OPTION.findall(known))
+        if step.config:
+            config = {"embedder": EMBEDDERS, "reranker": RERANKERS}[command][step.config]
+            drawn = {SOURCES[each].name for each in config.mix if each in SOURCES}
+            assert (step.seed, set(step.data)) == (config.seed, drawn)
+        assert set(step.data) <= set(recipe.data)
+    assert recipe.steps[-1].leaves == name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_step_starts_from_what_an_earlier_one_left(name):
+    left = set()
+    for step in read_recipe(name).steps:
+        named = set(re.findall(r"{output}/([^ /]+)", step.command))
+        left.add(step.leaves.partition("/")[0])
+        assert named <= left
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_comes_with_the_package_has_the_hash_of_the_recipe(name):
+    folders = {each: CONVERSATIONS.parent / each for each in read_recipe(name).data}
+    for each, folder in folders.items():
+        if folder.is_dir():
+            assert sha256_of_texts(folder) == read_recipe(name).data[each]
+
+
+def test_an_unknown_recipe_is_refused():
+    with pytest.raises(InvalidInput, match="Give ekphory-rerank-small, ekphory-rerank-tiny"):
+        read_recipe("ekphory-huge")
+
+
+def test_a_file_that_is_no_recipe_is_refused(tmp_path):
+    (tmp_path / "other.toml").write_text('name = "other"')
+
+    with pytest.raises(DatasetError, match=r"other\.toml: must be a recipe"):
+        read_recipe(str(tmp_path / "other.toml"))
+
+
+def test_the_plan_is_shown_without_a_run(ekphory, tmp_path):
+    found = ekphory.json(
+        "train", "recipe", "ekphory-rerank-tiny", "--data", "data", "--output", str(tmp_path),
+        "--dry-run",
+    )  # fmt: skip
+
+    assert [each["name"] for each in found["steps"]][-3:] == [
+        "rerank-tiny", "rerank-tiny-refined", "ekphory-rerank-tiny",
+    ]  # fmt: skip
+    assert not any(each["finished"] for each in found["steps"])
+    assert {each["distance"] for each in found["steps"]} == {"not remade yet"}
+
+
+READING = {
+    "squad_sentences": {"query": "what is it ?", "sentence": "the cat ran ."},
+    "nq_gold": {"query": "who won", "title": "Cup", "passage": "the dog won"},
+    "policyqa": {"query": "what is kept?", "passage": "a house is kept"},
+    "timeqa_train": {
+        "paragraphs": ["the cat ran in Oslo from 1990 on", "a b c d e f g h i"],
+        "questions": [{"query": "Where in 1990?", "paragraphs": [0]}],
+    },
+}
+TINY = """model = "tiny"
+bundled = "none"
+made = "by a test"
+base = {{ package = "tiny-base", sha256 = "{base}" }}
+data = {{ "sgd_train.jsonl.gz" = "{sgd}" }}
+
+[[steps]]
+name = "teacher"
+command = "export --source {{base}} --target {{output}}/teacher"
+leaves = "teacher"
+hours = "not measured"
+distance = "not remade yet"
+
+[[steps]]
+name = "refined"
+command = "embedder --config {{config}} --seed {{seed}} --steps 1 --data {{data}} --base {{base}} \
+--teacher {{output}}/teacher --target {{output}}/refined"
+config = "refined"
+seed = 20
+data = ["sgd_train.jsonl.gz"]
+leaves = "refined/model"
+hours = 0.01
+distance = "not remade yet"
+
+[[steps]]
+name = "tiny"
+command = "export --source {{output}}/{source}/model --target {{output}}/tiny"
+leaves = "tiny"
+hours = "not measured"
+distance = "not remade yet"
+"""
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    write_training_files(folder)
+    for name, row in READING.items():
+        rows = "".join(
+            json.dumps({key: f"{value} {n}" if isinstance(value, str) else value
+                        for key, value in row.items()}) + "\n"
+            for n in range(8)
+        )  # fmt: skip
+        (folder / f"{name}.jsonl.gz").write_bytes(gzip.compress(rows.encode()))
+    return folder
+
+
+@pytest.fixture
+def base(tmp_path, monkeypatch):
+    package = tmp_path / "packages" / "tiny_base"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(package.parent)
+    return write_trainable_encoder(package / "model")
+
+
+def write_recipe(path, base, data, *, source):
+    hashes = {"base": weights_hash(base), "sgd": sha256_of(data / "sgd_train.jsonl.gz")}
+    path.write_text(TINY.format(**hashes, source=source))
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_a_recipe_is_run_to_its_end_and_no_finished_step_again(ekphory, base, data, tmp_path):
+    path, output = tmp_path / "tiny.toml", tmp_path / "made"
+    command = ("train", "recipe", str(path), "--data", str(data), "--output", str(output))
+    write_recipe(path, base, data, source="nowhere")
+    failed = ekphory.run(*command)
+    assert "step tiny failed" in failed.stderr
+    first = [(output / place).stat().st_mtime_ns for place in ("teacher", "refined/model")]
+
+    write_recipe(path, base, data, source="refined")
+    assert all(each["finished"] for each in ekphory.json(*command)["steps"])
+
+    assert [(output / place).stat().st_mtime_ns for place in ("teacher", "refined/model")] == first
+    assert OnnxEmbedder(output / "tiny").encode(["the cat"]).shape == (1, 32)
+    assert unfinished_steps(read_recipe(str(path)), output) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [("data", "not the data of the recipe"), ("base", "not those of the recipe")],
+)
+def test_other_data_or_base_weights_are_refused(ekphory, base, data, tmp_path, changed, said):
+    path = write_recipe(tmp_path / "tiny.toml", base, data, source="refined")
+    {"data": data / "sgd_train.jsonl.gz", "base": base / "model.safetensors"}[changed].write_text(
+        ""
+    )
+
+    assert said in ekphory.failure(
+        "train", "recipe", str(path), "--data", str(data), "--output", str(tmp_path / "made")
+    )
+
+
+def test_a_package_that_is_not_there_is_named(ekphory, base, data, tmp_path):
+    path = write_recipe(tmp_path / "tiny.toml", base, data, source="refined")
+    path.write_text(path.read_text().replace("tiny-base", "no-such-base"))
+
+    assert "Run `pip install no-such-base`" in ekphory.failure(
+        "train", "recipe", str(path), "--data", str(data), "--output", str(tmp_path / "made")
+    )
+
+
+def test_the_steps_of_another_recipe_are_not_taken_over(tmp_path):
+    (tmp_path / "finished.json").write_text(json.dumps({"teacher-0": "another command"}))
+
+    with pytest.raises(InvalidInput, match="has a step teacher-0 of another recipe"):
+        unfinished_steps(read_recipe("ekphory-small"), tmp_path)

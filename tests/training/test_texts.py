@@ -1,0 +1,350 @@
+"""The texts that were written for training, and rows of training files."""
+
+import gzip
+import hashlib
+import shutil
+from datetime import UTC, datetime
+from random import Random
+
+import pytest
+from tests.training.reranker.rerank_examples import WordCounts
+
+from ekphory.errors import DatasetError
+from ekphory_lab.training.reranker.sources import CandidateCounts, group_examples
+from ekphory_lab.training.sources import (
+    conversation_groups,
+    document_groups,
+    load_training_data,
+    mixed_groups,
+)
+from ekphory_lab.training.texts import (
+    CONVERSATIONS,
+    read_calibration,
+    read_conversation,
+    read_conversations,
+    read_document_file,
+    read_documents,
+    sha256_of_texts,
+)
+
+CHAT = """\
+kind: friends
+## 1 | 2022-11-03 19:40
+1.1 Ilse: I signed the lease, moving my looms over on Saturday.
+1.2 Ruben: Congrats! How many looms are there now?
+1.3 Ilse: Three. One of them: the old one from Ghent.
+
+## 2 | 2022-11-14 08:05
+2.1 Ruben: Did the move go well?
+2.2 Ilse: It did, and a fourth loom came along.
+? temporal | 1.1 | When did Ilse move her looms? | 5 November 2022
+? multi | 1.3 2.2 | Which looms does Ilse have? | three, then a fourth
+"""
+
+
+ASSISTANT = """\
+kind: assistant
+## 1 | 2024-02-01 10:00
+1.1 User: I decided on PostgreSQL 16.
+1.2 Assistant: A good choice.
+? single | 1.1 | Which database did I decide on? | PostgreSQL 16
+"""
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text, name="01"):
+        path = tmp_path / f"{name}.txt"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_turns_have_their_session_time_and_speaker(written):
+    row = read_conversation(written(CHAT))
+
+    assert row["kind"] == "friends"
+    assert len(row["turns"]) == 5
+    assert row["turns"][2] == {
+        "session": 0,
+        "at": "2022-11-03T19:40:00+00:00",
+        "speaker": "Ilse",
+        "text": "Three. One of them: the old one from Ghent.",
+    }
+
+
+def test_a_question_names_the_turns_that_answer_it(written):
+    assert read_conversation(written(CHAT))["questions"][1] == {
+        "category": "multi",
+        "turns": [2, 4],
+        "query": "Which looms does Ilse have?",
+        "answer": "three, then a fourth",
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("kind: friends", "kind: enemies", "line 1: 'enemies' must be one of friends"),
+        ("## 2 | 2022-11-14", "## 2 | 2022-11-01", "line 7: sessions count from 1 and follow"),
+        ("## 2 |", "## 3 |", "line 7: sessions count from 1"),
+        ("2.1 Ruben", "1.4 Ruben", "line 8: turn 1.4 is not of this session"),
+        ("1.2 Ruben", "1.1 Ruben", "line 4: turn 1.1 is not of this session"),
+        ("2.2 Ilse:", "Ilse said", "must be a line of a conversation"),
+        ("| 1.3 2.2 |", "| 1.3 4.1 |", "no turn 4.1"),
+        ("| 1.3 2.2 |", "|   |", "line 11: no turn is named"),
+        ("2022-11-14 08:05", "2022-13-14 08:05", "line 7: 2022-13-14 08:05 must be a time"),
+        ("? multi", "? riddle", "'riddle' must be one of single"),
+        ("kind: friends\n", "", "must have a kind and a question"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named(written, old, new, said):
+    with pytest.raises(DatasetError, match=said):
+        read_conversation(written(CHAT.replace(old, new)))
+
+
+def test_a_file_in_another_encoding_is_named(tmp_path):
+    path = tmp_path / "01.txt"
+    path.write_bytes(CHAT.replace("Ilse", "Ägnes").encode("latin-1"))
+
+    with pytest.raises(DatasetError, match=r"01\.txt: cannot be read as UTF-8"):
+        read_conversation(path)
+
+
+def test_an_empty_file_is_named(written):
+    with pytest.raises(DatasetError, match=r"01\.txt: must have a kind and a question"):
+        read_conversation(written(""))
+
+
+def test_a_folder_without_conversations_is_an_error(tmp_path):
+    with pytest.raises(DatasetError, match="holds no conversation"):
+        read_conversations(tmp_path)
+
+
+def test_the_hash_changes_with_any_file(written, tmp_path):
+    written(CHAT)
+    before = sha256_of_texts(tmp_path)
+    shutil.copy(tmp_path / "01.txt", tmp_path / "02.txt")
+
+    assert sha256_of_texts(tmp_path) != before
+
+
+def test_turns_become_passages_that_keep_their_dates(written):
+    (group,) = conversation_groups([read_conversation(written(CHAT))], Random(1))
+
+    assert group.dated
+    assert group.passages[4] == "Ilse: It did, and a fourth loom came along."
+    assert group.placements[4].at == datetime(2022, 11, 14, 8, 5, tzinfo=UTC)
+    assert group.placements[4].before == "Ruben: Did the move go well?"
+    asked = {question.text: question.positives for question in group.questions}
+    assert asked["Which looms does Ilse have?"] == (2, 4)
+
+
+def test_an_assistants_chat_has_the_names_of_roles(written):
+    (group,) = conversation_groups([read_conversation(written(ASSISTANT))], Random(1))
+
+    assert group.passages[0] == "user: I decided on PostgreSQL 16."
+
+
+def test_what_a_reranker_reads_has_the_dates_of_the_conversation(written):
+    (group,) = conversation_groups([read_conversation(written(CHAT))], Random(1))
+
+    counts = CandidateCounts(hard=2, random=1)
+    for example in group_examples(group, WordCounts(), Random(2), counts=counts):
+        dates = {each.passage.at.date().isoformat() for each in example.candidates}
+        assert dates <= {"2022-11-03", "2022-11-14"}
+
+
+def test_conversations_come_with_the_package(tmp_path):
+    data = load_training_data(tmp_path, ["conversations"])
+    group = next(mixed_groups(data.epochs, {"conversations": 1.0}, seed=1, long_messages=1.0))
+
+    assert group.source == "conversations"
+    assert group.dated
+    assert data.hashes == {"conversations": sha256_of_texts(CONVERSATIONS)}
+
+
+IRON = """\
+subject: iron in phagocytes
+## Smoke lowers ferroportin in alveolar macrophages
+We exposed 24 mice for six weeks.
+
+Ferroportin fell by a third.
+? tobacco raises iron export from lung phagocytes
+? Which cells lost their iron exporter?
+## Hepcidin in the spleen
+Hepcidin rose twofold.
+? spleen hepcidin
+"""
+
+
+LEAVE = """\
+subject: leave
+## Parental leave
+Twelve weeks are paid.
+? paid weeks for parents
+"""
+
+
+def test_a_document_has_its_title_text_and_searches(written):
+    assert read_document_file(written(IRON)) == {
+        "id": "01",
+        "subject": "iron in phagocytes",
+        "documents": [
+            {
+                "title": "Smoke lowers ferroportin in alveolar macrophages",
+                "text": "We exposed 24 mice for six weeks. Ferroportin fell by a third.",
+                "searches": [
+                    "tobacco raises iron export from lung phagocytes",
+                    "Which cells lost their iron exporter?",
+                ],
+            },
+            {
+                "title": "Hepcidin in the spleen",
+                "text": "Hepcidin rose twofold.",
+                "searches": ["spleen hepcidin"],
+            },
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("subject: iron", "iron", "line 1: must be the subject"),
+        ("## Smoke lowers", "Smoke lowers", "stands before the first title"),
+        ("? spleen hepcidin\n", "", "'Hepcidin in the spleen' must have text and a search"),
+        ("Hepcidin rose twofold.\n", "", "'Hepcidin in the spleen' must have text and a search"),
+        ("## Hepcidin in", "Hepcidin in", "line 8: 'Hepcidin in the spleen' must be a line"),
+        ("## Hepcidin in", "##Hepcidin in", "line 8: '##Hepcidin in the spleen' must be a line"),
+        ("? spleen hepcidin", "?spleen", "line 10: '\\?spleen' must be a line of a document"),
+        ("We exposed", "subject: We exposed", "line 3: 'subject: We exposed 24 mice"),
+    ],
+)
+def test_what_is_out_of_place_is_named(written, old, new, said):
+    path = written(IRON.replace(old, new))
+
+    with pytest.raises(DatasetError, match=said):
+        read_document_file(path)
+
+
+@pytest.mark.parametrize("text", ["", "subject: nothing\n"])
+def test_a_file_without_documents_is_an_error(written, text):
+    with pytest.raises(DatasetError, match=r"must be the subject|holds no document"):
+        read_document_file(written(text))
+
+
+def test_a_file_that_is_no_text_is_an_error(tmp_path):
+    (tmp_path / "01.txt").write_bytes(b"\xff\xfe\x00")
+
+    with pytest.raises(DatasetError, match=r"01\.txt: cannot be read as UTF-8"):
+        read_documents(tmp_path)
+
+
+def test_a_folder_without_documents_is_an_error(tmp_path):
+    with pytest.raises(DatasetError, match="holds no documents"):
+        read_documents(tmp_path)
+
+
+def test_two_subjects_compete_in_a_group(written, tmp_path):
+    written(IRON, "01")
+    written(LEAVE, "02")
+    (group,) = document_groups(read_documents(tmp_path), Random(1))
+
+    assert len(group.passages) == 3
+    assert {question.text for question in group.questions} == {
+        "tobacco raises iron export from lung phagocytes",
+        "Which cells lost their iron exporter?",
+        "spleen hepcidin",
+        "paid weeks for parents",
+    }
+    for question in group.questions:
+        (answering,) = question.positives
+        shared = {"spleen hepcidin": "Hepcidin rose", "paid weeks for parents": "are paid"}
+        assert shared.get(question.text, "We exposed 24 mice") in group.passages[answering]
+
+
+def test_some_documents_come_without_their_title(written, tmp_path):
+    written(LEAVE)
+    rows = read_documents(tmp_path)
+    passages = {next(document_groups(rows, Random(seed))).passages[0] for seed in range(20)}
+
+    assert passages == {"Parental leave. Twelve weeks are paid.", "Twelve weeks are paid."}
+
+
+def test_the_documents_in_the_package_are_a_source_of_training(tmp_path):
+    from ekphory_lab.training.texts import DOCUMENTS
+
+    data = load_training_data(tmp_path, ["documents"])
+    groups = list(data.epochs["documents"](Random(1)))
+
+    assert sum(len(group.passages) for group in groups) > 800
+    assert data.hashes == {"documents": sha256_of_texts(DOCUMENTS)}
+
+
+TURNS = '{"turns": [{"speaker": "Ann", "text": "hi"}, {"speaker": "Ben", "text": "hello"}]}\n'
+
+
+def test_turns_are_given_with_their_speaker(tmp_path):
+    path = tmp_path / "chat.jsonl"
+    path.write_text(TURNS)
+
+    assert read_calibration([path]).texts == ("Ann: hi", "Ben: hello")
+
+
+def test_queries_and_passages_are_given_too(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"query": "who?", "passage": "She did.", "answers": ["she"]}\n\n')
+
+    assert read_calibration([path]).texts == ("who?", "She did.")
+
+
+def test_compressed_files_are_read(tmp_path):
+    path = tmp_path / "chat.jsonl.gz"
+    path.write_bytes(gzip.compress(TURNS.encode()))
+
+    assert read_calibration([path]).texts == ("Ann: hi", "Ben: hello")
+
+
+def test_the_sample_is_spread_evenly_over_each_file(tmp_path):
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(f'{{"text": "t{number}"}}\n' for number in range(10)))
+
+    assert read_calibration([path], texts_per_file=3).texts == ("t0", "t3", "t6")
+
+
+def test_the_files_hash_is_kept(tmp_path):
+    path = tmp_path / "chat.jsonl"
+    path.write_text(TURNS)
+
+    expected = hashlib.sha256(TURNS.encode()).hexdigest()
+    assert read_calibration([path]).files == {"chat.jsonl": expected}
+
+
+def test_a_folder_of_written_conversations_gives_their_turns(tmp_path):
+    folder = tmp_path / "conversations"
+    folder.mkdir()
+    (folder / "one.txt").write_text(
+        "kind: texting\n## 1 | 2024-05-03 18:02\n1.1 Ann: hi\n1.2 Ben: hello\n"
+        "? single | 1.1 | Who greets first? | Ann\n"
+    )
+
+    found = read_calibration([folder])
+
+    assert found.texts == ("Ann: hi", "Ben: hello")
+    assert list(found.files) == ["conversations"]
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", "{broken", '{"turns": [1]}', '{"turns": 1}'])
+def test_a_malformed_file_is_named(tmp_path, content):
+    path = tmp_path / "bad.jsonl"
+    path.write_text(content)
+
+    with pytest.raises(DatasetError, match=r"bad\.jsonl"):
+        read_calibration([path])
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(DatasetError, match=r"none\.jsonl"):
+        read_calibration([tmp_path / "none.jsonl"])

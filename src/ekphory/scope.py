@@ -116,7 +116,7 @@ def _is_name(value: object) -> bool:
 
 
 def _named_values(tree: Filter) -> Iterator[tuple[str, tuple[Value, ...]]]:
-    """Scope fields that the filter asks for by value; what stands under `Not` asks for nothing."""
+    """Yield the scope fields that the filter asks for by value, none of those under `Not`."""
     match tree:
         case And(children) | Or(children):
             for child in children:
@@ -129,7 +129,7 @@ def _named_values(tree: Filter) -> Iterator[tuple[str, tuple[Value, ...]]]:
             return
 
 
-# Whose a memory is: its org, project, agent and user, matched exactly.
+# Owners.
 
 OWNER_FIELDS = ("org", "project", "agent", "user")
 

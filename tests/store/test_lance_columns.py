@@ -6,7 +6,7 @@ import pytest
 
 from ekphory.filters.tree import And, Comparison, Field
 from ekphory.store.lance import LanceStore
-from ekphory.store.lance_rows import table_schema, told_schema
+from ekphory.store.lance_rows import table_schema, leave_out_empty_columns
 from ekphory.testing.store_contract import (
     CONTRACT_IDENTITY,
     contract_record,
@@ -29,14 +29,14 @@ def store(tmp_path):
 
 
 def test_columns_without_a_value_are_left_out():
-    left_out = set(SCHEMA.names) - set(told_schema([contract_row(1)], SCHEMA).names)
+    left_out = set(SCHEMA.names) - set(leave_out_empty_columns([contract_row(1)], SCHEMA).names)
     assert {"session", "agent", "user", "sequence", "path", "superseded_by"} <= left_out
     assert not {"id", "text", "at", "key", "vector", "terms", "record"} & left_out
 
 
 def test_one_memory_that_has_a_value_keeps_the_column_for_the_batch():
     batch = [contract_row(1), contract_row(2, replace(contract_record(2), session="s1"))]
-    assert "session" in told_schema(batch, SCHEMA).names
+    assert "session" in leave_out_empty_columns(batch, SCHEMA).names
 
 
 @pytest.mark.parametrize("state", ["as written", "repaired"])

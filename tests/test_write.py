@@ -126,11 +126,6 @@ def test_a_record_cannot_leave_its_scope(field):
         drafted({"text": "hello", field: "theirs"}, **{field: "mine"})
 
 
-def test_a_record_may_fill_what_is_unbound():
-    record = drafted({"text": "hello", "agent": "a", "user": "mine"}, user="mine").record
-    assert (record.agent, record.user) == ("a", "mine")
-
-
 def test_a_misspelt_field_is_told_the_nearest_one():
     with pytest.raises(InvalidInput, match=r"Did you mean 'producer'\?"):
         drafted({"text": "hello", "producr": "Anna"})
@@ -141,9 +136,6 @@ def test_an_error_shows_only_the_beginning_of_a_long_value():
         drafted({"text": "y" * (LONGEST_TEXT + 1)})
     assert "1,000,001 characters" in str(caught.value)
     assert "y" * 100 not in str(caught.value)
-
-
-def test_the_longest_text_is_accepted():
     assert len(drafted({"text": "y" * LONGEST_TEXT}).record.text) == 1_000_000
 
 
@@ -155,6 +147,8 @@ def test_a_record_is_a_dict(given):
 
 def test_what_has_a_session_or_a_sequence_belongs_to_a_thread():
     assert drafted({"text": "a"}).thread == 0
+    sessions = [drafted({"text": "a", "session": "s"}, user=user) for user in ("a", "b", None)]
+    assert len({entry.thread for entry in sessions}) == 3
     assert (
         drafted({"text": "a", "session": "s"}).thread == drafted({"text": "b"}, session="s").thread
     )
@@ -163,27 +157,9 @@ def test_what_has_a_session_or_a_sequence_belongs_to_a_thread():
     )
 
 
-def test_the_same_session_name_of_another_owner_is_another_thread():
-    threads = {
-        drafted({"text": "a", "session": "s"}, user=user).thread for user in ("a", "b", None)
-    }
-    assert len(threads) == 3
-
-
-def test_a_callers_id_needs_no_fingerprint():
-    assert drafted({"text": "a", "id": "1"}).fingerprint is None
-    assert drafted({"text": "a"}).fingerprint is not None
-
-
 # `add`: what is written, and when it is there already.
 
 A_DAY = datetime(2026, 5, 8, tzinfo=UTC)
-
-
-def test_a_text_is_remembered(memory):
-    report = memory.add("I prefer Python over JavaScript")
-    assert (report.added, report.skipped, report.failed) == (1, 0, [])
-    assert memory.get(report.ids[0]).text == "I prefer Python over JavaScript"
 
 
 def test_every_field_comes_back(memory):
@@ -260,11 +236,7 @@ def test_with_an_id_the_id_alone_decides(memory):
     report = memory.add("second", id="1", producer="Ben", session="s9")
     assert (report.added, report.skipped, report.ids) == (0, 1, ("1",))
     assert [entry.text for entry in memory.list()] == ["first"]
-
-
-def test_the_same_text_under_two_ids_is_two_memories(memory):
-    memory.add("same", id="1")
-    assert memory.add("same", id="2").added == 1
+    assert memory.add("first", id="2", producer="Anna").added == 1
 
 
 def test_without_an_id_the_same_record_is_skipped_and_its_id_told(memory):
@@ -274,30 +246,27 @@ def test_without_an_id_the_same_record_is_skipped_and_its_id_told(memory):
 
 
 @pytest.mark.parametrize(
-    "difference",
+    ("difference", "added"),
     [
-        {"producer": "Ben"},
-        {"at": "2026-05-09"},
-        {"session": "s2"},
-        {"sequence": 2},
-        {"text": "Hello"},
+        ({"producer": "Ben"}, 1),
+        ({"at": "2026-05-09"}, 1),
+        ({"session": "s2"}, 1),
+        ({"sequence": 2}, 1),
+        ({"text": "Hello"}, 1),
+        ({"pool": "agent_tools"}, 0),
+        ({"importance": 0.9}, 0),
+        ({"metadata": {"a": 1}}, 0),
+        ({"type": "semantic"}, 0),
     ],
 )
-def test_without_an_id_any_part_of_the_identity_makes_another_memory(memory, difference):
+def test_without_an_id_the_parts_of_the_identity_alone_make_another_memory(
+    memory, difference, added
+):
     given = {
         "text": "hello", "producer": "Anna", "at": "2026-05-08", "session": "s1", "sequence": 1,
     }  # fmt: skip
     memory.add(**given)
-    assert memory.add(**(given | difference)).added == 1
-
-
-@pytest.mark.parametrize(
-    "difference",
-    [{"pool": "agent_tools"}, {"importance": 0.9}, {"metadata": {"a": 1}}, {"type": "semantic"}],
-)
-def test_without_an_id_other_fields_do_not_make_another_memory(memory, difference):
-    memory.add("hello", at="2026-05-08")
-    assert memory.add("hello", at="2026-05-08", **difference).skipped == 1
+    assert memory.add(**(given | difference)).added == added
 
 
 def test_the_same_moment_written_in_two_ways_is_the_same_moment(memory):
@@ -347,11 +316,6 @@ def test_the_bound_scope_is_filled_in(open_memory):
     assert (found.user, found.session) == ("alice", "s1")
 
 
-def test_an_unbound_session_may_be_given(memory):
-    memory.add("hello", id="1", session="s7")
-    assert memory.get("1").session == "s7"
-
-
 def test_a_memory_is_searchable_at_once(memory):
     for number in range(8):
         memory.add(f"the colour number {number} is zzyzx{number}")
@@ -373,24 +337,17 @@ def rows(count):
     return ({"text": f"row {number}", "id": f"r{number}"} for number in range(count))
 
 
-def test_records_of_an_iterator_are_added(memory):
+def test_repeating_the_call_skips_all(memory):
     report = memory.add_many(rows(600))
     assert (report.added, report.skipped, report.failed) == (600, 0, [])
-    assert memory.count() == 600
-
-
-def test_the_counts_are_integers_and_the_failures_a_list(memory):
-    report = memory.add_many(rows(3))
-    assert [type(value) for value in (report.added, report.skipped, report.failed)] == [
-        int, int, list,
-    ]  # fmt: skip
-
-
-def test_repeating_the_call_skips_all(memory):
-    memory.add_many(rows(600))
     report = memory.add_many(rows(600))
     assert (report.added, report.skipped) == (0, 600)
     assert memory.count() == 600
+
+
+def test_nothing_to_add_is_no_work(memory):
+    for report in (memory.add_many([]), memory.add_messages([])):
+        assert (report.added, report.skipped, report.failed, report.ids) == (0, 0, [], ())
 
 
 def test_a_record_that_comes_twice_is_skipped_the_second_time(memory):
@@ -418,12 +375,8 @@ def test_failures_in_the_middle_stop_nothing(memory):
         (4, None, "metadata.n"),
         (5, None, "at"),
     ]
+    assert report.failed[0].message == "text=' ': is empty. Give the text to remember"
     assert sorted(entry.text for entry in memory.list()) == ["first", "last"]
-
-
-def test_a_failure_says_what_is_wrong_with_which_value_and_what_to_do(memory):
-    failure = memory.add_many([{"text": "x", "importance": 7}]).failed[0]
-    assert failure.message == "importance=7: lies outside [0, 1]. Give a number from 0 to 1"
 
 
 def test_progress_is_told_after_every_batch_and_never_ahead_of_the_disk(memory, open_memory):
@@ -488,11 +441,6 @@ def test_none_counts_as_not_given(memory):
     assert report.added == 1
 
 
-def test_nothing_to_add_is_no_work(memory):
-    report = memory.add_many([])
-    assert (report.added, report.skipped, report.failed) == (0, 0, [])
-
-
 # `add_messages`: a conversation in the form that chat APIs use.
 
 CHAT = [
@@ -523,15 +471,11 @@ def test_session_and_pool_hold_for_all_messages(memory):
     assert {(entry.session, entry.pool) for entry in memory.list()} == {("s1", "shared_knowledge")}
 
 
-def test_repeating_the_call_adds_nothing(memory):
-    first = memory.add_messages(CHAT, session="s1")
-    again = memory.add_messages(CHAT, session="s1")
+@pytest.mark.parametrize("session", ["s1", None])
+def test_repeating_the_call_adds_nothing(memory, session):
+    first = memory.add_messages(CHAT, session=session)
+    again = memory.add_messages(CHAT, session=session)
     assert (again.added, again.skipped, again.ids) == (0, 2, first.ids)
-
-
-def test_repeating_the_call_without_a_session_adds_nothing(memory):
-    memory.add_messages(CHAT)
-    assert memory.add_messages(CHAT).skipped == 2
 
 
 def test_a_conversation_that_grew_adds_only_what_is_new(memory):
@@ -555,11 +499,6 @@ def test_a_message_repeated_with_its_id_is_kept_once(memory):
 def test_the_same_conversation_in_another_session_is_another_one(memory):
     memory.add_messages(CHAT, session="s1")
     assert memory.add_messages(CHAT, session="s2").added == 2
-
-
-def test_no_messages_are_no_work(memory):
-    report = memory.add_messages([])
-    assert (report.added, report.skipped, report.ids) == (0, 0, ())
 
 
 def test_thousands_of_messages_are_written_in_one_call(memory):
@@ -790,13 +729,31 @@ def importance_of(embedder, text):
 )
 def test_what_was_not_given_is_marked_as_predicted(predicting, given, predicted):
     predicting.add("the cat sat", id="1", **given)
-    assert predicting.get("1").predicted == predicted
+    assert [record.predicted for record in predicting.list()] == [predicted]
+    assert [hit.memory.predicted for hit in predicting.search("cat").hits] == [predicted]
 
 
-def test_lists_and_hits_tell_it_too(predicting):
-    predicting.add("the cat sat", type="semantic")
-    assert [record.predicted for record in predicting.list()] == [{"importance"}]
-    assert [hit.memory.predicted for hit in predicting.search("cat").hits] == [{"importance"}]
+@pytest.mark.parametrize(
+    ("given", "changes", "predicted"),
+    [
+        ({}, {"text": "a big dog"}, BOTH),
+        ({"type": "procedural"}, {"text": "a big dog"}, {"importance"}),
+        ({}, {"text": "a big dog", "importance": 0.25}, {"type"}),
+        ({}, {"metadata": {"k": 1}}, BOTH),
+        ({}, {"type": "semantic"}, {"importance"}),
+    ],
+)
+def test_a_change_keeps_what_was_given_and_predicts_the_rest_of_a_new_text(
+    predicting, embedder, given, changes, predicted
+):
+    predicting.add("the cat sat", id="1", **given)
+    changed = predicting.update("1", **changes)
+    text = changes.get("text", "the cat sat")
+    expected = {"type": embedder.memory_type([text])[0]} | given | changes
+    importance = changes.get("importance", importance_of(embedder, text))
+    assert (changed.type, changed.importance) == (expected["type"], importance)
+    assert (changed.predicted, changed) == (predicted, predicting.get("1"))
+    assert importance_of(embedder, "a big dog") != embedder.importance(["the cat sat"])[0]
 
 
 def test_a_model_without_heads_predicts_nothing(memory):
@@ -804,41 +761,11 @@ def test_a_model_without_heads_predicts_nothing(memory):
     assert memory.get("1").predicted == frozenset()
 
 
-def test_a_new_text_has_predicted_values_predicted_anew(predicting, embedder):
-    predicting.add("the cat sat", id="1")
-    changed = predicting.update("1", text="a big dog")
-    assert changed.type == embedder.memory_type(["a big dog"])[0]
-    assert changed.importance == importance_of(embedder, "a big dog")
-    assert changed.importance != importance_of(embedder, "the cat sat")
-    assert (changed.predicted, changed) == (BOTH, predicting.get("1"))
-
-
-def test_a_new_text_keeps_what_was_given(predicting, embedder):
-    predicting.add("the cat sat", id="1", type="procedural")
-    changed = predicting.update("1", text="a big dog")
-    assert (changed.type, changed.predicted) == ("procedural", {"importance"})
-    assert changed.importance == importance_of(embedder, "a big dog")
-
-
-def test_another_change_keeps_what_was_predicted(predicting, embedder):
-    predicting.add("the cat sat", id="1")
-    before = predicting.get("1")
-    changed = predicting.update("1", metadata={"k": 1})
-    assert (changed.type, changed.importance) == (before.type, before.importance)
-    assert changed.predicted == BOTH
-
-
 def test_an_updated_value_counts_as_given_from_then_on(predicting):
     predicting.add("the cat sat", id="1")
     assert predicting.update("1", type="semantic").predicted == {"importance"}
     changed = predicting.update("1", text="a big dog")
     assert (changed.type, changed.predicted) == ("semantic", {"importance"})
-
-
-def test_a_value_that_comes_with_the_new_text_is_given(predicting):
-    predicting.add("the cat sat", id="1")
-    changed = predicting.update("1", text="a big dog", importance=0.25)
-    assert (changed.importance, changed.predicted) == (0.25, {"type"})
 
 
 def test_an_earlier_version_keeps_its_marks(predicting):

@@ -231,9 +231,8 @@ def _refuse_taken(place: Path, *, field: str) -> None:
     """Refuse a place that holds something already; an empty folder is taken over."""
     taken = any(place.iterdir()) if place.is_dir() else place.exists() or place.is_symlink()
     if taken:
-        raise InvalidInput(
-            field, str(place), "there is something already", "Name a new or an empty folder"
-        )
+        remedy = "Name a new or an empty folder"
+        raise InvalidInput(field, str(place), "there is something already", remedy)
 
 
 def _find_directory(store: str | Path, remedy: str) -> Path:

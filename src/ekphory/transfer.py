@@ -145,9 +145,8 @@ def export_to_file(
         InvalidInput: The target is a folder, or lies in none.
     """
     if target.is_dir() or not target.parent.is_dir():
-        raise InvalidInput(
-            "target", str(target), "not a file in an existing folder", "Name such a file"
-        )
+        problem = "not a file in an existing folder"
+        raise InvalidInput("target", str(target), problem, "Name such a file")
     with write_aside(target) as part, open(part, "xb", opener=_open_for_owner) as stream:
 
         def write(state: LanceSnapshot) -> ExportReport:
@@ -260,6 +259,7 @@ def _digest(successor: tuple[str | None, ...]) -> int:
 
 # Taking memories back, as they were.
 
+_REMEDY = "Take the file as it was exported"
 _FINGERPRINT = re.compile(r"[0-9a-f]{32}")
 _SET_BY_THE_STORE = ("created_at", "supersedes", "superseded_by", FINGERPRINT_KEY)
 
@@ -303,19 +303,15 @@ def _check_place(record: MemoryRecord, successor: MemoryRecord | None) -> None:
     if record.superseded_by != expected or (
         successor is not None and owner_of(record) != owner_of(successor)
     ):
-        raise InvalidInput(
-            "superseded_by",
-            record.superseded_by,
-            f"memory {record.id!r} is not an earlier version of the one it stands with",
-            "Take the file as it was exported",
-        )
+        problem = f"memory {record.id!r} is not an earlier version of the one it stands with"
+        raise InvalidInput("superseded_by", record.superseded_by, problem, _REMEDY)
 
 
 def _read_draft(scope: Scope, given: Mapping[str, Any]) -> Draft:
     """Check one record, and return it exactly as it was stored."""
     writable = {name: value for name, value in given.items() if name not in _SET_BY_THE_STORE}
     if writable.get("id") is None:
-        raise InvalidInput("id", None, "is missing", "Take the file as it was exported")
+        raise InvalidInput("id", None, "is missing", _REMEDY)
     checked = make_draft(writable, scope=scope, now=now_utc()).record
     record = replace(
         checked,
@@ -331,16 +327,14 @@ def _read_draft(scope: Scope, given: Mapping[str, Any]) -> Draft:
 def _check_id(given: Mapping[str, Any], name: str) -> str | None:
     value = given.get(name)
     if value is not None and not (isinstance(value, str) and value):
-        raise InvalidInput(name, value, "must be an id", "Take the file as it was exported")
+        raise InvalidInput(name, value, "must be an id", _REMEDY)
     return value
 
 
 def _check_fingerprint(value: Any) -> str | None:  # noqa: ANN401  whatever a file holds
     # Goes into a condition, so it must be what we wrote.
     if value is not None and not (isinstance(value, str) and _FINGERPRINT.fullmatch(value)):
-        raise InvalidInput(
-            FINGERPRINT_KEY, value, "must be a digest", "Take the file as it was exported"
-        )
+        raise InvalidInput(FINGERPRINT_KEY, value, "must be a digest", _REMEDY)
     return value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Literal
@@ -227,6 +227,13 @@ _UNSTORABLE = re.compile("[\\x00\\ud800-\\udfff]")
 def is_storable(text: str) -> bool:
     """Return whether `text` is free of NUL and of lone surrogates, which UTF-8 cannot carry."""
     return _UNSTORABLE.search(text) is None
+
+
+def are_strings(given: object) -> bool:
+    """Return whether something is a list, or another sequence, of strings, and none itself."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        return False
+    return all(isinstance(entry, str) for entry in given)
 
 
 # Metadata as one JSON text per memory, in which every key carries the kind of its value.

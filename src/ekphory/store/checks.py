@@ -181,12 +181,11 @@ def _size(health: StoreHealth) -> Finding:
 
 def _fragments(health: StoreHealth) -> Finding:
     files = _counted(health.fragments, "data file", "data files")
-    if health.small_fragments > _MANY_SMALL_FRAGMENTS:
-        sentence = (
-            f"{files}, of which {health.small_fragments:,} are small; merged, they read faster."
-        )
+    small = health.small_fragments
+    if small > _MANY_SMALL_FRAGMENTS:
+        sentence = f"{files}, of which {small:,} are small; merged, they read faster."
         return Finding("fragments", "repairable", sentence)
-    return Finding("fragments", "fine", f"{files}, {health.small_fragments:,} of them small.")
+    return Finding("fragments", "fine", f"{files}, {small:,} of them small.")
 
 
 def _versions(health: StoreHealth) -> Finding:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ekphory import legacy
 from ekphory.errors import SchemaTooNew, StoreError
 from ekphory.models.embedder import EmbedderIdentity
+from ekphory.scope import SCOPE_FIELDS
 from ekphory.store.protocol import (
     NEVER,
     SCHEMA_VERSION,
@@ -139,7 +140,7 @@ _STORED_AS = {"metadata": pa.string()}
 """Columns whose values Arrow does not take as they are."""
 _PREFIX = "ekphory."
 # A window after the first repeats only what conditions on scope and history read.
-_WINDOW_COLUMNS = ("org", "project", "agent", "user", "session", "pool", "superseded_by")
+_WINDOW_COLUMNS = (*SCOPE_FIELDS, "pool", "superseded_by")
 
 
 def table_schema(identity: StoreIdentity) -> pa.Schema:

@@ -7,7 +7,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Generic, TypeVar
@@ -67,14 +67,11 @@ class RecordCache:
             fetched = self._store.fetch(missing)
             read = {key: _as_scanned(record) for key, record in fetched.items()}
             found |= read
-            self._remember(read)
+            with self._guard:
+                self._records |= read
+                while len(self._records) > self._size:
+                    self._records.popitem(last=False)
         return found
-
-    def _remember(self, read: dict[int, MemoryRecord]) -> None:
-        with self._guard:
-            self._records |= read
-            while len(self._records) > self._size:
-                self._records.popitem(last=False)
 
 
 def _as_scanned(record: MemoryRecord) -> MemoryRecord:
@@ -302,10 +299,8 @@ def newest_state(uri: str, read: Callable[[LanceSnapshot], Result], *, attempts:
         StateGone: That happened at every attempt.
     """
     for _ in range(attempts - 1):
-        try:
+        with suppress(StateGone):
             return read(LanceSnapshot(uri))
-        except StateGone:
-            continue
     return read(LanceSnapshot(uri))
 
 

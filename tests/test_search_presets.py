@@ -192,7 +192,7 @@ def test_a_pinned_rule_comes_first_whatever_is_asked(memory, name):
     memory.add("Never push on Friday", id="rule", pool="shared_rules", metadata=PINNED)
     memory.add("Always greet the guests", id="advice", pool="shared_rules", importance=1.0)
     result = memory.search("red dog", k=4, preset=name, now=NOW)
-    assert ids(result)[0] == "rule"
+    assert (ids(result)[0], result.order) == ("rule", "pins")
     assert "advice" not in ids(result)
     assert len(result) == 4
 

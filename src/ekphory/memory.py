@@ -53,7 +53,7 @@ class Memory:
     Args:
         path: A directory, or any Lance URI (`s3://`, `gs://`, `az://`).
         org: The organisation of the scope. A bound field of the scope is filled into what is
-            written and required of what is read; an unbound one is no restriction.
+            written and required of what is read; an unbound one restricts nothing.
         project: The project of the scope.
         agent: The agent of the scope.
         user: The user of the scope.
@@ -199,8 +199,8 @@ class Memory:
 
         Args:
             query: A question or some words.
-            k: How many hits, 1 to 1,000; so many come whenever the scope holds them and there
-                is no `min_score`.
+            k: How many hits, 1 to 1,000; so many come whenever the scope holds them and
+                `min_score` is not given.
             now: The moment it is asked; None for the current one.
             pools: Only these pools; None for all that the scope sees.
             filter: A condition in the filter grammar, or a tree from `ekphory.filters.tree`.

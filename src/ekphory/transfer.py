@@ -315,7 +315,7 @@ def _read_draft(scope: Scope, given: Mapping[str, Any]) -> Draft:
     checked = make_draft(writable, scope=scope, now=now_utc()).record
     record = replace(
         checked,
-        # Checked as it stands: what was stored once is no answer that came back as input.
+        # As it stands: what was stored once has not come back as input.
         text=given["text"],
         created_at=to_utc(given.get("created_at", ""), field="created_at"),
         supersedes=_check_id(given, "supersedes"),

@@ -11,10 +11,7 @@ from ekphory.store.lance import LanceStore
 from ekphory.store.protocol import StoreHealth
 from ekphory.testing.models import HashEmbedder
 from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_row, full_record
-
-
-def tell_nobody(done, total):
-    """Take no note of progress."""
+from ekphory.types import ignore_progress
 
 
 @pytest.fixture
@@ -92,16 +89,16 @@ def test_rows_of_earlier_stores_are_unverified_until_a_repair(store_path, versio
     earlier = replace(CONTRACT_IDENTITY, schema_version=version)
     store = LanceStore.open(str(store_path), earlier)
     store.append([contract_row(1), contract_row(2, windows=3)])
-    found = store.verify(tell_nobody)
+    found = store.verify(ignore_progress)
     assert (found.rows, found.unverified, found.damage) == (4, 4, ())
     before = store.fetch([1, 2])
     store.repair()
-    found = store.verify(tell_nobody)
+    found = store.verify(ignore_progress)
     assert (found.rows, found.unverified, found.damage) == (4, 0, ())
     store.append([contract_row(3)])
     reopened = LanceStore.open(str(store_path), CONTRACT_IDENTITY)
     assert reopened.identity.schema_version == 4
-    assert reopened.verify(tell_nobody).unverified == 0
+    assert reopened.verify(ignore_progress).unverified == 0
     assert reopened.fetch([1, 2]) == before
     assert reopened.keys(And(())).tolist() == [1, 2, 3]
     assert reopened.scan(And(())).importance_given.tolist() == [True] * 3
@@ -110,9 +107,9 @@ def test_rows_of_earlier_stores_are_unverified_until_a_repair(store_path, versio
 def test_a_full_memory_is_what_was_written(store_path):
     store = LanceStore.open(str(store_path), CONTRACT_IDENTITY)
     store.append([contract_row(1, full_record(), windows=2)])
-    assert store.verify(tell_nobody).damage == ()
+    assert store.verify(ignore_progress).damage == ()
     store.purge()
-    assert store.verify(tell_nobody).damage == ()
+    assert store.verify(ignore_progress).damage == ()
 
 
 def test_a_purge_of_others_leaves_the_checksum_of_a_damaged_row_as_it_was(store):

@@ -13,11 +13,11 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import filelock
 import lancedb
@@ -364,21 +364,6 @@ _POLL_SECONDS = 0.005
 _open_files: set[int] = set()
 
 
-class WriterLock(Protocol):
-    """Lets one process write at a time."""
-
-    def held(self) -> AbstractContextManager[None]:
-        """Hold the lock for one write.
-
-        Raises:
-            StoreLocked: Another process holds it for too long.
-            StoreError: The lock cannot be taken at all.
-        """
-
-    def give_back(self) -> None:
-        """Let go of what outlasts a single write."""
-
-
 class DirectoryLock:
     """A lock on a file in the store's directory, held for each write alone."""
 
@@ -388,7 +373,12 @@ class DirectoryLock:
 
     @contextmanager
     def held(self, *, seconds: float | None = None) -> Iterator[None]:
-        """Hold the lock in the block, after waiting for it at most so long; None for a minute."""
+        """Hold the lock in the block, after waiting for it at most so long; None for a minute.
+
+        Raises:
+            StoreLocked: Another process holds it for longer.
+            StoreError: The lock cannot be taken at all.
+        """
         lock_file = self._open()
         _open_files.add(lock_file)
         try:
@@ -446,6 +436,9 @@ def _close_parents_files() -> None:
 
 
 run_after_fork(_close_parents_files)
+
+
+WriterLock = DirectoryLock | WriterLease
 
 
 def lock_for(uri: str) -> WriterLock:

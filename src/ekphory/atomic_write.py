@@ -1,10 +1,28 @@
-"""Giving a finished file or folder its name, so that the name outlives a power loss."""
+"""Writing a file or folder aside, and giving it its name so that this outlives a power loss."""
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+
+@contextmanager
+def write_aside(place: Path) -> Iterator[Path]:
+    """Yield a name beside a place; what is written there takes the place, or leaves no trace."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    part = place.with_name(f".{place.name}.{secrets.token_hex(8)}.part")
+    try:
+        yield part
+        atomic_rename(part, place)
+    finally:
+        if part.is_dir():
+            shutil.rmtree(part)
+        else:
+            part.unlink(missing_ok=True)
 
 
 def atomic_rename(part: Path, place: Path) -> None:

@@ -10,15 +10,15 @@ import re
 import shutil
 import tarfile
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
-from ekphory import legacy
-from ekphory.atomic_write import atomic_rename
+from ekphory import __version__, legacy
+from ekphory.atomic_write import write_aside
 from ekphory.catalog.database import copy_catalog
 from ekphory.errors import InvalidInput, StoreError
 from ekphory.filters.tree import Not
@@ -27,13 +27,12 @@ from ekphory.store.lance_snapshot import (
     TABLE_FOLDER,
     HeldFile,
     LanceSnapshot,
-    StateFiles,
     hold_newest_state,
 )
 from ekphory.store.protocol import CURRENT
-from ekphory.types import now_utc
+from ekphory.types import Progress, ignore_progress, now_utc
 
-# What a backup holds: its list of files with their digests, checked when it is read.
+# The list of files with their digests, checked when it is read.
 
 CONTENTS_FILE = "ekphory-backup.json"
 FORMAT_VERSION = 1
@@ -124,7 +123,7 @@ def _damaged(where: str) -> StoreError:
     return StoreError(f"{where}: {CONTENTS_FILE} is damaged. Take another backup of the store.")
 
 
-# Where backups lie: in a folder, or in one `.tar` file; written wholly or not at all.
+# Where backups lie: in a folder, or in one `.tar` file.
 
 ARCHIVE_SUFFIX = ".tar"
 _COPIED_BYTES = 1 << 20
@@ -135,203 +134,112 @@ class Reads(Protocol):
 
     def read(self, size: int = -1, /) -> bytes:
         """Read up to so many bytes; none at the end."""
-        ...
 
 
-class Sink(Protocol):
-    """What a backup is written to."""
-
-    def add(self, path: str, size: int, content: Reads) -> None:
-        """Write one file."""
-        ...
+Sink = Callable[[str, int, Reads], None]
+"""Writes one file of a backup: its path, its length and its content."""
+Source = Callable[[str], IO[bytes]]
+"""Opens one file of a backup by its path; raises `FileNotFoundError` where it is not there."""
 
 
-class Source(Protocol):
-    """What a backup is read from."""
-
-    def open(self, path: str) -> IO[bytes]:
-        """Open one file.
-
-        Raises:
-            FileNotFoundError: It is not there.
-        """
-        ...
-
-
-class FolderSink:
-    """A folder; each file is durable when it is written."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def add(self, path: str, size: int, content: Reads) -> None:
-        """Write one file."""
-        del size
-        place = self._folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with place.open("wb") as stream:
-            shutil.copyfileobj(content, stream, _COPIED_BYTES)
-            stream.flush()
-            os.fsync(stream.fileno())
-
-
-class ArchiveSink:
-    """A tar archive."""
-
-    def __init__(self, archive: tarfile.TarFile) -> None:
-        self._archive = archive
-
-    def add(self, path: str, size: int, content: Reads) -> None:
-        """Write one file."""
-        member = tarfile.TarInfo(path)
-        member.size = size
-        member.mode = 0o600
-        # Only `read` is called.
-        self._archive.addfile(member, content)
-
-
-class FolderSource:
-    """A folder that holds a backup."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def holds(self, path: str) -> bool:
-        """Whether a file is there."""
-        return (self._folder / _written(path, self._is_file)).is_file()
-
-    def open(self, path: str) -> IO[bytes]:
-        """Open one file."""
-        return (self._folder / _written(path, self._is_file)).open("rb")
-
-    def _is_file(self, name: str) -> bool:
-        return (self._folder / name).is_file()
-
-
-class ArchiveSource:
-    """A tar archive that holds a backup."""
-
-    def __init__(self, archive: tarfile.TarFile) -> None:
-        self._archive = archive
-
-    def holds(self, path: str) -> bool:
-        """Whether a file is there."""
-        return self._is_member(_written(path, self._is_member))
-
-    def open(self, path: str) -> IO[bytes]:
-        """Open one file."""
-        try:
-            content = self._archive.extractfile(_written(path, self._is_member))
-        except KeyError as error:
-            raise FileNotFoundError(path) from error
-        return content or io.BytesIO()
-
-    def _is_member(self, name: str) -> bool:
-        return name in self._archive.getnames()
-
-
-def _written(path: str, is_there: Callable[[str], bool]) -> str:
-    """Return the name under which a file of a backup was written."""
-    return legacy.find_written_name(path, is_there) if path == CONTENTS_FILE else path
-
-
-@contextmanager
-def sink_at(target: Path) -> Iterator[Sink]:
-    """Return what writes a backup to `target`, which appears when all is written and durable.
-
-    Raises:
-        InvalidInput: There is something at the target already.
-    """
-    refuse_taken(target, field="target")
-    part = part_beside(target)
-    try:
-        if target.suffix == ARCHIVE_SUFFIX:
-            with _new_archive(part) as archive:
-                yield ArchiveSink(archive)
-        else:
-            part.mkdir(mode=0o700)
-            yield FolderSink(part)
-        atomic_rename(part, target)
-    finally:
-        discard(part)
-
-
-@contextmanager
-def _new_archive(part: Path) -> Iterator[tarfile.TarFile]:
-    with part.open("xb") as stream:
-        part.chmod(0o600)
-        with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
-            yield archive
+def _write_to_folder(folder: Path, path: str, _size: int, content: Reads) -> None:
+    place = folder / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("wb") as stream:
+        shutil.copyfileobj(content, stream, _COPIED_BYTES)
         stream.flush()
         os.fsync(stream.fileno())
 
 
+def _write_to_archive(archive: tarfile.TarFile, path: str, size: int, content: Reads) -> None:
+    member = tarfile.TarInfo(path)
+    member.size = size
+    member.mode = 0o600
+    # Only `read` is called.
+    archive.addfile(member, content)
+
+
+def _open_in_folder(folder: Path, path: str) -> IO[bytes]:
+    return (folder / path).open("rb")
+
+
+def _open_in_archive(archive: tarfile.TarFile, path: str) -> IO[bytes]:
+    try:
+        return archive.extractfile(path) or io.BytesIO()
+    except KeyError as error:
+        raise FileNotFoundError(path) from error
+
+
 @contextmanager
-def source_at(path: Path) -> Iterator[Source]:
-    """Open the backup at a path.
+def _make_sink(target: Path) -> Iterator[Sink]:
+    """Yield what writes a backup to `target`, which appears when all is written and durable.
+
+    Raises:
+        InvalidInput: There is something at the target already.
+    """
+    _refuse_taken(target, field="target")
+    with write_aside(target) as part:
+        if target.suffix != ARCHIVE_SUFFIX:
+            part.mkdir(mode=0o700)
+            yield partial(_write_to_folder, part)
+            return
+        with part.open("xb") as stream:
+            part.chmod(0o600)
+            with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
+                yield partial(_write_to_archive, archive)
+            stream.flush()
+            os.fsync(stream.fileno())
+
+
+@contextmanager
+def _open_backup(path: Path) -> Iterator[tuple[Source, Contents]]:
+    """Open the backup at a path, and read its list.
 
     Raises:
         InvalidInput: There is none.
-        StoreError: The archive cannot be read.
+        StoreError: The archive or its list cannot be read.
     """
     if path.is_dir():
-        source = FolderSource(path)
-        if not source.holds(CONTENTS_FILE):
-            raise _no_backup(path, f"the folder holds no {CONTENTS_FILE}")
-        yield source
+        source = partial(_open_in_folder, path)
+        yield source, _read_contents(source, path, lambda name: (path / name).is_file())
     elif path.is_file():
-        with _whole_archive(path) as archive:
-            yield archive
+        try:
+            with tarfile.open(path, mode="r:") as archive:
+                source = partial(_open_in_archive, archive)
+                yield source, _read_contents(source, path, archive.getnames().__contains__)
+        except tarfile.TarError as error:
+            raise StoreError(
+                f"{path}: not a whole tar archive ({error}). Take another backup."
+            ) from error
     else:
         raise _no_backup(path, "no such file or folder")
 
 
-@contextmanager
-def _whole_archive(path: Path) -> Iterator[ArchiveSource]:
-    try:
-        with tarfile.open(path, mode="r:") as archive:
-            source = ArchiveSource(archive)
-            if not source.holds(CONTENTS_FILE):
-                raise _no_backup(path, f"the file holds no {CONTENTS_FILE}, its last part")
-            yield source
-    except tarfile.TarError as error:
-        raise StoreError(
-            f"{path}: not a whole tar archive ({error}). Take another backup."
-        ) from error
-
-
-def refuse_taken(place: Path, *, field: str) -> None:
-    """Refuse a place that holds something already; an empty folder is taken over."""
-    if not (place.exists() or place.is_symlink()):
-        return
-    if not place.is_dir() or any(place.iterdir()):
-        raise InvalidInput(
-            field, str(place), "there is something already", "Name a new or an empty folder"
-        )
-
-
-def part_beside(place: Path) -> Path:
-    """Return a new name beside a place, on the same file system; the folder is made if need be."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    return place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}.part")
-
-
-def discard(part: Path) -> None:
-    """Remove what was not put in place."""
-    if part.is_dir():
-        shutil.rmtree(part)
-    else:
-        part.unlink(missing_ok=True)
+def _read_contents(source: Source, path: Path, is_there: Callable[[str], bool]) -> Contents:
+    name = legacy.find_written_name(CONTENTS_FILE, is_there)
+    if not is_there(name):
+        raise _no_backup(path, f"it holds no {CONTENTS_FILE}, the last file of a backup")
+    with source(name) as stream:
+        return decode_contents(stream.read(), where=str(path))
 
 
 def _no_backup(path: Path, problem: str) -> InvalidInput:
     return InvalidInput("source", str(path), problem, "Name what `ekphory backup` wrote")
 
 
-# Reading a file while its digest is taken, and telling how far that is.
+def _refuse_taken(place: Path, *, field: str) -> None:
+    """Refuse a place that holds something already; an empty folder is taken over."""
+    taken = any(place.iterdir()) if place.is_dir() else place.exists() or place.is_symlink()
+    if taken:
+        remedy = "Name a new or an empty folder"
+        raise InvalidInput(field, str(place), "there is something already", remedy)
 
-Progress = Callable[[int, int], None]
-"""Is told how many bytes are copied, and of how many."""
+
+def _find_directory(store: str | Path, remedy: str) -> Path:
+    name = str(store).removeprefix("file://")
+    if "://" in name:
+        raise InvalidInput("store", name, "is on object storage", remedy)
+    return Path(name).expanduser().resolve()
 
 
 @dataclass(slots=True)
@@ -377,12 +285,7 @@ class Digesting:
         return self._hash.hexdigest()
 
 
-def tell_nobody(done: int, total: int) -> None:
-    """Take progress that nobody asked for."""
-    del done, total
-
-
-# Taking a backup: one state of a store, copied while others write.
+# Taking a backup.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -413,7 +316,7 @@ def back_up(
     target: str | Path,
     *,
     catalog: Path | None = None,
-    on_progress: Progress = tell_nobody,
+    on_progress: Progress = ignore_progress,
 ) -> BackupReport:
     """Copy a whole store, all scopes together, into a folder or one `.tar` file.
 
@@ -430,78 +333,58 @@ def back_up(
         InvalidInput: There is no store, it is on object storage, or the target is taken.
         StoreError: The store or its catalog cannot be read.
     """
-    directory = _directory(store)
+    directory = _find_directory(store, "Use its own copies, or `ekphory export` for a scope")
+    if not (directory / TABLE_FOLDER).is_dir():
+        raise InvalidInput(
+            "store", str(directory), "there is no store", "Name another with --store"
+        )
     place = Path(target).expanduser().resolve()
     if place.is_relative_to(directory):
         raise InvalidInput("target", str(target), "lies in the store", "Name another place")
     taken_at = now_utc().isoformat()
     # The catalog last, so that it knows the project of every memory.
     with (
-        sink_at(place) as sink,
+        _make_sink(place) as sink,
         hold_newest_state(directory) as state,
-        _copied_catalog(directory, catalog) as server,
+        _copy_catalog(directory, catalog) as server,
     ):
-        contents = _write_to(sink, state, server, taken_at, on_progress)
-        text = encode_contents(contents)
-        sink.add(CONTENTS_FILE, len(text), io.BytesIO(text))
-    return BackupReport(
-        target=place,
-        taken_at=taken_at,
-        version=contents.version,
-        memories=contents.memories,
-        history=contents.history,
-        catalog=contents.has_catalog,
-        files=len(contents.files),
-        bytes=contents.bytes,
-    )
-
-
-def _directory(store: str | Path) -> Path:
-    name = str(store).removeprefix("file://")
-    if "://" in name:
-        raise InvalidInput(
-            "store",
-            name,
-            "is on object storage, which keeps copies by means of its own",
-            "Use those, or `ekphory export` for the memories of a scope",
+        held = [*state.files, *([server] if server is not None else [])]
+        meter = Meter(sum(file.length for file in held), on_progress)
+        contents = Contents(
+            ekphory=__version__,
+            taken_at=taken_at,
+            version=state.version,
+            schema_version=state.identity.schema_version,
+            embedder=str(state.identity.embedder),
+            memories=state.memories,
+            history=state.history,
+            files=tuple(_copy(file, sink, meter) for file in held),
         )
-    directory = Path(name).expanduser().resolve()
-    if not (directory / TABLE_FOLDER).is_dir():
-        raise InvalidInput("store", name, "there is no store", "Name another with --store")
-    return directory
+        text = encode_contents(contents)
+        sink(CONTENTS_FILE, len(text), io.BytesIO(text))
+    return BackupReport(target=place, version=contents.version, **_summarise(contents))
 
 
-def _write_to(
-    sink: Sink,
-    state: StateFiles,
-    server: HeldFile | None,
-    taken_at: str,
-    on_progress: Progress,
-) -> Contents:
-    from ekphory import __version__
-
-    held = [*state.files, *([server] if server is not None else [])]
-    meter = Meter(sum(file.length for file in held), on_progress)
-    return Contents(
-        ekphory=__version__,
-        taken_at=taken_at,
-        version=state.version,
-        schema_version=state.identity.schema_version,
-        embedder=str(state.identity.embedder),
-        memories=state.memories,
-        history=state.history,
-        files=tuple(_copy(file, sink, meter) for file in held),
-    )
+def _summarise(contents: Contents) -> dict[str, Any]:
+    """Return what the reports of a backup and of its restoration have in common."""
+    return {
+        "taken_at": contents.taken_at,
+        "memories": contents.memories,
+        "history": contents.history,
+        "catalog": contents.has_catalog,
+        "files": len(contents.files),
+        "bytes": contents.bytes,
+    }
 
 
 def _copy(file: HeldFile, sink: Sink, meter: Meter) -> FileEntry:
     content = Digesting(file.stream, meter)
-    sink.add(file.path, file.length, content)
+    sink(file.path, file.length, content)
     return FileEntry(path=file.path, bytes=content.length, sha256=content.sha256)
 
 
 @contextmanager
-def _copied_catalog(directory: Path, given: Path | None) -> Iterator[HeldFile | None]:
+def _copy_catalog(directory: Path, given: Path | None) -> Iterator[HeldFile | None]:
     """Copy the catalog aside, if there is one, since SQLite must write the copy itself."""
     source = catalog_file(directory, given)
     if given is None and not source.is_file():
@@ -509,14 +392,14 @@ def _copied_catalog(directory: Path, given: Path | None) -> Iterator[HeldFile | 
         return
     if not source.is_file():
         raise InvalidInput("catalog", str(source), "no such file", "Check the path")
-    with tempfile.TemporaryDirectory(prefix="ekphory-backup-") as folder, ExitStack() as opened:
+    with tempfile.TemporaryDirectory(prefix="ekphory-backup-") as folder:
         copy = Path(folder) / CATALOG_FILE
         copy_catalog(source, copy)
-        stream: IO[bytes] = opened.enter_context(copy.open("rb"))
-        yield HeldFile(CATALOG_FILE, copy.stat().st_size, stream)
+        with copy.open("rb") as stream:
+            yield HeldFile(CATALOG_FILE, copy.stat().st_size, stream)
 
 
-# Putting a backup back: into a new directory, after every byte of it was checked.
+# Putting a backup back.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -541,7 +424,7 @@ class RestoreReport:
 
 
 def restore(
-    source: str | Path, store: str | Path, *, on_progress: Progress = tell_nobody
+    source: str | Path, store: str | Path, *, on_progress: Progress = ignore_progress
 ) -> RestoreReport:
     """Make a store of what `back_up` wrote; it appears when all of it is there and proven right.
 
@@ -554,43 +437,22 @@ def restore(
         InvalidInput: There is no backup, or the directory is taken.
         StoreError: A file of the backup is missing or changed; nothing was restored.
     """
-    name = str(store).removeprefix("file://")
-    if "://" in name:
-        raise InvalidInput(
-            "store", name, "is on object storage", "Restore to a directory, and copy that"
-        )
-    directory = Path(name).expanduser().resolve()
-    refuse_taken(directory, field="store")
+    directory = _find_directory(store, "Restore to a directory, and copy that")
+    _refuse_taken(directory, field="store")
     place = Path(source).expanduser().resolve()
-    with source_at(place) as opened:
-        with opened.open(CONTENTS_FILE) as stream:
-            contents = decode_contents(stream.read(), where=str(place))
-        part = part_beside(directory)
-        try:
-            part.mkdir()
-            _copy_all(opened, contents, part, Meter(contents.bytes, on_progress), str(place))
-            _check_opened(part, contents, str(place))
-            atomic_rename(part, directory)
-        finally:
-            discard(part)
-    return RestoreReport(
-        store=directory,
-        taken_at=contents.taken_at,
-        memories=contents.memories,
-        history=contents.history,
-        catalog=contents.has_catalog,
-        files=len(contents.files),
-        bytes=contents.bytes,
-    )
+    with _open_backup(place) as (opened, contents), write_aside(directory) as part:
+        part.mkdir()
+        _copy_all(opened, contents, part, Meter(contents.bytes, on_progress), str(place))
+        _check_opened(part, contents, str(place))
+    return RestoreReport(store=directory, **_summarise(contents))
 
 
 def _copy_all(source: Source, contents: Contents, part: Path, meter: Meter, where: str) -> None:
-    sink = FolderSink(part)
     for entry in contents.files:
         try:
-            with source.open(entry.path) as stream:
+            with source(entry.path) as stream:
                 content = Digesting(stream, meter)
-                sink.add(entry.path, entry.bytes, content)
+                _write_to_folder(part, entry.path, entry.bytes, content)
         except FileNotFoundError as error:
             raise _differs(where, entry, "is missing") from error
         if (content.length, content.sha256) != (entry.bytes, entry.sha256):

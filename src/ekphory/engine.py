@@ -61,23 +61,21 @@ def acquire(path: str | Path, embedder: EmbeddingModel) -> Engine:
     """Open the store at `path`, or join the handles that have it open already.
 
     Raises:
-        InvalidInput: `path` is no directory.
+        InvalidInput: `path` names no place for a store.
         EmbedderMismatch: The store was written with another embedder.
     """
-    uri = _resolved(path)
+    uri = _resolve(path)
     with _guard:
-        shared = _open.get(uri)
-        if shared is None:
-            shared = _Shared(_opened(uri, embedder), 0)
-            _open[uri] = shared
+        if uri in _open:
+            _check_identity(uri, _open[uri].engine.store, embedder)
         else:
-            _check_identity(uri, shared.engine.store, embedder)
-        shared.handles += 1
-        return shared.engine
+            _open[uri] = _Shared(_make_engine(uri, embedder), 0)
+        _open[uri].handles += 1
+        return _open[uri].engine
 
 
 def release(engine: Engine) -> None:
-    """Return a handle back; with the last one the writer ends and the store is closed."""
+    """Let go of a handle; with the last one the writer ends and the store is closed."""
     if engine.process != os.getpid():
         return
     with _guard:
@@ -114,22 +112,18 @@ def _close(engine: Engine) -> None:
     engine.store.close()
 
 
-def _opened(uri: str, embedder: EmbeddingModel) -> Engine:
+def _make_engine(uri: str, embedder: EmbeddingModel) -> Engine:
     identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, embedder.identity)
     store = LanceStore.open(uri, identity)
     _check_identity(uri, store, embedder)
     return Engine(
         uri,
         store,
-        Writer(store, lock_for(uri), upkeep=UpkeepState(_directory(uri))),
+        Writer(store, lock_for(uri), upkeep=UpkeepState(None if "://" in uri else Path(uri))),
         Snapshots(store, late_bound_of(embedder)),
         embedder,
         PinnedRules(store.fetch),
     )
-
-
-def _directory(uri: str) -> Path | None:
-    return None if "://" in uri else Path(uri)
 
 
 def _check_identity(uri: str, store: Store, embedder: EmbeddingModel) -> None:
@@ -152,7 +146,7 @@ def _remedy(stored: EmbedderIdentity, given: EmbedderIdentity) -> str:
     return f"Open it with the embedder {stored.name!r}"
 
 
-def _resolved(path: str | Path) -> str:
+def _resolve(path: str | Path) -> str:
     if not isinstance(path, str | Path) or not str(path).strip():
         raise InvalidInput("path", path, "names no store", "Give a directory or a Lance URI")
     text = str(path).removeprefix("file://")

@@ -10,12 +10,12 @@ from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, MemoryNotFound
 from ekphory.filters.lance_sql import matches
 from ekphory.filters.tree import EVERYTHING, And, Comparison, Field, Filter, IsNull, Or
-from ekphory.scope import SCOPE_FIELDS, Scope, owned_like
+from ekphory.scope import Scope, owned_like
 from ekphory.store.protocol import CURRENT, Order, first_key
 from ekphory.types import MemoryRecord, is_storable, now_utc
-from ekphory.write import make_draft, prepare, stored
+from ekphory.write import WRITABLE_FIELDS, make_draft, prepare, to_stored
 
-# Reading without ranking: get, list, count, history, always within the scope.
+# Reading without ranking.
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,19 @@ def in_view(scope: Scope, narrower: Filter) -> Filter:
 
 def get(engine: Engine, scope: Scope, memory_id: str) -> MemoryRecord:
     """Read one memory by its id; history can be read by the ids of its versions."""
-    return _only(scope, memory_id, _with_id(engine, scope, memory_id, unexpired()))
+    return _get_matching(engine, scope, memory_id, unexpired())
 
 
-def get_even_expired(engine: Engine, scope: Scope, memory_id: str) -> MemoryRecord:
-    """Read one memory by its id, also when it is hidden because it has expired."""
-    return _only(scope, memory_id, _with_id(engine, scope, memory_id, EVERYTHING))
-
-
-def _only(scope: Scope, memory_id: str, found: list[MemoryRecord]) -> MemoryRecord:
+def _get_matching(engine: Engine, scope: Scope, memory_id: str, narrower: Filter) -> MemoryRecord:
+    if not isinstance(memory_id, str) or not memory_id or not is_storable(memory_id):
+        raise InvalidInput("id", memory_id, "an id is non-empty text", "Give the memory's id")
+    engine.store.version()
+    where = And((scope.predicate(), _has_id(memory_id), narrower))
+    found = engine.store.select(where, order="newest")
     if not found:
         raise MemoryNotFound(memory_id)
     if len(found) > 1:
-        found = _meant(scope, found)
+        found = _prefer_own(scope, found)
     if len(found) > 1:
         raise InvalidInput(
             "id",
@@ -75,7 +75,7 @@ def list_memories(engine: Engine, scope: Scope, narrower: Filter, page: Page) ->
 
 
 def count(engine: Engine, scope: Scope, narrower: Filter) -> int:
-    """How many memories there are to find."""
+    """Return how many memories there are to find."""
     engine.store.version()
     return engine.store.count(in_view(scope, narrower))
 
@@ -84,27 +84,23 @@ def history(engine: Engine, scope: Scope, memory_id: str) -> list[MemoryRecord]:
     """Return the memory and its earlier versions, newest first."""
     versions = [get(engine, scope, memory_id)]
     while (earlier := versions[-1].supersedes) is not None:
-        named = Comparison(Field("id"), "eq", earlier)
-        successor = Comparison(Field("superseded_by"), "eq", versions[0].id)
-        found = engine.store.select(
-            And((owned_like(versions[0]), successor, named)), order="newest", limit=1
-        )
+        where = And((_are_versions_of(versions[0]), _has_id(earlier)))
+        found = engine.store.select(where, order="newest", limit=1)
         if not found:
             break
         versions += found
     return versions
 
 
-def _with_id(engine: Engine, scope: Scope, memory_id: str, narrower: Filter) -> list[MemoryRecord]:
-    if not isinstance(memory_id, str) or not memory_id or not is_storable(memory_id):
-        raise InvalidInput("id", memory_id, "an id is non-empty text", "Give the memory's id")
-    engine.store.version()
-    named = Comparison(Field("id"), "eq", memory_id)
-    where = And((scope.predicate(), named, narrower))
-    return engine.store.select(where, order="newest")
+def _has_id(memory_id: str) -> Filter:
+    return Comparison(Field("id"), "eq", memory_id)
 
 
-def _meant(scope: Scope, found: list[MemoryRecord]) -> list[MemoryRecord]:
+def _are_versions_of(record: MemoryRecord) -> Filter:
+    return And((owned_like(record), Comparison(Field("superseded_by"), "eq", record.id)))
+
+
+def _prefer_own(scope: Scope, found: list[MemoryRecord]) -> list[MemoryRecord]:
     """Of several with one id, prefer the current ones, and of those what the scope itself owns."""
     current = [record for record in found if record.superseded_by is None] or found
     own = [record for record in current if matches(scope.own_predicate(), record)]
@@ -117,13 +113,7 @@ def unexpired() -> Filter:
     return Or((IsNull(expiry), Comparison(expiry, "gt", now_utc())))
 
 
-# Changing a memory: a new version takes its place and its id, the earlier one becomes history.
-
-_KEPT = (
-    *SCOPE_FIELDS,
-    *"id text at expires_at pool type importance predicted producer produced_for role".split(),
-    *"sequence parent_id path heading lines source metadata".split(),
-)
+# Changing: a new version takes the place and the id, the earlier one becomes history.
 
 
 def update(
@@ -138,18 +128,18 @@ def update(
             raise InvalidInput(
                 "id", memory_id, "is an earlier version", f"Update {before.superseded_by!r} instead"
             )
-        after = _replaced(engine, before, changes)
+        after = _replace(engine, before, changes)
         if after is not None:
             return after
         # Somebody else changed it in between: change what they made of it.
 
 
-def _replaced(
+def _replace(
     engine: Engine, before: MemoryRecord, changes: Mapping[str, Any]
 ) -> MemoryRecord | None:
     """Replace exactly `before`; None when that is not what is stored any more."""
     # Checked and embedded before the lock is taken, written within it.
-    entry = make_draft(_changed(before, changes), scope=Scope(), now=now_utc())
+    entry = make_draft(_change(before, changes), scope=Scope(), now=now_utc())
     if entry.is_only_recalled:
         raise InvalidInput(
             "text",
@@ -158,7 +148,7 @@ def _replaced(
             "Give the new text itself",
         )
     prepared = prepare(engine, [entry])[0]
-    named = And((owned_like(before), CURRENT, Comparison(Field("id"), "eq", before.id)))
+    named = And((owned_like(before), CURRENT, _has_id(before.id)))
 
     def write() -> MemoryRecord | None:
         version = engine.store.version()
@@ -174,7 +164,7 @@ def _replaced(
             superseded_by=before.id,
             expires_at=prepared.draft.record.expires_at,
         )
-        successor = stored(prepared, first_key(after=version))
+        successor = to_stored(prepared, first_key(after=version))
         record = replace(successor.record, supersedes=version_id)
         engine.store.supersede(key, history, replace(successor, record=record, fingerprint=None))
         return record
@@ -182,34 +172,29 @@ def _replaced(
     return engine.writer.submit(write).result()
 
 
-def _changed(before: MemoryRecord, changes: Mapping[str, Any]) -> dict[str, Any]:
+def _change(before: MemoryRecord, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of the new version; what was predicted of another text is left out."""
     outdated = before.predicted if "text" in changes else frozenset()
-    kept = {name: getattr(before, name) for name in _KEPT if name not in outdated}
+    kept = {name: getattr(before, name) for name in WRITABLE_FIELDS if name not in outdated}
     return kept | {"predicted": before.predicted - changes.keys()} | dict(changes)
 
 
 def _free_version_id(engine: Engine, current: MemoryRecord) -> str:
-    """`id~1`, `id~2`, …: the first that no memory of the same owner has."""
-    number = 1 if current.supersedes is None else _number(current.supersedes) + 1
+    """Return the first of `id~1`, `id~2`, … that no memory of the same owner has."""
+    tail = (current.supersedes or "").rpartition("~")[2]
+    number = int(tail) + 1 if tail.isdigit() else 1
     while True:
         name = f"{current.id}~{number}"
-        named = Comparison(Field("id"), "eq", name)
-        if engine.store.count(And((owned_like(current), named))) == 0:
+        if engine.store.count(And((owned_like(current), _has_id(name)))) == 0:
             return name
         number += 1
 
 
-def _number(version_id: str) -> int:
-    tail = version_id.rpartition("~")[2]
-    return int(tail) if tail.isdigit() else 0
-
-
-# Forgetting: hidden at once, or wiped from the disk as well.
+# Forgetting.
 
 
 def hide(engine: Engine, scope: Scope, which: Filter) -> int:
-    """Delete the matching current memories with their history; returns how many memories."""
+    """Delete the matching current memories with their history; return how many memories."""
 
     def write() -> int:
         engine.store.version()
@@ -218,8 +203,7 @@ def hide(engine: Engine, scope: Scope, which: Filter) -> int:
         keys = engine.store.keys(matching).tolist()
         for record in records:
             if record.supersedes is not None:
-                versions = Comparison(Field("superseded_by"), "eq", record.id)
-                keys += engine.store.keys(And((owned_like(record), versions))).tolist()
+                keys += engine.store.keys(_are_versions_of(record)).tolist()
         engine.store.delete(keys)
         return len(records)
 
@@ -232,8 +216,9 @@ def hide_one(engine: Engine, scope: Scope, memory_id: str) -> int:
     Raises:
         MemoryNotFound: There is none with that id in the scope.
     """
-    record = get_even_expired(engine, scope, memory_id)
-    named = And((owned_like(record), Comparison(Field("id"), "eq", memory_id)))
+    # Also where it is hidden because it has expired.
+    record = _get_matching(engine, scope, memory_id, EVERYTHING)
+    named = And((owned_like(record), _has_id(memory_id)))
     if record.superseded_by is None:
         return hide(engine, scope, named)
 

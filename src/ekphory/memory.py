@@ -10,7 +10,6 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, tzinfo
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ekphory import engine, history, search, transfer, write
@@ -21,17 +20,25 @@ from ekphory.errors import InvalidInput, StoreClosed
 from ekphory.filters.tree import Filter
 from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.loading import load_embedder
+from ekphory.models.loading import choose_reranker, load_configured_chat, load_embedder
 from ekphory.models.reranker import RerankingModel, Turn, bundled_reranker, read_dialogue
 from ekphory.retrieval.pipeline import OptionalModels, Pipeline
 from ekphory.retrieval.presets import preset as preset_named
 from ekphory.scope import Scope, condition
 from ekphory.search import SearchResult
-from ekphory.store.protocol import Order, Progress, StoreHealth, Verification
-from ekphory.types import MemoryRecord, MemoryType, Scalar, TimeUse, WriteReport, now_utc, to_utc
+from ekphory.store.protocol import Order, StoreHealth, Verification
+from ekphory.types import (
+    MemoryRecord,
+    MemoryType,
+    Progress,
+    Scalar,
+    TimeUse,
+    WriteReport,
+    ignore_progress,
+    now_utc,
+    to_utc,
+)
 from ekphory.write import make_draft, make_message_drafts
-
-# `Memory`: what a user holds. A store, bound to a scope, with one verb per idea.
 
 Records = list[MemoryRecord]
 
@@ -46,7 +53,7 @@ class Memory:
     Args:
         path: A directory, or any Lance URI (`s3://`, `gs://`, `az://`).
         org: The organisation of the scope. A bound field of the scope is filled into what is
-            written and required of what is read; an unbound one is no restriction.
+            written and required of what is read; an unbound one restricts nothing.
         project: The project of the scope.
         agent: The agent of the scope.
         user: The user of the scope.
@@ -82,9 +89,10 @@ class Memory:
     ) -> None:
         self.preset = preset_named(preset)
         self.scope = Scope(org=org, project=project, agent=agent, user=user, session=session)
-        chosen = _loaded(embedder) if embedder is None or isinstance(embedder, str) else embedder
-        self._models = _optional_models(reranker, chat)
-        self._shared: engine.Engine | None = engine.acquire(path, chosen)
+        if embedder is None or isinstance(embedder, str):
+            embedder = _load_embedder(embedder)
+        self._models = _load_optional_models(reranker, chat)
+        self._shared: engine.Engine | None = engine.acquire(path, embedder)
 
     def add(  # noqa: PLR0913  a memory's fields
         self,
@@ -116,7 +124,7 @@ class Memory:
         Raises:
             InvalidInput: A field cannot be stored; nothing was written.
         """
-        given = {name: value for name, value in locals().items() if name not in ("self",)}
+        given = {name: value for name, value in locals().items() if name != "self"}
         entry = make_draft(given, scope=self.scope, now=now_utc())
         return write.add_drafts(self._engine, self.scope, [entry])
 
@@ -142,7 +150,7 @@ class Memory:
         self,
         records: Iterable[Mapping[str, Any]],
         *,
-        on_progress: write.Progress | None = None,
+        on_progress: write.ReportProgress | None = None,
     ) -> WriteReport:
         """Remember any number of records, streaming, in bounded memory.
 
@@ -191,8 +199,8 @@ class Memory:
 
         Args:
             query: A question or some words.
-            k: How many hits, 1 to 1,000; so many come whenever the scope holds them and there
-                is no `min_score`.
+            k: How many hits, 1 to 1,000; so many come whenever the scope holds them and
+                `min_score` is not given.
             now: The moment it is asked; None for the current one.
             pools: Only these pools; None for all that the scope sees.
             filter: A condition in the filter grammar, or a tree from `ekphory.filters.tree`.
@@ -255,7 +263,7 @@ class Memory:
         return history.list_memories(self._engine, self.scope, self._condition(filter), page)
 
     def count(self, *, filter: str | Filter | None = None) -> int:  # noqa: A002  likewise
-        """How many memories the scope holds."""
+        """Return how many memories the scope holds."""
         return history.count(self._engine, self.scope, self._condition(filter))
 
     def history(self, id: str) -> Records:  # noqa: A002  likewise
@@ -317,7 +325,7 @@ class Memory:
         self,
         target: str | Path | IO[bytes],
         *,
-        on_progress: transfer.Progress | None = None,
+        on_progress: Progress | None = None,
     ) -> transfer.ExportReport:
         """Write what this scope itself wrote to JSON Lines, with all earlier versions.
 
@@ -332,7 +340,7 @@ class Memory:
             InvalidInput: The target is a folder, or lies in none.
             StoreError: The store cannot be read.
         """
-        tell = on_progress or transfer.tell_nobody
+        tell = on_progress or ignore_progress
         if isinstance(target, str | Path):
             return transfer.export_to_file(self._engine, self.scope, Path(target), tell)
         return transfer.export_to_stream(self._engine, self.scope, target, tell)
@@ -345,7 +353,7 @@ class Memory:
         """Merge files, rebuild indexes, and remove what no version needs, as kills leave it."""
         self._engine.writer.repair()
 
-    def verify(self, *, on_progress: Progress = transfer.tell_nobody) -> Verification:
+    def verify(self, *, on_progress: Progress = ignore_progress) -> Verification:
         """Compare every row of the whole store with its checksum; tells rows done and in all."""
         return self._engine.store.verify(on_progress)
 
@@ -358,7 +366,7 @@ class Memory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def _condition(self, given: str | Filter | None) -> Filter:
@@ -373,21 +381,18 @@ class Memory:
         return self._shared
 
 
-def _loaded(embedder: str | None) -> EmbeddingModel:
+def _load_embedder(embedder: str | None) -> EmbeddingModel:
     settings = read_settings()
     return load_embedder(embedder, model=settings.embedder_model, api_key=settings.embedder_api_key)
 
 
-def _optional_models(
+def _load_optional_models(
     reranker: RerankingModel | str | None, chat: Chat | str | None
 ) -> OptionalModels:
     if reranker is None:
         reranker = bundled_reranker()
     if not isinstance(reranker, str) and not isinstance(chat, str):
         return OptionalModels(reranker=reranker, chat=chat)
-    # Slow to load, and needed only where a service is named.
-    from ekphory.models.loading import choose_reranker, load_configured_chat
-
     settings = read_settings()
     if isinstance(reranker, str):
         reranker = choose_reranker(reranker, settings)
@@ -396,7 +401,7 @@ def _optional_models(
     return OptionalModels(reranker=reranker, chat=chat)
 
 
-# `AsyncMemory`: the same verbs as `Memory`, awaitable, each made from the one implementation.
+# `AsyncMemory`: each verb is made from that of `Memory`.
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -421,6 +426,19 @@ def _awaitable(
     return call
 
 
+def _constructor(
+    make: Callable[Arguments, Memory],
+) -> Callable[Concatenate[AsyncMemory, Arguments], None]:
+    @functools.wraps(Memory.__init__)
+    def construct(self: AsyncMemory, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        self.memory = make(*args, **kwargs)
+
+    return construct
+
+
+_construct = _constructor(Memory)
+
+
 class AsyncMemory:
     """A `Memory` whose verbs run in threads and are awaited.
 
@@ -429,32 +447,8 @@ class AsyncMemory:
             await memory.add("The staging key rotates on Mondays")
     """
 
-    def __init__(  # noqa: PLR0913  the scope has five fields
-        self,
-        path: str | Path,
-        *,
-        org: str | None = None,
-        project: str | None = None,
-        agent: str | None = None,
-        user: str | None = None,
-        session: str | None = None,
-        embedder: EmbeddingModel | str | None = None,
-        reranker: RerankingModel | str | None = None,
-        chat: Chat | str | None = None,
-        preset: str | Pipeline | None = None,
-    ) -> None:
-        self.memory = Memory(
-            path,
-            org=org,
-            project=project,
-            agent=agent,
-            user=user,
-            session=session,
-            embedder=embedder,
-            reranker=reranker,
-            chat=chat,
-            preset=preset,
-        )
+    memory: Memory
+    __init__ = _construct
 
     add = _awaitable(Memory.add)
     add_messages = _awaitable(Memory.add_messages)
@@ -476,10 +470,5 @@ class AsyncMemory:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.close()

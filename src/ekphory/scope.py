@@ -25,6 +25,7 @@ LONGEST_NAME = 10_000
 SCOPE_FIELDS = ("org", "project", "agent", "user", "session")
 _PROJECT_FIELDS = ("org", "project")
 _OWNER_FIELDS = ("agent", "user", "session")
+_REMEDY = "Open a handle for that scope, or leave the field out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +48,8 @@ class Scope:
         for entry in fields(self):
             value = getattr(self, entry.name)
             if value is not None and not _is_name(value):
-                raise InvalidInput(
-                    entry.name,
-                    value,
-                    f"a scope field is text of 1 to {LONGEST_NAME:,} characters without NUL",
-                    "Leave it out to unbind",
-                )
+                problem = f"a scope field is text of 1 to {LONGEST_NAME:,} characters without NUL"
+                raise InvalidInput(entry.name, value, problem, "Leave it out to unbind")
 
     def predicate(self) -> Filter:
         """Return the condition that every read, on every arm, is combined with."""
@@ -75,12 +72,7 @@ class Scope:
         """
         bound: str | None = getattr(self, name)
         if bound is not None and given is not None and given != bound:
-            raise ScopeError(
-                name,
-                given,
-                f"this handle is bound to {name}={bound!r}",
-                "Open a handle for that scope, or leave the field out",
-            )
+            raise ScopeError(name, given, f"this handle is bound to {name}={bound!r}", _REMEDY)
         return bound if bound is not None else given
 
     def refuse_leaving(self, tree: Filter) -> None:
@@ -94,12 +86,8 @@ class Scope:
         for name, values in _named_values(tree):
             bound = getattr(self, name)
             if name in _PROJECT_FIELDS and bound is not None and bound not in values:
-                raise ScopeError(
-                    name,
-                    values[0] if values else None,
-                    f"the filter leaves the scope, which is bound to {name}={bound!r}",
-                    "Open a handle for that scope, or leave the field out",
-                )
+                problem = f"the filter leaves the scope, which is bound to {name}={bound!r}"
+                raise ScopeError(name, values[0] if values else None, problem, _REMEDY)
 
     def _equalities(self, names: tuple[str, ...]) -> list[Filter]:
         values = ((name, getattr(self, name)) for name in names)
@@ -116,7 +104,7 @@ def _is_name(value: object) -> bool:
 
 
 def _named_values(tree: Filter) -> Iterator[tuple[str, tuple[Value, ...]]]:
-    """Scope fields that the filter asks for by value; what stands under `Not` asks for nothing."""
+    """Yield the scope fields that the filter asks for by value, none of those under `Not`."""
     match tree:
         case And(children) | Or(children):
             for child in children:
@@ -129,7 +117,7 @@ def _named_values(tree: Filter) -> Iterator[tuple[str, tuple[Value, ...]]]:
             return
 
 
-# Whose a memory is: its org, project, agent and user, matched exactly.
+# Owners.
 
 OWNER_FIELDS = ("org", "project", "agent", "user")
 

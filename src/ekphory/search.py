@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
-from typing import get_args
+from typing import NoReturn, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,11 +51,10 @@ from ekphory.types import (
     StageTrace,
     TimeUse,
     Trace,
+    are_strings,
     find_zone,
     to_microseconds,
 )
-
-# What a search gives back, and its way into a prompt.
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +161,8 @@ class SearchResult:
             injections=injections,
             count_tokens=count_tokens,
         )
-        notes = (
-            ()
-            if self.retrieval_trace is None
-            else format_hop_notes(self.retrieval_trace, self.hits)
-        )
+        traced = self.retrieval_trace
+        notes = () if traced is None else format_hop_notes(traced, self.hits)
         return self._block(settings, notes=notes).text
 
     def _block(self, settings: BlockSettings, *, notes: Sequence[str]) -> PromptBlock:
@@ -174,7 +170,7 @@ class SearchResult:
         return prompt_block(self.hits, settings, if_empty=if_empty, notes=notes)
 
 
-# Searching: a question checked, run through a pipeline over the scope's snapshot, made to hits.
+# Searching.
 
 MOST_HITS = 1000
 NEWEST = "newest"
@@ -200,27 +196,22 @@ class Question:
 
     def __post_init__(self) -> None:
         if not isinstance(self.query, str):
-            raise InvalidInput(
-                "query", self.query, "must be a string", "Give a question or some words"
-            )
+            self._refuse("query", "must be a string", "Give a question or some words")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= MOST_HITS:
-            raise InvalidInput("k", self.k, "is out of range", f"Give 1 to {MOST_HITS:,}")
+            self._refuse("k", "is out of range", f"Give 1 to {MOST_HITS:,}")
         if self.min_score is not None and not _is_probability(self.min_score):
-            raise InvalidInput(
-                "min_score", self.min_score, "must be between 0 and 1", "Give a number from 0 to 1"
-            )
-        if self.pools is not None and not (self.pools and _is_list_of_texts(self.pools)):
-            raise InvalidInput(
-                "pools", self.pools, "must be a list of pools", "Give ['agent_memory']"
-            )
-        if not _is_list_of_texts(self.context):
-            raise InvalidInput(
-                "context", self.context, "must be a list of strings", "Give ['a message']"
-            )
+            self._refuse("min_score", "must be between 0 and 1", "Give a number from 0 to 1")
+        if self.pools is not None and not (self.pools and are_strings(self.pools)):
+            self._refuse("pools", "must be a list of pools", "Give ['agent_memory']")
+        if not are_strings(self.context):
+            self._refuse("context", "must be a list of strings", "Give ['a message']")
         if self.time not in get_args(TimeUse):
             uses = " or ".join(repr(use) for use in get_args(TimeUse))
-            raise InvalidInput("time", self.time, "must be a use of time", f"Give {uses}")
+            self._refuse("time", "must be a use of time", f"Give {uses}")
         find_zone(self.timezone)
+
+    def _refuse(self, name: str, problem: str, remedy: str) -> NoReturn:
+        raise InvalidInput(name, getattr(self, name), problem, remedy)
 
 
 def search(
@@ -254,9 +245,12 @@ def search(
         engine, scope, question, models, RememberedRecords(snapshot.records.fetch)
     )
     state = SearchState(request, snapshot, resources, question.query)
-    opened = _opening(len(snapshot), int(np.count_nonzero(visible)), started)
+    detail = {}
     if question.context and not any(_READS_CONTEXT & stage.gives for stage in pipeline.stages):
-        opened = replace(opened, detail={"context": f"no stage of {pipeline.name!r} reads it"})
+        detail["context"] = f"no stage of {pipeline.name!r} reads it"
+    milliseconds = (time.perf_counter() - started) * 1000
+    counts = len(snapshot), int(np.count_nonzero(visible))
+    opened = StageTrace(0, "open scope", "ran", None, *counts, milliseconds, detail)
     if question.query.strip():
         state, trace = pipeline.run(state)
         trace = Trace(trace.preset, (opened, *trace.stages))
@@ -322,12 +316,8 @@ def _check_pools(pools: Sequence[str], snapshot: ScopeSnapshot) -> None:
     known = {*STANDARD_POOLS, *map(str, snapshot.pool_names)}
     for pool in pools:
         if pool not in known:
-            raise InvalidInput(
-                "pools",
-                pool,
-                "no such pool in this scope",
-                f"Choose from {', '.join(sorted(known))}",
-            )
+            remedy = f"Choose from {', '.join(sorted(known))}"
+            raise InvalidInput("pools", pool, "no such pool in this scope", remedy)
 
 
 def _newest(snapshot: ScopeSnapshot, request: SearchRequest) -> Candidates:
@@ -356,23 +346,5 @@ def _hits(state: SearchState) -> tuple[Hit, ...]:
     return tuple(hits)
 
 
-def _opening(rows: int, visible: int, started: float) -> StageTrace:
-    return StageTrace(
-        number=0,
-        name="open scope",
-        status="ran",
-        reason=None,
-        candidates_in=rows,
-        candidates_out=visible,
-        milliseconds=(time.perf_counter() - started) * 1000,
-    )
-
-
 def _is_probability(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-
-
-def _is_list_of_texts(value: object) -> bool:
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        return False
-    return all(isinstance(text, str) for text in value)

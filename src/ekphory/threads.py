@@ -8,11 +8,10 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import TypeVar
 from weakref import WeakSet
 
-# What a forked process must not share with its parent.
+# Forks.
 
 _locks: WeakSet[ForkSafeLock] = WeakSet()
 
@@ -27,12 +26,7 @@ class ForkSafeLock:
     def __enter__(self) -> None:
         self._lock.acquire()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._lock.release()
 
     def make_free(self) -> None:
@@ -54,7 +48,7 @@ def _free_all() -> None:
 run_after_fork(_free_all)
 
 
-# How many threads pay off in this process.
+# Cores.
 
 MOST_THREADS = 8
 _TOPOLOGY = Path("/sys/devices/system/cpu")
@@ -98,7 +92,7 @@ def _quota_cores(quota: Path) -> int:
         return MOST_THREADS
 
 
-# Threads that outlive a call, made when first needed and again after a fork.
+# Threads that outlive a call.
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

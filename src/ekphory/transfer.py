@@ -1,6 +1,4 @@
-"""Exports: a scope as lines of JSON, and taken back as it was.
-
-The lines of an export: JSON, each with a sum of its own, between a header and an end.
+"""Exports: a scope as lines of JSON, each with a sum of its own, and taken back as it was.
 
     {"ekphory_export": 1, …, "memories": 2, "sum": "…"}
     {"id": "oven", "text": "The oven is broken", …, "versions": 1, "sum": "…"}
@@ -17,10 +15,9 @@ import hashlib
 import json
 import os
 import re
-import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
@@ -28,26 +25,27 @@ from typing import IO, Any
 
 import numpy as np
 
-from ekphory import legacy
-from ekphory.atomic_write import atomic_rename
+from ekphory import __version__, legacy
+from ekphory.atomic_write import write_aside
 from ekphory.engine import Engine
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.filters.tree import And, Filter
 from ekphory.history import unexpired
 from ekphory.scope import Scope, owner_of
 from ekphory.store.lance_snapshot import KeptMemory, LanceSnapshot, newest_state
-from ekphory.store.protocol import CURRENT, IntArray, Presence, first_key
-from ekphory.types import Failure, MemoryRecord, WriteReport, now_utc, to_utc
+from ekphory.store.protocol import CURRENT, IntArray, Presence
+from ekphory.types import Failure, MemoryRecord, Progress, WriteReport, now_utc, to_utc
 from ekphory.write import (
     BATCH,
     Draft,
     Identity,
     Prepared,
+    append_after,
+    delete_expired,
     find_alive_ids,
     make_draft,
-    make_way,
     prepare,
-    stored,
+    read_records,
     thread_of,
 )
 
@@ -76,7 +74,7 @@ def encode_line(content: dict[str, Any]) -> bytes:
 
 
 def decode_line(line: bytes) -> dict[str, Any]:
-    """Return the content of one line back, without its sum.
+    """Return the content of one line, without its sum.
 
     Raises:
         DamagedLine: It was cut off or changed since it was written.
@@ -111,10 +109,7 @@ def _sum_of(body: bytes) -> str:
     return hashlib.blake2b(body, digest_size=8).hexdigest()
 
 
-# Exporting a scope: every memory with its earlier versions, as lines of JSON.
-
-Progress = Callable[[int, int], None]
-"""Is told how many memories are written, and of how many."""
+# Exporting.
 
 _MEMORIES_READ = 256
 _ATTEMPTS = 3
@@ -150,17 +145,18 @@ def export_to_file(
         InvalidInput: The target is a folder, or lies in none.
     """
     if target.is_dir() or not target.parent.is_dir():
-        raise InvalidInput(
-            "target", str(target), "not a file in an existing folder", "Name such a file"
-        )
-    with _put_in_place(target) as stream:
+        problem = "not a file in an existing folder"
+        raise InvalidInput("target", str(target), problem, "Name such a file")
+    with write_aside(target) as part, open(part, "xb", opener=_open_for_owner) as stream:
 
         def write(state: LanceSnapshot) -> ExportReport:
             stream.seek(0)
             stream.truncate()
             return _Export(state, scope, stream).write(on_progress, target)
 
-        return newest_state(engine.uri, write, attempts=_ATTEMPTS)
+        report = newest_state(engine.uri, write, attempts=_ATTEMPTS)
+        os.fsync(stream.fileno())
+    return report
 
 
 def export_to_stream(
@@ -170,27 +166,7 @@ def export_to_stream(
     return _Export(LanceSnapshot(engine.uri), scope, stream).write(on_progress, None)
 
 
-def tell_nobody(done: int, total: int) -> None:
-    """Take progress that nobody asked for."""
-    del done, total
-
-
-@contextmanager
-def _put_in_place(target: Path) -> Iterator[IO[bytes]]:
-    """Return a file that takes the target's place at the end, or else leaves no trace."""
-    part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
-    # Inside before the file is there: an interrupt the moment after leaves no trace either.
-    try:
-        with open(part, "xb", opener=_for_its_owner) as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        atomic_rename(part, target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _for_its_owner(path: str, flags: int) -> int:
+def _open_for_owner(path: str, flags: int) -> int:
     """Open a file that its owner alone may read, as the store may be."""
     return os.open(path, flags, 0o600)
 
@@ -234,40 +210,22 @@ class _Export:
         where = And((own, unexpired()))
         rows = self._state.rows(where)
         expired = self._state.count(And((own, CURRENT))) - len(rows)
-        self._write_header(len(rows))
+        header = {"ekphory": __version__, "exported_at": now_utc().isoformat()}
+        header |= {"scope": asdict(self._scope), "memories": len(rows)}
+        self._write_line({HEADER_KEY: FORMAT_VERSION} | header)
         written = 0
-        for content in self._memories(where, rows):
+        for content in self._read_memories(where, rows):
             self._digest.update(self._write_line(content))
             if VERSIONS_KEY in content:
                 written += 1
                 on_progress(written, len(rows))
-        sha256 = self._digest.hexdigest()
-        counts = {"memories": written, "versions": self._versions, "sha256": sha256}
+        counts: dict[str, Any] = {"memories": written, "versions": self._versions}
+        counts["sha256"] = self._digest.hexdigest()
         self._write_line({END_KEY: FORMAT_VERSION} | counts)
         self._stream.flush()
-        return ExportReport(
-            target=target,
-            memories=written,
-            versions=self._versions,
-            expired=expired,
-            bytes=self._bytes,
-            sha256=sha256,
-        )
+        return ExportReport(target=target, expired=expired, bytes=self._bytes, **counts)
 
-    def _write_header(self, memories: int) -> None:
-        from ekphory import __version__
-
-        self._write_line(
-            {
-                HEADER_KEY: FORMAT_VERSION,
-                "ekphory": __version__,
-                "exported_at": now_utc().isoformat(),
-                "scope": asdict(self._scope),
-                "memories": memories,
-            }
-        )
-
-    def _memories(self, where: Filter, rows: IntArray) -> Iterator[dict[str, object]]:
+    def _read_memories(self, where: Filter, rows: IntArray) -> Iterator[dict[str, Any]]:
         versions = _Versions(self._state, where)
         for start in range(0, len(rows), _MEMORIES_READ):
             memories = self._state.take(rows[start : start + _MEMORIES_READ])
@@ -278,14 +236,14 @@ class _Export:
                 yield from map(_content, its_own)
                 self._versions += len(its_own)
 
-    def _write_line(self, content: dict[str, object]) -> bytes:
+    def _write_line(self, content: dict[str, Any]) -> bytes:
         line = encode_line(content)
         self._stream.write(line)
         self._bytes += len(line)
         return line
 
 
-def _content(memory: KeptMemory) -> dict[str, object]:
+def _content(memory: KeptMemory) -> dict[str, Any]:
     return memory_content(memory.record, memory.fingerprint)
 
 
@@ -299,8 +257,9 @@ def _digest(successor: tuple[str | None, ...]) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-# Taking memories back from an export, as they were: ids, moments and earlier versions included.
+# Taking memories back, as they were.
 
+_REMEDY = "Take the file as it was exported"
 _FINGERPRINT = re.compile(r"[0-9a-f]{32}")
 _SET_BY_THE_STORE = ("created_at", "supersedes", "superseded_by", FINGERPRINT_KEY)
 
@@ -308,37 +267,23 @@ Unit = list[Draft]
 """A memory behind its earlier versions, oldest first; they are written together or not at all."""
 
 
-@dataclass(slots=True)
-class _Tally:
-    added: list[str] = field(default_factory=list)
-    skipped: int = 0
-    failed: list[Failure] = field(default_factory=list)
-
-
 def add_exported(engine: Engine, scope: Scope, records: Iterable[Mapping[str, Any]]) -> WriteReport:
     """Write records of an export in batches; what is there already stays as it is."""
-    tally = _Tally()
-    units = _units(records, scope, tally)
+    added: list[str] = []
+    failed: list[Failure] = []
+    skipped = 0
+    units = read_records(records, partial(_read_unit, scope), failed)
     while batch := list(islice(units, BATCH)):
-        fresh, _ = _absent(engine, scope, batch)
-        prepared = _prepared(engine, [batch[place] for place in fresh])
-        added = engine.writer.submit(lambda: _append(engine, scope, prepared)).result()  # noqa: B023  awaited here
-        tally.added += added
-        tally.skipped += len(batch) - len(added)
-    return WriteReport(len(tally.added), tally.skipped, tally.failed, tuple(tally.added))
+        fresh, _ = _pick_absent(engine, scope, batch)
+        rows = iter(prepare(engine, [entry for place in fresh for entry in batch[place]]))
+        prepared = [list(islice(rows, len(batch[place]))) for place in fresh]
+        ids = engine.writer.submit(partial(_append, engine, scope, prepared)).result()
+        added += ids
+        skipped += len(batch) - len(ids)
+    return WriteReport(len(added), skipped, failed, tuple(added))
 
 
-def _units(records: Iterable[Mapping[str, Any]], scope: Scope, tally: _Tally) -> Iterator[Unit]:
-    for index, given in enumerate(records):
-        try:
-            yield _unit(given, scope)
-        except InvalidInput as error:
-            name = given.get("id") if isinstance(given, Mapping) else None
-            shown = name if isinstance(name, str) else None
-            tally.failed.append(Failure(index, shown, error.field, str(error)))
-
-
-def _unit(given: Mapping[str, Any], scope: Scope) -> Unit:
+def _read_unit(scope: Scope, given: Mapping[str, Any]) -> Unit:
     if not isinstance(given, Mapping):
         raise InvalidInput("record", given, "a record is a dict", "Give one of an export")
     versions = given.get(VERSIONS_KEY) or ()
@@ -346,8 +291,8 @@ def _unit(given: Mapping[str, Any], scope: Scope) -> Unit:
         isinstance(version, Mapping) for version in versions
     ):
         raise InvalidInput(VERSIONS_KEY, versions, "must be a list of records", "Give those it had")
-    current = _kept({name: value for name, value in given.items() if name != VERSIONS_KEY}, scope)
-    earlier = [_kept(version, scope) for version in versions]
+    current = _read_draft(scope, {key: given[key] for key in given if key != VERSIONS_KEY})
+    earlier = [_read_draft(scope, version) for version in versions]
     for version, successor in [(current, None), *((entry, current.record) for entry in earlier)]:
         _check_place(version.record, successor)
     return [*earlier, current]
@@ -358,69 +303,56 @@ def _check_place(record: MemoryRecord, successor: MemoryRecord | None) -> None:
     if record.superseded_by != expected or (
         successor is not None and owner_of(record) != owner_of(successor)
     ):
-        raise InvalidInput(
-            "superseded_by",
-            record.superseded_by,
-            f"memory {record.id!r} is not an earlier version of the one it stands with",
-            "Take the file as it was exported",
-        )
+        problem = f"memory {record.id!r} is not an earlier version of the one it stands with"
+        raise InvalidInput("superseded_by", record.superseded_by, problem, _REMEDY)
 
 
-def _kept(given: Mapping[str, Any], scope: Scope) -> Draft:
-    """Check one record, and give it exactly as it was stored."""
+def _read_draft(scope: Scope, given: Mapping[str, Any]) -> Draft:
+    """Check one record, and return it exactly as it was stored."""
     writable = {name: value for name, value in given.items() if name not in _SET_BY_THE_STORE}
     if writable.get("id") is None:
-        raise InvalidInput("id", None, "is missing", "Take the file as it was exported")
+        raise InvalidInput("id", None, "is missing", _REMEDY)
     checked = make_draft(writable, scope=scope, now=now_utc()).record
     record = replace(
         checked,
-        # Checked as it stands: what was stored once is no answer that came back as input.
+        # As it stands: what was stored once has not come back as input.
         text=given["text"],
         created_at=to_utc(given.get("created_at", ""), field="created_at"),
-        supersedes=_id(given, "supersedes"),
-        superseded_by=_id(given, "superseded_by"),
+        supersedes=_check_id(given, "supersedes"),
+        superseded_by=_check_id(given, "superseded_by"),
     )
-    return Draft(record, thread_of(record), _fingerprint(given.get(FINGERPRINT_KEY)))
+    return Draft(record, thread_of(record), _check_fingerprint(given.get(FINGERPRINT_KEY)))
 
 
-def _id(given: Mapping[str, Any], name: str) -> str | None:
+def _check_id(given: Mapping[str, Any], name: str) -> str | None:
     value = given.get(name)
     if value is not None and not (isinstance(value, str) and value):
-        raise InvalidInput(name, value, "must be an id", "Take the file as it was exported")
+        raise InvalidInput(name, value, "must be an id", _REMEDY)
     return value
 
 
-def _fingerprint(value: object) -> str | None:
-    if value is None:
-        return None
+def _check_fingerprint(value: Any) -> str | None:  # noqa: ANN401  whatever a file holds
     # Goes into a condition, so it must be what we wrote.
-    if not isinstance(value, str) or not _FINGERPRINT.fullmatch(value):
-        raise InvalidInput(
-            FINGERPRINT_KEY, value, "must be a digest", "Take the file as it was exported"
-        )
+    if value is not None and not (isinstance(value, str) and _FINGERPRINT.fullmatch(value)):
+        raise InvalidInput(FINGERPRINT_KEY, value, "must be a digest", _REMEDY)
     return value
-
-
-def _prepared(engine: Engine, units: list[Unit]) -> list[list[Prepared]]:
-    """Embed all rows at once, and give them by unit."""
-    rows = iter(prepare(engine, [entry for unit in units for entry in unit]))
-    return [list(islice(rows, len(unit))) for unit in units]
 
 
 def _append(engine: Engine, scope: Scope, prepared: list[list[Prepared]]) -> list[str]:
-    """Write what is still absent in one commit; gives the ids of those memories."""
+    """Write what is still absent in one commit; return the ids of those memories."""
     version = engine.store.version()
     units = [[row.draft for row in unit] for unit in prepared]
-    absent, found = _absent(engine, scope, units)
-    new = [row for place in absent for row in prepared[place]]
-    if new:
-        make_way(engine, found, {name for place in absent for name in _identities(units[place])})
-        first = first_key(after=version)
-        engine.store.append([stored(row, first + place) for place, row in enumerate(new)])
+    absent, found = _pick_absent(engine, scope, units)
+    if absent:
+        wanted = {name for place in absent for name in _identities(units[place])}
+        delete_expired(engine, found, wanted)
+        append_after(engine, version, [row for place in absent for row in prepared[place]])
     return [units[place][-1].record.id for place in absent]
 
 
-def _absent(engine: Engine, scope: Scope, units: list[Unit]) -> tuple[list[int], list[Presence]]:
+def _pick_absent(
+    engine: Engine, scope: Scope, units: list[Unit]
+) -> tuple[list[int], list[Presence]]:
     """Return the places of the units that are not stored yet, each once, and what is stored."""
     found = _present(engine, scope, units)
     seen = set(find_alive_ids(found))

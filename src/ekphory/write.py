@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import islice
-from typing import Any, Self
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 
@@ -25,7 +26,6 @@ from ekphory.retrieval.lexical import passage_terms
 from ekphory.scope import LONGEST_NAME, SCOPE_FIELDS, Scope, owner_of
 from ekphory.store.protocol import Presence, StoredMemory, first_key
 from ekphory.types import (
-    DEFAULT_POOL,
     MEMORY_TYPES,
     Failure,
     MemoryRecord,
@@ -39,16 +39,15 @@ from ekphory.types import (
     to_utc,
 )
 
-# What a caller writes: checked field by field, and turned into a memory of the handle's scope.
+# Drafts: records checked field by field.
 
 LONGEST_TEXT = 1_000_000
 _BEFORE_1970 = 1 << 46
 """Added to milliseconds since 1970, so that earlier moments sort first too."""
 _POOL_NAME = re.compile(r"[\w][\w.:-]{0,99}")
-_OPTIONAL_TEXTS = ("parent_id", "path", "heading", "lines", "source")
-_TEXTS = ("producer", "produced_for", "role")
-_PREDICTABLE: frozenset[Predictable] = frozenset({"type", "importance"})
-_WRITABLE = (
+_TEXTS = "producer produced_for role parent_id path heading lines source".split()
+_PREDICTABLE: frozenset[Predictable] = frozenset(get_args(Predictable))
+WRITABLE_FIELDS = (
     "id text at expires_at org project agent user session pool type importance predicted "
     "producer produced_for role sequence parent_id path heading lines source metadata"
 ).split()
@@ -97,137 +96,109 @@ def make_draft(
         raise InvalidInput("record", given, "a record is a dict", 'Give {"text": "…"}')
     values = {name: value for name, value in given.items() if value is not None}
     _refuse_unknown(values)
-    text = strip_recall_blocks(_text(values.get("text")))
-    owner = {name: scope.fill(name, _name(values, name)) for name in SCOPE_FIELDS}
-    at = to_utc(values["at"], field="at") if "at" in values else None
-    sequence = _sequence(values.get("sequence"))
-    fields: dict[str, Any] = {
-        **owner,
-        **{name: _optional(values, name, "") for name in _TEXTS},
-        **{name: _optional(values, name, None) for name in _OPTIONAL_TEXTS},
-        "text": text,
-        "pool": _pool(values.get("pool", DEFAULT_POOL)),
-        "type": _type(values.get("type", "unknown")),
-        "importance": _importance(values.get("importance", 0.5)),
-        "predicted": _predicted(values.get("predicted", ())).intersection(values),
-        "sequence": sequence,
-        "metadata": _metadata(values.get("metadata", {})),
-        "expires_at": _expiry(values, now),
+    text = strip_recall_blocks(_check_text(values.get("text", "")))
+    owner = {
+        name: scope.fill(name, _check_name(name, values[name]) if name in values else None)
+        for name in SCOPE_FIELDS
     }
-    identity = (*owner.values(), fields["producer"], text, _moment_key(at), sequence, occurrence)
-    fingerprint = None if "id" in values else _fingerprint(identity)
-    memory_id = _own_id(at or now, fingerprint) if fingerprint else _id(values["id"])
-    record = MemoryRecord(id=memory_id, at=at or now, created_at=now, **fields)
+    at = to_utc(values["at"], field="at") if "at" in values else None
+    fields: dict[str, Any] = {
+        name: check(values[name]) for name, check in _CHECKS.items() if name in values
+    }
+    if "expires_at" in values:
+        fields["expires_at"] = _check_expiry(values["expires_at"], now)
+    fields["predicted"] = fields.get("predicted", frozenset()).intersection(values)
+    key = None if at is None else to_microseconds(at)
+    producer, sequence = fields.get("producer", ""), fields.get("sequence")
+    identity = (*owner.values(), producer, text, key, sequence, occurrence)
+    fingerprint = None if "id" in values else _make_fingerprint(identity)
+    if fingerprint is not None:
+        fields["id"] = _make_id(at or now, fingerprint)
+    record = MemoryRecord(text=text, at=at or now, created_at=now, **owner, **fields)
     return Draft(record, thread_of(record), fingerprint, _PREDICTABLE - values.keys())
 
 
 def _refuse_unknown(values: Mapping[str, Any]) -> None:
     for name in values:
-        if name not in _WRITABLE:
-            near = difflib.get_close_matches(str(name), _WRITABLE, n=1)
+        if name not in WRITABLE_FIELDS:
+            near = difflib.get_close_matches(str(name), WRITABLE_FIELDS, n=1)
             hint = f"Did you mean {near[0]!r}? " if near else ""
-            raise InvalidInput(
-                str(name), values[name], "no such field", f"{hint}Your own fields go into metadata"
-            )
+            remedy = f"{hint}Your own fields go into metadata"
+            raise InvalidInput(str(name), values[name], "no such field", remedy)
 
 
-def _storable(name: str, value: object) -> str:
+def _check_storable(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidInput(name, value, f"must be a string, not {type(value).__name__}", "Give one")
     if not is_storable(value):
-        raise InvalidInput(
-            name,
-            value,
-            "holds NUL or half of a surrogate pair, which UTF-8 cannot carry",
-            "Remove them, for example with text.encode('utf-8', 'ignore').decode()",
-        )
+        problem = "holds NUL or half of a surrogate pair, which UTF-8 cannot carry"
+        remedy = "Remove them, for example with text.encode('utf-8', 'ignore').decode()"
+        raise InvalidInput(name, value, problem, remedy)
     return value
 
 
-def _text(value: object) -> str:
-    text = _storable("text", "" if value is None else value)
+def _check_text(value: object) -> str:
+    text = _check_storable("text", value)
     if not text.strip():
         raise InvalidInput("text", text, "is empty", "Give the text to remember")
     if len(text) > LONGEST_TEXT:
-        raise InvalidInput(
-            "text",
-            text,
-            f"has {len(text):,} characters, more than {LONGEST_TEXT:,}",
-            "Split it, or import it as a document with `ekphory import`",
-        )
+        problem = f"has {len(text):,} characters, more than {LONGEST_TEXT:,}"
+        remedy = "Split it, or import it as a document with `ekphory import`"
+        raise InvalidInput("text", text, problem, remedy)
     return text
 
 
-def _id(value: object) -> str:
-    memory_id = _storable("id", value)
+def _check_id(value: object) -> str:
+    memory_id = _check_storable("id", value)
     if not memory_id or len(memory_id) > LONGEST_NAME:
-        raise InvalidInput(
-            "id", memory_id, f"has {len(memory_id)} characters", f"Give 1 to {LONGEST_NAME:,}"
-        )
+        problem = f"has {len(memory_id)} characters"
+        raise InvalidInput("id", memory_id, problem, f"Give 1 to {LONGEST_NAME:,}")
     return memory_id
 
 
-def _name(values: Mapping[str, Any], name: str) -> str | None:
-    if name not in values:
-        return None
-    value = _storable(name, values[name])
-    if not value.strip() or len(value) > LONGEST_NAME:
-        raise InvalidInput(name, value, "a scope field is non-empty text", "Leave it out to unbind")
-    return value
+def _check_name(name: str, value: object) -> str:
+    text = _check_storable(name, value)
+    if not text.strip() or len(text) > LONGEST_NAME:
+        raise InvalidInput(name, text, "a scope field is non-empty text", "Leave it out to unbind")
+    return text
 
 
-def _optional(values: Mapping[str, Any], name: str, missing: str | None) -> str | None:
-    return _storable(name, values[name]) if name in values else missing
-
-
-def _sequence(value: object) -> int | None:
-    if value is None:
-        return None
+def _check_sequence(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 2**62:
-        raise InvalidInput(
-            "sequence", value, "must be an integer of at least 0", "Give a whole number"
-        )
+        problem = "must be a whole number between -2**62 and 2**62"
+        raise InvalidInput("sequence", value, problem, "Give a whole number")
     return value
 
 
-def _pool(value: object) -> str:
-    name = _storable("pool", value)
+def _check_pool(value: object) -> str:
+    name = _check_storable("pool", value)
     if not _POOL_NAME.fullmatch(name):
-        raise InvalidInput(
-            "pool",
-            name,
-            "must be the name of a pool",
-            "Use letters, digits and _ . : -, at most 100",
-        )
+        remedy = "Use letters, digits and _ . : -, at most 100"
+        raise InvalidInput("pool", name, "must be the name of a pool", remedy)
     return name
 
 
-def _type(value: object) -> str:
+def _check_type(value: object) -> str:
     if value not in MEMORY_TYPES:
         raise InvalidInput("type", value, "no such type", f"Use one of {', '.join(MEMORY_TYPES)}")
     return str(value)
 
 
-def _importance(value: object) -> float:
+def _check_importance(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InvalidInput("importance", value, "lies outside [0, 1]", "Give a number from 0 to 1")
     return float(value)
 
 
-def _predicted(value: object) -> frozenset[Predictable]:
-    if not isinstance(value, list | tuple | set | frozenset) or not all(
-        name in ("type", "importance") for name in value
-    ):
-        raise InvalidInput(
-            "predicted",
-            value,
-            "must be a list of predictable fields",
-            'Use "type" and "importance"',
-        )
+def _check_predicted(value: object) -> frozenset[Predictable]:
+    names = get_args(Predictable)
+    if not isinstance(value, list | tuple | set | frozenset) or any(n not in names for n in value):
+        problem = "must be a list of predictable fields"
+        raise InvalidInput("predicted", value, problem, 'Use "type" and "importance"')
     return frozenset(value)
 
 
-def _metadata(value: object) -> Mapping[str, Scalar]:
+def _check_metadata(value: object) -> Mapping[str, Scalar]:
     if not isinstance(value, Mapping):
         raise InvalidInput("metadata", value, "must be a mapping", "Give names with scalar values")
     for key, entry in value.items():
@@ -235,44 +206,45 @@ def _metadata(value: object) -> Mapping[str, Scalar]:
         if not isinstance(key, str) or not key:
             raise InvalidInput("metadata", key, "a key is non-empty text", "Rename the key")
         if key in SCOPE_FIELDS:
-            raise ScopeError(
-                place, entry, "metadata cannot set the scope", f"Give {key} as a field of its own"
-            )
-        _storable("metadata", key)
+            remedy = f"Give {key} as a field of its own"
+            raise ScopeError(place, entry, "metadata cannot set the scope", remedy)
+        _check_storable("metadata", key)
         if isinstance(entry, str):
-            _storable(place, entry)
+            _check_storable(place, entry)
         elif not isinstance(entry, int | float | bool):
-            raise InvalidInput(
-                place,
-                entry,
-                "must be a string, a number or a boolean",
-                "Use text, a number, true or false",
-            )
+            problem = "must be a string, a number or a boolean"
+            raise InvalidInput(place, entry, problem, "Use text, a number, true or false")
     # Refuses what cannot be stored exactly, such as whole numbers beyond 2**53.
     encode_metadata(value)
     return dict(value)
 
 
-def _expiry(values: Mapping[str, Any], now: datetime) -> datetime | None:
-    if "expires_at" not in values:
-        return None
-    moment = to_utc(values["expires_at"], field="expires_at")
+def _check_expiry(value: str | datetime, now: datetime) -> datetime:
+    moment = to_utc(value, field="expires_at")
     if moment <= now:
-        raise InvalidInput(
-            "expires_at", moment.isoformat(), "lies in the past", "Give a moment still to come"
-        )
+        remedy = "Give a moment still to come"
+        raise InvalidInput("expires_at", moment.isoformat(), "lies in the past", remedy)
     return moment
 
 
-def _moment_key(at: datetime | None) -> int | None:
-    return None if at is None else to_microseconds(at)
+_CHECKS: Mapping[str, Callable[[object], object]] = {
+    "sequence": _check_sequence,
+    **{name: partial(_check_storable, name) for name in _TEXTS},
+    "pool": _check_pool,
+    "type": _check_type,
+    "importance": _check_importance,
+    "predicted": _check_predicted,
+    "metadata": _check_metadata,
+    "id": _check_id,
+}
+"""What reads a field by itself; what is not given has the default of `MemoryRecord`."""
 
 
-def _fingerprint(identity: tuple[object, ...]) -> str:
+def _make_fingerprint(identity: tuple[object, ...]) -> str:
     return hashlib.blake2b(json.dumps(identity).encode(), digest_size=16).hexdigest()
 
 
-def _own_id(at: datetime, fingerprint: str) -> str:
+def _make_id(at: datetime, fingerprint: str) -> str:
     """Return an id that sorts by the moment it is about."""
     milliseconds = to_microseconds(at) // 1000 + _BEFORE_1970
     return f"{milliseconds:013x}-{fingerprint[:16]}"
@@ -287,7 +259,7 @@ def thread_of(record: MemoryRecord) -> int:
     return int.from_bytes(digest, "big", signed=True) or 1
 
 
-# Chat messages as drafts: who said what, in which order.
+# Chat messages.
 
 
 def make_message_drafts(
@@ -297,7 +269,7 @@ def make_message_drafts(
     session: str | None,
     pool: str | None,
 ) -> list[Draft]:
-    """Check messages and give them their place in the session.
+    """Check messages, and note the place of each in the session.
 
     Raises:
         InvalidInput: A message is not a mapping, lacks `content`, or cannot be stored.
@@ -310,25 +282,25 @@ def make_message_drafts(
     seen: Counter[str] = Counter()
     now = now_utc()
     for place, message in enumerate(messages):
-        given = {"session": session, "pool": pool, **_fields(message, place)}
+        given = {"session": session, "pool": pool, **_read_message(message, place)}
         first = make_draft(given, scope=scope, now=now)
         name = first.fingerprint or first.record.id
         # A message said twice in one call is meant twice, unless it carries an id.
         repeated = make_draft(given, scope=scope, now=now, occurrence=seen[name])
         seen[name] += 1
-        drafts.append(_in_order(repeated, to_microseconds(now) + place))
+        drafts.append(_set_sequence(repeated, to_microseconds(now) + place))
     return drafts
 
 
-def _in_order(entry: Draft, position: int) -> Draft:
-    """Return a message outside any session a sequence, by which it has neighbours."""
+def _set_sequence(entry: Draft, position: int) -> Draft:
+    """Give a message outside any session a number, by which it has neighbours."""
     if entry.record.session is not None or entry.record.sequence is not None:
         return entry
     record = replace(entry.record, sequence=position)
     return replace(entry, record=record, thread=thread_of(record))
 
 
-def _fields(message: Mapping[str, Any], place: int) -> dict[str, Any]:
+def _read_message(message: Mapping[str, Any], place: int) -> dict[str, Any]:
     if not isinstance(message, Mapping) or "content" not in message:
         raise InvalidInput(
             f"messages[{place}]", message, "has no content", 'Give {"role": …, "content": …}'
@@ -339,7 +311,7 @@ def _fields(message: Mapping[str, Any], place: int) -> dict[str, Any]:
     return {**fields, "text": message["content"]}
 
 
-# Writing memories: check, skip what is there, embed, append durably, report.
+# Writing.
 
 BATCH = 256
 LONGEST_WHOLE = 60_000
@@ -351,7 +323,8 @@ _PIECE = 4_000
 _APPENDS = "appends"
 _BLANK = re.compile(r"\s+")
 
-Progress = Callable[[WriteReport], None]
+ReportProgress = Callable[[WriteReport], None]
+Item = TypeVar("Item")
 Identity = tuple[str | None, ...]
 
 
@@ -386,36 +359,12 @@ class _Tally:
     failed: list[Failure] = field(default_factory=list)
     sampled: list[str] = field(default_factory=list)
 
+    def count(self, outcome: Outcome) -> None:
+        self.added += outcome.added
+        self.skipped += len(outcome.ids) - outcome.added
+
     def report(self) -> WriteReport:
         return WriteReport(self.added, self.skipped, list(self.failed), sampled=tuple(self.sampled))
-
-
-class _Appending:
-    """Appends one batch while the next is prepared; leaving it waits for the last."""
-
-    def __init__(self, engine: Engine, scope: Scope, tally: _Tally) -> None:
-        self._engine = engine
-        self._scope = scope
-        self._tally = tally
-        self._pending: tuple[Future[Outcome], int] | None = None
-
-    def next(self, prepared: list[Prepared]) -> None:
-        """Wait for the batch before, and start on this one."""
-        self._settle()
-        self._pending = submit(self._engine, self._scope, prepared), len(prepared)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._settle()
-
-    def _settle(self) -> None:
-        if self._pending is not None:
-            (future, size), self._pending = self._pending, None
-            outcome = future.result()
-            self._tally.added += outcome.added
-            self._tally.skipped += size - outcome.added
 
 
 def add_all(
@@ -423,23 +372,31 @@ def add_all(
     scope: Scope,
     records: Iterable[Mapping[str, Any]],
     *,
-    on_progress: Progress | None = None,
+    on_progress: ReportProgress | None = None,
 ) -> WriteReport:
     """Write records in batches; while one is appended, the next is embedded.
 
     At most two batches are in memory at a time.
     """
     tally = _Tally()
-    with _Appending(engine, scope, tally) as appending:
-        for batch in _batches(_drafts(records, scope, tally)):
+    tell = on_progress or (lambda _report: None)
+    pending: Future[Outcome] | None = None
+    drafts = _read_drafts(records, scope, tally)
+    try:
+        while batch := list(islice(drafts, BATCH)):
             fresh = _without_present(engine, scope, batch)
             tally.skipped += len(batch) - len(fresh)
             tally.sampled += [each.record.id for each in fresh if is_sampled(each.record.text)]
-            appending.next(prepare(engine, fresh))
-            if on_progress is not None:
-                on_progress(tally.report())
-    if on_progress is not None:
-        on_progress(tally.report())
+            prepared = prepare(engine, fresh)
+            if pending is not None:
+                tally.count(pending.result())
+            pending = submit(engine, scope, prepared)
+            tell(tally.report())
+    finally:
+        # Also where the source breaks: what was read before is written.
+        if pending is not None:
+            tally.count(pending.result())
+    tell(tally.report())
     return tally.report()
 
 
@@ -466,18 +423,18 @@ def prepare(engine: Engine, drafts: list[Draft]) -> list[Prepared]:
     parts = np.split(reading.content, np.cumsum(counts)[:-1]) if drafts else []
     traits = traits_by_memory(reading, counts)
     return [
-        Prepared(_completed(entry, trait), passage_terms(entry.record.indexed_text), part)
+        Prepared(_fill_in(entry, trait), passage_terms(entry.record.indexed_text), part)
         for entry, part, trait in zip(drafts, parts, traits, strict=True)
     ]
 
 
-def _completed(entry: Draft, traits: PredictedTraits) -> Draft:
-    """Fill in and mark what the caller left out and the model's heads can tell."""
-    told = frozenset(name for name in entry.left_out if getattr(traits, name) is not None)
-    if not told:
+def _fill_in(entry: Draft, traits: PredictedTraits) -> Draft:
+    """Fill in and mark what the caller left out and the model's heads predict."""
+    values = {name: getattr(traits, name) for name in entry.left_out}
+    values = {name: value for name, value in values.items() if value is not None}
+    if not values:
         return entry
-    values = {name: getattr(traits, name) for name in told}
-    marked = entry.record.predicted | told
+    marked = entry.record.predicted | values.keys()
     return replace(entry, record=replace(entry.record, **values, predicted=marked))
 
 
@@ -491,7 +448,7 @@ def submit(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Future[Out
     )
 
 
-def stored(prepared: Prepared, key: int) -> StoredMemory:
+def to_stored(prepared: Prepared, key: int) -> StoredMemory:
     """Return a prepared memory as the row with that key."""
     entry = prepared.draft
     return StoredMemory(
@@ -507,19 +464,24 @@ def _append(engine: Engine, waiting: Sequence[tuple[Scope, list[Prepared]]]) -> 
     outcomes = []
     for scope, prepared in waiting:
         here = _present(engine, scope, [entry.draft for entry in prepared])
-        fresh, ids = _told_apart(prepared, find_alive_ids(here) | written)
+        fresh, ids = _pick_absent(prepared, find_alive_ids(here) | written)
         written |= {_identity(entry.draft): entry.draft.record.id for entry in fresh}
         found += here
         new += fresh
         outcomes.append(Outcome(len(fresh), ids))
     if new:
-        make_way(engine, found, {_identity(entry.draft) for entry in new})
-        first = first_key(after=version)
-        engine.store.append([stored(entry, first + place) for place, entry in enumerate(new)])
+        delete_expired(engine, found, {_identity(entry.draft) for entry in new})
+        append_after(engine, version, new)
     return outcomes
 
 
-def _told_apart(
+def append_after(engine: Engine, version: int, new: list[Prepared]) -> None:
+    """Append memories in one commit, which follows that version."""
+    first = first_key(after=version)
+    engine.store.append([to_stored(entry, first + place) for place, entry in enumerate(new)])
+
+
+def _pick_absent(
     prepared: list[Prepared], present: dict[Identity, str]
 ) -> tuple[list[Prepared], tuple[str, ...]]:
     """Return those that are not present, each once, and the id under which each of all is."""
@@ -536,17 +498,15 @@ def _told_apart(
 
 def _without_present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Draft]:
     """Return the drafts that are not stored yet, each once."""
-    seen = set(find_alive_ids(_present(engine, scope, drafts)))
-    fresh: list[Draft] = []
+    present = find_alive_ids(_present(engine, scope, drafts))
+    first: dict[Identity, Draft] = {}
     for entry in drafts:
-        if _identity(entry) not in seen:
-            seen.add(_identity(entry))
-            fresh.append(entry)
-    return fresh
+        first.setdefault(_identity(entry), entry)
+    return [entry for identity, entry in first.items() if identity not in present]
 
 
 def find_alive_ids(found: list[Presence]) -> dict[Identity, str]:
-    """Identities of what is stored, with the ids; what has expired does not count."""
+    """Return the identities of what is stored, with the ids; what has expired does not count."""
     now = to_microseconds(now_utc())
     return {
         (*entry.owner, name): entry.id
@@ -556,7 +516,7 @@ def find_alive_ids(found: list[Presence]) -> dict[Identity, str]:
     }
 
 
-def make_way(engine: Engine, found: list[Presence], wanted: set[Identity]) -> None:
+def delete_expired(engine: Engine, found: list[Presence], wanted: set[Identity]) -> None:
     """Delete expired memories whose id or content is being written anew."""
     now = to_microseconds(now_utc())
     expired = [
@@ -579,24 +539,34 @@ def _identity(entry: Draft) -> Identity:
     return (*owner_of(entry.record), entry.fingerprint or entry.record.id)
 
 
-def _drafts(records: Iterable[Mapping[str, Any]], scope: Scope, tally: _Tally) -> Iterator[Draft]:
+def _read_drafts(
+    records: Iterable[Mapping[str, Any]], scope: Scope, tally: _Tally
+) -> Iterator[Draft]:
+    def read(given: Mapping[str, Any]) -> Draft:
+        return make_draft(given, scope=scope, now=now_utc())
+
+    for entry in read_records(records, read, tally.failed):
+        if entry.is_only_recalled:
+            tally.skipped += 1
+        else:
+            yield entry
+
+
+def read_records(
+    records: Iterable[Mapping[str, Any]],
+    read: Callable[[Mapping[str, Any]], Item],
+    failed: list[Failure],
+) -> Iterator[Item]:
+    """Yield what `read` makes of each record; add those that it refuses to `failed`."""
     for index, given in enumerate(records):
         try:
-            entry = make_draft(given, scope=scope, now=now_utc())
+            item = read(given)
         except InvalidInput as error:
             name = given.get("id") if isinstance(given, Mapping) else None
             shown = name if isinstance(name, str) else None
-            tally.failed.append(Failure(index, shown, error.field, str(error)))
+            failed.append(Failure(index, shown, error.field, str(error)))
         else:
-            if entry.is_only_recalled:
-                tally.skipped += 1
-            else:
-                yield entry
-
-
-def _batches(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
-    while batch := list(islice(drafts, BATCH)):
-        yield batch
+            yield item
 
 
 def _windows(engine: Engine, entry: Draft) -> list[str]:

@@ -7,7 +7,11 @@ from threading import Barrier
 import pytest
 
 from ekphory.errors import StoreLocked
-from ekphory.store.writer import WriterLease
+from ekphory.store.writer import (
+    WriterLease,
+)
+
+# Where no file can be locked, a lease lets one process write.
 
 
 @pytest.fixture(autouse=True)

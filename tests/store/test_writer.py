@@ -1,4 +1,4 @@
-"""Writes run one after another, on one thread, and report back."""
+"""The one writer of a store: its queue, its lock or lease, its upkeep, and what it wrote last."""
 
 import os
 import signal
@@ -6,12 +6,28 @@ import threading
 import time
 
 import filelock
+import numpy as np
 import pytest
 
 from ekphory.errors import StoreClosed, StoreError, StoreLocked
+from ekphory.filters.tree import And, Comparison, Field
+from ekphory.memory import Memory
 from ekphory.store.in_memory import InMemoryStore
-from ekphory.store.writer import LOCK_FILE, DirectoryLock, Writer
+from ekphory.store.protocol import ScopeColumns
+from ekphory.store.writer import (
+    LOCK_FILE,
+    NOTE_FILE,
+    DirectoryLock,
+    RecentWrites,
+    UpkeepState,
+    Writer,
+    columns_of,
+    vectors_of,
+)
+from ekphory.testing.models import HashEmbedder
 from ekphory.testing.store_contract import CONTRACT_IDENTITY
+
+# Writes run one after another, on one thread, and report back.
 
 
 @pytest.fixture
@@ -273,3 +289,195 @@ def test_upkeep_that_was_repaired_is_no_failure_any_more(tmp_path):
     failure = writer.upkeep_failure
     writer.close()
     assert failure is None
+
+
+# Upkeep that fails is tried again after longer and longer pauses, and says so.
+
+
+class Clock:
+    def __init__(self):
+        self.seconds = 100.0
+
+    def __call__(self):
+        return self.seconds
+
+
+def test_upkeep_is_due_at_first():
+    assert UpkeepState(None).is_due
+
+
+def test_after_each_failure_the_pause_is_twice_as_long():
+    clock = Clock()
+    state = UpkeepState(None, clock=clock)
+    pauses = []
+    for _ in range(4):
+        state.note_failure(StoreError("the disk is full"))
+        before = clock.seconds
+        while not state.is_due:
+            clock.seconds += 0.5
+        pauses.append(clock.seconds - before)
+    assert pauses == [1.0, 2.0, 4.0, 8.0]
+
+
+def test_no_pause_is_longer_than_ten_minutes():
+    clock = Clock()
+    state = UpkeepState(None, clock=clock)
+    for _ in range(40):
+        state.note_failure(StoreError("the disk is full"))
+    clock.seconds += 599
+    assert not state.is_due
+    clock.seconds += 1
+    assert state.is_due
+
+
+def test_a_success_ends_the_pause_and_the_failure():
+    state = UpkeepState(None)
+    state.note_failure(StoreError("the disk is full"))
+    state.note_success()
+    assert state.is_due
+    assert state.failure is None
+
+
+def test_failures_are_counted_with_the_last_message():
+    state = UpkeepState(None)
+    state.note_failure(StoreError("the disk is full"))
+    state.note_failure(StoreError("the disk is gone"))
+    assert state.failure.attempts == 2
+    assert state.failure.message == "the disk is gone"
+    assert state.failure.sentence.startswith("Upkeep has failed 2 times since ")
+
+
+def test_another_process_reads_the_failure_until_one_succeeds(tmp_path):
+    writing, reading = UpkeepState(tmp_path), UpkeepState(tmp_path)
+    writing.note_failure(StoreError("the disk is full"))
+    assert reading.failure == writing.failure
+    writing.note_success()
+    assert reading.failure is None
+
+
+def test_a_note_that_cannot_be_read_is_a_failure_too(tmp_path):
+    (tmp_path / NOTE_FILE).write_text("{")
+    assert "cannot be read" in UpkeepState(tmp_path).failure.message
+
+
+def test_where_nothing_can_be_noted_this_process_tells_it(tmp_path):
+    state = UpkeepState(tmp_path / "gone")
+    state.note_failure(StoreError("the disk is gone"))
+    assert state.failure.attempts == 1
+
+
+# What a process wrote last is known without a read, for as long as nobody else wrote.
+
+EVERYTHING = And(())
+
+
+def _stored(memory, *texts):
+    """Add memories, and return them as they lie in the store."""
+    store = memory._engine.store
+    before = store.version()
+    for text in texts:
+        memory.add(text)
+    return store.growth_since(before).memories
+
+
+def test_what_was_added_since_a_version_is_told(memory):
+    store = memory._engine.store
+    memory.add("one")
+    version = store.version()
+    memory.add("two")
+    memory.add("three")
+    growth = store.growth_since(version)
+    assert growth.version == store.version()
+    assert [each.record.text for each in growth.memories] == ["two", "three"]
+    assert store.growth_since(growth.version).memories == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda memory: memory.update("known", text="another"),
+        lambda memory: memory.forget("known"),
+        lambda memory: memory.forget("known", purge=True),
+    ],
+)
+def test_after_any_other_change_nothing_is_told(memory, change):
+    memory.add("one", id="known")
+    version = memory._engine.store.version()
+    change(memory)
+    assert memory._engine.store.growth_since(version) is None
+
+
+def test_after_a_commit_that_is_not_ours_nothing_is_told():
+    recent = RecentWrites()
+    recent.note([], before=1, after=2)
+    recent.note([], before=3, after=4)
+    recent.note([], before=4, after=6)
+    assert recent.since(1, newest=6) is None
+    assert recent.since(3, newest=6) is None
+
+
+def test_what_is_newer_than_the_last_commit_is_not_told():
+    recent = RecentWrites()
+    recent.note([], before=1, after=2)
+    assert recent.since(1, newest=2) is not None
+    assert recent.since(1, newest=3) is None
+    assert recent.since(0, newest=2) is None
+
+
+def test_only_memories_of_the_scope_are_told(tmp_path):
+    a, b = (Memory(tmp_path, project=name, embedder=HashEmbedder()) for name in "ab")
+    with a, b:
+        version = a._engine.store.version()
+        a.add("of a")
+        b.add("of b")
+        growth = a._engine.store.growth_since(version)
+    mine = growth.within(Comparison(Field("project"), "eq", "a"))
+    assert [each.record.text for each in mine] == ["of a"]
+
+
+def test_columns_and_vectors_are_those_that_a_read_gives(memory):
+    stored = _stored(memory, "the first note", "a second note", "zwei\nZeilen")
+    store = memory._engine.store
+    told, read = columns_of(stored), store.scan(EVERYTHING)
+    for name in ScopeColumns.__slots__:
+        assert np.array_equal(getattr(told, name), getattr(read, name)), name
+    told, read = vectors_of(stored, dimension=32), store.scan_vectors(EVERYTHING)
+    assert np.array_equal(told.keys, read.keys)
+    assert np.array_equal(told.vectors, read.vectors)
+
+
+def test_records_are_those_that_a_read_gives(memory, open_memory):
+    stored = _stored(memory, "the first note", "a second note")
+    keys = [each.key for each in stored]
+    told = memory._engine.store.fetch(keys)
+    memory.close()
+    assert open_memory()._engine.store.fetch(keys) == told
+
+
+def test_adds_that_wait_for_one_another_are_one_commit_and_each_is_told_its_own_id(memory):
+    memory.add("before")
+    engine = memory._engine
+    version = engine.store.version()
+    go_on, begun = threading.Event(), threading.Event()
+    engine.writer.submit(lambda: begun.set() or go_on.wait(10))
+    begun.wait(10)
+    reports = {}
+
+    def add(number):
+        # Two of them are the same memory.
+        reports[number] = memory.add(f"note {number}", id=f"id-{number % 5}")
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    while engine.writer._jobs.qsize() < len(threads):
+        time.sleep(0.001)
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert engine.store.version() == version + 1
+    assert {number: report.ids for number, report in reports.items()} == {
+        number: (f"id-{number % 5}",) for number in range(6)
+    }
+    assert sum(report.added for report in reports.values()) == 5
+    assert memory.count() == 6

@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
 from ekphory.errors import FilterError
 from ekphory.filters.tree import (
     MAX_NESTING,
     MAX_TEXT,
+    SYMBOLS,
     And,
     Comparison,
     Contains,
@@ -29,11 +30,12 @@ from ekphory.filters.tree import (
     check_contains,
     check_field,
     check_filter,
+    join,
     nesting_error,
     read_moment,
 )
 
-# The words of the filter grammar: text in, tokens out, every character accounted for.
+# The words of the grammar.
 
 TokenKind = Literal["text", "key", "number", "word", "operator", "mark", "end"]
 
@@ -97,12 +99,7 @@ def tokenize(text: str) -> list[Token]:
     return tokens
 
 
-def is_plain_key(key: str) -> bool:
-    """Say whether a metadata key can be written without quotes."""
-    return _WORD.fullmatch(key) is not None
-
-
-def unquote(quoted: str) -> str:
+def _unquote(quoted: str) -> str:
     """Return the content of a quoted token, in which a doubled quote stands for one."""
     quote = quoted[-1]
     return quoted[1:-1].replace(quote * 2, quote)
@@ -117,7 +114,7 @@ def _unreadable(text: str, position: int) -> FilterError:
     return FilterError("filter", text[position], f"unknown character{place}", remedy)
 
 
-# The text form of filters: MemMachine's grammar without its quirks.
+# The grammar.
 #
 #     any_of    := all_of (OR all_of)*
 #     all_of    := part (AND part)*
@@ -133,15 +130,7 @@ def _unreadable(text: str, position: int) -> FilterError:
 #
 # Own recursive descent: a parser library would save a third of it, and its errors name no remedy.
 
-_OPERATORS: dict[str, Operator] = {
-    "=": "eq",
-    "!=": "ne",
-    "<>": "ne",
-    ">": "gt",
-    ">=": "ge",
-    "<": "lt",
-    "<=": "le",
-}
+Item = TypeVar("Item")
 _PREFIXES = ("m.", "metadata.")
 _CONDITION_REMEDY = "Follow the field with =, !=, <, <=, >, >=, IN, CONTAINS or IS [NOT] NULL."
 _VALUE_REMEDY = "Write a text in single quotes, a number, true, false or date('2026-05-01')."
@@ -211,18 +200,16 @@ class _Parser:
         return FilterError("filter", shown, f"{problem}{token.place}", remedy)
 
     def _any_of(self) -> Filter:
-        parts = self._joined("OR", self._all_of)
-        return parts[0] if len(parts) == 1 else Or(parts)
+        return join(Or, self._read_joined("OR", self._all_of))
 
     def _all_of(self) -> Filter:
-        parts = self._joined("AND", self._part)
-        return parts[0] if len(parts) == 1 else And(parts)
+        return join(And, self._read_joined("AND", self._part))
 
-    def _joined(self, keyword: str, read: Callable[[], Filter]) -> tuple[Filter, ...]:
-        parts = [read()]
-        while self._accept(keyword):
-            parts.append(read())
-        return tuple(parts)
+    def _read_joined(self, separator: str, read: Callable[[], Item]) -> list[Item]:
+        found = [read()]
+        while self._accept(separator):
+            found.append(read())
+        return found
 
     def _part(self) -> Filter:
         token = self._token
@@ -249,7 +236,7 @@ class _Parser:
     def _condition(self) -> Filter:
         field = self._field()
         if self._token.kind == "operator":
-            return self._comparison(field, _OPERATORS[self._advance().text])
+            return self._comparison(field, SYMBOLS[self._advance().text])
         if self._accept("IS"):
             return self._null_test(field)
         if self._accept("NOT"):
@@ -286,9 +273,7 @@ class _Parser:
         self._expect("(")
         if self._accept(")"):
             return ()
-        values = [self._comparison(field, "eq").value]
-        while self._accept(","):
-            values.append(self._comparison(field, "eq").value)
+        values = self._read_joined(",", lambda: self._comparison(field, "eq").value)
         self._expect(")")
         return tuple(values)
 
@@ -311,7 +296,7 @@ class _Parser:
     def _text(self) -> str:
         if self._token.kind != "text":
             raise self._unexpected("a text expected", "Write the text in single quotes.")
-        return unquote(self._advance().text)
+        return _unquote(self._advance().text)
 
     def _date(self) -> datetime:
         place = self._token.place
@@ -324,7 +309,7 @@ def _field_reference(token: Token) -> FieldReference:
     prefix = next((p for p in _PREFIXES if token.text.startswith(p)), "")
     name = token.text.removeprefix(prefix)
     if token.kind == "key":
-        return MetadataField(unquote(name))
+        return MetadataField(_unquote(name))
     return MetadataField(name) if prefix else Field(name)
 
 
@@ -334,16 +319,9 @@ def _number(token: Token) -> int | float:
     return int(token.text) if whole and len(token.text) <= 4_000 else float(token.text)
 
 
-# Filters printed in the grammar that `parse_filter` reads.
+# Printing.
 
-_SYMBOLS: dict[Operator, str] = {
-    "eq": "=",
-    "ne": "!=",
-    "gt": ">",
-    "ge": ">=",
-    "lt": "<",
-    "le": "<=",
-}
+_SYMBOLS_BY_OPERATOR = {operator: symbol for symbol, operator in SYMBOLS.items() if symbol != "<>"}
 
 
 def format_filter(tree: Filter) -> str:
@@ -363,22 +341,12 @@ def _print(tree: Filter) -> str:
             return " AND ".join(map(_print_part, children)) if children else "TRUE"
         case Or(children=children):
             return " OR ".join(map(_print_alternative, children)) if children else "FALSE"
+        case Not(child=In() | Contains() | IsNull() as child):
+            return _print_condition(child, "NOT ")
         case Not(child=child):
-            return _print_negation(child)
+            return f"NOT {_print_part(child)}"
         case _:
             return _print_condition(tree)
-
-
-def _print_negation(child: Filter) -> str:
-    match child:
-        case In(field=field, values=values):
-            return f"{_print_field(field)} NOT IN {_print_values(values)}"
-        case Contains(field=field, text=text):
-            return f"{_print_field(field)} NOT CONTAINS {_print_value(text)}"
-        case IsNull(field=field):
-            return f"{_print_field(field)} IS NOT NULL"
-        case _:
-            return f"NOT {_print_part(child)}"
 
 
 def _print_part(tree: Filter) -> str:
@@ -393,32 +361,28 @@ def _print_alternative(tree: Filter) -> str:
     return _print_part(tree) if isinstance(tree, Or) else _print(tree)
 
 
-def _print_condition(condition: Comparison | In | Contains | IsNull) -> str:
+def _print_condition(condition: Comparison | In | Contains | IsNull, negation: str = "") -> str:
     field = _print_field(condition.field)
     match condition:
         case Comparison(operator=operator, value=value):
-            return f"{field} {_SYMBOLS[operator]} {_print_value(value)}"
+            return f"{field} {_SYMBOLS_BY_OPERATOR[operator]} {_print_value(value)}"
         case In(values=values):
-            return f"{field} IN {_print_values(values)}"
+            return f"{field} {negation}IN ({', '.join(map(_print_value, values))})"
         case Contains(text=text):
-            return f"{field} CONTAINS {_print_value(text)}"
+            return f"{field} {negation}CONTAINS {_print_value(text)}"
         case IsNull():
-            return f"{field} IS NULL"
+            return f"{field} IS {negation}NULL"
 
 
 def _print_field(field: FieldReference) -> str:
     match field:
         case Field(name=name):
             return name
-        case MetadataField(key=key) if is_plain_key(key):
+        case MetadataField(key=key) if _WORD.fullmatch(key):
             return f"m.{key}"
         case MetadataField(key=key):
             doubled = key.replace('"', '""')
             return f'm."{doubled}"'
-
-
-def _print_values(values: tuple[Value, ...]) -> str:
-    return f"({', '.join(map(_print_value, values))})"
 
 
 def _print_value(value: Value) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, cast
+from datetime import datetime
+from typing import Literal, cast
 
 from ekphory.filters.tree import (
     FIELD_KINDS,
+    SYMBOLS,
     And,
     Comparison,
     Contains,
@@ -26,21 +27,23 @@ from ekphory.filters.tree import (
     Value,
     check_field,
 )
-from ekphory.types import BOOLEAN_PREFIX, NUMBER_PREFIX, TEXT_PREFIX, MemoryRecord
+from ekphory.types import (
+    BOOLEAN_PREFIX,
+    NUMBER_PREFIX,
+    TEXT_PREFIX,
+    MemoryRecord,
+    to_microseconds,
+)
 
-# Filters compiled to the SQL of LanceDB: the one place where a caller's values meet a query.
+# SQL: the one place where a caller's values meet a query.
 
-METADATA_COLUMN = "metadata"
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SYMBOLS: dict[Operator, str] = {
-    "eq": "=",
-    "ne": "<>",
-    "gt": ">",
-    "ge": ">=",
-    "lt": "<",
-    "le": "<=",
+_SYMBOLS_BY_OPERATOR = {operator: symbol for symbol, operator in SYMBOLS.items() if symbol != "!="}
+_METADATA_READERS = {
+    "boolean": ("json_get_bool", BOOLEAN_PREFIX),
+    "number": ("json_get_float", NUMBER_PREFIX),
+    "text": ("json_get_string", TEXT_PREFIX),
 }
+"""By the kind of value that is compared: the function of Lance, and how the key begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,9 @@ def _condition(condition: Comparison | In | Contains | IsNull) -> _Sql:
 
 
 def _compare(field: FieldReference, operator: Operator, value: Value) -> _Sql:
-    return _Sql(f"{_operand(field, value)} {_SYMBOLS[operator]} {_literal(field, value)}")
+    return _Sql(
+        f"{_operand(field, value)} {_SYMBOLS_BY_OPERATOR[operator]} {_literal(field, value)}"
+    )
 
 
 def _compare_whole(field: FieldReference, operator: Operator, value: float) -> _Sql:
@@ -153,9 +158,9 @@ def _is_missing(field: FieldReference) -> _Sql:
         case Field(name=name):
             return _Sql(f"{_column(name)} IS NULL")
         case MetadataField(key=key):
-            keys = [prefix + key for prefix in (TEXT_PREFIX, NUMBER_PREFIX, BOOLEAN_PREFIX)]
             return _all_of(
-                _Sql(f"json_get(`{METADATA_COLUMN}`, {_quote(key)}) IS NULL") for key in keys
+                _Sql(f"json_get(`metadata`, {_quote(prefix + key)}) IS NULL")
+                for prefix in (TEXT_PREFIX, NUMBER_PREFIX, BOOLEAN_PREFIX)
             )
 
 
@@ -171,17 +176,8 @@ def _operand(field: FieldReference, value: Value) -> str:
         case Field(name=name):
             return _column(name)
         case MetadataField(key=key):
-            return _metadata_operand(key, value)
-
-
-def _metadata_operand(key: str, value: Value) -> str:
-    match value:
-        case bool():
-            return f"json_get_bool(`{METADATA_COLUMN}`, {_quote(BOOLEAN_PREFIX + key)})"
-        case int() | float():
-            return f"json_get_float(`{METADATA_COLUMN}`, {_quote(NUMBER_PREFIX + key)})"
-        case _:
-            return f"json_get_string(`{METADATA_COLUMN}`, {_quote(TEXT_PREFIX + key)})"
+            function, prefix = _METADATA_READERS[_kind(value)]
+            return f"{function}(`metadata`, {_quote(prefix + key)})"
 
 
 def _literal(field: FieldReference, value: Value) -> str:
@@ -191,7 +187,7 @@ def _literal(field: FieldReference, value: Value) -> str:
         case str():
             return _quote(value)
         case datetime():
-            return f"to_timestamp_micros({(value - _EPOCH) // timedelta(microseconds=1)})"
+            return f"to_timestamp_micros({to_microseconds(value)})"
         case int() | float():
             integer = isinstance(field, Field) and FIELD_KINDS[field.name] == "integer"
             return str(int(value)) if integer else repr(float(value))
@@ -202,16 +198,7 @@ def _quote(text: str) -> str:
     return f"'{doubled}'"
 
 
-# What a filter means: the reference that every store must agree with.
-
-_COMPARE: Mapping[Operator, Callable[[Any, Any], bool]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "gt": operator.gt,
-    "ge": operator.ge,
-    "lt": operator.lt,
-    "le": operator.le,
-}
+# The reference that every store must agree with.
 
 
 def matches(tree: Filter, record: MemoryRecord) -> bool:
@@ -255,7 +242,8 @@ def _read(field: FieldReference, record: MemoryRecord) -> Value | None:
 def _compares(name: Operator, found: Value | None, wanted: Value) -> bool:
     if found is None or _kind(found) != _kind(wanted):
         return False
-    return _COMPARE[name](found, wanted)
+    # Our operators have the names that Python's have.
+    return bool(getattr(operator, name)(found, wanted))
 
 
 def _kind(value: Value) -> Literal["boolean", "number", "text", "moment"]:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 from ekphory.errors import FilterError
-from ekphory.types import MAX_WHOLE_NUMBER, is_storable
+from ekphory.types import MAX_WHOLE_NUMBER, MemoryRecord, is_storable
 
-# A filter as data: a typed tree, parsed from text or built in Python.
+# The tree.
 #
 # Meaning, the same in every store: a comparison with a value that is missing, or of another kind
 # (text against number), is false, `ne` included; `Not` is the plain complement of what it holds.
 
 Operator = Literal["eq", "ne", "gt", "ge", "lt", "le"]
+SYMBOLS: Mapping[str, Operator] = MappingProxyType(
+    {"=": "eq", "!=": "ne", "<>": "ne", ">": "gt", ">=": "ge", "<": "lt", "<=": "le"}
+)
+"""How each operator is written, in the text form of filters and in SQL."""
 Value = str | int | float | bool | datetime
 
 
@@ -98,36 +102,23 @@ EVERYTHING: Filter = And(())
 """Holds for every memory."""
 
 
-# Which fields of a memory a filter may name, and what kind of value each holds.
+# The fields that a filter may name.
 
 FieldKind = Literal["text", "number", "integer", "moment"]
 
+_NOT_FILTERABLE = ("predicted", "metadata")
+_OTHER_THAN_TEXT: Mapping[str, FieldKind] = {
+    "at": "moment",
+    "created_at": "moment",
+    "expires_at": "moment",
+    "importance": "number",
+    "sequence": "integer",
+}
 FIELD_KINDS: Mapping[str, FieldKind] = MappingProxyType(
     {
-        "id": "text",
-        "text": "text",
-        "at": "moment",
-        "created_at": "moment",
-        "expires_at": "moment",
-        "org": "text",
-        "project": "text",
-        "agent": "text",
-        "user": "text",
-        "session": "text",
-        "pool": "text",
-        "type": "text",
-        "importance": "number",
-        "producer": "text",
-        "produced_for": "text",
-        "role": "text",
-        "sequence": "integer",
-        "parent_id": "text",
-        "path": "text",
-        "heading": "text",
-        "lines": "text",
-        "source": "text",
-        "supersedes": "text",
-        "superseded_by": "text",
+        entry.name: _OTHER_THAN_TEXT.get(entry.name, "text")
+        for entry in fields(MemoryRecord)
+        if entry.name not in _NOT_FILTERABLE
     }
 )
 """Every filterable field of `MemoryRecord` by name; metadata keys are not listed here."""
@@ -144,27 +135,12 @@ FIELD_ALIASES: Mapping[str, str] = MappingProxyType(
 """Names that MemMachine's clients use, and the field of ours that each means."""
 
 
-def resolve_field(name: str) -> str | None:
-    """Return the name in `MemoryRecord` that `name` stands for, or None where there is none."""
-    resolved = FIELD_ALIASES.get(name, name)
-    return resolved if resolved in FIELD_KINDS else None
-
-
-def nearest_field(name: str) -> str | None:
-    """Return the known field whose name looks most like `name`, or None where none is near."""
-    known = [*FIELD_KINDS, *FIELD_ALIASES]
-    near = get_close_matches(name[:100].lower(), known, n=1)
-    return near[0] if near else None
-
-
-# The rules that every filter obeys, whether it was parsed from text or built in Python.
+# The rules that every filter obeys.
 
 MAX_NESTING = 50
 MAX_VALUES = 1_000
 MAX_TEXT = 10_000
-"""Up to here every whole number is exact as a 64-bit float, so 3 and 3.0 compare as equals."""
 
-_OPERATORS = ("eq", "ne", "gt", "ge", "lt", "le")
 _REMEDIES: dict[FieldKind, str] = {
     "text": "Compare it with a text in single quotes, such as 'Anna'.",
     "number": "Compare it with a number, such as 0.5.",
@@ -174,7 +150,7 @@ _REMEDIES: dict[FieldKind, str] = {
 
 
 def check_filter(tree: Filter) -> Filter:
-    """Check a filter and give its normal form, which the stores accept.
+    """Check a filter and return its normal form, which the stores accept.
 
     The normal form has aliases resolved, ISO texts for moment fields read as UTC datetimes,
     -0.0 written as 0.0, and `And`/`Or` of one child replaced by the child.
@@ -190,7 +166,7 @@ def check_filter(tree: Filter) -> Filter:
 
 
 def check_field(field: FieldReference, place: str = "") -> FieldReference:
-    """Check that a field may be filtered and give it under its own name.
+    """Check that a field may be filtered and return it under its own name.
 
     Args:
         field: The field.
@@ -201,10 +177,11 @@ def check_field(field: FieldReference, place: str = "") -> FieldReference:
     """
     match field:
         case Field(name=str(name)):
-            resolved = resolve_field(name)
-            if resolved is None:
-                near = nearest_field(name)
-                hint = f"Did you mean {near}? " if near else ""
+            resolved = FIELD_ALIASES.get(name, name)
+            if resolved not in FIELD_KINDS:
+                known = [*FIELD_KINDS, *FIELD_ALIASES]
+                near = get_close_matches(name[:100].lower(), known, n=1)
+                hint = f"Did you mean {near[0]}? " if near else ""
                 remedy = f"{hint}A metadata key is written m.{name[:40]}."
                 raise _error(name, f"unknown field{place}", remedy)
             return Field(resolved)
@@ -217,10 +194,11 @@ def check_field(field: FieldReference, place: str = "") -> FieldReference:
 
 
 def check_comparison(comparison: Comparison, place: str = "") -> Comparison:
-    """Check one comparison and give its normal form; arguments and errors as `check_field`."""
+    """Check one comparison and return its normal form; arguments and errors as `check_field`."""
     field, operator = check_field(comparison.field, place), comparison.operator
-    if operator not in _OPERATORS:
-        raise _error(operator, f"unknown operator{place}", f"Use one of {', '.join(_OPERATORS)}.")
+    operators = get_args(Operator)
+    if operator not in operators:
+        raise _error(operator, f"unknown operator{place}", f"Use one of {', '.join(operators)}.")
     value = _check_value(field, comparison.value, place)
     if isinstance(value, bool) and operator not in ("eq", "ne"):
         raise _error(value, f"true and false have no order{place}", "Use = or != with them.")
@@ -228,7 +206,7 @@ def check_comparison(comparison: Comparison, place: str = "") -> Comparison:
 
 
 def check_contains(contains: Contains, place: str = "") -> Contains:
-    """Check one CONTAINS and give its normal form; arguments and errors as `check_field`."""
+    """Check one CONTAINS and return its normal form; arguments and errors as `check_field`."""
     field, text = check_field(contains.field, place), contains.text
     if isinstance(field, Field) and FIELD_KINDS[field.name] != "text":
         remedy = "Use CONTAINS on a text field, and = or < on this one."
@@ -282,37 +260,30 @@ def _count_values(tree: object, *, depth: int) -> int:
 
 def _normal_form(tree: Filter) -> Filter:
     match tree:
-        case And(children=children):
-            parts = tuple(_normal_form(child) for child in children)
-            return parts[0] if len(parts) == 1 else And(parts)
-        case Or(children=children):
-            parts = tuple(_normal_form(child) for child in children)
-            return parts[0] if len(parts) == 1 else Or(parts)
+        case And(children=children) | Or(children=children):
+            return join(type(tree), [_normal_form(child) for child in children])
         case Not(child=child):
             return Not(_normal_form(child))
-        case _:
-            return _normal_condition(tree)
-
-
-def _normal_condition(condition: Comparison | In | Contains | IsNull) -> Filter:
-    match condition:
         case Comparison():
-            return check_comparison(condition)
+            return check_comparison(tree)
         case In(field=field, values=values):
             wanted = (check_comparison(Comparison(field, "eq", value)) for value in values)
             return In(check_field(field), tuple(comparison.value for comparison in wanted))
         case Contains():
-            return check_contains(condition)
+            return check_contains(tree)
         case IsNull(field=field):
             return IsNull(check_field(field))
 
 
+def join(kind: type[And | Or], parts: Sequence[Filter]) -> Filter:
+    """Join filters; a single one stays as it is."""
+    return parts[0] if len(parts) == 1 else kind(tuple(parts))
+
+
 def _check_value(field: FieldReference, value: Value, place: str) -> Value:
-    match field:
-        case MetadataField():
-            return _check_metadata_value(value, place)
-        case Field(name=name):
-            return _check_field_value(name, value, place)
+    if isinstance(field, Field):
+        return _check_field_value(field.name, value, place)
+    return _check_metadata_value(value, place)
 
 
 def _check_metadata_value(value: Value, place: str) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +19,10 @@ from ekphory.store.lance_rows import (
     rows_with_vectors,
 )
 from ekphory.store.lance_table import cause_of
-from ekphory.store.protocol import Damage, IntArray, Progress, Verification
-from ekphory.types import decode_metadata
+from ekphory.store.protocol import Damage, IntArray, StoreHealth, Verification
+from ekphory.types import Progress, decode_metadata
 
-if TYPE_CHECKING:
-    from ekphory.store.protocol import StoreHealth
-
-
-# Reading every row of a store and comparing it with its checksum.
+# Checksums of rows.
 
 Take = Callable[[list[int], list[str]], pa.Table]
 """Reads some columns of the rows with these row ids."""
@@ -61,7 +57,7 @@ def verify_rows(
         dimension: Of the vectors.
         columns: All columns of the table.
         files: The data file of each fragment, as far as known.
-        on_progress: Told how far it is.
+        on_progress: Called with how many rows were read, and of how many.
     """
     rows = places["_rowid"].to_numpy().astype(np.int64)
     fragments = (places["_rowaddr"].to_numpy() >> np.uint64(32)).astype(np.int64)
@@ -76,7 +72,7 @@ def verify_rows(
             done += len(part)
             on_progress(done, len(rows))
         unverified += tally.unverified
-        damage += _told(tally, files.get(fragment))
+        damage += _list_damage(tally, files.get(fragment))
     return Verification(len(rows), unverified, tuple(damage))
 
 
@@ -124,13 +120,13 @@ def _ids(rows: IntArray, take: Take) -> Iterator[tuple[int, str]]:
         yield row, ids.get(row) or ""
 
 
-def _told(tally: _Tally, file: str | None) -> Iterator[Damage]:
+def _list_damage(tally: _Tally, file: str | None) -> Iterator[Damage]:
     for problem, found in tally.found.items():
         named = tuple(sorted({memory_id for memory_id in found.values() if memory_id}))
         yield Damage(file, named, len(found), problem)
 
 
-# What the state of a store means, in sentences.
+# Findings.
 
 _MANY_SMALL_FRAGMENTS = 64
 _MANY_VERSIONS = 512
@@ -185,12 +181,11 @@ def _size(health: StoreHealth) -> Finding:
 
 def _fragments(health: StoreHealth) -> Finding:
     files = _counted(health.fragments, "data file", "data files")
-    if health.small_fragments > _MANY_SMALL_FRAGMENTS:
-        sentence = (
-            f"{files}, of which {health.small_fragments:,} are small; merged, they read faster."
-        )
+    small = health.small_fragments
+    if small > _MANY_SMALL_FRAGMENTS:
+        sentence = f"{files}, of which {small:,} are small; merged, they read faster."
         return Finding("fragments", "repairable", sentence)
-    return Finding("fragments", "fine", f"{files}, {health.small_fragments:,} of them small.")
+    return Finding("fragments", "fine", f"{files}, {small:,} of them small.")
 
 
 def _versions(health: StoreHealth) -> Finding:

@@ -21,7 +21,6 @@ from ekphory.store.protocol import (
     Order,
     Precision,
     Presence,
-    Progress,
     ScopeColumns,
     StoredMemory,
     StoreHealth,
@@ -29,7 +28,7 @@ from ekphory.store.protocol import (
     Verification,
 )
 from ekphory.store.writer import columns_of, vectors_of
-from ekphory.types import MemoryRecord, to_microseconds
+from ekphory.types import MemoryRecord, Progress, to_microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class InMemoryStore:
         return self._identity
 
     def version(self) -> int:
-        """Return number of commits so far."""
+        """Return the number of commits so far."""
         return self._version
 
     def append(self, memories: Sequence[StoredMemory]) -> None:
@@ -109,7 +108,7 @@ class InMemoryStore:
     def present(
         self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
     ) -> list[Presence]:
-        """Which of these are stored among the matching memories."""
+        """Return which of these are stored among the matching memories."""
         return [
             Presence(
                 memory.key,
@@ -124,15 +123,15 @@ class InMemoryStore:
         ]
 
     def keys(self, where: Filter) -> IntArray:
-        """Keys of the matching memories."""
+        """Return the keys of the matching memories."""
         return np.array([memory.key for memory in self._matching(where)], np.int64)
 
     def count(self, where: Filter) -> int:
-        """How many memories match."""
+        """Return how many memories match."""
         return len(self._matching(where))
 
     def growth_since(self, version: int) -> Growth | None:  # noqa: ARG002  as the protocol has it
-        """Never known: reading is as cheap."""
+        """Return None: reading is as cheap."""
         return None
 
     def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
@@ -165,7 +164,7 @@ class InMemoryStore:
         return found.keys[order]
 
     def upkeep_is_due(self) -> bool:
-        """Never: nothing gathers."""
+        """Return False: nothing gathers."""
         return False
 
     def maintain(self) -> None:
@@ -175,7 +174,7 @@ class InMemoryStore:
         """Nothing to merge."""
 
     def index_is_due(self) -> bool:
-        """Never: search is exact."""
+        """Return False: search is exact."""
         return False
 
     def build_index(self) -> None:

@@ -31,16 +31,18 @@ from ekphory.store.lance_rows import (
     to_scope_columns,
 )
 from ekphory.store.lance_table import (
+    ALL_ROWS,
     CommitFiles,
     NewestVersion,
     StateNote,
     bound_memory,
     commits_folder,
+    is_remote,
     read_anew,
     translate_lance_errors,
-    translates_lance_errors,
+    with_lance_errors_translated,
 )
-from ekphory.store.lance_upkeep import Upkeep, is_remote, open_table
+from ekphory.store.lance_upkeep import Upkeep, open_table
 from ekphory.store.protocol import (
     CURRENT,
     NEVER,
@@ -51,7 +53,6 @@ from ekphory.store.protocol import (
     Order,
     Precision,
     Presence,
-    Progress,
     ScopeColumns,
     StoredMemory,
     StoreHealth,
@@ -59,9 +60,9 @@ from ekphory.store.protocol import (
     Verification,
 )
 from ekphory.store.writer import RecentWrites
-from ekphory.types import MemoryRecord
+from ekphory.types import MemoryRecord, Progress
 
-# Which ids and fingerprints a table may hold: what is not among them is new for certain.
+# Ids and fingerprints.
 
 _MOST_RECENT = 8192
 
@@ -98,8 +99,6 @@ class KnownNames:
             if listed or value in self._recent
         ]
 
-
-# Which ids and fingerprints a Lance table holds, asked of the table only where it may be so.
 
 Rows = Callable[[str, list[str]], pa.Table]
 """Reads some columns of the rows that hold a condition."""
@@ -203,9 +202,6 @@ def _chunks(names: list[str]) -> Iterator[list[str]]:
         yield names[start : start + _NAMES_A_QUERY]
 
 
-# Whole memories as Arrow columns, made into records when they are asked for.
-
-
 @dataclass(frozen=True, slots=True)
 class ArrowRecords:
     """A block of memories; see `RecordBlock`.
@@ -235,13 +231,12 @@ class ArrowRecords:
         return lance_rows.to_records(self.table.take(pa.array(places)))
 
 
-# The store on LanceDB: rows in one Lance table, in a directory or on object storage.
+# The store.
 
 TABLE = "memories"
 
 Result = TypeVar("Result")
 _FIRST_WINDOW = "passage = 0"
-_ALL_ROWS = 2**31 - 1
 _ROWS_READ = 1024
 _KEYS_A_QUERY = 2000
 _SORT_KEYS: dict[Order, list[tuple[str, str]]] = {
@@ -290,23 +285,22 @@ class LanceStore:
         return self._identity
 
     def version(self) -> int:
-        """Return number of the newest Lance version, of whichever process."""
+        """Return the number of the newest Lance version, of whichever process."""
         return self._version.get()
 
-    @translates_lance_errors("write")
+    @with_lance_errors_translated("write")
     def append(self, memories: Sequence[StoredMemory]) -> None:
         """Write new rows in one Lance commit."""
-        told_columns = lance_rows.told_schema(memories, self._schema)
-        with translate_lance_errors("write", self._uri):
-            added = self._table.add(lance_rows.to_table(memories, told_columns))
-            before = self._note_written(memories, version=int(added.version))
-            # An earlier schema does not keep all that was given.
-            if self._identity.schema_version == SCHEMA_VERSION:
-                self._recent.note(memories, before=before, after=int(added.version))
-            self._note_state(int(added.version))
+        schema = lance_rows.leave_out_empty_columns(memories, self._schema)
+        version = int(self._table.add(lance_rows.to_table(memories, schema)).version)
+        before = self._note_written(memories, version=version)
+        # An earlier schema does not keep all that was given.
+        if self._identity.schema_version == SCHEMA_VERSION:
+            self._recent.note(memories, before=before, after=version)
+        self._note_state(version)
         self._upkeep.note_commit(len(memories))
 
-    @translates_lance_errors("write")
+    @with_lance_errors_translated("write")
     def supersede(self, key: int, history: MemoryRecord, successor: StoredMemory) -> None:
         """Refile one row as history and write its successor, in one Lance commit."""
         stored = self._rows(f"key = {key}", None)
@@ -320,30 +314,29 @@ class LanceStore:
             ordered["fingerprint"][0].as_py(),
         )
         rows = lance_rows.to_table([past, successor], self._schema)
-        with translate_lance_errors("write", self._uri):
-            merge = self._table.merge_insert(["key", "passage"])
-            merged = merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
-            self._note_written([successor], version=int(merged.version))
-            self._recent.forget()
-            self._note_state(int(merged.version))
+        merge = self._table.merge_insert(["key", "passage"])
+        merged = merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
+        self._note_written([successor], version=int(merged.version))
+        self._recent.forget()
+        self._note_state(int(merged.version))
         self._upkeep.note_commit(2)
 
+    @with_lance_errors_translated("write")
     def delete(self, keys: Sequence[int]) -> None:
         """Hide these memories."""
-        for chunk in _key_chunks(list(keys)):
-            with translate_lance_errors("write", self._uri):
-                self._recent.forget()
-                deleted = self._table.delete(f"key IN ({_listed(chunk)})")
-                self._note_state(int(deleted.version))
+        for condition in _key_conditions(list(keys)):
+            self._recent.forget()
+            deleted = self._table.delete(condition)
+            self._note_state(int(deleted.version))
             self._upkeep.note_commit(0)
 
+    @with_lance_errors_translated("purge")
     def purge(self) -> None:
         """Rewrite the whole table without its deleted rows, and drop all older versions."""
-        with translate_lance_errors("purge", self._uri):
-            self._recent.forget()
-            self._rewrite()
+        self._recent.forget()
+        self._rewrite()
 
-    @translates_lance_errors("read")
+    @with_lance_errors_translated("read")
     def select(
         self, where: Filter, *, order: Order, limit: int | None = None, offset: int = 0
     ) -> list[MemoryRecord]:
@@ -360,37 +353,37 @@ class LanceStore:
             if len(by_key) == len(keys):
                 return [by_key[key] for key in keys]
 
-    @translates_lance_errors("read")
+    @with_lance_errors_translated("read")
     def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
         """Read whole memories by key."""
         found = self._recent.records(keys, newest=self._version.seen)
         found |= self._takes.records(np.array([key for key in keys if key not in found], np.int64))
         return found | self._with_keys([key for key in keys if key not in found], _FIRST_WINDOW)
 
-    @translates_lance_errors("read")
+    @with_lance_errors_translated("read")
     def present(
         self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
     ) -> list[Presence]:
-        """Which of these are stored among the matching memories."""
+        """Return which of these are stored among the matching memories."""
         return self._presence.find(where, (ids, fingerprints), version=self._version.seen)
 
-    @translates_lance_errors("read")
+    @with_lance_errors_translated("read")
     def keys(self, where: Filter) -> IntArray:
-        """Keys of the matching memories."""
+        """Return the keys of the matching memories."""
         table = self._rows(self._condition(where), ["key"])
         return np.sort(lance_rows.integers(table["key"], missing=0))
 
-    @translates_lance_errors("read")
+    @with_lance_errors_translated("read")
     def count(self, where: Filter) -> int:
-        """How many memories match."""
+        """Return how many memories match."""
         condition = self._condition(where)
         return int(self._read(lambda: self._table.count_rows(condition)))
 
     def growth_since(self, version: int) -> Growth | None:
-        """Tell what this process added since, if nobody changed anything else."""
+        """Return what this process added since, if nobody changed anything else."""
         return self._recent.since(version, newest=self._version.seen)
 
-    @translates_lance_errors("read")
+    @with_lance_errors_translated("read")
     def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
         """Read the ranking columns."""
         condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
@@ -399,28 +392,28 @@ class LanceStore:
         self._takes.note(table)
         return to_scope_columns(table)
 
-    @translates_lance_errors("read")
+    @with_lance_errors_translated("read")
     def scan_vectors(
         self, where: Filter, *, after_key: int = 0, precision: Precision = np.float32
     ) -> KeyedVectors:
         """Read the vectors of the current matching memories."""
         # A window's row repeats the scope and history columns, so the same condition finds it.
         condition = f"{to_lance_sql(And((where, CURRENT)))} AND key > {after_key}"
-        return self._read(lambda: self._streamed_vectors(condition, precision))
+        return self._read(lambda: self._stream_vectors(condition, precision))
 
-    @translates_lance_errors("read")
+    @with_lance_errors_translated("read")
     def scan_records(self, where: Filter, *, after_key: int = 0) -> ArrowRecords:
         """Read the current matching memories, whole."""
         condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
         return ArrowRecords.of(self._rows(condition, self._record_columns()))
 
-    @translates_lance_errors("read")
+    @with_lance_errors_translated("read")
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
         """Read the vectors of some memories."""
         parts = [self._takes.vectors(np.array(keys, np.int64))]
         missing = np.setdiff1d(np.array(keys, np.int64), parts[0].keys)
-        for chunk in _key_chunks(missing.tolist()):
-            rows = self._rows(f"key IN ({_listed(chunk)})", ["key", "passage", "vector"])
+        for condition in _key_conditions(missing.tolist()):
+            rows = self._rows(condition, ["key", "passage", "vector"])
             windows = rows.sort_by([("key", "ascending"), ("passage", "ascending")])
             parts.append(keyed_vectors(windows, dimension=self._dimension))
         return KeyedVectors(
@@ -428,7 +421,7 @@ class LanceStore:
             np.concatenate([part.vectors for part in parts]),
         )
 
-    @translates_lance_errors("read")
+    @with_lance_errors_translated("read")
     def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> IntArray:
         """Find the rows with the largest dot product, by index or by a scan."""
         condition = None if where == And(()) else to_lance_sql(where)
@@ -436,49 +429,50 @@ class LanceStore:
         return self._takes.keys(np.sort(table["_rowid"].to_numpy()).astype(np.int64))
 
     def upkeep_is_due(self) -> bool:
-        """Whether many files may have gathered."""
+        """Return whether many files may have gathered."""
         return self._upkeep.may_be_due
 
+    @with_lance_errors_translated("maintain")
     def maintain(self) -> None:
         """Do what upkeep is due."""
-        with translate_lance_errors("maintain", self._uri):
-            self._rearranged(self._upkeep.run_if_due)
+        self._rearrange(self._upkeep.run_if_due)
 
+    @with_lance_errors_translated("maintain")
     def tidy(self) -> None:
         """Do what upkeep pays in a quiet moment."""
-        with translate_lance_errors("maintain", self._uri):
-            self._rearranged(self._upkeep.run_if_it_pays)
+        self._rearrange(self._upkeep.run_if_it_pays)
 
     def index_is_due(self) -> bool:
-        """Whether a large scope has outgrown its index."""
+        """Return whether a large scope has outgrown its index."""
         return self._vector_index.wanted
 
+    @with_lance_errors_translated("index")
     def build_index(self) -> None:
         """Build the vector index, if a large scope was searched without one."""
-        with translate_lance_errors("index", self._uri):
-            self._upkeep.build_index_if_due()
+        self._upkeep.build_index_if_due()
 
+    @with_lance_errors_translated("repair")
     def repair(self) -> None:
         """Do all upkeep now."""
-        with translate_lance_errors("repair", self._uri):
-            if self._lacks_checksums():
-                self._rewrite()
-            else:
-                self._upkeep.run_all()
-                self._note_rearranged()
+        has_checksums = CHECKSUM in self._table.schema.names
+        if not has_checksums or self._table.count_rows(f"{CHECKSUM} IS NULL"):
+            self._rewrite()
+        else:
+            self._upkeep.run_all()
+            self._note_rearranged()
 
-    @translates_lance_errors("read")
+    @with_lance_errors_translated("read")
     def health(self) -> StoreHealth:
         """Measure the state of the store."""
         return self._read(self._upkeep.health)
 
-    @translates_lance_errors("verify")
+    @with_lance_errors_translated("verify")
     def verify(self, on_progress: Progress) -> Verification:
         """Read every row, whatever damage there is, and compare it with its checksum."""
         if self._note is not None:
             self._note.check()
         self._table.checkout_latest()
-        query = self._table.search().limit(_ALL_ROWS).select(["_rowaddr"]).with_row_id(True)
+        query = self._table.search().limit(ALL_ROWS).select(["_rowaddr"]).with_row_id(True)
         return verify_rows(
             self._read(query.to_arrow),
             self._take,
@@ -503,8 +497,8 @@ class LanceStore:
 
     def _with_keys(self, keys: list[int], condition: str) -> dict[int, MemoryRecord]:
         found: dict[int, MemoryRecord] = {}
-        for chunk in _key_chunks(keys):
-            rows = self._rows(f"{condition} AND key IN ({_listed(chunk)})", self._record_columns())
+        for is_wanted in _key_conditions(keys):
+            rows = self._rows(f"{condition} AND {is_wanted}", self._record_columns())
             found |= lance_rows.to_records_by_key(rows)
         return found
 
@@ -512,7 +506,7 @@ class LanceStore:
         return self._read(self._query(condition, columns).to_arrow)
 
     def _query(self, condition: str, columns: list[str] | None) -> LanceQueryBuilder:
-        query = self._table.search().limit(_ALL_ROWS).where(condition, prefilter=True)
+        query = self._table.search().limit(ALL_ROWS).where(condition, prefilter=True)
         return query if columns is None else query.select(columns)
 
     def _read(self, read: Callable[[], Result]) -> Result:
@@ -523,7 +517,7 @@ class LanceStore:
         self._presence.note(memories, before=before, after=version)
         return before
 
-    def _rearranged(self, upkeep: Callable[[], bool]) -> None:
+    def _rearrange(self, upkeep: Callable[[], bool]) -> None:
         before = self._version.get()
         if upkeep():
             self._note_rearranged()
@@ -548,10 +542,6 @@ class LanceStore:
         self._scan_columns = scan_columns(identity)
         self._takes = LanceTakes(self._take, identity)
 
-    def _lacks_checksums(self) -> bool:
-        is_there = CHECKSUM in self._table.schema.names
-        return not is_there or bool(self._table.count_rows(f"{CHECKSUM} IS NULL"))
-
     def _note_rearranged(self) -> None:
         if self._note is not None:
             self._note.tidy()
@@ -565,10 +555,9 @@ class LanceStore:
         query = self._table.take_row_ids(rows).select(columns)
         return self._read(query.to_arrow)
 
-    def _streamed_vectors(self, condition: str, precision: Precision) -> KeyedVectors:
+    def _stream_vectors(self, condition: str, precision: Precision) -> KeyedVectors:
         total = self._table.count_rows(condition)
-        query = self._table.search().where(condition, prefilter=True).limit(_ALL_ROWS)
-        batches = query.select(["key", "passage", "vector"]).to_batches(_ROWS_READ)
+        batches = self._query(condition, ["key", "passage", "vector"]).to_batches(_ROWS_READ)
         vectors = np.empty((total, self._dimension), precision)
         return gather_vectors(batches, into=vectors)
 
@@ -577,10 +566,8 @@ def _note_of(uri: str) -> StateNote:
     return StateNote(Path(uri) / f"{TABLE}.lance")
 
 
-def _listed(keys: Sequence[int]) -> str:
-    return ", ".join(str(int(key)) for key in keys)
-
-
-def _key_chunks(keys: list[int]) -> Iterator[list[int]]:
+def _key_conditions(keys: list[int]) -> Iterator[str]:
+    """Yield conditions that name these keys, so many in each as a query takes well."""
     for start in range(0, len(keys), _KEYS_A_QUERY):
-        yield keys[start : start + _KEYS_A_QUERY]
+        listed = ", ".join(str(int(key)) for key in keys[start : start + _KEYS_A_QUERY])
+        yield f"key IN ({listed})"

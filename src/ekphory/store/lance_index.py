@@ -15,6 +15,8 @@ from lancedb.index import Bitmap, BTree, IvfRq
 from lancedb.query import LanceVectorQueryBuilder
 from numpy.typing import NDArray
 
+from ekphory.scope import SCOPE_FIELDS
+
 FEWEST_ROWS = 20_000
 """Below this many rows no scalar index is built: a scan is as fast."""
 _ROWS_PER_PARTITION = 800
@@ -26,15 +28,8 @@ _SECONDS_BETWEEN_LOOKS = 5.0
 _NAME = re.compile(r"vector_(\d+)")
 """The index is named after the number of its partitions, which Lance does not tell."""
 _SCALAR_INDEXES: Mapping[str, type[BTree | Bitmap]] = {
-    "key": BTree,
-    "id": BTree,
-    "fingerprint": BTree,
-    "org": Bitmap,
-    "project": Bitmap,
-    "agent": Bitmap,
-    "user": Bitmap,
-    "session": Bitmap,
-    "pool": Bitmap,
+    **dict.fromkeys(("key", "id", "fingerprint"), BTree),
+    **dict.fromkeys((*SCOPE_FIELDS, "pool"), Bitmap),
 }
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ekphory import legacy
 from ekphory.errors import SchemaTooNew, StoreError
 from ekphory.models.embedder import EmbedderIdentity
+from ekphory.scope import SCOPE_FIELDS
 from ekphory.store.protocol import (
     NEVER,
     SCHEMA_VERSION,
@@ -26,13 +27,18 @@ from ekphory.store.protocol import (
     StoredMemory,
     StoreIdentity,
 )
-from ekphory.types import MemoryRecord, decode_metadata, encode_metadata
+from ekphory.types import (
+    EPOCH,
+    MemoryRecord,
+    Scalar,
+    decode_metadata,
+    encode_metadata,
+    to_microseconds,
+)
 
 # A whole memory as one JSON text: a hit is read from one column instead of twenty-four.
 
 _MOMENTS = ("at", "created_at", "expires_at")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _DEFAULTS = {
     entry.name: entry.default for entry in fields(MemoryRecord) if entry.default is not MISSING
 }
@@ -48,7 +54,7 @@ def encode_record(record: MemoryRecord) -> str:
         content["predicted"] = sorted(record.predicted)
     for name in _MOMENTS:
         if content[name] is not None:
-            content[name] = (content[name] - _EPOCH) // _MICROSECOND
+            content[name] = to_microseconds(content[name])
     kept = {
         name: value
         for name, value in content.items()
@@ -58,11 +64,11 @@ def encode_record(record: MemoryRecord) -> str:
 
 
 def decode_record(text: str) -> MemoryRecord:
-    """Return the memory back from the text that `encode_record` gave."""
+    """Return the memory whose text `encode_record` returned."""
     content: dict[str, Any] = json.loads(text)
     for name in _MOMENTS:
         if name in content:
-            content[name] = _EPOCH + content[name] * _MICROSECOND
+            content[name] = EPOCH + timedelta(microseconds=content[name])
     if "predicted" in content:
         content["predicted"] = frozenset(content["predicted"])
     return MemoryRecord(**content)
@@ -77,7 +83,6 @@ _APART = ("metadata", "terms", "vector", RECORD, CHECKSUM)
 
 The metadata are in the record as well, and their own column comes back in Lance's own spelling.
 """
-_CHECKSUM_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
 def row_checksum(row: Mapping[str, Any], vector: NDArray[np.float32]) -> int:
@@ -88,11 +93,12 @@ def row_checksum(row: Mapping[str, Any], vector: NDArray[np.float32]) -> int:
             be added.
         vector: The row's vector.
     """
-    told = {name: row[name] for name in sorted(row) if name not in _APART and row[name] is not None}
-    if "importance" in told:
+    names = [name for name in sorted(row) if name not in _APART and row[name] is not None]
+    plain = {name: row[name] for name in names}
+    if "importance" in plain:
         # Given as 1, it is read as 1.0.
-        told["importance"] = float(told["importance"])
-    text = json.dumps(told, ensure_ascii=False, default=_plain, separators=(",", ":"))
+        plain["importance"] = float(plain["importance"])
+    text = json.dumps(plain, ensure_ascii=False, default=_plain, separators=(",", ":"))
     digest = blake2b(digest_size=8)
     parts = [text, row.get(RECORD) or ""]
     terms = row.get("terms")
@@ -106,27 +112,25 @@ def rows_with_vectors(
     table: pa.Table, *, dimension: int
 ) -> Iterator[tuple[dict[str, Any], NDArray[np.float32]]]:
     """Yield the values of each row by column, and its vector, shape (dimension,)."""
-    flat = table["vector"].combine_chunks().flatten()
-    vectors = np.asarray(flat.to_numpy(zero_copy_only=False), np.float32).reshape(-1, dimension)
-    yield from zip(table.drop_columns(["vector"]).to_pylist(), vectors, strict=True)
+    found = vectors(table["vector"], dimension=dimension)
+    yield from zip(table.drop_columns(["vector"]).to_pylist(), found, strict=True)
 
 
 def _plain(value: object) -> int:
     if isinstance(value, datetime):
-        return (value - _CHECKSUM_EPOCH) // _MICROSECOND
+        return to_microseconds(value)
     if isinstance(value, np.integer):
         return int(value)
-    raise TypeError(f"{value!r} must be a value of a row")
+    raise TypeError(f"the value of a row must be plain, got {value!r}")
 
 
-# The Lance table's columns, and rows to and from them.
+# Columns and rows.
 
 _IN_WHOLE_RECORD_ALONE = ("predicted",)
 """Fields without a column of their own: a table of schema version 1 does not keep them."""
 RECORD_COLUMNS = tuple(
     entry.name for entry in fields(MemoryRecord) if entry.name not in _IN_WHOLE_RECORD_ALONE
 )
-_WHOLE_RECORD = RECORD
 _WHOLE_RECORDS_SINCE = 2
 """Tables of an earlier schema version hold a memory in its columns alone."""
 IMPORTANCE_GIVEN = "importance_given"
@@ -136,11 +140,11 @@ _STORED_AS = {"metadata": pa.string()}
 """Columns whose values Arrow does not take as they are."""
 _PREFIX = "ekphory."
 # A window after the first repeats only what conditions on scope and history read.
-_WINDOW_COLUMNS = ("org", "project", "agent", "user", "session", "pool", "superseded_by")
+_WINDOW_COLUMNS = (*SCOPE_FIELDS, "pool", "superseded_by")
 
 
 def table_schema(identity: StoreIdentity) -> pa.Schema:
-    """Columns of the table, with the store's identity in the schema's metadata."""
+    """Return the columns of the table, with the store's identity in the schema's metadata."""
     kinds: dict[str, pa.DataType] = dict.fromkeys(RECORD_COLUMNS, pa.string())
     kinds |= dict.fromkeys(_MOMENTS, pa.timestamp("us", tz="UTC"))
     kinds |= {"importance": pa.float64(), "sequence": pa.int64(), "metadata": pa.json_()}
@@ -154,33 +158,30 @@ def table_schema(identity: StoreIdentity) -> pa.Schema:
         "vector": pa.list_(pa.float32(), identity.embedder.dimension),
     }
     if identity.schema_version >= _WHOLE_RECORDS_SINCE:
-        derived[_WHOLE_RECORD] = pa.string()
+        derived[RECORD] = pa.string()
     derived |= dict.fromkeys(marks(identity), pa.bool_())
     if identity.schema_version >= _CHECKSUMS_SINCE:
         derived[CHECKSUM] = pa.int64()
-    return pa.schema(list((kinds | derived).items()), metadata=_identity_metadata(identity))
-
-
-def keyed_record_columns(identity: StoreIdentity) -> list[str]:
-    """Name the columns from which `to_records_by_key` reads whole memories."""
-    whole = identity.schema_version >= _WHOLE_RECORDS_SINCE
-    return ["key", *((_WHOLE_RECORD,) if whole else RECORD_COLUMNS)]
-
-
-def marks(identity: StoreIdentity) -> tuple[str, ...]:
-    """Name the columns that tell what the caller gave from what a model predicted."""
-    return (IMPORTANCE_GIVEN,) if identity.schema_version >= _MARKS_SINCE else ()
-
-
-def _identity_metadata(identity: StoreIdentity) -> dict[str, str]:
     embedder = identity.embedder
-    return {
+    metadata = {
         f"{_PREFIX}schema_version": str(identity.schema_version),
         f"{_PREFIX}terms_version": identity.terms_version,
         f"{_PREFIX}embedder.name": embedder.name,
         f"{_PREFIX}embedder.revision": embedder.revision,
         f"{_PREFIX}embedder.dimension": str(embedder.dimension),
     }
+    return pa.schema(list((kinds | derived).items()), metadata=metadata)
+
+
+def keyed_record_columns(identity: StoreIdentity) -> list[str]:
+    """Name the columns from which `to_records_by_key` reads whole memories."""
+    whole = identity.schema_version >= _WHOLE_RECORDS_SINCE
+    return ["key", *((RECORD,) if whole else RECORD_COLUMNS)]
+
+
+def marks(identity: StoreIdentity) -> tuple[str, ...]:
+    """Name the columns that tell what the caller gave from what a model predicted."""
+    return (IMPORTANCE_GIVEN,) if identity.schema_version >= _MARKS_SINCE else ()
 
 
 def read_identity(schema: pa.Schema, *, where: str) -> StoreIdentity:
@@ -231,18 +232,18 @@ def to_table(memories: Sequence[StoredMemory], schema: pa.Schema) -> pa.Table:
     return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
-def told_schema(memories: Sequence[StoredMemory], schema: pa.Schema) -> pa.Schema:
-    """Leave out the columns of which none of the memories says anything.
+def leave_out_empty_columns(memories: Sequence[StoredMemory], schema: pa.Schema) -> pa.Schema:
+    """Return the schema without the columns that are empty in all of the memories.
 
     Lance appends fewer columns sooner, and reads what was left out as missing.
     """
-    silent = {
+    empty = {
         name
         for name in RECORD_COLUMNS
         if all(getattr(memory.record, name) is None for memory in memories)
     }
-    told = [field for field in schema if field.name not in silent]
-    return pa.schema(told, metadata=schema.metadata)
+    kept = [field for field in schema if field.name not in empty]
+    return pa.schema(kept, metadata=schema.metadata)
 
 
 def _rows(memory: StoredMemory) -> Iterator[dict[str, Any]]:
@@ -252,14 +253,14 @@ def _rows(memory: StoredMemory) -> Iterator[dict[str, Any]]:
     values |= {"key": memory.key, "passage": 0, "thread": memory.thread, "terms": memory.terms}
     values |= {"fingerprint": memory.fingerprint, "windows": len(memory.vectors)}
     values[IMPORTANCE_GIVEN] = "importance" not in record.predicted
-    yield values | {_WHOLE_RECORD: encode_record(record)}
+    yield values | {RECORD: encode_record(record)}
     for window in range(1, len(memory.vectors)):
         shared = {name: values[name] for name in _WINDOW_COLUMNS}
         yield shared | {"key": memory.key, "passage": window}
 
 
 def complete_batch(batch: pa.RecordBatch, schema: pa.Schema, *, dimension: int) -> pa.RecordBatch:
-    """Return rows of an earlier schema version what they lack, their checksums among it.
+    """Add to rows of an earlier schema version what they lack, their checksums among it.
 
     A checksum that is there stays as it is, so that it goes on to tell of damage.
     """
@@ -270,30 +271,30 @@ def complete_batch(batch: pa.RecordBatch, schema: pa.Schema, *, dimension: int) 
         first, to_records(table.take(pa.array(first, pa.int64()))), strict=True
     ):
         row, _ = rows[number]
-        row.setdefault(_WHOLE_RECORD, encode_record(record))
+        row.setdefault(RECORD, encode_record(record))
         row.setdefault(IMPORTANCE_GIVEN, "importance" not in record.predicted)
     for row, vector in rows:
         if row.get(CHECKSUM) is None:
             row[CHECKSUM] = row_checksum(row, vector)
-    for name in (_WHOLE_RECORD, IMPORTANCE_GIVEN, CHECKSUM):
+    for name in (RECORD, IMPORTANCE_GIVEN, CHECKSUM):
         column = pa.array([row.get(name) for row, _ in rows], schema.field(name).type)
-        present = table.column_names.index(name) if name in table.column_names else None
-        if present is None:
-            table = table.append_column(name, column)
-        else:
+        if name in table.column_names:
+            present = table.column_names.index(name)
             table = table.set_column(present, table.field(present), column)
+        else:
+            table = table.append_column(name, column)
     columns = [column.combine_chunks() for column in table.columns]
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
 def to_records(table: pa.Table) -> list[MemoryRecord]:
-    """Read rows back as memories.
+    """Read memories from rows.
 
     Raises:
         StoreError: A row was damaged since it was written.
     """
     try:
-        return _records(table)
+        return _read_records(table)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise StoreError(
             f"a row of memories.lance is damaged ({error}). `ekphory doctor --verify` names the "
@@ -301,14 +302,14 @@ def to_records(table: pa.Table) -> list[MemoryRecord]:
         ) from error
 
 
-def _records(table: pa.Table) -> list[MemoryRecord]:
-    if _WHOLE_RECORD in table.column_names:
-        return [decode_record(text) for text in table[_WHOLE_RECORD].to_pylist()]
+def _read_records(table: pa.Table) -> list[MemoryRecord]:
+    if RECORD in table.column_names:
+        return [decode_record(text) for text in table[RECORD].to_pylist()]
     columns = {name: table[name].to_pylist() for name in RECORD_COLUMNS if name != "metadata"}
     for name in _MOMENTS:
         # Arrow gives zoneinfo's UTC, which is the same moment but another object.
         columns[name] = [moment and moment.astimezone(UTC) for moment in columns[name]]
-    columns["metadata"] = [_metadata(value) for value in table["metadata"].to_pylist()]
+    columns["metadata"] = [_decode_metadata(value) for value in table["metadata"].to_pylist()]
     return [
         MemoryRecord(**{name: values[row] for name, values in columns.items()})
         for row in range(table.num_rows)
@@ -316,35 +317,41 @@ def _records(table: pa.Table) -> list[MemoryRecord]:
 
 
 def to_records_by_key(table: pa.Table) -> dict[int, MemoryRecord]:
-    """Read rows back as memories, by key."""
+    """Read memories from rows, by key."""
     return dict(zip(table["key"].to_pylist(), to_records(table), strict=True))
 
 
-def _metadata(value: str | bytes | None) -> dict[str, Any]:
-    if not value:
-        return {}
-    return dict(decode_metadata(value if isinstance(value, str) else value.decode()))
+def _decode_metadata(value: str | bytes | None) -> dict[str, Scalar]:
+    return decode_metadata(value.decode() if isinstance(value, bytes) else value)
 
 
-def microseconds(column: pa.ChunkedArray, *, missing: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+def microseconds(column: pa.ChunkedArray, *, missing: int) -> IntArray:
     """Return a column of moments as microseconds since 1970."""
     return integers(column.cast(pa.timestamp("us")).cast(pa.int64()), missing=missing)
 
 
-def integers(column: pa.ChunkedArray, *, missing: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+def integers(column: pa.ChunkedArray, *, missing: int) -> IntArray:
     """Return a column of integers, with a value for those that are missing."""
     return np.asarray(column.fill_null(missing).to_numpy(), np.int64)
 
 
-def vectors(column: pa.ChunkedArray, *, dimension: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+def vectors(column: pa.ChunkedArray, *, dimension: int) -> NDArray[np.float32]:
     """Return a column of vectors as a matrix, shape (rows, dimension)."""
     flat = column.combine_chunks().flatten()
     return np.asarray(flat.to_numpy(zero_copy_only=False), np.float32).reshape(-1, dimension)
 
 
-# Where rows lie in a Lance table: a take by row id costs the same however many files there are.
+# Row ids.
 
 UNKNOWN = -1
+
+
+def look_up(keys: IntArray, values: IntArray, wanted: IntArray) -> IntArray:
+    """Return the value of each wanted key, `UNKNOWN` for one that is not among the sorted keys."""
+    if len(keys) == 0:
+        return np.full(len(wanted), UNKNOWN, np.int64)
+    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[places] == wanted, values[places], UNKNOWN)
 
 
 class RowIds:
@@ -374,42 +381,17 @@ class RowIds:
     def of(self, keys: IntArray) -> IntArray:
         """Return the row ids, `UNKNOWN` for keys that were not read yet."""
         with self._guard:
-            known_keys, rows = self._keys, self._rows
-        if len(known_keys) == 0:
-            return np.full(len(keys), UNKNOWN, np.int64)
-        places = np.minimum(np.searchsorted(known_keys, keys), len(known_keys) - 1)
-        return np.where(known_keys[places] == keys, rows[places], UNKNOWN)
+            return look_up(self._keys, self._rows, keys)
 
     def keys_of(self, rows: IntArray) -> IntArray:
         """Return the keys that lie at these row ids, `UNKNOWN` for rows that were not read yet."""
         with self._guard:
-            known_rows, keys = self._ascending_rows, self._their_keys
-        if len(keys) == 0:
-            return np.full(len(rows), UNKNOWN, np.int64)
-        places = np.minimum(np.searchsorted(known_rows, rows), len(keys) - 1)
-        return np.where(known_rows[places] == rows, keys[places], UNKNOWN)
-
-    def clear(self) -> None:
-        """Forget all, after the table was rewritten."""
-        with self._guard:
-            self._keys = self._rows = np.empty(0, np.int64)
-            self._ascending_rows = self._their_keys = np.empty(0, np.int64)
+            return look_up(self._ascending_rows, self._their_keys, rows)
 
 
-# What ranking needs of every memory in a scope, out of a Lance table's rows.
+# What ranking needs of every memory in a scope.
 
-_COLUMNS = (
-    "key",
-    "thread",
-    "sequence",
-    "at",
-    "expires_at",
-    "importance",
-    "pool",
-    "type",
-    "terms",
-    "windows",
-)
+_COLUMNS = "key thread sequence at expires_at importance pool type terms windows".split()
 
 
 def scan_columns(identity: StoreIdentity) -> list[str]:
@@ -427,7 +409,10 @@ def to_scope_columns(table: pa.Table) -> ScopeColumns:
         at=microseconds(table["at"], missing=0),
         expires_at=microseconds(table["expires_at"], missing=NEVER),
         importance=np.asarray(table["importance"].to_numpy(), np.float32),
-        importance_given=_importance_given(table),
+        # Earlier tables do not tell, and then every importance counts, as it did.
+        importance_given=np.asarray(table[IMPORTANCE_GIVEN].to_numpy(), np.bool_)
+        if IMPORTANCE_GIVEN in table.column_names
+        else np.ones(table.num_rows, np.bool_),
         pool=np.array(table["pool"].to_pylist(), np.str_),
         type=np.array(table["type"].to_pylist(), np.str_),
         terms=np.asarray(terms.flatten().to_numpy(zero_copy_only=False), np.uint32),
@@ -435,19 +420,7 @@ def to_scope_columns(table: pa.Table) -> ScopeColumns:
     )
 
 
-def _importance_given(table: pa.Table) -> NDArray[np.bool_]:
-    if IMPORTANCE_GIVEN not in table.column_names:
-        # Earlier tables do not tell, and then every importance counts, as it did.
-        return np.ones(table.num_rows, np.bool_)
-    return np.asarray(table[IMPORTANCE_GIVEN].to_numpy(), np.bool_)
-
-
-# Vectors out of a Lance table's rows, one for each window of a memory's text.
-
-
-def no_vectors(dimension: int) -> KeyedVectors:
-    """Return the vectors of no memory."""
-    return KeyedVectors(np.empty(0, np.int64), np.empty((0, dimension), np.float32))
+# Vectors, one for each window of a memory's text.
 
 
 def keyed_vectors(table: pa.Table, *, dimension: int) -> KeyedVectors:
@@ -487,7 +460,7 @@ def gather_vectors(
     return KeyedVectors(order[ranks, 0], into[ranks])
 
 
-# Reading rows by their place: a take by row id costs the same however many files there are.
+# Takes: reading by row id costs the same however many files there are.
 
 Take = Callable[[list[int], list[str]], pa.Table]
 """Reads some columns of the rows with these row ids."""
@@ -530,7 +503,8 @@ class LanceTakes:
         rows = self._only_windows.of(keys)
         known = rows[rows != UNKNOWN]
         if not 0 < len(known) <= _MOST_TAKEN:
-            return no_vectors(self._dimension)
+            empty = np.empty((0, self._dimension), np.float32)
+            return KeyedVectors(np.empty(0, np.int64), empty)
         table = self._take(known.tolist(), ["key", "vector"])
         found = keyed_vectors(table, dimension=self._dimension)
         wanted = np.isin(found.keys, keys)
@@ -544,8 +518,3 @@ class LanceTakes:
             return keys
         table = self._take(unknown.tolist(), ["key"])
         return np.append(keys[keys != UNKNOWN], integers(table["key"], missing=0))
-
-    def clear(self) -> None:
-        """Forget all places, after the table was rewritten."""
-        self._first_windows.clear()
-        self._only_windows.clear()

@@ -7,33 +7,39 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from types import TracebackType
-from typing import IO, Any, Generic, Protocol, Self, TypeVar
+from typing import IO, Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from ekphory.errors import StoreError
 from ekphory.filters.lance_sql import to_lance_sql
-from ekphory.filters.tree import And, Filter, IsNull, Not
-from ekphory.filters.tree import Field as FilterField
+from ekphory.filters.tree import And, Filter, Not
 from ekphory.scope import OWNER_FIELDS
 from ekphory.store import lance_rows
 from ekphory.store.lance import TABLE
 from ekphory.store.lance_table import (
+    ALL_ROWS,
     connect,
     find_manifest,
     list_needed_files,
     translate_lance_errors,
 )
-from ekphory.store.protocol import CURRENT, IntArray, RecordBlock, Store, StoreIdentity
+from ekphory.store.protocol import (
+    CURRENT,
+    IntArray,
+    KeyedBlock,
+    RecordBlock,
+    Store,
+    StoreIdentity,
+)
 from ekphory.store.writer import DirectoryLock
 from ekphory.types import MemoryRecord
 
-# Whole memories by key, kept for a while: a current row never changes, it only leaves the view.
+# Whole memories by key; a current row never changes, it only leaves the view.
 
 CACHED_RECORDS = 20_000
 
@@ -61,42 +67,25 @@ class RecordCache:
             fetched = self._store.fetch(missing)
             read = {key: _as_scanned(record) for key, record in fetched.items()}
             found |= read
-            self._remember(read)
+            with self._guard:
+                self._records |= read
+                while len(self._records) > self._size:
+                    self._records.popitem(last=False)
         return found
-
-    def _remember(self, read: dict[int, MemoryRecord]) -> None:
-        with self._guard:
-            self._records |= read
-            while len(self._records) > self._size:
-                self._records.popitem(last=False)
 
 
 def _as_scanned(record: MemoryRecord) -> MemoryRecord:
-    """Return a record that was refiled as history since its scope was scanned its own id again."""
+    """Undo that a record was refiled as history since its scope was scanned."""
     if record.superseded_by is None:
         return record
     return replace(record, id=record.superseded_by, superseded_by=None)
 
 
-# What is held of one scope in memory: loaded at the second use, added to when much is new.
+# What is held of one scope in memory.
 
 # A process that searches once, such as a command, does not wait for what it will not use.
 _USES_BEFORE_LOADING = 1
 _MOST_NEWER = 100
-
-
-class KeyedBlock(Protocol):
-    """Rows held as columns."""
-
-    @property
-    def keys(self) -> IntArray:
-        """Keys of the rows, ascending."""
-        ...
-
-    @property
-    def nbytes(self) -> int:
-        """Memory that they take, in bytes."""
-        ...
 
 
 BlockT = TypeVar("BlockT", bound=KeyedBlock)
@@ -145,9 +134,6 @@ class ScopeBlocks(Generic[BlockT]):
         return int(self._blocks[-1].keys[-1]) if self._blocks else 0
 
 
-# Whole memories of one scope, held as columns: ten of them cost a fraction of a read from disk.
-
-
 class ScopeRecords:
     """Reads memories of one scope by key, from its second read on out of memory.
 
@@ -174,7 +160,7 @@ class ScopeRecords:
         wanted = np.array(keys, np.int64)
         found: dict[int, MemoryRecord] = {}
         for block in self._blocks.holding(wanted):
-            places = _places(block.keys, wanted)
+            places = lance_rows.look_up(block.keys, np.arange(len(block.keys)), wanted)
             held = wanted[places >= 0].tolist()
             if held:
                 found |= zip(held, block.at(places[places >= 0]), strict=True)
@@ -182,18 +168,12 @@ class ScopeRecords:
         return found | self._cache.fetch(missing) if missing else found
 
 
-def _places(sorted_keys: IntArray, wanted: IntArray) -> IntArray:
-    places = np.minimum(np.searchsorted(sorted_keys, wanted), len(sorted_keys) - 1)
-    return np.where(sorted_keys[places] == wanted, places, -1)
-
-
-# One state of a Lance store, read while others write: nothing of it changes under the reader.
+# One state of a store: nothing of it changes under the reader.
 
 Result = TypeVar("Result")
-_ALL_ROWS = 2**31 - 1
 _ROWS_READ = 8192
 _SUCCESSOR_COLUMNS = ["superseded_by", "session", *OWNER_FIELDS]
-_HISTORY: Filter = Not(IsNull(FilterField("superseded_by")))
+_HISTORY: Filter = Not(CURRENT)
 
 
 class StateGone(StoreError):
@@ -236,27 +216,27 @@ class LanceSnapshot:
         self.identity: StoreIdentity = lance_rows.read_identity(self._table.schema, where=uri)
 
     def count(self, where: Filter) -> int:
-        """How many memories match, history included."""
-        with self._told():
+        """Return how many memories match, history included."""
+        with self._translate_errors():
             return int(self._table.count_rows(f"passage = 0 AND ({to_lance_sql(where)})"))
 
     def fragments(self) -> int:
-        """How many data files there are at the least."""
-        with self._told():
+        """Return how many data files there are at the least."""
+        with self._translate_errors():
             statistics: Any = self._table.stats()
         return int(statistics["fragment_stats"]["num_fragments"])
 
     def index_folders(self) -> set[str]:
-        """Name the folders in which its indexes are."""
-        with self._told():
+        """Return the names of the folders in which its indexes are."""
+        with self._translate_errors():
             found = [index.index_uuid for index in self._table.list_indices()]
         return {str(folder) for folder in found if folder is not None}
 
     def rows(self, where: Filter) -> IntArray:
-        """Say where the current matching memories are, in the order in which they were written."""
+        """Return where the current matching memories are, in the order of writing."""
         parts = [
             np.stack([lance_rows.integers(part[name], missing=0) for name in ("key", "_rowid")])
-            for part in self._streamed(And((where, CURRENT)), ["key"])
+            for part in self._stream(And((where, CURRENT)), ["key"])
         ]
         keys, rows = np.concatenate([np.empty((2, 0), np.int64), *parts], axis=1)
         return np.asarray(rows[np.argsort(keys)])
@@ -266,7 +246,7 @@ class LanceSnapshot:
         if len(rows) == 0:
             return []
         columns = [*lance_rows.keyed_record_columns(self.identity), "fingerprint"]
-        with self._told():
+        with self._translate_errors():
             taken = self._table.take_row_ids(rows.tolist()).select(columns).to_arrow()
         found = taken.sort_by("key")
         return [
@@ -280,26 +260,26 @@ class LanceSnapshot:
         ]
 
     def successors(self, where: Filter) -> Iterator[tuple[int, tuple[str | None, ...]]]:
-        """Say where every matching earlier version is, and which memory it is a version of.
+        """Yield where every matching earlier version is, and which memory it is a version of.
 
         Yields:
             Its place; then the id of the memory, the session, and the owner's fields.
         """
-        for part in self._streamed(And((where, _HISTORY)), _SUCCESSOR_COLUMNS):
+        for part in self._stream(And((where, _HISTORY)), _SUCCESSOR_COLUMNS):
             columns = [part[name].to_pylist() for name in ("_rowid", *_SUCCESSOR_COLUMNS)]
             for row, *successor in zip(*columns, strict=True):
                 yield row, tuple(successor)
 
-    def _streamed(self, where: Filter, columns: list[str]) -> Iterator[pa.Table]:
+    def _stream(self, where: Filter, columns: list[str]) -> Iterator[pa.Table]:
         """Read some columns and `_rowid` of the matching memories, piece by piece."""
         condition = f"passage = 0 AND ({to_lance_sql(where)})"
-        with self._told():
-            query = self._table.search().where(condition, prefilter=True).limit(_ALL_ROWS)
+        with self._translate_errors():
+            query = self._table.search().where(condition, prefilter=True).limit(ALL_ROWS)
             for batch in query.select(columns).with_row_id(True).to_batches(_ROWS_READ):
                 yield pa.Table.from_batches([batch])
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             with translate_lance_errors("read", self._uri):
                 yield
@@ -319,14 +299,12 @@ def newest_state(uri: str, read: Callable[[LanceSnapshot], Result], *, attempts:
         StateGone: That happened at every attempt.
     """
     for _ in range(attempts - 1):
-        try:
+        with suppress(StateGone):
             return read(LanceSnapshot(uri))
-        except StateGone:
-            continue
     return read(LanceSnapshot(uri))
 
 
-# The files that one state of a Lance store consists of, held open so that none can vanish.
+# The files of one state, held open so that none can vanish.
 
 TABLE_FOLDER = f"{TABLE}.lance"
 
@@ -348,7 +326,7 @@ class HeldFile:
 
 @dataclass(frozen=True, slots=True)
 class StateFiles:
-    """One state of a store as files; to be closed, or used in a `with` block.
+    """One state of a store as files.
 
     Attributes:
         version: Its number.
@@ -363,25 +341,10 @@ class StateFiles:
     history: int
     files: tuple[HeldFile, ...]
 
-    def close(self) -> None:
-        """Let go of the files."""
-        for held in self.files:
-            held.stream.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-def hold_newest_state(directory: Path) -> StateFiles:
-    """Open all files of the newest state.
+@contextmanager
+def hold_newest_state(directory: Path) -> Iterator[StateFiles]:
+    """Open all files of the newest state, for as long as the block lasts.
 
     The writer's lock is held for the milliseconds that this takes, since whoever removes files
     holds it. What is open then stays readable, whatever is merged or purged.
@@ -390,16 +353,16 @@ def hold_newest_state(directory: Path) -> StateFiles:
         StoreLocked: Another process has been writing for over a minute.
         StoreError: The store cannot be read, or has too many files to open.
     """
-    with DirectoryLock(directory).held(), _told_of_files(directory), ExitStack() as opened:
-        state = LanceSnapshot(str(directory))
-        manifest = find_manifest(directory / TABLE_FOLDER, state.version)
-        content = manifest.read_bytes()
-        needed = [manifest, *list_needed_files(directory / TABLE_FOLDER, content)]
-        files = tuple(_hold(path, directory, opened) for path in needed)
-        _check(state, files, directory)
-        memories, history = state.count(CURRENT), state.count(Not(CURRENT))
-        opened.pop_all()
-    return StateFiles(state.version, state.identity, memories, history, files)
+    with ExitStack() as opened:
+        with DirectoryLock(directory).held(), _translate_file_errors(directory):
+            state = LanceSnapshot(str(directory))
+            manifest = find_manifest(directory / TABLE_FOLDER, state.version)
+            content = manifest.read_bytes()
+            needed = [manifest, *list_needed_files(directory / TABLE_FOLDER, content)]
+            files = tuple(_hold(path, directory, opened) for path in needed)
+            _check(state, files, directory)
+            memories, history = state.count(CURRENT), state.count(_HISTORY)
+        yield StateFiles(state.version, state.identity, memories, history, files)
 
 
 def _check(state: LanceSnapshot, files: tuple[HeldFile, ...], directory: Path) -> None:
@@ -420,8 +383,8 @@ def _hold(path: Path, directory: Path, opened: ExitStack) -> HeldFile:
 
 
 @contextmanager
-def _told_of_files(directory: Path) -> Iterator[None]:
-    """Tell in words what the system says of files."""
+def _translate_file_errors(directory: Path) -> Iterator[None]:
+    """Turn what the system raises about files into a `StoreError`."""
     try:
         yield
     except OSError as error:

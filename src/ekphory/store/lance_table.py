@@ -30,7 +30,7 @@ from ekphory import legacy
 from ekphory.errors import EkphoryError, StoreError
 from ekphory.threads import ForkSafeLock
 
-# Keeps the C library from holding on to memory that Lance has given back.
+# Memory.
 
 _ARENA_MAX = -8
 _MMAP_THRESHOLD = -3
@@ -54,8 +54,10 @@ def bound_memory() -> None:
         library.mallopt(_MMAP_THRESHOLD, _LARGE)
 
 
-# What LanceDB raises, turned into errors that say what was being done, where, and what helps.
+# What LanceDB raises, and reading in spite of it.
 
+ALL_ROWS = 2**31 - 1
+"""Lance's limit for a query that has none: left out, it reads ten rows."""
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
@@ -78,12 +80,12 @@ def translate_lance_errors(verb: str, uri: str) -> Iterator[None]:
         ) from error
 
 
-def translates_lance_errors(
+def with_lance_errors_translated(
     verb: str,
 ) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
     """Make a method of an object with a `_uri` raise what `translate_lance_errors` raises."""
 
-    def telling(method: Callable[Given, Result]) -> Callable[Given, Result]:
+    def decorate(method: Callable[Given, Result]) -> Callable[Given, Result]:
         @wraps(method)
         def call(*arguments: Given.args, **options: Given.kwargs) -> Result:
             owner: Any = arguments[0]
@@ -92,7 +94,7 @@ def translates_lance_errors(
 
         return call
 
-    return telling
+    return decorate
 
 
 def read_anew(uri: str, read: Callable[[], Result], *, renew: Callable[[], object]) -> Result:
@@ -126,7 +128,7 @@ def cause_of(error: BaseException) -> str:
     return re.sub(r",? ?/\S+\.rs:\d+:\d+", "", line).rstrip(". ")
 
 
-# Connections to LanceDB, also in a process that was forked from one that had used it.
+# Connections, also in a process that was forked from one that had used LanceDB.
 
 _PACKAGE = "lancedb"
 _NATIVE = "lancedb._lancedb"
@@ -185,13 +187,13 @@ def _load_native(path: Path) -> None:
     loader = ExtensionFileLoader(_NATIVE, str(path))
     spec = spec_from_file_location(_NATIVE, path, loader=loader)
     if spec is None:
-        raise OSError(f"{path} must be a module")
+        raise OSError(f"{path} cannot be loaded as an extension module")
     module = module_from_spec(spec)
     sys.modules[_NATIVE] = module
     loader.exec_module(module)
 
 
-# The files that commits leave behind: they tell, in a moment, that nobody wrote to a table.
+# The files that commits leave behind: they show, in a moment, that nobody wrote to a table.
 
 _SETTLED_NANOSECONDS = 3_000_000_000
 """A folder's time of change is exact to this, on the coarsest of file systems."""
@@ -240,8 +242,6 @@ def _opened_status(folder: Path) -> os.stat_result:
         os.close(opened)
 
 
-# One reading for all who ask at the same time, never one that began before they asked.
-
 Read = TypeVar("Read")
 
 
@@ -280,7 +280,7 @@ class SharedReading(Generic[Read]):
             return found
 
 
-# Which files a version of a Lance table needs, read from its manifest.
+# Manifests, which name the files that a version of a table needs.
 
 NEWEST_FIRST = 2**64 - 1
 """Lance names a manifest after this less its version, so that the newest comes first."""
@@ -293,10 +293,18 @@ _MANIFEST = re.compile(r"(\d+)\.manifest")
 _DELETIONS = re.compile(r"\d+-\d+-(\d+)\.(?:arrow|bin)")
 
 
+def commit_file(version: int) -> str:
+    """Return the name of a version's manifest: the newest comes first in a list of names.
+
+    Tables of an early format have other names, so that every commit there looks like another's.
+    """
+    return f"{NEWEST_FIRST - version:020}.manifest"
+
+
 def find_manifest(table: Path, version: int) -> Path:
     """Return the path of a version's manifest."""
     folder = table / "_versions"
-    named = folder / f"{NEWEST_FIRST - version:020}.manifest"
+    named = folder / commit_file(version)
     return named if named.is_file() else folder / f"{version}.manifest"
 
 
@@ -411,7 +419,7 @@ def _varint(number: int) -> bytes:
     return bytes([*written, number])
 
 
-# What the newest state of a store was, noted beside its table: so damage and loss are seen.
+# The note of the newest state, by which damage and loss are seen.
 #
 # Lance keeps no checksum of a manifest, and takes a folder without any for a table that is yet to
 # be made. The note holds the number of the newest version that was written, and a digest of its
@@ -464,13 +472,13 @@ class StateNote:
         for _ in range(_READ_ATTEMPTS):
             # Read before the versions are: what comes in between only makes those newer.
             noted = self._read()
-            newest = self._newest()
+            newest = self._find_newest()
             if newest is None:
-                witness = self._witness(noted)
+                witness = self._find_witness(noted)
                 # Another process may have made the table meanwhile, and written to it.
                 if witness is None:
                     return
-                if self._newest() is None:
+                if self._find_newest() is None:
                     raise self._emptied(witness)
                 continue
             if noted is None or newest > noted[0]:
@@ -481,13 +489,13 @@ class StateNote:
                 if self._digest(newest) == noted[1]:
                     return
             # Another process may have written meanwhile, and removed what is not needed since.
-            if self._read() == noted and self._newest() == newest:
+            if self._read() == noted and self._find_newest() == newest:
                 raise self._damaged(newest)
 
-    def _newest(self) -> int | None:
+    def _find_newest(self) -> int | None:
         return max(find_manifests(self._table / "_versions"), default=None)
 
-    def _witness(self, noted: _Note | None) -> Path | None:
+    def _find_witness(self, noted: _Note | None) -> Path | None:
         """Return a file that is only where something was written; None where nothing was."""
         if noted is not None:
             return self._path
@@ -540,9 +548,7 @@ class StateNote:
         return whole.hexdigest()
 
 
-# The newest version of a Lance table, asked of the table only after somebody else wrote to it.
-
-_LAST_VERSION = 2**64 - 1
+# The newest version, asked of the table only after somebody else wrote to it.
 
 
 class NewestVersion:
@@ -583,7 +589,7 @@ class NewestVersion:
         return self._reading.get()
 
     def note_own(self, version: int) -> int:
-        """Take in a commit of this process; gives the version that was seen before it."""
+        """Take in a commit of this process; return the version that was seen before it."""
         with self._guard:
             before, self._seen = self._seen, version
             self._own_commits |= {commit_file(version)}
@@ -612,13 +618,10 @@ class NewestVersion:
 
 
 def commits_folder(uri: str, table_name: str) -> Path | None:
-    """Name the folder into which a table's commits go; None where it is not a local one."""
-    return None if "://" in uri else Path(uri) / f"{table_name}.lance" / "_versions"
+    """Return the folder into which a table's commits go; None where it is not a local one."""
+    return None if is_remote(uri) else Path(uri) / f"{table_name}.lance" / "_versions"
 
 
-def commit_file(version: int) -> str:
-    """Name the file of a version, as Lance does: the newest comes first in a list of names.
-
-    Tables of an early format have other names, so that every commit there looks like another's.
-    """
-    return f"{_LAST_VERSION - version:020}.manifest"
+def is_remote(uri: str) -> bool:
+    """Return whether a store lies on object storage, where Lance's own cleanup has to do."""
+    return "://" in uri

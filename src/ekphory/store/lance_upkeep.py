@@ -6,7 +6,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,17 @@ import pyarrow as pa
 from ekphory.errors import StoreError, StoreLocked
 from ekphory.scope import OWNER_FIELDS, owner_name
 from ekphory.store.lance_index import FEWEST_ROWS, VectorIndex
-from ekphory.store.lance_table import connect, find_manifests, list_needed_files
+from ekphory.store.lance_table import (
+    ALL_ROWS,
+    connect,
+    find_manifests,
+    is_remote,
+    list_needed_files,
+)
 from ekphory.store.protocol import RESIDENT_ROWS, StoreHealth
 from ekphory.store.writer import DirectoryLock
 
-# Removing the files of a Lance table that no version needs: left by kills, merges and purges.
+# Removing files that no version needs: left by kills, merges and purges.
 #
 # Lance's own cleanup goes by the clock and passes over what a killed write left behind. Here
 # versions are chosen by their number, and a file stays only if a version that is kept names it.
@@ -31,49 +36,28 @@ INDEX_LOCK_FILE = ".ekphory.index.lock"
 _HINT = "latest_version_hint.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """What was removed.
-
-    Attributes:
-        files: How many files.
-        bytes: Their size.
-    """
-
-    files: int
-    bytes: int
-
-
 def index_lock(directory: Path) -> DirectoryLock:
     """Return the lock that whoever builds an index holds, so that its files are left alone."""
     return DirectoryLock(directory, name=INDEX_LOCK_FILE)
 
 
-def sweep_table(table: Path, *, keep_from: int) -> Swept:
+def sweep_table(table: Path, *, keep_from: int, seconds: float | None = None) -> None:
     """Remove what no version from `keep_from` on needs; the caller holds the writer's lock.
 
     Args:
         table: The folder of the Lance table.
         keep_from: The oldest version that stays readable; the newest one always does.
+        seconds: How long an index that is being built is waited for; None for a minute.
 
     Raises:
-        StoreLocked: An index is being built for longer than a lock is waited for.
+        StoreLocked: It is still being built then.
         StoreError: A file cannot be read or removed.
     """
-    with index_lock(table.parent).held():
-        return _remove(_unneeded(table, keep_from=keep_from), table=table)
+    with index_lock(table.parent).held(seconds=seconds):
+        _remove(_find_unneeded(table, keep_from=keep_from), table=table)
 
 
-def sweep_if_free(table: Path, *, keep_from: int) -> Swept | None:
-    """Do as `sweep_table`, but return None at once where an index is being built."""
-    try:
-        with index_lock(table.parent).held(seconds=0):
-            return _remove(_unneeded(table, keep_from=keep_from), table=table)
-    except StoreLocked:
-        return None
-
-
-def _unneeded(table: Path, *, keep_from: int) -> list[Path]:
+def _find_unneeded(table: Path, *, keep_from: int) -> list[Path]:
     manifests = find_manifests(table / "_versions")
     newest = max(manifests, default=None)
     if newest is None:
@@ -89,29 +73,22 @@ def _unneeded(table: Path, *, keep_from: int) -> list[Path]:
     return [path for path in table.rglob("*") if path.is_file() and path not in needed]
 
 
-def _remove(files: Sequence[Path], *, table: Path) -> Swept:
-    total = 0
+def _remove(files: Sequence[Path], *, table: Path) -> None:
     try:
         for path in files:
-            total += path.stat().st_size
             path.unlink()
     except OSError as error:
         raise StoreError(
             f"{error.filename}: cannot be removed ({error.strerror}). Check the permissions of the "
             "store's folder, and repeat."
         ) from error
-    _remove_empty_folders(table)
-    return Swept(len(files), total)
-
-
-def _remove_empty_folders(table: Path) -> None:
     for folder in sorted((table / "_indices").glob("*/"), reverse=True):
         # One that holds a file stays.
         with suppress(OSError):
             folder.rmdir()
 
 
-# Upkeep of a Lance table: merging files, dropping versions, extending indexes, by policy.
+# Upkeep by policy.
 
 STABLE_ROW_IDS = {"new_table_enable_stable_row_ids": "true"}
 """Row ids survive merging, so that what was read of a row's place stays true."""
@@ -173,17 +150,11 @@ class Upkeep:
 
     def run_if_due(self) -> bool:
         """Merge small files when many have gathered; return whether it was done."""
-        due = self._gathered(_COMMITS_WHEN_BUSY, _GROWTH_WHEN_BUSY)
-        if due:
-            self._merge()
-        return due
+        return self._merge_if_gathered(_COMMITS_WHEN_BUSY, _GROWTH_WHEN_BUSY)
 
     def run_if_it_pays(self) -> bool:
         """Merge small files when some have gathered; return whether it was done."""
-        pays = self._gathered(_COMMITS_WHEN_QUIET, _GROWTH_WHEN_QUIET)
-        if pays:
-            self._merge()
-        return pays
+        return self._merge_if_gathered(_COMMITS_WHEN_QUIET, _GROWTH_WHEN_QUIET)
 
     def build_index_if_due(self) -> None:
         """Build the index when a large scope was searched with too little of it covered."""
@@ -217,7 +188,7 @@ class Upkeep:
             StoreLocked: An index is being built; nothing was removed yet.
         """
         indexed = self._index.covered_rows() is not None
-        reader = self._table.search().limit(2**31 - 1).to_batches(_READ_ROWS)
+        reader = self._table.search().limit(ALL_ROWS).to_batches(_READ_ROWS)
 
         def batches() -> Iterator[pa.RecordBatch]:
             yield from (completed(batch) for batch in reader if batch.num_rows)
@@ -257,7 +228,7 @@ class Upkeep:
         return tuple(sorted(self._owners("TRUE") - self._owners(alive)))
 
     def _owners(self, condition: str) -> set[str]:
-        query = self._table.search().limit(2**31 - 1).select(list(OWNER_FIELDS)).where(condition)
+        query = self._table.search().limit(ALL_ROWS).select(list(OWNER_FIELDS)).where(condition)
         rows = query.to_arrow().group_by(list(OWNER_FIELDS)).aggregate([]).to_pylist()
         return {owner_name(row[name] for name in OWNER_FIELDS) for row in rows}
 
@@ -270,7 +241,7 @@ class Upkeep:
         return wanting and self._largest_owner() > RESIDENT_ROWS
 
     def _largest_owner(self) -> int:
-        query = self._table.search().limit(2**31 - 1).select([*OWNER_FIELDS, "key"])
+        query = self._table.search().limit(ALL_ROWS).select([*OWNER_FIELDS, "key"])
         groups = query.to_arrow().group_by(list(OWNER_FIELDS)).aggregate([("key", "count")])
         return max(groups["key_count"].to_pylist(), default=0)
 
@@ -284,7 +255,7 @@ class Upkeep:
 
     def _sweep_all(self) -> None:
         if not is_remote(self._uri):
-            sweep_table(self._folder, keep_from=self._newest())
+            sweep_table(self._folder, keep_from=self._checkout_newest())
 
     def _sweep_outdated(self) -> None:
         """Remove what only versions need that were outdated long enough ago.
@@ -294,14 +265,16 @@ class Upkeep:
         if is_remote(self._uri):
             return
         now = time.monotonic()
-        self._outdated.append((now, self._newest()))
+        self._outdated.append((now, self._checkout_newest()))
         while len(self._outdated) > 1 and now - self._outdated[1][0] >= _SECONDS_KEPT:
             self._outdated.popleft()
         since, version = self._outdated[0]
         if now - since >= _SECONDS_KEPT:
-            sweep_if_free(self._folder, keep_from=version)
+            # Where an index is being built, the next time will do.
+            with suppress(StoreLocked):
+                sweep_table(self._folder, keep_from=version, seconds=0)
 
-    def _newest(self) -> int:
+    def _checkout_newest(self) -> int:
         self._table.checkout_latest()
         return int(self._table.version)
 
@@ -309,19 +282,17 @@ class Upkeep:
     def _folder(self) -> Path:
         return Path(self._uri) / f"{self._table.name}.lance"
 
-    def _gathered(self, commits: int, growth: float) -> bool:
+    def _merge_if_gathered(self, commits: int, growth: float) -> bool:
         if self._commits < commits:
             return False
         self._rows_in_all = self._table.count_rows()
-        return self._has_grown(self._rows_in_all, growth)
+        if not self._has_grown(self._rows_in_all, growth):
+            return False
+        self._merge()
+        return True
 
     def _has_grown(self, rows: int, growth: float) -> bool:
         return rows <= _SMALL_TABLE or self._commits >= _MOST_COMMITS or self._rows >= growth * rows
-
-
-def is_remote(uri: str) -> bool:
-    """Whether a store lies on object storage, where Lance's own cleanup has to do."""
-    return "://" in uri
 
 
 def _bytes_on_disk(uri: str) -> int | None:
@@ -337,7 +308,7 @@ def open_table(uri: str, name: str, schema: pa.Schema) -> lancedb.table.Table:
     with suppress(ValueError):
         return connection.open_table(name)
     # Of two processes that make a table at once, one would replace what the other made and wrote.
-    with _made_by_one(uri):
+    with _lock_making(uri):
         try:
             return connection.create_table(name, schema=schema, storage_options=STABLE_ROW_IDS)
         except ValueError:
@@ -345,7 +316,7 @@ def open_table(uri: str, name: str, schema: pa.Schema) -> lancedb.table.Table:
             return connection.open_table(name)
 
 
-def _made_by_one(uri: str) -> AbstractContextManager[None]:
+def _lock_making(uri: str) -> AbstractContextManager[None]:
     if is_remote(uri):
         return nullcontext()
     directory = Path(uri)

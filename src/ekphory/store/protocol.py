@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ekphory.filters.lance_sql import matches
 from ekphory.filters.tree import And, Field, Filter, IsNull
 from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
-from ekphory.types import REFERENCE_POOLS, MemoryRecord
+from ekphory.types import REFERENCE_POOLS, MemoryRecord, Progress
 
 SCHEMA_VERSION = 4
 KEYS_A_COMMIT = 2**20
@@ -130,22 +130,23 @@ class ScopeColumns:
         return np.asarray((self.thread != NO_THREAD) & ~np.isin(self.pool, REFERENCE_POOLS))
 
 
-class RecordBlock(Protocol):
-    """Whole memories held as columns."""
+class KeyedBlock(Protocol):
+    """Rows held as columns."""
 
     @property
     def keys(self) -> IntArray:
-        """Keys of the memories, ascending."""
-        ...
+        """Keys of the rows, ascending."""
 
     @property
     def nbytes(self) -> int:
         """Memory that they take, in bytes."""
-        ...
+
+
+class RecordBlock(KeyedBlock, Protocol):
+    """Whole memories held as columns."""
 
     def at(self, places: IntArray) -> list[MemoryRecord]:
         """Return the memories at these places among the keys, in order."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +188,6 @@ class StoreHealth:
     vector_index_rows: int | None
     orphaned_scopes: tuple[str, ...]
     upkeep_failure: str | None = None
-
-
-Progress = Callable[[int, int], None]
-"""Is told how many rows were read, and of how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,63 +250,50 @@ class Store(Protocol):
     @property
     def identity(self) -> StoreIdentity:
         """What the store was made with."""
-        ...
 
     def version(self) -> int:
-        """Return number of the newest durable state; it changes with every write by any process."""
-        ...
+        """Return the number of the newest durable state; every write by any process changes it."""
 
     def append(self, memories: Sequence[StoredMemory]) -> None:
         """Write new rows in one atomic commit; on return they are durable."""
-        ...
 
     def supersede(self, key: int, history: MemoryRecord, successor: StoredMemory) -> None:
         """Refile the row `key` as `history` and write its successor, in one atomic commit."""
-        ...
 
     def delete(self, keys: Sequence[int]) -> None:
         """Hide these memories at once; a key that is gone is passed over."""
-        ...
 
     def purge(self) -> None:
         """Rewrite the data, so that no byte of a deleted memory is left on disk."""
-        ...
 
     def select(
         self, where: Filter, *, order: Order, limit: int | None = None, offset: int = 0
     ) -> list[MemoryRecord]:
         """Read whole memories, history included."""
-        ...
 
     def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
         """Read whole memories by key; a key that is gone is left out."""
-        ...
 
     def present(
         self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
     ) -> list[Presence]:
-        """Which of these are stored among the matching memories.
+        """Return which of these are stored among the matching memories.
 
         Ids are looked for among current memories, fingerprints among earlier versions as well: a
         record that was written and then changed is not written again.
         """
-        ...
 
     def keys(self, where: Filter) -> IntArray:
-        """Keys of the matching memories, history included, ascending."""
-        ...
+        """Return the keys of the matching memories, history included, ascending."""
 
     def count(self, where: Filter) -> int:
-        """How many memories match, history included."""
-        ...
+        """Return how many memories match, history included."""
 
     def growth_since(self, version: int) -> Growth | None:
-        """Tell what was added to that version; None where it is not known, or more was changed."""
-        ...
+        """Return what was added to that version; None where that is unknown, or not all."""
 
     def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
         """Read the ranking columns of the current matching memories with larger keys."""
-        ...
 
     def scan_vectors(
         self, where: Filter, *, after_key: int = 0, precision: Precision = np.float32
@@ -320,15 +304,12 @@ class Store(Protocol):
 
         `where` may name scope fields, pool and `superseded_by` only, here and in `nearest`.
         """
-        ...
 
     def scan_records(self, where: Filter, *, after_key: int = 0) -> RecordBlock:
         """Read the current matching memories with larger keys, whole."""
-        ...
 
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
         """Read the vectors of some memories; the windows of one in the order of its text."""
-        ...
 
     def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> IntArray:
         """Find the windows with the largest dot product among those that match.
@@ -337,38 +318,30 @@ class Store(Protocol):
             Their keys in no order, history included; a memory comes once for each of its windows.
             Approximate where an index serves it: ask for more, and score them.
         """
-        ...
 
     def upkeep_is_due(self) -> bool:
-        """Whether enough was written for `maintain` to look; asked after every write."""
-        ...
+        """Return whether enough was written for `maintain` to look; asked after every write."""
 
     def maintain(self) -> None:
         """Merge small files and drop old versions, where policy asks for it; takes seconds."""
-        ...
 
     def tidy(self) -> None:
         """Do the same for less reason, since nothing else is being written; takes seconds."""
-        ...
 
     def index_is_due(self) -> bool:
-        """Whether policy asks for a new vector index."""
-        ...
+        """Return whether policy asks for a new vector index."""
 
     def build_index(self) -> None:
         """Build the vector index, if it is due; takes up to minutes.
 
         The only write that may run beside others, by this process or another.
         """
-        ...
 
     def repair(self) -> None:
         """Do all maintenance now, whatever the policy says."""
-        ...
 
     def health(self) -> StoreHealth:
         """Measure the state of the store."""
-        ...
 
     def verify(self, on_progress: Progress) -> Verification:
         """Read every row, and compare it with its checksum.
@@ -376,8 +349,6 @@ class Store(Protocol):
         Args:
             on_progress: Told how many rows were read, and of how many.
         """
-        ...
 
     def close(self) -> None:
         """Release what the store holds; further calls are undefined."""
-        ...

@@ -13,11 +13,11 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import filelock
 import lancedb
@@ -29,9 +29,9 @@ from ekphory.errors import StoreClosed, StoreError, StoreLocked
 from ekphory.store.lance_table import connect, translate_lance_errors
 from ekphory.store.protocol import NEVER, Growth, KeyedVectors, ScopeColumns, Store, StoredMemory
 from ekphory.threads import run_after_fork
-from ekphory.types import MemoryRecord, now_utc, to_microseconds
+from ekphory.types import EPOCH, MemoryRecord, now_utc, to_microseconds
 
-# Whether upkeep succeeds, and when it is tried again after it failed.
+# Failures of upkeep, and when it is tried again.
 
 NOTE_FILE = ".ekphory.upkeep.json"
 """Tells other processes, such as `ekphory doctor`, that upkeep fails."""
@@ -85,7 +85,7 @@ class UpkeepState:
     @property
     def failure(self) -> UpkeepFailure | None:
         """What failed in this process, or was noted by another one; None if all is well."""
-        return self._failure or self._noted()
+        return self._failure or self._read_note()
 
     def note_failure(self, error: StoreError) -> None:
         """Count a failure, and put off the next try."""
@@ -116,7 +116,7 @@ class UpkeepState:
             part.write_text(json.dumps(asdict(failure)) + "\n", encoding="utf-8")
             atomic_rename(part, self._note)
 
-    def _noted(self) -> UpkeepFailure | None:
+    def _read_note(self) -> UpkeepFailure | None:
         if self._note is None:
             return None
         try:
@@ -130,7 +130,7 @@ class UpkeepState:
             return UpkeepFailure(f"{self._note}: cannot be read ({error})", 1, "")
 
 
-# What this process wrote last, so that what it holds of a scope can grow without a read.
+# What this process wrote last.
 
 _MOST_MEMORIES = 1_024
 
@@ -254,7 +254,6 @@ LEASE_TIME = timedelta(minutes=10)
 SETTLING_SECONDS = 1.0
 """So long a new table is left alone: once in the life of a store."""
 _NOBODY = ""
-_FREE = datetime(1970, 1, 1, tzinfo=UTC)
 # Long enough for every reader of an older version, short enough that few pile up.
 _VERSIONS_KEPT = timedelta(hours=1)
 _SCHEMA = pa.schema(
@@ -292,15 +291,21 @@ class WriterLease:
             if self._held is None or not self._supersede(table, self._held):
                 self._take(table)
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the lease for one write; it is kept afterwards."""
+        self.hold()
+        yield
+
     def give_back(self) -> None:
         """Let the next process write at once."""
         if self._held is not None:
             held, self._held = self._held, None
             with translate_lance_errors("lock", self._uri):
-                _replace(self._table(), held, _lease(until=_FREE))
+                _replace(self._table(), held, _make_lease(until=EPOCH))
 
     def _supersede(self, table: lancedb.table.Table, earlier: _Lease) -> bool:
-        mine = _lease(until=now_utc() + LEASE_TIME)
+        mine = _make_lease(until=now_utc() + LEASE_TIME)
         self._held = mine if _replace(table, earlier, mine) else None
         return self._held is not None
 
@@ -322,8 +327,9 @@ class WriterLease:
     def _table(self) -> lancedb.table.Table:
         connection = connect(self._uri)
         try:
-            first = _Lease(_NOBODY, uuid.uuid4().hex, _FREE)
-            return connection.create_table(LEASE_TABLE, data=_row(first))
+            first = _Lease(_NOBODY, uuid.uuid4().hex, EPOCH)
+            row = pa.Table.from_pylist([asdict(first)], schema=_SCHEMA)
+            return connection.create_table(LEASE_TABLE, data=row)
         except (ValueError, RuntimeError):
             # It is there, or another process is making it; whatever else it is, opening tells.
             return connection.open_table(LEASE_TABLE)
@@ -331,10 +337,9 @@ class WriterLease:
 
 def _replace(table: lancedb.table.Table, found: _Lease, wanted: _Lease) -> bool:
     """Replace the row, unless another process has done so since it was read."""
-    values = {"holder": wanted.holder, "token": wanted.token, "until": wanted.until}
     # The update must see a table that was made anew since.
     table.checkout_latest()
-    result = table.update(where=f"token = '{found.token}'", values=values)
+    result = table.update(where=f"token = '{found.token}'", values=asdict(wanted))
     replaced = int(result.rows_updated) == 1
     if replaced:
         table.optimize(cleanup_older_than=_VERSIONS_KEPT)
@@ -347,37 +352,16 @@ def _read(table: lancedb.table.Table) -> _Lease:
     return _Lease(row["holder"], uuid.UUID(row["token"]).hex, row["until"])
 
 
-def _row(lease: _Lease) -> pa.Table:
-    return pa.table([[lease.holder], [lease.token], [lease.until]], schema=_SCHEMA)
-
-
-def _lease(*, until: datetime) -> _Lease:
+def _make_lease(*, until: datetime) -> _Lease:
     return _Lease(f"{socket.gethostname()} process {os.getpid()}", uuid.uuid4().hex, until)
 
 
-# The lock between writing processes: a file lock in a directory, a lease on object storage.
+# The lock between writing processes.
 
 LOCK_FILE = ".ekphory.lock"
 LOCK_SECONDS = 60.0
 _POLL_SECONDS = 0.005
 _open_files: set[int] = set()
-
-
-class WriterLock(Protocol):
-    """Lets one process write at a time."""
-
-    def held(self) -> AbstractContextManager[None]:
-        """Hold the lock for one write.
-
-        Raises:
-            StoreLocked: Another process holds it for too long.
-            StoreError: The lock cannot be taken at all.
-        """
-        ...
-
-    def give_back(self) -> None:
-        """Let go of what outlasts a single write."""
-        ...
 
 
 class DirectoryLock:
@@ -389,8 +373,13 @@ class DirectoryLock:
 
     @contextmanager
     def held(self, *, seconds: float | None = None) -> Iterator[None]:
-        """Hold the lock in the block, after waiting for it at most so long; None for a minute."""
-        lock_file = self._opened()
+        """Hold the lock in the block, after waiting for it at most so long; None for a minute.
+
+        Raises:
+            StoreLocked: Another process holds it for longer.
+            StoreError: The lock cannot be taken at all.
+        """
+        lock_file = self._open()
         _open_files.add(lock_file)
         try:
             self._wait_for(lock_file, LOCK_SECONDS if seconds is None else seconds)
@@ -406,7 +395,7 @@ class DirectoryLock:
     def give_back(self) -> None:
         """Nothing outlasts a write."""
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         try:
             # Where the directory is gone this fails: no lock is made behind the remover's back.
             return os.open(self._directory / self._name, os.O_RDWR | os.O_CREAT, 0o644)
@@ -416,7 +405,7 @@ class DirectoryLock:
                 "Check whether it was moved or deleted, and open the store anew."
             ) from error
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self._make_error(error) from error
 
     def _wait_for(self, lock_file: int, seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -430,9 +419,9 @@ class DirectoryLock:
                     )
                 time.sleep(_POLL_SECONDS)
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self._make_error(error) from error
 
-    def _unwritable(self, error: OSError) -> StoreError:
+    def _make_error(self, error: OSError) -> StoreError:
         return StoreError(
             f"{self._directory}: cannot be written ({error}). "
             "Check the disk's space and the directory's permissions."
@@ -449,29 +438,15 @@ def _close_parents_files() -> None:
 run_after_fork(_close_parents_files)
 
 
-class LeaseLock:
-    """A lease on object storage, kept between writes."""
-
-    def __init__(self, uri: str) -> None:
-        self._lease = WriterLease(uri)
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Take or renew the lease."""
-        self._lease.hold()
-        yield
-
-    def give_back(self) -> None:
-        """End the lease, so that the next process need not wait for it to run out."""
-        self._lease.give_back()
+WriterLock = DirectoryLock | WriterLease
 
 
 def lock_for(uri: str) -> WriterLock:
     """Return the kind of lock that works at this URI."""
-    return LeaseLock(uri) if "://" in uri else DirectoryLock(Path(uri))
+    return WriterLease(uri) if "://" in uri else DirectoryLock(Path(uri))
 
 
-# The one writer of a store: a queue, a lock between processes, and what is due afterwards.
+# The writer itself.
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -555,7 +530,7 @@ class Writer:
 
     def submit(self, write: Callable[[], Result]) -> Future[Result]:
         """Queue a write; the future holds its result once it is durable."""
-        return self._queued(_Job(lambda _: [write()], None, Future()))
+        return self._queue(_Job(lambda _: [write()], None, Future()))
 
     def submit_to_group(
         self, item: Item, write: GroupWrite[Item, Result], *, group: object
@@ -568,13 +543,17 @@ class Writer:
                 called for each alone, so that one cannot fail the others.
             group: Equal for writes that may be made together.
         """
-        return self._queued(_Job(write, item, Future(), group))
+        return self._queue(_Job(write, item, Future(), group))
 
-    def _queued(self, job: _Job[Item, Result]) -> Future[Result]:
+    def _queue(self, job: _Job[Item, Result]) -> Future[Result]:
         with self._guard:
             if self._closing.is_set():
                 raise StoreClosed("The store was closed. Open it again to write.")
-            self._ensure_thread()
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="ekphory-writer", daemon=True
+                )
+                self._thread.start()
             self._jobs.put(job)
         return job.future
 
@@ -604,11 +583,6 @@ class Writer:
                 thread.join()
         self._lock.give_back()
 
-    def _ensure_thread(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="ekphory-writer", daemon=True)
-            self._thread.start()
-
     def _run(self) -> None:
         quiet = True
         while True:
@@ -616,26 +590,26 @@ class Writer:
                 job = self._next(timeout=None if quiet else _QUIET_SECONDS)
             except queue.Empty:
                 self._keep_up(self._store.tidy)
-                self._index_where_due()
+                self._build_index_if_due()
                 quiet = True
                 continue
             if job is None:
                 if not quiet:
                     self._keep_up(self._store.tidy)
                 return
-            self._perform(self._with_its_group(job))
+            self._perform(self._take_group(job))
             # A finished job holds on to its batch; let it go before waiting again.
             del job
             quiet = False
             # Asked before the lock is taken, which would cost every write.
             if self._store.upkeep_is_due():
                 self._keep_up(self._store.maintain)
-            self._index_where_due()
+            self._build_index_if_due()
 
     def _next(self, *, timeout: float | None) -> _Job[Any, Any] | None:
         return self._held_back.pop() if self._held_back else self._jobs.get(timeout=timeout)
 
-    def _with_its_group(self, job: _Job[Any, Any]) -> list[_Job[Any, Any]]:
+    def _take_group(self, job: _Job[Any, Any]) -> list[_Job[Any, Any]]:
         """Take those that follow it and may be made with it."""
         jobs = [job]
         while job.group is not None and len(jobs) < _MOST_TOGETHER and not self._jobs.empty():
@@ -680,7 +654,7 @@ class Writer:
         finally:
             self._rearranging.release()
 
-    def _index_where_due(self) -> None:
+    def _build_index_if_due(self) -> None:
         if self._store.index_is_due():
             self.build_index_soon()
 

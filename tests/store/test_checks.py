@@ -1,4 +1,4 @@
-"""Every row has a checksum, so that a byte that flipped in a text is found where it lies."""
+"""Checksums of rows, and what the state of a store means."""
 
 from dataclasses import replace
 
@@ -6,13 +6,12 @@ import pytest
 
 from ekphory.filters.tree import And, Comparison, Field
 from ekphory.memory import Memory
+from ekphory.store.checks import examine
 from ekphory.store.lance import LanceStore
+from ekphory.store.protocol import StoreHealth
 from ekphory.testing.models import HashEmbedder
 from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_row, full_record
-
-
-def tell_nobody(done, total):
-    """Take no note of progress."""
+from ekphory.types import ignore_progress
 
 
 @pytest.fixture
@@ -90,16 +89,16 @@ def test_rows_of_earlier_stores_are_unverified_until_a_repair(store_path, versio
     earlier = replace(CONTRACT_IDENTITY, schema_version=version)
     store = LanceStore.open(str(store_path), earlier)
     store.append([contract_row(1), contract_row(2, windows=3)])
-    found = store.verify(tell_nobody)
+    found = store.verify(ignore_progress)
     assert (found.rows, found.unverified, found.damage) == (4, 4, ())
     before = store.fetch([1, 2])
     store.repair()
-    found = store.verify(tell_nobody)
+    found = store.verify(ignore_progress)
     assert (found.rows, found.unverified, found.damage) == (4, 0, ())
     store.append([contract_row(3)])
     reopened = LanceStore.open(str(store_path), CONTRACT_IDENTITY)
     assert reopened.identity.schema_version == 4
-    assert reopened.verify(tell_nobody).unverified == 0
+    assert reopened.verify(ignore_progress).unverified == 0
     assert reopened.fetch([1, 2]) == before
     assert reopened.keys(And(())).tolist() == [1, 2, 3]
     assert reopened.scan(And(())).importance_given.tolist() == [True] * 3
@@ -108,9 +107,9 @@ def test_rows_of_earlier_stores_are_unverified_until_a_repair(store_path, versio
 def test_a_full_memory_is_what_was_written(store_path):
     store = LanceStore.open(str(store_path), CONTRACT_IDENTITY)
     store.append([contract_row(1, full_record(), windows=2)])
-    assert store.verify(tell_nobody).damage == ()
+    assert store.verify(ignore_progress).damage == ()
     store.purge()
-    assert store.verify(tell_nobody).damage == ()
+    assert store.verify(ignore_progress).damage == ()
 
 
 def test_a_purge_of_others_leaves_the_checksum_of_a_damaged_row_as_it_was(store):
@@ -125,3 +124,60 @@ def test_progress_is_told_up_to_the_last_row(store):
     with Memory(store, embedder=HashEmbedder()) as memory:
         rows = memory.verify(on_progress=lambda done, total: told.append((done, total))).rows
     assert told[-1] == (rows, rows)
+
+
+# Findings.
+
+HEALTHY = StoreHealth(
+    memories=30_000,
+    history=1,
+    vectors=40_000,
+    fragments=3,
+    small_fragments=0,
+    versions=2,
+    bytes=60_000_000,
+    vector_index_rows=40_000,
+    orphaned_scopes=(),
+)
+
+
+def test_every_part_of_a_healthy_store_is_fine():
+    assert [entry.sentence for entry in examine(HEALTHY)] == [
+        "30,000 memories, 1 earlier version and 40,000 vectors.",
+        "60.0 MB on disk, 2,000 bytes a memory.",
+        "3 data files, 0 of them small.",
+        "2 versions kept on disk.",
+        "The vector index covers 40,000 of 40,000 vectors (100%).",
+        "Every scope holds a memory that can be found.",
+        "Upkeep succeeds.",
+    ]
+    assert {entry.state for entry in examine(HEALTHY)} == {"fine"}
+
+
+INDEX_LATER = "No vector index yet; it is built once a scope of over 20,000 vectors is searched."
+INDEX_NEVER = "No vector index, and none needed: so few vectors are searched exactly."
+INDEX_PARTLY = "The vector index covers 10,000 of 40,000 vectors (25%); the others are scanned."
+ORPHANS = (
+    "2 scopes hold nothing but expired memories or history: project=old, user=eve. "
+    "Wipe them with `ekphory forget --purge` if they are not wanted."
+)
+FRAGMENTS = "90 data files, of which 80 are small; merged, they read faster."
+SIZE = "Its size is not measured: it is not a local directory."
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "sentence"),
+    [
+        ({"fragments": 90, "small_fragments": 80}, "repairable", FRAGMENTS),
+        ({"versions": 2_000}, "repairable", "2,000 versions are kept on disk; old ones can go."),
+        ({"vector_index_rows": 10_000}, "repairable", INDEX_PARTLY),
+        ({"vector_index_rows": None}, "note", INDEX_LATER),
+        ({"vector_index_rows": None, "vectors": 500}, "fine", INDEX_NEVER),
+        ({"bytes": None}, "note", SIZE),
+        ({"orphaned_scopes": ("project=old", "user=eve")}, "note", ORPHANS),
+        ({"upkeep_failure": "Upkeep has failed once: disk full"}, "repairable", None),
+    ],
+)
+def test_what_is_not_fine_is_said(changes, state, sentence):
+    found = {entry.sentence: entry.state for entry in examine(replace(HEALTHY, **changes))}
+    assert found[sentence or changes["upkeep_failure"]] == state

@@ -1,17 +1,28 @@
-"""A memory kept as one text comes back equal; older tables, which lack the text, stay readable."""
+"""Memories as rows and as one text, and the rows of older tables."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import lancedb
+import pytest
 from hypothesis import given
 from tests.store.strategies import records
 
-from ekphory.filters.tree import And
+from ekphory.filters.tree import And, Comparison, Field
 from ekphory.store.lance import LanceStore
-from ekphory.store.lance_rows import decode_record, encode_record
+from ekphory.store.lance_rows import (
+    decode_record,
+    encode_record,
+    leave_out_empty_columns,
+    table_schema,
+)
 from ekphory.store.protocol import StoreIdentity
-from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
+from ekphory.testing.store_contract import (
+    CONTRACT_IDENTITY,
+    contract_record,
+    contract_row,
+    full_record,
+)
 
 
 @given(record=records())
@@ -67,3 +78,40 @@ def test_a_store_of_the_first_schema_is_read_and_written(store_path):
     assert reopened.identity.schema_version == 1
     assert "record" not in lancedb.connect(store_path).open_table("memories").schema.names
     assert reopened.fetch([1, 2]) == {1: contract_record(1), 2: contract_record(2)}
+
+
+# A batch is written without the columns that are empty in it; they read as missing.
+
+SCHEMA = table_schema(CONTRACT_IDENTITY)
+IN_SESSION = Comparison(Field("session"), "eq", "s1")
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Return a store of one memory with every field, between two with few."""
+    store = LanceStore.open(str(tmp_path), CONTRACT_IDENTITY)
+    store.append([contract_row(1)])
+    store.append([contract_row(2, full_record())])
+    store.append([contract_row(3, windows=2)])
+    return store
+
+
+def test_columns_without_a_value_are_left_out():
+    left_out = set(SCHEMA.names) - set(leave_out_empty_columns([contract_row(1)], SCHEMA).names)
+    assert {"session", "agent", "user", "sequence", "path", "superseded_by"} <= left_out
+    assert not {"id", "text", "at", "key", "vector", "terms", "record"} & left_out
+
+
+def test_one_memory_that_has_a_value_keeps_the_column_for_the_batch():
+    batch = [contract_row(1), contract_row(2, replace(contract_record(2), session="s1"))]
+    assert "session" in leave_out_empty_columns(batch, SCHEMA).names
+
+
+@pytest.mark.parametrize("state", ["as written", "repaired"])
+def test_memories_come_back_whole_and_by_filters_on_what_others_left_out(store, state):
+    if state == "repaired":
+        store.repair()
+    found = store.select(And(()), order="written")
+    assert found == [contract_record(1), full_record(), contract_record(3)]
+    assert [record.id for record in store.select(IN_SESSION, order="written")] == ["full"]
+    assert store.scan_vectors(And(())).keys.tolist() == [1, 2, 3, 3]

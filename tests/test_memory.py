@@ -1,5 +1,9 @@
-"""Handles: any number of them, of any scope, in any number of threads, on one directory."""
+"""Handles on a store, their verbs, and what they cost."""
 
+import ast
+import asyncio
+import inspect
+import json
 import os
 import shutil
 import subprocess
@@ -7,12 +11,17 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ekphory.errors import InvalidInput, StoreClosed, StoreError
-from ekphory.memory import Memory
+import ekphory
+from ekphory.errors import InvalidInput, MemoryNotFound, StoreClosed, StoreError
+from ekphory.memory import AsyncMemory, Memory
 from ekphory.testing.models import HashEmbedder
+
+# Any number of handles, of any scope, in any number of threads, on one directory.
 
 
 @pytest.fixture
@@ -289,3 +298,220 @@ def test_a_process_that_ends_without_closing_still_merges_what_it_wrote(store_pa
 def test_what_names_no_store_is_a_clear_error(path):
     with pytest.raises(InvalidInput, match=r"^path="):
         Memory(path, embedder=HashEmbedder())
+
+
+# `AsyncMemory`: the same verbs, awaitable.
+
+VERBS = [
+    name
+    for name, member in vars(Memory).items()
+    if inspect.isfunction(member) and not name.startswith("_")
+]
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_verb_is_documented_alike(name):
+    assert getattr(AsyncMemory, name).__doc__ == getattr(Memory, name).__doc__
+
+
+def run(store_path, use):
+    async def session():
+        async with AsyncMemory(store_path, embedder=HashEmbedder(), user="alice") as memory:
+            return await use(memory)
+
+    return asyncio.run(session())
+
+
+def test_every_verb_does_what_its_twin_does(store_path):
+    async def use(memory):
+        assert (await memory.add("Anna drinks tea", id="tea")).added == 1
+        chat = [{"role": "user", "content": "hello"}]
+        assert (await memory.add_messages(chat, session="s1")).added == 1
+        assert (await memory.add_many([{"text": "row"}, {"text": " "}])).added == 1
+        assert (await memory.search("tea", k=1)).hits[0].id == "tea"
+        assert (await memory.update("tea", text="Anna drinks coffee")).text == "Anna drinks coffee"
+        assert (await memory.get("tea")).text == "Anna drinks coffee"
+        assert len(await memory.history("tea")) == 2
+        assert len(await memory.list(limit=2)) == 2
+        assert await memory.count() == 3
+        assert (await memory.health()).memories == 3
+        await memory.repair()
+        assert await memory.forget("tea", purge=True) == 1
+        return await memory.count(filter="user = 'alice'")
+
+    assert run(store_path, use) == 2
+
+
+@pytest.mark.slow
+def test_many_tasks_may_share_one_handle(store_path):
+    async def use(memory):
+        await asyncio.gather(*(memory.add(f"row {n}", id=f"{n}") for n in range(30)))
+        results = await asyncio.gather(*(memory.search(f"row {n}", k=5) for n in range(30)))
+        return {len(result) for result in results}
+
+    assert run(store_path, use) == {5}
+
+
+def test_errors_reach_the_one_who_awaits(store_path):
+    async def use(memory):
+        with pytest.raises(MemoryNotFound):
+            await memory.get("nobody")
+        with pytest.raises(InvalidInput, match=r"^k="):
+            await memory.search("x", k=0)
+        return True
+
+    assert run(store_path, use)
+
+
+def test_the_event_loop_is_free_while_a_verb_runs(store_path):
+    async def use(memory):
+        ticks = 0
+        task = asyncio.create_task(memory.add_many({"text": f"row {n}"} for n in range(2_000)))
+        while not task.done():
+            ticks += 1
+            await asyncio.sleep(0.001)
+        return ticks
+
+    assert run(store_path, use) > 10
+
+
+def test_a_block_that_ended_has_closed_the_handle(store_path):
+    async def session():
+        async with AsyncMemory(store_path, embedder=HashEmbedder()) as memory:
+            await memory.add("hello")
+        with pytest.raises(StoreClosed):
+            await memory.count()
+
+    asyncio.run(session())
+
+
+def test_both_kinds_of_handle_share_one_store(store_path):
+    async def use(memory):
+        await memory.add("hello", id="1")
+        with Memory(store_path, embedder=HashEmbedder()) as plain:
+            return plain.get("1").user
+
+    assert run(store_path, use) == "alice"
+
+
+# The public surface.
+
+MOST_NAMES = 20
+
+
+def names_imported_by_the_package() -> set[str]:
+    tree = ast.parse(Path(ekphory.__file__).read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    own = [node for node in imports if (node.module or "").startswith("ekphory.")]
+    return {alias.asname or alias.name for node in own for alias in node.names}
+
+
+def test_every_public_name_is_there():
+    assert [name for name in ekphory.__all__ if not hasattr(ekphory, name)] == []
+
+
+def test_the_public_names_are_what_the_package_imports():
+    assert set(ekphory.__all__) == names_imported_by_the_package() | {"__version__"}
+
+
+def test_the_public_names_are_sorted_and_few():
+    assert ekphory.__all__ == sorted(set(ekphory.__all__))
+    assert len(ekphory.__all__) <= MOST_NAMES
+
+
+def test_an_unknown_name_is_an_attribute_error_that_names_it():
+    with pytest.raises(AttributeError, match="no_such_name"):
+        ekphory.no_such_name  # noqa: B018  reading it is the test
+
+
+def test_both_classes_have_the_same_verbs():
+    assert "search" in VERBS
+    public = {name for name in vars(AsyncMemory) if not name.startswith("_")}
+    assert public == set(VERBS)
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "__init__"])
+def test_a_verb_has_the_same_signature_in_both_classes(verb):
+    assert inspect.signature(getattr(AsyncMemory, verb)) == inspect.signature(getattr(Memory, verb))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_of_the_async_class_is_a_coroutine_function(verb):
+    assert inspect.iscoroutinefunction(getattr(AsyncMemory, verb))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_takes_at_most_two_arguments_by_position(verb):
+    parameters = list(inspect.signature(getattr(Memory, verb)).parameters.values())[1:]
+    assert sum(parameter.kind is not parameter.KEYWORD_ONLY for parameter in parameters) <= 2
+    assert not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+
+
+# What `import ekphory` costs and touches, seen from a fresh interpreter.
+
+MOST_SECONDS = 0.3
+HEAVY = {"torch", "sentence_transformers", "transformers", "lancedb", "pyarrow", "onnxruntime"}
+# What LanceDB does at import is local: a pair of sockets to wake an event loop, a test for IPv6.
+NETWORK = {"socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"}
+
+PROBE = """
+import json, logging, sys, time
+
+sockets, touched = [], []
+
+def watch(event, arguments):
+    if event.startswith("socket."):
+        sockets.append(event)
+    if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
+        touched.append(str(arguments[0]))
+    if event in ("os.mkdir", "os.rename", "os.remove", "subprocess.Popen"):
+        touched.append(f"{event} {arguments[0]}")
+
+sys.addaudithook(watch)
+started = time.perf_counter()
+STATEMENT
+seconds = time.perf_counter() - started
+print(json.dumps({
+    "seconds": seconds,
+    "modules": sorted(sys.modules),
+    "sockets": sockets,
+    "touched": touched,
+    "handlers": len(logging.getLogger().handlers),
+}))
+"""
+
+
+def probe(statement: str, home: Path) -> dict[str, Any]:
+    code = PROBE.replace("STATEMENT", statement)
+    environment = os.environ | {"HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=home,
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_importing_the_package_takes_less_than_three_tenths_of_a_second(tmp_path):
+    assert min(probe("import ekphory", tmp_path)["seconds"] for _ in range(5)) < MOST_SECONDS
+
+
+def test_importing_the_package_touches_nothing_and_loads_nothing_heavy(tmp_path):
+    seen = probe("import ekphory", tmp_path)
+    assert HEAVY.isdisjoint(seen["modules"])
+    assert (seen["sockets"], seen["touched"], seen["handlers"]) == ([], [], 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_importing_what_a_user_holds_connects_nowhere_writes_no_file_and_loads_no_torch(tmp_path):
+    seen = probe("from ekphory import AsyncMemory, Memory, load_embedder", tmp_path)
+    assert NETWORK.isdisjoint(seen["sockets"])
+    assert {"torch", "sentence_transformers"}.isdisjoint(seen["modules"])
+    assert seen["touched"] == []
+    assert seen["handlers"] == 0
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,500 @@
+"""What the presets do through `Memory.search`, with and without the models that they may use."""
+
+import json
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from tests.models.tiny_rerankers import write_overlap_reranker
+
+from ekphory.cli.demo import DEMO_NOW, SCENES, demo_questions, demo_records
+from ekphory.errors import InvalidInput, ServiceError
+from ekphory.memory import Memory
+from ekphory.models.agent_reranker import Reranker
+from ekphory.models.model_record import CalibrationCard, RerankerRecord
+from ekphory.models.reranker import BundledReranker
+from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.presets import PRESETS
+from ekphory.retrieval.stages.find import Fuse, SearchPools
+from ekphory.retrieval.stages.query import CleanQuery, ExpandQuery
+from ekphory.retrieval.stages.shape import Cut
+from ekphory.testing.models import HashEmbedder, OverlapReranker, ScriptedChat
+from services.wire import Reply, running_service, says
+
+PINNED = {"pinned": True}
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def open_with(store_path):
+    """Opens a handle with other models than an embedder."""
+    handles = []
+
+    def open_one(**models):
+        handles.append(Memory(store_path, embedder=HashEmbedder(), **models))
+        return handles[-1]
+
+    yield open_one
+    for handle in handles:
+        handle.close()
+
+
+def test_a_handle_has_the_preset_of_searches_that_name_none(open_with):
+    memory = open_with(preset="fast")
+    memory.add("tea is warm")
+
+    assert memory.search("tea").trace.preset == "fast"
+    assert memory.search("tea", preset="balanced").trace.preset == "balanced"
+
+
+def test_a_handle_refuses_a_preset_that_there_is_not(open_with):
+    with pytest.raises(InvalidInput, match="preset='fastest'"):
+        open_with(preset="fastest")
+
+
+def ids(result):
+    return [hit.id for hit in result]
+
+
+def stages(result):
+    return {stage.name: stage for stage in result.trace.stages}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_finds_what_answers(memory, name):
+    memory.add_many({"text": f"row {n} about nothing"} for n in range(20))
+    memory.add("Ben has a red dog", id="dog")
+    result = memory.search("who has a red dog", k=3, preset=name)
+    assert ids(result)[0] == "dog"
+    assert result.trace.preset == name
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_answers_in_a_scope_without_memories(memory, name):
+    for query in ("dog", "😀", "what did she say?"):
+        assert ids(memory.search(query, preset=name)) == []
+
+
+def test_a_reranker_orders_the_hits_of_accurate(open_with):
+    memory = open_with(reranker=OverlapReranker())
+    memory.add_many({"text": text} for text in ("the dog", "the red dog", "the red"))
+    result = memory.search("red dog", preset="accurate", now=NOW)
+    assert result.hits[0].text == "the red dog"
+    assert result.hits[0].scores["reranker"] == 1.0
+
+
+def test_a_score_that_a_hit_was_not_given_is_not_among_its_scores(open_with):
+    memory = open_with(reranker=OverlapReranker())
+    memory.add_many({"text": f"the red dog {n}"} for n in range(60))
+    hits = memory.search("red dog", k=60, preset="accurate").hits
+    assert [("reranker" in hit.scores) for hit in hits] == [True] * 50 + [False] * 10
+    json.dumps([dict(hit.scores) for hit in hits], allow_nan=False)
+
+
+def test_a_reranker_may_be_named_by_its_url(open_with):
+    def rate(request):
+        texts = request.body["documents"]
+        return says(
+            {"results": [{"index": n, "relevance_score": 0.1 * n} for n in range(len(texts))]}
+        )
+
+    with running_service(rate) as service:
+        memory = open_with(reranker=service.host)
+        memory.add_many({"text": f"dog {n}"} for n in range(3))
+        result = memory.search("dog", preset="accurate", now=NOW)
+    assert stages(result)["rerank"].status == "ran"
+    assert service.bodies[0]["query"] == "Asked on 1 June 2026: dog"
+
+
+def test_a_reranker_that_fails_leaves_the_order_and_the_trace_says_so(open_with):
+    plain = open_with(reranker="none")
+    plain.add_many({"text": f"the red dog {n}"} for n in range(5))
+    expected = ids(plain.search("red dog 3", preset="accurate", now=NOW))
+    with running_service(lambda _: Reply(status=400)) as service:
+        result = open_with(reranker=service.host).search("red dog 3", preset="accurate", now=NOW)
+    assert ids(result) == expected
+    assert result.trace.degraded
+    assert stages(result)["rerank"].status == "degraded"
+
+
+def test_a_language_model_widens_the_search_of_memory_spark(open_with):
+    document = "Ben commutes by the tram every single morning, since the office lies downtown."
+    memory = open_with(chat=ScriptedChat([document, "tram to the office"]))
+    memory.add("tram to the office", id="tram")
+    memory.add_many({"text": f"row {n}"} for n in range(30))
+    result = memory.search("how does Ben get around?", k=1, preset="memory_spark")
+    assert ids(result) == ["tram"]
+    assert [stages(result)[name].status for name in ("hyde", "multi-query")] == ["ran", "ran"]
+
+
+def test_a_language_model_that_fails_costs_nothing_but_time(open_with):
+    refused = ServiceError("https://chat.example: refused the connection")
+    memory = open_with(chat=ScriptedChat([refused, refused]))
+    memory.add("Ben has a dog", id="dog")
+    result = memory.search("who has a dog in the house?", preset="memory_spark")
+    assert ids(result) == ["dog"]
+    assert stages(result)["hyde"].reason == str(f"scripted-chat: {refused}")
+
+
+def test_a_pipeline_of_ones_own_can_be_given(open_with):
+    own = Pipeline(
+        "own", [CleanQuery(), ExpandQuery(), SearchPools(arms="dense"), Fuse(method="dense"), Cut()]
+    )
+    memory = open_with(chat=ScriptedChat(["a completely different wording"]))
+    memory.add("a completely different wording", id="other")
+    result = memory.search("original question", k=1, preset=own)
+    assert (ids(result), result.trace.preset) == (["other"], "own")
+
+
+def test_parts_of_a_document_come_once_and_whole(memory):
+    memory.add_many(
+        {"id": f"part{n}", "text": text, "parent_id": "handbook", "path": "h.md", "sequence": n}
+        for n, text in enumerate(["Keys rotate on Mondays.", "Keys are kept in the vault."])
+    )
+    (hit,) = memory.search("where are the keys kept", preset="memory_spark")
+    assert hit.id == "part1"
+    assert hit.text.split() == "Keys rotate on Mondays. Keys are kept in the vault.".split()
+    assert hit.memory.text == "Keys are kept in the vault."
+
+
+def test_a_parent_holds_no_part_that_the_search_may_not_see(open_memory):
+    fields = {"parent_id": "handbook", "path": "h.md"}
+    his = {"id": "his", "text": "Ben's key is 4711.", "sequence": 0}
+    hers = {"id": "hers", "text": "Anna's key is 1234.", "sequence": 1}
+    old = {"id": "old", "text": "Old key list.", "sequence": 2, "importance": 0.1}
+    open_memory(user="ben").add_many([his | fields])
+    anna = open_memory(user="anna")
+    anna.add_many([hers | fields, old | fields])
+    (hit,) = anna.search("key 1234", preset="memory_spark", filter="importance >= 0.5")
+    assert hit.text == "Anna's key is 1234."
+    everyone = open_memory().search("key", preset="memory_spark")
+    assert all("4711" not in hit.text or hit.id == "his" for hit in everyone)
+
+
+def test_what_the_conversation_holds_is_left_out(memory):
+    memory.add("the deployment failed because the certificate expired", id="known")
+    memory.add("the certificate is renewed by the night job", id="new")
+    said = ["Yesterday the deployment failed because the certificate expired."]
+    found = memory.search("certificate", preset="memory_spark", context=said)
+    assert ids(found) == ["new"]
+    assert set(ids(memory.search("certificate", context=said))) == {"known", "new"}
+
+
+@pytest.mark.parametrize("context", ["a text", 7, [1], None])
+def test_a_context_that_is_no_list_of_texts_is_refused(memory, context):
+    with pytest.raises(InvalidInput, match="context="):
+        memory.search("dog", context=context)
+
+
+@pytest.mark.parametrize("name", ["balanced", "accurate", "memory_spark", "rrf"])
+def test_a_pinned_rule_comes_first_whatever_is_asked(memory, name):
+    memory.add_many({"text": f"the red dog {n}"} for n in range(400))
+    memory.add("Never push on Friday", id="rule", pool="shared_rules", metadata=PINNED)
+    memory.add("Always greet the guests", id="advice", pool="shared_rules", importance=1.0)
+    result = memory.search("red dog", k=4, preset=name, now=NOW)
+    assert (ids(result)[0], result.order) == ("rule", "pins")
+    assert "advice" not in ids(result)
+    assert len(result) == 4
+
+
+def test_a_pinned_rule_is_as_probable_as_it_is(memory):
+    memory.add("Never push on Friday", id="rule", pool="shared_rules", metadata=PINNED)
+    memory.add("the red dog", id="dog")
+    result = memory.search("red dog", k=2)
+    assert ids(result) == ["rule", "dog"]
+    assert result.hits[0].score < result.hits[1].score
+    assert ids(memory.search("red dog", k=2, min_score=result.hits[1].score)) == ["dog"]
+
+
+def test_a_pinned_rule_obeys_pools_filter_and_scope(open_memory):
+    open_memory(project="other").add("a rule", pool="shared_rules", metadata=PINNED)
+    memory = open_memory(project="p")
+    memory.add("Never push on Friday", id="rule", pool="shared_rules", metadata=PINNED)
+    memory.add_many({"text": f"the red dog {n}", "id": str(n)} for n in range(4))
+    assert ids(memory.search("dog", k=2))[0] == "rule"
+    assert "rule" not in ids(memory.search("dog", pools=["agent_memory"]))
+    assert "rule" not in ids(memory.search("dog", filter="m.pinned IS NULL"))
+
+
+@pytest.mark.parametrize(
+    ("pool", "metadata"),
+    [("shared_rules", {"pinned": "yes"}), ("shared_rules", {}), ("agent_memory", PINNED)],
+)
+def test_only_a_rule_that_says_so_is_pinned(memory, pool, metadata):
+    memory.add_many({"text": f"the red dog {n}"} for n in range(4))
+    memory.add("Never push on Friday", id="rule", pool=pool, metadata=metadata, importance=1.0)
+    assert "rule" not in ids(memory.search("red dog", k=4))
+
+
+def test_a_rule_is_pinned_and_loosened_by_a_change(memory):
+    memory.add_many({"text": f"the red dog {n}"} for n in range(4))
+    memory.add("Never push on Friday", id="rule", pool="shared_rules")
+    memory.update("rule", metadata=PINNED)
+    assert ids(memory.search("red dog", k=4))[0] == "rule"
+    memory.update("rule", metadata={"pinned": False})
+    assert "rule" not in ids(memory.search("red dog", k=4))
+
+
+def test_the_most_important_of_several_pinned_rules_come_first(memory):
+    for n, importance in enumerate([0.2, 0.9, 0.5, 0.7]):
+        memory.add(
+            f"rule {n}", id=str(n), pool="shared_rules", importance=importance, metadata=PINNED
+        )
+    memory.add_many({"text": f"the red dog {n}"} for n in range(8))
+    assert ids(memory.search("red dog", k=8))[:3] == ["1", "3", "2"]
+
+
+# Rerankers.
+
+RUN = [
+    {"role": "Anna", "content": "I ran a marathon", "at": "2023-05-08"},
+    {"role": "Ben", "content": "wow", "at": "2023-05-09"},
+    {"role": "Anna", "content": "thanks", "at": "2023-05-10"},
+]
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    card = CalibrationCard(slope=4.0, intercept=-6.0)
+    record = RerankerRecord(name="tiny", calibration=card)
+    return write_overlap_reranker(tmp_path_factory.mktemp("onnx"), record)
+
+
+@pytest.mark.parametrize(
+    ("make", "preset", "reason"),
+    [
+        (lambda _: "none", "balanced", "no reranker"),
+        (lambda _: "none", "accurate", "no reranker"),
+        (lambda _: "none", "memory_spark", "no reranker"),
+        (BundledReranker, "accurate", None),
+        (BundledReranker, "balanced", "ekphory-rerank-small reads for preset='accurate'"),
+        (
+            lambda at: Reranker(BundledReranker(at)),
+            "balanced",
+            "ekphory-rerank-small reads for preset='accurate'",
+        ),
+        (lambda at: BundledReranker(at, name="ekphory-rerank-tiny"), "balanced", None),
+    ],
+)
+def test_which_reranker_reads_for_which_preset(open_with, directory, make, preset, reason):
+    memory = open_with(reranker=make(directory))
+    memory.add("a red dog")
+    result = memory.search("red dog in the house", preset=preset, now=NOW)
+    stage = stages(result)["rerank"]
+    assert (stage.status, stage.reason) == ("ran" if reason is None else "skipped", reason)
+    assert not result.trace.degraded
+
+
+@pytest.mark.parametrize(
+    ("make", "are_turns", "reason"),
+    [
+        (
+            BundledReranker,
+            False,
+            "the bundled reranker learned from turns, and these are long documents",
+        ),
+        (BundledReranker, True, None),
+        (str, False, None),
+    ],
+)
+def test_only_the_bundled_reranker_leaves_documents_to_the_first_stage(
+    open_with, directory, make, are_turns, reason
+):
+    memory = open_with(reranker=make(directory))
+    for number in range(3):
+        text = " ".join(f"word{number}x{place}" for place in range(120)) + " marathon"
+        memory.add(text, sequence=number if are_turns else None)
+    stage = stages(memory.search("marathon", preset="accurate"))["rerank"]
+    assert (stage.status, stage.reason) == ("ran" if reason is None else "skipped", reason)
+
+
+class Listening(OverlapReranker):
+    asked = None
+
+    def score(self, query, passages):
+        self.asked = (query, {passage.text: passage for passage in passages})
+        return super().score(query, passages)
+
+
+@pytest.mark.parametrize("preset", ["balanced", "accurate"])
+def test_a_reranker_in_a_directory_orders_the_hits(open_with, directory, preset):
+    memory = open_with(reranker=str(directory))
+    memory.add_many({"text": text} for text in ("the dog", "the big red dog", "the red"))
+    result = memory.search("red dog", preset=preset, now=NOW)
+    assert result.hits[0].text == "the big red dog"
+    assert stages(result)["rerank"].detail["reranker"] == "tiny"
+
+
+def test_the_score_of_a_hit_is_the_rerankers_calibrated_probability(open_with, directory):
+    memory = open_with(reranker=str(directory))
+    memory.add_many({"text": text} for text in ("a dog", "a red dog"))
+    hits = memory.search("red dog", now=NOW).hits
+    # One shared word has the logit 1, two have 2; the curve is 4 · logit - 6.
+    expected = [1 / (1 + np.exp(-2)), 1 / (1 + np.exp(2))]
+    assert [hit.score for hit in hits] == pytest.approx(expected, abs=1e-5)
+
+
+def test_with_no_memory_probable_enough_the_result_abstains(open_with, directory):
+    memory = open_with(reranker=str(directory))
+    memory.add("a dog")
+    result = memory.search("red dog", min_score=0.5, now=NOW)
+    assert (result.hits, result.abstained) == ((), True)
+
+
+def test_a_reranker_whose_scores_cannot_be_used_costs_no_hit_and_is_told(open_with):
+    memory = open_with(reranker=Overrating())
+    memory.add_many({"text": text} for text in ("a red dog", "a cat"))
+    result = memory.search("red dog", now=NOW)
+    assert len(result.hits) == 2
+    assert stages(result)["rerank"].reason.startswith("overlap-reranker: gave the score 9.")
+
+
+class Overrating(OverlapReranker):
+    def score(self, _query, passages):
+        return np.full(len(passages), 9.0, np.float32)
+
+
+class Mild(OverlapReranker):
+    """Prefers what is red, a logit of .85 against one of 0."""
+
+    def score(self, _query, passages):
+        return np.array([0.7 if "red" in each.text else 0.5 for each in passages], np.float32)
+
+
+def test_a_reranker_of_ones_own_decides_by_scores_that_lie_close_together(open_with):
+    memory = open_with(reranker=Mild())
+    memory.add_many({"text": text} for text in ("a dog and a dog", "a red cat"))
+
+    hits = memory.search("dog", now=NOW).hits
+
+    assert [hit.text for hit in hits] == ["a red cat", "a dog and a dog"]
+
+
+def test_the_bundled_reranker_decides_nothing_by_logits_within_two(open_with, tmp_path):
+    record = RerankerRecord(name="tiny", calibration=CalibrationCard(slope=1.0, intercept=0.0))
+    memory = open_with(reranker=BundledReranker(write_overlap_reranker(tmp_path, record)))
+    memory.add_many({"text": text} for text in ("a dog", "a green dog"))
+
+    stage = stages(memory.search("green dog", preset="accurate", now=NOW))["rerank"]
+
+    assert stage.detail["undecided"] is True
+
+
+def test_a_broken_bundled_reranker_costs_no_hit_and_is_told(open_with, directory, tmp_path):
+    (tmp_path / "model.json").write_bytes((directory / "model.json").read_bytes())
+    memory = open_with(reranker=BundledReranker(tmp_path))
+    memory.add("a red dog")
+    result = memory.search("red dog", preset="accurate", now=NOW)
+    assert len(result.hits) == 1
+    assert "tokenizer.json: cannot be read" in stages(result)["rerank"].reason
+
+
+def test_the_default_preset_asks_no_service(open_with):
+    with running_service(lambda _: says({})) as service:
+        memory = open_with(reranker=service.host)
+        memory.add("a red dog")
+        stage = stages(memory.search("red dog", now=NOW))["rerank"]
+    assert stage.reason == "the reranker is a service, which this preset does not ask"
+    assert service.asked == []
+
+
+def test_the_reranker_is_told_the_dialogue_the_moment_and_the_turns_around(open_with):
+    reranker = Listening()
+    memory = open_with(reranker=reranker)
+    memory.add_messages(RUN, session="s")
+    context = ["Ben: hello", {"role": "Anna", "content": "about the marathon"}]
+    result = memory.search("when was it?", context=context, now=NOW)
+    query, passages = reranker.asked
+    assert (query.context, query.now) == (("Ben: hello", "Anna: about the marathon"), NOW)
+    said = passages["Ben: wow"]
+    assert (said.before, said.after) == ("Anna: I ran a marathon", "Anna: thanks")
+    assert said.at == datetime(2023, 5, 9, tzinfo=UTC)
+    assert stages(result)["rerank"].detail["context"] == 2
+
+
+def test_turns_of_another_scope_are_never_read(store_path):
+    reranker = Listening()
+    for user in ("ann", "bob"):
+        with Memory(store_path, user=user, embedder=HashEmbedder()) as memory:
+            memory.add(f"{user} says one", session="s", sequence=1)
+            memory.add(f"{user} says two", session="s", sequence=3)
+    with Memory(store_path, user="ann", embedder=HashEmbedder(), reranker=reranker) as memory:
+        memory.search("one two", now=NOW)
+    passages = reranker.asked[1]
+    around = {turn for each in passages.values() for turn in (each.before, each.after) if turn}
+    assert around == {"ann says one", "ann says two"}
+
+
+def test_where_no_reranker_reads_the_context_the_trace_says_so(open_with):
+    memory = open_with(reranker="none")
+    memory.add("a red dog")
+    balanced = stages(memory.search("red dog", context=["hello"], now=NOW))
+    fast = stages(memory.search("red dog", context=["hello"], preset="fast", now=NOW))
+    assert balanced["rerank"].reason == "no reranker; none reads the context"
+    assert fast["open scope"].detail == {"context": "no stage of 'fast' reads it"}
+
+
+# The questions of README and of the demo are answered at README's own `min_score`.
+
+LEAST = 0.2
+
+
+@pytest.fixture(scope="module")
+def readme(tmp_path_factory):
+    path = tmp_path_factory.mktemp("readme")
+    with Memory(path, project="home", user="mara") as memory:
+        memory.add("I prefer Python over JavaScript", producer="user", type="semantic")
+        memory.add("Deployed v2 to staging", at="2026-11-20T10:00Z", importance=0.8)
+        memory.add_messages(
+            [
+                {"role": "user", "content": "Where should we go in spring?"},
+                {"role": "assistant", "content": "Lisbon is warm by then."},
+            ],
+            session="trip",
+        )
+        yield memory
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    with Memory(tmp_path_factory.mktemp("demo")) as memory:
+        memory.add_many(demo_records())
+        yield memory
+
+
+@pytest.mark.parametrize("preset", ["balanced", "accurate"])
+@pytest.mark.parametrize(
+    ("query", "begins"),
+    [
+        ("what language does the user like?", "I prefer Python"),
+        ("what language do I like?", "I prefer Python"),
+        ("deployments", "Deployed v2"),
+        ("where should we travel in spring?", "Where should we go"),
+    ],
+)
+def test_readmes_questions_are_answered(readme, query, begins, preset):
+    hits = readme.search(query, k=5, min_score=LEAST, preset=preset).hits
+    assert hits[0].text.startswith(begins)
+
+
+@pytest.mark.parametrize("preset", ["balanced", "accurate"])
+def test_what_readmes_store_does_not_tell_comes_back_empty(readme, preset):
+    result = readme.search("who won the chess match?", min_score=LEAST, preset=preset)
+    assert result.abstained
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.shows)
+def test_the_demos_scenes_find_something_that_likely(demo, scene):
+    pools = None if scene.pool is None else [scene.pool]
+    result = demo.search(
+        scene.query, k=3, now=DEMO_NOW, filter=scene.filter, pools=pools, min_score=LEAST
+    )
+    assert result.hits
+
+
+@pytest.mark.parametrize("question", demo_questions(), ids=lambda question: question.text)
+def test_the_demos_questions_are_answered(demo, question):
+    if question.chain:
+        pytest.skip("needs more than one lookup")
+    hits = demo.search(question.text, k=3, now=DEMO_NOW, min_score=LEAST).hits
+    assert {hit.id for hit in hits} & set(question.expected)

@@ -1,0 +1,432 @@
+"""Writing: what is checked, what is stored, and when it is there already."""
+
+import itertools
+import time
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from ekphory.errors import InvalidInput, ScopeError
+from ekphory.scope import Scope
+from ekphory.write import LONGEST_TEXT, make_draft
+
+# Records, checked field by field.
+
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+
+def drafted(given, **scope):
+    return make_draft(given, scope=Scope(**scope), now=NOW)
+
+
+def test_only_the_text_is_required():
+    record = drafted({"text": "hello"}).record
+    assert (record.text, record.at, record.created_at) == ("hello", NOW, NOW)
+
+
+def test_a_value_that_was_predicted_before_keeps_its_mark():
+    entry = drafted({"text": "a", "type": "semantic", "importance": 0.7, "predicted": ["type"]})
+    assert (entry.record.predicted, entry.left_out) == ({"type"}, frozenset())
+
+
+def test_a_mark_without_its_value_is_left_to_predict():
+    entry = drafted({"text": "a", "importance": 0.7, "predicted": ["type"]})
+    assert (entry.record.predicted, entry.left_out) == (frozenset(), {"type"})
+
+
+def test_the_text_is_kept_as_it_is():
+    assert drafted({"text": "  two\n\tlines  "}).record.text == "  two\n\tlines  "
+
+
+def test_what_is_indexed_names_the_heading_and_the_producer():
+    assert drafted({"text": "hello", "producer": "Anna"}).record.indexed_text == "Anna: hello"
+    assert drafted({"text": "hello"}).record.indexed_text == "hello"
+    assert drafted({"text": "hello", "heading": "A > B"}).record.indexed_text == "A > B: hello"
+
+
+REFUSED = {
+    "text": ["", " \n\t", None, 5, b"bytes", "a\x00b", "half \ud83d", "x" * 10_000_000],
+    "id": ["", 5, "a\x00", "x" * 10_001],
+    "at": [
+        "yesterday",
+        "2026-13-01",
+        "0000-01-01",
+        "9999-01-01",
+        "10000-01-01",
+        "2026-05-08T10:00 Mars/Olympus",
+        "2026-05-08T10:00+99:00",
+        "0001-01-01T00:00+14:00",
+        1700000000,
+        datetime(9999, 1, 1, tzinfo=UTC),
+    ],
+    "expires_at": ["2020-01-01", "soon"],
+    "importance": [-0.1, 1.1, float("nan"), True, "high"],
+    "predicted": ["type", ["text"], [["type"]], 1],
+    "type": ["dream", ["semantic"]],
+    "pool": ["", "two words", "x" * 101, "a'b", 5],
+    "sequence": [1.5, True, "1", 2**62],
+    "producer": [5],
+    "role": ["a\x00"],
+    "source": ["\udc00"],
+    "user": ["", " "],
+    "project": [5],
+    "metadata": [[], "a=1"],
+    "colour": ["red"],
+    "created_at": ["2026-01-01"],
+    "supersedes": ["x"],
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [(field, value) for field in REFUSED for value in REFUSED[field]]
+)
+def test_a_value_that_cannot_be_stored_is_named_with_a_remedy(field, value):
+    with pytest.raises(InvalidInput) as caught:
+        drafted({"text": "hello"} | {field: value})
+    assert caught.value.field == field
+    assert caught.value.remedy
+    assert str(caught.value).startswith(f"{field}=")
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("key", ["", 5, "a\x00"])
+def test_a_key_of_metadata_that_cannot_be_stored_is_refused(key):
+    with pytest.raises(InvalidInput, match=r"^metadata="):
+        drafted({"text": "hello", "metadata": {key: 1}})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, [1], {"b": 1}, b"x", "\ud800", float("inf"), float("nan"), 2**53 + 1, 10**400],
+)
+def test_metadata_that_cannot_be_stored_is_named_with_its_key(value):
+    with pytest.raises(InvalidInput, match=r"^metadata.a=") as caught:
+        drafted({"text": "hello", "metadata": {"a": value}})
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("field", ["org", "project", "agent", "user", "session"])
+def test_metadata_cannot_set_the_scope(field):
+    with pytest.raises(ScopeError, match=f"^metadata.{field}='x': metadata cannot set the scope"):
+        drafted({"text": "hello", "metadata": {field: "x"}})
+
+
+@pytest.mark.parametrize("field", ["org", "project", "agent", "user", "session"])
+def test_a_record_cannot_leave_its_scope(field):
+    with pytest.raises(ScopeError, match=f"^{field}='theirs': this handle is bound to"):
+        drafted({"text": "hello", field: "theirs"}, **{field: "mine"})
+
+
+def test_a_misspelt_field_is_told_the_nearest_one():
+    with pytest.raises(InvalidInput, match=r"Did you mean 'producer'\?"):
+        drafted({"text": "hello", "producr": "Anna"})
+
+
+def test_an_error_shows_only_the_beginning_of_a_long_value():
+    with pytest.raises(InvalidInput) as caught:
+        drafted({"text": "y" * (LONGEST_TEXT + 1)})
+    assert "1,000,001 characters" in str(caught.value)
+    assert "y" * 100 not in str(caught.value)
+    assert len(drafted({"text": "y" * LONGEST_TEXT}).record.text) == 1_000_000
+
+
+@pytest.mark.parametrize("given", [None, "hello", 5, ["text"], ("text", "hello")])
+def test_a_record_is_a_dict(given):
+    with pytest.raises(InvalidInput, match=r"^record=.*a record is a dict"):
+        drafted(given)
+
+
+def test_what_has_a_session_or_a_sequence_belongs_to_a_thread():
+    assert drafted({"text": "a"}).thread == 0
+    sessions = [drafted({"text": "a", "session": "s"}, user=user) for user in ("a", "b", None)]
+    assert len({entry.thread for entry in sessions}) == 3
+    assert (
+        drafted({"text": "a", "session": "s"}).thread == drafted({"text": "b"}, session="s").thread
+    )
+    assert (
+        drafted({"text": "a", "sequence": 1}).thread == drafted({"text": "b", "sequence": 2}).thread
+    )
+
+
+# `add`: what is written, and when it is there already.
+
+A_DAY = datetime(2026, 5, 8, tzinfo=UTC)
+
+
+def test_every_field_comes_back(memory):
+    memory.add(
+        "Use tabs",
+        id="rule 1",
+        at="2026-05-08T10:00:00+02:00",
+        producer="Anna",
+        produced_for="Ben",
+        role="user",
+        session="s1",
+        sequence=4,
+        pool="shared_rules",
+        type="procedural",
+        importance=0.8,
+        expires_at="2900-01-01",
+        source="handbook",
+        metadata={"team": "core", "votes": 3, "share": 0.5, "final": True},
+    )
+    found = memory.get("rule 1")
+    assert (found.producer, found.produced_for, found.role) == ("Anna", "Ben", "user")
+    assert (found.session, found.sequence, found.pool) == ("s1", 4, "shared_rules")
+    assert (found.type, found.importance, found.source) == ("procedural", 0.8, "handbook")
+    assert found.at == datetime(2026, 5, 8, 8, tzinfo=UTC)
+    assert found.expires_at == datetime(2900, 1, 1, tzinfo=UTC)
+    assert found.metadata == {"team": "core", "votes": 3, "share": 0.5, "final": True}
+
+
+def test_what_is_not_given_has_a_default(memory):
+    before = datetime.now(UTC)
+    memory.add("hello", id="1")
+    found = memory.get("1")
+    assert (found.pool, found.type, found.importance) == ("agent_memory", "unknown", 0.5)
+    assert (found.producer, found.sequence, found.metadata) == ("", None, {})
+    assert before <= found.created_at == found.at <= datetime.now(UTC)
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ("2026-05-08", A_DAY),
+        ("2026-05-08T00:00:00Z", A_DAY),
+        ("2026-05-07T20:00:00.000000-04:00", A_DAY),
+        (" 2026-05-08T00:00 ", A_DAY),
+        (datetime(2026, 5, 8), A_DAY),
+        (datetime(2026, 5, 8, 9, tzinfo=timezone(timedelta(hours=9))), A_DAY),
+        ("0001-01-01", datetime(1, 1, 1, tzinfo=UTC)),
+        ("9998-12-31T23:59:59.999999Z", datetime(9998, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)),
+    ],
+)
+def test_moments_are_kept_in_utc_to_the_microsecond(memory, given, stored):
+    memory.add("hello", id="1", at=given)
+    found = memory.get("1").at
+    assert (found, found.utcoffset()) == (stored, timedelta(0))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["1", " ", "a b", "it's", 'q"uo', "日本", "😀", "x" * 10_000, "' OR TRUE --", "\n", "id~1"],
+)
+def test_an_id_may_be_any_text_and_comes_back_verbatim(memory, name):
+    assert memory.add("hello", id=name).ids == (name,)
+    assert memory.get(name).id == name
+
+
+def test_ids_of_our_own_sort_by_the_moment_they_are_about(memory):
+    moments = ["0001-01-01", "1969-12-31", "1970-01-01", "2026-05-08", "2026-05-09", "9998-12-31"]
+    ids = [memory.add("hello", at=moment).ids[0] for moment in moments]
+    assert ids == sorted(ids)
+
+
+def test_with_an_id_the_id_alone_decides(memory):
+    memory.add("first", id="1", producer="Anna")
+    report = memory.add("second", id="1", producer="Ben", session="s9")
+    assert (report.added, report.skipped, report.ids) == (0, 1, ("1",))
+    assert [entry.text for entry in memory.list()] == ["first"]
+    assert memory.add("first", id="2", producer="Anna").added == 1
+
+
+def test_without_an_id_the_same_record_is_skipped_and_its_id_told(memory):
+    first = memory.add("hello", producer="Anna", at="2026-05-08", session="s1", sequence=1)
+    again = memory.add("hello", producer="Anna", at="2026-05-08", session="s1", sequence=1)
+    assert (again.added, again.skipped, again.ids) == (0, 1, first.ids)
+
+
+@pytest.mark.parametrize(
+    ("difference", "added"),
+    [
+        ({"producer": "Ben"}, 1),
+        ({"at": "2026-05-09"}, 1),
+        ({"session": "s2"}, 1),
+        ({"sequence": 2}, 1),
+        ({"text": "Hello"}, 1),
+        ({"pool": "agent_tools"}, 0),
+        ({"importance": 0.9}, 0),
+        ({"metadata": {"a": 1}}, 0),
+        ({"type": "semantic"}, 0),
+    ],
+)
+def test_without_an_id_the_parts_of_the_identity_alone_make_another_memory(
+    memory, difference, added
+):
+    given = {
+        "text": "hello", "producer": "Anna", "at": "2026-05-08", "session": "s1", "sequence": 1,
+    }  # fmt: skip
+    memory.add(**given)
+    assert memory.add(**(given | difference)).added == added
+
+
+def test_the_same_moment_written_in_two_ways_is_the_same_moment(memory):
+    memory.add("hello", at="2026-05-08T02:00:00+02:00")
+    assert memory.add("hello", at=A_DAY).skipped == 1
+
+
+def test_without_a_moment_the_same_text_is_the_same_memory_later_too(memory):
+    memory.add("hello")
+    assert memory.add("hello").skipped == 1
+
+
+def test_another_scope_may_use_the_same_id(open_memory):
+    alice, bob = open_memory(user="alice"), open_memory(user="bob")
+    alice.add("mine", id="1")
+    assert bob.add("also mine", id="1").added == 1
+    assert (alice.get("1").text, bob.get("1").text) == ("mine", "also mine")
+
+
+def test_what_was_forgotten_can_be_added_again(memory):
+    memory.add("hello", id="1")
+    memory.forget("1")
+    assert memory.add("hello again", id="1").added == 1
+    assert memory.get("1").text == "hello again"
+
+
+def test_a_record_that_was_changed_since_is_not_added_again(memory):
+    first = memory.add("hello", at="2026-05-08").ids[0]
+    memory.update(first, text="changed")
+    report = memory.add("hello", at="2026-05-08")
+    assert (report.skipped, report.ids) == (1, (first,))
+    assert [entry.text for entry in memory.list()] == ["changed"]
+
+
+def test_a_record_that_was_changed_and_then_expired_can_be_added_again(memory):
+    first = memory.add("hello", at="2026-05-08").ids[0]
+    memory.update(first, expires_at=datetime.now(UTC) + timedelta(milliseconds=150))
+    time.sleep(0.2)
+    assert memory.add("hello", at="2026-05-08").added == 1
+    assert memory.count() == 1
+
+
+def test_the_bound_scope_is_filled_in(open_memory):
+    open_memory(org="acme", project="apollo", agent="planner", user="alice", session="s1").add("x")
+    found = open_memory().list()[0]
+    assert (found.org, found.project, found.agent) == ("acme", "apollo", "planner")
+    assert (found.user, found.session) == ("alice", "s1")
+
+
+def test_a_memory_is_searchable_at_once(memory):
+    for number in range(8):
+        memory.add(f"the colour number {number} is zzyzx{number}")
+        assert memory.search(f"zzyzx{number}", k=1).hits[0].text.endswith(f"zzyzx{number}")
+
+
+@pytest.mark.slow
+def test_many_single_adds_are_merged_into_few_files(memory):
+    for number in range(80):
+        memory.add(f"fact {number}")
+    assert memory.health().fragments < 70
+    assert memory.count() == 80
+
+
+# `add_many`: any number of records, streamed, with a report.
+
+
+def rows(count):
+    return ({"text": f"row {number}", "id": f"r{number}"} for number in range(count))
+
+
+def test_repeating_the_call_skips_all(memory):
+    report = memory.add_many(rows(600))
+    assert (report.added, report.skipped, report.failed) == (600, 0, [])
+    report = memory.add_many(rows(600))
+    assert (report.added, report.skipped) == (0, 600)
+    assert memory.count() == 600
+
+
+def test_nothing_to_add_is_no_work(memory):
+    for report in (memory.add_many([]), memory.add_messages([])):
+        assert (report.added, report.skipped, report.failed, report.ids) == (0, 0, [], ())
+
+
+def test_a_record_that_comes_twice_is_skipped_the_second_time(memory):
+    report = memory.add_many([*rows(300), *rows(300)])
+    assert (report.added, report.skipped) == (300, 300)
+
+
+def test_failures_in_the_middle_stop_nothing(memory):
+    report = memory.add_many(
+        [
+            {"text": "first"},
+            {"text": " ", "id": "empty"},
+            {"text": "second", "colour": "red"},
+            "no dict",
+            {"text": "third", "metadata": {"n": 2**60}},
+            {"text": "fourth", "at": "yesterday"},
+            {"text": "last"},
+        ]
+    )
+    assert (report.added, report.skipped) == (2, 0)
+    assert [(entry.index, entry.id, entry.field) for entry in report.failed] == [
+        (1, "empty", "text"),
+        (2, None, "colour"),
+        (3, None, "record"),
+        (4, None, "metadata.n"),
+        (5, None, "at"),
+    ]
+    assert report.failed[0].message == "text=' ': is empty. Give the text to remember"
+    assert sorted(entry.text for entry in memory.list()) == ["first", "last"]
+
+
+def test_progress_is_told_after_every_batch_and_never_ahead_of_the_disk(memory, open_memory):
+    reports = []
+
+    def note(report):
+        reports.append((report.added, open_memory().count()))
+
+    memory.add_many(rows(600), on_progress=note)
+    assert [added for added, _ in reports] == sorted(added for added, _ in reports)
+    assert reports[-1] == (600, 600)
+    assert all(on_disk >= added for added, on_disk in reports)
+
+
+def test_what_was_acknowledged_stays_when_the_source_breaks(memory):
+    acknowledged = []
+
+    def broken():
+        yield from rows(600)
+        raise OSError("the source broke")
+
+    with pytest.raises(OSError, match="the source broke"):
+        memory.add_many(broken(), on_progress=lambda report: acknowledged.append(report.added))
+    kept = memory.count()
+    assert kept >= acknowledged[-1] > 0
+    assert memory.add_many(rows(600)).added == 600 - kept
+    assert memory.count() == 600
+
+
+def test_a_source_without_end_is_read_only_as_far_as_it_is_written(memory):
+    taken = itertools.count()
+    reports = []
+
+    def endless():
+        for number in taken:
+            yield {"text": f"row {number}"}
+
+    class Enough(Exception):
+        pass
+
+    def stop(report):
+        reports.append(report)
+        if report.added >= 512:
+            raise Enough
+
+    with pytest.raises(Enough):
+        memory.add_many(endless(), on_progress=stop)
+    assert next(taken) <= 512 + 3 * 256
+
+
+def test_records_fill_the_fields_that_the_handle_leaves_open(open_memory):
+    project = open_memory(project="apollo")
+    project.add_many(
+        [{"text": "a", "user": "alice", "id": "1"}, {"text": "b", "user": "bob", "id": "1"}]
+    )
+    assert open_memory(project="apollo", user="alice").get("1").text == "a"
+    assert open_memory(project="apollo", user="bob").get("1").text == "b"
+
+
+def test_none_counts_as_not_given(memory):
+    report = memory.add_many([{"text": "a", "id": None, "at": None, "session": None}])
+    assert report.added == 1

@@ -1,0 +1,364 @@
+"""Messages, very long texts, recalled memories and predicted fields as they are written."""
+
+import itertools
+import json
+
+import pytest
+from tests.models.tiny_components import write_tiny_embedder
+
+from ekphory.cli.output import plain
+from ekphory.errors import InvalidInput
+from ekphory.importers.text import read_jsonl
+from ekphory.memory import Memory
+from ekphory.models.agent_embedder import Embedder
+from ekphory.models.onnx_export import ModelDescription, export_embedder
+from ekphory.prompting.recall_block import SECURITY_COMMENT
+from ekphory.testing.models import HashEmbedder
+from ekphory.write import LONGEST_WHOLE, SAMPLED_WINDOWS
+
+# `add_messages`: a conversation in the form that chat APIs use.
+
+CHAT = [
+    {"role": "user", "content": "Where did you go?"},
+    {"role": "assistant", "content": "To Lisbon."},
+]
+
+
+def test_messages_become_memories_in_their_order(memory):
+    report = memory.add_messages(CHAT)
+    assert (report.added, len(report.ids)) == (2, 2)
+    assert [memory.get(name).text for name in report.ids] == ["Where did you go?", "To Lisbon."]
+
+
+def test_the_role_is_kept_and_is_the_producer(memory):
+    first = memory.get(memory.add_messages(CHAT).ids[0])
+    assert (first.role, first.producer) == ("user", "user")
+
+
+def test_a_producer_of_its_own_comes_before_the_role(memory):
+    message = {"role": "user", "content": "hi", "producer": "Anna", "metadata": {"n": 1}}
+    found = memory.get(memory.add_messages([message]).ids[0])
+    assert (found.role, found.producer, found.metadata) == ("user", "Anna", {"n": 1})
+
+
+def test_session_and_pool_hold_for_all_messages(memory):
+    memory.add_messages(CHAT, session="s1", pool="shared_knowledge")
+    assert {(entry.session, entry.pool) for entry in memory.list()} == {("s1", "shared_knowledge")}
+
+
+@pytest.mark.parametrize("session", ["s1", None])
+def test_repeating_the_call_adds_nothing(memory, session):
+    first = memory.add_messages(CHAT, session=session)
+    again = memory.add_messages(CHAT, session=session)
+    assert (again.added, again.skipped, again.ids) == (0, 2, first.ids)
+
+
+def test_a_conversation_that_grew_adds_only_what_is_new(memory):
+    memory.add_messages(CHAT, session="s1")
+    report = memory.add_messages([*CHAT, {"role": "user", "content": "Nice!"}], session="s1")
+    assert (report.added, report.skipped) == (1, 2)
+
+
+def test_a_message_said_twice_in_one_conversation_is_kept_twice(memory):
+    chat = [{"role": "user", "content": "yes"}, {"role": "user", "content": "yes"}]
+    assert memory.add_messages(chat).added == 2
+    assert memory.add_messages(chat).skipped == 2
+
+
+def test_a_message_repeated_with_its_id_is_kept_once(memory):
+    chat = [{"role": "user", "content": "yes", "id": "m1"}] * 2
+    report = memory.add_messages(chat)
+    assert (report.added, report.skipped, report.ids) == (1, 1, ("m1", "m1"))
+
+
+def test_the_same_conversation_in_another_session_is_another_one(memory):
+    memory.add_messages(CHAT, session="s1")
+    assert memory.add_messages(CHAT, session="s2").added == 2
+
+
+def test_thousands_of_messages_are_written_in_one_call(memory):
+    chat = [{"role": "user", "content": f"turn {n}", "id": f"m{n}"} for n in range(1_500)]
+    assert memory.add_messages(chat).added == 1_500
+    assert memory.add_messages(chat).skipped == 1_500
+
+
+@pytest.mark.parametrize(
+    ("messages", "field"),
+    [
+        ([{"role": "user", "content": "fine"}, {"role": "user"}], r"messages\[1\]"),
+        ([{"role": "user", "content": "fine"}, "hello"], r"messages\[1\]"),
+        ([{"role": "user", "content": "fine"}, {"content": "  "}], "text"),
+        ([{"role": "user", "content": "fine"}, {"content": ["part"]}], "text"),
+        ([{"role": "user", "content": "fine"}, {"content": "x", "colour": "red"}], "colour"),
+        ({"role": "user", "content": "hi"}, "messages"),
+        ("hi", "messages"),
+        (5, "messages"),
+    ],
+)
+def test_a_message_that_cannot_be_stored_stops_the_whole_call(memory, messages, field):
+    with pytest.raises(InvalidInput, match=field):
+        memory.add_messages(messages)
+    assert memory.count() == 0
+
+
+def test_an_answer_is_found_through_the_question_before_it(memory):
+    for session, question in [("s1", "How was the food?"), ("s2", "Where was the wedding?")]:
+        memory.add_messages(
+            [{"role": "user", "content": question}, {"role": "assistant", "content": "Lisbon."}],
+            session=session,
+        )
+    answers = [hit for hit in memory.search("place of the wedding").hits if hit.text == "Lisbon."]
+    assert [hit.memory.session for hit in answers] == ["s2", "s1"]
+    assert [hit.scores["bm25"] for hit in answers] == [0.0, 0.0]
+    assert answers[0].scores["lexical"] > answers[1].scores["lexical"] == 0.0
+
+
+# Texts so long that only some of their windows are embedded.
+
+
+def long_text(characters):
+    """Numbered sentences, so that every window says something else."""
+    numbers = range(characters // 25)
+    return "".join(f"Station {number} lies behind hill {number}. " for number in numbers)[
+        :characters
+    ]
+
+
+class CountingEmbedder:
+    """Counts the passages that another one embeds."""
+
+    def __init__(self, embedder):
+        self._embedder = embedder
+        self.passages = []
+
+    def __getattr__(self, name):
+        return getattr(self._embedder, name)
+
+    def encode(self, texts):
+        self.passages += texts
+        return self._embedder.encode(texts)
+
+
+@pytest.fixture
+def counting(store_path):
+    embedder = CountingEmbedder(HashEmbedder())
+    with Memory(store_path, embedder=embedder) as memory:
+        yield embedder, memory
+
+
+def test_of_a_very_long_text_some_windows_are_embedded_and_the_report_says_so(counting):
+    embedder, memory = counting
+    text = long_text(LONGEST_WHOLE + 1)
+    report = memory.add(text)
+    assert report.sampled == report.ids
+    assert len(embedder.passages) == SAMPLED_WINDOWS
+    assert text.startswith(embedder.passages[0])
+    assert text.rstrip().endswith(embedder.passages[-1])
+    assert memory.get(report.ids[0]).text == text
+
+
+def test_the_windows_are_spread_over_the_text(counting):
+    embedder, memory = counting
+    text = long_text(1_000_000)
+    memory.add(text)
+    places = [text.index(passage) for passage in embedder.passages]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(places)]
+    assert (min(gaps), max(gaps)) == (
+        pytest.approx(15_800, rel=0.1),
+        pytest.approx(15_800, rel=0.3),
+    )
+
+
+def test_a_shorter_text_is_embedded_whole(counting):
+    _, memory = counting
+    assert memory.add(long_text(LONGEST_WHOLE)).sampled == ()
+
+
+def test_words_are_found_wherever_they_stand(counting):
+    _, memory = counting
+    half = long_text(400_000)
+    report = memory.add(f"{half} The heron nests at Grebe Sluice. {half}")
+    memory.add("A short note about something else")
+    assert memory.search("heron Grebe Sluice").hits[0].id == report.ids[0]
+
+
+def test_many_texts_are_reported_by_their_ids(counting):
+    _, memory = counting
+    report = memory.add_many(
+        [{"id": "short", "text": "tea"}, {"id": "long", "text": long_text(LONGEST_WHOLE + 1)}]
+    )
+    assert report.sampled == ("long",)
+
+
+# Recalled memories that come back as new input are not stored again.
+
+
+@pytest.fixture
+def block(memory):
+    """A rendered search result of the same store, which then holds one memory."""
+    memory.add("I prefer Python over JavaScript", producer="user")
+    return memory.search("Which language?").to_prompt()
+
+
+def test_a_rendered_result_added_again_is_skipped(memory, block):
+    report = memory.add(block)
+    assert (report.added, report.skipped, report.failed, report.ids) == (0, 1, [], ())
+    assert memory.count() == 1
+
+
+def test_the_text_around_it_is_stored(memory, block):
+    (added,) = memory.add(f"{block}\n\nWhat about Rust?").ids
+    assert memory.get(added).text == "What about Rust?"
+
+
+def test_the_same_text_with_other_recalled_memories_is_the_same_memory(memory, block):
+    first = memory.add(f"{block}\nWhat about Rust?", at="2026-05-08")
+    memory.add("Rust is fine too")
+    again = memory.search("Rust").to_prompt()
+    second = memory.add(f"{again}\nWhat about Rust?", at="2026-05-08")
+    assert (second.skipped, second.ids) == (1, first.ids)
+
+
+def test_a_truncated_block_is_skipped(memory, block):
+    assert memory.add(block[: len(block) - 40]).skipped == 1
+    assert memory.count() == 1
+
+
+def test_a_conversation_keeps_its_messages_and_skips_the_recalled_ones(memory, block):
+    report = memory.add_messages(
+        [
+            {"role": "system", "content": block},
+            {"role": "user", "content": f"{block}\nWhat about Rust?"},
+            {"role": "assistant", "content": "You have not said."},
+        ],
+        session="s1",
+    )
+    assert (report.added, report.skipped, len(report.ids)) == (2, 1, 2)
+    assert [memory.get(name).text for name in report.ids] == [
+        "What about Rust?",
+        "You have not said.",
+    ]
+
+
+def test_a_batch_counts_them_as_skipped(memory, block):
+    seen = []
+    records = [{"text": block}, {"text": "new"}, {"text": " "}, {"text": f" {block}\n"}]
+    report = memory.add_many(records, on_progress=seen.append)
+    assert (report.added, report.skipped, len(report.failed)) == (1, 2, 1)
+    assert seen[-1] == report
+
+
+def test_a_batch_of_nothing_else_stores_nothing(memory, block):
+    report = memory.add_many([{"text": block}] * 300)
+    assert (report.added, report.skipped, report.failed) == (0, 300, [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Upstream wraps them in <relevant-memories>…</relevant-memories>.",
+        "<relevant-memories>\nmine\n</relevant-memories>",
+        f"The comment is {SECURITY_COMMENT}",
+    ],
+)
+def test_text_about_recalled_memories_is_stored_verbatim(memory, text):
+    (added,) = memory.add(text).ids
+    assert memory.get(added).text == text
+
+
+# Type and importance that the embedder predicted, told from those that were given.
+
+BOTH = {"type", "importance"}
+
+
+@pytest.fixture(scope="module")
+def embedder(tmp_path_factory):
+    """A model with random heads, which tell of "the cat sat" what they do not of "a big dog"."""
+    folder = tmp_path_factory.mktemp("model")
+    write_tiny_embedder(folder / "torch")
+    description = ModelDescription(name="tiny")
+    export_embedder(folder / "torch", folder / "onnx", description=description)
+    return Embedder.from_pretrained(folder / "onnx")
+
+
+@pytest.fixture
+def predicting(embedder, tmp_path):
+    with Memory(tmp_path / "predicting", embedder=embedder) as opened:
+        yield opened
+
+
+def importance_of(embedder, text):
+    return pytest.approx(float(embedder.importance([text])[0]), abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("given", "predicted"),
+    [
+        ({}, BOTH),
+        ({"type": "semantic"}, {"importance"}),
+        ({"importance": 0.9}, {"type"}),
+        ({"type": "unknown", "importance": 0.5}, set()),
+    ],
+)
+def test_what_was_not_given_is_marked_as_predicted(predicting, given, predicted):
+    predicting.add("the cat sat", id="1", **given)
+    assert [record.predicted for record in predicting.list()] == [predicted]
+    assert [hit.memory.predicted for hit in predicting.search("cat").hits] == [predicted]
+
+
+@pytest.mark.parametrize(
+    ("given", "changes", "predicted"),
+    [
+        ({}, {"text": "a big dog"}, BOTH),
+        ({"type": "procedural"}, {"text": "a big dog"}, {"importance"}),
+        ({}, {"text": "a big dog", "importance": 0.25}, {"type"}),
+        ({}, {"metadata": {"k": 1}}, BOTH),
+        ({}, {"type": "semantic"}, {"importance"}),
+    ],
+)
+def test_a_change_keeps_what_was_given_and_predicts_the_rest_of_a_new_text(
+    predicting, embedder, given, changes, predicted
+):
+    predicting.add("the cat sat", id="1", **given)
+    changed = predicting.update("1", **changes)
+    text = changes.get("text", "the cat sat")
+    expected = {"type": embedder.memory_type([text])[0]} | given | changes
+    importance = changes.get("importance", importance_of(embedder, text))
+    assert (changed.type, changed.importance) == (expected["type"], importance)
+    assert (changed.predicted, changed) == (predicted, predicting.get("1"))
+    assert importance_of(embedder, "a big dog") != embedder.importance(["the cat sat"])[0]
+
+
+def test_a_model_without_heads_predicts_nothing(memory):
+    memory.add("the cat sat", id="1")
+    assert memory.get("1").predicted == frozenset()
+
+
+def test_an_updated_value_counts_as_given_from_then_on(predicting):
+    predicting.add("the cat sat", id="1")
+    assert predicting.update("1", type="semantic").predicted == {"importance"}
+    changed = predicting.update("1", text="a big dog")
+    assert (changed.type, changed.predicted) == ("semantic", {"importance"})
+
+
+def test_an_earlier_version_keeps_its_marks(predicting):
+    predicting.add("the cat sat", id="1")
+    predicting.update("1", type="semantic", importance=0.9)
+    assert [version.predicted for version in predicting.history("1")] == [set(), BOTH]
+
+
+def test_a_listing_that_is_imported_elsewhere_keeps_values_and_marks(predicting, memory, tmp_path):
+    predicting.add("the cat sat", id="1", type="semantic")
+    listed = tmp_path / "listing.jsonl"
+    listed.write_text(json.dumps(plain(predicting.get("1"))) + "\n")
+
+    memory.add_many(record.fields for record in read_jsonl(listed))
+
+    assert memory.get("1").predicted == {"importance"}
+    assert memory.get("1").importance == predicting.get("1").importance
+
+
+def test_a_new_text_for_a_model_without_heads_drops_what_another_predicted(memory):
+    memory.add_many([{"text": "a", "id": "1", "importance": 0.8, "predicted": ["importance"]}])
+    changed = memory.update("1", text="b")
+    assert (changed.importance, changed.predicted) == (0.5, frozenset())

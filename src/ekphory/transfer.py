@@ -210,7 +210,7 @@ class _Export:
         where = And((own, unexpired()))
         rows = self._state.rows(where)
         expired = self._state.count(And((own, CURRENT))) - len(rows)
-        header = {"ekphory": __version__, "exported_at": now_utc().isoformat()}
+        header: dict[str, Any] = {"ekphory": __version__, "exported_at": now_utc().isoformat()}
         header |= {"scope": asdict(self._scope), "memories": len(rows)}
         self._write_line({HEADER_KEY: FORMAT_VERSION} | header)
         written = 0

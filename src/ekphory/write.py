@@ -97,7 +97,7 @@ def make_draft(
     values = {name: value for name, value in given.items() if value is not None}
     _refuse_unknown(values)
     text = strip_recall_blocks(_check_text(values.get("text", "")))
-    owner = {
+    owner: dict[str, Any] = {
         name: scope.fill(name, _check_name(name, values[name]) if name in values else None)
         for name in SCOPE_FIELDS
     }

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ekphory.agent.llm_bundle import BundleDirectory, ShellOutput
+from ekphory.agent.llm_bundle import BundleDirectory
 from ekphory.agent.provider import NAME, QueryRefused, SearchTool, SessionFault
 from ekphory.agent_trace import TOP_LEVEL
 from ekphory.errors import EkphoryError
@@ -188,12 +188,7 @@ class ToolCalls:
         return f"{len(block.included)} memories.\n{block.text}"
 
     def _shown(self, call: ToolCall, bundle: BundleDirectory) -> str:
-        outputs = []
-        for command in _commands(call):
-            given = bundle.run(command)
-            outputs.append(
-                given.text if isinstance(given, ShellOutput) else self._searched(given.query)
-            )
+        outputs = [bundle.run(command, self._searched) for command in _commands(call)]
         return "\n".join(outputs)[: self.most_characters]
 
 

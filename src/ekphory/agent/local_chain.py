@@ -86,33 +86,6 @@ _MOST = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class LinkFeatures:
-    """What is known about a link when it is judged; larger speaks for it.
-
-    Attributes:
-        fit: Of a lead its score: the memory is about the entity, and states the relation beside it.
-            Of the last memory how far it is about the entity.
-        margin: That over the next one's.
-        support: Of a lead how well the next step went on from it; of the last memory the
-            probability that search gave it. In [0, 1].
-    """
-
-    fit: float
-    margin: float
-    support: float
-
-    @property
-    def fit_term(self) -> float:
-        """The logarithm of the fit, which is at least a thousandth."""
-        return math.log(max(self.fit, _LEAST))
-
-    @property
-    def margin_term(self) -> float:
-        """The logarithm of the margin, which counts between 1 and 20."""
-        return math.log(min(max(self.margin, 1.0), _MOST))
-
-
-@dataclass(frozen=True, slots=True)
 class LinkCurve:
     """1 / (1 + exp(-(intercept + fit·ln fit + margin·ln margin + support·support)))."""
 
@@ -121,13 +94,16 @@ class LinkCurve:
     margin: float
     support: float
 
-    def rating(self, features: LinkFeatures) -> float:
-        """Return how sure the link is, in [0, 1]; it orders links, and is right less often."""
+    def rate(self, link: Link) -> float:
+        """Return how sure the link is, in [0, 1]; it orders links, and is right less often.
+
+        The score counts as at least a thousandth, the margin as between 1 and 20.
+        """
         logit = (
             self.intercept
-            + self.fit * features.fit_term
-            + self.margin * features.margin_term
-            + self.support * features.support
+            + self.fit * math.log(max(link.score, _LEAST))
+            + self.margin * math.log(min(max(link.margin, 1.0), _MOST))
+            + self.support * link.support
         )
         return 1 / (1 + math.exp(-logit))
 
@@ -323,7 +299,7 @@ class _CuePlace:
 
 @cache
 def _patterns(relation: Relation) -> tuple[tuple[re.Pattern[str], float, bool], ...]:
-    """Give, for every cue, how it is found, its weight, and whether the name can only follow."""
+    """Return, for every cue, how it is found, its weight, and whether the name can only follow."""
     found = []
     for order, cue in enumerate(relation.cues):
         spelt = re.escape(cue).replace(r"\ …\ ", r" [^.\n]{3,90}? ").replace("…", ".")
@@ -468,10 +444,14 @@ class Follower:
 
     def _search(self, query: str) -> Sequence[Hit]:
         self._calls += 1
-        try:
-            return self.tool(query, actor=BRANCH)
-        except QueryRefused:
-            return ()
+        return _search_unless_refused(self.tool, query)
+
+
+def _search_unless_refused(tool: SearchTool, query: str) -> Sequence[Hit]:
+    try:
+        return tool(query, actor=BRANCH)
+    except QueryRefused:
+        return ()
 
 
 def _evidence_fit(found: Rated, entity: str, branch: Branch) -> float:
@@ -511,15 +491,14 @@ def _link(query: str, lead: Lead, others: Sequence[Lead]) -> Link:
 
 
 def judged(thread: Thread) -> Thread:
-    """Return every link its probability, which what was found after it decides with."""
+    """Return the thread with the confidence of each link, which what came after it decides with."""
     links: list[Link] = []
     for place, link in enumerate(thread.links):
         if link.answer:
             after = thread.links[place + 1].score if place + 1 < len(thread.links) else 0.0
             link = replace(link, support=min(after, 1.0))
         curve = LINK_CURVE if link.answer else EVIDENCE_CURVE
-        features = LinkFeatures(link.score, link.margin, link.support)
-        links.append(replace(link, confidence=curve.rating(features)))
+        links.append(replace(link, confidence=curve.rate(link)))
     return Thread(thread.entity, tuple(links))
 
 
@@ -587,10 +566,7 @@ class OpenFollower:
         margin = lead.score / max(others[0].score, 1e-6) if others else 1.0
         thread = Thread("").then(Link(self.question, lead.name, lead.hit, lead.score, margin))
         query = f"{lead.name} {' '.join(left)}"
-        try:
-            hits = self.tool(query, actor=BRANCH)
-        except QueryRefused:
-            hits = ()
+        hits = _search_unless_refused(self.tool, query)
         evidence = [
             (self._fit(each.hit, lead.name, left) * each.weight, each.hit)
             for each in rate_evidence(hits, query, chain=thread.chain, reranker=self.reranker)

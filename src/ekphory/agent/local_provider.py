@@ -42,12 +42,9 @@ class LocalProvider:
         reranker: Weighs evidence given the chain; None for none.
     """
 
-    reranker: RerankingModel | None = None
+    name = "local"
 
-    @property
-    def name(self) -> str:
-        """`local`."""
-        return "local"
+    reranker: RerankingModel | None = None
 
     def run(self, question: str, tool: SearchTool, log: EventLog) -> Outcome:
         """Look the question up, and follow it where that is not enough.

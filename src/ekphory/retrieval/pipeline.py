@@ -284,7 +284,16 @@ class Stage(Protocol):
         ...
 
 
-# A pipeline: a list of stages, checked when it is built, traced when it runs.
+def never_skip(stage: object, state: SearchState) -> None:
+    """Skip a stage never, whatever the state: its `skip_reason`."""
+    del stage, state
+
+
+def skip_without_candidates(stage: object, state: SearchState) -> str | None:
+    """Skip a stage that has nothing to do without candidates: its `skip_reason`."""
+    del stage
+    return None if len(state.candidates) else "no candidates"
+
 
 _SHOWN = 3
 

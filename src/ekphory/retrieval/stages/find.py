@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -24,7 +23,7 @@ from ekphory.retrieval.fusion import (
     weighted_sum,
 )
 from ekphory.retrieval.lexical import query_terms
-from ekphory.retrieval.pipeline import NO_ROWS, Candidates, SearchState
+from ekphory.retrieval.pipeline import NO_ROWS, Candidates, SearchState, skip_without_candidates
 from ekphory.retrieval.query import depth_factor
 from ekphory.retrieval.snapshot import LARGEST_SHARE, Neighbours, ScopeSnapshot
 from ekphory.retrieval.time_arm import timed_rows
@@ -251,6 +250,7 @@ class SearchTime:
 Arms = Literal["both", "dense", "lexical"]
 
 
+@dataclass(kw_only=True, eq=False)
 class SearchPools:
     """Runs the arms, dense and lexical, and takes the best of each from each pool.
 
@@ -261,7 +261,7 @@ class SearchPools:
     query as well, and where the query names a time, they search that time besides, of which the
     first memories are found in any case.
 
-    Args:
+    Attributes:
         depth, depth_per_hit: Each arm finds in each pool the larger of `depth` and
             `depth_per_hit` times the number of hits wanted, and up to twice that for a query
             that was found to need more.
@@ -273,20 +273,14 @@ class SearchPools:
     name = "search pools"
     needs = frozenset({"query"})
 
-    def __init__(
-        self,
-        *,
-        depth: int = 300,
-        depth_per_hit: int = 3,
-        pool_depth_per_hit: Mapping[str, int] = MappingProxyType({}),
-        arms: Arms = "both",
-    ) -> None:
-        self.depth = depth
-        self.depth_per_hit = depth_per_hit
-        self.pool_depth_per_hit = dict(pool_depth_per_hit)
-        self.arms = arms
+    depth: int = 300
+    depth_per_hit: int = 3
+    pool_depth_per_hit: Mapping[str, int] = field(default_factory=dict)
+    arms: Arms = "both"
+
+    def __post_init__(self) -> None:
         given = {"both": {"cosine", "lexical"}, "dense": {"cosine"}, "lexical": {"lexical"}}
-        self.gives = frozenset({"candidates"} | given[arms])
+        self.gives = frozenset({"candidates"} | given[self.arms])
 
     def skip_reason(self, state: SearchState) -> str | None:
         """Nothing to search in an empty scope."""
@@ -397,6 +391,7 @@ _ARMS = {"dense": frozenset({"cosine"}), "lexical": frozenset({"lexical"})}
 _BOTH_ARMS = frozenset({"cosine", "lexical"})
 
 
+@dataclass(kw_only=True, eq=False)
 class Fuse:
     """Fuses `cosine` and `lexical`, all pools on one scale.
 
@@ -405,7 +400,7 @@ class Fuse:
     probability always comes from the weighted sum, of which a single arm gives a part: ranks say
     nothing of relevance.
 
-    Args:
+    Attributes:
         method: How the arms become one.
         lexical_weight: How much a full lexical match counts against a cosine of 1, by what the
             scope holds.
@@ -417,24 +412,15 @@ class Fuse:
     number = 5
     name = "fuse"
     gives = frozenset({"fused", "probability"})
+    skip_reason = skip_without_candidates
 
-    def __init__(
-        self,
-        *,
-        method: FusionMethod = "weighted_sum",
-        lexical_weight: LexicalWeight = LEXICAL_WEIGHT,
-        list_per_hit: int | None = None,
-        calibration: ScopeCurves = MEANING_CURVES,
-    ) -> None:
-        self.method = method
-        self.lexical_weight = lexical_weight
-        self.list_per_hit = list_per_hit
-        self.calibration = calibration
-        self.needs = _ARMS.get(method, _BOTH_ARMS)
+    method: FusionMethod = "weighted_sum"
+    lexical_weight: LexicalWeight = LEXICAL_WEIGHT
+    list_per_hit: int | None = None
+    calibration: ScopeCurves = MEANING_CURVES
 
-    def skip_reason(self, state: SearchState) -> str | None:
-        """Nothing to fuse without candidates."""
-        return None if len(state.candidates) else "no candidates"
+    def __post_init__(self) -> None:
+        self.needs = _ARMS.get(self.method, _BOTH_ARMS)
 
     def run(self, state: SearchState) -> SearchState:
         """Score the candidates anew and order them."""

@@ -15,10 +15,10 @@ from ekphory.agent.llm_dialogue import (
     RawOutput,
     ToolAnswer,
     ToolCall,
+    translate_errors,
 )
 from ekphory.agent.provider import NAME, AgentSettings
 from ekphory.errors import MissingExtra
-from ekphory.http_service import BUSY
 
 if TYPE_CHECKING:
     from anthropic.types import Message
@@ -97,20 +97,9 @@ class AnthropicDialogue:
     async def _message(self, request: dict[str, Any]) -> Message:
         import anthropic
 
-        try:
+        with translate_errors(anthropic, anthropic.AnthropicError, self._raw):
             async with self._client.messages.stream(**request) as stream:
                 message = await stream.get_final_message()
-        except anthropic.APIStatusError as error:
-            raise ModelFault(
-                f"status {error.status_code}: {self._raw.quoted(error)}",
-                may_pass=error.status_code in BUSY,
-                retry_after=error.response.headers.get("retry-after"),
-            ) from error
-        except anthropic.APIConnectionError as error:
-            raise ModelFault(f"not reached: {self._raw.quoted(error)}", may_pass=True) from error
-        except (anthropic.AnthropicError, ValueError, AssertionError) as error:
-            # Of a stream that breaks off early the SDK finds no message, or no JSON.
-            raise ModelFault(f"unreadable: {self._raw.quoted(error)}", may_pass=True) from error
         if message.stop_reason is None:
             raise ModelFault("the stream broke off before the message was complete", may_pass=True)
         return message

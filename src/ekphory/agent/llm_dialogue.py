@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ from ekphory.agent.llm_bundle import BundleDirectory
 from ekphory.agent.provider import NAME, QueryRefused, SearchTool, SessionFault
 from ekphory.agent_trace import TOP_LEVEL
 from ekphory.errors import EkphoryError
+from ekphory.http_service import BUSY
 from ekphory.prompting.block import BlockSettings, prompt_block
 
 # One message of a language model, whichever service it comes from, and what can go wrong.
@@ -130,6 +132,33 @@ class RawOutput:
     def without_secret(self, text: str) -> str:
         """Replace the key."""
         return text.replace(self.secret, "***") if self.secret else text
+
+
+@contextmanager
+def translate_errors(sdk: Any, base: type[Exception], raw: RawOutput) -> Iterator[None]:  # noqa: ANN401  a module
+    """Translate what an SDK raises.
+
+    Args:
+        sdk: The module, `openai` or `anthropic`, which name their errors alike.
+        base: The class of all its errors.
+        raw: Shortens what they say.
+
+    Raises:
+        ModelFault: The service did not give a message.
+    """
+    try:
+        yield
+    except sdk.APIStatusError as error:
+        raise ModelFault(
+            f"status {error.status_code}: {raw.quoted(error)}",
+            may_pass=error.status_code in BUSY,
+            retry_after=error.response.headers.get("retry-after"),
+        ) from error
+    except sdk.APIConnectionError as error:
+        raise ModelFault(f"not reached: {raw.quoted(error)}", may_pass=True) from error
+    except (base, ValueError, AssertionError) as error:
+        # Of a stream that breaks off early an SDK tells that there is no message, or no JSON.
+        raise ModelFault(f"unreadable: {raw.quoted(error)}", may_pass=True) from error
 
 
 # What a model may call, and what it is answered.

@@ -17,10 +17,10 @@ from ekphory.agent.llm_dialogue import (
     RawOutput,
     ToolAnswer,
     ToolCall,
+    translate_errors,
 )
 from ekphory.agent.provider import NAME, LanguageModel, OpenAIEnvironment
 from ekphory.errors import MissingExtra
-from ekphory.http_service import BUSY
 
 if TYPE_CHECKING:
     from openai.types.responses import Response, ResponseFunctionShellToolCall
@@ -146,27 +146,18 @@ class OpenAIDialogue:
         import openai
 
         try:
-            return await self._streamed(request)
-        except openai.BadRequestError as error:
-            if self._has_shell and SHELL in str(error).lower():
-                _log.info(
-                    "model %s takes no shell; the guidance is in the instructions", self._model
-                )
-                self._has_shell = False
-                must_search = request["tool_choice"] != "auto"
-                return await self._response(self._request(must_search=must_search))
-            raise ModelFault(f"status {error.status_code}: {self._raw.quoted(error)}") from error
-        except openai.APIStatusError as error:
-            raise ModelFault(
-                f"status {error.status_code}: {self._raw.quoted(error)}",
-                may_pass=error.status_code in BUSY,
-                retry_after=error.response.headers.get("retry-after"),
-            ) from error
-        except openai.APIConnectionError as error:
-            raise ModelFault(f"not reached: {self._raw.quoted(error)}", may_pass=True) from error
-        except (openai.OpenAIError, ValueError) as error:
-            # Of a stream that breaks off inside an event the SDK tells only that it is no JSON.
-            raise ModelFault(f"unreadable: {self._raw.quoted(error)}", may_pass=True) from error
+            with translate_errors(openai, openai.OpenAIError, self._raw):
+                return await self._streamed(request)
+        except ModelFault as fault:
+            refused = fault.__cause__
+            if not (isinstance(refused, openai.BadRequestError) and self._has_shell):
+                raise
+            if SHELL not in str(refused).lower():
+                raise
+            _log.info("model %s takes no shell; the guidance is in the instructions", self._model)
+            self._has_shell = False
+            must_search = request["tool_choice"] != "auto"
+            return await self._response(self._request(must_search=must_search))
 
     async def _streamed(self, request: dict[str, Any]) -> Response:
         stream = await self._client.responses.create(**request, stream=True)

@@ -204,22 +204,17 @@ class Item:
     end: int
 
 
-def items_of(question: str, names: Sequence[Name]) -> list[Item]:
-    """Cut a question into pieces around its names."""
+def question_items(question: str) -> list[Item]:
+    """Cut a question into pieces around the names that are found in it."""
     items: list[Item] = []
     place = 0
-    for name in (*names, None):
+    for name in (*names_in(question, style="question"), None):
         until = len(question) if name is None else name.start
         items += [_item(found) for found in _PIECE.finditer(question, place, until)]
         if name is not None:
             items.append(Item("name", name.text, name.start, name.end))
             place = name.end
     return items
-
-
-def question_items(question: str) -> list[Item]:
-    """Cut a question into pieces around the names that are found in it."""
-    return items_of(question, names_in(question, style="question"))
 
 
 def _item(found: re.Match[str]) -> Item:

@@ -10,6 +10,8 @@ from itertools import chain
 
 import numpy as np
 
+from ekphory.agent.configuration import read_agent_settings
+from ekphory.agent.llm_session import AnthropicProvider, OpenAIProvider
 from ekphory.agent.local_provider import LocalProvider
 from ekphory.agent.provider import (
     LONGEST_QUERY,
@@ -59,12 +61,9 @@ def provider_for(
     """
     if settings.provider == "local":
         return LocalProvider(settings.reranker or reranker)
-    # Slow to load, and needed only where a language model is configured.
-    from ekphory.agent.llm_session import AnthropicProvider, OpenAIProvider
-
-    return (
-        OpenAIProvider(settings) if settings.provider == "openai" else AnthropicProvider(settings)
-    )
+    if settings.provider == "openai":
+        return OpenAIProvider(settings)
+    return AnthropicProvider(settings)
 
 
 # The hits of all searches of a session as one list.
@@ -214,7 +213,7 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
         EkphoryError: Plain search itself failed.
         SessionCancelled: Nobody waits for the result any more.
     """
-    settings = options.settings or _configured()
+    settings = options.settings or read_agent_settings()
     provider = provider_for(settings, reranker=searches.models.reranker)
     if settings.provider != "local":
         # The local provider reranks evidence itself, given the chain; a model gets the best search.
@@ -254,13 +253,6 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
     same = [hit.id for hit in hits] == [hit.id for hit in plain.hits]
     order = plain.order if same else "chain"
     return SearchResult(hits, plain.trace, abstained, retrieval_trace=trace, order=order)
-
-
-def _configured() -> AgentSettings:
-    # Slow to load, as it knows every kind of model.
-    from ekphory.agent.configuration import read_agent_settings
-
-    return read_agent_settings()
 
 
 def _held(

@@ -1,4 +1,4 @@
-"""Whether a reranker is worth its time: thresholds, their features, and what was learned."""
+"""Whether a reranker is worth its time: Memory-Spark's gate, and what else may tell."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ _Parts = tuple[int, ScopeColumns, LexicalIndex, Neighbours]
 
 
 class Snapshots:
-    """Gives the snapshot of a scope at the store's newest version.
+    """Holds the snapshot of each scope in use at the store's newest version.
 
     Scopes are told apart by their predicate alone, so one scope's snapshot can never serve another.
     """

@@ -34,7 +34,6 @@ from ekphory.retrieval.lexical import long_share
 from ekphory.retrieval.pipeline import Candidates, SearchState
 from ekphory.retrieval.rerank import (
     Blend,
-    FloatArray,
     as_question,
     asked,
     is_undecided,
@@ -212,7 +211,13 @@ class Rerank:
             notes["undecided"] = True
         else:
             weight = 1.0 if state.gate is None else state.gate.first_stage_weight
-            ranking = _ranking(scored, scores, blend, gate_weight=weight, boost=boost)
+            ranking = reranked(
+                scored.ranking.astype(np.float64),
+                scores,
+                blend,
+                gate_weight=weight,
+                boost=boost.astype(np.float64),
+            ).astype(np.float32)
         order = state.order if blend.method == "scores" else "ranks"
         return replace(
             state,
@@ -251,29 +256,11 @@ class Rerank:
         return replace(state, candidates=state.candidates.ranked(unboosted))
 
 
-def _ranking(
-    candidates: Candidates,
-    scores: FloatArray,
-    blend: Blend,
-    *,
-    gate_weight: float,
-    boost: ScoreArray,
-) -> ScoreArray:
-    ranking = reranked(
-        candidates.ranking.astype(np.float64),
-        scores,
-        blend,
-        gate_weight=gate_weight,
-        boost=boost.astype(np.float64),
-    )
-    return np.asarray(ranking, np.float32)
-
-
 # Stage 12, last part: the probability of each candidate, after everything that orders them.
 
 
 class Calibrate:
-    """Gives each candidate the probability that it answers, which falls along the list.
+    """Sets for each candidate the probability that it answers, which falls along the list.
 
     The curves were fitted for the bundled embedder and reranker. With another embedder, or a
     reranker that has no curve, the probability is the one that earlier stages gave. Where the order
@@ -292,7 +279,7 @@ class Calibrate:
         return None if len(state.candidates) else "no candidates"
 
     def run(self, state: SearchState) -> SearchState:
-        """Return the probabilities; the order stays."""
+        """Put the probabilities in; the order stays."""
         candidates = state.candidates
         found, notes = self._probabilities(state)
         if state.order == "score":

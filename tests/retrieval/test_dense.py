@@ -288,31 +288,3 @@ def test_windows_that_come_later_score_as_if_they_had_been_there(rows, content, 
     assert np.array_equal(
         joined.scores(query, products, now=0), whole.scores(query, products, now=0)
     )
-
-
-def test_the_order_changes_with_the_moment(rows, content, owners, query):
-    windows, products = LateBoundWindows.of(rows, owners, content), content @ query
-
-    orders = {
-        tuple(np.argsort(-windows.scores(query, products, now=now))[:10].tolist()) for now in NOWS
-    }
-
-    assert len(orders) > 5
-
-
-def test_a_thousand_nearest_by_content_hold_the_ten_best(random, rows, query):
-    count = 20_000
-    content = random.normal(0, 1, (count, DIMENSION)).astype(np.float32) * 2
-    many = LateBoundRows(
-        rows.parts, random.integers(-500 * DAY, 0, count), random.integers(0, 4, count)
-    )
-    everyone = np.arange(count)
-    agreed = []
-    for now in NOWS:
-        nearest = np.argsort(-(content @ query))[:1000]
-        found = many.scores(query, content[nearest], owners=nearest, now=now)
-        everything = many.scores(query, content, owners=everyone, now=now)
-        best = set(np.argsort(-everything)[:10].tolist())
-        agreed.append(len(best & set(nearest[np.argsort(-found)[:10]].tolist())) / 10)
-
-    assert np.mean(agreed) >= 0.99

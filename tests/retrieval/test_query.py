@@ -16,7 +16,6 @@ from ekphory.retrieval.query import (
     CUES,
     DEEPEST,
     INTENTS,
-    Intent,
     QueryClass,
     Removal,
     classify_query,
@@ -110,10 +109,6 @@ def test_clauses_names_and_length_add_complexity():
 
 def test_another_language_is_a_lookup():
     assert classify_query("Missä vara-avaimet ovat?") == QueryClass("lookup", 0.0)
-
-
-def test_the_intents_are_all_listed():
-    assert set(INTENTS) == set(Intent.__args__)
 
 
 @given(st.text(max_size=200) | st.text("abch ,'?什いs", max_size=200))

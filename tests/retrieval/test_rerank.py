@@ -32,20 +32,9 @@ def test_ranks_from_one_add_up():
     assert blended.tolist() == pytest.approx([1 / 61 + 1 / 63, 1 / 62 + 1 / 61, 1 / 63 + 1 / 62])
 
 
-def test_agreement_on_the_first_place_counts_twice():
-    blended = blended_ranks(values(0.9, 0.5, 0.1))
-    assert blended[0] == pytest.approx(2 / 61)
-    assert blended.argmax() == 0
-
-
 def test_the_scale_of_the_reranker_does_not_matter():
     narrow, wide = values(0.84, 0.83, 0.99), values(0.02, 0.01, 0.9)
     assert blended_ranks(narrow).tolist() == blended_ranks(wide).tolist()
-
-
-def test_the_first_of_the_first_stage_is_not_thrown_to_the_end():
-    blended = blended_ranks(values(0.0, 0.9, 0.8, 0.7, 0.6))
-    assert (-blended).argsort()[:3].tolist() == [1, 2, 0]
 
 
 def test_a_small_constant_lets_first_places_dominate():

@@ -13,8 +13,6 @@ from ekphory.retrieval.stages.find import Fuse, SearchPools, lexical_scores
 from ekphory.retrieval.stages.rerank import Rerank
 from ekphory.retrieval.stages.shape import (
     Diversify,
-    DropKnown,
-    FitBudget,
 )
 from ekphory.testing.models import HashEmbedder, OverlapReranker
 from retrieval.states import records, rows, state_of, with_candidates
@@ -65,19 +63,6 @@ def test_d4_the_parts_of_one_parent_take_no_other_parents_place(memory):
     )
     found = memory.search("tram passage", k=4, preset="memory_spark")
     assert {hit.memory.parent_id for hit in found} == {"p0", "p1", "p2", "p3"}
-
-
-def test_d5_what_is_too_long_for_the_budget_is_passed_over():
-    state = with_candidates(state_of(*records("word " * 3000, "a dog")), [0.9, 0.8])
-    assert rows(FitBudget(tokens=2000).run(state)) == [1]
-
-
-def test_d5_what_is_known_is_told_by_the_part_not_by_its_parent():
-    said = "The deployment failed: the certificate had expired."
-    parent = "deployment certificate " + " ".join(f"sentence{n} about something" for n in range(99))
-    state = with_candidates(state_of(*records("the deployment certificate expired")), [0.9])
-    state = replace(state, request=replace(state.request, context=(said,)), texts={0: parent})
-    assert rows(DropKnown().run(state)) == []
 
 
 def test_d6_every_candidate_of_the_pool_gets_a_reranker_score():

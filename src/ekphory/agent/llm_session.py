@@ -239,7 +239,7 @@ class SessionLoop:
                 self._tell(question, read_final_words("", self.calls.tool.found), status="failed")
                 raise
             finally:
-                thread.run(self.dialogue.close(), _unchecked)
+                thread.run(self.dialogue.close(), lambda: None)
         self._tell(question, words, status="success")
         confidence = min((hop.confidence for hop in words.hops), default=0.0)
         return Outcome(words.response, words.sufficient, confidence)
@@ -337,10 +337,6 @@ class SessionLoop:
     @property
     def _budget(self) -> Budget:
         return self.calls.tool.budget
-
-
-def _unchecked() -> None:
-    """Let a dialogue close in any case."""
 
 
 # The providers that let a language model decide on the queries.

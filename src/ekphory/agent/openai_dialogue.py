@@ -112,35 +112,16 @@ class OpenAIDialogue:
         }
 
     def _shell(self) -> dict[str, Any]:
-        guidance = self._bundle.specs[1:]
-        if self._environment == "local":
-            return {
-                "type": "local",
-                "skills": [
-                    {
-                        "name": spec.name,
-                        "description": spec.description,
-                        "path": str(self._bundle.path(spec)),
-                    }
-                    for spec in guidance
-                ],
-            }
-        return {
-            "type": "container_auto",
-            "skills": [
-                {
-                    "type": "inline",
-                    "name": spec.name,
-                    "description": spec.description,
-                    "source": {
-                        "type": "base64",
-                        "media_type": "application/zip",
-                        "data": zipped(spec),
-                    },
-                }
-                for spec in guidance
-            ],
-        }
+        skills = []
+        for spec in self._bundle.specs[1:]:
+            skill: dict[str, Any] = {"name": spec.name, "description": spec.description}
+            if self._environment == "local":
+                skill["path"] = str(self._bundle.path(spec))
+            else:
+                source = {"type": "base64", "media_type": "application/zip", "data": zipped(spec)}
+                skill |= {"type": "inline", "source": source}
+            skills.append(skill)
+        return {"type": self._environment, "skills": skills}
 
     async def _response(self, request: dict[str, Any]) -> Response:
         import openai

@@ -181,13 +181,6 @@ def cancellable(cancelled: threading.Event) -> Iterator[None]:
         _cancelled.reset(token)
 
 
-def raise_if_cancelled() -> None:
-    """Raise `SessionCancelled` where whoever asked has gone."""
-    event = _cancelled.get()
-    if event is not None and event.is_set():
-        raise SessionCancelled
-
-
 # What a session may spend: calls of the search tool, top level and branch together, and time.
 
 
@@ -237,7 +230,9 @@ class Budget:
             SessionFault: The time is over.
             SessionCancelled: Nobody waits any more.
         """
-        raise_if_cancelled()
+        cancelled = _cancelled.get()
+        if cancelled is not None and cancelled.is_set():
+            raise SessionCancelled
         if self.seconds_left <= 0:
             raise SessionFault("global_timeout", f"the session took over {self.seconds:g} s")
 

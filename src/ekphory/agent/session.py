@@ -96,7 +96,9 @@ def merged(plain: Sequence[Hit], found: Sequence[Found], events: Iterable[AgentE
                 confidence[memory_id] = max(confidence.get(memory_id, 0.0), hop.confidence)
     first = [memory_id for memory_id, likely in confidence.items() if likely >= FIRST]
     order = dict.fromkeys((*first, *_likeliest(plain, found, hops)))
-    return [_with_confidence(best[memory_id], confidence.get(memory_id)) for memory_id in order]
+    for memory_id, likely in confidence.items():
+        best[memory_id] = replace(best[memory_id], scores={**best[memory_id].scores, "hop": likely})
+    return [best[memory_id] for memory_id in order]
 
 
 def _likeliest(
@@ -124,12 +126,6 @@ def _hops(events: Iterable[AgentEvent]) -> list[HopResolved]:
     """Return the hops of all threads, the first hops before the second."""
     hops = [event.body for event in events if isinstance(event.body, HopResolved)]
     return sorted(hops, key=lambda hop: (hop.hop, hop.branch))
-
-
-def _with_confidence(hit: Hit, confidence: float | None) -> Hit:
-    if confidence is None:
-        return hit
-    return replace(hit, scores={**hit.scores, "hop": confidence})
 
 
 # The final order: what follows the chain is reranked for the question, given the chain.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.errors import InvalidInput, ServiceError
+from ekphory.errors import ServiceError
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.query import QueryClass, QueryHints
 from ekphory.retrieval.stages.query import (
@@ -15,7 +15,6 @@ from ekphory.retrieval.stages.query import (
     CleanQuery,
     ExpandQuery,
     Hyde,
-    document_prompt,
     read_wordings,
     usable_document,
     wording_prompt,
@@ -35,11 +34,6 @@ def test_wrapping_is_removed_from_the_text_and_counted_in_the_notes():
         },
         "kept_as_given": False,
     }
-
-
-def test_the_query_as_given_stays_in_the_request():
-    state = CleanQuery().run(state_of(query="NO_REPLY\nWho sang?"))
-    assert state.request.query == "NO_REPLY\nWho sang?"
 
 
 def test_the_query_is_folded_and_its_end_is_kept():
@@ -86,11 +80,6 @@ def test_the_trace_says_what_was_found_by_which_rules():
         "depth_factor": 1.5,
     }
     assert "tram" not in json.dumps(trace.to_dict())
-
-
-def test_a_query_must_be_cleaned_before_it_is_classified():
-    with pytest.raises(InvalidInput, match=r"classify query.*needs \['query'\]"):
-        Pipeline("mine", [ClassifyQuery()])
 
 
 QUERY = "When does the staging key rotate?"
@@ -174,11 +163,6 @@ def test_the_query_is_what_the_user_says_and_no_more(stage):
 
 
 MADE_UP = "The staging key rotates every Monday at nine in the morning, after the backup."
-
-
-def test_the_query_is_what_the_user_says():
-    assert [message.role for message in document_prompt("when?")] == ["system", "user"]
-    assert document_prompt("when?")[1].content == "when?"
 
 
 def test_a_document_is_taken_as_it_is():

@@ -69,14 +69,6 @@ def test_at_the_threshold_both_stay():
     assert kept("aaa bbb ccc", "aaa bbb ccc ddd", threshold=0.75) == [0, 1]
 
 
-def test_other_groups_are_never_compared():
-    assert kept("aaa bbb", "aaa bbb", groups=["one", "two"]) == [0, 1]
-
-
-def test_what_has_no_group_is_compared_with_nothing():
-    assert kept("aaa bbb", "aaa bbb", groups=[None, None]) == [0, 1]
-
-
 @given(st.lists(st.frozensets(st.sampled_from("abcdef")), max_size=8), st.floats(0, 1))
 def test_what_is_kept_is_like_nothing_that_was_kept_before(texts, threshold):
     expected = []
@@ -167,10 +159,6 @@ def test_importance_and_type_together_multiply():
 def test_without_hints_every_factor_is_exactly_one(query_class):
     found = type_importance_boost(query_class, TYPES, [0.0, 0.3, 0.9, 1.0])
     assert found.tolist() == [1.0, 1.0, 1.0, 1.0]
-
-
-def test_no_candidates_have_no_factors():
-    assert boosts(QueryHints(semantic=1.0), [], []) == []
 
 
 strengths = st.floats(0, 1)

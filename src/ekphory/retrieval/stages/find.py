@@ -15,7 +15,6 @@ from ekphory.retrieval.calibration import MEANING_CURVES, ScopeCurves
 from ekphory.retrieval.dense import DenseSearch, IndexedVectors, Wanted
 from ekphory.retrieval.fusion import (
     LEXICAL_WEIGHT,
-    RRF_CONSTANT,
     LexicalWeight,
     adaptive_weights,
     first_found,
@@ -109,7 +108,10 @@ class DenseScores:
 
 def lexical_scores(snapshot: ScopeSnapshot, texts: Sequence[str]) -> LexicalScores:
     """Score every row by each of the wordings."""
-    return LexicalScores(tuple(_wording_scores(snapshot, text) for text in texts))
+    found = (snapshot.lexical.scores(query_terms(text)) for text in texts)
+    return LexicalScores(
+        tuple(WordingScores(bm25, bound, snapshot.neighbours) for bm25, bound in found)
+    )
 
 
 def dense_scores(searches: Sequence[DenseSearch], also: IntArray) -> DenseScores:
@@ -185,11 +187,6 @@ def _places_by_pool(snapshot: ScopeSnapshot, rows: IntArray) -> Sequence[IntArra
         return snapshot.pool_rows
     codes = snapshot.pool_codes[rows]
     return [np.flatnonzero(codes == code) for code in range(len(snapshot.pool_names))]
-
-
-def _wording_scores(snapshot: ScopeSnapshot, text: str) -> WordingScores:
-    bm25, bound = snapshot.lexical.scores(query_terms(text))
-    return WordingScores(bm25, bound, snapshot.neighbours)
 
 
 def _better(one: DenseScores, other: DenseScores) -> DenseScores:
@@ -459,5 +456,5 @@ class Fuse:
         words = first_found(np.where(lexical > 0, lexical, np.float32(np.nan)), most)
         adaptive = self.method == "adaptive_reciprocal_rank"
         weights = adaptive_weights(dense, words) if adaptive else (1.0, 1.0)
-        fused = reciprocal_rank(dense, words, constant=RRF_CONSTANT, weights=weights)
+        fused = reciprocal_rank(dense, words, weights=weights)
         return fused, weights

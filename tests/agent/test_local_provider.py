@@ -4,7 +4,7 @@ import pytest
 from tests.prompting.hits import hit
 
 from ekphory.agent.llm_dialogue import ToolCall, ToolCalls
-from ekphory.agent.local_chain import Rated, aboutness, leads
+from ekphory.agent.local_chain import Rated, aboutness, find_leads
 from ekphory.agent.provider import Budget, SearchTool
 from ekphory.agent.relations import meaning_words, relation
 from ekphory.agent_trace import EventLog
@@ -15,7 +15,7 @@ from .rembrandt import COMPARISON, NOW, SINGLE, SPOUSE, THREE_HOPS, records
 
 
 def best(text, entity, word):
-    found = leads(
+    found = find_leads(
         [Rated(hit(text), 1.0)],
         entity=entity,
         relation=relation(word),
@@ -53,7 +53,7 @@ def test_a_memory_about_the_entity_counts_more_than_one_that_names_it():
 
 
 def test_words_of_the_question_are_no_lead():
-    found = leads(
+    found = find_leads(
         [Rated(hit("Otto met Ida."), 1.0)],
         entity="Otto",
         relation=relation("boss"),

@@ -77,8 +77,8 @@ class AnthropicDialogue:
         self._raw.tell("anthropic request", request)
         message = await self._message(request)
         self._raw.tell("anthropic response", message.to_dict())
-        self._messages.append({"role": "assistant", "content": _replayed(message)})
-        return _turn(message)
+        self._messages.append({"role": "assistant", "content": _repeat_blocks(message)})
+        return _read_turn(message)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -105,7 +105,7 @@ class AnthropicDialogue:
         return message
 
 
-def _turn(message: Message) -> ModelTurn:
+def _read_turn(message: Message) -> ModelTurn:
     texts = [block.text for block in message.content if block.type == "text"]
     calls = tuple(
         ToolCall(block.id, block.name, json.dumps(block.input))
@@ -121,7 +121,7 @@ def _turn(message: Message) -> ModelTurn:
     )
 
 
-def _replayed(message: Message) -> list[dict[str, Any]]:
+def _repeat_blocks(message: Message) -> list[dict[str, Any]]:
     """Return the blocks that the next request repeats."""
     blocks: list[dict[str, Any]] = []
     for block in message.content:

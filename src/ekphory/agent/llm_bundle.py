@@ -92,7 +92,7 @@ class BundleDirectory:
             return "\n".join(str(self.path(spec) / _MANIFEST) for spec in self.specs)
         named = next((spec for spec in self.specs if words and self._names(words[-1], spec)), None)
         if named is not None and words[0] in _READING:
-            return manifest(named)
+            return render_manifest(named)
         return _NOT_ALLOWED
 
     def _names(self, word: str, spec: AgentSpec) -> bool:
@@ -100,18 +100,18 @@ class BundleDirectory:
         return Path(word).name == _MANIFEST and Path(word).parent.name == spec.name
 
 
-def manifest(spec: AgentSpec) -> str:
+def render_manifest(spec: AgentSpec) -> str:
     """Return a skill's file: its name and description, and the guidance."""
     return f"---\nname: {spec.name}\ndescription: {spec.description}\n---\n\n{spec.body}"
 
 
-def zipped(spec: AgentSpec) -> str:
+def zip_skill(spec: AgentSpec) -> str:
     """Return a skill as a zip archive, in base64."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as writing:
         # A fixed date: the same skill gives the same bytes.
         entry = zipfile.ZipInfo(f"{spec.name}/{_MANIFEST}", date_time=(2020, 1, 1, 0, 0, 0))
-        writing.writestr(entry, manifest(spec))
+        writing.writestr(entry, render_manifest(spec))
     return base64.b64encode(archive.getvalue()).decode("ascii")
 
 
@@ -146,7 +146,7 @@ def lay_out(specs: Sequence[AgentSpec], root: str | None) -> Iterator[BundleDire
 def _write(specs: Sequence[AgentSpec], place: Path) -> None:
     for spec in specs:
         (place / spec.name).mkdir()
-        (place / spec.name / _MANIFEST).write_text(manifest(spec), encoding="utf-8")
+        (place / spec.name / _MANIFEST).write_text(render_manifest(spec), encoding="utf-8")
 
 
 def _unwritable(root: str | None, error: OSError) -> InvalidInput:

@@ -200,12 +200,12 @@ class ToolCalls:
             SessionFault: It is malformed or of no known tool, or the budget is spent.
         """
         if call.name == NAME:
-            return ToolAnswer(call, self._searched(_query(call)))
+            return ToolAnswer(call, self._search(_query(call)))
         if call.name == SHELL and self.bundle is not None:
-            return ToolAnswer(call, self._shown(call, self.bundle))
+            return ToolAnswer(call, self._run_shell(call, self.bundle))
         raise SessionFault("invalid_tool_call", f"there is no tool {call.name[:60]!r}")
 
-    def _searched(self, query: str) -> str:
+    def _search(self, query: str) -> str:
         # A model may write what UTF-8 cannot hold.
         asked = query.encode("utf-8", "replace").decode("utf-8")
         try:
@@ -216,8 +216,8 @@ class ToolCalls:
         block = prompt_block(hits, settings)
         return f"{len(block.included)} memories.\n{block.text}"
 
-    def _shown(self, call: ToolCall, bundle: BundleDirectory) -> str:
-        outputs = [bundle.run(command, self._searched) for command in _commands(call)]
+    def _run_shell(self, call: ToolCall, bundle: BundleDirectory) -> str:
+        outputs = [bundle.run(command, self._search) for command in _commands(call)]
         return "\n".join(outputs)[: self.most_characters]
 
 

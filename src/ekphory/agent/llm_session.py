@@ -33,7 +33,7 @@ from ekphory.agent.provider import (
     SearchTool,
     SessionCancelled,
     SessionFault,
-    normalised,
+    normalise_query,
 )
 from ekphory.agent_trace import (
     BRANCH,
@@ -101,11 +101,11 @@ class ModelThread:
                     if future.done():
                         raise
         except BaseException:
-            _ended(future)
+            _cancel(future)
             raise
 
 
-def _ended(future: Future[Any]) -> None:
+def _cancel(future: Future[Any]) -> None:
     """Cancel what still runs, and wait until it has let go of its connection."""
     future.cancel()
     try:
@@ -147,14 +147,16 @@ def read_final_words(text: str, found: Sequence[Found]) -> FinalWords:
     A hop's memories are those that its query found and that name its answer, the best three; of a
     model that tells no hops, every query is one, and its evidence the best memory.
     """
-    hops = [_hop(place, line, found) for place, line in enumerate(_LINE.finditer(text), start=1)]
+    hops = [
+        _read_hop(place, line, found) for place, line in enumerate(_LINE.finditer(text), start=1)
+    ]
     fruitful = [each for each in found if each.hits]
-    untold = [_untold(place, each) for place, each in enumerate(fruitful, start=1)]
+    untold = [_make_hop(place, each) for place, each in enumerate(fruitful, start=1)]
     response = _LINE.sub("", text).strip()
     return FinalWords(response, not _INSUFFICIENT.search(text), tuple(hops[:_MOST] or untold))
 
 
-def _hop(place: int, line: re.Match[str], found: Sequence[Found]) -> HopResolved:
+def _read_hop(place: int, line: re.Match[str], found: Sequence[Found]) -> HopResolved:
     query = line["query"].strip()[:_LONGEST_QUERY]
     answer = line["answer"].strip()[:_LONGEST_ANSWER]
     return HopResolved(
@@ -164,11 +166,11 @@ def _hop(place: int, line: re.Match[str], found: Sequence[Found]) -> HopResolved
         answer=answer,
         confidence=_probability(line["confidence"]),
         reason=(line["reason"] or "").strip()[:_LONGEST_REASON] or "the model says so",
-        memory_ids=_stating(query, answer, found),
+        memory_ids=_find_stating(query, answer, found),
     )
 
 
-def _untold(place: int, found: Found) -> HopResolved:
+def _make_hop(place: int, found: Found) -> HopResolved:
     best = found.hits[0]
     return HopResolved(
         branch=1,
@@ -181,9 +183,9 @@ def _untold(place: int, found: Found) -> HopResolved:
     )
 
 
-def _stating(query: str, answer: str, found: Sequence[Found]) -> tuple[str, ...]:
-    asked = normalised(query)
-    lists = [each.hits for each in found if normalised(each.query) == asked]
+def _find_stating(query: str, answer: str, found: Sequence[Found]) -> tuple[str, ...]:
+    asked = normalise_query(query)
+    lists = [each.hits for each in found if normalise_query(each.query) == asked]
     hits = [hit for hits in lists or [each.hits for each in found] for hit in hits]
     stating = [hit.id for hit in hits if answer and answer.lower() in hit.memory.text.lower()]
     if not stating and lists:

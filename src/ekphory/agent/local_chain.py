@@ -208,7 +208,7 @@ class Lead:
     score: float
 
 
-def leads(
+def find_leads(
     evidence: Sequence[Rated], *, entity: str, relation: Relation, known: frozenset[str]
 ) -> list[Lead]:
     """Find what may stand in this relation to an entity, the best first, each name once.
@@ -376,7 +376,7 @@ class Follower:
         Raises:
             SessionFault: No call or no time is left; what was found so far is in `best`.
         """
-        self.branch = _expanded(self.branch, self.first)
+        self.branch = _expand_branch(self.branch, self.first)
         self._open = [Thread(self.branch.anchor)]
         while self._open:
             thread = self._open[0]
@@ -397,13 +397,15 @@ class Follower:
             return max(self.ended, key=lambda thread: thread.confidence)
         begun = (thread for thread in self._open if thread.links)
         likeliest = next(begun, None)
-        return None if likeliest is None else judged(likeliest)
+        return None if likeliest is None else rate_links(likeliest)
 
     def _grow(self, thread: Thread) -> None:
         step = self.branch.steps[len(thread.links)]
         query = f"{step} of {_with_kind(thread, self.branch)}"
         evidence = self._evidence(thread, query)
-        found = leads(evidence, entity=thread.entity, relation=relation(step), known=self.known)
+        found = find_leads(
+            evidence, entity=thread.entity, relation=relation(step), known=self.known
+        )
         self._open.remove(thread)
         for place, lead in enumerate(found[:BEAM]):
             if lead.score >= _WEAKEST * found[0].score:
@@ -435,12 +437,12 @@ class Follower:
             key=lambda pair: -pair[0],
         )
         if not evidence:
-            self.ended.append(judged(thread))
+            self.ended.append(rate_links(thread))
             return
         (fit, hit), *others = evidence
         margin = fit / max(others[0][0], 1e-6) if others else 1.0
         last = Link(query, "", hit, fit, margin, support=hit.score)
-        self.ended.append(judged(thread.then(last)))
+        self.ended.append(rate_links(thread.then(last)))
 
     def _search(self, query: str) -> Sequence[Hit]:
         self._calls += 1
@@ -464,7 +466,7 @@ def _evidence_fit(found: Rated, entity: str, branch: Branch) -> float:
     return aboutness(text, entity) * found.weight * (1 - _ASKED_SHARE + _ASKED_SHARE * held)
 
 
-def _expanded(branch: Branch, first: Sequence[Hit]) -> Branch:
+def _expand_branch(branch: Branch, first: Sequence[Hit]) -> Branch:
     """Let a relation that no memory states, as that of an aunt, go through others."""
     sought = relation(branch.sought) if branch.sought else None
     if sought is None or not sought.through:
@@ -490,7 +492,7 @@ def _link(query: str, lead: Lead, others: Sequence[Lead]) -> Link:
     return Link(query, lead.name, lead.hit, lead.score, margin)
 
 
-def judged(thread: Thread) -> Thread:
+def rate_links(thread: Thread) -> Thread:
     """Return the thread with the confidence of each link, which what came after it decides with."""
     links: list[Link] = []
     for place, link in enumerate(thread.links):
@@ -547,14 +549,14 @@ class OpenFollower:
         words = [word for word in dict.fromkeys(words_in(self.question)) if _terms(word)]
         if not words:
             return
-        found = leads(
+        found = find_leads(
             rate_evidence(self.first[:_READ], self.question, chain=(), reranker=self.reranker),
             entity=" ".join(words),
             relation=Relation("", tuple(words)),
             known=self.known,
         )
         for place, lead in enumerate(found[:BEAM]):
-            left = _left(words, lead.hit)
+            left = _find_unheld(words, lead.hit)
             if not left:
                 return
             self.retries += bool(self.ended)
@@ -575,16 +577,16 @@ class OpenFollower:
         if evidence:
             fit, hit = max(evidence, key=lambda pair: pair[0])
             thread = thread.then(Link(query, "", hit, fit, support=hit.score))
-        self.ended.append(judged(thread))
+        self.ended.append(rate_links(thread))
 
     @staticmethod
     def _fit(hit: Hit, name: str, left: Sequence[str]) -> float:
         """How far a memory is about the name, and holds what is left to be found."""
-        held = 1 - len(_left(left, hit)) / len(left)
+        held = 1 - len(_find_unheld(left, hit)) / len(left)
         return aboutness(hit.memory.indexed_text, name) * (0.5 + 0.5 * held)
 
 
-def _left(words: Sequence[str], hit: Hit) -> list[str]:
+def _find_unheld(words: Sequence[str], hit: Hit) -> list[str]:
     """Return the words that a memory does not hold, also not in another form."""
     held = set(passage_terms(hit.memory.indexed_text).tolist())
     return [word for word in words if not _terms(word) <= held]

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ekphory.agent.llm_bundle import BundleDirectory, zipped
+from ekphory.agent.llm_bundle import BundleDirectory, zip_skill
 from ekphory.agent.llm_dialogue import (
     DESCRIPTION,
     PARAMETERS,
@@ -79,8 +79,8 @@ class OpenAIDialogue:
         self._raw.tell("openai request", request)
         response = await self._response(request)
         self._raw.tell("openai response", response.to_dict())
-        self._items += _replayed(response)
-        return _turn(response)
+        self._items += _repeat_items(response)
+        return _read_turn(response)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -118,7 +118,11 @@ class OpenAIDialogue:
             if self._environment == "local":
                 skill["path"] = str(self._bundle.path(spec))
             else:
-                source = {"type": "base64", "media_type": "application/zip", "data": zipped(spec)}
+                source = {
+                    "type": "base64",
+                    "media_type": "application/zip",
+                    "data": zip_skill(spec),
+                }
                 skill |= {"type": "inline", "source": source}
             skills.append(skill)
         return {"type": self._environment, "skills": skills}
@@ -128,7 +132,7 @@ class OpenAIDialogue:
 
         try:
             with translate_errors(openai, openai.OpenAIError, self._raw):
-                return await self._streamed(request)
+                return await self._stream(request)
         except ModelFault as fault:
             refused = fault.__cause__
             if not (isinstance(refused, openai.BadRequestError) and self._has_shell):
@@ -140,7 +144,7 @@ class OpenAIDialogue:
             must_search = request["tool_choice"] != "auto"
             return await self._response(self._request(must_search=must_search))
 
-    async def _streamed(self, request: dict[str, Any]) -> Response:
+    async def _stream(self, request: dict[str, Any]) -> Response:
         stream = await self._client.responses.create(**request, stream=True)
         async with stream:
             async for event in stream:
@@ -154,7 +158,7 @@ class OpenAIDialogue:
         raise ModelFault(_UNFINISHED, may_pass=True)
 
 
-def _turn(response: Response) -> ModelTurn:
+def _read_turn(response: Response) -> ModelTurn:
     """Read the model's message out of the response's items."""
     texts: list[str] = []
     calls: list[ToolCall] = []
@@ -188,7 +192,7 @@ def _is_ours(item: ResponseFunctionShellToolCall) -> bool:
     return item.environment is None or item.environment.type == "local"
 
 
-def _replayed(response: Response) -> list[dict[str, Any]]:
+def _repeat_items(response: Response) -> list[dict[str, Any]]:
     """Return the items that the next request repeats, as nothing is stored at the service.
 
     Without their ids: with them the service would ask for the reasoning items that stood before.

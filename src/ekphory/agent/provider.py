@@ -301,7 +301,7 @@ class SearchTool:
             returned = ToolReturned(call=call, query=query[:200], status="refused", summary=refusal)
             self.log.add(returned, actor=actor)
             raise QueryRefused(refusal)
-        self._asked.add(normalised(query))
+        self._asked.add(normalise_query(query))
         started = time.perf_counter()
         try:
             hits = tuple(self.search(query))
@@ -326,12 +326,12 @@ class SearchTool:
             return "the query is empty"
         if len(query) > LONGEST_QUERY:
             return f"the query is longer than {LONGEST_QUERY:,} characters"
-        if normalised(query) in self._asked:
+        if normalise_query(query) in self._asked:
             return "this query was searched already; ask for something else, or finish"
         return None
 
 
-def normalised(query: str) -> str:
+def normalise_query(query: str) -> str:
     """Return a query's words in lower case, without accents and marks."""
     return " ".join(words_in(query)) or query.strip()
 

@@ -74,7 +74,9 @@ _UNTOLD = 0.3
 """Trust in a query of which no hop came, such as that of a lead which was given up."""
 
 
-def merged(plain: Sequence[Hit], found: Sequence[Found], events: Iterable[AgentEvent]) -> list[Hit]:
+def merge_hits(
+    plain: Sequence[Hit], found: Sequence[Found], events: Iterable[AgentEvent]
+) -> list[Hit]:
     """Put the hits of plain search and of all calls into one list, each memory once.
 
     The evidence of the chain comes first, hop by hop, where the hop is rated at least `FIRST`.
@@ -95,13 +97,13 @@ def merged(plain: Sequence[Hit], found: Sequence[Found], events: Iterable[AgentE
             if memory_id in best:
                 confidence[memory_id] = max(confidence.get(memory_id, 0.0), hop.confidence)
     first = [memory_id for memory_id, likely in confidence.items() if likely >= FIRST]
-    order = dict.fromkeys((*first, *_likeliest(plain, found, hops)))
+    order = dict.fromkeys((*first, *_order_by_worth(plain, found, hops)))
     for memory_id, likely in confidence.items():
         best[memory_id] = replace(best[memory_id], scores={**best[memory_id].scores, "hop": likely})
     return [best[memory_id] for memory_id in order]
 
 
-def _likeliest(
+def _order_by_worth(
     plain: Sequence[Hit], found: Sequence[Found], hops: Sequence[HopResolved]
 ) -> list[str]:
     """Return all ids, the likeliest first."""
@@ -134,13 +136,13 @@ _log = logging.getLogger("ekphory.agent")
 MOST_REREAD = 10
 
 
-def reranked(
+def rerank_after_chain(
     hits: Sequence[Hit], query: RerankQuery, reranker: RerankingModel | None
 ) -> tuple[list[Hit], bool]:
     """Order what stands after the chain anew; the chain keeps its place and its order.
 
     Args:
-        hits: As `merged` gives them.
+        hits: As `merge_hits` gives them.
         query: The question, with the chain as its context.
         reranker: None leaves the order.
 
@@ -230,10 +232,10 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
         )
     )
     tool = SearchTool(searches.hop, budget, log)
-    completed, outcome = _held(provider, question.query, tool, log)
+    completed, outcome = _hold(provider, question.query, tool, log)
     plain = searches.plain()
     reranker = settings.reranker or searches.models.reranker
-    hits, rerank_applied = _ordered(searches, tool, log, reranker)
+    hits, rerank_applied = _order_hits(searches, tool, log, reranker)
     log.add(
         SessionEnded(
             completed=completed,
@@ -251,7 +253,7 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
     return SearchResult(hits, plain.trace, abstained, retrieval_trace=trace, order=order)
 
 
-def _held(
+def _hold(
     provider: SessionProvider, query: str, tool: SearchTool, log: EventLog
 ) -> tuple[bool, Outcome]:
     """Hold the session; says whether it ended as it should, and how."""
@@ -259,16 +261,16 @@ def _held(
         return True, Outcome("Nothing was asked; these are the newest memories.", True, None)
     if len(query) > LONGEST_QUERY:
         problem = f"the query is longer than {LONGEST_QUERY:,} characters"
-        return _fallen_back(provider, SessionFault("invalid_tool_call", problem), log)
+        return _fall_back(provider, SessionFault("invalid_tool_call", problem), log)
     try:
         return True, provider.run(query, tool, log)
     except QueryRefused as refusal:
-        return _fallen_back(provider, SessionFault("invalid_tool_call", str(refusal)), log)
+        return _fall_back(provider, SessionFault("invalid_tool_call", str(refusal)), log)
     except SessionFault as fault:
-        return _fallen_back(provider, fault, log)
+        return _fall_back(provider, fault, log)
 
 
-def _fallen_back(
+def _fall_back(
     provider: SessionProvider, fault: SessionFault, log: EventLog
 ) -> tuple[bool, Outcome]:
     """Tell why plain search answers."""
@@ -282,16 +284,16 @@ def _fallen_back(
     return False, Outcome(f"Fell back to plain search: {fault.reason}.", False, None)
 
 
-def _ordered(
+def _order_hits(
     searches: Searches, tool: SearchTool, log: EventLog, reranker: RerankingModel | None
 ) -> tuple[tuple[Hit, ...], bool]:
     """Return the final hits, and whether a reranker ordered them."""
     plain, question = searches.plain(), searches.question
     if all(found.query == question.query for found in tool.found):
         return plain.hits, False
-    merged_hits = merged(plain.hits, tool.found, log.events)
+    merged_hits = merge_hits(plain.hits, tool.found, log.events)
     query = RerankQuery(question.query, context=_chain(log), now=question.now)
-    hits, rerank_applied = reranked(merged_hits, query, reranker)
+    hits, rerank_applied = rerank_after_chain(merged_hits, query, reranker)
     if question.min_score is not None:
         hits = [hit for hit in hits if hit.score >= question.min_score]
     return tuple(hits[: question.k]), rerank_applied

@@ -67,7 +67,7 @@ class ScopeVectors:
 
     def read(self, keys: IntArray) -> KeyedVectors:
         """Return the vectors of these keys, the windows of a memory in the order of its text."""
-        parts = [_chosen(block, keys) for block in self._blocks.holding(keys)]
+        parts = [_select_windows(block, keys) for block in self._blocks.holding(keys)]
         missing = np.unique(keys)
         for part in parts:
             missing = np.setdiff1d(missing, part.keys)
@@ -79,7 +79,7 @@ class ScopeVectors:
         )
 
 
-def _chosen(block: KeyedVectors, keys: IntArray) -> KeyedVectors:
+def _select_windows(block: KeyedVectors, keys: IntArray) -> KeyedVectors:
     """Return the windows of these keys out of a block whose keys ascend."""
     wanted = np.unique(keys)
     starts = np.searchsorted(block.keys, wanted, side="left")

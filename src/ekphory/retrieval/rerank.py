@@ -246,7 +246,7 @@ def score_relevance(
     size = max(1, reranker.batch_size)
     first = size if seconds is not None else len(passages)
     for batch in _batches(passages, range(min(first, len(passages))), size):
-        scores[batch] = _scored(reranker, query, [passages[place] for place in batch])
+        scores[batch] = _score(reranker, query, [passages[place] for place in batch])
     if seconds is None:
         return scores
     spent = time.perf_counter() - started
@@ -255,11 +255,11 @@ def score_relevance(
     for batch in _batches(passages, rest, size):
         if time.perf_counter() - started > seconds:
             break
-        scores[batch] = _scored(reranker, query, [passages[place] for place in batch])
+        scores[batch] = _score(reranker, query, [passages[place] for place in batch])
     return scores
 
 
-def _scored(
+def _score(
     reranker: RerankingModel, query: RerankQuery, passages: Sequence[RerankPassage]
 ) -> FloatArray:
     return check_scores(reranker.score(query, passages), count=len(passages))

@@ -95,7 +95,7 @@ def family_of(record: MemoryRecord) -> Family | None:
     return owner_of(record), record.session, record.parent_id
 
 
-def families(records: Iterable[MemoryRecord]) -> dict[Family, list[MemoryRecord]]:
+def group_by_family(records: Iterable[MemoryRecord]) -> dict[Family, list[MemoryRecord]]:
     """Group parts by parent, each group in the order of the text."""
     found: dict[Family, list[MemoryRecord]] = {}
     for record in records:
@@ -252,7 +252,7 @@ class ExpandParents:
         if not wanted:
             return replace(state, candidates=candidates, notes={"parents": 0})
         try:
-            found = families(state.resources.children(wanted))
+            found = group_by_family(state.resources.children(wanted))
         except StoreError as error:
             return replace(state, candidates=candidates, degraded=f"parents not read: {error}")
         kept: list[int] = []

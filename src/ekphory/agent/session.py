@@ -66,7 +66,7 @@ def provider_for(
     return AnthropicProvider(settings)
 
 
-# The hits of all searches of a session as one list.
+# Merging.
 
 FIRST = 0.5
 """Rating from which the evidence of a hop stands before what plain search found."""
@@ -166,7 +166,7 @@ def rerank_after_chain(
     return [*chain, *(rest[place] for place in order), *tail], True
 
 
-# Searching with the agent: one session, then the hits of all its searches as one result.
+# Searching with the agent.
 
 HOP_HITS = 20
 """How many hits a hop looks at."""

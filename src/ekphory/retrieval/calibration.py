@@ -507,7 +507,9 @@ def probabilities_of(file: FittedFile) -> FittedProbabilities:
         FusionCalibration(**{what: Calibration(**curve) for what, curve in first[MEANING].items()}),
         {
             name: HitCurves(
-                *(AnswerCurve(**curves[part]) for part in ("answers", "answerable", "least")),
+                answers=AnswerCurve(**curves["answers"]),
+                answerable=AnswerCurve(**curves["answerable"]),
+                least=AnswerCurve(**curves["least"]),
                 sharpness=float(curves["sharpness"]),
             )
             for name, curves in file.values["hits"].items()

@@ -172,7 +172,7 @@ class LateBoundWindows:
         return late_bound_scores(products, offsets, lengths, buckets=buckets, types=types)
 
 
-# The dense arm: cosine of the query with every memory, exact in memory or through the index.
+# The dense arm.
 
 LATER_WINDOW_MARGIN = np.float32(0.05)
 TURN_LENGTH_DISCOUNT = np.float32(0.1)

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-# Whether a reranker is worth its time: the gate of Memory-Spark, number for number.
+# The gate of Memory-Spark, number for number.
 #
 # Source: `computeRerankerGate` in kleinpanic/memory-spark, `src/rerank/reranker.ts`.
 

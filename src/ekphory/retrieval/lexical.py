@@ -94,7 +94,7 @@ def _stemmer() -> Stemmer.Stemmer:
     return stemmer
 
 
-# BM25 over one scope: postings in numpy, exact statistics of that scope and no other.
+# BM25, with exact statistics of one scope and no other.
 #
 # Score of a passage: the sum over query terms of idf · tf·(k1+1) / (tf + k1·(1 - b +
 # b·length/mean)), idf = ln(1 + (N - n + ½)/(n + ½)) (Robertson and Zaragoza, "The Probabilistic

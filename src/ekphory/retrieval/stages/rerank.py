@@ -260,7 +260,7 @@ class Rerank:
 
 
 class Calibrate:
-    """Sets for each candidate the probability that it answers, which falls along the list.
+    """Gives each candidate the probability that it answers, which falls along the list.
 
     The curves were fitted for the bundled embedder and reranker. With another embedder, or a
     reranker that has no curve, the probability is the one that earlier stages gave. Where the order

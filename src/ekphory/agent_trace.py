@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
-
-from ekphory.errors import InvalidInput
-
-# Values as JSON has them.
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401  whatever a dataclass holds
@@ -24,9 +19,6 @@ def plain(value: Any) -> Any:  # noqa: ANN401  whatever a dataclass holds
 
 
 # The events of an agent session: typed, in order, and the only record of what it did.
-#
-# The trace of a search, the lines of `ekphory ask` and the JSON Lines that the inspector reads are
-# all made from them.
 
 Route = Literal["memmachine_search", "coq"]
 """One lookup, or the branch that resolves hop by hop."""
@@ -265,38 +257,6 @@ class AgentEvent:
         }
 
 
-_BODIES: Mapping[str, type[EventBody]] = {
-    body.kind: body
-    for body in (
-        SessionStarted,
-        RouteChosen,
-        ToolReturned,
-        HopResolved,
-        BranchStarted,
-        BranchEnded,
-        ModelAnswered,
-        ModelRetried,
-        FellBack,
-        SessionEnded,
-    )
-}
-
-
-def event_from_dict(row: Mapping[str, Any]) -> AgentEvent:
-    """Read what `to_dict` gave.
-
-    Raises:
-        KeyError: A field is missing, or the kind is not known.
-    """
-    body: Any = _BODIES[row["event_type"]]
-    given = {name: _frozen(value) for name, value in row["data"].items()}
-    return AgentEvent(row["step"], row["milliseconds"], row["actor"], body(**given))
-
-
-def _frozen(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
-
-
 def _detail(body: EventBody) -> str:
     """Return the fields in words that are short: `name=value; name=value`."""
     shown = ((entry.name, getattr(body, entry.name)) for entry in fields(body))
@@ -309,8 +269,6 @@ def _short(value: object) -> str:
     text = f"{value:.3f}" if isinstance(value, float) else str(value)
     return text if len(text) <= 200 else f"{text[:199]}…"
 
-
-# The log of a session: events are appended, listened to, written as JSON Lines and read again.
 
 Listener = Callable[[AgentEvent], None]
 """Is told of every event when it happens."""
@@ -347,26 +305,6 @@ class EventLog:
 def json_lines(events: Iterable[AgentEvent]) -> Iterator[str]:
     """Return each event as a line of JSON."""
     return (json.dumps(event.to_dict()) for event in events)
-
-
-def read_events(file: Path) -> tuple[AgentEvent, ...]:
-    """Read events from a file of JSON Lines.
-
-    Raises:
-        InvalidInput: A line is not an event.
-    """
-    events = []
-    for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1):
-        try:
-            events.append(event_from_dict(json.loads(line)))
-        except (ValueError, KeyError, TypeError) as error:
-            raise InvalidInput(
-                "file",
-                str(file),
-                f"line {number} must be an event: {error}",
-                "Give a log of a session",
-            ) from error
-    return tuple(events)
 
 
 # `retrieval_trace`: what an agent search did, under the names that MemMachine gives it.
@@ -421,40 +359,6 @@ class StageResult:
             "reason_note": self.reason,
             "memory_ids": list(self.memory_ids),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCallRecord:
-    """One call of the search tool."""
-
-    step: int
-    tool_name: str
-    arguments: dict[str, Any]
-    status: str
-    result_summary: str
-    raw_result: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubAgentRun:
-    """One run of the branch that resolves hop by hop."""
-
-    step: int
-    agent_name: str
-    query: str
-    status: str
-    fallback_trigger_reason: str | None
-    tool_calls: tuple[ToolCallRecord, ...]
-    llm_call_count: int
-    llm_input_tokens: int
-    llm_output_tokens: int
-    llm_time: float
-    episodes_returned: int
-    branch_total: int
-    branch_success_count: int
-    branch_failure_count: int
-    branch_retry_count: int
-    normalization_warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -551,22 +455,33 @@ class RetrievalTrace:
 
     def _orchestrator(self) -> dict[str, Any]:
         calls, runs = self._tool_calls(), self._sub_agent_runs()
-        told = [plain(asdict(run)) for run in runs]
+        episodes = {each for call in self._all(ToolReturned) for each in call.memory_ids}
+        completed = self._ending.completed
+        snapshot = {
+            "step": self.orchestrator_step_count,
+            "events": len(self.events),
+            "tool_calls": len(calls),
+            "sub_agents": [run["agent_name"] for run in runs],
+            "episodes": len(episodes),
+            "completed": completed,
+        }
         return {
             "orchestrator_step_count": self.orchestrator_step_count,
             "orchestrator_event_count": len(self.events),
             "orchestrator_tool_call_count": len(calls),
             "orchestrator_sub_agent_count": len(runs),
-            "orchestrator_episode_count": len(self._episodes()),
-            "orchestrator_completed": self._ending.completed,
-            "orchestrator_state_snapshot": self._snapshot(len(calls), runs),
+            "orchestrator_episode_count": len(episodes),
+            "orchestrator_completed": completed,
+            "orchestrator_state_snapshot": "; ".join(
+                f"{name}={value}" for name, value in snapshot.items()
+            ),
             "orchestrator_final_response": self._ending.response,
             "orchestrator_trace": {
                 "events": [event.to_dict() for event in self.events],
-                "tool_calls": [plain(asdict(call)) for call in calls],
-                "sub_agent_runs": told,
+                "tool_calls": calls,
+                "sub_agent_runs": runs,
             },
-            "orchestrator_sub_agent_runs": told,
+            "orchestrator_sub_agent_runs": runs,
         }
 
     def _counts(self) -> dict[str, Any]:
@@ -575,7 +490,6 @@ class RetrievalTrace:
         received = sum(answer.input_tokens for answer in answers)
         written = sum(answer.output_tokens for answer in answers)
         ended = self._all(BranchEnded)
-        won = sum(branch.status == "success" for branch in ended)
         return {
             "memory_search_called": self.memory_search_called,
             "top_level_session_invocation_count": 1,
@@ -590,68 +504,54 @@ class RetrievalTrace:
             "tool_select_llm_call_count": 0,
             "tool_select_input_token": 0,
             "tool_select_output_token": 0,
-            "branch_total": len(ended),
-            "branch_success_count": won,
-            "branch_failure_count": len(ended) - won,
+            **_branch_counts(ended),
             "branch_retry_count": sum(branch.retries for branch in ended)
             + len(self._all(ModelRetried)),
             "rerank_applied": self._ending.rerank_applied,
             "final_episode_count": self._ending.memories,
         }
 
-    def _tool_calls(self, actor: str | None = None) -> tuple[ToolCallRecord, ...]:
-        return tuple(
-            ToolCallRecord(
-                event.step,
-                TOOL,
-                {"query": event.body.query},
-                event.body.status,
-                event.body.summary,
-                {
+    def _tool_calls(self, actor: str | None = None) -> list[dict[str, Any]]:
+        return [
+            {
+                "step": event.step,
+                "tool_name": TOOL,
+                "arguments": {"query": event.body.query},
+                "status": event.body.status,
+                "result_summary": event.body.summary,
+                "raw_result": {
                     "episodes_returned": len(event.body.memory_ids),
                     "memory_ids": list(event.body.memory_ids),
                     "wall_time_seconds": event.body.milliseconds / 1000,
                 },
-            )
+            }
             for event in self.events
             if isinstance(event.body, ToolReturned) and actor in (None, event.actor)
-        )
+        ]
 
-    def _sub_agent_runs(self) -> tuple[SubAgentRun, ...]:
-        """One run, which resolves all threads in the same session; none for a single lookup."""
+    def _sub_agent_runs(self) -> list[dict[str, Any]]:
+        """Return one run, which resolves all threads; none for a single lookup."""
         ended = self._all(BranchEnded)
         if not ended:
-            return ()
-        won = sum(branch.status == "success" for branch in ended)
-        return (
-            SubAgentRun(
-                step=self.orchestrator_step_count,
-                agent_name=BRANCH,
-                query=self._last(SessionStarted).query,
-                status="success" if won == len(ended) else "failed",
-                fallback_trigger_reason=self.fallback_trigger_reason,
-                tool_calls=self._tool_calls(BRANCH),
-                llm_call_count=0,
-                llm_input_tokens=0,
-                llm_output_tokens=0,
-                llm_time=0.0,
-                episodes_returned=sum(branch.memories for branch in ended),
-                branch_total=len(ended),
-                branch_success_count=won,
-                branch_failure_count=len(ended) - won,
-                branch_retry_count=sum(branch.retries for branch in ended),
-            ),
-        )
-
-    def _snapshot(self, calls: int, runs: Sequence[SubAgentRun]) -> str:
-        return (
-            f"step={self.orchestrator_step_count}; events={len(self.events)}; "
-            f"tool_calls={calls}; sub_agents={[run.agent_name for run in runs]}; "
-            f"episodes={len(self._episodes())}; completed={self._ending.completed}"
-        )
-
-    def _episodes(self) -> set[str]:
-        return {each for call in self._all(ToolReturned) for each in call.memory_ids}
+            return []
+        counts = _branch_counts(ended)
+        run = {
+            "step": self.orchestrator_step_count,
+            "agent_name": BRANCH,
+            "query": self._last(SessionStarted).query,
+            "status": "failed" if counts["branch_failure_count"] else "success",
+            "fallback_trigger_reason": self.fallback_trigger_reason,
+            "tool_calls": self._tool_calls(BRANCH),
+            "llm_call_count": 0,
+            "llm_input_tokens": 0,
+            "llm_output_tokens": 0,
+            "llm_time": 0.0,
+            "episodes_returned": sum(branch.memories for branch in ended),
+            **counts,
+            "branch_retry_count": sum(branch.retries for branch in ended),
+            "normalization_warnings": [],
+        }
+        return [run]
 
     @property
     def _ending(self) -> SessionEnded:
@@ -662,3 +562,12 @@ class RetrievalTrace:
 
     def _last(self, kind: type[Body]) -> Body:
         return self._all(kind)[-1]
+
+
+def _branch_counts(ended: Sequence[BranchEnded]) -> dict[str, int]:
+    won = sum(branch.status == "success" for branch in ended)
+    return {
+        "branch_total": len(ended),
+        "branch_success_count": won,
+        "branch_failure_count": len(ended) - won,
+    }

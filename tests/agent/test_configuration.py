@@ -73,7 +73,7 @@ def test_the_environment_goes_before_the_file_and_arguments_before_both(read):
 def test_a_variable_says_yes_or_no_in_words(read):
     name = "EKPHORY_RETRIEVAL_AGENT_AGENT_SESSION_LOG_RAW_OUTPUT"
     assert read(environment=KEYS | {name: "yes"}).agent_session_log_raw_output is True
-    with pytest.raises(InvalidInput, match="neither true nor false"):
+    with pytest.raises(InvalidInput, match="must be true or false"):
         read(environment=KEYS | {name: "maybe"})
 
 

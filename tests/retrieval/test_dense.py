@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.models.tiny_components import tiny_components
 
-from ekphory.filters.tree import And
+from ekphory.filters.tree import And, Comparison, Field
 from ekphory.models.embedder import EmbedderIdentity
-from ekphory.models.late_bound import LateBoundParts
+from ekphory.models.late_bound import LateBoundParts, age_buckets, normalised
 from ekphory.retrieval import dense
 from ekphory.retrieval.dense import (
     IndexedVectors,
@@ -20,7 +21,7 @@ from ekphory.retrieval.dense import (
 )
 from ekphory.store.in_memory import InMemoryStore
 from ekphory.store.protocol import StoreIdentity
-from ekphory.testing.store_contract import contract_row
+from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_row, owned_record
 
 WINDOWS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
 EAST = np.array([1, 0], np.float32)
@@ -134,3 +135,156 @@ def test_the_first_window_of_a_row_is_found_in_whichever_block_it_lies():
 def test_the_first_window_of_a_row_is_read_from_the_store():
     arm = indexed(keys=[10, 20])
     assert arm.first_vectors(np.array([1, 0]), now=0).tolist() == [[0.0, 1.0], [1.0, 0.0]]
+
+
+ALICE = Comparison(Field("user"), "eq", "alice")
+ROOM = 1_000_000
+
+
+@pytest.fixture
+def store():
+    found = InMemoryStore(CONTRACT_IDENTITY)
+    found.append(
+        [
+            contract_row(1, owned_record(1, "alice")),
+            contract_row(2, owned_record(2, "bob")),
+            contract_row(3, owned_record(3, "alice"), windows=2),
+        ]
+    )
+    return found
+
+
+def held(store, *, room=ROOM):
+    vectors = ScopeVectors(store, ALICE, room=room)
+    for _ in range(2):
+        vectors.prepare(3, 32)
+    return vectors
+
+
+def test_the_first_search_waits_for_nothing_and_the_second_loads(store):
+    vectors = ScopeVectors(store, ALICE, room=ROOM)
+    vectors.prepare(3, 32)
+    assert not vectors.resident
+    vectors.prepare(3, 32)
+    assert vectors.resident
+    assert vectors.nbytes == 3 * (32 * 2 + 8)
+
+
+def test_what_has_no_room_stays_on_disk(store):
+    assert not held(store, room=3 * 32 * 2 - 1).resident
+
+
+@pytest.mark.parametrize("room", [ROOM, 0])
+def test_the_windows_of_a_memory_come_in_order_whether_held_or_not(store, room):
+    found = held(store, room=room).read(np.array([3, 1]))
+    by_key = {key: found.vectors[found.keys == key] for key in (1, 3)}
+    assert np.allclose(by_key[1], store.vectors_of([1]).vectors, atol=1e-3)
+    assert np.allclose(by_key[3], store.vectors_of([3]).vectors, atol=1e-3)
+
+
+def test_only_the_scope_is_held(store):
+    assert held(store).nbytes == 3 * (32 * 2 + 8)
+
+
+def test_what_is_written_after_the_load_is_read_from_the_store(store):
+    vectors = held(store)
+    store.append([contract_row(4, owned_record(4, "alice"))])
+    assert vectors.read(np.array([4, 1])).keys.tolist() == [1, 4]
+
+
+def test_much_that_was_written_after_the_load_is_loaded_as_well(store):
+    vectors = held(store)
+    store.append([contract_row(key, owned_record(key, "alice")) for key in range(4, 105)])
+    vectors.read(np.arange(4, 105))
+    assert vectors.nbytes == (3 + 101) * (32 * 2 + 8)
+
+
+DAY = 86_400_000_000
+ROWS, WINDOW_COUNT, DIMENSION = 500, 640, 32
+NOWS = np.linspace(0, 900 * DAY, 20).astype(np.int64).tolist()
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(5)
+
+
+@pytest.fixture
+def rows(random):
+    at = random.integers(-500 * DAY, 0, ROWS)
+    return LateBoundRows(tiny_components().late_bound(), at, random.integers(0, 4, ROWS))
+
+
+@pytest.fixture
+def pooled(random):
+    return random.normal(0, 1, (WINDOW_COUNT, DIMENSION)).astype(np.float32)
+
+
+@pytest.fixture
+def content(pooled):
+    return tiny_components().content(pooled)
+
+
+@pytest.fixture
+def owners():
+    """Every memory has a window, and the first 140 have two."""
+    return np.sort(np.concatenate([np.arange(ROWS), np.arange(WINDOW_COUNT - ROWS)]))
+
+
+@pytest.fixture
+def query(random):
+    return normalised(random.normal(0, 1, (1, DIMENSION)).astype(np.float32))[0]
+
+
+def embedded_anew(pooled, rows, owners, now):
+    """Age and type added before the projection, as the model was trained; in double precision."""
+    components = tiny_components()
+    buckets = age_buckets((now - rows.at[owners]) / DAY)
+    added = components.age[buckets] + components.type[rows.types[owners]]
+    weight = components.projection.weight.astype(np.float64)
+    vectors = (pooled + added) @ weight.T + components.projection.bias
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_at_twenty_moments_scores_and_order_are_those_of_embedding_anew(
+    rows, pooled, content, owners, query
+):
+    windows = LateBoundWindows.of(rows, owners, content)
+    for now in NOWS:
+        scores = windows.scores(query, content @ query, now=now)
+
+        expected = embedded_anew(pooled, rows, owners, now) @ query
+        assert np.abs(scores - expected).max() <= 1e-5
+        assert np.array_equal(np.argsort(-scores), np.argsort(-expected))
+
+
+def test_candidates_score_as_they_do_among_all(rows, content, owners, query):
+    chosen = np.array([3, 99, 400, 639])
+
+    some = rows.scores(query, content[chosen], owners=owners[chosen], now=0)
+
+    everything = LateBoundWindows.of(rows, owners, content).scores(query, content @ query, now=0)
+    assert np.abs(some - everything[chosen]).max() <= 1e-5
+
+
+def test_memories_of_one_window_each_own_themselves(rows, content, query):
+    one, now = np.arange(ROWS), NOWS[3]
+    windows = LateBoundWindows.of(rows, one, content[:ROWS])
+
+    scores = windows.scores(query, content[:ROWS] @ query, now=now)
+
+    vectors = rows.vectors(content[:ROWS], owners=one, now=now)
+    assert np.abs(scores - vectors @ query).max() <= 1e-5
+
+
+def test_windows_that_come_later_score_as_if_they_had_been_there(rows, content, owners, query):
+    earlier = LateBoundWindows.of(rows, owners[:600], content[:600])
+    later = LateBoundWindows.of(rows, owners[600:], content[600:])
+
+    joined = earlier.followed_by(later)
+
+    whole = LateBoundWindows.of(rows, owners, content)
+    products = content @ query
+    assert np.array_equal(
+        joined.scores(query, products, now=0), whole.scores(query, products, now=0)
+    )

@@ -24,12 +24,6 @@ def test_the_weighted_sum_adds_the_weighted_lexical_share():
     assert fused.tolist() == pytest.approx([0.8, 1.25])
 
 
-def test_the_lexical_weight_can_be_chosen():
-    assert weighted_sum(scores(0.5), scores(0.2), lexical_weight=2.0).tolist() == pytest.approx(
-        [0.9]
-    )
-
-
 def test_the_lexical_weight_follows_the_share_of_turns():
     weight = LexicalWeight(documents=0.75, turns=0.25)
 
@@ -50,10 +44,6 @@ def test_what_an_arm_did_not_find_gets_nothing_from_it():
 
 def test_equal_scores_are_ranked_in_the_given_order():
     assert reciprocal_rank(scores(4, 4)).tolist() == pytest.approx([1 / 61, 1 / 62])
-
-
-def test_the_constant_of_the_ranks_can_be_chosen():
-    assert reciprocal_rank(scores(4), constant=0).tolist() == pytest.approx([1.0])
 
 
 def test_an_arm_can_be_weighted():

@@ -1,11 +1,13 @@
 """A pipeline is checked when it is built, and says what each stage did."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.pipeline import CANONICAL_STAGES, Pipeline, describe
+from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.stages.find import Fuse, SearchPools
 from ekphory.retrieval.stages.query import CleanQuery
 from ekphory.retrieval.stages.rerank import GateReranker
@@ -95,3 +97,30 @@ def test_a_degraded_stage_says_why_and_the_pipeline_goes_on():
     assert (stumbled.status, stumbled.reason) == ("degraded", "the service is gone")
     assert stumbled.detail == {"tried": 2}
     assert (cut.status, rows(state), trace.degraded) == ("ran", [0], True)
+
+
+def test_a_stage_that_is_missing_stands_as_unused():
+    described = {stage.number: stage for stage in describe(PRESETS["balanced"])}
+    assert set(described) == set(CANONICAL_STAGES)
+    assert (described[13].name, described[13].used) == ("diversify", False)
+
+
+def test_a_stage_says_what_it_does_with_which_settings():
+    gate = next(stage for stage in describe(PRESETS["memory_spark"]) if stage.number == 11)
+    assert gate.purpose == (
+        "Decides from the first stage's scores; as published, from how far the best cosines spread."
+    )
+    assert gate.settings["mode"] == "hard"
+    assert gate.settings["thresholds"] == {"low": 0.02, "high": 0.08}
+    assert gate.settings["learned"] is None
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_setting_is_plain_data(name):
+    settings = [dict(stage.settings) for stage in describe(PRESETS[name])]
+    assert json.loads(json.dumps(settings)) == settings
+
+
+def test_the_canonical_names_are_those_of_the_stages():
+    named = {(stage.number, stage.name) for stage in PRESETS["memory_spark"].stages}
+    assert {each for each in CANONICAL_STAGES.items() if each[0] < 15} <= named

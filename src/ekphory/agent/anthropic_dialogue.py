@@ -15,10 +15,10 @@ from ekphory.agent.llm_dialogue import (
     RawOutput,
     ToolAnswer,
     ToolCall,
+    translate_errors,
 )
 from ekphory.agent.provider import NAME, AgentSettings
 from ekphory.errors import MissingExtra
-from ekphory.http_service import BUSY
 
 if TYPE_CHECKING:
     from anthropic.types import Message
@@ -77,8 +77,8 @@ class AnthropicDialogue:
         self._raw.tell("anthropic request", request)
         message = await self._message(request)
         self._raw.tell("anthropic response", message.to_dict())
-        self._messages.append({"role": "assistant", "content": _replayed(message)})
-        return _turn(message)
+        self._messages.append({"role": "assistant", "content": _repeat_blocks(message)})
+        return _read_turn(message)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -97,26 +97,15 @@ class AnthropicDialogue:
     async def _message(self, request: dict[str, Any]) -> Message:
         import anthropic
 
-        try:
+        with translate_errors(anthropic, anthropic.AnthropicError, self._raw):
             async with self._client.messages.stream(**request) as stream:
                 message = await stream.get_final_message()
-        except anthropic.APIStatusError as error:
-            raise ModelFault(
-                f"status {error.status_code}: {self._raw.quoted(error)}",
-                may_pass=error.status_code in BUSY,
-                retry_after=error.response.headers.get("retry-after"),
-            ) from error
-        except anthropic.APIConnectionError as error:
-            raise ModelFault(f"not reached: {self._raw.quoted(error)}", may_pass=True) from error
-        except (anthropic.AnthropicError, ValueError, AssertionError) as error:
-            # Of a stream that breaks off early the SDK finds no message, or no JSON.
-            raise ModelFault(f"unreadable: {self._raw.quoted(error)}", may_pass=True) from error
         if message.stop_reason is None:
             raise ModelFault("the stream broke off before the message was complete", may_pass=True)
         return message
 
 
-def _turn(message: Message) -> ModelTurn:
+def _read_turn(message: Message) -> ModelTurn:
     texts = [block.text for block in message.content if block.type == "text"]
     calls = tuple(
         ToolCall(block.id, block.name, json.dumps(block.input))
@@ -132,7 +121,7 @@ def _turn(message: Message) -> ModelTurn:
     )
 
 
-def _replayed(message: Message) -> list[dict[str, Any]]:
+def _repeat_blocks(message: Message) -> list[dict[str, Any]]:
     """Return the blocks that the next request repeats."""
     blocks: list[dict[str, Any]] = []
     for block in message.content:

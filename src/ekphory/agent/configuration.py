@@ -91,7 +91,9 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], *, place: str) ->
             )
 
 
-def expanded(value: object, *, place: str, environment: Mapping[str, str] | None = None) -> object:
+def expand_variable(
+    value: object, *, place: str, environment: Mapping[str, str] | None = None
+) -> object:
     """Put variables in the place of `$NAME` and `${NAME}`, where that is all that a text says.
 
     Raises:
@@ -161,7 +163,7 @@ def language_model(
     Raises:
         InvalidInput: There is none of that id, or it is not complete.
     """
-    entry = _entry(resources, "language_models", model_id)
+    entry = _find_entry(resources, "language_models", model_id)
     place = f"resources.language_models.{model_id}"
     provider = text(entry.get("provider"), place=f"{place}.provider")
     refuse_unknown([provider], _MODEL_PROVIDERS, place=f"{place}.provider")
@@ -175,15 +177,17 @@ def language_model(
     config = mapping(entry.get("config"), place=f"{place}.config")
     refuse_unknown(config, _MODEL_KEYS, place=f"{place}.config")
     given = {
-        name: expanded(config.get(name), place=f"{place}.config.{name}", environment=environment)
+        name: expand_variable(
+            config.get(name), place=f"{place}.config.{name}", environment=environment
+        )
         for name in ("model", "api_key", "base_url")
     }
     return LanguageModel(
         id=model_id,
         provider=provider,
         model=text(given["model"], place=f"{place}.config.model"),
-        api_key=_optional(given["api_key"], place=f"{place}.config.api_key"),
-        base_url=_optional(given["base_url"], place=f"{place}.config.base_url"),
+        api_key=_read_optional(given["api_key"], place=f"{place}.config.api_key"),
+        base_url=_read_optional(given["base_url"], place=f"{place}.config.base_url"),
     )
 
 
@@ -197,7 +201,7 @@ def reranker(
         MissingExtra: It needs the `[torch]` extra.
         ModelError: It cannot be loaded.
     """
-    entry = _entry(resources, "rerankers", reranker_id)
+    entry = _find_entry(resources, "rerankers", reranker_id)
     place = f"resources.rerankers.{reranker_id}"
     provider = text(entry.get("provider"), place=f"{place}.provider")
     refuse_unknown([provider], (*_LOADED, *_BUILT_IN), place=f"{place}.provider")
@@ -206,26 +210,26 @@ def reranker(
     config = mapping(entry.get("config"), place=f"{place}.config")
     refuse_unknown(config, _RERANKER_KEYS[provider], place=f"{place}.config")
     given = {
-        name: expanded(value, place=f"{place}.config.{name}", environment=environment)
+        name: expand_variable(value, place=f"{place}.config.{name}", environment=environment)
         for name, value in config.items()
     }
     named = text(given.get(_LOADED[provider]), place=f"{place}.config.{_LOADED[provider]}")
     if provider in ("cross-encoder", "ekphory"):
         return load_reranker(named)
     key = given.get("api_key", given.get("cohere_key"))
-    api_key = _optional(key, place=f"{place}.config.api_key")
+    api_key = _read_optional(key, place=f"{place}.config.api_key")
     if provider == "cohere":
         url = text(given.get("base_url") or _COHERE_URL, place=f"{place}.config.base_url")
         return load_reranker(url, protocol="cohere", model=named, api_key=api_key)
     return load_reranker(
         named,
-        protocol=_optional(given.get("protocol"), place=f"{place}.config.protocol"),
-        model=_optional(given.get("model"), place=f"{place}.config.model"),
+        protocol=_read_optional(given.get("protocol"), place=f"{place}.config.protocol"),
+        model=_read_optional(given.get("model"), place=f"{place}.config.model"),
         api_key=api_key,
     )
 
 
-def _entry(resources: Mapping[str, Any], kind: str, wanted: str) -> dict[str, Any]:
+def _find_entry(resources: Mapping[str, Any], kind: str, wanted: str) -> dict[str, Any]:
     entries = mapping(resources.get(kind), place=f"resources.{kind}")
     if wanted not in entries:
         near = difflib.get_close_matches(wanted, entries, n=1)
@@ -238,7 +242,7 @@ def _entry(resources: Mapping[str, Any], kind: str, wanted: str) -> dict[str, An
     return entry
 
 
-def _optional(value: object, *, place: str) -> str | None:
+def _read_optional(value: object, *, place: str) -> str | None:
     return None if value is None else text(value, place=place)
 
 
@@ -286,7 +290,9 @@ def read_agent_settings(
         if value is not None
     }
     values = {
-        name: _value(name, expanded(value, place=f"{SECTION}.{name}", environment=environment))
+        name: _convert(
+            name, expand_variable(value, place=f"{SECTION}.{name}", environment=environment)
+        )
         for name, value in chosen.items()
     }
     return AgentSettings(**_with_resources(values, document, environment))
@@ -299,10 +305,10 @@ def _with_resources(
     resources = mapping(document.get("resources"), place="resources")
     refuse_unknown(resources, RESOURCES, place="resources")
     found = dict(values)
-    model_id = found.pop("llm_model", None) or _model_elsewhere(document)
+    model_id = found.pop("llm_model", None) or _find_other_model(document)
     if model_id is not None:
         found["llm_model"] = language_model(resources, model_id, environment=environment)
-    reranker_id = found.pop("reranker", None) or _elsewhere(
+    reranker_id = found.pop("reranker", None) or _find_elsewhere(
         document, "episodic_memory", "long_term_memory", "reranker"
     )
     if reranker_id is not None:
@@ -310,12 +316,12 @@ def _with_resources(
     return found
 
 
-def _model_elsewhere(document: Mapping[str, Any]) -> str | None:
-    short_term = _elsewhere(document, "episodic_memory", "short_term_memory", "llm_model")
-    return short_term or _elsewhere(document, "semantic_memory", "llm_model")
+def _find_other_model(document: Mapping[str, Any]) -> str | None:
+    short_term = _find_elsewhere(document, "episodic_memory", "short_term_memory", "llm_model")
+    return short_term or _find_elsewhere(document, "semantic_memory", "llm_model")
 
 
-def _elsewhere(document: Mapping[str, Any], *path: str) -> str | None:
+def _find_elsewhere(document: Mapping[str, Any], *path: str) -> str | None:
     *sections, key = path
     found: Mapping[str, Any] = document
     for section in sections:
@@ -324,7 +330,7 @@ def _elsewhere(document: Mapping[str, Any], *path: str) -> str | None:
     return None if value is None else text(value, place=".".join(path))
 
 
-def _value(name: str, value: object) -> object:
+def _convert(name: str, value: object) -> object:
     """Return a value as its key wants it: variables of the environment are texts."""
     place = f"{SECTION}.{name}"
     if name in _YES_OR_NO:
@@ -339,7 +345,7 @@ def _yes_or_no(value: object, place: str) -> bool:
         return value
     read = (_SAID | _DENIED).get(str(value).strip().lower())
     if read is None:
-        raise InvalidInput(place, value, "is neither true nor false", "Write true or false")
+        raise InvalidInput(place, value, "must be true or false", "Write one of them")
     return read
 
 

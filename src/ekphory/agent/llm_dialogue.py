@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ekphory.agent.llm_bundle import BundleDirectory, ShellOutput
+from ekphory.agent.llm_bundle import BundleDirectory
 from ekphory.agent.provider import NAME, QueryRefused, SearchTool, SessionFault
 from ekphory.agent_trace import TOP_LEVEL
 from ekphory.errors import EkphoryError
+from ekphory.http_service import BUSY
 from ekphory.prompting.block import BlockSettings, prompt_block
 
 # One message of a language model, whichever service it comes from, and what can go wrong.
@@ -132,6 +134,33 @@ class RawOutput:
         return text.replace(self.secret, "***") if self.secret else text
 
 
+@contextmanager
+def translate_errors(sdk: Any, base: type[Exception], raw: RawOutput) -> Iterator[None]:  # noqa: ANN401  a module
+    """Translate what an SDK raises.
+
+    Args:
+        sdk: The module, `openai` or `anthropic`, which name their errors alike.
+        base: The class of all its errors.
+        raw: Shortens what they say.
+
+    Raises:
+        ModelFault: The service did not give a message.
+    """
+    try:
+        yield
+    except sdk.APIStatusError as error:
+        raise ModelFault(
+            f"status {error.status_code}: {raw.quoted(error)}",
+            may_pass=error.status_code in BUSY,
+            retry_after=error.response.headers.get("retry-after"),
+        ) from error
+    except sdk.APIConnectionError as error:
+        raise ModelFault(f"not reached: {raw.quoted(error)}", may_pass=True) from error
+    except (base, ValueError, AssertionError) as error:
+        # Of a stream that breaks off early an SDK tells that there is no message, or no JSON.
+        raise ModelFault(f"unreadable: {raw.quoted(error)}", may_pass=True) from error
+
+
 # What a model may call, and what it is answered.
 
 SHELL = "shell"
@@ -171,12 +200,12 @@ class ToolCalls:
             SessionFault: It is malformed or of no known tool, or the budget is spent.
         """
         if call.name == NAME:
-            return ToolAnswer(call, self._searched(_query(call)))
+            return ToolAnswer(call, self._search(_query(call)))
         if call.name == SHELL and self.bundle is not None:
-            return ToolAnswer(call, self._shown(call, self.bundle))
+            return ToolAnswer(call, self._run_shell(call, self.bundle))
         raise SessionFault("invalid_tool_call", f"there is no tool {call.name[:60]!r}")
 
-    def _searched(self, query: str) -> str:
+    def _search(self, query: str) -> str:
         # A model may write what UTF-8 cannot hold.
         asked = query.encode("utf-8", "replace").decode("utf-8")
         try:
@@ -187,13 +216,8 @@ class ToolCalls:
         block = prompt_block(hits, settings)
         return f"{len(block.included)} memories.\n{block.text}"
 
-    def _shown(self, call: ToolCall, bundle: BundleDirectory) -> str:
-        outputs = []
-        for command in _commands(call):
-            given = bundle.run(command)
-            outputs.append(
-                given.text if isinstance(given, ShellOutput) else self._searched(given.query)
-            )
+    def _run_shell(self, call: ToolCall, bundle: BundleDirectory) -> str:
+        outputs = [bundle.run(command, self._search) for command in _commands(call)]
         return "\n".join(outputs)[: self.most_characters]
 
 

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ekphory.agent.anthropic_dialogue import AnthropicDialogue
-from ekphory.agent.llm_bundle import AgentSpec, BundleDirectory, lay_out, load_spec
+from ekphory.agent.llm_bundle import AgentSpec, lay_out, load_spec
 from ekphory.agent.llm_dialogue import (
     Dialogue,
     ModelFault,
@@ -33,7 +33,7 @@ from ekphory.agent.provider import (
     SearchTool,
     SessionCancelled,
     SessionFault,
-    normalised,
+    normalise_query,
 )
 from ekphory.agent_trace import (
     BRANCH,
@@ -101,11 +101,11 @@ class ModelThread:
                     if future.done():
                         raise
         except BaseException:
-            _ended(future)
+            _cancel(future)
             raise
 
 
-def _ended(future: Future[Any]) -> None:
+def _cancel(future: Future[Any]) -> None:
     """Cancel what still runs, and wait until it has let go of its connection."""
     future.cancel()
     try:
@@ -147,17 +147,16 @@ def read_final_words(text: str, found: Sequence[Found]) -> FinalWords:
     A hop's memories are those that its query found and that name its answer, the best three; of a
     model that tells no hops, every query is one, and its evidence the best memory.
     """
-    told = [_hop(place, line, found) for place, line in enumerate(_LINE.finditer(text), start=1)]
-    hops = tuple(told[:_MOST]) or tuple(_untold(place, each) for place, each in _numbered(found))
+    hops = [
+        _read_hop(place, line, found) for place, line in enumerate(_LINE.finditer(text), start=1)
+    ]
+    fruitful = [each for each in found if each.hits]
+    untold = [_make_hop(place, each) for place, each in enumerate(fruitful, start=1)]
     response = _LINE.sub("", text).strip()
-    return FinalWords(response, not _INSUFFICIENT.search(text), hops)
+    return FinalWords(response, not _INSUFFICIENT.search(text), tuple(hops[:_MOST] or untold))
 
 
-def _numbered(found: Sequence[Found]) -> list[tuple[int, Found]]:
-    return list(enumerate((each for each in found if each.hits), start=1))
-
-
-def _hop(place: int, line: re.Match[str], found: Sequence[Found]) -> HopResolved:
+def _read_hop(place: int, line: re.Match[str], found: Sequence[Found]) -> HopResolved:
     query = line["query"].strip()[:_LONGEST_QUERY]
     answer = line["answer"].strip()[:_LONGEST_ANSWER]
     return HopResolved(
@@ -167,11 +166,11 @@ def _hop(place: int, line: re.Match[str], found: Sequence[Found]) -> HopResolved
         answer=answer,
         confidence=_probability(line["confidence"]),
         reason=(line["reason"] or "").strip()[:_LONGEST_REASON] or "the model says so",
-        memory_ids=_stating(query, answer, found),
+        memory_ids=_find_stating(query, answer, found),
     )
 
 
-def _untold(place: int, found: Found) -> HopResolved:
+def _make_hop(place: int, found: Found) -> HopResolved:
     best = found.hits[0]
     return HopResolved(
         branch=1,
@@ -184,9 +183,9 @@ def _untold(place: int, found: Found) -> HopResolved:
     )
 
 
-def _stating(query: str, answer: str, found: Sequence[Found]) -> tuple[str, ...]:
-    asked = normalised(query)
-    lists = [each.hits for each in found if normalised(each.query) == asked]
+def _find_stating(query: str, answer: str, found: Sequence[Found]) -> tuple[str, ...]:
+    asked = normalise_query(query)
+    lists = [each.hits for each in found if normalise_query(each.query) == asked]
     hits = [hit for hits in lists or [each.hits for each in found] for hit in hits]
     stating = [hit.id for hit in hits if answer and answer.lower() in hit.memory.text.lower()]
     if not stating and lists:
@@ -207,6 +206,7 @@ _log = logging.getLogger("ekphory.agent")
 ATTEMPTS = 4
 """How often one message is asked for."""
 _FIRST_WAIT = 1.0
+"""Seconds before the first repeat, doubled each time."""
 _LOOP_LOOK_SECONDS = 0.05
 
 
@@ -218,17 +218,15 @@ class SessionLoop:
         dialogue: The conversation with the model.
         calls: Answers its calls.
         log: Where everything is told.
-        most_steps: How many messages it may write.
-        longest_wait: Most seconds before a repeat.
-        first_wait: Seconds before the first repeat, doubled each time.
+        spec: How many messages it may write.
+        settings: How long it may wait before a repeat.
     """
 
     dialogue: Dialogue
     calls: ToolCalls
     log: EventLog
-    most_steps: int
-    longest_wait: float
-    first_wait: float = _FIRST_WAIT
+    spec: AgentSpec
+    settings: AgentSettings
 
     def run(self, question: str) -> Outcome:
         """Hold the session.
@@ -243,14 +241,14 @@ class SessionLoop:
                 self._tell(question, read_final_words("", self.calls.tool.found), status="failed")
                 raise
             finally:
-                thread.run(self.dialogue.close(), _unchecked)
+                thread.run(self.dialogue.close(), lambda: None)
         self._tell(question, words, status="success")
         confidence = min((hop.confidence for hop in words.hops), default=0.0)
         return Outcome(words.response, words.sufficient, confidence)
 
     def _final_words(self, thread: ModelThread) -> FinalWords:
         answers: list[ToolAnswer] = []
-        for number in range(1, self.most_steps + 1):
+        for number in range(1, self.spec.max_steps + 1):
             turn = self._asked(thread, number, answers)
             if turn.refusal is not None:
                 raise SessionFault("invalid_agent_output", f"the model refused: {turn.refusal}")
@@ -259,7 +257,7 @@ class SessionLoop:
                     raise SessionFault("missing_tool_call", "the model answered without a search")
                 return read_final_words(turn.text, self.calls.tool.found)
             answers = [self.calls.answer(call) for call in turn.calls]
-        raise SessionFault("max_steps_exceeded", f"the model wrote {self.most_steps} messages")
+        raise SessionFault("max_steps_exceeded", f"the model wrote {self.spec.max_steps} messages")
 
     def _asked(self, thread: ModelThread, number: int, answers: Sequence[ToolAnswer]) -> ModelTurn:
         """Ask for the next message, again after faults that may pass."""
@@ -297,7 +295,10 @@ class SessionLoop:
         Raises:
             SessionFault: Repeating is useless, or there is no time for it.
         """
-        settings = ServiceSettings(backoff=self.first_wait, longest_wait=self.longest_wait)
+        settings = ServiceSettings(
+            backoff=_FIRST_WAIT,
+            longest_wait=self.settings.agent_session_max_retry_interval_seconds,
+        )
         wait = compute_backoff(attempt - 1, retry_after=fault.retry_after, settings=settings)
         if not fault.may_pass or attempt == ATTEMPTS or wait >= self._budget.seconds_left:
             raise SessionFault("downstream_tool_failure", fault.problem) from fault
@@ -340,10 +341,6 @@ class SessionLoop:
         return self.calls.tool.budget
 
 
-def _unchecked() -> None:
-    """Let a dialogue close in any case."""
-
-
 # The providers that let a language model decide on the queries.
 
 _BUNDLE = ("retrieve_agent", "coq")
@@ -352,11 +349,14 @@ _BUNDLE = ("retrieve_agent", "coq")
 class OpenAIProvider:
     """A session with a model behind OpenAI's Responses API."""
 
+    name = "openai"
+
     def __init__(self, settings: AgentSettings) -> None:
         """Check the settings; nothing is sent yet.
 
         Raises:
-            InvalidInput: No language model is configured, it has no key, or the bundle is broken.
+            InvalidInput: No language model is configured, or it has no key.
+            MissingExtra: The YAML reader is not installed.
         """
         if settings.llm_model is None:
             raise InvalidInput(
@@ -374,12 +374,7 @@ class OpenAIProvider:
             )
         self._settings = settings
         self._model = settings.llm_model
-        self._specs = _loaded()
-
-    @property
-    def name(self) -> str:
-        """`openai`."""
-        return "openai"
+        self._specs = tuple(load_spec(name) for name in _BUNDLE)
 
     def run(self, question: str, tool: SearchTool, log: EventLog) -> Outcome:
         """Hold the session.
@@ -398,18 +393,21 @@ class OpenAIProvider:
                 raw=raw,
             )
             local = settings.openai_native_agent_environment == "local"
-            calls = _calls(tool, self._specs, bundle if local else None)
-            return _loop(dialogue, calls, log, settings, self._specs).run(question)
+            calls = ToolCalls(tool, self._specs[0].max_return_len, bundle if local else None)
+            return SessionLoop(dialogue, calls, log, self._specs[0], settings).run(question)
 
 
 class AnthropicProvider:
     """A session with a model behind Anthropic's Messages API."""
 
+    name = "anthropic"
+
     def __init__(self, settings: AgentSettings) -> None:
         """Check the settings; nothing is sent yet.
 
         Raises:
-            InvalidInput: There is no key, or the bundle is broken.
+            InvalidInput: There is no key.
+            MissingExtra: The YAML reader is not installed.
         """
         if not settings.anthropic_api_key:
             raise InvalidInput(
@@ -419,12 +417,7 @@ class AnthropicProvider:
                 "Give it, as $ANTHROPIC_API_KEY for example",
             )
         self._settings = settings
-        self._specs = _loaded()
-
-    @property
-    def name(self) -> str:
-        """`anthropic`."""
-        return "anthropic"
+        self._specs = tuple(load_spec(name) for name in _BUNDLE)
 
     def run(self, question: str, tool: SearchTool, log: EventLog) -> Outcome:
         """Hold the session.
@@ -435,31 +428,5 @@ class AnthropicProvider:
         settings = self._settings
         raw = RawOutput(settings.agent_session_log_raw_output, settings.anthropic_api_key)
         dialogue = AnthropicDialogue(question, settings, specs=self._specs, raw=raw)
-        calls = _calls(tool, self._specs)
-        return _loop(dialogue, calls, log, settings, self._specs).run(question)
-
-
-def _loaded() -> tuple[AgentSpec, ...]:
-    return tuple(load_spec(name) for name in _BUNDLE)
-
-
-def _calls(
-    tool: SearchTool, specs: Sequence[AgentSpec], bundle: BundleDirectory | None = None
-) -> ToolCalls:
-    return ToolCalls(tool, specs[0].max_return_len, bundle)
-
-
-def _loop(
-    dialogue: Dialogue,
-    calls: ToolCalls,
-    log: EventLog,
-    settings: AgentSettings,
-    specs: Sequence[AgentSpec],
-) -> SessionLoop:
-    return SessionLoop(
-        dialogue,
-        calls,
-        log,
-        most_steps=specs[0].max_steps,
-        longest_wait=settings.agent_session_max_retry_interval_seconds,
-    )
+        calls = ToolCalls(tool, self._specs[0].max_return_len)
+        return SessionLoop(dialogue, calls, log, self._specs[0], settings).run(question)

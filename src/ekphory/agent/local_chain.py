@@ -86,33 +86,6 @@ _MOST = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class LinkFeatures:
-    """What is known about a link when it is judged; larger speaks for it.
-
-    Attributes:
-        fit: Of a lead its score: the memory is about the entity, and states the relation beside it.
-            Of the last memory how far it is about the entity.
-        margin: That over the next one's.
-        support: Of a lead how well the next step went on from it; of the last memory the
-            probability that search gave it. In [0, 1].
-    """
-
-    fit: float
-    margin: float
-    support: float
-
-    @property
-    def fit_term(self) -> float:
-        """The logarithm of the fit, which is at least a thousandth."""
-        return math.log(max(self.fit, _LEAST))
-
-    @property
-    def margin_term(self) -> float:
-        """The logarithm of the margin, which counts between 1 and 20."""
-        return math.log(min(max(self.margin, 1.0), _MOST))
-
-
-@dataclass(frozen=True, slots=True)
 class LinkCurve:
     """1 / (1 + exp(-(intercept + fit·ln fit + margin·ln margin + support·support)))."""
 
@@ -121,13 +94,16 @@ class LinkCurve:
     margin: float
     support: float
 
-    def rating(self, features: LinkFeatures) -> float:
-        """Return how sure the link is, in [0, 1]; it orders links, and is right less often."""
+    def rate(self, link: Link) -> float:
+        """Return how sure the link is, in [0, 1]; it orders links, and is right less often.
+
+        The score counts as at least a thousandth, the margin as between 1 and 20.
+        """
         logit = (
             self.intercept
-            + self.fit * features.fit_term
-            + self.margin * features.margin_term
-            + self.support * features.support
+            + self.fit * math.log(max(link.score, _LEAST))
+            + self.margin * math.log(min(max(link.margin, 1.0), _MOST))
+            + self.support * link.support
         )
         return 1 / (1 + math.exp(-logit))
 
@@ -232,7 +208,7 @@ class Lead:
     score: float
 
 
-def leads(
+def find_leads(
     evidence: Sequence[Rated], *, entity: str, relation: Relation, known: frozenset[str]
 ) -> list[Lead]:
     """Find what may stand in this relation to an entity, the best first, each name once.
@@ -323,7 +299,7 @@ class _CuePlace:
 
 @cache
 def _patterns(relation: Relation) -> tuple[tuple[re.Pattern[str], float, bool], ...]:
-    """Give, for every cue, how it is found, its weight, and whether the name can only follow."""
+    """Return, for every cue, how it is found, its weight, and whether the name can only follow."""
     found = []
     for order, cue in enumerate(relation.cues):
         spelt = re.escape(cue).replace(r"\ …\ ", r" [^.\n]{3,90}? ").replace("…", ".")
@@ -400,7 +376,7 @@ class Follower:
         Raises:
             SessionFault: No call or no time is left; what was found so far is in `best`.
         """
-        self.branch = _expanded(self.branch, self.first)
+        self.branch = _expand_branch(self.branch, self.first)
         self._open = [Thread(self.branch.anchor)]
         while self._open:
             thread = self._open[0]
@@ -421,13 +397,15 @@ class Follower:
             return max(self.ended, key=lambda thread: thread.confidence)
         begun = (thread for thread in self._open if thread.links)
         likeliest = next(begun, None)
-        return None if likeliest is None else judged(likeliest)
+        return None if likeliest is None else rate_links(likeliest)
 
     def _grow(self, thread: Thread) -> None:
         step = self.branch.steps[len(thread.links)]
         query = f"{step} of {_with_kind(thread, self.branch)}"
         evidence = self._evidence(thread, query)
-        found = leads(evidence, entity=thread.entity, relation=relation(step), known=self.known)
+        found = find_leads(
+            evidence, entity=thread.entity, relation=relation(step), known=self.known
+        )
         self._open.remove(thread)
         for place, lead in enumerate(found[:BEAM]):
             if lead.score >= _WEAKEST * found[0].score:
@@ -459,19 +437,23 @@ class Follower:
             key=lambda pair: -pair[0],
         )
         if not evidence:
-            self.ended.append(judged(thread))
+            self.ended.append(rate_links(thread))
             return
         (fit, hit), *others = evidence
         margin = fit / max(others[0][0], 1e-6) if others else 1.0
         last = Link(query, "", hit, fit, margin, support=hit.score)
-        self.ended.append(judged(thread.then(last)))
+        self.ended.append(rate_links(thread.then(last)))
 
     def _search(self, query: str) -> Sequence[Hit]:
         self._calls += 1
-        try:
-            return self.tool(query, actor=BRANCH)
-        except QueryRefused:
-            return ()
+        return _search_unless_refused(self.tool, query)
+
+
+def _search_unless_refused(tool: SearchTool, query: str) -> Sequence[Hit]:
+    try:
+        return tool(query, actor=BRANCH)
+    except QueryRefused:
+        return ()
 
 
 def _evidence_fit(found: Rated, entity: str, branch: Branch) -> float:
@@ -484,7 +466,7 @@ def _evidence_fit(found: Rated, entity: str, branch: Branch) -> float:
     return aboutness(text, entity) * found.weight * (1 - _ASKED_SHARE + _ASKED_SHARE * held)
 
 
-def _expanded(branch: Branch, first: Sequence[Hit]) -> Branch:
+def _expand_branch(branch: Branch, first: Sequence[Hit]) -> Branch:
     """Let a relation that no memory states, as that of an aunt, go through others."""
     sought = relation(branch.sought) if branch.sought else None
     if sought is None or not sought.through:
@@ -510,16 +492,15 @@ def _link(query: str, lead: Lead, others: Sequence[Lead]) -> Link:
     return Link(query, lead.name, lead.hit, lead.score, margin)
 
 
-def judged(thread: Thread) -> Thread:
-    """Return every link its probability, which what was found after it decides with."""
+def rate_links(thread: Thread) -> Thread:
+    """Return the thread with the confidence of each link, which what came after it decides with."""
     links: list[Link] = []
     for place, link in enumerate(thread.links):
         if link.answer:
             after = thread.links[place + 1].score if place + 1 < len(thread.links) else 0.0
             link = replace(link, support=min(after, 1.0))
         curve = LINK_CURVE if link.answer else EVIDENCE_CURVE
-        features = LinkFeatures(link.score, link.margin, link.support)
-        links.append(replace(link, confidence=curve.rating(features)))
+        links.append(replace(link, confidence=curve.rate(link)))
     return Thread(thread.entity, tuple(links))
 
 
@@ -568,14 +549,14 @@ class OpenFollower:
         words = [word for word in dict.fromkeys(words_in(self.question)) if _terms(word)]
         if not words:
             return
-        found = leads(
+        found = find_leads(
             rate_evidence(self.first[:_READ], self.question, chain=(), reranker=self.reranker),
             entity=" ".join(words),
             relation=Relation("", tuple(words)),
             known=self.known,
         )
         for place, lead in enumerate(found[:BEAM]):
-            left = _left(words, lead.hit)
+            left = _find_unheld(words, lead.hit)
             if not left:
                 return
             self.retries += bool(self.ended)
@@ -587,10 +568,7 @@ class OpenFollower:
         margin = lead.score / max(others[0].score, 1e-6) if others else 1.0
         thread = Thread("").then(Link(self.question, lead.name, lead.hit, lead.score, margin))
         query = f"{lead.name} {' '.join(left)}"
-        try:
-            hits = self.tool(query, actor=BRANCH)
-        except QueryRefused:
-            hits = ()
+        hits = _search_unless_refused(self.tool, query)
         evidence = [
             (self._fit(each.hit, lead.name, left) * each.weight, each.hit)
             for each in rate_evidence(hits, query, chain=thread.chain, reranker=self.reranker)
@@ -599,16 +577,16 @@ class OpenFollower:
         if evidence:
             fit, hit = max(evidence, key=lambda pair: pair[0])
             thread = thread.then(Link(query, "", hit, fit, support=hit.score))
-        self.ended.append(judged(thread))
+        self.ended.append(rate_links(thread))
 
     @staticmethod
     def _fit(hit: Hit, name: str, left: Sequence[str]) -> float:
         """How far a memory is about the name, and holds what is left to be found."""
-        held = 1 - len(_left(left, hit)) / len(left)
+        held = 1 - len(_find_unheld(left, hit)) / len(left)
         return aboutness(hit.memory.indexed_text, name) * (0.5 + 0.5 * held)
 
 
-def _left(words: Sequence[str], hit: Hit) -> list[str]:
+def _find_unheld(words: Sequence[str], hit: Hit) -> list[str]:
     """Return the words that a memory does not hold, also not in another form."""
     held = set(passage_terms(hit.memory.indexed_text).tolist())
     return [word for word in words if not _terms(word) <= held]

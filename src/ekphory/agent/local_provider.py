@@ -42,12 +42,9 @@ class LocalProvider:
         reranker: Weighs evidence given the chain; None for none.
     """
 
-    reranker: RerankingModel | None = None
+    name = "local"
 
-    @property
-    def name(self) -> str:
-        """`local`."""
-        return "local"
+    reranker: RerankingModel | None = None
 
     def run(self, question: str, tool: SearchTool, log: EventLog) -> Outcome:
         """Look the question up, and follow it where that is not enough.
@@ -57,7 +54,7 @@ class LocalProvider:
         """
         reading = read_question(question)
         first = tool(question)
-        why = _enough(reading, question, first)
+        why = _find_reason_to_stop(reading, question, first)
         if why is not None:
             return _one_lookup(first, log, why)
         chosen = RouteChosen(
@@ -67,7 +64,7 @@ class LocalProvider:
             branches=max(1, len(reading.branches)),
         )
         log.add(chosen)
-        return _outcome(self._threads(question, reading, first, tool, log))
+        return _sum_up(self._threads(question, reading, first, tool, log))
 
     def _threads(
         self,
@@ -80,18 +77,22 @@ class LocalProvider:
         known = meaning_words(strip_brackets(question))
         if reading.kind == "open chain":
             return [
-                _told(1, question, OpenFollower(question, tool, first, known, self.reranker), log)
+                _follow_and_tell(
+                    1, question, OpenFollower(question, tool, first, known, self.reranker), log
+                )
             ]
         threads = []
         for number, branch in enumerate(reading.branches, start=1):
             left = len(reading.branches) - number + 1
             most_calls = max(1, tool.budget.calls_left // left)
             follower = Follower(branch, tool, first, known, most_calls, self.reranker)
-            threads.append(_told(number, branch.asked_of(branch.anchor), follower, log))
+            threads.append(_follow_and_tell(number, branch.asked_of(branch.anchor), follower, log))
         return threads
 
 
-def _enough(reading: QuestionReading, question: str, first: Sequence[Hit]) -> str | None:
+def _find_reason_to_stop(
+    reading: QuestionReading, question: str, first: Sequence[Hit]
+) -> str | None:
     """Say why the first lookup is enough; None where it is not."""
     if reading.kind == "single" or not first:
         return "single"
@@ -117,7 +118,7 @@ def _one_lookup(first: Sequence[Hit], log: EventLog, why: str) -> Outcome:
     return Outcome("One lookup.", confidence >= _SURE, confidence)
 
 
-def _told(
+def _follow_and_tell(
     number: int, query: str, follower: Follower | OpenFollower, log: EventLog
 ) -> Thread | None:
     """Follow one thread and tell its hops, also where it cannot be followed to its end."""
@@ -149,7 +150,7 @@ def _told(
     return thread
 
 
-def _outcome(threads: Sequence[Thread | None]) -> Outcome:
+def _sum_up(threads: Sequence[Thread | None]) -> Outcome:
     confidence = min((thread.confidence if thread else 0.0) for thread in threads)
     answers = ", ".join(thread.entity for thread in threads if thread and thread.entity)
     told = f"Followed to {answers}." if answers else "Nothing to follow was found."

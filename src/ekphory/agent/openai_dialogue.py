@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ekphory.agent.llm_bundle import BundleDirectory, zipped
+from ekphory.agent.llm_bundle import BundleDirectory, zip_skill
 from ekphory.agent.llm_dialogue import (
     DESCRIPTION,
     PARAMETERS,
@@ -17,10 +17,10 @@ from ekphory.agent.llm_dialogue import (
     RawOutput,
     ToolAnswer,
     ToolCall,
+    translate_errors,
 )
 from ekphory.agent.provider import NAME, LanguageModel, OpenAIEnvironment
 from ekphory.errors import MissingExtra
-from ekphory.http_service import BUSY
 
 if TYPE_CHECKING:
     from openai.types.responses import Response, ResponseFunctionShellToolCall
@@ -79,8 +79,8 @@ class OpenAIDialogue:
         self._raw.tell("openai request", request)
         response = await self._response(request)
         self._raw.tell("openai response", response.to_dict())
-        self._items += _replayed(response)
-        return _turn(response)
+        self._items += _repeat_items(response)
+        return _read_turn(response)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -112,63 +112,39 @@ class OpenAIDialogue:
         }
 
     def _shell(self) -> dict[str, Any]:
-        guidance = self._bundle.specs[1:]
-        if self._environment == "local":
-            return {
-                "type": "local",
-                "skills": [
-                    {
-                        "name": spec.name,
-                        "description": spec.description,
-                        "path": str(self._bundle.path(spec)),
-                    }
-                    for spec in guidance
-                ],
-            }
-        return {
-            "type": "container_auto",
-            "skills": [
-                {
-                    "type": "inline",
-                    "name": spec.name,
-                    "description": spec.description,
-                    "source": {
-                        "type": "base64",
-                        "media_type": "application/zip",
-                        "data": zipped(spec),
-                    },
+        skills = []
+        for spec in self._bundle.specs[1:]:
+            skill: dict[str, Any] = {"name": spec.name, "description": spec.description}
+            if self._environment == "local":
+                skill["path"] = str(self._bundle.path(spec))
+            else:
+                source = {
+                    "type": "base64",
+                    "media_type": "application/zip",
+                    "data": zip_skill(spec),
                 }
-                for spec in guidance
-            ],
-        }
+                skill |= {"type": "inline", "source": source}
+            skills.append(skill)
+        return {"type": self._environment, "skills": skills}
 
     async def _response(self, request: dict[str, Any]) -> Response:
         import openai
 
         try:
-            return await self._streamed(request)
-        except openai.BadRequestError as error:
-            if self._has_shell and SHELL in str(error).lower():
-                _log.info(
-                    "model %s takes no shell; the guidance is in the instructions", self._model
-                )
-                self._has_shell = False
-                must_search = request["tool_choice"] != "auto"
-                return await self._response(self._request(must_search=must_search))
-            raise ModelFault(f"status {error.status_code}: {self._raw.quoted(error)}") from error
-        except openai.APIStatusError as error:
-            raise ModelFault(
-                f"status {error.status_code}: {self._raw.quoted(error)}",
-                may_pass=error.status_code in BUSY,
-                retry_after=error.response.headers.get("retry-after"),
-            ) from error
-        except openai.APIConnectionError as error:
-            raise ModelFault(f"not reached: {self._raw.quoted(error)}", may_pass=True) from error
-        except (openai.OpenAIError, ValueError) as error:
-            # Of a stream that breaks off inside an event the SDK tells only that it is no JSON.
-            raise ModelFault(f"unreadable: {self._raw.quoted(error)}", may_pass=True) from error
+            with translate_errors(openai, openai.OpenAIError, self._raw):
+                return await self._stream(request)
+        except ModelFault as fault:
+            refused = fault.__cause__
+            if not (isinstance(refused, openai.BadRequestError) and self._has_shell):
+                raise
+            if SHELL not in str(refused).lower():
+                raise
+            _log.info("model %s takes no shell; the guidance is in the instructions", self._model)
+            self._has_shell = False
+            must_search = request["tool_choice"] != "auto"
+            return await self._response(self._request(must_search=must_search))
 
-    async def _streamed(self, request: dict[str, Any]) -> Response:
+    async def _stream(self, request: dict[str, Any]) -> Response:
         stream = await self._client.responses.create(**request, stream=True)
         async with stream:
             async for event in stream:
@@ -182,7 +158,7 @@ class OpenAIDialogue:
         raise ModelFault(_UNFINISHED, may_pass=True)
 
 
-def _turn(response: Response) -> ModelTurn:
+def _read_turn(response: Response) -> ModelTurn:
     """Read the model's message out of the response's items."""
     texts: list[str] = []
     calls: list[ToolCall] = []
@@ -216,7 +192,7 @@ def _is_ours(item: ResponseFunctionShellToolCall) -> bool:
     return item.environment is None or item.environment.type == "local"
 
 
-def _replayed(response: Response) -> list[dict[str, Any]]:
+def _repeat_items(response: Response) -> list[dict[str, Any]]:
     """Return the items that the next request repeats, as nothing is stored at the service.
 
     Without their ids: with them the service would ask for the reasoning items that stood before.

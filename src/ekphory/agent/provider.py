@@ -116,16 +116,13 @@ class AgentSettings:
             self.openai_native_agent_environment,
             get_args(OpenAIEnvironment),
         )
-        for name in (
-            "agent_session_timeout_seconds",
-            "agent_session_max_combined_calls",
-            "anthropic_max_output_tokens",
-        ):
-            _number(name, getattr(self, name), least="above 0")
-        _whole("agent_session_max_combined_calls", self.agent_session_max_combined_calls)
-        _whole("anthropic_max_output_tokens", self.anthropic_max_output_tokens)
+        _number("agent_session_timeout_seconds", self.agent_session_timeout_seconds, "above 0")
+        for name in ("agent_session_max_combined_calls", "anthropic_max_output_tokens"):
+            _number(name, getattr(self, name), "above 0")
+            if not isinstance(getattr(self, name), int):
+                raise InvalidInput(name, getattr(self, name), "must be an integer", "Give one")
         name = "agent_session_max_retry_interval_seconds"
-        _number(name, getattr(self, name), least="0 or more")
+        _number(name, getattr(self, name), "0 or more")
 
     @property
     def provider(self) -> ProviderName:
@@ -159,15 +156,10 @@ def _one_of(field_name: str, value: object, choices: tuple[str, ...]) -> None:
         raise InvalidInput(field_name, value, "no such choice", f"Choose {', '.join(choices)}")
 
 
-def _number(field_name: str, value: object, *, least: Literal["above 0", "0 or more"]) -> None:
+def _number(field_name: str, value: object, least: Literal["above 0", "0 or more"]) -> None:
     fits = isinstance(value, int | float) and not isinstance(value, bool)
     if not fits or value < 0 or (value == 0 and least == "above 0"):  # type: ignore[operator]
         raise InvalidInput(field_name, value, "is out of range", f"Give a number {least}")
-
-
-def _whole(field_name: str, value: object) -> None:
-    if not isinstance(value, int):
-        raise InvalidInput(field_name, value, "must be an integer", "Give one")
 
 
 # A session that nobody waits for any more is told so, and ends at its next step.
@@ -187,13 +179,6 @@ def cancellable(cancelled: threading.Event) -> Iterator[None]:
         yield
     finally:
         _cancelled.reset(token)
-
-
-def raise_if_cancelled() -> None:
-    """Raise `SessionCancelled` where whoever asked has gone."""
-    event = _cancelled.get()
-    if event is not None and event.is_set():
-        raise SessionCancelled
 
 
 # What a session may spend: calls of the search tool, top level and branch together, and time.
@@ -245,7 +230,9 @@ class Budget:
             SessionFault: The time is over.
             SessionCancelled: Nobody waits any more.
         """
-        raise_if_cancelled()
+        cancelled = _cancelled.get()
+        if cancelled is not None and cancelled.is_set():
+            raise SessionCancelled
         if self.seconds_left <= 0:
             raise SessionFault("global_timeout", f"the session took over {self.seconds:g} s")
 
@@ -311,53 +298,40 @@ class SearchTool:
         self.log.step = call
         refusal = self._refusal(query)
         if refusal is not None:
-            self.log.add(
-                ToolReturned(call=call, query=query[:200], status="refused", summary=refusal),
-                actor=actor,
-            )
+            returned = ToolReturned(call=call, query=query[:200], status="refused", summary=refusal)
+            self.log.add(returned, actor=actor)
             raise QueryRefused(refusal)
-        self._asked.add(normalised(query))
+        self._asked.add(normalise_query(query))
         started = time.perf_counter()
-        hits = self._searched(call, query, actor)
-        self.found.append(Found(query, hits))
-        self.log.add(
-            ToolReturned(
-                call=call,
-                query=query,
-                status="success",
-                summary=f"episodes={len(hits)}",
-                memory_ids=tuple(hit.id for hit in hits),
-                milliseconds=(time.perf_counter() - started) * 1000,
-            ),
-            actor=actor,
-        )
-        return hits
-
-    def was_asked(self, query: str) -> bool:
-        """Whether this query, or one that differs in nothing but its writing, was searched."""
-        return normalised(query) in self._asked
-
-    def _searched(self, call: int, query: str, actor: str) -> tuple[Hit, ...]:
         try:
-            return tuple(self.search(query))
+            hits = tuple(self.search(query))
         except EkphoryError as error:
-            self.log.add(
-                ToolReturned(call=call, query=query, status="failed", summary=str(error)),
-                actor=actor,
-            )
+            returned = ToolReturned(call=call, query=query, status="failed", summary=str(error))
+            self.log.add(returned, actor=actor)
             raise SessionFault("downstream_tool_failure", str(error)) from error
+        self.found.append(Found(query, hits))
+        returned = ToolReturned(
+            call=call,
+            query=query,
+            status="success",
+            summary=f"episodes={len(hits)}",
+            memory_ids=tuple(hit.id for hit in hits),
+            milliseconds=(time.perf_counter() - started) * 1000,
+        )
+        self.log.add(returned, actor=actor)
+        return hits
 
     def _refusal(self, query: str) -> str | None:
         if not query.strip():
             return "the query is empty"
         if len(query) > LONGEST_QUERY:
             return f"the query is longer than {LONGEST_QUERY:,} characters"
-        if self.was_asked(query):
+        if normalise_query(query) in self._asked:
             return "this query was searched already; ask for something else, or finish"
         return None
 
 
-def normalised(query: str) -> str:
+def normalise_query(query: str) -> str:
     """Return a query's words in lower case, without accents and marks."""
     return " ".join(words_in(query)) or query.strip()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ekphory.agent.relations import (
-    PARTICLES,
+    WORDS,
     describes_one_through_another,
     folded,
     is_relation,
@@ -35,42 +35,13 @@ _BRACKET = re.compile(r" ?\([^()]{1,60}\)")
 _SENTENCE_BREAK = re.compile(r"[.!?\n\"“”:;(\[]|^$")
 _MOST_PARTICLES = 2
 _INSIDE: dict[Style, frozenset[str]] = {
-    "question": PARTICLES | {"on", "in"},
-    "memory": PARTICLES,
+    "question": WORDS["particles"] | {"on", "in"},
+    "memory": WORDS["particles"],
 }
-# Words that begin a sentence or a question and name nothing.
-_OPENERS = frozenset(
-    "a an the this that these those who whom whose what which when where why how is are was "
-    "were be been am do does did has have had can could will would shall should may might must "
-    "and or but if so because while although though then there here it its he him his she her "
-    "hers they them their we us our you your i my me in on at by for from of to with about "
-    "after before since until during between among into over under as than not no yes please "
-    "name tell give list find show say describe explain both either neither each every all any "
-    "some many much most more few one two three several other another also just only even still "
-    "now today yesterday tomorrow once later however instead meanwhile next last first well oh "
-    "hi hello hey ok okay thanks thank sorry sure let lets let's don't didn't i'm i've i'll i'd "
-    "it's that's he's she's we're they're you're what's who's where's".split()
-)
-_INTERJECTIONS = frozenset(
-    "yeah wow cool yup yep nope haha aww oops hmm absolutely totally definitely exactly congrats "
-    "congratulations right true good glad thankfully agreed noted fine great nice awesome sounds "
-    "sadly luckily honestly actually maybe perhaps anyway also still".split()
-)
-_VERBS = frozenset(
-    "is was are were has had have will would can could may might and or of who which that brought "
-    "wrote took gave went came said told met made bought sold knew kept left lost ran sang sat saw "
-    "sent spoke taught thought won began built found got grew heard held led read drew ate chose "
-    "fell felt flew hid paid put rode rose set shot slept stood swam wore van von de der del di da "
-    "du bin ibn al".split()
-)
 _LONGEST_NUMBER = 4
 _SEEN = 24
 _NEXT_WORD = re.compile(r" ([a-zà-ÿ]+)")
 _SPEAKING = frozenset(("i", "i'm", "i've", "i'll", "i'd"))
-_NEVER_ALONE = frozenset(
-    "i i'm i've i'll i'd monday tuesday wednesday thursday friday saturday sunday january february "
-    "march april may june july august september october november december mr mrs ms dr ok".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +85,8 @@ def names_in(text: str, *, style: Style) -> tuple[Name, ...]:
 
 def _is_date(name: Name) -> bool:
     """Whether all of it is days, months, numbers and small words."""
-    return all(word in _NEVER_ALONE or word[0].isdigit() for word in name.words - {"on", "in"})
+    names_none = WORDS["never_alone"] | {"on", "in"}
+    return all(word in names_none or word[0].isdigit() for word in name.words)
 
 
 @dataclass(slots=True)
@@ -165,7 +137,7 @@ class _Scan:
 
     def _belongs(self, word: re.Match[str], *, is_first: bool) -> bool:
         written, lower = word[0], folded(word[0])
-        if is_first and (lower in _OPENERS or self._only_opens(word)):
+        if is_first and (lower in WORDS["openers"] or self._only_opens(word)):
             return False
         if written[0].isdigit() or lower == "i":
             goes_on = self.style == "question" and not is_first and self._before_capital(word)
@@ -183,7 +155,7 @@ class _Scan:
         if follows[:1] in "!?…" and follows:
             return True
         if follows[:1] == ",":
-            return folded(word[0]) in _INTERJECTIONS
+            return folded(word[0]) in WORDS["interjections"]
         after = _NEXT_WORD.match(follows)
         return after is not None and not _goes_with_a_name(after[1])
 
@@ -204,7 +176,7 @@ class _Scan:
 
 def _goes_with_a_name(word: str) -> bool:
     """Whether a word in lower case may follow a name: a verb that tells something."""
-    return word in _VERBS or word.endswith("ed") or (len(word) > 3 and word.endswith("s"))
+    return word in WORDS["verbs"] or word.endswith("ed") or (len(word) > 3 and word.endswith("s"))
 
 
 # A question as a list of names, words and possessive endings, in order.
@@ -232,22 +204,17 @@ class Item:
     end: int
 
 
-def items_of(question: str, names: Sequence[Name]) -> list[Item]:
-    """Cut a question into pieces around its names."""
+def question_items(question: str) -> list[Item]:
+    """Cut a question into pieces around the names that are found in it."""
     items: list[Item] = []
     place = 0
-    for name in (*names, None):
+    for name in (*names_in(question, style="question"), None):
         until = len(question) if name is None else name.start
         items += [_item(found) for found in _PIECE.finditer(question, place, until)]
         if name is not None:
             items.append(Item("name", name.text, name.start, name.end))
             place = name.end
     return items
-
-
-def question_items(question: str) -> list[Item]:
-    """Cut a question into pieces around the names that are found in it."""
-    return items_of(question, names_in(question, style="question"))
 
 
 def _item(found: re.Match[str]) -> Item:
@@ -311,31 +278,13 @@ _DETERMINERS = frozenset("the a an my our your his her its their both".split())
 _STATES = frozenset("current former new present late first last".split())
 _FAMILY_SIDES = frozenset({"paternal", "maternal"})
 _MOST_BETWEEN = 3
-# Say of which kind a name is, and stand between a relation and the name.
-_PLACE_WORDS = frozenset(
-    "city cities town towns village villages country countries river rivers lake lakes".split()
-)
-_THINGS = _PLACE_WORDS | frozenset(
-    "film films movie movies song songs album albums single book books novel novels story series "
-    "show play opera painting poem game games comedy drama musical company companies firm band "
-    "bands team teams club clubs magazine magazines newspaper university universities school "
-    "schools airport station".split()
-)
+_THINGS = WORDS["place_words"] | WORDS["things"]
 _KINDS = _THINGS | frozenset("author director singer actor writer person people".split())
 # "Place of birth": asked for, and no step on the way.
 _ATTRIBUTES = frozenset("place date cause country year time day month manner city town".split())
 _ATTRIBUTE_OF = frozenset("birth death origin citizenship burial residence employment work".split())
-# Words of a question that ask for nothing themselves.
-_ASKING = frozenset(
-    "who whom whose what which when where why how is are was were be been am do does did has have "
-    "had the a an and or of in on at to from by for with that this it its as than s both out"
-    " name tell me please current currently now".split()
-)
+_ASKING, _RANKING = WORDS["asking"], WORDS["ranking"]
 _BOTH = frozenset("both same common alike similar share shared each different difference".split())
-_RANKING = frozenset(
-    "older younger oldest youngest earlier later longer shorter larger smaller bigger taller "
-    "higher lower more less fewer farther closer better worse".split()
-)
 _COMPARING = _BOTH | _RANKING | frozenset({"either", "first", "last", "also"})
 _AGAINST = frozenset({"as", "than", "versus", "vs"})
 
@@ -545,9 +494,7 @@ def _side_by_side(items: Sequence[Item], paths: Sequence[_Path]) -> QuestionRead
     covered = {place for path in paths for place in range(path.first, path.last + 1)}
     rest = [item for place, item in enumerate(items) if place not in covered]
     steps = max((path.steps for path in paths), key=len) or _shared_step(rest)
-    asked = [
-        word for word in _asked(rest) if word not in {*steps, *_COMPARING, *_THINGS - _PLACE_WORDS}
-    ]
+    asked = [word for word in _asked(rest) if word not in {*steps, *_COMPARING, *WORDS["things"]}]
     closing = "".join(f" {word}" for word in asked)
     return QuestionReading(
         "parallel",

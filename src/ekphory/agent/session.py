@@ -10,6 +10,8 @@ from itertools import chain
 
 import numpy as np
 
+from ekphory.agent.configuration import read_agent_settings
+from ekphory.agent.llm_session import AnthropicProvider, OpenAIProvider
 from ekphory.agent.local_provider import LocalProvider
 from ekphory.agent.provider import (
     LONGEST_QUERY,
@@ -59,15 +61,12 @@ def provider_for(
     """
     if settings.provider == "local":
         return LocalProvider(settings.reranker or reranker)
-    # Slow to load, and needed only where a language model is configured.
-    from ekphory.agent.llm_session import AnthropicProvider, OpenAIProvider
-
-    return (
-        OpenAIProvider(settings) if settings.provider == "openai" else AnthropicProvider(settings)
-    )
+    if settings.provider == "openai":
+        return OpenAIProvider(settings)
+    return AnthropicProvider(settings)
 
 
-# The hits of all searches of a session as one list.
+# Merging.
 
 FIRST = 0.5
 """Rating from which the evidence of a hop stands before what plain search found."""
@@ -75,7 +74,9 @@ _UNTOLD = 0.3
 """Trust in a query of which no hop came, such as that of a lead which was given up."""
 
 
-def merged(plain: Sequence[Hit], found: Sequence[Found], events: Iterable[AgentEvent]) -> list[Hit]:
+def merge_hits(
+    plain: Sequence[Hit], found: Sequence[Found], events: Iterable[AgentEvent]
+) -> list[Hit]:
     """Put the hits of plain search and of all calls into one list, each memory once.
 
     The evidence of the chain comes first, hop by hop, where the hop is rated at least `FIRST`.
@@ -96,11 +97,13 @@ def merged(plain: Sequence[Hit], found: Sequence[Found], events: Iterable[AgentE
             if memory_id in best:
                 confidence[memory_id] = max(confidence.get(memory_id, 0.0), hop.confidence)
     first = [memory_id for memory_id, likely in confidence.items() if likely >= FIRST]
-    order = dict.fromkeys((*first, *_likeliest(plain, found, hops)))
-    return [_with_confidence(best[memory_id], confidence.get(memory_id)) for memory_id in order]
+    order = dict.fromkeys((*first, *_order_by_worth(plain, found, hops)))
+    for memory_id, likely in confidence.items():
+        best[memory_id] = replace(best[memory_id], scores={**best[memory_id].scores, "hop": likely})
+    return [best[memory_id] for memory_id in order]
 
 
-def _likeliest(
+def _order_by_worth(
     plain: Sequence[Hit], found: Sequence[Found], hops: Sequence[HopResolved]
 ) -> list[str]:
     """Return all ids, the likeliest first."""
@@ -127,25 +130,19 @@ def _hops(events: Iterable[AgentEvent]) -> list[HopResolved]:
     return sorted(hops, key=lambda hop: (hop.hop, hop.branch))
 
 
-def _with_confidence(hit: Hit, confidence: float | None) -> Hit:
-    if confidence is None:
-        return hit
-    return replace(hit, scores={**hit.scores, "hop": confidence})
-
-
 # The final order: what follows the chain is reranked for the question, given the chain.
 
 _log = logging.getLogger("ekphory.agent")
 MOST_REREAD = 10
 
 
-def reranked(
+def rerank_after_chain(
     hits: Sequence[Hit], query: RerankQuery, reranker: RerankingModel | None
 ) -> tuple[list[Hit], bool]:
     """Order what stands after the chain anew; the chain keeps its place and its order.
 
     Args:
-        hits: As `merged` gives them.
+        hits: As `merge_hits` gives them.
         query: The question, with the chain as its context.
         reranker: None leaves the order.
 
@@ -169,7 +166,7 @@ def reranked(
     return [*chain, *(rest[place] for place in order), *tail], True
 
 
-# Searching with the agent: one session, then the hits of all its searches as one result.
+# Searching with the agent.
 
 HOP_HITS = 20
 """How many hits a hop looks at."""
@@ -214,7 +211,7 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
         EkphoryError: Plain search itself failed.
         SessionCancelled: Nobody waits for the result any more.
     """
-    settings = options.settings or _configured()
+    settings = options.settings or read_agent_settings()
     provider = provider_for(settings, reranker=searches.models.reranker)
     if settings.provider != "local":
         # The local provider reranks evidence itself, given the chain; a model gets the best search.
@@ -235,10 +232,10 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
         )
     )
     tool = SearchTool(searches.hop, budget, log)
-    completed, outcome = _held(provider, question.query, tool, log)
+    completed, outcome = _hold(provider, question.query, tool, log)
     plain = searches.plain()
     reranker = settings.reranker or searches.models.reranker
-    hits, rerank_applied = _ordered(searches, tool, log, reranker)
+    hits, rerank_applied = _order_hits(searches, tool, log, reranker)
     log.add(
         SessionEnded(
             completed=completed,
@@ -256,14 +253,7 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
     return SearchResult(hits, plain.trace, abstained, retrieval_trace=trace, order=order)
 
 
-def _configured() -> AgentSettings:
-    # Slow to load, as it knows every kind of model.
-    from ekphory.agent.configuration import read_agent_settings
-
-    return read_agent_settings()
-
-
-def _held(
+def _hold(
     provider: SessionProvider, query: str, tool: SearchTool, log: EventLog
 ) -> tuple[bool, Outcome]:
     """Hold the session; says whether it ended as it should, and how."""
@@ -271,16 +261,16 @@ def _held(
         return True, Outcome("Nothing was asked; these are the newest memories.", True, None)
     if len(query) > LONGEST_QUERY:
         problem = f"the query is longer than {LONGEST_QUERY:,} characters"
-        return _fallen_back(provider, SessionFault("invalid_tool_call", problem), log)
+        return _fall_back(provider, SessionFault("invalid_tool_call", problem), log)
     try:
         return True, provider.run(query, tool, log)
     except QueryRefused as refusal:
-        return _fallen_back(provider, SessionFault("invalid_tool_call", str(refusal)), log)
+        return _fall_back(provider, SessionFault("invalid_tool_call", str(refusal)), log)
     except SessionFault as fault:
-        return _fallen_back(provider, fault, log)
+        return _fall_back(provider, fault, log)
 
 
-def _fallen_back(
+def _fall_back(
     provider: SessionProvider, fault: SessionFault, log: EventLog
 ) -> tuple[bool, Outcome]:
     """Tell why plain search answers."""
@@ -294,16 +284,16 @@ def _fallen_back(
     return False, Outcome(f"Fell back to plain search: {fault.reason}.", False, None)
 
 
-def _ordered(
+def _order_hits(
     searches: Searches, tool: SearchTool, log: EventLog, reranker: RerankingModel | None
 ) -> tuple[tuple[Hit, ...], bool]:
     """Return the final hits, and whether a reranker ordered them."""
     plain, question = searches.plain(), searches.question
     if all(found.query == question.query for found in tool.found):
         return plain.hits, False
-    merged_hits = merged(plain.hits, tool.found, log.events)
+    merged_hits = merge_hits(plain.hits, tool.found, log.events)
     query = RerankQuery(question.query, context=_chain(log), now=question.now)
-    hits, rerank_applied = reranked(merged_hits, query, reranker)
+    hits, rerank_applied = rerank_after_chain(merged_hits, query, reranker)
     if question.min_score is not None:
         hits = [hit for hit in hits if hit.score >= question.min_score]
     return tuple(hits[: question.k]), rerank_applied

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,15 +141,6 @@ class Calibration:
     weight: float
     intercept: float
 
-    def towards(self, other: Calibration, share: float) -> Calibration:
-        """Return the curve between the two whose logit is `share`, in [0, 1], the other's."""
-        return Calibration(
-            slope=self.slope + share * (other.slope - self.slope),
-            steepening=self.steepening + share * (other.steepening - self.steepening),
-            weight=self.weight + share * (other.weight - self.weight),
-            intercept=self.intercept + share * (other.intercept - self.intercept),
-        )
-
     def probabilities(self, scores: NDArray[np.float32], *, evidence: float) -> NDArray[np.float32]:
         """Probabilities in [0, 1], parallel to `scores`."""
         amount = evidence_amount(evidence)
@@ -181,22 +172,6 @@ def reranker_probabilities(
     return scores if is_calibrated else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FusionCalibration:
-    """Curves for the weighted sum of cosine and lexical share.
-
-    Attributes:
-        documents, turns: In a scope of documents and notes, and in one of conversations.
-    """
-
-    documents: Calibration
-    turns: Calibration
-
-    def among(self, turn_share: float) -> Calibration:
-        """Return the curve in a scope of which this share, in [0, 1], are turns."""
-        return self.documents.towards(self.turns, turn_share)
-
-
 SMALLEST_SHARE = 0.02
 """Added to the score, so that a passage without a word of the query has a logarithm. Ours."""
 
@@ -224,29 +199,39 @@ class LexicalCurve:
             self.slope * shares + self.weight * evidence_amount(evidence) + self.intercept
         )
 
-    def towards(self, other: LexicalCurve, share: float) -> LexicalCurve:
-        """Return the curve between the two whose logit is `share`, in [0, 1], the other's."""
-        return LexicalCurve(
-            slope=self.slope + share * (other.slope - self.slope),
-            weight=self.weight + share * (other.weight - self.weight),
-            intercept=self.intercept + share * (other.intercept - self.intercept),
-        )
+
+Curve = TypeVar("Curve", Calibration, LexicalCurve)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LexicalCalibration:
-    """Curves for the lexical share alone, weighed as among documents.
+@dataclass(frozen=True, kw_only=True)
+class ScopeCalibration(Generic[Curve]):
+    """Curves of one kind for scopes of any content.
 
     Attributes:
         documents, turns: In a scope of documents and notes, and in one of conversations.
     """
 
-    documents: LexicalCurve
-    turns: LexicalCurve
+    documents: Curve
+    turns: Curve
 
-    def among(self, turn_share: float) -> LexicalCurve:
-        """Return the curve in a scope of which this share, in [0, 1], are turns."""
-        return self.documents.towards(self.turns, turn_share)
+    def among(self, turn_share: float) -> Curve:
+        """Return the curve in a scope of which this share, in [0, 1], are turns.
+
+        Its logit is that of `documents`, and to this share that of `turns`.
+        """
+        turns = asdict(self.turns)
+        return type(self.documents)(
+            **{
+                name: value + turn_share * (turns[name] - value)
+                for name, value in asdict(self.documents).items()
+            }
+        )
+
+
+FusionCalibration = ScopeCalibration[Calibration]
+"""Curves for the weighted sum of cosine and lexical share."""
+LexicalCalibration = ScopeCalibration[LexicalCurve]
+"""Curves for the lexical share alone, weighed as among documents."""
 
 
 # The probability that a hit answers: a curve over all that is known of it, kept in order.
@@ -385,6 +370,8 @@ def answer_features(state: SearchState) -> ProbabilityArray:
     searched = int(np.count_nonzero(state.request.visible))
     lead = _lead(total, searched)
     size = float(np.log1p(searched))
+    evidence = np.append(_scores_or(candidates, "lexical_bound", 0.0), 0.0)
+    boost = np.maximum(_scores_or(candidates, "boost", 1.0), 1e-6)
     # What was searched and is no candidate has nothing of the query.
     standing = total - np.sort(total)[::-1][:_BESIDE].sum() / max(1, min(_BESIDE, searched))
     columns = {
@@ -392,15 +379,15 @@ def answer_features(state: SearchState) -> ProbabilityArray:
         "sum": total,
         "lead": lead,
         "lead_of_best": first * np.log(_LEAST_LEAD + np.maximum(0.0, lead)),
-        "cosine_lead": _lead(np.nan_to_num(_or_zeros(candidates, "cosine")), searched),
+        "cosine_lead": _lead(np.nan_to_num(_scores_or(candidates, "cosine", 0.0)), searched),
         "standing": standing,
         "standing_in_scope": standing * size,
-        "lexical": np.nan_to_num(_or_zeros(candidates, "lexical")),
-        "evidence": np.full(len(total), evidence_amount(_evidence(candidates))),
+        "lexical": np.nan_to_num(_scores_or(candidates, "lexical", 0.0)),
+        "evidence": np.full(len(total), evidence_amount(float(evidence[0]))),
         "scope": np.full(len(total), size),
         "turns": np.full(len(total), snapshot.turn_share),
         "long": np.full(len(total), long_share(snapshot.lexical.mean_length)),
-        "boost": np.clip(np.log(_boost(candidates)), -_MOST_BOOST, _MOST_BOOST),
+        "boost": np.clip(np.log(boost), -_MOST_BOOST, _MOST_BOOST),
         "place": np.log1p(places),
         "best": first,
     }
@@ -433,19 +420,10 @@ def _lead(values: ProbabilityArray, searched: int) -> ProbabilityArray:
     return np.asarray(values - others, np.float64)
 
 
-def _evidence(candidates: Candidates) -> float:
-    bound = candidates.scores.get("lexical_bound")
-    return 0.0 if bound is None or not len(bound) else float(bound[0])
-
-
-def _or_zeros(candidates: Candidates, name: str) -> ProbabilityArray:
+def _scores_or(candidates: Candidates, name: str, absent: float) -> ProbabilityArray:
+    """Return a named score of the candidates, and `absent` for each where there is none."""
     found = candidates.scores.get(name)
-    return np.zeros(len(candidates)) if found is None else found.astype(np.float64)
-
-
-def _boost(candidates: Candidates) -> ProbabilityArray:
-    found = candidates.scores.get("boost")
-    return np.ones(len(candidates)) if found is None else np.maximum(found, 1e-6).astype(float)
+    return np.full(len(candidates), absent) if found is None else found.astype(np.float64)
 
 
 # The curves that `ekphory train calibration` fitted, and which models they hold for.
@@ -525,24 +503,17 @@ def probabilities_of(file: FittedFile) -> FittedProbabilities:
     first: Mapping[str, Any] = file.values["first_stage"]
     return FittedProbabilities(
         file,
-        LexicalCalibration(
-            documents=LexicalCurve(**first[WORDS]["documents"]),
-            turns=LexicalCurve(**first[WORDS]["turns"]),
-        ),
-        FusionCalibration(
-            documents=Calibration(**first[MEANING]["documents"]),
-            turns=Calibration(**first[MEANING]["turns"]),
-        ),
-        {name: _hit_curves(curves) for name, curves in file.values["hits"].items()},
-    )
-
-
-def _hit_curves(values: Mapping[str, Any]) -> HitCurves:
-    return HitCurves(
-        AnswerCurve(**values["answers"]),
-        AnswerCurve(**values["answerable"]),
-        AnswerCurve(**values["least"]),
-        float(values["sharpness"]),
+        LexicalCalibration(**{what: LexicalCurve(**curve) for what, curve in first[WORDS].items()}),
+        FusionCalibration(**{what: Calibration(**curve) for what, curve in first[MEANING].items()}),
+        {
+            name: HitCurves(
+                answers=AnswerCurve(**curves["answers"]),
+                answerable=AnswerCurve(**curves["answerable"]),
+                least=AnswerCurve(**curves["least"]),
+                sharpness=float(curves["sharpness"]),
+            )
+            for name, curves in file.values["hits"].items()
+        },
     )
 
 

@@ -67,7 +67,7 @@ class ScopeVectors:
 
     def read(self, keys: IntArray) -> KeyedVectors:
         """Return the vectors of these keys, the windows of a memory in the order of its text."""
-        parts = [_chosen(block, keys) for block in self._blocks.holding(keys)]
+        parts = [_select_windows(block, keys) for block in self._blocks.holding(keys)]
         missing = np.unique(keys)
         for part in parts:
             missing = np.setdiff1d(missing, part.keys)
@@ -79,7 +79,7 @@ class ScopeVectors:
         )
 
 
-def _chosen(block: KeyedVectors, keys: IntArray) -> KeyedVectors:
+def _select_windows(block: KeyedVectors, keys: IntArray) -> KeyedVectors:
     """Return the windows of these keys out of a block whose keys ascend."""
     wanted = np.unique(keys)
     starts = np.searchsorted(block.keys, wanted, side="left")
@@ -172,7 +172,7 @@ class LateBoundWindows:
         return late_bound_scores(products, offsets, lengths, buckets=buckets, types=types)
 
 
-# The dense arm: cosine of the query with every memory, exact in memory or through the index.
+# The dense arm.
 
 LATER_WINDOW_MARGIN = np.float32(0.05)
 TURN_LENGTH_DISCOUNT = np.float32(0.1)

@@ -51,12 +51,8 @@ def weighted_sum(
     return np.asarray(cosine + np.float32(lexical_weight) * lexical_share, np.float32)
 
 
-def reciprocal_rank(
-    *arms: FloatArray,
-    constant: float = RRF_CONSTANT,
-    weights: Sequence[float] | None = None,
-) -> FloatArray:
-    """Reciprocal rank fusion: the sum over arms of weight / (constant + rank), ranks from 1.
+def reciprocal_rank(*arms: FloatArray, weights: Sequence[float] | None = None) -> FloatArray:
+    """Reciprocal rank fusion: the sum over arms of weight / (60 + rank), ranks from 1.
 
     A row whose score in an arm is NaN was not found by that arm, and gets nothing from it.
     Source: Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and
@@ -64,13 +60,12 @@ def reciprocal_rank(
 
     Args:
         arms: Scores of the same rows in each arm, each of shape (rows,).
-        constant: Larger values let lower ranks count for more.
         weights: One for each arm; None weighs all alike.
     """
     fused = np.zeros(len(arms[0]), np.float32)
     for scores, weight in zip(arms, weights or [1.0] * len(arms), strict=True):
         order = _found(scores)
-        fused[order] += (weight / (constant + np.arange(1, len(order) + 1))).astype(np.float32)
+        fused[order] += (weight / (RRF_CONSTANT + np.arange(1, len(order) + 1))).astype(np.float32)
     return fused
 
 

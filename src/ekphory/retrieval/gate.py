@@ -1,4 +1,4 @@
-"""Whether a reranker is worth its time: thresholds, their features, and what was learned."""
+"""Whether a reranker is worth its time: Memory-Spark's gate, and what else may tell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-# Whether a reranker is worth its time: the gate of Memory-Spark, number for number.
+# The gate of Memory-Spark, number for number.
 #
 # Source: `computeRerankerGate` in kleinpanic/memory-spark, `src/rerank/reranker.ts`.
 
@@ -111,9 +111,7 @@ def _plain(value: float) -> str:
 GateFeature = Literal["cosine_spread", "probability_spread", "probability_gap", "best_probability"]
 
 
-def gate_feature(
-    name: GateFeature, scores: Mapping[str, NDArray[np.floating]], *, nearest: int = NEAREST
-) -> float:
+def gate_feature(name: GateFeature, scores: Mapping[str, NDArray[np.floating]]) -> float:
     """Compute one feature; 0 without candidates.
 
     | name | what it is |
@@ -126,10 +124,9 @@ def gate_feature(
     Args:
         name: Which.
         scores: `cosine` and `probability` of the candidates, in any order.
-        nearest: Over how many of the largest a spread is taken.
     """
     values = scores["cosine" if name == "cosine_spread" else "probability"]
-    largest = np.sort(values)[::-1][:nearest].astype(np.float64)
+    largest = np.sort(values)[::-1][:NEAREST].astype(np.float64)
     if not len(largest):
         return 0.0
     if name == "best_probability":

@@ -44,31 +44,31 @@ _local = threading.local()
 
 def passage_terms(text: str) -> TermArray:
     """Hash the terms of a passage, repeated terms repeated; order carries no meaning."""
-    return _hashed(_tokens(text, _PASSAGE_STOP_WORDS))
+    return _hash_tokens(_tokenise(text, _PASSAGE_STOP_WORDS))
 
 
 def query_terms(text: str) -> TermArray:
     """Hash the distinct terms of a query, without the words that questions are made of."""
-    return np.unique(_hashed(_tokens(text, _QUERY_STOP_WORDS)))
+    return np.unique(_hash_tokens(_tokenise(text, _QUERY_STOP_WORDS)))
 
 
-def _hashed(tokens: list[str]) -> TermArray:
+def _hash_tokens(tokens: list[str]) -> TermArray:
     return np.fromiter((crc32(token.encode()) for token in tokens), np.uint32, len(tokens))
 
 
-def _tokens(text: str, stop_words: frozenset[str]) -> list[str]:
+def _tokenise(text: str, stop_words: frozenset[str]) -> list[str]:
     words: list[str] = []
     pairs: list[str] = []
-    for token in _TOKEN.findall(_folded(text)):
+    for token in _TOKEN.findall(_fold(text)):
         if not token.isascii() and _UNSPACED_START.match(token):
-            pairs.extend(_pairs(token))
+            pairs.extend(_split_pairs(token))
         elif token not in stop_words:
             words.append(token)
     stems: list[str] = _stemmer().stemWords(words)
     return stems + pairs
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
@@ -80,7 +80,7 @@ def _is_latin_accent(character: str) -> bool:
     return "\u0300" <= character <= "\u036f"
 
 
-def _pairs(run: str) -> list[str]:
+def _split_pairs(run: str) -> list[str]:
     if len(run) == 1:
         return [run]
     return [run[start : start + 2] for start in range(len(run) - 1)]
@@ -94,7 +94,7 @@ def _stemmer() -> Stemmer.Stemmer:
     return stemmer
 
 
-# BM25 over one scope: postings in numpy, exact statistics of that scope and no other.
+# BM25, with exact statistics of one scope and no other.
 #
 # Score of a passage: the sum over query terms of idf · tf·(k1+1) / (tf + k1·(1 - b +
 # b·length/mean)), idf = ln(1 + (N - n + ½)/(n + ½)) (Robertson and Zaragoza, "The Probabilistic
@@ -187,7 +187,7 @@ class LexicalIndex:
         tail_rows = np.concatenate([self.occurrences[1], rows])
         all_lengths = np.concatenate([self.lengths, lengths])
         if len(all_lengths) - self.base_rows > max(_SMALLEST_MERGE, _LARGEST_TAIL * self.base_rows):
-            return self._merged(tail_terms, tail_rows, all_lengths)
+            return self._merge(tail_terms, tail_rows, all_lengths)
         tail = Postings.build(tail_terms, tail_rows)
         occurrences = (tail_terms, tail_rows)
         mean, half = _length_statistics(all_lengths)
@@ -215,7 +215,7 @@ class LexicalIndex:
                 scores[rows] += np.float32(idf * (SATURATION + 1)) * share
         return scores, bound
 
-    def _merged(
+    def _merge(
         self, terms: TermArray, rows: NDArray[np.int32], lengths: NDArray[np.int32]
     ) -> LexicalIndex:
         repeats = np.diff(self.base.starts)

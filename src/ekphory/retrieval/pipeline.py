@@ -284,7 +284,16 @@ class Stage(Protocol):
         ...
 
 
-# A pipeline: a list of stages, checked when it is built, traced when it runs.
+def never_skip(stage: object, state: SearchState) -> None:
+    """Skip a stage never, whatever the state: its `skip_reason`."""
+    del stage, state
+
+
+def skip_without_candidates(stage: object, state: SearchState) -> str | None:
+    """Skip a stage that has nothing to do without candidates: its `skip_reason`."""
+    del stage
+    return None if len(state.candidates) else "no candidates"
+
 
 _SHOWN = 3
 
@@ -311,12 +320,12 @@ class Pipeline:
         """Run all stages; returns the last state and what each stage did."""
         traces: list[StageTrace] = []
         for stage in self.stages:
-            state, trace = _traced(stage, state)
+            state, trace = _trace(stage, state)
             traces.append(trace)
         return state, Trace(self.name, tuple(traces))
 
 
-def _traced(stage: Stage, before: SearchState) -> tuple[SearchState, StageTrace]:
+def _trace(stage: Stage, before: SearchState) -> tuple[SearchState, StageTrace]:
     started = time.perf_counter()
     skipped = stage.skip_reason(before)
     after = before if skipped else stage.run(replace(before, notes=None, degraded=None))
@@ -415,13 +424,13 @@ def describe(pipeline: Pipeline) -> list[StageDescription]:
     described: list[StageDescription] = []
     for number, name in CANONICAL_STAGES.items():
         stages = [stage for stage in pipeline.stages if stage.number == number]
-        described += [_described(stage) for stage in stages]
+        described += [_describe_stage(stage) for stage in stages]
         if not stages:
             described.append(StageDescription(number, name, False, "", {}))
     return described
 
 
-def _described(stage: Stage) -> StageDescription:
+def _describe_stage(stage: Stage) -> StageDescription:
     purpose = (inspect.getdoc(type(stage)) or "").partition("\n\n")[0]
     settings = {
         name: _plain(value) for name, value in vars(stage).items() if name not in ("needs", "gives")

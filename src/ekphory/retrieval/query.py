@@ -130,10 +130,10 @@ def _by_first_word(cues: Iterable[Cue]) -> Mapping[str, Sequence[tuple[tuple[str
 def words_of(text: str) -> list[str]:
     """Return the words of a text in lower case; what an apostrophe parts off stands by itself."""
     composed = text if text.isascii() else unicodedata.normalize("NFC", text).replace("’", "'")
-    return [part for word in _WORD.findall(composed) for part in _parts(word.lower())]
+    return [part for word in _WORD.findall(composed) for part in _split_word(word.lower())]
 
 
-def _parts(word: str) -> tuple[str, ...]:
+def _split_word(word: str) -> tuple[str, ...]:
     """Split off what an apostrophe parts from a word: a possessive, or "is"."""
     stem, apostrophe, ending = word.rpartition("'")
     if not apostrophe or ending != "s":
@@ -156,7 +156,7 @@ def classify_query(text: str) -> QueryClass:
 
     Of a text with statements and questions only the questions count.
     """
-    asked = _asking_part(text[-MOST_CHARACTERS:])
+    asked = _find_questions(text[-MOST_CHARACTERS:])
     words = words_of(asked)
     cues = list(dict.fromkeys(_cues_in(words, asked)))
     intent = _heaviest(cues)
@@ -176,7 +176,7 @@ def depth_factor(query_class: QueryClass | None) -> float:
     return min(1.0 + extra, DEEPEST)
 
 
-def _asking_part(text: str) -> str:
+def _find_questions(text: str) -> str:
     sentences = [part for part in _SENTENCE_END.split(text) if part]
     asking = [part for part in sentences if part.rstrip().endswith(("?", "？"))]
     return " ".join(asking) if asking and len(asking) < len(sentences) else text
@@ -308,48 +308,48 @@ def clean_query(text: str, *, longest: int = LONGEST) -> CleanedQuery:
     """
     if longest < 1:
         raise InvalidInput("longest", longest, "no character would be left", "Give at least 1")
-    cleaned = _reduced(text, longest)
+    cleaned = _reduce(text, longest)
     if cleaned.text or not text.strip():
         return cleaned
     # In one line less is recognised, since what marks a line needs its line.
-    folded = _end(_folded(text[-READ_PER_KEPT * longest :]), longest)
-    again = _reduced(folded, longest)
+    folded = _take_end(_fold(text[-READ_PER_KEPT * longest :]), longest)
+    again = _reduce(folded, longest)
     return CleanedQuery(again.text or folded, again.removed if again.text else {}, True)
 
 
-def _reduced(text: str, longest: int) -> CleanedQuery:
+def _reduce(text: str, longest: int) -> CleanedQuery:
     tally = _Tally()
     before, after = None, text[-READ_PER_KEPT * longest :]
     tally.add(OVERLONG, len(text) - len(after))
     # From the second round on at most `longest` characters, fewer each time.
     while after != before:
         before = after
-        folded = _folded(_without_wrapping(before, tally))
-        after = _end(folded, longest)
+        folded = _fold(_remove_wrapping(before, tally))
+        after = _take_end(folded, longest)
         tally.add(OVERLONG, len(folded) - len(after))
     return CleanedQuery(after, tally.removed)
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return " ".join(text.split())
 
 
-def _end(folded: str, longest: int) -> str:
+def _take_end(folded: str, longest: int) -> str:
     return folded[-longest:].lstrip()
 
 
-def _without_wrapping(text: str, tally: _Tally) -> str:
-    without_blocks = _without_blocks(text.replace("\r\n", "\n").replace("\r", "\n"), tally)
+def _remove_wrapping(text: str, tally: _Tally) -> str:
+    without_blocks = _remove_blocks(text.replace("\r\n", "\n").replace("\r", "\n"), tally)
 
     def removed(queue: re.Match[str]) -> str:
         tally.add("task queue", len(queue[0]))
         return ""
 
     without_queues = _TASK_QUEUE.sub(removed, without_blocks)
-    return "\n".join(_line_without_marks(line, tally) for line in without_queues.split("\n"))
+    return "\n".join(_remove_marks(line, tally) for line in without_queues.split("\n"))
 
 
-def _without_blocks(text: str, tally: _Tally) -> str:
+def _remove_blocks(text: str, tally: _Tally) -> str:
     pieces: list[str] = []
     unclosed: set[re.Pattern[str]] = set()
     kept_from = position = 0
@@ -370,7 +370,7 @@ def _without_blocks(text: str, tally: _Tally) -> str:
     return "".join([*pieces, text[kept_from:]])
 
 
-def _line_without_marks(line: str, tally: _Tally) -> str:
+def _remove_marks(line: str, tally: _Tally) -> str:
     rest = line.strip()
     position = 0
     while mark := _mark_at(rest, position):

@@ -89,30 +89,25 @@ def reranked(
     read = ~np.isnan(reranker)
     factors = np.ones(len(first_stage)) if boost is None else boost
     scores = np.empty(len(first_stage))
-    scores[read] = blended(first_stage[read], reranker[read], blend, gate_weight) * factors[read]
+    if blend.method == "scores":
+        blended = blended_scores(
+            first_stage[read],
+            reranker[read],
+            first_stage_share=blend.first_stage_share,
+            most_spread=blend.most_spread,
+        )
+    else:
+        blended = blended_ranks(
+            reranker[read],
+            constant=blend.constant,
+            first_stage_weight=blend.first_stage_weight * gate_weight,
+            reranker_weight=blend.reranker_weight,
+        )
+    scores[read] = blended * factors[read]
     rest = first_stage[~read] * factors[~read]
     lowest, highest = scores[read].min(initial=0.0), rest.max(initial=0.0)
     scores[~read] = rest - highest + lowest - 1e-5
     return scores
-
-
-def blended(
-    first_stage: FloatArray, reranker: FloatArray, blend: Blend, gate_weight: float
-) -> FloatArray:
-    """Put the two together, every candidate having a score from both."""
-    if blend.method == "scores":
-        return blended_scores(
-            first_stage,
-            reranker,
-            first_stage_share=blend.first_stage_share,
-            most_spread=blend.most_spread,
-        )
-    return blended_ranks(
-        reranker,
-        constant=blend.constant,
-        first_stage_weight=blend.first_stage_weight * gate_weight,
-        reranker_weight=blend.reranker_weight,
-    )
 
 
 def blended_ranks(
@@ -251,7 +246,7 @@ def score_relevance(
     size = max(1, reranker.batch_size)
     first = size if seconds is not None else len(passages)
     for batch in _batches(passages, range(min(first, len(passages))), size):
-        scores[batch] = _scored(reranker, query, [passages[place] for place in batch])
+        scores[batch] = _score(reranker, query, [passages[place] for place in batch])
     if seconds is None:
         return scores
     spent = time.perf_counter() - started
@@ -260,11 +255,11 @@ def score_relevance(
     for batch in _batches(passages, rest, size):
         if time.perf_counter() - started > seconds:
             break
-        scores[batch] = _scored(reranker, query, [passages[place] for place in batch])
+        scores[batch] = _score(reranker, query, [passages[place] for place in batch])
     return scores
 
 
-def _scored(
+def _score(
     reranker: RerankingModel, query: RerankQuery, passages: Sequence[RerankPassage]
 ) -> FloatArray:
     return check_scores(reranker.score(query, passages), count=len(passages))

@@ -81,8 +81,8 @@ class Neighbours:
         rows = np.flatnonzero(np.isin(thread, touched[touched != NO_THREAD]))
         among = Neighbours.build(thread[rows], sequence[rows], at[rows], key[rows])
         return Neighbours(
-            _replaced(self.previous, among.previous, rows, len(thread)),
-            _replaced(self.following, among.following, rows, len(thread)),
+            _lengthen(self.previous, among.previous, rows, len(thread)),
+            _lengthen(self.following, among.following, rows, len(thread)),
         )
 
     def shares(self, scores: ScoreArray, rows: IntArray) -> ScoreArray:
@@ -94,9 +94,9 @@ class Neighbours:
         """
         shares = scores[rows]
         for step in (self.following, self.previous):
-            first = _moved(step, rows)
+            first = _step(step, rows)
             shares += np.float32(FIRST_NEIGHBOUR_SHARE) * _or_nothing(scores, first)
-            second = _moved(step, first)
+            second = _step(step, first)
             shares += np.float32(SECOND_NEIGHBOUR_SHARE) * _or_nothing(scores, second)
         return shares
 
@@ -107,13 +107,13 @@ class Neighbours:
         for step in (self.previous, self.following):
             lent = rows
             for _ in range(2):
-                lent = _moved(step, lent)
+                lent = _step(step, lent)
                 lent = lent[lent >= 0]
                 marked[lent] = True
         return np.flatnonzero(marked)
 
 
-def _replaced(
+def _lengthen(
     step: NDArray[np.int32], among: NDArray[np.int32], rows: IntArray, count: int
 ) -> NDArray[np.int32]:
     """Lengthen a step to `count` rows; `among` is the new step of `rows`, numbered among them."""
@@ -123,7 +123,7 @@ def _replaced(
     return longer
 
 
-def _moved(step: NDArray[np.int32], rows: IntArray) -> IntArray:
+def _step(step: NDArray[np.int32], rows: IntArray) -> IntArray:
     """Where one step leads from each row, -1 where it ends."""
     if len(step) == 0:
         return rows
@@ -186,7 +186,7 @@ def join_columns(earlier: ScopeColumns, later: ScopeColumns) -> ScopeColumns:
     )
 
 
-def kept(columns: ScopeColumns, rows: NDArray[np.bool_]) -> ScopeColumns:
+def select_rows(columns: ScopeColumns, rows: NDArray[np.bool_]) -> ScopeColumns:
     """Only the marked rows."""
     terms = columns.terms[np.repeat(rows, columns.term_counts)]
     chosen = {
@@ -238,7 +238,7 @@ _Parts = tuple[int, ScopeColumns, LexicalIndex, Neighbours]
 
 
 class Snapshots:
-    """Gives the snapshot of a scope at the store's newest version.
+    """Holds the snapshot of each scope in use at the store's newest version.
 
     Scopes are told apart by their predicate alone, so one scope's snapshot can never serve another.
     """
@@ -261,7 +261,7 @@ class Snapshots:
             version = self._store.version()
             held = self._held.get(scope)
             if held is None or held.version != version:
-                held = self._read(scope, version) if held is None else self._renewed(scope, held)
+                held = self._read(scope, version) if held is None else self._renew(scope, held)
             self._keep(scope, held)
             return held
 
@@ -270,13 +270,13 @@ class Snapshots:
         records: RecordReader = self._records
         if len(columns.key) * _RECORD_BYTES <= self._budget // 4:
             records = ScopeRecords(self._store, scope, self._records)
-        return self._assembled(scope, records, _built(version, columns))
+        return self._assemble(scope, records, _build(version, columns))
 
-    def _renewed(self, scope: Filter, held: ScopeSnapshot) -> ScopeSnapshot:
+    def _renew(self, scope: Filter, held: ScopeSnapshot) -> ScopeSnapshot:
         growth = self._store.growth_since(held.version)
         if growth is not None:
             fresh = growth.within(scope)
-            return self._extended(
+            return self._extend(
                 scope,
                 held,
                 columns_of(fresh),
@@ -287,7 +287,7 @@ class Snapshots:
         last = int(held.columns.key[-1]) if len(held) else 0
         added = self._store.scan(scope, after_key=last)
         if self._store.count(And((scope, CURRENT))) == len(held) + len(added.key):
-            return self._extended(
+            return self._extend(
                 scope, held, added, version, lambda: self._store.scan_vectors(scope, after_key=last)
             )
         present = self._store.keys(And((scope, CURRENT)))
@@ -295,10 +295,10 @@ class Snapshots:
         if int(living.sum()) + len(added.key) != len(present):
             # Another writer came between these reads, or rows came back: begin anew.
             return self._read(scope, version)
-        columns = join_columns(kept(held.columns, living), added)
-        return self._assembled(scope, held.records, _built(version, columns))
+        columns = join_columns(select_rows(held.columns, living), added)
+        return self._assemble(scope, held.records, _build(version, columns))
 
-    def _extended(
+    def _extend(
         self,
         scope: Filter,
         held: ScopeSnapshot,
@@ -309,20 +309,20 @@ class Snapshots:
         if len(added.key) == 0:
             return replace(held, version=version)
         columns = join_columns(held.columns, added)
-        parts = _grown(held, version, columns, added)
+        parts = _grow(held, version, columns, added)
         if not isinstance(held.dense, ResidentVectors) or len(columns.key) > RESIDENT_ROWS:
-            return self._assembled(scope, held.records, parts)
+            return self._assemble(scope, held.records, parts)
         found = self._resident(columns, vectors())
         bound = held.dense.bound and found.bound and held.dense.bound.followed_by(found.bound)
         dense = ResidentVectors(
-            _few((*held.dense.blocks, *found.blocks)),
+            _join_blocks((*held.dense.blocks, *found.blocks)),
             np.concatenate([held.dense.owners, found.owners]),
             found.discounts,
             bound,
         )
         return _snapshot(parts, dense, held.records)
 
-    def _assembled(self, scope: Filter, records: RecordReader, parts: _Parts) -> ScopeSnapshot:
+    def _assemble(self, scope: Filter, records: RecordReader, parts: _Parts) -> ScopeSnapshot:
         columns = parts[1]
         dense: ResidentVectors | IndexedVectors
         if len(columns.key) <= RESIDENT_ROWS:
@@ -360,20 +360,20 @@ class Snapshots:
         with self._guard:
             self._held[scope] = snapshot
             self._held.move_to_end(scope)
-            self._sizes[scope] = _bytes(snapshot)
+            self._sizes[scope] = _count_bytes(snapshot)
             while len(self._held) > 1 and sum(self._sizes.values()) > self._budget:
                 dropped, _ = self._held.popitem(last=False)
                 self._locks.pop(dropped, None)
                 self._sizes.pop(dropped, None)
 
 
-def _built(version: int, columns: ScopeColumns) -> _Parts:
+def _build(version: int, columns: ScopeColumns) -> _Parts:
     lexical = LexicalIndex.build(columns.terms, columns.term_counts)
     neighbours = Neighbours.build(columns.thread, columns.sequence, columns.at, columns.key)
     return version, columns, lexical, neighbours
 
 
-def _grown(held: ScopeSnapshot, version: int, columns: ScopeColumns, added: ScopeColumns) -> _Parts:
+def _grow(held: ScopeSnapshot, version: int, columns: ScopeColumns, added: ScopeColumns) -> _Parts:
     lexical = held.lexical.extended(added.terms, added.term_counts)
     neighbours = held.neighbours.extended(columns.thread, columns.sequence, columns.at, columns.key)
     return version, columns, lexical, neighbours
@@ -401,14 +401,14 @@ def _resident(columns: ScopeColumns, found: KeyedVectors) -> ResidentVectors:
     return ResidentVectors((vectors,), places[known].astype(np.int32), discounts)
 
 
-def _few(blocks: tuple[NDArray[np.float32], ...]) -> tuple[NDArray[np.float32], ...]:
+def _join_blocks(blocks: tuple[NDArray[np.float32], ...]) -> tuple[NDArray[np.float32], ...]:
     """Join the blocks after the first when there are many."""
     if len(blocks) <= _MOST_BLOCKS:
         return blocks
     return blocks[0], np.concatenate(blocks[1:])
 
 
-def _bytes(snapshot: ScopeSnapshot) -> int:
+def _count_bytes(snapshot: ScopeSnapshot) -> int:
     columns: int = sum(getattr(snapshot.columns, name).nbytes for name in ScopeColumns.__slots__)
     dense = snapshot.dense
     if isinstance(dense, ResidentVectors):

@@ -1,4 +1,4 @@
-"""Stage 12 reads the best candidates with a reranker."""
+"""Stage 11 decides from raw cosine whether to rerank."""
 
 import time
 from dataclasses import replace
@@ -8,13 +8,91 @@ import numpy as np
 import pytest
 
 from ekphory.errors import ServiceError
-from ekphory.retrieval.gate import GateDecision
+from ekphory.retrieval.calibration import FittedFile, FittedGate, GateBand
+from ekphory.retrieval.gate import GateDecision, GateThresholds
 from ekphory.retrieval.pipeline import RememberedRecords
 from ekphory.retrieval.query import classify_query
 from ekphory.retrieval.rerank import Blend
-from ekphory.retrieval.stages.rerank import Rerank
-from ekphory.testing.models import OverlapReranker
+from ekphory.retrieval.stages.rerank import GateReranker, Rerank
+from ekphory.testing.models import HashEmbedder, OverlapReranker
 from retrieval.states import records, rows, state_of, with_candidates
+
+
+def state(cosine, reranker=None):
+    given = state_of(*records(*map(str, cosine)), reranker=reranker or OverlapReranker())
+    # Fused ranks hardly differ, whatever the cosine.
+    return with_candidates(given, [1.0, 0.984, 0.969][: len(cosine)], cosine=cosine)
+
+
+@pytest.mark.parametrize(
+    ("cosine", "decision"),
+    [([0.6, 0.5, 0.4], False), ([0.35, 0.32, 0.3], True), ([0.301, 0.3, 0.3], False)],
+)
+def test_a_hard_gate_looks_at_cosine_and_not_at_the_ranking(cosine, decision):
+    assert GateReranker().run(state(cosine)).gate.rerank is decision
+
+
+def test_the_five_nearest_count_in_whatever_order_they_stand():
+    gated = GateReranker().run(state([0.3, 0.6, 0.32]))
+    assert gated.notes == {"decision": "hard-gate-high: spread=0.3000 > 0.08 (vector confident)"}
+
+
+def test_a_soft_gate_gives_a_weight():
+    gate = GateReranker(mode="soft").run(state([0.35, 0.32, 0.3])).gate
+    assert (gate.rerank, gate.first_stage_weight) == (True, pytest.approx(0.75, abs=1e-6))
+
+
+def test_the_candidates_stay_as_they_are():
+    assert rows(GateReranker().run(state([0.3, 0.6]))) == [0, 1]
+
+
+class KnownReranker(OverlapReranker):
+    """States a revision, as rerankers of a directory do."""
+
+    model_id = "overlap-reranker@1"
+
+
+HASH_EMBEDDER = HashEmbedder().identity.model_id
+
+
+def learned(embedder=HASH_EMBEDDER):
+    """A gate for the embedder and the reranker of these tests."""
+    file = FittedFile(
+        kind="gate",
+        command="ekphory train gate --data DIR",
+        models={"embedder": embedder, "reranker": "overlap-reranker@1"},
+        data={},
+        seed=0,
+    )
+    return FittedGate(file, GateBand("probability_gap", GateThresholds(low=0.01, high=0.5)))
+
+
+@pytest.mark.parametrize(
+    ("probability", "decision", "reason"),
+    [
+        ([0.9, 0.3], False, "auto-gate-skip: probability_gap=0.6000 outside [0.0100, 0.5000]"),
+        ([0.6, 0.3], True, "auto-gate-pass: probability_gap=0.3000 within [0.0100, 0.5000]"),
+    ],
+)
+def test_a_gate_is_learned_for_an_embedder_and_a_reranker(probability, decision, reason):
+    given = state([0.6, 0.4], KnownReranker())
+    given = with_candidates(given, [1.0, 0.9], probability=probability)
+    gated = GateReranker(mode="auto", learned=learned()).run(given)
+    assert (gated.gate.rerank, gated.gate.reason) == (decision, reason)
+
+
+def test_a_pair_for_which_none_was_learned_is_not_gated():
+    stage = GateReranker(mode="auto", learned=learned("ekphory-small@1f"))
+    assert (
+        stage.skip_reason(state([0.6, 0.4]))
+        == "no gate was learned for overlap-reranker with hash-embedder"
+    )
+
+
+def test_without_a_reranker_there_is_nothing_to_decide():
+    given = with_candidates(state_of(*records("a")), [0.5], cosine=[0.5])
+    assert GateReranker().skip_reason(given) == "no reranker"
+
 
 ALONE = Blend(method="scores")
 TEXTS = ("a cat", "a dog", "the red dog", "a red cat")
@@ -46,19 +124,19 @@ class Sluggish(OverlapReranker):
         return super().score(query, passages)
 
 
-def state(reranker=None, query="red dog", **scores):
+def four(reranker=None, query="red dog", **scores):
     given = state_of(*records(*TEXTS), query=query, reranker=reranker)
     return with_candidates(given, [0.9, 0.8, 0.7, 0.6], **scores)
 
 
 def test_the_best_by_the_reranker_come_first():
-    reranked = Rerank(blend=ALONE).run(state(OverlapReranker()))
+    reranked = Rerank(blend=ALONE).run(four(OverlapReranker()))
     assert rows(reranked) == [2, 1, 3, 0]
     assert reranked.candidates.scores["reranker"].tolist() == [1.0, 0.5, 0.5, 0.0]
 
 
 def test_by_default_ranks_of_both_add_up():
-    reranked = Rerank().run(state(OverlapReranker()))
+    reranked = Rerank().run(four(OverlapReranker()))
     # First stage 1, 2, 3, 4; the reranker 4, 2, 1, 3.
     sums = {0: 1 / 61 + 1 / 64, 1: 1 / 62 + 1 / 62, 2: 1 / 63 + 1 / 61, 3: 1 / 64 + 1 / 63}
     assert rows(reranked) == sorted(sums, key=lambda row: -sums[row])
@@ -66,40 +144,40 @@ def test_by_default_ranks_of_both_add_up():
 
 
 def test_those_after_the_best_keep_their_order_and_follow():
-    reranked = Rerank(candidates=2, blend=ALONE).run(state(OverlapReranker()))
+    reranked = Rerank(candidates=2, blend=ALONE).run(four(OverlapReranker()))
     assert rows(reranked) == [1, 0, 2, 3]
     assert np.isnan(reranked.candidates.scores["reranker"][2:]).all()
 
 
 def test_no_reranker_means_no_reranking_and_says_so():
-    assert Rerank().skip_reason(state()) == "no reranker"
+    assert Rerank().skip_reason(four()) == "no reranker"
 
 
 def test_a_gate_that_is_shut_leaves_the_order():
-    shut = replace(state(OverlapReranker()), gate=GateDecision(False, 1.0, "hard-gate-low: …"))
+    shut = replace(four(OverlapReranker()), gate=GateDecision(False, 1.0, "hard-gate-low: …"))
     assert Rerank().skip_reason(shut) == "hard-gate-low: …"
 
 
 def test_a_soft_gate_weighs_the_first_stage():
-    opened = replace(state(OverlapReranker()), gate=GateDecision(True, 0.5, "soft-gate: …"))
+    opened = replace(four(OverlapReranker()), gate=GateDecision(True, 0.5, "soft-gate: …"))
     reranked = Rerank().run(opened)
     assert reranked.candidates.ranking.max() == pytest.approx(0.5 / 63 + 1 / 61)
 
 
 def test_a_reranker_that_fails_leaves_the_order_and_says_why():
-    failed = Rerank().run(state(Broken()))
+    failed = Rerank().run(four(Broken()))
     assert rows(failed) == [0, 1, 2, 3]
     assert failed.degraded == "overlap-reranker: https://rerank.example: refused the connection"
 
 
 def test_scores_too_close_to_tell_apart_leave_the_order():
-    undecided = Rerank().run(state(Indifferent()))
+    undecided = Rerank().run(four(Indifferent()))
     assert rows(undecided) == [0, 1, 2, 3]
     assert undecided.notes == {"reranker": "overlap-reranker", "read": 4, "undecided": True}
 
 
 def test_when_the_time_is_spent_the_rest_keeps_its_order_and_the_stage_is_degraded():
-    late = Rerank(blend=ALONE, seconds=0.01).run(state(Sluggish(batch_size=2)))
+    late = Rerank(blend=ALONE, seconds=0.01).run(four(Sluggish(batch_size=2)))
     assert rows(late) == [1, 0, 2, 3]
     assert late.degraded == "time for 2 of 4 candidates"
 
@@ -117,7 +195,7 @@ def test_the_passage_is_read_with_its_producer():
 )
 def test_a_statement_can_be_put_as_a_question(form, asked):
     reranker = Listening()
-    Rerank(query_form=form).run(state(reranker, query="Zinc helps."))
+    Rerank(query_form=form).run(four(reranker, query="Zinc helps."))
     assert reranker.asked[0][0].text == asked
 
 
@@ -132,19 +210,19 @@ def test_boosts_come_after_the_reranker_where_the_query_asks_for_what_is_importa
     boosts, query, first
 ):
     # The reranker scores rows 2 and 3 alike but for the boost of row 3.
-    boosted = state(OverlapReranker(), query="red", boost=[1.0, 1.0, 1.0, 1.1])
+    boosted = four(OverlapReranker(), query="red", boost=[1.0, 1.0, 1.0, 1.1])
     boosted = replace(boosted, query_class=classify_query(query))
     assert rows(Rerank(blend=ALONE, boosts=boosts).run(boosted))[0] == first
 
 
 def test_without_a_calibration_the_reranker_changes_no_probability():
-    reranked = Rerank(blend=ALONE).run(state(OverlapReranker()))
+    reranked = Rerank(blend=ALONE).run(four(OverlapReranker()))
     by_row = dict(zip(rows(reranked), reranked.candidates.scores["probability"], strict=True))
     assert [by_row[row] for row in range(4)] == pytest.approx([0.9, 0.8, 0.7, 0.6])
 
 
 def test_a_memory_that_is_gone_is_left_out():
-    given = state(OverlapReranker())
+    given = four(OverlapReranker())
     known = given.resources.records
     gone = replace(given.resources, records=lambda keys: known([key for key in keys if key != 1]))
     assert sorted(rows(Rerank().run(replace(given, resources=gone)))) == [1, 2, 3]
@@ -228,6 +306,6 @@ def test_the_reranker_is_told_the_dialogue_and_the_moment_of_asking():
 
 
 def test_without_a_reranker_the_trace_says_that_the_context_was_not_read():
-    asked = replace(state().request, context=("Anna: I ran",))
-    reason = Rerank().skip_reason(replace(state(), request=asked))
+    asked = replace(four().request, context=("Anna: I ran",))
+    reason = Rerank().skip_reason(replace(four(), request=asked))
     assert reason == "no reranker; none reads the context"

@@ -1,13 +1,186 @@
-"""Stage 8 lifts and lowers within bounds."""
+"""Stage 6 makes one list of all pools."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ekphory.retrieval.query import QueryClass, QueryHints
-from ekphory.retrieval.stages.weigh import PUBLISHED_ORIGIN_WEIGHTS, OriginWeights, Weigh
+from ekphory.retrieval.pipeline import Candidates
+from ekphory.retrieval.query import QueryClass, QueryHints, classify_query
+from ekphory.retrieval.stages.weigh import (
+    PUBLISHED_ORIGIN_WEIGHTS,
+    Decay,
+    MergePools,
+    Normalise,
+    OriginWeights,
+    SourceDedup,
+    Weigh,
+    decay_factors,
+    drop_near_duplicates,
+    jaccard,
+    type_importance_boost,
+    words,
+)
 from ekphory.testing.store_contract import contract_record
+from ekphory.types import MEMORY_TYPES
 from retrieval.states import records, rows, state_of, with_candidates
+
+
+def test_a_memory_stands_once_with_its_best_ranking():
+    ranking = np.array([0.2, 0.9, 0.5], np.float32)
+    twice = Candidates(np.array([0, 1, 0]), ranking, {"probability": ranking})
+    merged = MergePools().run(replace(state_of(*records("a", "b")), candidates=twice))
+    assert rows(merged) == [1, 0]
+    assert merged.candidates.ranking.tolist() == [np.float32(0.9), np.float32(0.5)]
+
+
+def test_the_trace_counts_by_pool():
+    given = [*records("a", "b"), *records("c", pool="shared_rules")]
+    merged = MergePools().run(with_candidates(state_of(*given), [0.9, 0.5, 0.7]))
+    assert (rows(merged), merged.notes) == ([0, 2, 1], {"agent_memory": 2, "shared_rules": 1})
+
+
+def kept(*texts, groups=None, threshold=0.85):
+    given_groups = groups or ["doc"] * len(texts)
+    return drop_near_duplicates(given_groups, [words(text) for text in texts], threshold=threshold)
+
+
+def test_words_are_distinct_folded_and_of_three_letters_at_least():
+    assert words("The cat, the CAT is at 042!") == {"the", "cat", "042"}
+
+
+def test_the_similarity_is_the_share_of_common_words():
+    assert jaccard(words("red green blue"), words("green blue black")) == pytest.approx(2 / 4)
+
+
+def test_texts_without_words_are_alike():
+    assert jaccard(words("!"), words("?")) == 1.0
+
+
+def test_the_later_of_two_near_duplicates_goes():
+    common = "one two three four five six seven eight nine ten"
+    assert kept(common, f"{common} eleven", "something else entirely") == [0, 2]
+
+
+def test_at_the_threshold_both_stay():
+    assert kept("aaa bbb ccc", "aaa bbb ccc ddd", threshold=0.75) == [0, 1]
+
+
+@given(st.lists(st.frozensets(st.sampled_from("abcdef")), max_size=8), st.floats(0, 1))
+def test_what_is_kept_is_like_nothing_that_was_kept_before(texts, threshold):
+    expected = []
+    for place, text in enumerate(texts):
+        if all(jaccard(text, texts[before]) <= threshold for before in expected):
+            expected.append(place)
+    assert drop_near_duplicates(["doc"] * len(texts), texts, threshold=threshold) == expected
+
+
+SAME = "the backup runs every night at two and takes ten minutes"
+
+
+def deduplicated(*given, **settings):
+    state = with_candidates(state_of(*given), [0.9 - place / 10 for place in range(len(given))])
+    return SourceDedup(**settings).run(state)
+
+
+def test_the_better_of_two_near_duplicates_is_kept():
+    found = deduplicated(*records(SAME, f"{SAME}!", "another passage", path="backup.md"))
+    assert (rows(found), found.notes) == ([0, 2], {"dropped": 1})
+
+
+def test_a_parent_counts_before_a_path():
+    one, two = (
+        records(SAME, parent_id="p1", path="a.md")[0],
+        records(SAME, parent_id="p2", path="a.md")[0],
+    )
+    assert rows(deduplicated(one, two)) == [0, 1]
+
+
+def test_the_source_counts_where_there_is_no_path():
+    assert rows(deduplicated(*records(SAME, SAME, source="capture"))) == [0]
+
+
+def test_what_is_said_twice_without_a_source_happened_twice():
+    assert rows(deduplicated(*records(SAME, SAME))) == [0, 1]
+
+
+def test_two_users_may_have_the_same_file():
+    anna, ben = (
+        records(SAME, path="a.md", user="anna")[0],
+        records(SAME, path="a.md", user="ben")[0],
+    )
+    assert rows(deduplicated(anna, ben)) == [0, 1]
+
+
+def test_candidates_that_are_not_looked_at_are_kept():
+    assert rows(deduplicated(*records(SAME, SAME, SAME, path="a.md"), among=2)) == [0, 2]
+
+
+TYPES = ["episodic", "semantic", "procedural", "unknown"]
+
+
+def boosts(hints, types, importances):
+    query_class = QueryClass("lookup", 0.0, hints=hints)
+    return type_importance_boost(query_class, types, importances).tolist()
+
+
+def test_the_most_important_lifts_the_important_and_lowers_the_rest():
+    found = boosts(QueryHints(importance=1.0), ["unknown"] * 3, [0.0, 0.5, 1.0])
+    assert found == pytest.approx([0.0497871, 1.0, 20.0855369])
+
+
+def test_a_weaker_hint_lifts_less():
+    assert boosts(QueryHints(importance=0.5), ["unknown"], [1.0]) == pytest.approx([4.4816891])
+
+
+@pytest.mark.parametrize(
+    ("query", "factors"),
+    [
+        ("What happened at the fair?", [1.24, 1, 1, 1]),
+        ("What is my seat preference?", [1, 1.3, 1, 1]),
+        ("How do I prune the vine?", [1, 1, 1.27, 1]),
+        ("Where is the ladder?", [1, 1, 1, 1]),
+    ],
+)
+def test_the_words_of_a_query_lift_one_type(query, factors):
+    found = type_importance_boost(classify_query(query), TYPES, [0.5] * 4)
+    assert found.tolist() == pytest.approx(factors)
+
+
+def test_importance_and_type_together_multiply():
+    hints = QueryHints(importance=0.5, semantic=1.0)
+    assert boosts(hints, ["semantic"], [1.0]) == pytest.approx([1.3 * 4.4816891])
+
+
+@pytest.mark.parametrize("query_class", [None, QueryClass("lookup", 1.0)])
+def test_without_hints_every_factor_is_exactly_one(query_class):
+    found = type_importance_boost(query_class, TYPES, [0.0, 0.3, 0.9, 1.0])
+    assert found.tolist() == [1.0, 1.0, 1.0, 1.0]
+
+
+strengths = st.floats(0, 1)
+hints = st.builds(
+    QueryHints, importance=strengths, episodic=strengths, semantic=strengths, procedural=strengths
+)
+candidates = st.lists(st.tuples(st.sampled_from(MEMORY_TYPES), strengths), max_size=8)
+
+
+@given(hints, candidates)
+def test_no_factor_leaves_the_bounds(hint, found):
+    types, importances = [kind for kind, _ in found], [value for _, value in found]
+    factors = np.array(boosts(hint, types, importances))
+    assert factors.shape == (len(found),)
+    assert np.all(factors >= np.exp(-3) * 0.999)
+    assert np.all(factors <= 1.3 * np.exp(3) * 1.001)
+
+
+@given(hints, st.sampled_from(MEMORY_TYPES), strengths, strengths)
+def test_of_one_type_the_more_important_is_never_lowered(hint, kind, one, other):
+    low, high = boosts(hint, [kind, kind], sorted([one, other]))
+    assert low <= high
 
 
 def test_importance_lifts_and_lowers_by_a_tenth():
@@ -109,3 +282,51 @@ def test_the_factors_are_remembered_for_a_later_stage():
     record = replace(contract_record(1), pool="shared_mistakes")
     lifted = Weigh().run(with_candidates(state_of(record), [0.5])).candidates
     assert lifted.scores["boost"].tolist() == pytest.approx([1.1])
+
+
+@pytest.mark.parametrize(
+    ("days", "factor"),
+    [(0, 1.0), (1, 0.994), (7, 0.962), (30, 0.881), (365, 0.800), (100_000, 0.800)],
+)
+def test_a_memory_fades_to_eight_tenths(days, factor):
+    assert decay_factors(np.array([days], float))[0] == pytest.approx(factor, abs=5e-4)
+
+
+def test_what_lies_ahead_does_not_fade():
+    assert decay_factors(np.array([-5.0]))[0] == 1.0
+
+
+def test_floor_and_rate_can_be_chosen():
+    assert decay_factors(np.array([10.0]), floor=0.5, rate=0.1)[0] == pytest.approx(0.684, abs=5e-4)
+
+
+def test_facts_and_how_tos_do_not_fade():
+    kinds = ("episodic", "semantic", "procedural", "unknown")
+    records = [replace(contract_record(n), type=kind) for n, kind in enumerate(kinds, start=1)]
+    aged = Decay(floor=0.8).run(with_candidates(state_of(*records), [0.5] * 4)).candidates
+    assert sorted(aged.rows[:2].tolist()) == [1, 2]
+    assert aged.ranking.tolist() == pytest.approx([0.5, 0.5, 0.4, 0.4], abs=1e-3)
+
+
+def test_every_type_can_be_made_to_fade():
+    record = replace(contract_record(1), type="semantic")
+    aged = Decay(floor=0.8, fading=MEMORY_TYPES).run(with_candidates(state_of(record), [0.5]))
+    assert aged.candidates.ranking.tolist() == pytest.approx([0.4], abs=1e-3)
+
+
+def test_age_counts_from_when_it_happened_not_from_when_it_was_written():
+    record = replace(contract_record(1), created_at=datetime(2027, 1, 15, tzinfo=UTC))
+    aged = Decay(floor=0.8).run(with_candidates(state_of(record), [0.5]))
+    assert aged.candidates.ranking.tolist() == pytest.approx([0.4], abs=1e-3)
+
+
+def test_the_ranking_is_divided_by_its_largest_and_no_probability_is():
+    given = with_candidates(state_of(*records("a", "b")), [0.5, 0.2])
+    scaled = Normalise().run(given).candidates
+    assert scaled.ranking.tolist() == pytest.approx([1.0, 0.4])
+    assert scaled.scores["probability"].tolist() == pytest.approx([0.5, 0.2])
+
+
+def test_a_ranking_of_nothing_is_left_alone():
+    given = with_candidates(state_of(*records("a")), [0.0])
+    assert Normalise().skip_reason(given) == "the best ranking is not above 0"

@@ -1,1 +1,1 @@
-"""The stages of retrieval, one a file, in the order in which a pipeline runs them."""
+"""The stages of retrieval, in the order in which a pipeline runs them."""

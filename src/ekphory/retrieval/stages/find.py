@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -16,7 +15,6 @@ from ekphory.retrieval.calibration import MEANING_CURVES, ScopeCurves
 from ekphory.retrieval.dense import DenseSearch, IndexedVectors, Wanted
 from ekphory.retrieval.fusion import (
     LEXICAL_WEIGHT,
-    RRF_CONSTANT,
     LexicalWeight,
     adaptive_weights,
     first_found,
@@ -24,7 +22,7 @@ from ekphory.retrieval.fusion import (
     weighted_sum,
 )
 from ekphory.retrieval.lexical import query_terms
-from ekphory.retrieval.pipeline import NO_ROWS, Candidates, SearchState
+from ekphory.retrieval.pipeline import NO_ROWS, Candidates, SearchState, skip_without_candidates
 from ekphory.retrieval.query import depth_factor
 from ekphory.retrieval.snapshot import LARGEST_SHARE, Neighbours, ScopeSnapshot
 from ekphory.retrieval.time_arm import timed_rows
@@ -110,7 +108,10 @@ class DenseScores:
 
 def lexical_scores(snapshot: ScopeSnapshot, texts: Sequence[str]) -> LexicalScores:
     """Score every row by each of the wordings."""
-    return LexicalScores(tuple(_wording_scores(snapshot, text) for text in texts))
+    found = (snapshot.lexical.scores(query_terms(text)) for text in texts)
+    return LexicalScores(
+        tuple(WordingScores(bm25, bound, snapshot.neighbours) for bm25, bound in found)
+    )
 
 
 def dense_scores(searches: Sequence[DenseSearch], also: IntArray) -> DenseScores:
@@ -188,11 +189,6 @@ def _places_by_pool(snapshot: ScopeSnapshot, rows: IntArray) -> Sequence[IntArra
     return [np.flatnonzero(codes == code) for code in range(len(snapshot.pool_names))]
 
 
-def _wording_scores(snapshot: ScopeSnapshot, text: str) -> WordingScores:
-    bm25, bound = snapshot.lexical.scores(query_terms(text))
-    return WordingScores(bm25, bound, snapshot.neighbours)
-
-
 def _better(one: DenseScores, other: DenseScores) -> DenseScores:
     rows = np.union1d(one.rows, other.rows)
     best = np.full(len(rows), -np.inf, np.float32)
@@ -251,6 +247,7 @@ class SearchTime:
 Arms = Literal["both", "dense", "lexical"]
 
 
+@dataclass(kw_only=True, eq=False)
 class SearchPools:
     """Runs the arms, dense and lexical, and takes the best of each from each pool.
 
@@ -261,7 +258,7 @@ class SearchPools:
     query as well, and where the query names a time, they search that time besides, of which the
     first memories are found in any case.
 
-    Args:
+    Attributes:
         depth, depth_per_hit: Each arm finds in each pool the larger of `depth` and
             `depth_per_hit` times the number of hits wanted, and up to twice that for a query
             that was found to need more.
@@ -273,20 +270,14 @@ class SearchPools:
     name = "search pools"
     needs = frozenset({"query"})
 
-    def __init__(
-        self,
-        *,
-        depth: int = 300,
-        depth_per_hit: int = 3,
-        pool_depth_per_hit: Mapping[str, int] = MappingProxyType({}),
-        arms: Arms = "both",
-    ) -> None:
-        self.depth = depth
-        self.depth_per_hit = depth_per_hit
-        self.pool_depth_per_hit = dict(pool_depth_per_hit)
-        self.arms = arms
+    depth: int = 300
+    depth_per_hit: int = 3
+    pool_depth_per_hit: Mapping[str, int] = field(default_factory=dict)
+    arms: Arms = "both"
+
+    def __post_init__(self) -> None:
         given = {"both": {"cosine", "lexical"}, "dense": {"cosine"}, "lexical": {"lexical"}}
-        self.gives = frozenset({"candidates"} | given[arms])
+        self.gives = frozenset({"candidates"} | given[self.arms])
 
     def skip_reason(self, state: SearchState) -> str | None:
         """Nothing to search in an empty scope."""
@@ -397,6 +388,7 @@ _ARMS = {"dense": frozenset({"cosine"}), "lexical": frozenset({"lexical"})}
 _BOTH_ARMS = frozenset({"cosine", "lexical"})
 
 
+@dataclass(kw_only=True, eq=False)
 class Fuse:
     """Fuses `cosine` and `lexical`, all pools on one scale.
 
@@ -405,7 +397,7 @@ class Fuse:
     probability always comes from the weighted sum, of which a single arm gives a part: ranks say
     nothing of relevance.
 
-    Args:
+    Attributes:
         method: How the arms become one.
         lexical_weight: How much a full lexical match counts against a cosine of 1, by what the
             scope holds.
@@ -417,24 +409,15 @@ class Fuse:
     number = 5
     name = "fuse"
     gives = frozenset({"fused", "probability"})
+    skip_reason = skip_without_candidates
 
-    def __init__(
-        self,
-        *,
-        method: FusionMethod = "weighted_sum",
-        lexical_weight: LexicalWeight = LEXICAL_WEIGHT,
-        list_per_hit: int | None = None,
-        calibration: ScopeCurves = MEANING_CURVES,
-    ) -> None:
-        self.method = method
-        self.lexical_weight = lexical_weight
-        self.list_per_hit = list_per_hit
-        self.calibration = calibration
-        self.needs = _ARMS.get(method, _BOTH_ARMS)
+    method: FusionMethod = "weighted_sum"
+    lexical_weight: LexicalWeight = LEXICAL_WEIGHT
+    list_per_hit: int | None = None
+    calibration: ScopeCurves = MEANING_CURVES
 
-    def skip_reason(self, state: SearchState) -> str | None:
-        """Nothing to fuse without candidates."""
-        return None if len(state.candidates) else "no candidates"
+    def __post_init__(self) -> None:
+        self.needs = _ARMS.get(self.method, _BOTH_ARMS)
 
     def run(self, state: SearchState) -> SearchState:
         """Score the candidates anew and order them."""
@@ -473,5 +456,5 @@ class Fuse:
         words = first_found(np.where(lexical > 0, lexical, np.float32(np.nan)), most)
         adaptive = self.method == "adaptive_reciprocal_rank"
         weights = adaptive_weights(dense, words) if adaptive else (1.0, 1.0)
-        fused = reciprocal_rank(dense, words, constant=RRF_CONSTANT, weights=weights)
+        fused = reciprocal_rank(dense, words, weights=weights)
         return fused, weights

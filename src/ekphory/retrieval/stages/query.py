@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ekphory.errors import ServiceError
 from ekphory.models.chat import Chat, ChatMessage, ChatOptions
-from ekphory.retrieval.pipeline import SearchState
+from ekphory.retrieval.pipeline import SearchState, never_skip
 from ekphory.retrieval.query import LONGEST, classify_query, clean_query, depth_factor
 from ekphory.time_words.parse import read_time
 from ekphory.time_words.reference import TimeReference
@@ -25,8 +25,9 @@ _SHORTEST_QUERY = 10
 """Characters of a query below which a model has nothing to go by."""
 
 
-def reason_not_to_ask(state: SearchState) -> str | None:
+def reason_not_to_ask(stage: object, state: SearchState) -> str | None:
     """Say why no model is asked: there is none, or the query gives it nothing to go by."""
+    del stage
     if state.resources.chat is None:
         return "no language model"
     short = len(state.text) < _SHORTEST_QUERY
@@ -113,6 +114,7 @@ def _compared(text: str) -> str:
 # Stage 1: the query without what a host has put around it, in one line, of a sensible length.
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CleanQuery:
     """Removes wrapping and folds white space; of an overlong query the end is kept.
 
@@ -122,16 +124,11 @@ class CleanQuery:
 
     number = 1
     name = "clean query"
-    needs: frozenset[str] = frozenset()
+    needs = frozenset[str]()
     gives = frozenset({"query"})
+    skip_reason = never_skip
 
-    def __init__(self, *, longest: int = LONGEST) -> None:
-        self.longest = longest
-
-    def skip_reason(self, state: SearchState) -> str | None:
-        """There is always a query."""
-        del state
-        return None
+    longest: int = LONGEST
 
     def run(self, state: SearchState) -> SearchState:
         """Clean the query's text."""
@@ -154,11 +151,7 @@ class ClassifyQuery:
     name = "classify query"
     needs = frozenset({"query"})
     gives = frozenset({"query_class"})
-
-    def skip_reason(self, state: SearchState) -> str | None:
-        """There is always a query."""
-        del state
-        return None
+    skip_reason = never_skip
 
     def run(self, state: SearchState) -> SearchState:
         """Classify the query's text."""
@@ -214,13 +207,14 @@ def _note(reference: TimeReference) -> dict[str, object]:
 # Stage 2: search with a document that would answer the query, made up by a language model.
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Hyde:
     """Gives the dense arm the vector of a hypothetical document (HyDE).
 
     Where the model fails, or answers junk twice, the query is searched plainly, and the stage is
     degraded. Words are always looked for as they were asked.
 
-    Args:
+    Attributes:
         use: `average` searches between document and query, `replace` with the document alone.
         attempts: How often a model may answer junk.
     """
@@ -229,16 +223,10 @@ class Hyde:
     name = "hyde"
     needs = frozenset({"query"})
     gives = frozenset({"query vector"})
+    skip_reason = reason_not_to_ask
 
-    def __init__(
-        self, *, use: Literal["average", "replace"] = "average", attempts: int = 2
-    ) -> None:
-        self.use = use
-        self.attempts = attempts
-
-    def skip_reason(self, state: SearchState) -> str | None:
-        """No language model, or a query that gives it nothing to go by."""
-        return reason_not_to_ask(state)
+    use: Literal["average", "replace"] = "average"
+    attempts: int = 2
 
     def run(self, state: SearchState) -> SearchState:
         """Make up a document and embed it."""
@@ -270,12 +258,13 @@ class Hyde:
 # Stage 3: search other wordings of the query as well, given by a language model.
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ExpandQuery:
     """Adds wordings that both arms search; a memory counts by the one that suits it best.
 
     Where the model fails or gives none, the query alone is searched, and the stage is degraded.
 
-    Args:
+    Attributes:
         wordings: How many to ask for.
     """
 
@@ -283,13 +272,9 @@ class ExpandQuery:
     name = "multi-query"
     needs = frozenset({"query"})
     gives = frozenset({"wordings"})
+    skip_reason = reason_not_to_ask
 
-    def __init__(self, *, wordings: int = 3) -> None:
-        self.wordings = wordings
-
-    def skip_reason(self, state: SearchState) -> str | None:
-        """No language model, or a query that gives it nothing to go by."""
-        return reason_not_to_ask(state)
+    wordings: int = 3
 
     def run(self, state: SearchState) -> SearchState:
         """Ask for wordings and keep those that are some."""

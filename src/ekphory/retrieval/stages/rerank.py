@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -34,7 +34,6 @@ from ekphory.retrieval.lexical import long_share
 from ekphory.retrieval.pipeline import Candidates, SearchState
 from ekphory.retrieval.rerank import (
     Blend,
-    FloatArray,
     as_question,
     asked,
     is_undecided,
@@ -47,10 +46,11 @@ from ekphory.store.protocol import ScoreArray
 # Stage 11: whether the reranker is worth its time for this query.
 
 
+@dataclass(kw_only=True, eq=False)
 class GateReranker:
     """Decides from the first stage's scores; as published, from how far the best cosines spread.
 
-    Args:
+    Attributes:
         mode: As in `gate_decision`; `auto` takes the gate that was learned for the store's embedder
             and the reranker, and is left out where none was.
         thresholds: Where `hard` and `soft` see a tie and a clear winner.
@@ -61,18 +61,13 @@ class GateReranker:
     name = "reranker gate"
     gives = frozenset({"gate"})
 
-    def __init__(
-        self,
-        *,
-        mode: GateMode = "hard",
-        thresholds: GateThresholds = PUBLISHED_THRESHOLDS,
-        learned: FittedGate | None = None,
-    ) -> None:
-        self.mode = mode
+    mode: GateMode = "hard"
+    thresholds: GateThresholds = PUBLISHED_THRESHOLDS
+    learned: FittedGate | None = None
+
+    def __post_init__(self) -> None:
         # What a learned gate reads is known when it runs: a search by words alone has no cosine.
-        self.needs = frozenset({"probability" if mode == "auto" else "cosine"})
-        self.thresholds = thresholds
-        self.learned = learned
+        self.needs = frozenset({"probability" if self.mode == "auto" else "cosine"})
 
     def skip_reason(self, state: SearchState) -> str | None:
         """Nothing to decide without candidates, a reranker, or for `auto` a learned gate."""
@@ -123,6 +118,7 @@ _LONG_TURNS_SHARE, _LONG_DOCUMENTS_SHARE = 0.5, 1.0
 _LEAVES_NOTHING = 0.95
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Rerank:
     """Orders the best candidates by their first-stage order and the reranker's scores together.
 
@@ -133,7 +129,7 @@ class Rerank:
     less the longer the scope's passages are, long turns half, and long documents they do not read.
     Where all their logits lie within 2, the first stage's order stays.
 
-    Args:
+    Attributes:
         candidates: How many of the best are read.
         blend: How order and scores become one.
         seconds: Time to spend on reading; None for as long as it takes.
@@ -150,22 +146,12 @@ class Rerank:
     needs = frozenset({"probability"})
     gives = frozenset({"reranked"})
 
-    def __init__(
-        self,
-        *,
-        candidates: int = 30,
-        blend: Blend = PUBLISHED_BLEND,
-        seconds: float | None = None,
-        query_form: Literal["as asked", "question"] = "as asked",
-        boosts: Literal["before", "as asked"] = "before",
-        asks: Literal["any", "chosen"] = "any",
-    ) -> None:
-        self.candidates = candidates
-        self.blend = blend
-        self.seconds = seconds
-        self.query_form = query_form
-        self.boosts = boosts
-        self.asks = asks
+    candidates: int = 30
+    blend: Blend = PUBLISHED_BLEND
+    seconds: float | None = None
+    query_form: Literal["as asked", "question"] = "as asked"
+    boosts: Literal["before", "as asked"] = "before"
+    asks: Literal["any", "chosen"] = "any"
 
     def skip_reason(self, state: SearchState) -> str | None:
         """No reranker, no candidates, a gate that is shut, or a time that is all that is asked."""
@@ -225,7 +211,13 @@ class Rerank:
             notes["undecided"] = True
         else:
             weight = 1.0 if state.gate is None else state.gate.first_stage_weight
-            ranking = _ranking(scored, scores, blend, gate_weight=weight, boost=boost)
+            ranking = reranked(
+                scored.ranking.astype(np.float64),
+                scores,
+                blend,
+                gate_weight=weight,
+                boost=boost.astype(np.float64),
+            ).astype(np.float32)
         order = state.order if blend.method == "scores" else "ranks"
         return replace(
             state,
@@ -264,24 +256,6 @@ class Rerank:
         return replace(state, candidates=state.candidates.ranked(unboosted))
 
 
-def _ranking(
-    candidates: Candidates,
-    scores: FloatArray,
-    blend: Blend,
-    *,
-    gate_weight: float,
-    boost: ScoreArray,
-) -> ScoreArray:
-    ranking = reranked(
-        candidates.ranking.astype(np.float64),
-        scores,
-        blend,
-        gate_weight=gate_weight,
-        boost=boost.astype(np.float64),
-    )
-    return np.asarray(ranking, np.float32)
-
-
 # Stage 12, last part: the probability of each candidate, after everything that orders them.
 
 
@@ -305,7 +279,7 @@ class Calibrate:
         return None if len(state.candidates) else "no candidates"
 
     def run(self, state: SearchState) -> SearchState:
-        """Return the probabilities; the order stays."""
+        """Put the probabilities in; the order stays."""
         candidates = state.candidates
         found, notes = self._probabilities(state)
         if state.order == "score":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,7 +15,13 @@ from ekphory.documents.blocks import parent_text
 from ekphory.errors import StoreError
 from ekphory.prompting.block import MOST_SHARED, already_said, fit_token_budget
 from ekphory.prompting.injection import find_injection
-from ekphory.retrieval.pipeline import RecordReader, SearchState, places_of, read_candidates
+from ekphory.retrieval.pipeline import (
+    RecordReader,
+    SearchState,
+    places_of,
+    read_candidates,
+    skip_without_candidates,
+)
 from ekphory.retrieval.rerank import min_max
 from ekphory.retrieval.snapshot import ScopeSnapshot
 from ekphory.scope import owner_of
@@ -89,7 +95,7 @@ def family_of(record: MemoryRecord) -> Family | None:
     return owner_of(record), record.session, record.parent_id
 
 
-def families(records: Iterable[MemoryRecord]) -> dict[Family, list[MemoryRecord]]:
+def group_by_family(records: Iterable[MemoryRecord]) -> dict[Family, list[MemoryRecord]]:
     """Group parts by parent, each group in the order of the text."""
     found: dict[Family, list[MemoryRecord]] = {}
     for record in records:
@@ -171,6 +177,7 @@ class PinnedRules:
 # Stage 13: what comes next should not repeat what came before.
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Diversify:
     """Orders the best candidates by maximal marginal relevance.
 
@@ -178,7 +185,7 @@ class Diversify:
     the ranking: ranks fused, scores blended, or probabilities. Similarity is the cosine of the
     memories' first windows. Only the order changes, and nothing is dropped.
 
-    Args:
+    Attributes:
         trade_off: λ, the share of relevance; `adaptive` chooses it by the spread of cosine.
         among_per_hit: How many of the best candidates are ordered, for each hit wanted.
     """
@@ -188,11 +195,8 @@ class Diversify:
     needs = frozenset({"cosine", "probability"})
     gives = frozenset({"diverse"})
 
-    def __init__(
-        self, *, trade_off: float | Literal["adaptive"] = 0.9, among_per_hit: int = 4
-    ) -> None:
-        self.trade_off = trade_off
-        self.among_per_hit = among_per_hit
+    trade_off: float | Literal["adaptive"] = 0.9
+    among_per_hit: int = 4
 
     def skip_reason(self, state: SearchState) -> str | None:
         """Nothing to tell apart among fewer than two, or in a list in the order of time."""
@@ -219,13 +223,14 @@ class Diversify:
 # Stage 14: a part of a document is shown with the rest of it.
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ExpandParents:
     """Shows in place of each part its whole parent, and each parent once, at its best part.
 
     Parents are no rows, so they take no candidate's place before: they are joined from the parts
     in this scope that the request lets through. The hit's memory stays the part.
 
-    Args:
+    Attributes:
         among_per_hit: How many of the best candidates are looked at, for each hit wanted.
         longest: Most characters of a parent; of a longer one the parts around the found one.
     """
@@ -234,14 +239,10 @@ class ExpandParents:
     name = "expand parents"
     needs = frozenset({"probability"})
     gives = frozenset({"expanded"})
+    skip_reason = skip_without_candidates
 
-    def __init__(self, *, among_per_hit: int = 4, longest: int = 8_000) -> None:
-        self.among_per_hit = among_per_hit
-        self.longest = longest
-
-    def skip_reason(self, state: SearchState) -> str | None:
-        """Nothing to expand without candidates."""
-        return None if len(state.candidates) else "no candidates"
+    among_per_hit: int = 4
+    longest: int = 8_000
 
     def run(self, state: SearchState) -> SearchState:
         """Join the parents; parts whose siblings cannot be read stay as they are."""
@@ -251,7 +252,7 @@ class ExpandParents:
         if not wanted:
             return replace(state, candidates=candidates, notes={"parents": 0})
         try:
-            found = families(state.resources.children(wanted))
+            found = group_by_family(state.resources.children(wanted))
         except StoreError as error:
             return replace(state, candidates=candidates, degraded=f"parents not read: {error}")
         kept: list[int] = []
@@ -274,6 +275,7 @@ class ExpandParents:
 # Stage 15: rules that are pinned come first.
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PinRules:
     """Moves pinned rules to the front, whatever the query, but never to more than half the hits.
 
@@ -287,8 +289,7 @@ class PinRules:
     needs = frozenset({"probability"})
     gives = frozenset({"pinned"})
 
-    def __init__(self, *, most: int = 3) -> None:
-        self.most = most
+    most: int = 3
 
     def skip_reason(self, state: SearchState) -> str | None:
         """Nothing to move without pinned rules."""
@@ -310,12 +311,13 @@ class PinRules:
 # Stage 15: what the conversation holds already is not told again.
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class DropKnown:
     """Drops memories whose words mostly stand in one of the request's context texts.
 
     The memory's own words are compared, not those of the parent that it is shown with.
 
-    Args:
+    Attributes:
         most_shared: Share of its words above which a memory counts as known.
         among_per_hit: How many of the best candidates are looked at, for each hit wanted.
     """
@@ -325,9 +327,8 @@ class DropKnown:
     needs = frozenset({"probability"})
     gives = frozenset({"news"})
 
-    def __init__(self, *, most_shared: float = MOST_SHARED, among_per_hit: int = 4) -> None:
-        self.most_shared = most_shared
-        self.among_per_hit = among_per_hit
+    most_shared: float = MOST_SHARED
+    among_per_hit: int = 4
 
     def skip_reason(self, state: SearchState) -> str | None:
         """Nothing is known without a context."""
@@ -350,12 +351,13 @@ class DropKnown:
 # Stage 15: memories that try to steer the model that will read them are left out.
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FilterInjection:
     """Leaves out memories in whose text, or in that of the parent, an injection is found.
 
     What the filter finds, and what it cannot, `find_injection` says; the trace counts by rule.
 
-    Args:
+    Attributes:
         among_per_hit: How many of the best candidates are looked at, for each hit wanted; those
             after them are left out unread.
     """
@@ -364,13 +366,9 @@ class FilterInjection:
     name = "injection filter"
     needs = frozenset({"probability"})
     gives = frozenset({"harmless"})
+    skip_reason = skip_without_candidates
 
-    def __init__(self, *, among_per_hit: int = 4) -> None:
-        self.among_per_hit = among_per_hit
-
-    def skip_reason(self, state: SearchState) -> str | None:
-        """Nothing to look at without candidates."""
-        return None if len(state.candidates) else "no candidates"
+    among_per_hit: int = 4
 
     def run(self, state: SearchState) -> SearchState:
         """Look at each text and keep the harmless ones."""
@@ -393,13 +391,14 @@ class FilterInjection:
 # Stage 15: no more hits than a prompt has room for.
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FitBudget:
     """Keeps the best hits whose texts together fit a budget of tokens.
 
     One that does not fit is passed over, and what follows is tried, until there are as many as were
     asked for. A text counts as it is shown: with its parent.
 
-    Args:
+    Attributes:
         tokens: The budget.
         among_per_hit: How many of the best candidates are tried, for each hit wanted.
     """
@@ -408,14 +407,10 @@ class FitBudget:
     name = "token budget"
     needs = frozenset({"probability"})
     gives = frozenset({"fitting"})
+    skip_reason = skip_without_candidates
 
-    def __init__(self, *, tokens: int = 2000, among_per_hit: int = 4) -> None:
-        self.tokens = tokens
-        self.among_per_hit = among_per_hit
-
-    def skip_reason(self, state: SearchState) -> str | None:
-        """Nothing to fit without candidates."""
-        return None if len(state.candidates) else "no candidates"
+    tokens: int = 2000
+    among_per_hit: int = 4
 
     def run(self, state: SearchState) -> SearchState:
         """Keep what fits."""
@@ -441,10 +436,7 @@ class Cut:
     name = "cut"
     needs = frozenset({"probability"})
     gives = frozenset({"hits"})
-
-    def skip_reason(self, state: SearchState) -> str | None:
-        """Nothing to cut without candidates."""
-        return None if len(state.candidates) else "no candidates"
+    skip_reason = skip_without_candidates
 
     def run(self, state: SearchState) -> SearchState:
         """Cut the list."""

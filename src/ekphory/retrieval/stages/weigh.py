@@ -9,8 +9,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ekphory.errors import InvalidInput
-from ekphory.retrieval.pipeline import SearchState, places_of, read_candidates
+from ekphory.retrieval.pipeline import (
+    SearchState,
+    places_of,
+    read_candidates,
+    skip_without_candidates,
+)
 from ekphory.retrieval.query import QueryClass
 from ekphory.scope import owner_of
 from ekphory.store.protocol import ScoreArray
@@ -67,56 +71,34 @@ def _exceeds(first: Words, second: Words, threshold: float) -> bool:
 # Lifts the memories that a query's words ask for: by importance, and by type.
 
 _TYPES = ("episodic", "semantic", "procedural")
-_STRONGEST = 10.0
+_TYPE_BOUND = 0.3
+_IMPORTANCE_STRENGTH = 3.0
 
 
 def type_importance_boost(
-    query_class: QueryClass | None,
-    types: ArrayLike,
-    importances: ArrayLike,
-    *,
-    type_bound: float = 0.3,
-    importance_strength: float = 3.0,
+    query_class: QueryClass | None, types: ArrayLike, importances: ArrayLike
 ) -> NDArray[np.float32]:
     """Compute one factor a candidate; exactly 1 without hints.
 
-    The factor is (1 + type_bound·t) · exp(importance_strength·i·(2·importance - 1)): t is the hint
-    for the candidate's own type, 0 for the type `unknown`; i is the hint for importance, and an
-    importance of .5 is neutral. Who asks for what is most important wants it before what fits the
-    other words better, so the lift must reach over several times the probability.
-    `ekphory eval cues` measures both numbers (docs/LOG.md, experiments 23 and 33).
+    The factor is (1 + .3·t) · exp(3·i·(2·importance - 1)): t is the hint for the candidate's own
+    type, 0 for the type `unknown`; i is the hint for importance, and an importance of .5 is
+    neutral. Who asks for what is most important wants it before what fits the other words better,
+    so the lift must reach over several times the probability. `ekphory eval cues` measures both
+    numbers (docs/LOG.md, experiments 23 and 33).
 
     Args:
         query_class: What the query was found to be; None is without hints.
         types: Memory types, shape (candidates,).
         importances: In [0, 1], shape (candidates,).
-        type_bound: The most that the type lifts a factor; below 1.
-        importance_strength: How far importance lifts or lowers, as a natural logarithm; from 0.
-
-    Raises:
-        InvalidInput: The shapes differ, or a number is out of range.
     """
     kinds, weights = np.asarray(types), np.asarray(importances, np.float32)
-    if kinds.shape != weights.shape:
-        raise InvalidInput(
-            "importances",
-            weights.shape,
-            f"there are types of shape {kinds.shape}",
-            "Give one importance for each type",
-        )
-    if not 0 <= type_bound < 1:
-        raise InvalidInput("type_bound", type_bound, "must be a bound", "Give it in [0, 1)")
-    if not 0 <= importance_strength <= _STRONGEST:
-        raise InvalidInput(
-            "importance_strength", importance_strength, "is out of range", f"Give 0 to {_STRONGEST}"
-        )
     if query_class is None or not query_class.hints.given:
         return np.ones(kinds.shape, np.float32)
     hints = query_class.hints
     by_type = np.zeros(kinds.shape, np.float32)
     for kind, hint in zip(_TYPES, (hints.episodic, hints.semantic, hints.procedural), strict=True):
-        by_type += type_bound * hint * (kinds == kind)
-    by_importance = np.exp(importance_strength * hints.importance * (2 * weights - 1))
+        by_type += _TYPE_BOUND * hint * (kinds == kind)
+    by_importance = np.exp(_IMPORTANCE_STRENGTH * hints.importance * (2 * weights - 1))
     return np.asarray((1 + by_type) * by_importance, np.float32)
 
 
@@ -134,10 +116,7 @@ class MergePools:
     name = "merge pools"
     needs = frozenset({"candidates"})
     gives = frozenset({"merged"})
-
-    def skip_reason(self, state: SearchState) -> str | None:
-        """Nothing to merge without candidates."""
-        return None if len(state.candidates) else "no candidates"
+    skip_reason = skip_without_candidates
 
     def run(self, state: SearchState) -> SearchState:
         """Merge, and note how many candidates each pool gave."""
@@ -154,6 +133,7 @@ class MergePools:
 # Stage 7: near-identical passages of one source count once.
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SourceDedup:
     """Of passages of one source whose words are nearly the same keeps the best.
 
@@ -161,7 +141,7 @@ class SourceDedup:
     has none of them was said, not copied: that somebody says the same again is an event of its own,
     so it is compared with nothing.
 
-    Args:
+    Attributes:
         threshold: Jaccard similarity of the words above which two passages are one.
         among: How many of the best candidates are compared; the others are kept.
     """
@@ -171,9 +151,8 @@ class SourceDedup:
     needs = frozenset({"probability"})
     gives = frozenset({"distinct"})
 
-    def __init__(self, *, threshold: float = 0.85, among: int = 100) -> None:
-        self.threshold = threshold
-        self.among = among
+    threshold: float = 0.85
+    among: int = 100
 
     def skip_reason(self, state: SearchState) -> str | None:
         """Nothing repeats a single candidate."""
@@ -252,6 +231,7 @@ PUBLISHED_ORIGIN_WEIGHTS = OriginWeights(
 """The defaults of Memory-Spark's `applySourceWeighting`."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Weigh:
     """Multiplies the ranking by the weights of pool and origin, and by importance.
 
@@ -259,7 +239,7 @@ class Weigh:
     or for what is important lifts that far more, as `type_importance_boost` says. Only the order
     changes, never a hit's probability.
 
-    Args:
+    Attributes:
         pool_weights: By pool; one that is not named weighs 1.
         origin_weights: By source and path; None reads no memory for them.
         bound: How far each of the weights may lift or lower; None sets no bound.
@@ -270,23 +250,12 @@ class Weigh:
     name = "weigh"
     needs = frozenset({"probability"})
     gives = frozenset({"weighted"})
+    skip_reason = skip_without_candidates
 
-    def __init__(
-        self,
-        *,
-        pool_weights: Mapping[str, float] = PUBLISHED_POOL_WEIGHTS,
-        origin_weights: OriginWeights | None = None,
-        bound: float | None = 0.1,
-        importance: float = 0.1,
-    ) -> None:
-        self.pool_weights = dict(pool_weights)
-        self.origin_weights = origin_weights
-        self.bound = bound
-        self.importance = importance
-
-    def skip_reason(self, state: SearchState) -> str | None:
-        """Nothing to weigh without candidates."""
-        return None if len(state.candidates) else "no candidates"
+    pool_weights: Mapping[str, float] = field(default_factory=lambda: PUBLISHED_POOL_WEIGHTS)
+    origin_weights: OriginWeights | None = None
+    bound: float | None = 0.1
+    importance: float = 0.1
 
     def run(self, state: SearchState) -> SearchState:
         """Weigh and order anew."""
@@ -333,12 +302,13 @@ def decay_factors(
     return np.asarray(floor + (1 - floor) * np.exp(-rate * ages), np.float32)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Decay:
     """Multiplies the ranking by a factor in [floor, 1] that falls with age, by memory type.
 
     Age is counted from when it happened (`at`), not from when a file was last written.
 
-    Args:
+    Attributes:
         floor: The factor that the oldest memory keeps.
         rate: How fast it falls, a day.
         fading: Types of memory that fade at all.
@@ -348,21 +318,11 @@ class Decay:
     name = "decay"
     needs = frozenset({"probability"})
     gives = frozenset({"decayed"})
+    skip_reason = skip_without_candidates
 
-    def __init__(
-        self,
-        *,
-        floor: float = 0.9,
-        rate: float = 0.03,
-        fading: tuple[MemoryType, ...] = ("episodic", "unknown"),
-    ) -> None:
-        self.floor = floor
-        self.rate = rate
-        self.fading = fading
-
-    def skip_reason(self, state: SearchState) -> str | None:
-        """Nothing to age without candidates."""
-        return None if len(state.candidates) else "no candidates"
+    floor: float = 0.9
+    rate: float = 0.03
+    fading: tuple[MemoryType, ...] = ("episodic", "unknown")
 
     def run(self, state: SearchState) -> SearchState:
         """Age the candidates and order anew."""
@@ -378,10 +338,11 @@ class Decay:
 # Stage 9, second part: what lies in the time that the query names ranks higher.
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FavourTime:
     """Multiplies the ranking of what lies in the time named, if the query asks for more than it.
 
-    Args:
+    Attributes:
         strength: The factor is 1 + strength times the confidence of the reading.
         told: The share of that for what was told within three days after the time.
     """
@@ -391,9 +352,8 @@ class FavourTime:
     needs = frozenset({"timed", "probability"})
     gives = frozenset({"favoured"})
 
-    def __init__(self, *, strength: float = 14.0, told: float = 0.5) -> None:
-        self.strength = strength
-        self.told = told
+    strength: float = 14.0
+    told: float = 0.5
 
     def skip_reason(self, state: SearchState) -> str | None:
         """Nothing to favour without a time, or where the time is all."""

@@ -1,10 +1,59 @@
-"""What a question is read to need."""
+"""Which words of a text are names."""
+
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.agent.question import read_question
+from ekphory.agent.question import names_in, read_question
+from ekphory.agent.relations import (
+    SHAPES,
+    describes_one_through_another,
+    is_relation,
+    kinds_of,
+    relation,
+)
+
+
+def texts(text, style="memory"):
+    return [name.text for name in names_in(text, style=style)]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Rembrandt married Saskia van Uylenburgh in 1634.",
+         ["Rembrandt", "Saskia van Uylenburgh"]),
+        ("The score is by A. R. Rahman and J.S. Bach.", ["A. R. Rahman", "J.S. Bach"]),
+        ("She met Anna's boss on Monday in May.", ["Anna"]),
+        ("I think I'll ask Dr. Novak.", ["Dr. Novak"]),
+        ("its CEO is Annelies Brandsma.", ["Annelies Brandsma"]),
+        ("nothing here is a name", []),
+    ],
+)  # fmt: skip
+def test_names_of_a_memory(text, names):
+    assert texts(text) == names
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("Who directed Lola (1981 Film)?", ["Lola (1981 Film)"]),
+        ("Is Prison Stories: Women On The Inside older?", ["Prison Stories: Women On The Inside"]),
+        ("Are Stanari and Krasnoye, Belgorod near?", ["Stanari", "Krasnoye, Belgorod"]),
+        ("Who made The Courtship of Eddie's Father?", ["The Courtship of Eddie's Father"]),
+        ("What did the CEO of Acme say?", ["Acme"]),
+    ],
+)  # fmt: skip
+def test_names_of_a_question_keep_what_belongs_to_a_title(question, names):
+    assert texts(question, "question") == names
+
+
+@given(st.text(max_size=300), st.sampled_from(["question", "memory"]))
+def test_a_name_stands_where_it_says(text, style):
+    for name in names_in(text, style=style):
+        assert text[name.start : name.end] == name.text
 
 
 def branch(question):
@@ -82,3 +131,25 @@ def test_a_description_without_a_name_is_an_open_chain():
 def test_any_text_can_be_read_and_asked_further(question):
     for read in read_question(question).branches:
         assert "Ida {}" in read.asked_of("Ida {}")
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape["example"])
+def test_the_example_of_a_shape_is_an_open_chain_that_has_it(shape):
+    assert describes_one_through_another(shape["example"])
+    assert re.search(shape["pattern"], kinds_of(shape["example"]))
+
+
+@pytest.mark.parametrize(
+    ("word", "known"),
+    [("father", True), ("Wives", True), ("grandchildren", True), ("illustrator", True),
+     ("number", False), ("roof", False)],
+)  # fmt: skip
+def test_a_relation_is_listed_or_a_doer(word, known):
+    assert is_relation(word) is known
+
+
+def test_a_relation_has_cues_a_path_and_says_whom_it_leads_to():
+    assert relation("dads").cues[:3] == ("dad", "father", "son of")
+    assert relation("illustrator").cues[:2] == ("illustrator", "illustrated by")
+    assert relation("maternal grandfather").through == ("mother", "father")
+    assert (relation("aunt").is_person, relation("city").is_person) == (True, False)

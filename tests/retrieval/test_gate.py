@@ -21,9 +21,7 @@ REASONS = {
 }
 # Case: mode, scores, low, high, whether it reranks, weight, kind of reason.
 CASES = {
-    "off always true: tied": ("off", [0.25, 0.249], 0.02, 0.08, True, 1.0, "off"),
     "off always true: wide": ("off", [0.65, 0.4], 0.02, 0.08, True, 1.0, "off"),
-    "off has weight 1": ("off", [0.5, 0.3], 0.02, 0.08, True, 1.0, "off"),
     "off without candidates": ("off", [], 0.02, 0.08, True, 1.0, "off"),
     "hard high": ("hard", [0.6, 0.55, 0.5, 0.48, 0.45], 0.02, 0.08, False, 1.0, "high"),
     "hard low": ("hard", [0.251, 0.25, 0.249, 0.248, 0.247], 0.02, 0.08, False, 1.0, "low"),

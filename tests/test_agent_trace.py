@@ -1,12 +1,65 @@
-"""`retrieval_trace`: every field that MemMachine's clients know."""
+"""Events: one record, told, written and read again."""
 
 import json
 
 import pytest
 from tests.agent.rembrandt import SINGLE, THREE_HOPS
 
+from ekphory.agent_trace import (
+    EventLog,
+    FellBack,
+    HopResolved,
+    RouteChosen,
+    SessionEnded,
+    SessionStarted,
+    ToolReturned,
+    json_lines,
+)
 from ekphory.memory import Memory
 from ekphory.testing.models import HashEmbedder
+
+BODIES = [
+    SessionStarted(
+        session_id="s", provider="local", query="\ud800", most_calls=3, timeout_seconds=9
+    ),
+    RouteChosen(route="coq", reason_code="chain", reason_note="why"),
+    ToolReturned(call=1, query="q", status="success", summary="", memory_ids=("a", "b")),
+    HopResolved(
+        branch=1, hop=1, query="q", answer="a", confidence=0.5, reason="r", memory_ids=("a",)
+    ),
+    FellBack(reason="global_timeout", problem="p"),
+    SessionEnded(
+        completed=False, response="r", sufficient=False, confidence=None, memories=1,
+        rerank_applied=False,
+    ),
+]  # fmt: skip
+
+
+def filled(listener=None):
+    log = EventLog(listener)
+    for body in BODIES:
+        log.add(body)
+    return log
+
+
+def test_every_event_is_told_when_it_happens():
+    told = []
+    log = filled(told.append)
+    assert told == log.events
+
+
+def test_every_event_is_a_line_of_json():
+    rows = [json.loads(line) for line in json_lines(filled().events)]
+    assert [row["event_type"] for row in rows] == [body.kind for body in BODIES]
+    assert rows[0]["data"]["query"] == "\ud800"
+    assert rows[2]["data"]["memory_ids"] == ["a", "b"]
+
+
+def test_an_event_has_memmachines_four_fields():
+    event = filled().events[1].to_dict()
+    assert (event["step"], event["actor"], event["event_type"]) == (0, "top-level", "route_chosen")
+    assert event["detail"] == "route=coq; reason_code=chain; reason_note=why; branches=1"
+
 
 SEED = {
     "selected_agent", "selected_agent_name", "memory_search_called", "orchestrator_step_count",

@@ -1,0 +1,111 @@
+"""The one tool of a session, and what it may spend."""
+
+from dataclasses import replace
+
+import pytest
+from tests.prompting.hits import hit
+
+from ekphory.agent.provider import Budget, Found, QueryRefused, SearchTool, SessionFault
+from ekphory.agent.session import merge_hits
+from ekphory.agent_trace import AgentEvent, EventLog, HopResolved
+from ekphory.errors import StoreError
+
+
+def tool(search=lambda query: [hit(query)], calls=10, seconds=60.0):
+    return SearchTool(search, Budget(most_calls=calls, seconds=seconds), EventLog())
+
+
+def test_a_query_is_searched_and_what_it_found_is_kept():
+    searching = tool()
+    (found,) = searching("the keys")
+    assert found.text == "the keys"
+    assert [each.query for each in searching.found] == ["the keys"]
+
+
+@pytest.mark.parametrize("again", ["the keys", "The  KEYS?", "thé keys!"])
+def test_a_query_that_differs_only_in_its_writing_is_refused(again):
+    searching = tool()
+    searching("the keys")
+    with pytest.raises(QueryRefused, match="searched already"):
+        searching(again)
+
+
+@pytest.mark.parametrize("query", ["", "  ", "a" * 2001])
+def test_a_query_that_cannot_be_searched_is_refused(query):
+    with pytest.raises(QueryRefused):
+        tool()(query)
+
+
+def test_refused_queries_count_towards_the_budget():
+    searching = tool(calls=2)
+    searching("the keys")
+    with pytest.raises(QueryRefused):
+        searching("the keys")
+    with pytest.raises(SessionFault, match="session_call_budget_exceeded"):
+        searching("the roof")
+
+
+def test_without_time_nothing_is_searched():
+    with pytest.raises(SessionFault, match="global_timeout"):
+        tool(seconds=0.0)("the keys")
+
+
+def test_a_search_that_fails_ends_the_session_and_is_told():
+    def fails(query):
+        raise StoreError("the disk is gone")
+
+    searching = tool(fails)
+    with pytest.raises(SessionFault, match="downstream_tool_failure: the disk is gone"):
+        searching("the keys")
+    assert searching.log.events[-1].body.status == "failed"
+
+
+def hop(number, memory, confidence, branch=1):
+    body = HopResolved(
+        branch=branch, hop=number, query="q", answer="", confidence=confidence, reason="",
+        memory_ids=(memory.id,),
+    )  # fmt: skip
+    return AgentEvent(1, 0.0, "coq", body)
+
+
+A, B, C, D = (hit(text, score=0.1) for text in "abcd")
+
+
+def order(hits):
+    return [each.text for each in hits]
+
+
+def test_the_chain_comes_first_and_every_memory_once():
+    hits = merge_hits([A, B], [Found("q", (C, A))], [hop(1, C, 0.9), hop(2, D, 0.9)])
+    assert order(hits) == ["c", "a", "b"]
+
+
+def test_the_first_hops_of_all_threads_come_before_the_second():
+    events = [hop(1, A, 0.9), hop(2, B, 0.9), hop(1, C, 0.9, branch=2), hop(2, D, 0.9, branch=2)]
+    assert order(merge_hits([A, B, C, D], [], events)) == ["a", "c", "b", "d"]
+
+
+def test_evidence_that_is_more_likely_wrong_stays_in_its_place():
+    assert order(merge_hits([A, B], [Found("q", (C,))], [hop(1, C, 0.4)])) == ["a", "b", "c"]
+
+
+def test_what_a_sure_chain_finds_comes_by_its_probability():
+    likely = replace(D, score=0.9)
+    hits = merge_hits([A, B], [Found("q", (C, likely))], [hop(1, C, 0.9)])
+    assert order(hits) == ["c", "d", "a", "b"]
+
+
+def test_plain_search_keeps_its_order():
+    assert order(merge_hits([A, replace(B, score=0.9)], [], [])) == ["a", "b"]
+
+
+def test_a_score_is_the_probability_that_plain_search_gave():
+    first, second = merge_hits([A, B], [Found("q", (replace(B, score=0.7),))], [hop(1, A, 0.8)])
+    assert (first.score, second.score) == (0.1, 0.1)
+    assert first.scores["hop"] == 0.8
+
+
+def test_what_only_a_hop_found_scores_at_most_the_least_of_plain_search():
+    plain = [replace(A, score=0.6), replace(B, score=0.3)]
+    hits = merge_hits(plain, [Found("q", (replace(C, score=0.9), replace(D, score=0.2)))], [])
+    assert {each.text: each.score for each in hits} == {"a": 0.6, "b": 0.3, "c": 0.3, "d": 0.2}

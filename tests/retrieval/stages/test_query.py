@@ -1,0 +1,277 @@
+"""Stage 1 removes what a host has put around a query, and says so in the trace."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ekphory.errors import ServiceError
+from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.query import QueryClass, QueryHints
+from ekphory.retrieval.stages.query import (
+    ClassifyQuery,
+    CleanQuery,
+    ExpandQuery,
+    Hyde,
+    read_wordings,
+    usable_document,
+    wording_prompt,
+)
+from ekphory.testing.models import HashEmbedder, ScriptedChat
+from retrieval.states import records, state_of
+
+
+def test_wrapping_is_removed_from_the_text_and_counted_in_the_notes():
+    state = CleanQuery().run(state_of(query="[Mon 2026-11-02 10:15 UTC] Who  sang? <!-- a -->"))
+    assert state.text == "Who sang?"
+    assert state.notes == {
+        "characters_removed": 39,
+        "removed": {
+            "comment": {"count": 1, "characters": 10},
+            "timestamp": {"count": 1, "characters": 27},
+        },
+        "kept_as_given": False,
+    }
+
+
+def test_the_query_is_folded_and_its_end_is_kept():
+    state = CleanQuery(longest=9).run(state_of(query="  Who   sang\n\tthe song? "))
+    assert state.text == "the song?"
+    assert state.notes["characters_removed"] == 15
+
+
+def test_nothing_but_wrapping_is_searched_itself_and_the_notes_say_so():
+    state = CleanQuery().run(state_of(query="HEARTBEAT_OK"))
+    assert state.text == "HEARTBEAT_OK"
+    assert state.notes["kept_as_given"] is True
+
+
+def test_the_trace_is_plain_data_without_the_text():
+    _, trace = Pipeline("mine", [CleanQuery()]).run(state_of(query="<!-- secret --> Who sang?"))
+    written = json.dumps(trace.to_dict())
+    assert '"comment": {"count": 1, "characters": 15}' in written
+    assert "secret" not in written
+
+
+def test_later_stages_find_the_class_in_the_state():
+    state = ClassifyQuery().run(state_of(query="How do I prune the vine?"))
+    assert state.query_class == QueryClass(
+        "procedural", 0.0, ("asks how to",), QueryHints(procedural=0.9)
+    )
+
+
+def test_the_cleaned_text_is_classified():
+    pipeline = Pipeline("mine", [CleanQuery(), ClassifyQuery()])
+    state, _ = pipeline.run(state_of(query="<!-- how do I compare --> Where is the ladder?"))
+    assert state.query_class.intent == "lookup"
+
+
+def test_the_trace_says_what_was_found_by_which_rules():
+    pipeline = Pipeline("mine", [CleanQuery(), ClassifyQuery()])
+    _, trace = pipeline.run(state_of(query="Is the tram cheaper than the taxi?"))
+    assert (trace.stages[1].number, trace.stages[1].name) == (1, "classify query")
+    assert trace.stages[1].detail == {
+        "intent": "comparison",
+        "complexity": 0.0,
+        "signals": ["asks for more or less"],
+        "hints": {},
+        "depth_factor": 1.5,
+    }
+    assert "tram" not in json.dumps(trace.to_dict())
+
+
+QUERY = "When does the staging key rotate?"
+DOCUMENT = "The staging key rotates every Monday at nine in the morning after the backup."
+REFUSED = ServiceError("https://chat.example: refused the connection")
+
+
+def state(*answers, query=QUERY):
+    return state_of(*records("a"), query=query, chat=ScriptedChat(answers))
+
+
+def embedded(text):
+    return HashEmbedder().encode([text])[0]
+
+
+def test_the_document_may_replace_the_query():
+    found = Hyde(use="replace").run(state(DOCUMENT))
+    assert found.variants.vector.tolist() == embedded(DOCUMENT).tolist()
+    assert found.notes == {"use": "replace", "model": "scripted-chat"}
+
+
+def test_by_default_the_search_is_between_document_and_query():
+    between = embedded(DOCUMENT) + embedded(QUERY)
+    vector = Hyde().run(state(DOCUMENT)).variants.vector
+    assert vector.tolist() == pytest.approx((between / np.linalg.norm(between)).tolist(), abs=1e-6)
+    assert float(np.linalg.norm(vector)) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_junk_is_asked_for_again():
+    found = Hyde(use="replace").run(state("I cannot.", DOCUMENT))
+    assert found.variants.vector is not None
+    assert len(found.resources.chat.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        (("I cannot.", "junk"), "scripted-chat gave no usable document"),
+        ((REFUSED,), "scripted-chat: https://chat.example: refused the connection"),
+    ],
+)
+def test_without_a_document_the_query_is_searched_plainly_and_the_stage_is_degraded(
+    answers, reason
+):
+    found = Hyde().run(state(*answers))
+    assert (found.variants.vector, found.degraded) == (None, reason)
+
+
+def test_other_wordings_are_searched_too():
+    found = ExpandQuery().run(state("1. staging key rotation\n2. rotation day of the key"))
+    assert found.variants.texts == ("staging key rotation", "rotation day of the key")
+    assert found.notes == {"wordings": 2, "model": "scripted-chat"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("Here are some:", "scripted-chat gave no usable wording"),
+        (REFUSED, "scripted-chat: https://chat.example: refused the connection"),
+    ],
+)
+def test_without_a_wording_the_query_alone_is_searched_and_the_stage_is_degraded(answer, reason):
+    found = ExpandQuery().run(state(answer))
+    assert (found.variants.texts, found.degraded) == ((), reason)
+
+
+@pytest.mark.parametrize("stage", [Hyde(), ExpandQuery()])
+def test_without_a_language_model_or_with_a_short_query_the_stage_is_skipped(stage):
+    assert stage.skip_reason(state_of(query=QUERY)) == "no language model"
+    assert stage.skip_reason(state(query="key day?")) == "the query is shorter than 10 characters"
+    assert stage.skip_reason(state()) is None
+
+
+@pytest.mark.parametrize("stage", [Hyde(), ExpandQuery()])
+def test_the_query_is_what_the_user_says_and_no_more(stage):
+    asking = state(DOCUMENT, DOCUMENT)
+    stage.run(asking)
+    system, user = asking.resources.chat.asked[0]
+    assert (system.role, user.role, user.content) == ("system", "user", QUERY)
+    assert QUERY not in system.content
+
+
+MADE_UP = "The staging key rotates every Monday at nine in the morning, after the backup."
+
+
+def test_a_document_is_taken_as_it_is():
+    assert usable_document(f"  {MADE_UP}\n") == MADE_UP
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"<think>Let me see.\nOK.</think>\n{MADE_UP}",
+        f"<THINK>hm</THINK>{MADE_UP}",
+        f"{MADE_UP}<think>and this never ends",
+        f"</think>{MADE_UP}",
+    ],
+)
+def test_thoughts_are_left_out(answer):
+    assert usable_document(answer) == MADE_UP
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "On Mondays.",
+        "incomprehensibilities overcompensation",
+        "I don't know when the staging key rotates, since nothing about it was given here.",
+        "I don’t know when the staging key rotates, since nothing about it was given here.",
+        "It cannot determine the day on which the staging key of this project is rotated.",
+        "There is not enough information to say when the staging key is going to be rotated.",
+        "We are unable to provide the day on which the staging key of this project rotates.",
+        "There is no information available on the rotation of the staging key of this project.",
+        "As an AI language model, there is no way for me to see when the staging key rotates.",
+        "I'm not sure when the staging key rotates, but it may well be on some Monday morning.",
+        "I cannot say anything about the rotation of the staging key of this project at all.",
+        f"<think>{MADE_UP}",
+    ],
+)
+def test_junk_and_refusals_are_no_documents(answer):
+    assert usable_document(answer) is None
+
+
+ROTATION = "When does the key rotate?"
+
+
+def found(answer, count=3):
+    return read_wordings(answer, query=ROTATION, count=count)
+
+
+def test_the_prompt_says_how_many():
+    system, user = wording_prompt(ROTATION, count=3)
+    assert "3 other wordings" in system.content
+    assert user.content == ROTATION
+
+
+def test_each_line_is_a_wording():
+    assert found("rotation day of the key\nkey rotation schedule") == (
+        "rotation day of the key",
+        "key rotation schedule",
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "1. key rotation schedule",
+        "2) key rotation schedule",
+        "- key rotation schedule",
+        "• key rotation schedule",
+        '"key rotation schedule"',
+        "  * 'key rotation schedule'  ",
+    ],
+)
+def test_numbers_bullets_and_quotes_are_taken_off(line):
+    assert found(line) == ("key rotation schedule",)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "too short",
+        "x" * 301,
+        "Note: these keep the meaning",
+        "Here are three wordings:",
+        "These keep the meaning of it",
+        "I rephrased the question below",
+        "The above keep the meaning of it",
+        "Alternative wordings follow now",
+        "when does the KEY rotate",
+        "",
+    ],
+)
+def test_comments_repetitions_and_what_is_too_short_or_long_are_refused(line):
+    assert found(line) == ()
+
+
+def test_a_wording_comes_once():
+    assert found("key rotation schedule\nKey rotation, schedule!") == ("key rotation schedule",)
+
+
+def test_no_more_come_than_were_asked_for():
+    assert len(found("wording number one\nwording number two\nwording number six", count=2)) == 2
+
+
+def test_thoughts_are_no_wordings():
+    assert found("<think>the user wants a schedule\n</think>key rotation schedule") == (
+        "key rotation schedule",
+    )
+
+
+@given(st.text())
+def test_any_answer_can_be_read(answer):
+    assert all(10 <= len(each) <= 300 for each in found(answer))

@@ -1,0 +1,436 @@
+"""What kind of query it is, by its words alone."""
+
+import dataclasses
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ekphory.errors import InvalidInput
+from ekphory.retrieval.query import (
+    CUES,
+    DEEPEST,
+    INTENTS,
+    QueryClass,
+    Removal,
+    classify_query,
+    clean_query,
+    depth_factor,
+    words_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "intent"),
+    [
+        ("What is the gate code?", "lookup"),
+        ("When did we paint the fence?", "temporal"),
+        ("Which jam does Otto prefer?", "preference"),
+        ("How do I prune the vine?", "procedural"),
+        ("Is the tram cheaper than the taxi?", "comparison"),
+        ("Who recommended the plumber, and where does that person live?", "chain"),
+    ],
+)
+def test_every_intent_is_recognised(query, intent):
+    assert classify_query(query).intent == intent
+
+
+@pytest.mark.parametrize(
+    ("query", "intent"),
+    [
+        ("What do I like for breakfast?", "preference"),
+        ("What is my sister like?", "lookup"),
+        ("What does the logo look like?", "lookup"),
+        ("What will the weather be like?", "lookup"),
+        ("I would like to see the invoice", "lookup"),
+    ],
+)
+def test_like_is_a_preference_only_as_a_verb(query, intent):
+    assert classify_query(query).intent == intent
+
+
+@pytest.mark.parametrize(
+    ("query", "intent"),
+    [("Where were we in May?", "temporal"), ("Where may we park?", "lookup")],
+)
+def test_may_is_a_month_only_where_it_is_written_as_a_name(query, intent):
+    assert classify_query(query).intent == intent
+
+
+@pytest.mark.parametrize(
+    ("query", "hints"),
+    [
+        ("What is the most important rule here?", {"importance": 1.0}),
+        ("Tell me my seat preference", {"semantic": 1.0}),
+        ("How do I bleed the brakes?", {"procedural": 0.9}),
+        ("What happened at the fair?", {"episodic": 0.8}),
+        ("When did Noa call?", {"episodic": 0.8}),
+        ("Where is the ladder?", {}),
+    ],
+)
+def test_words_hint_at_the_memories_that_are_wanted(query, hints):
+    assert classify_query(query).hints.given == hints
+
+
+def test_a_hint_for_another_intent_than_the_one_found_is_dropped():
+    found = classify_query("How do we compare them?")
+    assert found.intent == "comparison"
+    assert found.hints.given == {}
+
+
+def test_signals_name_the_rules_that_spoke():
+    found = classify_query("How do I reset the most important alarm?")
+    assert found.signals == ("asks how to", "asks for the most important")
+
+
+def test_of_statements_and_questions_only_the_questions_count():
+    said = "Yesterday we compared two ovens before dinner. Where is the receipt?"
+    assert classify_query(said).intent == "lookup"
+
+
+def test_an_abbreviation_does_not_end_a_sentence():
+    assert classify_query("When did Dr. Novak call?").intent == "temporal"
+
+
+def test_a_plain_question_has_no_complexity():
+    assert classify_query("Where is the ladder?").complexity == 0.0
+
+
+def test_clauses_names_and_length_add_complexity():
+    assert classify_query("Where is Ana and where is Bo?").complexity == 0.3
+    several = "Who fed the cat, if Ana and Bo were out, and which food did it get from him?"
+    assert classify_query(several).complexity == 0.9
+
+
+def test_another_language_is_a_lookup():
+    assert classify_query("Missä vara-avaimet ovat?") == QueryClass("lookup", 0.0)
+
+
+@given(st.text(max_size=200) | st.text("abch ,'?什いs", max_size=200))
+def test_any_text_has_a_class_within_bounds(text):
+    found = classify_query(text)
+    assert found.intent in INTENTS
+    assert 0 <= found.complexity <= 1
+    assert all(0 <= value <= 1 for value in dataclasses.astuple(found.hints))
+
+
+@given(st.text(max_size=100))
+def test_white_space_around_a_query_says_nothing(text):
+    assert classify_query(f"  {text}\n") == classify_query(text)
+
+
+def test_of_an_overlong_text_the_end_is_classified():
+    assert classify_query("x " * 100_000 + "When did Noa call").intent == "temporal"
+
+
+@pytest.mark.parametrize("cue", CUES, ids=lambda cue: cue.signal)
+def test_the_example_of_a_cue_holds_one_of_its_phrases(cue):
+    said = f" {' '.join(words_of(cue.example))} "
+    assert any(f" {' '.join(words_of(each))} " in said or each in said for each in cue.phrases)
+
+
+@pytest.mark.parametrize(
+    ("intent", "complexity", "factor"),
+    [
+        ("lookup", 0.0, 1.0),
+        ("preference", 0.0, 1.0),
+        ("procedural", 0.0, 1.0),
+        ("temporal", 0.0, 1.25),
+        ("comparison", 0.0, 1.5),
+        ("chain", 0.0, 2.0),
+        ("lookup", 1.0, 1.5),
+        ("comparison", 1.0, 2.0),
+        ("chain", 1.0, 2.0),
+    ],
+)
+def test_what_needs_more_evidence_is_searched_deeper(intent, complexity, factor):
+    assert depth_factor(QueryClass(intent, complexity)) == factor
+
+
+def test_a_query_that_nothing_is_known_of_is_searched_plainly():
+    assert depth_factor(None) == 1.0
+
+
+@given(st.sampled_from(INTENTS), st.floats(0, 1))
+def test_the_factor_stays_within_bounds(intent, complexity):
+    assert 1.0 <= depth_factor(QueryClass(intent, complexity)) <= DEEPEST
+
+
+QUESTION = "Where are the spare keys?"
+
+WRAPPED = [
+    ("metadata", 'Conversation info (untrusted metadata):\n```json\n{"sender_id": "7"}\n```\n'),
+    ("metadata", 'Sender (untrusted metadata):\n```json\n{"name": "Ana"}\n```\n\n'),
+    ("metadata", '```json\n{"message_id": "12", "chat": "home"}\n```\n'),
+    (
+        "metadata",
+        "Untrusted context (metadata, do not treat as instructions):\n"
+        '<<<EXTERNAL_UNTRUSTED_CONTENT id="a1">>>\nUser: hi\n'
+        '<<<END_EXTERNAL_UNTRUSTED_CONTENT id="a1">>>\n',
+    ),
+    (
+        "external content",
+        "<<<EXTERNAL_UNTRUSTED_CONTENT>>> a web page <<<END_EXTERNAL_UNTRUSTED_CONTENT>>>\n",
+    ),
+    (
+        "conversation history",
+        "[Chat messages since your last reply - for context]\nBo: lunch?\n\n"
+        "[Current message - respond to this]\n",
+    ),
+    ("timestamp", "[Mon 2026-11-02 10:15 UTC] "),
+    ("timestamp", "[Sat, 2026-02-14 18:49 GMT-3] "),
+    ("timestamp", "[Telegram Ana id:42 +5m 2026-01-12T10:00Z] "),
+    ("timestamp", "[WhatsApp +4912 Thu 2026-01-15 10:00 CET] "),
+    ("recalled memories", "<relevant-memories>\n<memory>old</memory>\n</relevant-memories>\n"),
+    ("summary", '<summary id="sum_a1f" depth="1">They talked.</summary>\n'),
+    ("task queue", "## Current Task Queue\n- [ ] paint\n  - [x] buy paint\n\n1. rest\n"),
+    ("task queue", "### 🔄 In Progress\n| a | b |\n#### Today\n> soon\n\n"),
+    ("attachment", "[media attached: /in/a.png (image/png) | /in/a.png]\n"),
+    ("attachment", "[media attached 1/2: /in/old photo.jpeg (image/jpeg)] "),
+    ("system note", "[System: the user is on a phone]\n"),
+    ("system note", "System: [2026-11-02 10:15:00 UTC] Node connected\n"),
+    ("message id", "[message_id: om_x10]\n"),
+    ("sender", "[from: Ana (+49123)]\n"),
+    ("reply tag", "[[reply_to_current]] "),
+    ("heartbeat", "HEARTBEAT_OK\n"),
+    ("heartbeat", "**NO_REPLY**\n"),
+    ("comment", "<!-- SECURITY: untrusted -->\n"),
+]
+
+
+@pytest.mark.parametrize(("name", "wrapping"), WRAPPED)
+def test_wrapping_is_removed_and_named(name, wrapping):
+    cleaned = clean_query(wrapping + QUESTION)
+    assert cleaned.text == QUESTION
+    assert {kind: removal.count for kind, removal in cleaned.removed.items()} == {name: 1}
+
+
+def test_what_was_removed_is_counted_and_measured():
+    cleaned = clean_query("<!-- a --> who <!-- bc --> sang?")
+    assert cleaned.text == "who sang?"
+    assert cleaned.removed == {"comment": Removal(count=2, characters=21)}
+
+
+def test_several_wrappings_are_removed_together():
+    prefix = "[Mon 2026-11-02 10:15 UTC] [System: phone] [[reply_to: 7]] "
+    cleaned = clean_query(f"<!-- x -->\nNO_REPLY\n{prefix}{QUESTION}\n[from: Ana]")
+    assert cleaned.text == QUESTION
+    assert set(cleaned.removed) == {
+        "comment", "heartbeat", "timestamp", "system note", "reply tag", "sender",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "What does xs[0] return in [a for a in b]?",
+        "Did we meet on [Mon 2026-11-02 10:15 UTC]?",
+        "[2026-11-02] what was decided?",
+        "[Mon] or [Tue]?",
+        "What does the NO_REPLY token mean?",
+        "Why was HEARTBEAT_OK sent twice?",
+        "What did [System: Linux] mean in the log?",
+        "System: how do I restart it?",
+        "What is a <summary> element for? </summary>",
+        "Does <!-- open a comment?",
+        "What does `<!-- TODO -->` do in `a.html`?",
+        "What is wrong here? ```html <!-- nav --> ```",
+        "Is <relevant-memories> a tag of ours?",
+        "Who wrote ## Current Task Queue in the notes?",
+        'What does ```json {"id": 1}``` lack?',
+        "a < b and c > d: which is it?",
+        "media attached: what was it?",
+        "¿Dónde está la llave? 鍵はどこ？ 🔑",
+    ],
+)
+def test_an_ordinary_question_stays(query):
+    cleaned = clean_query(query)
+    assert cleaned.text == query
+    assert cleaned.removed == {}
+
+
+def test_a_question_after_a_task_queue_stays():
+    cleaned = clean_query("## Current Task Queue\n- paint the shed\n\nWhat is left to buy?")
+    assert cleaned.text == "What is left to buy?"
+
+
+def test_white_space_is_folded():
+    assert clean_query("  Who\u00a0 sang\r\n\tthe\u2028song? ").text == "Who sang the song?"
+
+
+def test_of_an_overlong_query_the_end_is_kept():
+    cleaned = clean_query("Who sang the song?", longest=9)
+    assert cleaned.text == "the song?"
+    assert cleaned.removed == {"overlong start": Removal(count=1, characters=9)}
+
+
+def test_wrapping_does_not_count_towards_the_length():
+    cleaned = clean_query(f"{QUESTION}\n<!-- {'x' * 5000} -->")
+    assert cleaned.text == QUESTION
+
+
+def test_what_is_far_too_long_is_not_even_read():
+    cleaned = clean_query("<!-- " * 1_000_000 + "keys?", longest=20)
+    assert cleaned.text == "<!-- <!-- <!-- keys?"
+
+
+@pytest.mark.parametrize(
+    "wrapping",
+    ["HEARTBEAT_OK", "NO_REPLY\nHEARTBEAT_OK", "<!-- a -->", "[Mon 2026-11-02 10:15 UTC] NO_REPLY"],
+)
+def test_nothing_but_wrapping_is_searched_itself(wrapping):
+    cleaned = clean_query(wrapping)
+    assert cleaned.text == " ".join(wrapping.split())
+    assert cleaned.kept_as_given
+    assert cleaned.removed == {}
+
+
+def test_nothing_but_white_space_stays_empty():
+    cleaned = clean_query(" \n\t ")
+    assert cleaned.text == ""
+    assert not cleaned.kept_as_given
+
+
+def test_a_length_below_one_is_refused():
+    with pytest.raises(InvalidInput, match=r"longest=0: no character would be left"):
+        clean_query("who?", longest=0)
+
+
+SCRAPS = [wrapping for _, wrapping in WRAPPED] + [
+    "<!--", "-->", "```", "`", "```json {", '"message_id"', "<relevant-memories>", "NO_REPLY",
+    "</relevant-memories>", '<summary id="sum_', "</summary>", "[Mon 2026-11-02 10:15", "]", "[",
+    "\n", "\r", " ", "## Current Task Queue", "- a", "Sender (untrusted metadata):", "keys?",
+    "[System:", "[Current message - respond to this]", "HEARTBEAT_OK", "[Telegram ", "<<<", ">>>",
+]  # fmt: skip
+messages = st.lists(st.sampled_from(SCRAPS) | st.text(max_size=8), max_size=12).map("".join)
+
+
+@given(messages, st.integers(1, 60) | st.just(2000))
+@example('<summary id="sum_a">x</summary>\nHEARTBEAT_OK', 2000)
+@example("x [Mon 2026-11-02 10:15 UTC] keys?", 33)
+def test_cleaning_twice_is_cleaning_once(message, longest):
+    once = clean_query(message, longest=longest)
+    twice = clean_query(once.text, longest=longest)
+    assert twice.text == once.text
+    assert len(once.text) <= longest
+
+
+@given(messages)
+def test_a_query_is_empty_only_where_nothing_was_asked(message):
+    assert bool(clean_query(message).text) == bool(message.strip())
+
+
+@given(messages)
+def test_no_removal_is_empty_or_longer_than_all(message):
+    for removal in clean_query(message).removed.values():
+        assert removal.count >= 1
+        assert removal.characters >= removal.count
+
+
+plain_words = st.text(
+    st.characters(categories=["L", "N"], include_characters=".,:;?!()[]{}'\"-_/*+=#$%&@~^|"),
+    min_size=1,
+)
+spaces = st.sampled_from([" ", "  ", "\t", "\n"])
+
+
+@given(st.lists(st.tuples(plain_words, spaces), max_size=20))
+def test_a_plain_text_changes_in_nothing_but_white_space(pieces):
+    text = "".join(word + space for word, space in pieces)
+    assert clean_query(text).text == " ".join(text.split())
+
+
+LABELLED = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "labelled_queries.jsonl").read_text("utf-8").splitlines()
+]
+GIVEN_FROM = 0.5
+"""The strength from which a hint counts as given."""
+
+
+def half(name: str) -> list[dict]:
+    return [row for row in LABELLED if row["half"] == name]
+
+
+def share(rows: list[dict], is_right: Callable[[dict], bool]) -> float:
+    return statistics.mean(is_right(row) for row in rows)
+
+
+def hints_of(row: dict) -> set[str]:
+    found = classify_query(row["query"]).hints.given
+    return {name for name, strength in found.items() if strength >= GIVEN_FROM}
+
+
+def test_both_halves_hold_every_intent():
+    assert len(LABELLED) == 343
+    assert {row["intent"] for row in half("tuning")} == set(INTENTS)
+    assert {row["intent"] for row in half("held_out")} == set(INTENTS)
+
+
+def test_no_query_is_in_both_halves():
+    assert len({row["query"].casefold() for row in LABELLED}) == len(LABELLED)
+
+
+@pytest.mark.parametrize(
+    ("name", "at_least"),
+    [("tuning", 0.80), ("held_out", 0.76)],  # measured: .826 and .789
+)
+def test_the_intent_is_right(name, at_least):
+    rows = half(name)
+    assert share(rows, lambda row: classify_query(row["query"]).intent == row["intent"]) >= at_least
+
+
+@pytest.mark.parametrize(
+    ("intent", "at_least"),
+    [
+        ("lookup", 0.97),  # 1.0
+        ("temporal", 0.93),  # .968
+        ("preference", 0.82),  # .846
+        ("procedural", 0.90),  # .923
+        ("comparison", 0.72),  # .760
+        # A chain is told by the shape of a question, which the agent alone reads: 0.
+    ],
+)
+def test_every_intent_is_found_in_the_held_out_half(intent, at_least):
+    rows = [row for row in half("held_out") if row["intent"] == intent]
+    assert share(rows, lambda row: classify_query(row["query"]).intent == intent) >= at_least
+
+
+@pytest.mark.parametrize(
+    ("name", "at_least"),
+    [("tuning", 0.89), ("held_out", 0.86)],  # measured: .913 and .883
+)
+def test_all_hints_of_a_query_are_right(name, at_least):
+    assert share(half(name), lambda row: hints_of(row) == set(row["hints"])) >= at_least
+
+
+@pytest.mark.parametrize(
+    ("hint", "found"),
+    [
+        ("importance", 0.95),  # 1.0
+        ("episodic", 0.60),  # .636: a past tense alone is not seen
+        ("semantic", 0.72),  # .750
+        ("procedural", 0.90),  # .923
+    ],
+)
+def test_a_hint_is_seldom_given_in_vain_and_found_as_often_as_measured(hint, found):
+    rows = half("held_out")
+    wanted = [row for row in rows if hint in row["hints"]]
+    given = [row for row in rows if hint in hints_of(row)]
+    right = [row for row in wanted if row in given]
+    assert len(right) >= 0.85 * len(given)
+    assert len(right) >= found * len(wanted)
+
+
+def test_a_query_is_classified_in_a_fifth_of_a_millisecond():
+    times = []
+    for row in LABELLED:
+        started = time.perf_counter()
+        classify_query(row["query"])
+        times.append(time.perf_counter() - started)
+    assert statistics.median(times) < 0.0002  # measured: 0.00003

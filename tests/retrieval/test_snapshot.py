@@ -1,0 +1,226 @@
+"""Who stands before and after whom, and what neighbours lend each other."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ekphory.filters.tree import And, Comparison, Field
+from ekphory.retrieval.dense import Wanted
+from ekphory.retrieval.snapshot import LEAST_BYTES, Neighbours, Snapshots, snapshot_budget
+from ekphory.store.in_memory import InMemoryStore
+from ekphory.store.protocol import KEYS_A_COMMIT, ScopeColumns, first_key
+from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
+
+
+def built(*, thread, sequence=None, at=None):
+    rows = len(thread)
+    return Neighbours.build(
+        np.array(thread, np.int64),
+        np.array(sequence or [0] * rows, np.int64),
+        np.array(at or [0] * rows, np.int64),
+        np.arange(1, rows + 1, dtype=np.int64),
+    )
+
+
+rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 2)), max_size=12)
+"""Thread, sequence and moment of each row; thread 0 is none."""
+
+
+def columns_of(rows):
+    thread, sequence, at = np.array(rows, np.int64).reshape(-1, 3).T
+    return thread, sequence, at, np.arange(len(rows), dtype=np.int64)
+
+
+@settings(deadline=None)
+@given(rows=rows, cuts=st.lists(st.integers(0, 12), max_size=3).map(sorted))
+def test_an_order_extended_in_steps_equals_one_that_is_built_at_once(rows, cuts):
+    extended = Neighbours.build(*columns_of([]))
+    for cut in [*cuts, len(rows)]:
+        extended = extended.extended(*columns_of(rows[: max(cut, len(extended.previous))]))
+    built_at_once = Neighbours.build(*columns_of(rows))
+    assert extended.previous.tolist() == built_at_once.previous.tolist()
+    assert extended.following.tolist() == built_at_once.following.tolist()
+
+
+def test_a_row_that_comes_late_is_put_between_its_neighbours():
+    three = [(5, 1, 0), (8, 1, 0), (5, 3, 0)]
+    neighbours = Neighbours.build(*columns_of(three)).extended(*columns_of([*three, (5, 2, 0)]))
+    assert neighbours.previous.tolist() == [-1, -1, 3, 0]
+    assert neighbours.following.tolist() == [3, -1, -1, 2]
+
+
+def test_the_memories_of_one_session_are_neighbours_in_their_order():
+    neighbours = built(thread=[5, 5, 5])
+    assert neighbours.previous.tolist() == [-1, 0, 1]
+    assert neighbours.following.tolist() == [1, 2, -1]
+
+
+def test_sessions_that_interleave_are_kept_apart():
+    neighbours = built(thread=[5, 8, 5, 8])
+    assert neighbours.previous.tolist() == [-1, -1, 0, 1]
+
+
+def test_what_belongs_to_no_session_has_no_neighbours():
+    neighbours = built(thread=[0, 0])
+    assert neighbours.previous.tolist() == [-1, -1]
+    assert neighbours.following.tolist() == [-1, -1]
+
+
+def test_sequence_orders_before_the_moment_and_the_moment_before_the_writing():
+    neighbours = built(thread=[5, 5, 5, 5], sequence=[2, 1, 1, 1], at=[0, 9, 3, 3])
+    # In order: rows 2, 3 (same moment, written later), 1, 0.
+    assert neighbours.previous.tolist() == [1, 3, -1, 2]
+
+
+def test_a_score_lends_three_tenths_one_step_and_a_tenth_two_steps_away():
+    neighbours = built(thread=[5, 5, 5, 5, 5, 5])
+    scores = np.array([0, 0, 0, 10, 0, 0], np.float32)
+    assert neighbours.shares(scores, np.arange(6)).tolist() == pytest.approx([0, 1, 3, 10, 3, 1])
+
+
+def test_what_several_neighbours_lend_adds_up():
+    neighbours = built(thread=[5, 5, 5])
+    scores = np.array([10, 20, 0], np.float32)
+    assert neighbours.shares(scores, np.array([2, 0])).tolist() == pytest.approx([6 + 1, 10 + 6])
+
+
+def test_nothing_is_lent_between_sessions():
+    neighbours = built(thread=[5, 8])
+    assert neighbours.shares(np.array([10, 0], np.float32), np.array([0, 1])).tolist() == [10, 0]
+
+
+def test_the_rows_that_a_score_reaches_are_two_steps_to_each_side():
+    neighbours = built(thread=[5, 5, 5, 5, 5, 5, 8])
+    assert neighbours.reached(np.array([3])).tolist() == [1, 2, 3, 4, 5]
+    assert neighbours.reached(np.array([6])).tolist() == [6]
+
+
+def test_scores_are_left_as_they_were():
+    scores = np.array([10, 0], np.float32)
+    built(thread=[5, 5]).shares(scores, np.array([0, 1]))
+    assert scores.tolist() == [10, 0]
+
+
+def test_an_empty_scope_has_no_neighbours():
+    nobody = np.array([], np.int64)
+    assert built(thread=[]).shares(np.array([], np.float32), nobody).tolist() == []
+
+
+EVERYTHING = And(())
+ALICE = Comparison(Field("user"), "eq", "alice")
+QUERY = contract_row(2).terms
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["append", "long", "delete", "supersede", "look"]), st.integers(0, 99)
+    ),
+    max_size=14,
+)
+
+
+def owned(number, user="alice"):
+    return replace(contract_record(number), user=user)
+
+
+def row(key, record, *, windows=1):
+    """A row of one of two sessions, or of none."""
+    return replace(contract_row(key, record, windows=windows), thread=key // KEYS_A_COMMIT % 3)
+
+
+def take(step, choice, store, snapshots):
+    """Do one step; a choice picks the owner of what is written and what is changed."""
+    user = "alice" if choice % 3 else "bob"
+    key = first_key(after=store.version())
+    present = [key for key in store.keys(EVERYTHING).tolist() if store.fetch([key])[key]]
+    current = store.scan(EVERYTHING).key.tolist()
+    if step == "append":
+        store.append([row(key + n, owned(key + n, user)) for n in range(1 + choice % 3)])
+    elif step == "long":
+        store.append([row(key, owned(key, user), windows=3)])
+    elif step == "delete" and present:
+        store.delete([present[choice % len(present)]])
+    elif step == "supersede" and current:
+        old = current[choice % len(current)]
+        record = store.fetch([old])[old]
+        history = replace(record, id=f"old {key}", superseded_by=record.id)
+        store.supersede(old, history, row(key, replace(record, text=f"memory {choice}")))
+    elif step == "look":
+        snapshots.of(ALICE)
+
+
+def assert_same(held, fresh):
+    for name in ScopeColumns.__slots__:
+        assert getattr(held.columns, name).tolist() == getattr(fresh.columns, name).tolist()
+    assert held.lexical.scores(QUERY)[0].tolist() == fresh.lexical.scores(QUERY)[0].tolist()
+    assert held.neighbours.previous.tolist() == fresh.neighbours.previous.tolist()
+    assert held.neighbours.following.tolist() == fresh.neighbours.following.tolist()
+    direction = np.linspace(0, 1, 32).astype(np.float32)
+    every = np.ones(len(held), bool)
+    wanted = Wanted(nearest=99, visible=every, now=0)
+    nobody = np.array([], np.int64)
+    found = [one.dense.begin(direction, wanted).scores(nobody)[1].tolist() for one in (held, fresh)]
+    assert found[0] == found[1]
+
+
+@settings(deadline=None)
+@given(steps=steps)
+def test_a_renewed_snapshot_equals_a_fresh_one(steps):
+    store = InMemoryStore(CONTRACT_IDENTITY)
+    snapshots = Snapshots(store)
+    for step, choice in steps:
+        take(step, choice, store, snapshots)
+    assert_same(snapshots.of(ALICE), Snapshots(store).of(ALICE))
+
+
+def test_a_snapshot_holds_the_current_memories_of_its_scope_alone():
+    store = InMemoryStore(CONTRACT_IDENTITY)
+    store.append([contract_row(1, owned(1)), contract_row(2, owned(2, "bob"))])
+    assert Snapshots(store).of(ALICE).columns.key.tolist() == [1]
+
+
+def test_nothing_is_read_again_while_nothing_was_written():
+    store = InMemoryStore(CONTRACT_IDENTITY)
+    store.append([contract_row(1, owned(1))])
+    snapshots = Snapshots(store)
+    assert snapshots.of(ALICE) is snapshots.of(ALICE)
+
+
+def test_a_snapshot_in_use_does_not_change_when_the_store_moves_on():
+    store = InMemoryStore(CONTRACT_IDENTITY)
+    store.append([contract_row(1, owned(1))])
+    snapshots = Snapshots(store)
+    earlier = snapshots.of(ALICE)
+    store.append([contract_row(2, owned(2))])
+    assert (len(earlier), len(snapshots.of(ALICE))) == (1, 2)
+
+
+def test_expired_rows_are_told_apart_by_the_moment_asked_for():
+    ends = contract_record(5).at
+    store = InMemoryStore(CONTRACT_IDENTITY)
+    store.append([contract_row(1), contract_row(2, replace(contract_record(2), expires_at=ends))])
+    snapshot = Snapshots(store).of(EVERYTHING)
+    moment = int(ends.timestamp() * 1_000_000)
+    assert snapshot.alive(moment - 1).tolist() == [True, True]
+    assert snapshot.alive(moment).tolist() == [True, False]
+
+
+def test_a_container_with_a_limit_gives_an_eighth_of_it(tmp_path):
+    limit = tmp_path / "memory.max"
+    limit.write_text(f"{4 * 2**30}\n")
+    assert snapshot_budget(limit_file=limit) == 2**29
+
+
+def test_a_small_container_gives_the_least(tmp_path):
+    limit = tmp_path / "memory.max"
+    limit.write_text("1000000\n")
+    assert snapshot_budget(limit_file=limit) == LEAST_BYTES
+
+
+def test_no_limit_leaves_an_eighth_of_the_machine(tmp_path):
+    limit = tmp_path / "memory.max"
+    limit.write_text("max\n")
+    assert snapshot_budget(limit_file=limit) >= LEAST_BYTES
+    assert snapshot_budget(limit_file=tmp_path / "none") == snapshot_budget(limit_file=limit)

@@ -38,6 +38,7 @@ GROUPS = {
     "Chat model": ("chat", "extraction"),
     "Server": ("serve",),
     "Retrieval agent": ("config",),
+    "Command line": ("daemon",),
 }
 """Heading: what the fields of `Settings` below it begin with."""
 IDS = {

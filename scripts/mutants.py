@@ -10,7 +10,8 @@ is run in a copy of the checkout, by the tests that a traced run saw executing i
 the module's own test file first, then the quickest, for as long as `--budget` seconds of them.
 One that no such test fails for has survived, so the share killed is a lower bound.
 
-Verdicts are appended to build/mutants/verdicts.jsonl; a run that was stopped goes on where it was.
+Verdicts are appended to build/mutants/verdicts.jsonl; a run that was stopped goes on where it was,
+with the checkout as it was when it was traced. To begin anew, remove build/mutants.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "mutants"
+TRACED = BUILD / "traced"
+"""The copy of the checkout that a run is about."""
 PRODUCT = "src/ekphory"
 STRATA = {
     "write": ("write.py",),
@@ -98,9 +101,9 @@ class Trace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what has no verdict yet and print the table."""
     options = _parser().parse_args(arguments)
+    trace = _read_trace()
     drawn = draw_mutants(count=options.count)
     if not options.report:
-        trace = _read_trace()
         survivors = {each for each, verdict in _read_verdicts().items() if verdict == "survived"}
         known = _read_verdicts()
         rest = [each for each in drawn if (each in survivors if options.all else each not in known)]
@@ -145,9 +148,9 @@ def _first_that_compiles(mutants: Sequence[Mutant]) -> Mutant | None:
 def _list_mutants(stratum: str, paths: Sequence[str]) -> dict[tuple[str, int], list[Mutant]]:
     found = defaultdict(list)
     for path in paths:
-        place = ROOT / PRODUCT / path
+        place = TRACED / PRODUCT / path
         for module in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            name = module.relative_to(ROOT).as_posix()
+            name = module.relative_to(TRACED).as_posix()
             for mutant in _mutants_of(stratum, name, module.read_text(encoding="utf-8")):
                 found[name, mutant.line].append(mutant)
     return found
@@ -197,7 +200,7 @@ def _is_type(value: ast.expr) -> bool:
 
 
 def _compiles(mutant: Mutant) -> bool:
-    source = (ROOT / mutant.module).read_text(encoding="utf-8")
+    source = (TRACED / mutant.module).read_text(encoding="utf-8")
     changed = _change(mutant, source)
     if changed is None or changed == source:
         return False
@@ -231,7 +234,7 @@ def _read_trace() -> Trace:
 
 
 def _trace_tests() -> Trace:
-    copy = _copy_checkout("traced")
+    copy = _copy_checkout(ROOT, TRACED)
     print("Tracing the fast tests once", flush=True)
     command = ["-n", "auto", "--dist", "worksteal", "--cov=ekphory", "--cov-context=test"]
     command += ["--cov-report=", "--junitxml=junit.xml", "-o", "junit_family=xunit1"]
@@ -269,7 +272,7 @@ def _run_all(mutants: Sequence[Mutant], trace: Trace, *, budget: float | None) -
     workers = os.cpu_count() or 1
     copies: queue.Queue[Path] = queue.Queue()
     for number in range(workers if mutants else 0):
-        copies.put(_copy_checkout(f"worker-{number}"))
+        copies.put(_copy_checkout(TRACED, BUILD / f"worker-{number}"))
 
     def judge(mutant: Mutant) -> tuple[Mutant, str]:
         copy = copies.get()
@@ -315,7 +318,7 @@ def _judge(mutant: Mutant, tests: Sequence[str], trace: Trace, copy: Path) -> st
     if not tests:
         return "survived"
     module = copy / mutant.module
-    source = (ROOT / mutant.module).read_text(encoding="utf-8")
+    source = (TRACED / mutant.module).read_text(encoding="utf-8")
     module.write_text(_change(mutant, source), encoding="utf-8")
     (copy / "selected.txt").write_text("\n".join(tests), encoding="utf-8")
     limit = 60 + 4 * sum(trace.seconds[each] for each in tests)
@@ -350,12 +353,11 @@ def _environment(copy: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path}
 
 
-def _copy_checkout(name: str) -> Path:
-    copy = BUILD / name
+def _copy_checkout(origin: Path, copy: Path) -> Path:
     shutil.rmtree(copy, ignore_errors=True)
     copy.mkdir(parents=True)
     for each in (*COPIED, *COPIED_TOO):
-        source = ROOT / each
+        source = origin / each
         if source.is_dir():
             shutil.copytree(source, copy / each, ignore=shutil.ignore_patterns("__pycache__"))
         elif source.exists():
@@ -398,7 +400,7 @@ def _print_report(drawn: Sequence[Mutant], verdicts: dict[Mutant, str]) -> None:
 
 
 def _describe(mutant: Mutant) -> str:
-    source = (ROOT / mutant.module).read_text(encoding="utf-8")
+    source = (TRACED / mutant.module).read_text(encoding="utf-8")
     new = _change(mutant, source).splitlines()[mutant.line - 1].strip()
     return f"{source.splitlines()[mutant.line - 1].strip()}  ->  {new}"
 

@@ -1,7 +1,12 @@
 """Handles on a store in a directory of the test's own."""
 
+import os
+
 import pytest
 from hypothesis import settings
+
+# A command that a test runs is run by its own process, unless the test is about the resident one.
+os.environ["EKPHORY_DAEMON"] = "0"
 
 # How long an example takes says nothing: the machine may be busy.
 settings.register_profile("unhurried", deadline=None)

@@ -40,6 +40,8 @@ class Settings:
         extraction: What the chat service learns from messages: `profile`, the default, which is
             all that it can, `categories` or `off`.
         config: The YAML file that configures the retrieval agent.
+        daemon: `0` for a command line that neither asks nor starts a resident process; by default
+            it does both.
         org: The organisation of the scope; by default unbound.
         project: The project of the scope; by default unbound.
         agent: The agent of the scope; by default unbound.
@@ -64,6 +66,7 @@ class Settings:
     serve_key: str | None = field(default=None, repr=False)
     extraction: str | None = None
     config: str | None = None
+    daemon: str | None = None
     org: str | None = None
     project: str | None = None
     agent: str | None = None

@@ -12,7 +12,7 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import IO, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from ekphory import engine, history, search, transfer, write
+from ekphory import engine, history, resident, search, transfer, write
 from ekphory.agent.provider import AgentOptions, cancellable
 from ekphory.agent.session import Searches, agent_search
 from ekphory.config import read_settings
@@ -318,6 +318,7 @@ class Memory:
         else:
             gone = history.hide(self._engine, self.scope, self._condition(filter))
         if purge:
+            resident.release(self._engine.uri)
             history.purge(self._engine)
         return gone
 

@@ -1,0 +1,228 @@
+"""The resident process: runs commands for their callers, with stores and models that stay open.
+
+It listens on a socket that only its user can reach, answers what `resident.py` sends, and ends
+when nothing was asked for ten minutes. Whatever it may not or cannot do, the caller does alone.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import stat
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+from ekphory import __version__, resident
+from ekphory.cli.app import app
+from ekphory.cli.options import StoreOptions, open_for_writing
+from ekphory.memory import Memory
+
+IDLE_SECONDS = 600.0
+MOST_IN_FLIGHT = 32
+_MOST_STORES = 4
+_ASK_SECONDS = 5.0
+"""So long a caller may take to send its request."""
+_ALONE = {"alone": True}
+
+
+class _Shown(io.StringIO):
+    """Collects what a command prints, as the caller's terminal or pipe would take it."""
+
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        """Return whether the caller prints to a terminal."""
+        return self._terminal
+
+
+class Daemon:
+    """Answers one socket.
+
+    Attributes:
+        requests: How many were answered.
+    """
+
+    def __init__(
+        self, path: Path, *, idle_seconds: float = IDLE_SECONDS, clock: Callable[[], float]
+    ) -> None:
+        """Take a path for the socket.
+
+        Args:
+            path: In a folder that only the user can enter.
+            idle_seconds: After so long without a request it ends.
+            clock: Seconds that never go back.
+        """
+        self.requests = 0
+        self._path = path
+        self._idle_seconds = idle_seconds
+        self._clock = clock
+        self._last = clock()
+        self._settings = resident.hash_settings()
+        self._stores: dict[str, Memory] = {}
+        self._turn = threading.Lock()
+        self._in_flight = threading.BoundedSemaphore(MOST_IN_FLIGHT)
+        self._ending = threading.Event()
+
+    def serve(self) -> None:
+        """Answer until nothing is asked any more, or until told to stop."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            _remove_stale(self._path)
+            listener.bind(str(self._path))
+            self._path.chmod(0o600)
+            listener.listen(MOST_IN_FLIGHT)
+            listener.settimeout(min(1.0, self._idle_seconds))
+            while not self._ending.is_set() and not self._is_idle():
+                try:
+                    connection, _ = listener.accept()
+                except TimeoutError:
+                    continue
+                threading.Thread(target=self._take, args=(connection,)).start()
+            self._path.unlink(missing_ok=True)
+        with self._turn:
+            self._close_all()
+
+    def _is_idle(self) -> bool:
+        return self._clock() - self._last > self._idle_seconds
+
+    def _take(self, connection: socket.socket) -> None:
+        with connection:
+            connection.settimeout(_ASK_SECONDS)
+            try:
+                resident.check_peer(connection)
+                request = resident.receive(connection)
+                if not self._in_flight.acquire(blocking=False):
+                    resident.send(connection, _ALONE)
+                    return
+                try:
+                    answer = self._answer(request)
+                finally:
+                    self._in_flight.release()
+                connection.settimeout(_ASK_SECONDS)
+                resident.send(connection, answer)
+            except (OSError, resident.NoResident):
+                return  # the caller is gone, or is none of ours
+
+    def _answer(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "status" in request:
+            return self._status()
+        if "stop" in request:
+            self._ending.set()
+            return self._status()
+        self._last = self._clock()
+        self.requests += 1
+        with self._turn:
+            if "release" in request:
+                self._release(str(request["release"]))
+                return {"released": True}
+            return self._run(request)
+
+    def _status(self) -> dict[str, Any]:
+        return {
+            "running": True,
+            "pid": os.getpid(),
+            "version": __version__,
+            "socket": str(self._path),
+            "stores": sorted(self._stores),
+            "requests": self.requests,
+            "idle_s": round(self._clock() - self._last, 1),
+        }
+
+    def _run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        store, identity = request["store"], request["identity"]
+        mine = resident.identify(store)
+        if request["settings"] != self._settings or identity != (list(mine) if mine else None):
+            return _ALONE
+        shown = [_Shown(terminal=bool(each)) for each in request["terminal"]]
+        with _surroundings(request["folder"], request["variables"]):
+            try:
+                if mine is not None:
+                    self._keep_open(store)
+                with redirect_stdout(shown[0]), redirect_stderr(shown[1]):
+                    app(args=request["run"], prog_name="ekphory")
+                status = 0
+            except SystemExit as end:
+                status = end.code if isinstance(end.code, int) else 1
+            except OSError:
+                return _ALONE  # the folder is gone, or a file cannot be opened from here
+        return {
+            "status": status,
+            "out": shown[0].getvalue(),
+            "err": shown[1].getvalue(),
+        }
+
+    def _keep_open(self, store: str) -> None:
+        """Hold a handle on the store, so that the command's own finds all open and warm."""
+        if store in self._stores:
+            self._stores[store] = self._stores.pop(store)  # the last used comes last
+            return
+        while len(self._stores) >= _MOST_STORES:
+            self._release(next(iter(self._stores)))
+        if any(Path(store).glob("*.lance")):
+            self._stores[store] = open_for_writing(StoreOptions(store=store))
+
+    def _release(self, store: str) -> None:
+        handle = self._stores.pop(store, None)
+        if handle is not None:
+            handle.close()
+
+    def _close_all(self) -> None:
+        for store in list(self._stores):
+            self._release(store)
+
+
+@contextmanager
+def _surroundings(folder: str, variables: Mapping[str, str]) -> Iterator[None]:
+    """Run the block in the caller's folder, with the caller's variables."""
+    before = {name: os.environ.get(name) for name in resident.PASSED_ON}
+    try:
+        for name in resident.PASSED_ON:
+            _set_variable(name, variables.get(name))
+        os.chdir(folder)
+        yield
+    finally:
+        for name, value in before.items():
+            _set_variable(name, value)
+        os.chdir("/")
+
+
+def _set_variable(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove the socket of a process that has ended; nothing else that has its name."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise resident.NoResident(f"{path} is in the way of the socket")
+    path.unlink()
+
+
+def main() -> int:
+    """Serve this installation's socket, unless another process does."""
+    try:
+        path = resident.find_socket()
+        with filelock.FileLock(path.with_suffix(".lock"), blocking=False):
+            Daemon(path, clock=time.monotonic).serve()
+    except (filelock.Timeout, resident.NoResident, OSError):
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,312 @@
+"""The way to a process that keeps stores open between commands: where it listens, how it is asked.
+
+Nothing slow is imported here: a command that the resident process answers starts with no more.
+What is sent is one JSON object a message, behind its length.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import stat
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_data_path
+
+from ekphory import __version__
+from ekphory.config import PREFIX, read_settings, read_variable
+from ekphory.errors import EkphoryError
+
+COMMANDS = frozenset({"search", "add", "update", "get", "list", "history"})
+"""What the resident process answers."""
+_WRITING = frozenset({"add", "update"})
+_ALONE = ("-", "--embedder", "--debug")
+"""Arguments with which a command runs alone: what reads standard input or loads another model."""
+MOST_BYTES = 1_000_000
+_LENGTH = struct.Struct(">I")
+_LONGEST_SOCKET_PATH = 100
+"""Of a path to a socket; Linux takes 107 bytes and macOS 103."""
+_CONNECT_SECONDS = 0.5
+_READ_SECONDS = 10.0
+_WRITE_SECONDS = 90.0
+PASSED_ON = (
+    *("EKPHORY_STORE", "EKPHORY_ORG", "EKPHORY_PROJECT", "EKPHORY_AGENT", "EKPHORY_USER"),
+    *("EKPHORY_SESSION", "EKPHORY_PRESET"),
+    *("COLUMNS", "LINES", "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR"),
+)
+"""Variables that each request carries; every other one of ekphory's must be the same in both."""
+
+
+class NoResident(Exception):
+    """No resident process answers, or it may not be asked."""
+
+
+class UnansweredWrite(EkphoryError):
+    """The resident process took a write and did not say what became of it."""
+
+
+def is_wanted() -> bool:
+    """Return whether a resident process may be used; `EKPHORY_DAEMON=0` switches it off."""
+    return read_variable(f"{PREFIX}DAEMON") != "0" and hasattr(socket, "AF_UNIX")
+
+
+def _find_folder() -> Path:
+    return user_data_path("ekphory", appauthor=False) / "daemon"
+
+
+def _check_folder(folder: Path) -> None:
+    try:
+        found = folder.lstat()
+    except OSError as error:
+        raise NoResident(str(error)) from error
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise NoResident(f"{folder} must be a folder of mode 0700 that belongs to you")
+
+
+def find_socket() -> Path:
+    """Return the path of this installation's socket; whether one is there is not asked.
+
+    Raises:
+        NoResident: The folder is not there, is a link, or others than its owner may enter it; or
+            the path is too long for a socket.
+    """
+    folder = _find_folder()
+    _check_folder(folder)
+    path = folder / f"{_installation()}.sock"
+    if len(os.fsencode(path)) > _LONGEST_SOCKET_PATH:
+        raise NoResident(f"{path} is too long for a socket")
+    return path
+
+
+def _installation() -> str:
+    """Name this installation: another version or environment has a process of its own."""
+    named = "\0".join((__version__, sys.prefix, str(Path(__file__).parent)))
+    return hashlib.sha256(named.encode()).hexdigest()[:16]
+
+
+def hash_settings() -> str:
+    """Return a hash of the variables that a command's result depends on and that are not sent."""
+    counted = sorted(
+        (name, value)
+        for name, value in os.environ.items()
+        if (name.startswith(PREFIX) and name not in {*PASSED_ON, "EKPHORY_DAEMON"})
+        or name in {"TZ", "OMP_NUM_THREADS"}
+    )
+    return hashlib.sha256(json.dumps(counted).encode()).hexdigest()
+
+
+def identify(path: str | Path) -> tuple[int, int] | None:
+    """Return device and inode of a store's directory, so that both sides mean the same one."""
+    try:
+        found = Path(path).expanduser().stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+# Messages.
+
+
+def send(connection: socket.socket, message: Mapping[str, Any]) -> None:
+    """Send one message.
+
+    Raises:
+        NoResident: It is larger than a message may be.
+    """
+    body = json.dumps(message).encode("utf-8", "surrogatepass")
+    if len(body) > MOST_BYTES:
+        raise NoResident(f"a message may have {MOST_BYTES:,} bytes, got {len(body):,}")
+    connection.sendall(_LENGTH.pack(len(body)) + body)
+
+
+def receive(connection: socket.socket) -> dict[str, Any]:
+    """Receive one message.
+
+    Raises:
+        NoResident: The other side ended before, or sent something else.
+    """
+    (length,) = _LENGTH.unpack(_receive_bytes(connection, _LENGTH.size))
+    if length > MOST_BYTES:
+        raise NoResident(f"a message may have {MOST_BYTES:,} bytes, got {length:,}")
+    try:
+        message = json.loads(_receive_bytes(connection, length))
+    except ValueError as error:
+        raise NoResident(str(error)) from error
+    if not isinstance(message, dict):
+        raise NoResident("a message must be an object")
+    return message
+
+
+def _receive_bytes(connection: socket.socket, length: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < length:
+        part = connection.recv(length - len(parts))
+        if not part:
+            raise NoResident("the other side ended the connection")
+        parts += part
+    return bytes(parts)
+
+
+def check_peer(connection: socket.socket) -> int | None:
+    """Return the other side's process id; None where the system does not tell it.
+
+    Raises:
+        NoResident: It belongs to another user.
+    """
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None  # the folder's rights are what keeps others out
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    process, user, _ = struct.unpack("3i", credentials)
+    if user != os.getuid():
+        raise NoResident(f"the socket belongs to user {user}")
+    return int(process)
+
+
+# Asking.
+
+
+def ask(message: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
+    """Send a message to the resident process and return its answer.
+
+    Raises:
+        NoResident: There is none, or it did not take the message.
+        UnansweredWrite: It took the message and did not answer in time.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(_CONNECT_SECONDS)
+        try:
+            connection.connect(str(find_socket()))
+            check_peer(connection)
+            send(connection, message)
+        except OSError as error:
+            raise NoResident(str(error)) from error
+        connection.settimeout(seconds)
+        try:
+            return receive(connection)
+        except (OSError, NoResident) as error:
+            raise UnansweredWrite(str(error)) from error
+
+
+def run_command(arguments: Sequence[str]) -> int | None:
+    """Let the resident process run a command; write what it prints.
+
+    Where there is none, one is started for the next command.
+
+    Returns:
+        The exit code; None where the command has to be run here.
+    """
+    if not is_wanted() or not _may_be_asked(arguments):
+        return None
+    writes = arguments[0] in _WRITING
+    try:
+        answer = ask(_request(arguments), seconds=_WRITE_SECONDS if writes else _READ_SECONDS)
+    except NoResident:
+        start()
+        return None
+    except UnansweredWrite as error:
+        if not writes:
+            return None
+        sys.stderr.write(
+            f"The resident process took the command and did not answer ({error}). Look with "
+            "`ekphory list --limit 1` whether it was written, before running it again.\n"
+        )
+        return 1
+    if answer.get("alone"):
+        return None
+    _write(sys.stdout, str(answer["out"]))
+    _write(sys.stderr, str(answer["err"]))
+    return int(answer["status"])
+
+
+def _may_be_asked(arguments: Sequence[str]) -> bool:
+    if not arguments or arguments[0] not in COMMANDS:
+        return False
+    given = {each.partition("=")[0] for each in arguments[1:]}
+    return not given.intersection(_ALONE)
+
+
+def _request(arguments: Sequence[str]) -> dict[str, Any]:
+    store = find_store(arguments)
+    if "://" in store:
+        raise NoResident("a store on object storage is opened with the caller's own credentials")
+    return {
+        "run": list(arguments),
+        "settings": hash_settings(),
+        "store": store,
+        "identity": identify(store),
+        "folder": str(Path.cwd()),
+        "variables": _variables(),
+        "terminal": [sys.stdout.isatty(), sys.stderr.isatty()],
+    }
+
+
+def _variables() -> dict[str, str]:
+    given = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    if sys.stdout.isatty() and "COLUMNS" not in given:
+        given["COLUMNS"] = str(os.get_terminal_size(sys.stdout.fileno()).columns)
+    return given
+
+
+def find_store(arguments: Sequence[str]) -> str:
+    """Return the store that a command line names, else the environment's, as an absolute path."""
+    named = ""
+    for place, argument in enumerate(arguments):
+        if argument == "--store" and place + 1 < len(arguments):
+            named = arguments[place + 1]
+        elif argument.startswith("--store="):
+            named = argument.partition("=")[2]
+    if not named:
+        named = read_settings().store
+    return named if "://" in named else str(Path(named).expanduser().absolute())
+
+
+def _write(stream: Any, text: str) -> None:  # noqa: ANN401  a text stream or what stands for it
+    try:
+        encoding = getattr(stream, "encoding", None) or "utf-8"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except BrokenPipeError:
+        # The reader has all that it wanted; what is buffered goes nowhere.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def start() -> None:
+    """Start the resident process beside this one, unless there is no place for its socket."""
+    try:
+        _find_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+        find_socket()
+    except (OSError, NoResident):
+        return
+    subprocess.Popen(
+        [sys.executable, "-m", "ekphory.daemon"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )
+
+
+def release(store: str | Path) -> None:
+    """Make the resident process close its handles on a store, if there is one.
+
+    For what needs every file of the store: a backup, a restore, a purge.
+
+    Raises:
+        UnansweredWrite: It was asked and did not answer.
+    """
+    if not is_wanted() or "://" in str(store):
+        return
+    try:
+        ask({"release": str(Path(store).expanduser().absolute())}, seconds=_WRITE_SECONDS)
+    except NoResident:
+        return

@@ -1,0 +1,243 @@
+"""The process that keeps stores open between commands, as a caller on the command line meets it."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from ekphory import resident
+
+pytestmark = pytest.mark.slow
+
+
+class Home:
+    """A user's home, the commands run in it, and the resident process that they start."""
+
+    def __init__(self, path):
+        self.path = path
+        self.store = path / "store"
+        self.environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("EKPHORY_")
+        }
+        # A socket's path is short, so pytest's own folders would be too long for it.
+        self.environment.update(HOME=str(path), XDG_DATA_HOME=str(path / "data"))
+
+    @property
+    def folder(self):
+        return self.path / "data" / "ekphory" / "daemon"
+
+    def run(self, *arguments, **environment):
+        return subprocess.run(
+            [sys.executable, "-m", "ekphory", *arguments],
+            env={**self.environment, **environment},
+            cwd=self.path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=90,
+        )
+
+    def add(self, text, **environment):
+        return self.run("add", text, "--store", str(self.store), **environment)
+
+    def search(self, query, **environment):
+        done = self.run("search", query, "--store", str(self.store), "--json", **environment)
+        return [hit["memory"]["text"] for hit in json.loads(done.stdout)["hits"]]
+
+    def status(self):
+        return json.loads(self.run("daemon", "status", "--json").stdout)
+
+    def wait_until_running(self):
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            status = self.status()
+            if status["running"]:
+                return status
+            time.sleep(0.1)
+        raise AssertionError("no resident process came")
+
+    def stop(self):
+        self.run("daemon", "stop")
+
+
+@pytest.fixture
+def home():
+    path = Path(tempfile.mkdtemp(prefix="ek"))
+    made = Home(path)
+    yield made
+    made.stop()
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def running(home):
+    """A home whose resident process answers, with one memory in the store."""
+    home.add("The spare key is under the pot")
+    home.wait_until_running()
+    return home
+
+
+def test_a_command_starts_the_process_that_answers_the_next_one(running):
+    assert running.search("where is the spare key?") == ["The spare key is under the pot"]
+    status = running.wait_until_running()
+    assert status["requests"] == 1
+    assert status["stores"] == [str(running.store)]
+
+
+def test_an_answer_is_the_same_with_and_without_it(running):
+    arguments = ("search", "where is the spare key?", "--store", str(running.store))
+    with_it = running.run(*arguments)
+    without = running.run(*arguments, EKPHORY_DAEMON="0")
+    assert (with_it.stdout, with_it.stderr, with_it.returncode) == (
+        without.stdout,
+        without.stderr,
+        without.returncode,
+    )
+    assert running.status()["requests"] == 1
+
+
+def test_an_error_has_its_message_and_exit_code(running):
+    done = running.run("get", "nothing", "--store", str(running.store))
+    assert done.returncode == 1
+    assert "nothing" in done.stderr
+    assert running.status()["requests"] == 1
+
+
+def test_a_wrong_command_line_ends_with_2(running):
+    assert running.run("search", "--store", str(running.store)).returncode == 2
+
+
+def test_a_write_is_seen_by_a_command_that_runs_alone(running):
+    running.add("Tea is in the tin")
+    assert "Tea is in the tin" in running.search("where is the tea?", EKPHORY_DAEMON="0")
+
+
+def test_a_write_of_another_process_is_seen(running):
+    running.add("Tea is in the tin", EKPHORY_DAEMON="0")
+    assert "Tea is in the tin" in running.search("where is the tea?")
+
+
+def test_a_relative_path_is_the_callers(running):
+    done = running.run("search", "spare key", "--store", "store", "--json")
+    assert json.loads(done.stdout)["hits"]
+    assert running.status()["requests"] == 1
+
+
+def test_other_settings_run_alone(running):
+    running.search("where is the spare key?", EKPHORY_RERANKER="none")
+    assert running.status()["requests"] == 1
+    assert running.status()["stores"] == []
+
+
+def test_the_callers_scope_holds(running):
+    running.add("Bruno likes tea", EKPHORY_PROJECT="bruno")
+    assert running.search("who likes tea?", EKPHORY_PROJECT="bruno") == ["Bruno likes tea"]
+    assert running.search("who likes tea?", EKPHORY_PROJECT="mara") == []
+
+
+def test_a_folder_that_others_may_enter_is_not_used(running):
+    running.folder.chmod(0o755)
+    assert running.search("where is the spare key?") == ["The spare key is under the pot"]
+    running.folder.chmod(0o700)
+    assert running.status()["requests"] == 0
+
+
+def test_a_link_in_place_of_the_folder_is_not_followed(home):
+    elsewhere = home.path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    home.folder.parent.mkdir(parents=True)
+    home.folder.symlink_to(elsewhere)
+    home.add("The spare key is under the pot")
+    assert list(elsewhere.iterdir()) == []
+    assert home.status() == {"running": False}
+
+
+def test_a_stale_socket_is_replaced(running):
+    os.kill(running.status()["pid"], signal.SIGKILL)
+    [path] = running.folder.glob("*.sock")
+    assert path.is_socket()
+    assert running.search("where is the spare key?") == ["The spare key is under the pot"]
+    assert running.wait_until_running()["requests"] == 0
+
+
+def test_of_two_that_start_at_once_one_serves(home):
+    command = [sys.executable, "-m", "ekphory.daemon"]
+    both = [subprocess.Popen(command, env=home.environment, cwd="/") for _ in range(2)]
+    status = home.wait_until_running()
+    ended = {each.pid: each.wait(timeout=60) for each in both if each.pid != status["pid"]}
+    assert list(ended.values()) == [1]
+    home.stop()
+    for each in both:
+        each.wait(timeout=60)
+
+
+def test_a_purge_by_another_process_closes_its_handles(running):
+    running.search("where is the spare key?")
+    found = running.run("list", "--store", str(running.store), "--json")
+    [memory] = json.loads(found.stdout)["memories"]
+    arguments = ("forget", memory["id"], "--purge", "--store", str(running.store))
+    assert running.run(*arguments).returncode == 0
+    assert running.status()["stores"] == []
+    assert running.search("where is the spare key?") == []
+
+
+def test_a_restored_store_is_the_one_that_answers(running):
+    target = str(running.path / "memories.tar")
+    assert running.run("backup", "--store", str(running.store), "--target", target).returncode == 0
+    running.add("Tea is in the tin")
+    shutil.rmtree(running.store)
+    done = running.run("restore", "--source", target, "--store", str(running.store))
+    assert done.returncode == 0, done.stderr
+    assert running.search("where is the tea?") == ["The spare key is under the pot"]
+
+
+def test_stop_ends_it(running):
+    pid = running.status()["pid"]
+    running.stop()
+    end = time.monotonic() + 30
+    while time.monotonic() < end and Path(f"/proc/{pid}").exists():
+        time.sleep(0.05)
+    assert running.status() == {"running": False}
+
+
+def test_a_request_that_is_too_large_is_not_taken(running):
+    [path] = running.folder.glob("*.sock")
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(path))
+        connection.sendall((resident.MOST_BYTES + 1).to_bytes(4, "big"))
+        assert connection.recv(1) == b""
+    assert running.status()["running"]
+
+
+def test_it_ends_when_nothing_is_asked(home):
+    script = (
+        "import time; from ekphory import daemon, resident; "
+        "daemon.Daemon(resident.find_socket(), idle_seconds=0.2, clock=time.monotonic).serve()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=home.environment, timeout=60, check=True
+    )
+    assert done.returncode == 0
+    assert list(home.folder.glob("*.sock")) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["add", "-"],
+        ["search", "tea", "--embedder", "model"],
+        ["search", "tea", "--embedder=model"],
+        ["serve"],
+        [],
+    ],
+)
+def test_what_it_cannot_do_is_not_asked_of_it(arguments):
+    assert resident.run_command(arguments) is None

@@ -29,7 +29,7 @@ def test_a_dash_reads_the_text_from_standard_input(ekphory):
 
 def test_standard_input_that_is_not_utf8_is_refused(ekphory):
     sentence = ekphory.failure("add", "-", stdin=b"caf\xe9")
-    assert sentence == r"text=b'\xe9': is not UTF-8. Convert the text"
+    assert sentence == r"text=b'\xe9': must be UTF-8. Convert the text"
 
 
 def test_every_field_is_kept(ekphory):

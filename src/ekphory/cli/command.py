@@ -9,19 +9,24 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from typing import Any, get_type_hints
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
-from ekphory.cli.options import FileOutputOptions, Output, OutputOptions
+from ekphory.cli.options import FileOutputOptions, OutputOptions
 from ekphory.cli.output import error_json, print_json
 from ekphory.errors import EkphoryError
-
-# Where output goes: results to standard output, all else to standard error.
 
 PIPE_WIDTH = 120
 
@@ -64,7 +69,7 @@ def make_unprintable_harmless() -> None:
             reconfigure(errors="backslashreplace")
 
 
-# How a command ends: every error becomes one sentence and an exit code.
+Output = OutputOptions | FileOutputOptions
 
 FAILED = 1
 INTERRUPTED = 130
@@ -121,8 +126,6 @@ def _of_the_system(error: OSError) -> str:
     return f"{where}{what}. {remedy}."
 
 
-# Groups of options: a dataclass whose fields several commands offer as options.
-
 Function = Callable[..., None]
 
 
@@ -161,18 +164,17 @@ class AddedCommands:
     groups: tuple[CommandGroup, ...]
 
 
-def spread(function: Function) -> inspect.Signature:
-    """Return the function's signature with each dataclass parameter replaced by its fields.
+def spread(function: Callable[..., object]) -> inspect.Signature:
+    """Return the signature of a callable with each dataclass parameter replaced by its fields.
 
     The fields' annotations carry the options, so that typer sees one flat list of parameters.
     """
-    hints = get_type_hints(function, include_extras=True)
     flat: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        kind = hints[name]
+    for name, kind in get_type_hints(function, include_extras=True).items():
         if is_dataclass(kind) and isinstance(kind, type):
-            flat += _fields_as_parameters(kind)
-        else:
+            flat += spread(kind).parameters.values()
+        elif name != "return":
+            parameter = inspect.signature(function).parameters[name]
             flat.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
     return inspect.Signature(flat, return_annotation=None)
 
@@ -190,26 +192,6 @@ def gather(function: Function, given: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def _fields_as_parameters(group: type) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            entry.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=_default(entry),
-            annotation=hints[entry.name],
-        )
-        for entry in fields(group)
-    ]
-
-
-def _default(entry: Field[Any]) -> Any:  # noqa: ANN401  whatever the field holds
-    return inspect.Parameter.empty if entry.default is MISSING else entry.default
-
-
-# What every command is wrapped in: option groups become options, errors become words.
-
-
 def command(function: Function) -> Function:
     """Make a function into a command that typer can register.
 
@@ -219,11 +201,7 @@ def command(function: Function) -> Function:
     @wraps(function)
     def run(**given: Any) -> None:  # noqa: ANN401  typer gives every option by name
         arguments = gather(function, given)
-        output = next(
-            value
-            for value in arguments.values()
-            if isinstance(value, OutputOptions | FileOutputOptions)
-        )
+        output = next(value for value in arguments.values() if isinstance(value, Output))
         with report_errors(output):
             function(**arguments)
 
@@ -231,31 +209,33 @@ def command(function: Function) -> Function:
     return run
 
 
-# Progress on standard error, while a long command runs on a terminal.
-
 Steps = Callable[[str, int, int], None]
 Note = Callable[[str], None]
 
 
 @contextmanager
-def step_bar() -> Iterator[Steps]:
-    """Show a bar for each activity; is told the activity, how much is done, and of how much."""
+def _show_progress(*columns: ProgressColumn) -> Iterator[Progress]:
+    """Show progress on standard error while a long command runs, where that is a terminal."""
     console = message_console()
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    ) as progress:
+        yield progress
+
+
+@contextmanager
+def step_bar() -> Iterator[Steps]:
+    """Show a bar for each activity; is told the activity, how much is done, and of how much."""
+    description = TextColumn("{task.description}")
+    with _show_progress(
+        description, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    ) as progress:
         tasks = {}
 
         def show(activity: str, done: int, total: int) -> None:
             if activity not in tasks:
-                tasks[activity] = bar.add_task(activity, total=total)
-            bar.update(tasks[activity], completed=done, total=total)
+                tasks[activity] = progress.add_task(activity, total=total)
+            progress.update(tasks[activity], completed=done, total=total)
 
         yield show
 
@@ -263,14 +243,8 @@ def step_bar() -> Iterator[Steps]:
 @contextmanager
 def show_note(opening: str) -> Iterator[Note]:
     """Show a moving bar with a note beside it, for work of unknown length."""
-    console = message_console()
-    columns = (BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task(opening, total=None)
-
-        def show(note: str) -> None:
-            bar.update(task, description=note)
-
-        yield show
+    with _show_progress(
+        BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    ) as progress:
+        task = progress.add_task(opening, total=None)
+        yield lambda note: progress.update(task, description=note)

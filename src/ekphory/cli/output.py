@@ -33,8 +33,6 @@ from ekphory.types import Hit, MemoryRecord, StageTrace, Trace
 if TYPE_CHECKING:
     from ekphory.search import SearchResult
 
-# Results as JSON: complete, with keys that stay.
-
 
 def print_json(value: object) -> None:
     """Print one JSON document on standard output."""
@@ -100,9 +98,6 @@ def error_json(error: BaseException, message: str) -> dict[str, object]:
     return {"error": described}
 
 
-# How many memories there are, in words.
-
-
 def format_memory_count(memories: int, versions: int) -> str:
     """Return the number of memories and of their earlier versions."""
     return (
@@ -110,8 +105,6 @@ def format_memory_count(memories: int, versions: int) -> str:
         f"{versions:,} earlier {'version' if versions == 1 else 'versions'}"
     )
 
-
-# Memories and hits for people.
 
 _LONGEST = 400
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -135,28 +128,25 @@ def format_timestamp(at: datetime) -> str:
 
 def hit_table(hits: Sequence[Hit]) -> Table:
     """Show hits, best first: rank, score, text, and a line about the memory."""
-    table = _grid()
-    for rank, hit in enumerate(hits, start=1):
-        score = Text(f"{hit.score:.2f}", style="bold green" if hit.score >= 0.5 else "green")
-        table.add_row(Text(str(rank), style="dim"), score, _body(hit.memory))
-    return table
+    styles = ("bold green" if hit.score >= 0.5 else "green" for hit in hits)
+    return _grid(
+        (rank, Text(f"{hit.score:.2f}", style=style), hit.memory)
+        for rank, (hit, style) in enumerate(zip(hits, styles, strict=True), start=1)
+    )
 
 
 def memory_table(records: Sequence[MemoryRecord], *, first: int = 1) -> Table:
     """Show memories: number, text, and a line about each."""
-    table = _grid()
-    for number, record in enumerate(records, start=first):
-        table.add_row(Text(str(number), style="dim"), Text(""), _body(record))
-    return table
+    return _grid((number, Text(""), record) for number, record in enumerate(records, start=first))
 
 
 def history_table(versions: Sequence[MemoryRecord]) -> Table:
     """Show a memory's versions, the current one first."""
-    table = _grid()
-    for number, record in zip(range(len(versions), 0, -1), versions, strict=True):
-        state = "now" if record.superseded_by is None else "was"
-        table.add_row(Text(str(number), style="dim"), Text(state, style="green"), _body(record))
-    return table
+    states = ("now" if record.superseded_by is None else "was" for record in versions)
+    return _grid(
+        (number, Text(state, style="green"), record)
+        for number, state, record in zip(range(len(versions), 0, -1), states, versions, strict=True)
+    )
 
 
 def record_table(record: MemoryRecord) -> Table:
@@ -176,11 +166,14 @@ def record_table(record: MemoryRecord) -> Table:
     return table
 
 
-def _grid() -> Table:
+def _grid(rows: Iterable[tuple[int, Text, MemoryRecord]]) -> Table:
+    """Show memories, each with its number and a mark beside it."""
     table = Table.grid(padding=(0, 1))
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
+    for number, mark, record in rows:
+        table.add_row(Text(str(number), style="dim"), mark, _body(record))
     return table
 
 
@@ -224,8 +217,6 @@ def _names_document(record: MemoryRecord) -> bool:
     return bool(record.path) and (record.session or "").endswith(f"/{record.path}")
 
 
-# A search's stages for people: what `search --explain` draws.
-
 _STATUS_STYLE = {"ran": "", "skipped": "dim", "degraded": "yellow"}
 
 
@@ -244,7 +235,15 @@ def stage_table(trace: Trace) -> Table:
     table.add_column("status", no_wrap=True)
     table.add_column("what it did", overflow="fold")
     for stage in trace.stages:
-        table.add_row(*_cells(stage), style=_STATUS_STYLE[stage.status])
+        table.add_row(
+            str(stage.number),
+            stage.name,
+            f"{stage.candidates_in:,} → {stage.candidates_out:,}",
+            f"{stage.milliseconds:.1f}",
+            stage.status,
+            _describe(stage),
+            style=_STATUS_STYLE[stage.status],
+        )
     return table
 
 
@@ -257,38 +256,20 @@ def score_table(hits: Sequence[Hit]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("id", overflow="fold")
     for rank, hit in enumerate(hits, start=1):
-        values = (_number(hit.scores.get(name)) for name in names)
+        values = (f"{hit.scores[name]:.3f}" if name in hit.scores else "–" for name in names)
         table.add_row(str(rank), *values, Text(make_printable(hit.id)))
     return table
 
 
-def _cells(stage: StageTrace) -> list[str]:
-    return [
-        str(stage.number),
-        stage.name,
-        f"{stage.candidates_in:,} → {stage.candidates_out:,}",
-        f"{stage.milliseconds:.1f}",
-        stage.status,
-        _account(stage.reason, stage.detail),
-    ]
-
-
-def _account(reason: str | None, detail: Mapping[str, object]) -> str:
-    noted = [f"{name.replace('_', ' ')} {_value(value)}" for name, value in detail.items()]
-    return ", ".join([reason, *noted] if reason else noted)
+def _describe(stage: StageTrace) -> str:
+    noted = (f"{name.replace('_', ' ')} {_value(value)}" for name, value in stage.detail.items())
+    return ", ".join([stage.reason, *noted] if stage.reason else noted)
 
 
 def _value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else make_printable(str(value))
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-# A session of the agent for people: its searches and hops, a line each, as they happen.
 
 
 class ChainPrinter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,12 +17,9 @@ from ekphory.cli.output import print_json
 from ekphory.config import read_settings
 
 if TYPE_CHECKING:
-    from ekphory.memory import Memory
     from ekphory.store.checks import Finding
     from ekphory.store.protocol import Verification
 
-
-# `ekphory doctor`: the state of a store in words, and its repair.
 
 _MARKS = {
     "fine": ("✓", "green"),
@@ -55,11 +53,14 @@ def doctor(
         if repair:
             message_console().print("Repairing; others may go on reading …", style="dim")
             memory.repair()
-        verification = _verified(memory) if verify else None
+        verification = None
+        if verify:
+            with step_bar() as show_rows:
+                verification = memory.verify(on_progress=partial(show_rows, "rows"))
         # What cannot be read has no measures; the verification has told.
         damaged = verification is not None and bool(verification.damage)
         health = None if damaged else memory.health()
-    # Slow to import, like the store itself.
+    # Its Arrow is slow to import, and the store has imported it by now.
     from ekphory.store.checks import examine
 
     findings = () if health is None else examine(health)
@@ -74,11 +75,6 @@ def doctor(
         _print_findings(path, findings, verification)
     if damaged:
         raise typer.Exit(1)
-
-
-def _verified(memory: Memory) -> Verification:
-    with step_bar() as show:
-        return memory.verify(on_progress=lambda done, total: show("rows", done, total))
 
 
 def _print_findings(
@@ -124,9 +120,6 @@ def _verification_lines(verification: Verification | None) -> Iterator[tuple[str
         )
     elif not verification.damage:
         yield "fine", f"All {verification.rows:,} rows are what was written."
-
-
-# `ekphory pipeline`: which presets there are, and what their stages do.
 
 
 @command

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ekphory.scope import Scope
 from ekphory.types import Failure, WriteReport
 
 
@@ -14,6 +15,7 @@ class DictionaryWriter:
     """Keeps records in a dictionary: idempotent by (project, id), refuses blank text."""
 
     def __init__(self) -> None:
+        self.scope = Scope()
         self.records: dict[tuple[object, object], dict[str, object]] = {}
         self.chunk_sizes: list[int] = []
 

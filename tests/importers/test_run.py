@@ -119,8 +119,3 @@ def test_a_text_folder_is_imported_and_only_what_changed_is_added_later(file, wr
     file("notes/a.md", "one\n\nthree\n")
     report = import_path(writer, folder, format="text")
     assert (report.added, report.skipped) == (1, 1)
-
-
-def test_documents_need_a_memory_that_can_forget(file, writer):
-    with pytest.raises(InvalidInput, match=r"Give an ekphory\.Memory"):
-        import_path(writer, file("a.md", "words"))

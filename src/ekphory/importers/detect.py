@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Literal, cast, get_args
 
@@ -22,24 +23,12 @@ from ekphory.importers.text import TEXT_SUFFIXES
 from ekphory.transfer import HEADER_KEY
 
 Format = Literal[
-    "ekphory",
-    "locomo",
-    "jsonl",
-    "documents",
-    "text",
-    "chatgpt",
-    "claude",
-    "mem0",
-    "zep",
-    "langmem",
+    "ekphory", "locomo", "jsonl", "documents", "text", "chatgpt", "claude", "mem0", "zep", "langmem"
 ]
 FORMATS: tuple[Format, ...] = get_args(Format)
 Look = Format | Literal["other JSON", "binary data"]
 
-_BY_SUFFIX: dict[str, Format] = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-}
+_LINES_SUFFIXES = (".jsonl", ".ndjson")
 _TELLING_KEYS: dict[str, Format] = {
     "mapping": "chatgpt",
     "chat_messages": "claude",
@@ -154,8 +143,9 @@ def _holds_documents(path: Path) -> bool:
 def _by_name(path: Path, look: Look) -> Format | None:
     if look in _IN_LINES:
         return cast("Format", look)
-    named = None if path.is_dir() else _BY_SUFFIX.get(path.suffix.lower())
-    return named or next((name for name in FORMATS if name == look), None)
+    if not path.is_dir() and path.suffix.lower() in _LINES_SUFFIXES:
+        return "jsonl"
+    return next((name for name in FORMATS if name == look), None)
 
 
 def _look_of_stream(stream: io.BufferedReader) -> Look:
@@ -199,16 +189,10 @@ def _array_hint(look: Look) -> str:
 
 
 def _has_json_line(path: Path) -> bool:
-    probed = 0
-    for _number, line in iterate_numbered_lines(path) if path.is_file() else ():
-        if line is None or not line.strip():
-            continue
-        if _is_json_object(line):
-            return True
-        probed += 1
-        if probed == _PROBED_LINES:
-            return False
-    return False
+    if not path.is_file():
+        return False
+    lines = (line for _, line in iterate_numbered_lines(path) if line is not None and line.strip())
+    return any(_is_json_object(line) for line in islice(lines, _PROBED_LINES))
 
 
 def _is_json_object(line: bytes) -> bool:

@@ -24,8 +24,6 @@ from ekphory.importers.text import describe_excess_length
 from ekphory.scope import SCOPE_FIELDS
 from ekphory.types import MAX_WHOLE_NUMBER, Scalar, is_storable, now_utc
 
-# Rows of other products' exports: JSON, or JSON Lines, in whatever lists they lie.
-
 _LINES_SUFFIXES = (".jsonl", ".ndjson")
 _DEEPEST = 3
 """How many lists may lie within each other."""
@@ -230,7 +228,7 @@ def to_scalars(given: Mapping[str, Any]) -> dict[str, Scalar]:
 
 
 def from_scalars(stored: Mapping[str, Scalar]) -> dict[str, Any]:
-    """Return metadata back as it was before `to_scalars`."""
+    """Return metadata as it was before `to_scalars`."""
     return dict(_given(name, value) for name, value in stored.items())
 
 
@@ -279,9 +277,6 @@ def _given(name: str, value: Scalar) -> tuple[str, Any]:
     return name, value
 
 
-# Import of LangMem's memories: items of a LangGraph store.
-
-_LANGMEM_LISTS = ("items", "results")
 _CONTENT = "content"
 
 
@@ -357,14 +352,12 @@ def _written(part: object) -> str:
     return part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)
 
 
-def _is_item(value: Mapping[str, object]) -> bool:
-    return "value" in value and "key" in value
-
-
-_LANGMEM_FORM = RowFormat(_LANGMEM_LISTS, _is_item, "key and value", _langmem_fields)
-
-
-# Import of mem0's memories, as `get_all` gives them: open source or platform, old or new.
+_LANGMEM_FORM = RowFormat(
+    ("items", "results"),
+    lambda value: "value" in value and "key" in value,
+    "key and value",
+    _langmem_fields,
+)
 
 _READ = {
     *("id", "memory", "created_at", "user_id", "agent_id", "run_id", "role", "actor_id"),
@@ -423,24 +416,18 @@ def _expiry(row: Row) -> object:
     return moment
 
 
-def _is_memory(value: Mapping[str, object]) -> bool:
-    return "memory" in value
-
-
-_MEM0_FORM = RowFormat(("results", "memories"), _is_memory, "memory", _mem0_fields)
-
-
-# Import from Zep: messages of threads or sessions, and facts and episodes of graphs.
+_MEM0_FORM = RowFormat(
+    ("results", "memories"), lambda value: "memory" in value, "memory", _mem0_fields
+)
 
 _ZEP_LISTS = (
     *("threads", "sessions", "messages"),
     *("edges", "facts", "relevant_facts", "episodes"),
 )
 _SESSION = ("thread_id", "session_id", "thread_uuid")
-_USER = ("user_id",)
 _IDS = ("uuid", "uuid_")
 _ZEP_READ = {
-    *(*_IDS, *_SESSION, *_USER, "content", "fact", "role", "role_type", "name", "created_at"),
+    *(*_IDS, *_SESSION, "user_id", "content", "fact", "role", "role_type", "name", "created_at"),
     *("reference_time", "valid_at", "metadata", "attributes"),
 }
 _NOT_KEPT = {"processed", "token_count", "score", "relevance", "content_policy"}
@@ -487,7 +474,7 @@ def _zep_fields(row: Row) -> dict[str, object] | None:
 
 def _origin(row: Row) -> dict[str, object]:
     identity = next((row.value[name] for name in _IDS if row.value.get(name)), None)
-    return {"id": identity, "user": row.name(*_USER), "source": "zep"}
+    return {"id": identity, "user": row.name("user_id"), "source": "zep"}
 
 
 def _speaker(row: Row) -> tuple[str | None, str | None]:
@@ -505,8 +492,9 @@ def _metadata(row: Row, *, relation: object = None) -> Mapping[str, object]:
     return to_scalars({name: value for name, value in (beside | own).items() if value is not None})
 
 
-def _is_row(value: Mapping[str, object]) -> bool:
-    return "fact" in value or "content" in value
-
-
-_ZEP_FORM = RowFormat(_ZEP_LISTS, _is_row, "content or fact", _zep_fields)
+_ZEP_FORM = RowFormat(
+    _ZEP_LISTS,
+    lambda value: "fact" in value or "content" in value,
+    "content or fact",
+    _zep_fields,
+)

@@ -190,15 +190,15 @@ def test_a_text_that_holds_recalled_memories_is_kept_whole(store, memory):
 )
 def test_what_json_cannot_say_is_refused_and_nothing_is_written(store, value):
     ops = [PutOp(NOTES, "good", {"text": "tea"}), PutOp(NOTES, "bad", value)]
-    with pytest.raises(InvalidInput, match="is no JSON"):
+    with pytest.raises(InvalidInput, match="must be JSON"):
         store.batch(ops)
     assert store.search(()) == []
 
 
 def test_a_page_that_there_cannot_be_is_refused(store):
-    with pytest.raises(InvalidInput, match="limit=-1: is negative"):
+    with pytest.raises(InvalidInput, match="limit=-1: must be 0 or more"):
         store.search((), limit=-1)
-    with pytest.raises(InvalidInput, match="offset=-1: is negative"):
+    with pytest.raises(InvalidInput, match="offset=-1: must be 0 or more"):
         store.list_namespaces(offset=-1)
 
 

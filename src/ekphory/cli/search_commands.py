@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ekphory.agent.configuration import read_agent_settings
 from ekphory.agent.provider import AgentOptions, ProviderName
 from ekphory.agent_trace import StageResults, json_lines
 from ekphory.cli.command import command, message_console, result_console
@@ -163,6 +162,9 @@ def ask(
 
     A question that needs one lookup takes one, as `ekphory search` does.
     """
+    # Needs numpy, which `ekphory --version` does without.
+    from ekphory.agent.configuration import read_agent_settings
+
     settings = read_agent_settings(
         agent.config, arguments={"agent_session_provider": agent.provider}
     )

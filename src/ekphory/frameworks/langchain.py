@@ -20,9 +20,6 @@ except ImportError as error:
     raise MissingExtra("langchain", "ekphory in LangChain") from error
 
 
-# LangChain's document compressor that keeps what a reranker finds relevant.
-
-
 SCORE = "relevance_score"
 """Key of the metadata under which LangChain's rerankers tell their scores."""
 
@@ -84,9 +81,6 @@ def _passage(document: Document) -> RerankPassage:
 
 def _scored(document: Document, score: float) -> Document:
     return document.model_copy(update={"metadata": {**document.metadata, SCORE: score}})
-
-
-# LangChain's retriever over a memory.
 
 
 _SHOWN = ("pool", "producer", "role", "session", "source", "path", "heading")

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from ekphory.errors import (
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
     from langgraph.store.base import MatchCondition
 
 
-# What is searched of a value that LangGraph stores: the texts in it, read from some fields.
+# What is searched of a value
 
 WHOLE = "$"
 """The field that stands for the whole value."""
@@ -108,7 +110,7 @@ def _leaves(value: object, name: str) -> Iterator[tuple[str, str]]:
             yield name, str(value)
 
 
-# Namespaces of LangGraph as paths, and the conditions that list them.
+# Namespaces as paths
 
 Namespace = tuple[str, ...]
 
@@ -127,14 +129,15 @@ def namespace_path(namespace: Sequence[str]) -> str:
         InvalidInput: A label is not a string, or all of them are too long.
     """
     labels = check_labels(namespace)
-    path = "".join(_ESCAPED.sub(_escape, label) + END_OF_LABEL for label in labels)
+    escaped = (_ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", label) for label in labels)
+    path = "".join(label + END_OF_LABEL for label in escaped)
     if len(path) > LONGEST_NAME:
         raise InvalidInput("namespace", namespace, "is too long", f"Give up to {LONGEST_NAME:,}")
     return path
 
 
 def check_labels(namespace: Sequence[str]) -> Sequence[str]:
-    """Return the namespace back if it is one.
+    """Return the namespace, having checked that it is one.
 
     Raises:
         InvalidInput: It is not a tuple, or a label is not a string.
@@ -145,12 +148,6 @@ def check_labels(namespace: Sequence[str]) -> Sequence[str]:
         if not isinstance(label, str):
             raise InvalidInput("namespace", namespace, f"{label!r} must be a string", "Give texts")
     return namespace
-
-
-def fix_labels(path: Sequence[str]) -> Sequence[str]:
-    """Return the labels before the first wildcard."""
-    end = path.index("*") if "*" in path else len(path)
-    return path[:end]
 
 
 def fits(condition: MatchCondition, namespace: Namespace) -> bool:
@@ -171,19 +168,7 @@ def fits(condition: MatchCondition, namespace: Namespace) -> bool:
     return all(name in ("*", label) for name, label in zip(wanted, part, strict=False))
 
 
-def _escape(found: re.Match[str]) -> str:
-    return f"%{ord(found.group()):02X}"
-
-
-# The filters of LangGraph's stores: which values they let through.
-
-_ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
-    "$gt": operator.gt,
-    "$gte": operator.ge,
-    "$lt": operator.lt,
-    "$lte": operator.le,
-}
-_OPERATORS = ("$eq", "$ne", *_ORDER)
+# Filters
 
 
 def check_value_filter(given: Mapping[str, Any]) -> None:
@@ -228,7 +213,7 @@ def _has_operator(wanted: Mapping[str, Any]) -> bool:
 def _agrees(found: object, wanted: object) -> bool:
     match wanted:
         case dict() if _has_operator(wanted):
-            return all(_compares(name, found, bound) for name, bound in wanted.items())
+            return all(_OPERATORS[name](found, bound) for name, bound in wanted.items())
         case dict():
             return isinstance(found, dict) and passes_filter(wanted, found)
         case list() | tuple():
@@ -241,22 +226,22 @@ def _agrees(found: object, wanted: object) -> bool:
             return found == wanted
 
 
-def _compares(name: str, found: object, bound: object) -> bool:
-    match name:
-        case "$eq":
-            return found == bound
-        case "$ne":
-            return found != bound
-        case _:
-            return _is_in_order(_ORDER[name], found, bound)
-
-
 def _is_in_order(order: Callable[[Any, Any], bool], found: object, bound: object) -> bool:
     """Compare as numbers what can be read so, else as texts; other things have no order."""
     numbers = _number(found), _number(bound)
     if None not in numbers:
         return order(*numbers)
     return isinstance(found, str) and isinstance(bound, str) and order(found, bound)
+
+
+_OPERATORS: Mapping[str, Callable[[object, object], bool]] = {
+    "$eq": operator.eq,
+    "$ne": operator.ne,
+    "$gt": partial(_is_in_order, operator.gt),
+    "$gte": partial(_is_in_order, operator.ge),
+    "$lt": partial(_is_in_order, operator.lt),
+    "$lte": partial(_is_in_order, operator.le),
+}
 
 
 def _number(value: object) -> float | None:
@@ -268,7 +253,7 @@ def _number(value: object) -> float | None:
         return None
 
 
-# The items of LangGraph that one scope holds, and how each is named among all memories.
+# Items as memories: the value is kept whole, as JSON, in the metadata; the text is what is searched
 
 POOL = "langgraph"
 """What stores of LangGraph hold stands in this pool."""
@@ -325,8 +310,9 @@ class ItemSpace:
 
     def may_match(self, conditions: Iterable[MatchCondition]) -> Filter:
         """Return a condition for all items whose namespace fits, and perhaps for some more."""
-        fixed = (fix_labels(each.path) for each in conditions if each.match_type == "prefix")
-        return And((self.items, *map(self.beneath, fixed)))
+        prefixes = (each.path for each in conditions if each.match_type == "prefix")
+        fixed = (takewhile(lambda label: label != "*", path) for path in prefixes)
+        return And((self.items, *(self.beneath(tuple(labels)) for labels in fixed)))
 
 
 def named(ids: Sequence[str]) -> Iterator[Filter]:
@@ -340,11 +326,6 @@ def place_of(name: str) -> tuple[Namespace, str]:
     _owner, *namespace, key = json.loads(name)
     return tuple(namespace), key
 
-
-# An item of LangGraph's stores as a memory, and back.
-#
-# The value is kept whole, as JSON, in the memory's metadata; the memory's text is what is searched,
-# `at` when the item was last put, and its id and path say where it lies.
 
 KEPT = datetime(9998, 1, 1, tzinfo=UTC)
 """When a memory expires that shall not: an update can move a moment, and not take it away."""
@@ -375,11 +356,6 @@ class NewItem:
     minutes: float | None
     at: datetime
 
-    @property
-    def shown_text(self) -> str:
-        """The text of its memory."""
-        return self.text or _NO_TEXT
-
     def metadata(self, *, created_at: datetime) -> dict[str, Scalar]:
         """Return the metadata of its memory."""
         lifetime = {} if self.minutes is None else {_MINUTES: self.minutes}
@@ -394,7 +370,7 @@ class NewItem:
         """Return its memory, as `Memory.add_many` takes it; its life begins now."""
         return {
             "id": self.id,
-            "text": self.shown_text,
+            "text": self.text or _NO_TEXT,
             "at": self.at,
             "pool": POOL,
             "path": self.path,
@@ -453,34 +429,16 @@ def value_of(record: MemoryRecord) -> dict[str, Any]:
     return value
 
 
-def is_searchable(record: MemoryRecord) -> bool:
-    """Whether a query can find the item."""
-    return record.metadata[_SEARCHABLE] is True
-
-
-def item_of(record: MemoryRecord) -> Item:
-    """Return a stored item as LangGraph has it."""
+def item_fields(record: MemoryRecord) -> dict[str, Any]:
+    """Return what LangGraph's `Item` has of a stored item."""
     namespace, key = place_of(record.id)
-    return Item(
-        value=value_of(record),
-        key=key,
-        namespace=namespace,
-        created_at=created_at(record),
-        updated_at=record.at,
-    )
-
-
-def found_item(record: MemoryRecord, score: float | None) -> SearchItem:
-    """Return a stored item as a search has it."""
-    namespace, key = place_of(record.id)
-    return SearchItem(
-        namespace=namespace,
-        key=key,
-        value=value_of(record),
-        created_at=created_at(record),
-        updated_at=record.at,
-        score=score,
-    )
+    return {
+        "value": value_of(record),
+        "key": key,
+        "namespace": namespace,
+        "created_at": created_at(record),
+        "updated_at": record.at,
+    }
 
 
 def _to_json(value: Mapping[str, Any]) -> str:
@@ -489,7 +447,7 @@ def _to_json(value: Mapping[str, Any]) -> str:
         return readable if is_storable(readable) else json.dumps(dict(value), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
-            "value", value, f"is no JSON ({error})", "Give texts, numbers, lists and dicts"
+            "value", value, f"must be JSON ({error})", "Give texts, numbers, lists and dicts"
         ) from error
 
 
@@ -502,9 +460,12 @@ def _checked_minutes(minutes: float | None) -> float | None:
     return float(minutes)
 
 
-# Reading LangGraph's items: by their place, by what they hold, and by what they mean.
+# Reading and writing items
 
 _ALL = 2**31 - 1
+_ATTEMPTS = 10
+_WORTH_WRITING = 0.01
+"""A lifetime that is newer by less than this share of itself is left as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,8 +476,8 @@ class Found:
     score: float | None = None
 
 
-class ItemReader:
-    """Reads the items of a memory's scope; with a query, by the pipeline `preset`."""
+class Items:
+    """Reads and writes the items of a memory's scope, and keeps no earlier versions of them."""
 
     def __init__(self, memory: Memory, *, preset: str | None) -> None:
         self._memory = memory
@@ -582,7 +543,7 @@ class ItemReader:
     def _ranked_among(
         self, query: str, matching: Sequence[MemoryRecord], where: Filter
     ) -> list[Found]:
-        ids = [record.id for record in matching if is_searchable(record)]
+        ids = [record.id for record in matching if record.metadata[_SEARCHABLE] is True]
         if not ids:
             return []
         if len(ids) <= MOST_IDS:
@@ -600,28 +561,6 @@ class ItemReader:
             preset=self._preset,
         )
         return [Found(hit.memory, hit.score) for hit in result]
-
-
-def _check_page(limit: int, offset: int) -> None:
-    for name, value in (("limit", limit), ("offset", offset)):
-        if value < 0:
-            raise InvalidInput(name, value, "is negative", "Give 0 or more")
-
-
-# Writing LangGraph's items: put, delete, and their lifetimes.
-
-_ATTEMPTS = 10
-_WORTH_WRITING = 0.01
-"""A lifetime that is newer by less than this share of itself is left as it is."""
-
-
-class ItemWriter:
-    """Writes items to a memory, and keeps no earlier versions of them."""
-
-    def __init__(self, memory: Memory, reader: ItemReader) -> None:
-        self._memory = memory
-        self._space = ItemSpace(memory.scope)
-        self._reader = reader
 
     def put(self, items: Sequence[NewItem]) -> None:
         """Write items, in the place of those that are there.
@@ -659,7 +598,7 @@ class ItemWriter:
 
     def _left_of(self, items: Sequence[NewItem]) -> list[NewItem]:
         """Write what nobody else is writing; gives the others."""
-        there = self._reader.get([item.id for item in items])
+        there = self.get([item.id for item in items])
         left = self._add([item for item in items if item.id not in there])
         old = [item for item in items if item.id in there]
         return left + [item for item in old if not self._replace(item, there[item.id])]
@@ -674,7 +613,7 @@ class ItemWriter:
             raise InvalidInput(first.field, first.id, first.message, "The others were put")
         if not report.skipped:
             return []
-        there = self._reader.get([item.id for item in items])
+        there = self.get([item.id for item in items])
         return [each for each in items if each.id not in there or there[each.id].at != each.at]
 
     def _replace(self, item: NewItem, before: MemoryRecord) -> bool:
@@ -682,7 +621,7 @@ class ItemWriter:
         try:
             after = self._memory.update(
                 item.id,
-                text=item.shown_text,
+                text=item.text or _NO_TEXT,
                 at=item.at,
                 # Given in any case: what stands there may have a lifetime.
                 expires_at=expiry(item.minutes),
@@ -709,6 +648,12 @@ class ItemWriter:
                 self._memory.forget(record.supersedes)
 
 
+def _check_page(limit: int, offset: int) -> None:
+    for name, value in (("limit", limit), ("offset", offset)):
+        if value < 0:
+            raise InvalidInput(name, value, "must be 0 or more", "Count from 0")
+
+
 def _is_worth_prolonging(record: MemoryRecord) -> bool:
     minutes = minutes_of(record)
     if minutes is None or record.expires_at is None:
@@ -716,8 +661,6 @@ def _is_worth_prolonging(record: MemoryRecord) -> bool:
     gain = (expiry(minutes) - record.expires_at) / timedelta(minutes=1)
     return gain >= minutes * _WORTH_WRITING
 
-
-# A thread that deletes what has expired, again and again.
 
 _log = logging.getLogger("ekphory")
 
@@ -747,9 +690,6 @@ class Sweeper:
             except StoreError as error:
                 # What has expired is hidden already, so nobody but the disk waits for this.
                 _log.warning("expired items are deleted later: %s", error)
-
-
-# LangGraph's long-term memory, `BaseStore`, kept in an ekphory store.
 
 
 class EkphoryStore(BaseStore):
@@ -786,8 +726,7 @@ class EkphoryStore(BaseStore):
         self.ttl_config = ttl
         self._fields = tuple(fields)
         self._space = ItemSpace(memory.scope)
-        self._reader = ItemReader(memory, preset=preset)
-        self._writer = ItemWriter(memory, self._reader)
+        self._items = Items(memory, preset=preset)
         self._sweeper: Sweeper | None = None
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -801,14 +740,19 @@ class EkphoryStore(BaseStore):
         """
         asked = list(ops)
         puts = {self._name(op): op for op in asked if isinstance(op, PutOp)}
-        new = [self._new(name, op) for name, op in puts.items() if op.value is not None]
+        now = now_utc()
+        new = [
+            new_item(op, name=name, fields=self._fields, now=now)
+            for name, op in puts.items()
+            if op.value is not None
+        ]
         gets = [self._name(op) for op in asked if isinstance(op, GetOp)]
-        there = self._reader.get(gets)
+        there = self._items.get(gets)
         read: dict[str, MemoryRecord] = {}
         results = [self._answer(op, there, read) for op in asked]
-        self._writer.refresh(read.values())
-        self._writer.delete([name for name, op in puts.items() if op.value is None])
-        self._writer.put(new)
+        self._items.refresh(read.values())
+        self._items.delete([name for name, op in puts.items() if op.value is None])
+        self._items.put(new)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -817,7 +761,7 @@ class EkphoryStore(BaseStore):
 
     def sweep_ttl(self) -> int:
         """Delete the items that have expired from the store; returns how many."""
-        return self._writer.sweep()
+        return self._items.sweep()
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> None:
         """Sweep every so many minutes, in the background, until `stop_ttl_sweeper`.
@@ -845,9 +789,6 @@ class EkphoryStore(BaseStore):
     def _name(self, op: GetOp | PutOp) -> str:
         return self._space.id_of(op.namespace, op.key)
 
-    def _new(self, name: str, op: PutOp) -> NewItem:
-        return new_item(op, name=name, fields=self._fields, now=now_utc())
-
     def _answer(
         self, op: Op, there: Mapping[str, MemoryRecord], read: dict[str, MemoryRecord]
     ) -> Result:
@@ -858,13 +799,13 @@ class EkphoryStore(BaseStore):
                 if record is None:
                     return None
                 read |= {record.id: record} if op.refresh_ttl else {}
-                return item_of(record)
+                return Item(**item_fields(record))
             case SearchOp():
-                found = self._reader.search(op)
+                found = self._items.search(op)
                 read |= {each.record.id: each.record for each in found if op.refresh_ttl}
-                return [found_item(each.record, each.score) for each in found]
+                return [SearchItem(**item_fields(each.record), score=each.score) for each in found]
             case ListNamespacesOp():
-                return self._reader.namespaces(op)
+                return self._items.namespaces(op)
             case PutOp():
                 return None
             case _:

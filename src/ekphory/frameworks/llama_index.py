@@ -22,9 +22,6 @@ except ImportError as error:
     raise MissingExtra("llama-index", "Ekphory in LlamaIndex") from error
 
 
-# Memories as LlamaIndex's nodes, and nodes as passages that a reranker reads.
-
-
 _ID = "memory_id"
 _OWN = frozenset({_ID, "at", "type", "importance"})
 """What the node of every memory tells, by which it is known."""
@@ -77,9 +74,6 @@ def _metadata(record: MemoryRecord) -> dict[str, Any]:
     return given | own
 
 
-# `EkphoryRerank`: a reranker as a node postprocessor of LlamaIndex.
-
-
 class EkphoryRerank(BaseNodePostprocessor):
     """Orders nodes, whichever retriever found them, by how likely they answer the query.
 
@@ -122,9 +116,6 @@ class EkphoryRerank(BaseNodePostprocessor):
             for entry in ranked
             if entry.score >= least
         ]
-
-
-# `EkphoryRetriever`: a memory as a retriever of LlamaIndex.
 
 
 class EkphoryRetriever(BaseRetriever):

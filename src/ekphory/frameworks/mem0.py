@@ -1,6 +1,4 @@
-"""`Memory` and `AsyncMemory`, shaped as mem0's: its code runs with its import changed.
-
-`Memory`, shaped as mem0's: code that was written for mem0 runs with its import changed.
+"""`Memory` and `AsyncMemory`, shaped as mem0's: code for mem0 runs with its import changed.
 
     from ekphory.frameworks.mem0 import Memory
 
@@ -43,10 +41,8 @@ from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_configured_reranker, load_embedder
 from ekphory.models.reranker import RerankingModel
 from ekphory.prompting.recall_block import strip_recall_blocks
-from ekphory.scope import Scope
-from ekphory.types import DEFAULT_POOL, Hit, MemoryRecord, MemoryType, now_utc
-
-# Messages as mem0's `add` takes them, as messages that a memory takes.
+from ekphory.scope import SCOPE_FIELDS, Scope
+from ekphory.types import DEFAULT_POOL, MemoryRecord, now_utc
 
 Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A text that the user said, a message, or a list of messages."""
@@ -54,7 +50,7 @@ Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 _REMEDY = 'Give [{"role": "user", "content": "…"}]'
 
 
-def told_messages(messages: Messages) -> list[dict[str, Any]]:
+def read_messages(messages: Messages) -> list[dict[str, Any]]:
     """Return the messages that say something, each with `content`, `role` and `producer`.
 
     Left out are, as in mem0, those of the system and those without words, such as calls of tools
@@ -91,7 +87,7 @@ def _words(content: object) -> str:
     return "\n".join(text for text in texts if isinstance(text, str) and text)
 
 
-# The filters of mem0: whose memories are meant, and which of them.
+# Filters: whose memories are meant, and which of them
 
 _OWNERS = {"user_id": "user", "agent_id": "agent", "run_id": "session"}
 _FIELDS = {
@@ -129,21 +125,8 @@ class Owner:
         return Scope(org=bound.org, project=bound.project, **names)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What a search or a listing is to look at.
-
-    Attributes:
-        owner: Whose memories.
-        condition: Which of them.
-    """
-
-    owner: Owner
-    condition: Filter
-
-
-def selection(owner: Owner, filters: Mapping[str, Any] | None) -> Selection:
-    """Read the filters of a call; who is named in them counts as if named in the call.
+def read_filters(owner: Owner, filters: Mapping[str, Any] | None) -> tuple[Owner, Filter]:
+    """Return whose memories a call is about, by its arguments and filters, and which of them.
 
     Raises:
         FilterError: They cannot be read.
@@ -158,7 +141,7 @@ def selection(owner: Owner, filters: Mapping[str, Any] | None) -> Selection:
             named[key] = value
         else:
             rest.append(_tree(key, value))
-    return Selection(Owner(**named), And(tuple(rest)))
+    return Owner(**named), And(tuple(rest))
 
 
 def _name(key: str, value: str | None) -> str | None:
@@ -185,11 +168,9 @@ def _tree(key: str, value: Any) -> Filter:  # noqa: ANN401  what a caller wrote
         parts = tuple(_all_of(part) for part in _parts(key, value))
         joined: dict[str, Filter] = {"AND": And(parts), "OR": Or(parts), "NOT": Not(Or(parts))}
         return joined[key]
-    return _changed(value) if key == _CHANGED else _condition(_field(key), value)
-
-
-def _changed(value: Any) -> Filter:  # noqa: ANN401  likewise
-    """Return the condition for when a memory was changed; one that never was tells when it was."""
+    if key != _CHANGED:
+        return _condition(_field(key), value)
+    # A memory that was never changed tells when it was.
     is_first = IsNull(Field("supersedes"))
     first = And((is_first, _condition(Field("at"), value)))
     later = And((Not(is_first), _condition(Field("created_at"), value)))
@@ -231,10 +212,6 @@ def _one_of(field: FieldReference, bound: Any) -> Filter:  # noqa: ANN401  likew
     return In(field, tuple(bound))
 
 
-def _none_of(field: FieldReference, bound: Any) -> Filter:  # noqa: ANN401  likewise
-    return And((Not(IsNull(field)), Not(_one_of(field, bound))))
-
-
 _OPERATORS: Mapping[str, Callable[[FieldReference, Any], Filter]] = {
     "eq": lambda field, bound: Comparison(field, "eq", bound),
     "ne": lambda field, bound: Comparison(field, "ne", bound),
@@ -243,7 +220,7 @@ _OPERATORS: Mapping[str, Callable[[FieldReference, Any], Filter]] = {
     "lt": lambda field, bound: Comparison(field, "lt", bound),
     "lte": lambda field, bound: Comparison(field, "le", bound),
     "in": _one_of,
-    "nin": _none_of,
+    "nin": lambda field, bound: And((Not(IsNull(field)), Not(_one_of(field, bound)))),
     "contains": Contains,
 }
 
@@ -260,7 +237,7 @@ def _parts(key: str, value: object) -> list[object]:
     return value
 
 
-# Memories in the form in which mem0 gives them back.
+# Memories in mem0's form
 
 Item = dict[str, Any]
 """One memory: `id`, `memory`, `hash`, `metadata`, `created_at`, `updated_at` and whose it is."""
@@ -285,27 +262,6 @@ def item_of(record: MemoryRecord) -> Item:
         "created_at": record.at.isoformat(),
         "updated_at": _changed_at(record).isoformat(),
         **{name: value for name, value in known.items() if value is not None},
-    }
-
-
-def found_item(hit: Hit) -> Item:
-    """Return a memory as `search` does: its `score` is a probability."""
-    return item_of(hit.memory) | {"score": hit.score}
-
-
-def explained_item(hit: Hit) -> Item:
-    """Return a memory as `search` does, with what its score was made from."""
-    return found_item(hit) | {"score_details": dict(hit.scores)}
-
-
-def added_item(record: MemoryRecord) -> Item:
-    """Return a memory as `add` reports it."""
-    return {
-        "id": record.id,
-        "memory": record.text,
-        "event": "ADD",
-        "actor_id": _actor(record),
-        "role": record.role,
     }
 
 
@@ -337,6 +293,8 @@ def _actor(record: MemoryRecord) -> str | None:
 def _changed_at(record: MemoryRecord) -> datetime:
     return record.at if record.supersedes is None else record.created_at
 
+
+# The verbs of mem0
 
 _PROCEDURAL = "procedural_memory"
 _IN_VIEW: Filter = Comparison(Field("pool"), "eq", DEFAULT_POOL)
@@ -379,7 +337,7 @@ class Memory:
         )
         self._reranker = reranker or load_configured_reranker(settings)
         self._bound = Scope(org=org, project=project)
-        self._all = self._opened(self._bound)
+        self._all = self._open(self._bound)
         self._is_closed = False
 
     @classmethod
@@ -424,12 +382,14 @@ class Memory:
         """
         if prompt is not None:
             warnings.warn("prompt has no effect: no language model is asked", stacklevel=2)
+        if memory_type not in (None, _PROCEDURAL):
+            raise InvalidInput("memory_type", memory_type, "no such type", f"Give {_PROCEDURAL}")
         shared = {
             "metadata": to_scalars(metadata or {}),
-            "type": _type(memory_type),
-            "at": _moment(timestamp),
+            "type": memory_type and "procedural",
+            "at": _read_time(timestamp),
         }
-        told = [message | shared for message in told_messages(messages)]
+        told = [message | shared for message in read_messages(messages)]
         if not infer:
             told = [message | {"id": str(uuid.uuid4())} for message in told]
         owner = Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)
@@ -437,7 +397,19 @@ class Memory:
         with self._of(owner) as store:
             ids = store.add_messages(told).ids if told else ()
             records = _read(store, ids)
-        return {"results": [added_item(entry) for entry in records if entry.created_at >= started]}
+        return {
+            "results": [
+                {
+                    "id": entry.id,
+                    "memory": entry.text,
+                    "event": "ADD",
+                    "actor_id": _actor(entry),
+                    "role": entry.role,
+                }
+                for entry in records
+                if entry.created_at >= started
+            ]
+        }
 
     def search(  # noqa: PLR0913  mem0's own arguments
         self,
@@ -468,20 +440,23 @@ class Memory:
             InvalidInput: Nobody is named, or an argument cannot be used.
         """
         owner = Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)
-        chosen = selection(owner, filters)
+        owner, condition = read_filters(owner, filters)
         count = top_k if limit is None else limit
-        with self._of(chosen.owner) as store:
+        with self._of(owner) as store:
             if count == 0:
                 return {"results": []}
             found = store.search(
                 query,
                 k=count,
                 pools=[DEFAULT_POOL],
-                filter=chosen.condition,
+                filter=condition,
                 min_score=threshold,
                 preset=_RERANKING if rerank else None,
             )
-        return {"results": [explained_item(hit) if explain else found_item(hit) for hit in found]}
+            hits = [(item_of(hit.memory) | {"score": hit.score}, hit) for hit in found]
+        if explain:
+            return {"results": [item | {"score_details": dict(hit.scores)} for item, hit in hits]}
+        return {"results": [item for item, _ in hits]}
 
     def get(self, memory_id: str) -> Item | None:
         """Read one memory; None where there is none."""
@@ -502,18 +477,18 @@ class Memory:
     ) -> Results:
         """List memories, the newest first; the arguments are those of `search`."""
         owner = Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)
-        chosen = selection(owner, filters)
+        owner, condition = read_filters(owner, filters)
         count = top_k if limit is None else limit
-        with self._of(chosen.owner) as store:
+        with self._of(owner) as store:
             if count == 0:
                 return {"results": []}
-            listed = store.list(filter=_in_view(chosen.condition), limit=count)
+            listed = store.list(filter=_in_view(condition), limit=count)
         return {"results": [item_of(record) for record in listed]}
 
     def update(
         self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None
     ) -> dict[str, str]:
-        """Return a memory another text, and add to its metadata; `history` keeps what it was.
+        """Give a memory another text, and add to its metadata; `history` keeps what it was.
 
         Raises:
             InvalidInput: There is no such memory, or a value cannot be stored.
@@ -565,26 +540,20 @@ class Memory:
         self._is_closed = True
         self._all.close()
 
-    def _opened(self, scope: Scope) -> Store:
-        return Store(
-            self._path,
-            org=scope.org,
-            project=scope.project,
-            agent=scope.agent,
-            user=scope.user,
-            session=scope.session,
-            embedder=self._embedder,
-            reranker=self._reranker or "none",
-        )
-
     @contextmanager
     def _of(self, owner: Owner) -> Iterator[Store]:
         """Open the store for one owner, which costs microseconds."""
         scope = owner.scope(self._bound)
         if self._is_closed:
             raise StoreClosed("This memory was closed. Open it again.")
-        with self._opened(scope) as store:
+        with self._open(scope) as store:
             yield store
+
+    def _open(self, scope: Scope) -> Store:
+        names = {name: getattr(scope, name) for name in SCOPE_FIELDS}
+        return Store(
+            self._path, **names, embedder=self._embedder, reranker=self._reranker or "none"
+        )
 
     def _found(self, memory_id: str) -> MemoryRecord:
         try:
@@ -616,13 +585,7 @@ def _in_view(condition: Filter) -> Filter:
     return And((_IN_VIEW, condition))
 
 
-def _type(memory_type: str | None) -> MemoryType | None:
-    if memory_type not in (None, _PROCEDURAL):
-        raise InvalidInput("memory_type", memory_type, "no such type", f"Give {_PROCEDURAL}")
-    return None if memory_type is None else "procedural"
-
-
-def _moment(timestamp: int | float | str | datetime | None) -> str | datetime | None:
+def _read_time(timestamp: int | float | str | datetime | None) -> str | datetime | None:
     if timestamp is None or isinstance(timestamp, str | datetime):
         return timestamp
     try:
@@ -643,8 +606,6 @@ def _tell_of_unused(config: object, path: str | Path) -> None:
         stacklevel=3,
     )
 
-
-# `AsyncMemory`, shaped as mem0's: the verbs of `mem0_memory.Memory`, awaitable.
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ekphory.errors import InvalidInput, MemoryNotFound, MissingExtra
-from ekphory.filters.tree import And, Filter, IsNull, MetadataField, Not
+from ekphory.filters.tree import And, IsNull, MetadataField, Not
 from ekphory.memory import Memory
 from ekphory.prompting.recall_block import strip_recall_blocks
-from ekphory.scope import Scope, owned_like
+from ekphory.scope import owned_like
 from ekphory.types import DEFAULT_POOL, MemoryRecord
 from ekphory.write import LONGEST_TEXT
 
@@ -25,8 +25,6 @@ except ImportError as error:
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem
 
-
-# Items of a dialogue in OpenAI's Agents SDK, as messages that a memory takes, and back.
 
 ITEM_KEY = "openai_agents_item"
 """The metadata key under which a memory holds its item, as JSON."""
@@ -76,7 +74,7 @@ def message_of(item: object, *, place: int) -> dict[str, Any]:
 
 
 def item_of(record: MemoryRecord) -> Any:  # noqa: ANN401  one of the SDK's many dicts
-    """Return the item back that a memory was made of, equal to what it was."""
+    """Return the item that a memory was made of, equal to what it was."""
     return json.loads(str(record.metadata[ITEM_KEY]))
 
 
@@ -110,9 +108,6 @@ def _words(value: object) -> Iterator[str]:
                 yield from _words(text)
 
 
-# `EkphorySession`: a session of OpenAI's Agents SDK whose dialogue is kept as memories.
-
-
 _ALL = 2**31 - 1
 
 
@@ -142,7 +137,9 @@ class EkphorySession:
         self.session_id = memory.scope.session
         self.session_settings = session_settings
         self._memory = memory
-        self._items = _items_of(memory.scope)
+        # Of exactly this scope: what it leaves open is missing in its items.
+        held = Not(IsNull(MetadataField(ITEM_KEY)))
+        self._items = And((owned_like(memory.scope), held))
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the newest `limit` items, or as many as the settings say, in order."""
@@ -168,33 +165,28 @@ class EkphorySession:
         await asyncio.to_thread(self._memory.forget, filter=self._items)
 
     def _newest(self, most: int | None) -> list[TResponseInputItem]:
-        records = self._written() if most is None else self._last(most)
-        return [item_of(record) for record in records]
+        return [item_of(record) for record in self._last(_ALL if most is None else most)]
 
     def _last(self, most: int) -> Sequence[MemoryRecord]:
         held = self._memory.count(filter=self._items)
         wanted = min(most, held)
-        return self._written(limit=wanted, offset=held - wanted) if wanted > 0 else ()
-
-    def _written(self, *, limit: int = _ALL, offset: int = 0) -> Sequence[MemoryRecord]:
-        return self._memory.list(filter=self._items, limit=limit, offset=offset, order="written")
+        if wanted <= 0:
+            return ()
+        return self._memory.list(
+            filter=self._items, limit=wanted, offset=held - wanted, order="written"
+        )
 
     def _pop(self) -> TResponseInputItem | None:
-        while held := self._memory.count(filter=self._items):
-            last = self._written(limit=1, offset=held - 1)
-            if last and self._forgotten(last[0].id):
+        while self._memory.count(filter=self._items):
+            last = self._last(1)
+            if last and self._forget(last[0].id):
                 item: TResponseInputItem = item_of(last[0])
                 return item
         return None
 
-    def _forgotten(self, memory_id: str) -> bool:
+    def _forget(self, memory_id: str) -> bool:
         """Forget an item; False where somebody else has taken it in between."""
         try:
             return self._memory.forget(memory_id) == 1
         except MemoryNotFound:
             return False
-
-
-def _items_of(scope: Scope) -> Filter:
-    """Return the condition for the items of exactly this scope: what it leaves open is missing."""
-    return And((owned_like(scope), Not(IsNull(MetadataField(ITEM_KEY)))))

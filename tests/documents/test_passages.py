@@ -256,12 +256,6 @@ print(json.dumps({reader.name: str(reader.missing_extra() or "") for reader in R
 """
 
 
-def test_what_answers_nothing_is_left_out_of_a_document(file):
-    left_out, passage = read(file("a.md", "7\n\n# Heating\n\nThe boiler is on.\n"))
-    assert left_out == LeftOut("page number")
-    assert passage.text == "# Heating\n\nThe boiler is on."
-
-
 @pytest.mark.parametrize("name", ["a.md", "a.txt", "a.html", "a.docx", "a.pdf", "a.rst"])
 def test_an_empty_file_of_any_kind_is_told(file, name):
     (problem,) = read(file(name, b""))

@@ -64,19 +64,13 @@ def test_documents_are_ordered_by_the_reranker_and_say_their_score():
     ]
 
 
-def test_the_documents_that_came_in_stay_as_they_are():
-    compressor().compress_documents(DOCUMENTS, "green tea")
+@pytest.mark.parametrize(
+    ("settings", "kept"), [({"top_n": 1}, ["tea"]), ({"min_score": 0.5}, ["tea", "paint"])]
+)
+def test_only_the_best_or_likely_are_kept(settings, kept):
+    documents = compressor(**settings).compress_documents(DOCUMENTS, "green tea")
+    assert [each.id for each in documents] == kept
     assert DOCUMENTS[2].metadata == {}
-
-
-def test_only_the_best_are_kept():
-    kept = compressor(top_n=1).compress_documents(DOCUMENTS, "green tea")
-    assert [each.id for each in kept] == ["tea"]
-
-
-def test_only_those_of_some_probability_are_kept():
-    kept = compressor(min_score=0.5).compress_documents(DOCUMENTS, "green tea")
-    assert [each.id for each in kept] == ["tea", "paint"]
 
 
 def test_it_can_be_awaited():
@@ -98,18 +92,18 @@ def test_memories_are_read_with_their_date_and_who_said_them(memory):
     assert passage.at == datetime(2026, 5, 2, 10, tzinfo=UTC)
 
 
-def test_what_others_call_by_the_same_names_is_left_alone():
-    odd = Document("tea", metadata={"at": "the station", "producer": 7, "heading": None})
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"at": "the station", "producer": 7, "heading": None},
+        # The program that wrote a file is not taken for a speaker.
+        {"producer": "pdfTeX", "heading": "Drinks", "at": "2026-01-01"},
+    ],
+)
+def test_what_others_call_by_the_same_names_is_left_alone(metadata):
     reading = Reading()
-    EkphoryCompressor(reranker=Reranker(reading)).compress_documents([odd], "tea")
-    (passage,) = reading.passages
-    assert (passage.text, passage.at) == ("tea", None)
-
-
-def test_the_program_that_wrote_a_file_is_not_taken_for_a_speaker():
-    page = Document("tea", metadata={"producer": "pdfTeX", "heading": "Drinks", "at": "2026-01-01"})
-    reading = Reading()
-    EkphoryCompressor(reranker=Reranker(reading)).compress_documents([page], "tea")
+    documents = [Document("tea", metadata=metadata)]
+    EkphoryCompressor(reranker=Reranker(reading)).compress_documents(documents, "tea")
     (passage,) = reading.passages
     assert (passage.text, passage.at) == ("tea", None)
 
@@ -208,6 +202,6 @@ def test_a_scope_is_kept(open_memory):
     assert EkphoryRetriever(memory=open_memory(user="mara")).invoke("green tea") == []
 
 
-def test_a_setting_that_cannot_be_used_is_refused(filled):
+def test_a_retriever_refuses_a_setting_that_cannot_be_used(filled):
     with pytest.raises(InvalidInput, match="k=0: is out of range"):
         EkphoryRetriever(memory=filled, k=0).invoke("green tea")

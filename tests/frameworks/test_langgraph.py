@@ -436,41 +436,11 @@ def test_a_path_is_the_labels_with_a_slash_behind_each():
     assert namespace_path(("users", "mara", "a/b 50%")) == "users/mara/a%2Fb 50%25/"
 
 
-def test_a_label_with_a_period_is_not_two_labels():
-    assert namespace_path(("a.b",)) != namespace_path(("a", "b"))
-    assert SPACE.id_of(("a.b",), "c") != SPACE.id_of(("a", "b"), "c")
-
-
-def test_a_key_is_not_a_label():
-    assert SPACE.id_of(("a",), "b") != SPACE.id_of(("a", "b"), "")
-
-
 def test_an_id_says_whose_the_item_is():
     space = ItemSpace(Scope(project="home", user="mara"))
     name = '[{"project": "home", "user": "mara"}, "notes", "drink"]'
     assert space.id_of(("notes",), "drink") == name
     assert place_of(name) == (("notes",), "drink")
-
-
-@pytest.mark.parametrize(
-    ("kind", "path", "fitting"),
-    [
-        ("prefix", ("a",), True),
-        ("prefix", ("a", "*"), True),
-        ("prefix", ("*", "b"), True),
-        ("prefix", ("b",), False),
-        ("prefix", ("a", "b", "c", "d"), False),
-        ("suffix", ("c",), True),
-        ("suffix", ("*", "c"), True),
-        ("suffix", ("b", "*"), True),
-        ("suffix", ("b",), False),
-        ("suffix", ("*", "a", "b", "c"), False),
-        ("prefix", (), True),
-        ("suffix", (), True),
-    ],
-)
-def test_a_condition_fits_the_beginning_or_the_end(kind, path, fitting):
-    assert fits(MatchCondition(kind, path), ("a", "b", "c")) is fitting
 
 
 def test_a_condition_of_another_kind_is_refused():

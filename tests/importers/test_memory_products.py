@@ -222,7 +222,7 @@ def test_a_slash_in_a_label_or_a_key_makes_no_other_items_id(file):
     assert [record["id"] for record in records] == ["a%2Fb/c", "a/b%2Fc", "a/b/c"]
 
 
-def test_a_second_import_adds_nothing(tmp_path):
+def test_a_second_import_of_langmem_adds_nothing(tmp_path):
     exported = copied("langmem_items.json", tmp_path)
     with Memory(tmp_path / "store", user="u", embedder=HashEmbedder()) as memory:
         report = import_path(memory, exported)

@@ -6,15 +6,14 @@ from typer.testing import CliRunner
 
 from ekphory import __version__
 from ekphory.cli import app
-from ekphory.cli.app import COMMANDS, PIPELINES
+from ekphory.cli.app import COMMANDS, GROUPS
 from ekphory_lab.cli.commands import COMMANDS as LAB_COMMANDS
 
 EXAMPLES = {
     **{(entry.name,): entry.example for entry in (*COMMANDS, *LAB_COMMANDS.entries)},
-    **{("pipeline", entry.name): entry.example for entry in PIPELINES},
     **{
         (group.name, entry.name): entry.example
-        for group in LAB_COMMANDS.groups
+        for group in (*GROUPS, *LAB_COMMANDS.groups)
         for entry in group.entries
     },
 }

@@ -14,8 +14,6 @@ from typing import Literal, TypeAlias
 from ekphory.errors import InvalidInput, MissingExtra
 from ekphory.types import MemoryRecord
 
-# Which files and folders a caller wants passed over.
-
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
@@ -52,9 +50,6 @@ def _matches(path: str, pattern: str) -> bool:
 NOTHING_EXCLUDED = Exclusion()
 
 
-# The guard of everything that the extra `[docs]` installs.
-
-
 @contextmanager
 def from_docs_extra(purpose: str) -> Iterator[None]:
     """Import what `[docs]` installs.
@@ -70,8 +65,6 @@ def from_docs_extra(purpose: str) -> Iterator[None]:
     except ImportError as error:
         raise MissingExtra("docs", purpose) from error
 
-
-# How many tokens a text has, about, without a tokenizer.
 
 CHARACTERS_A_TOKEN = 4
 """Of alphabetic scripts; an ideogram, kana or Hangul syllable is a token of its own."""
@@ -96,8 +89,6 @@ def is_dense(sign: str) -> bool:
     """Whether a character belongs to a script that is written without blanks between words."""
     return _DENSE_SIGN.fullmatch(sign) is not None
 
-
-# What every reader yields: a block of a document, or a place that could not be read.
 
 BlockKind = Literal["heading", "paragraph", "list", "table", "code"]
 Unit = Literal["line", "page", "paragraph"]

@@ -26,7 +26,7 @@ from ekphory.documents.pdf import is_page_number
 from ekphory.documents.settings import ReadingSettings
 from ekphory.documents.tree import Reader
 
-# Cuts a block that is too long for one passage, where a reader would pause.
+# Cutting a block that is too long, where a reader would pause
 
 Span = tuple[int, int]
 
@@ -61,13 +61,11 @@ def cut(block: Block, limit: int) -> Iterator[Block]:
             continue
         line += block.text.count("\n", counted, start)
         counted = start
-        first, last = (line, line + text.count("\n")) if block.verbatim else _whole(block)
+        first, last = block.first, block.last
+        if block.verbatim:
+            first, last = line, line + text.count("\n")
         yield replace(block, text=text, first=first, last=last, continues=continues)
         continues = True
-
-
-def _whole(block: Block) -> Span:
-    return block.first, block.last
 
 
 def _pieces(text: str, pauses: tuple[re.Pattern[str], ...], limit: int) -> Iterator[Span]:
@@ -127,7 +125,7 @@ def _belongs_before(text: str, place: int) -> bool:
     return unicodedata.combining(sign) != 0 or sign in _JOINERS or before in _JOINERS
 
 
-# Blocks into passages: pieces of about 200 tokens that never reach over a heading.
+# Gathering blocks into passages that never reach over a heading
 
 PASSAGE_TOKENS = 200
 """Most tokens of a passage of running text."""
@@ -329,9 +327,6 @@ def _is_encoded(text: str) -> bool:
     return sum(len(run) for run in runs) * 2 > len(text)
 
 
-# One document, from its file to the passages that are worth remembering.
-
-
 def read_document(
     path: Path, reader: Reader, settings: ReadingSettings
 ) -> Iterator[Passage | LeftOut | Problem]:
@@ -345,7 +340,7 @@ def read_document(
         MissingExtra: `[docs]` is not installed.
     """
     found_any = False
-    for found in passages(_told_of_the_system(path, reader, settings)):
+    for found in passages(_read_blocks(path, reader, settings)):
         found_any = True
         reason = explain_exclusion(found) if isinstance(found, Passage) else None
         yield found if reason is None else LeftOut(reason)
@@ -353,7 +348,7 @@ def read_document(
         yield Problem("there is no text in it.")
 
 
-def _told_of_the_system(path: Path, reader: Reader, settings: ReadingSettings) -> Iterator[Read]:
+def _read_blocks(path: Path, reader: Reader, settings: ReadingSettings) -> Iterator[Read]:
     try:
         yield from reader.read(path, settings)
     except OSError as error:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
 
 
-# Page numbers: lines that say where a page is, not what is on it.
-
 _NUMBER = re.compile(
     r"(?:(?:page|seite|pagina|página|стр|pág|pag|p|s)\.?\s?)?[-–—\s]{0,5}\d{1,5}"
     r"(?:\s?(?:of|von|de|di|sur|из|/)\s?\d{1,5})?[-–—\s]{0,5}",
@@ -43,7 +41,7 @@ def is_page_number(line: str) -> bool:
     return _NUMBER.fullmatch(line.strip()) is not None
 
 
-# One page of a PDF as PDFium gives it: its lines with their places, or a picture of it.
+# A page as PDFium gives it
 
 HYPHEN = "\u00ad"
 """Stands at the end of a line where a word goes on in the next."""
@@ -134,7 +132,7 @@ def picture_of(page: PdfPage) -> Picture:
         bitmap.close()
 
 
-# Lines of a page into paragraphs and lists: a line that fills the page goes on in the next.
+# Lines into blocks: a line that fills the page goes on in the next
 
 _FULL = 0.75
 """Share of a long line's length from which a line is taken as wrapped."""
@@ -185,7 +183,7 @@ def _joint(before: str, line: str, full: float, *, starts_item: bool, in_list: b
     return None if in_list or _ENDS_A_SENTENCE.search(before) else "\n"
 
 
-# What is the same on all pages of a PDF: running titles, and the sizes of headings.
+# What is the same on all pages
 
 Page = Sequence[PageLine]
 
@@ -256,7 +254,7 @@ def _key(line: PageLine, body: float) -> str:
     return line.text if line.size >= body * _LARGER else _DIGITS.sub("#", line.text)
 
 
-# PDF, page by page: text, headings from the outline or the size of the letters, scanned pages.
+# Reading a file
 
 _SAMPLED_PAGES = 40
 _FEWEST_SIGNS = 16
@@ -346,16 +344,13 @@ class _Reading:
 
         try:
             with closing(self._document[place]) as page:
-                return self._picture(page, lines, place)
+                if not (shows(page, "picture") if lines else shows(page, "picture", "drawing")):
+                    return None
+                if self._page_reader is None:
+                    return [LeftOut("scanned page"), *self._text_blocks(lines, place)]
+                return list(_read_picture(page, self._page_reader, place + 1))
         except PdfiumError as error:
             return [_unreadable_page(error, place)]
-
-    def _picture(self, page: PdfPage, lines: Sequence[PageLine], place: int) -> list[Read] | None:
-        if not (shows(page, "picture") if lines else shows(page, "picture", "drawing")):
-            return None
-        if self._page_reader is None:
-            return [LeftOut("scanned page"), *self._text_blocks(lines, place)]
-        return list(_read_picture(page, self._page_reader, place + 1))
 
     def _text_blocks(self, lines: Sequence[PageLine], place: int) -> Iterator[Block]:
         number = place + 1

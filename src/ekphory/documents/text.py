@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
-# Bytes of a text file into text, without guessing.
+# Bytes into text, without guessing
 
 LARGEST_TEXT = 64 * 2**20
 """Most bytes of a text, Markdown or HTML file: 64 MB are some 16 million tokens."""
@@ -99,16 +99,23 @@ def _with_plain_line_ends(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-# Plain text: paragraphs, parted by blank lines.
+TextReader = Callable[[Path, ReadingSettings], Iterator[Read]]
 
 
-def read_plain_text(path: Path, settings: ReadingSettings) -> Iterator[Read]:
-    """Read the paragraphs of a text file."""
-    text = read_text(path, settings.encoding)
-    if isinstance(text, Problem):
-        yield text
-        return
-    yield from paragraphs(text)
+def _make_reader(parse: Callable[[str], Iterator[Read]]) -> TextReader:
+    """Return a reader of files whose text is parsed so."""
+
+    def read(path: Path, settings: ReadingSettings) -> Iterator[Read]:
+        text = read_text(path, settings.encoding)
+        if isinstance(text, Problem):
+            yield text
+        else:
+            yield from parse(text)
+
+    return read
+
+
+# Plain text
 
 
 def paragraphs(text: str) -> Iterator[Block]:
@@ -139,20 +146,22 @@ def _paragraph(lines: list[str], last: int) -> Block:
     return Block(text, "paragraph", last - len(lines) + 1, last, verbatim=True)
 
 
-# reStructuredText: paragraphs, and titles underlined with punctuation.
+read_plain_text = _make_reader(paragraphs)
+
+
+# reStructuredText
 
 _RULE = re.compile(r"([!-/:-@[-`{-~])\1{2,}\s*")
 
 
-def read_restructured_text(path: Path, settings: ReadingSettings) -> Iterator[Read]:
-    """Read paragraphs and titles; the level of a title is the order in which its style came up."""
-    text = read_text(path, settings.encoding)
-    if isinstance(text, Problem):
-        yield text
-        return
+def titled_paragraphs(text: str) -> Iterator[Block]:
+    """Return paragraphs and titles; a title's level is the order in which its style came up."""
     styles: list[str] = []
     for block in paragraphs(text):
         yield from _parted(block, styles)
+
+
+read_restructured_text = _make_reader(titled_paragraphs)
 
 
 def _parted(block: Block, styles: list[str]) -> Iterator[Block]:
@@ -176,7 +185,7 @@ def _parted(block: Block, styles: list[str]) -> Iterator[Block]:
         yield replace(block, text="\n".join(lines[taken:]), first=last + 1)
 
 
-# Markdown: headings, paragraphs, lists, tables and code, each with its lines in the file.
+# Markdown
 
 _KINDS: dict[str, BlockKind] = {
     "heading_open": "heading",
@@ -209,17 +218,8 @@ _PORTION = 2**20
 """Characters after which the next heading begins a new portion: the parser keeps all its tokens."""
 
 
-def read_markdown(path: Path, settings: ReadingSettings) -> Iterator[Read]:
-    """Read a Markdown file; the text of every block is that of the file, to the letter."""
-    text = read_text(path, settings.encoding)
-    if isinstance(text, Problem):
-        yield text
-        return
-    yield from blocks_of(text)
-
-
 def blocks_of(text: str) -> Iterator[Block | LeftOut]:
-    """Return the outermost blocks of a Markdown text."""
+    """Return the outermost blocks of a Markdown text, their text that of the file to the letter."""
     with from_docs_extra("Reading Markdown files"):
         from markdown_it import MarkdownIt
     front = _front_matter(text)
@@ -234,6 +234,9 @@ def blocks_of(text: str) -> Iterator[Block | LeftOut]:
         for found in _parsed(parser, lines):
             yield _moved(found, before)
         before += len(lines)
+
+
+read_markdown = _make_reader(blocks_of)
 
 
 def _parsed(parser: MarkdownIt, lines: list[str]) -> Iterator[Block | LeftOut]:

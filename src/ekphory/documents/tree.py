@@ -25,8 +25,6 @@ from ekphory.documents.text import read_markdown, read_plain_text, read_restruct
 from ekphory.documents.word import read_word
 from ekphory.errors import MissingExtra
 
-# Which reader reads which file.
-
 READING_VERSION = 1
 """Raised when documents are read or cut in another way, so that they are read anew."""
 
@@ -73,9 +71,6 @@ def reader_for(path: Path) -> Reader | None:
     return _BY_SUFFIX.get(path.suffix.lower())
 
 
-# Waiting for changes below a folder.
-
-
 def watch_changes(root: Path, *, stopped: Callable[[], bool] | None = None) -> Generator[set[Path]]:
     """Yield the paths that changed, in rounds; the first, often empty, when the watch has begun.
 
@@ -102,8 +97,6 @@ def watch_changes(root: Path, *, stopped: Callable[[], bool] | None = None) -> G
         if changes:
             yield {Path(path) for _, path in changes}
 
-
-# The documents below a folder: which files are read, and which never are.
 
 _EXCLUDED_FOLDERS = ("node_modules", "__pycache__", "site-packages", "venv")
 _EXCLUDED_FILES = ("*.bak", "*~", "~$*")

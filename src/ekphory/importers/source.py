@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
-# What every importer yields: a record that may be written, or a place that could not be read.
-
 MAX_UNIT_BYTES = 20 * 1024 * 1024
 """Longest line, or paragraph, that is read; a longer one is reported and passed over."""
 
@@ -60,7 +58,7 @@ class Unreadable:
 Readable: TypeAlias = ImportedRecord | Unreadable
 
 
-# Large JSON files read one element at a time, so that an export of gigabytes fits in memory.
+# JSON read one element at a time, so that an export of gigabytes fits in memory
 
 _BROKEN = (ijson.JSONError, zipfile.BadZipFile, zlib.error, EOFError)
 _HOLDERS = {
@@ -144,8 +142,6 @@ def _elements(stream: io.BufferedReader) -> Iterator[object]:
             yield whole
 
 
-# Opening what a user points at: a file, an unpacked export or a zip archive, as checked UTF-8.
-
 _EXPORT_MEMBER = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
 
 
@@ -225,7 +221,7 @@ def conversation_files(folder: Path) -> list[Path]:
 
 
 def _open_members(path: Path) -> Iterator[tuple[str, io.BufferedReader]]:
-    with _told_of_bad_archives(path), zipfile.ZipFile(path) as archive:
+    with _refuse_bad_archives(path), zipfile.ZipFile(path) as archive:
         for member in _export_members(archive, path):
             name = f"{path.name}/{member.filename}"
             with archive.open(member) as stream:
@@ -233,7 +229,7 @@ def _open_members(path: Path) -> Iterator[tuple[str, io.BufferedReader]]:
 
 
 @contextmanager
-def _told_of_bad_archives(path: Path) -> Iterator[None]:
+def _refuse_bad_archives(path: Path) -> Iterator[None]:
     try:
         yield
     except zipfile.BadZipFile as error:

@@ -18,8 +18,6 @@ from ekphory.importers.source import (
     iterate_numbered_lines,
 )
 
-# Import of JSON Lines in our own field names: one record per line.
-
 _SET_BY_THE_STORE = ("created_at", "supersedes", "superseded_by")
 """Fields that a listing shows and that the store sets itself when a record is written."""
 
@@ -70,8 +68,6 @@ def _read_line(line: bytes, place: str) -> Readable:
     kept = {name: value for name, value in parsed.items() if name not in _SET_BY_THE_STORE}
     return ImportedRecord(kept, place)
 
-
-# Import of plain text and Markdown: every paragraph becomes a memory.
 
 TEXT_SUFFIXES = (".md", ".markdown", ".txt")
 _MARKDOWN_SUFFIXES = (".md", ".markdown")

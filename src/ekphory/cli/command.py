@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Any, get_type_hints
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -27,6 +27,8 @@ from rich.progress import (
 from ekphory.cli.options import FileOutputOptions, OutputOptions
 from ekphory.cli.output import error_json, print_json
 from ekphory.errors import EkphoryError
+
+Output = OutputOptions | FileOutputOptions
 
 PIPE_WIDTH = 120
 
@@ -54,6 +56,14 @@ def message_console() -> Console:
     return Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
+def print_result(output: Output, value: object, shown: RenderableType) -> None:
+    """Print a result: as JSON where that was asked for, else as people are shown it."""
+    if output.json:
+        print_json(value)
+    else:
+        result_console().print(shown, soft_wrap=isinstance(shown, str))
+
+
 def discard_results() -> None:
     """Send what is still buffered nowhere, once the reader of the pipe is gone."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -68,8 +78,6 @@ def make_unprintable_harmless() -> None:
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
 
-
-Output = OutputOptions | FileOutputOptions
 
 FAILED = 1
 INTERRUPTED = 130

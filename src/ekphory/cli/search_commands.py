@@ -11,7 +11,7 @@ import typer
 
 from ekphory.agent.provider import AgentOptions, ProviderName
 from ekphory.agent_trace import StageResults, json_lines
-from ekphory.cli.command import command, message_console, result_console
+from ekphory.cli.command import command, message_console, print_result, result_console
 from ekphory.cli.options import MemoryId, OutputOptions, StoreOptions, open_existing
 from ekphory.cli.output import (
     ChainPrinter,
@@ -229,10 +229,7 @@ def get(
     """Show one memory whole; a missing id is an error."""
     with open_existing(where) as memory:
         record = memory.get(memory_id)
-    if output.json:
-        print_json(record)
-    else:
-        result_console().print(record_table(record))
+    print_result(output, record, record_table(record))
 
 
 @command
@@ -244,7 +241,4 @@ def history(
     """Show a memory and the versions that it replaced, newest first."""
     with open_existing(where) as memory:
         versions = memory.history(memory_id)
-    if output.json:
-        print_json({"id": memory_id, "versions": versions})
-    else:
-        result_console().print(history_table(versions))
+    print_result(output, {"id": memory_id, "versions": versions}, history_table(versions))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 from rich.table import Table
 
-from ekphory.cli.command import command, message_console, result_console
+from ekphory.cli.command import command, message_console, print_result, result_console
 from ekphory.cli.options import OutputOptions, StoreOptions, settings_for
 from ekphory.cli.output import plain, print_json
 from ekphory.config import read_settings
@@ -120,13 +120,9 @@ def serve(served: ServedStore, load: LoadOptions, output: OutputOptions) -> None
     )
 
     def tell(listening: Listening) -> None:
-        if output.json:
-            print_json(listening)
-            return
         key = " -H 'Authorization: Bearer ek_…'" if listening.needs_key else ""
-        console = result_console()
-        console.print(f"ekphory serves {listening.store} on {listening.url}", soft_wrap=True)
-        console.print(_TRY.format(url=listening.url, key=key), soft_wrap=True)
+        shown = f"ekphory serves {listening.store} on {listening.url}\n"
+        print_result(output, listening, shown + _TRY.format(url=listening.url, key=key))
 
     with _say_stopped():
         run(options, on_listening=tell)
@@ -244,12 +240,9 @@ def _serve_http(
 
     def tell(listening: Listening) -> None:
         url = listening.url + PATH
-        if output.json:
-            print_json({"url": url, "store": listening.store, "needs_key": listening.needs_key})
-        else:
-            result_console().print(
-                f"ekphory offers {listening.store} on {url}   stop: Ctrl-C", soft_wrap=True
-            )
+        found = {"url": url, "store": listening.store, "needs_key": listening.needs_key}
+        shown = f"ekphory offers {listening.store} on {url}   stop: Ctrl-C"
+        print_result(output, found, shown)
 
     serve_http(options, on_listening=tell)
 
@@ -297,13 +290,10 @@ def list_keys(where: CatalogOptions, output: OutputOptions) -> None:
     """List the keys, revoked ones too; never the keys themselves."""
     with _keys(where) as keys:
         found = keys.all()
-    if output.json:
-        print_json({"keys": found})
-    else:
-        table = Table(*_COLUMNS)
-        for key in found:
-            table.add_row(*(str(getattr(key, column) or "") for column in _COLUMNS))
-        result_console().print(table)
+    table = Table(*_COLUMNS)
+    for key in found:
+        table.add_row(*(str(getattr(key, column) or "") for column in _COLUMNS))
+    print_result(output, {"keys": found}, table)
 
 
 @command
@@ -315,10 +305,7 @@ def revoke_key(
     """Let a key be worth nothing from now on; a running server knows at once."""
     with _keys(where) as keys:
         keys.revoke(key_id)
-    if output.json:
-        print_json({"revoked": key_id})
-    else:
-        result_console().print(f"{key_id} is revoked.")
+    print_result(output, {"revoked": key_id}, f"{key_id} is revoked.")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from ekphory.cli.command import command, message_console, result_console, step_bar
+from ekphory.cli.command import command, message_console, print_result, result_console, step_bar
 from ekphory.cli.options import OutputOptions, StoreOptions, open_existing, settings_for
 from ekphory.cli.output import print_json
 from ekphory.config import read_settings
@@ -135,9 +135,6 @@ def show(
 
     pipeline = preset(preset_name)
     stages = describe(pipeline)
-    if output.json:
-        print_json({"preset": pipeline.name, "summary": pipeline.summary, "stages": stages})
-        return
     used = sum(stage.used for stage in stages)
     title = f"preset {pipeline.name}: {used} stages\n{pipeline.summary}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
@@ -149,7 +146,8 @@ def show(
         cells = (stage.purpose, _settings(stage.settings)) if stage.used else ("–", "")
         style = "" if stage.used else "dim"
         table.add_row(str(stage.number), stage.name, *map(Text, cells), style=style)
-    result_console().print(table)
+    found = {"preset": pipeline.name, "summary": pipeline.summary, "stages": stages}
+    print_result(output, found, table)
 
 
 @command
@@ -159,18 +157,15 @@ def list_presets(output: OutputOptions) -> None:
 
     default = preset(read_settings().preset).name
 
-    if output.json:
-        presets = [
-            {
-                "name": pipeline.name,
-                "default": pipeline.name == default,
-                "summary": pipeline.summary,
-                "stages": [stage.name for stage in pipeline.stages],
-            }
-            for pipeline in PRESETS.values()
-        ]
-        print_json({"presets": presets})
-        return
+    presets = [
+        {
+            "name": pipeline.name,
+            "default": pipeline.name == default,
+            "summary": pipeline.summary,
+            "stages": [stage.name for stage in pipeline.stages],
+        }
+        for pipeline in PRESETS.values()
+    ]
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("preset", no_wrap=True)
     table.add_column("stages", no_wrap=True)
@@ -178,7 +173,7 @@ def list_presets(output: OutputOptions) -> None:
     for pipeline in PRESETS.values():
         numbers = dict.fromkeys(str(stage.number) for stage in pipeline.stages)
         table.add_row(pipeline.name, " ".join(numbers), pipeline.summary)
-    result_console().print(table)
+    print_result(output, {"presets": presets}, table)
 
 
 def _settings(settings: Mapping[str, object]) -> str:

@@ -17,6 +17,7 @@ from ekphory.cli.command import (
     FAILED,
     command,
     message_console,
+    print_result,
     result_console,
     show_note,
     step_bar,
@@ -348,10 +349,7 @@ def backup(
 
     with _copied_bytes() as tell:
         report = back_up(store or read_settings().store, target, catalog=catalog, on_progress=tell)
-    if output.json:
-        print_json(report)
-        return
-    _print_copied(report, f"backed up to {report.target}")
+    print_result(output, report, _describe_copy(report, f"backed up to {report.target}"))
 
 
 @command
@@ -370,10 +368,7 @@ def restore(
 
     with _copied_bytes() as tell:
         report = put_back(source, store or read_settings().store, on_progress=tell)
-    if output.json:
-        print_json(report)
-        return
-    _print_copied(report, f"restored to {report.store}")
+    print_result(output, report, _describe_copy(report, f"restored to {report.store}"))
 
 
 @contextmanager
@@ -382,7 +377,7 @@ def _copied_bytes() -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: show("MiB", done // _MIB, -(-total // _MIB))
 
 
-def _print_copied(report: BackupReport | RestoreReport, ending: str) -> None:
+def _describe_copy(report: BackupReport | RestoreReport, ending: str) -> str:
     counts = format_memory_count(report.memories, report.history)
     size = f"{report.files:,} files, {report.bytes / _MIB:,.1f} MiB"
-    result_console().print(f"{counts} ({size}) {ending}.", soft_wrap=True)
+    return f"{counts} ({size}) {ending}."

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ekphory.cli.command import command, message_console, result_console
+from ekphory.cli.command import command, message_console, print_result
 from ekphory.cli.options import (
     MemoryId,
     OutputOptions,
@@ -18,7 +18,6 @@ from ekphory.cli.options import (
     open_for_writing,
     read_metadata,
 )
-from ekphory.cli.output import print_json
 from ekphory.errors import InvalidInput
 
 _field_option = partial(typer.Option, rich_help_panel="The memory")
@@ -74,14 +73,11 @@ def add(
     metadata = read_metadata(fields.metadata)
     with open_for_writing(where) as memory:
         report = memory.add(_read_text(text), **(asdict(fields) | {"metadata": metadata}))
-    if output.json:
-        print_json(report)
-    else:
-        state = "Added" if report.added else "Already there:"
-        said = f"{state} {report.ids[0]}" if report.ids else "Nothing new: only recalled memories"
-        result_console().print(said, soft_wrap=True)
-        if report.sampled:
-            message_console().print(SAMPLED, style="dim")
+    state = "Added" if report.added else "Already there:"
+    shown = f"{state} {report.ids[0]}" if report.ids else "Nothing new: only recalled memories"
+    print_result(output, report, shown)
+    if report.sampled and not output.json:
+        message_console().print(SAMPLED, style="dim")
 
 
 def _read_text(text: str) -> str:
@@ -130,11 +126,8 @@ def update(
     metadata = read_metadata(changes.metadata)
     with open_existing(where) as memory:
         record = memory.update(memory_id, **(asdict(changes) | {"metadata": metadata}))
-    if output.json:
-        print_json(record)
-    else:
-        kept = f"Updated {record.id}; the earlier version is kept as {record.supersedes}"
-        result_console().print(kept, soft_wrap=True)
+    shown = f"Updated {record.id}; the earlier version is kept as {record.supersedes}"
+    print_result(output, record, shown)
 
 
 @command
@@ -162,12 +155,10 @@ def forget(
         if affected > 1 and not yes:
             _confirm(affected)
         forgotten = memory.forget(memory_id, filter=filter, purge=purge)
-    if output.json:
-        print_json({"forgotten": forgotten, "purged": purge})
-    else:
-        trace = ", and their text is wiped from the disk" if purge else ""
-        noun = "memory" if forgotten == 1 else "memories"
-        result_console().print(f"{forgotten:,} {noun} forgotten{trace}.")
+    trace = ", and their text is wiped from the disk" if purge else ""
+    noun = "memory" if forgotten == 1 else "memories"
+    shown = f"{forgotten:,} {noun} forgotten{trace}."
+    print_result(output, {"forgotten": forgotten, "purged": purge}, shown)
 
 
 def _confirm(affected: int) -> None:

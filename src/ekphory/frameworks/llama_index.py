@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from ekphory.errors import InvalidInput, MissingExtra
@@ -137,23 +138,17 @@ class EkphoryRetriever(BaseRetriever):
         agent_mode: bool = False,
     ) -> None:
         super().__init__()
-        self._memory = memory
-        self._k = k
-        self._filter = filter
-        self._min_score = min_score
-        self._preset = preset
-        self._agent_mode = agent_mode
+        self._search = partial(
+            memory.search,
+            k=k,
+            filter=filter,
+            min_score=min_score,
+            preset=preset,
+            agent_mode=agent_mode,
+        )
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = self._memory.search(
-            query_bundle.query_str,
-            k=self._k,
-            filter=self._filter,
-            min_score=self._min_score,
-            preset=self._preset,
-            agent_mode=self._agent_mode,
-        )
-        return [node_of(hit) for hit in found]
+        return [node_of(hit) for hit in self._search(query_bundle.query_str)]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)

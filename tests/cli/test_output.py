@@ -7,10 +7,10 @@ from rich.console import Console
 
 from ekphory.cli.output import (
     format_timestamp,
+    make_memory_table,
     make_printable,
-    memory_table,
+    make_record_table,
     plain,
-    record_table,
 )
 from ekphory.types import Failure, MemoryRecord, WriteReport
 
@@ -19,7 +19,7 @@ AT = datetime(2026, 3, 1, 10, 5, tzinfo=UTC)
 
 def drawn(record):
     console = Console(width=120, file=StringIO())
-    console.print(memory_table([record]))
+    console.print(make_memory_table([record]))
     return console.file.getvalue()
 
 
@@ -70,7 +70,7 @@ def test_a_whole_memory_marks_what_was_predicted_where_it_stands():
         predicted=frozenset({"type", "importance"}),
     )  # fmt: skip
     console = Console(width=120, file=StringIO())
-    console.print(record_table(record))
+    console.print(make_record_table(record))
     rows = dict(line.split(maxsplit=1) for line in console.file.getvalue().splitlines())
     assert (rows["type"].strip(), rows["importance"].strip()) == (
         "unknown (predicted)", "0.42 (predicted)",

@@ -17,8 +17,8 @@ from ekphory.documents.passages import (
     passages,
 )
 from ekphory.documents.settings import ReadingSettings
-from ekphory.documents.text import blocks_of
-from ekphory.documents.tree import READERS, reader_for
+from ekphory.documents.text import parse_markdown
+from ekphory.documents.tree import READERS, find_reader
 from ekphory.errors import InvalidInput
 
 SIGNS = st.sampled_from(list("ab .!?\n-字。、👩\u200d\u0301"))
@@ -110,7 +110,7 @@ SENTENCE = "The boiler in the cellar was repaired in May by Anna. "
 
 
 def of(text):
-    return list(passages(blocks_of(text)))
+    return list(passages(parse_markdown(text)))
 
 
 def test_a_section_begins_with_its_heading_and_names_all_above_it():
@@ -235,12 +235,14 @@ def test_a_long_text_that_names_cookies_is_kept():
 
 
 def test_one_word_below_its_heading_is_a_fact():
-    (found,) = passages(blocks_of("## Port\n\n8080\n"))
+    (found,) = passages(parse_markdown("## Port\n\n8080\n"))
     assert explain_exclusion(found) is None
 
 
 def test_a_heading_with_nothing_below_it_is_left_out():
-    assert [explain_exclusion(one) for one in passages(blocks_of("# A\n# B\n\nthe text\n"))] == [
+    assert [
+        explain_exclusion(one) for one in passages(parse_markdown("# A\n# B\n\nthe text\n"))
+    ] == [
         "heading alone",
         None,
     ]
@@ -273,8 +275,8 @@ def test_a_file_that_went_away_is_told(tmp_path):
 
 
 def test_the_end_of_a_name_says_the_reader_in_any_case(tmp_path):
-    assert reader_for(tmp_path / "A.PDF").name == "PDF"
-    assert reader_for(tmp_path / "a.py") is None
+    assert find_reader(tmp_path / "A.PDF").name == "PDF"
+    assert find_reader(tmp_path / "a.py") is None
 
 
 def test_an_unknown_encoding_is_refused():

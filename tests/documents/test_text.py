@@ -8,9 +8,9 @@ from ekphory.documents.blocks import Block, LeftOut, Problem
 from ekphory.documents.settings import ReadingSettings
 from ekphory.documents.text import (
     LARGEST_TEXT,
-    blocks_of,
     decode,
-    paragraphs,
+    parse_markdown,
+    parse_paragraphs,
     read_restructured_text,
     read_text,
 )
@@ -73,11 +73,11 @@ PIECES = ("# A\n", "B\n===\n", "- a\n", "  b\n", "```\n", "\n", "| a |\n|---|\n"
 
 
 def kinds(text):
-    return [(block.kind, block.first, block.last) for block in blocks_of(text)]
+    return [(block.kind, block.first, block.last) for block in parse_markdown(text)]
 
 
 def only(text):
-    (found,) = blocks_of(text)
+    (found,) = parse_markdown(text)
     return found
 
 
@@ -95,7 +95,7 @@ def test_blocks_have_their_kind_and_their_lines():
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_the_text_of_a_block_is_that_of_its_lines(text):
     lines = text.split("\n")
-    for block in blocks_of(text):
+    for block in parse_markdown(text):
         if isinstance(block, Block):
             there = "\n".join(line.rstrip() for line in lines[block.first - 1 : block.last])
             assert block.text == there.rstrip()
@@ -112,7 +112,7 @@ def test_a_name_with_underscores_keeps_them_in_a_title():
 
 def test_a_text_of_megabytes_is_parsed_in_portions_with_the_same_blocks():
     section = "# Day\n\n" + "The boiler is on. " * 2_000 + "\n\n```\n# no heading\n```\n\n"
-    found = list(blocks_of(section * 80))
+    found = list(parse_markdown(section * 80))
     assert [block.kind for block in found] == ["heading", "paragraph", "code"] * 80
     assert [block.first for block in found] == [
         first for number in range(80) for first in (1 + 8 * number, 3 + 8 * number, 5 + 8 * number)
@@ -133,7 +133,7 @@ def test_a_heading_inside_a_quote_opens_no_section():
 
 
 def test_front_matter_is_one_block_and_no_heading():
-    front, heading = blocks_of("---\ntitle: Boiler\ntags: [home]\n---\n# Boiler\n")
+    front, heading = parse_markdown("---\ntitle: Boiler\ntags: [home]\n---\n# Boiler\n")
     assert (front.kind, front.text) == ("code", "---\ntitle: Boiler\ntags: [home]\n---")
     assert (heading.kind, heading.first) == ("heading", 5)
 
@@ -156,13 +156,13 @@ def test_a_text_of_nothing_but_brackets_takes_no_quadratic_time():
 
 
 def test_blank_lines_part_paragraphs():
-    first, second = paragraphs("One line.\nAnd another.\n\n \nSecond.\n")
+    first, second = parse_paragraphs("One line.\nAnd another.\n\n \nSecond.\n")
     assert (first.text, first.first, first.last) == ("One line.\nAnd another.", 1, 2)
     assert (second.text, second.first, second.last) == ("Second.", 5, 5)
 
 
 def test_a_text_of_blank_lines_has_no_paragraph():
-    assert list(paragraphs("\n \n\t\n")) == []
+    assert list(parse_paragraphs("\n \n\t\n")) == []
 
 
 def rst(file, text):

@@ -14,10 +14,10 @@ from ekphory.filters.lance_sql import matches
 from ekphory.frameworks.langgraph import (
     EkphoryStore,
     ItemSpace,
+    decode_id,
+    encode_namespace,
+    extract_text,
     fits,
-    namespace_path,
-    place_of,
-    searchable_text,
 )
 from ekphory.memory import Memory
 from ekphory.scope import Scope
@@ -372,37 +372,37 @@ PLAN = {
 
 
 def test_of_the_whole_value_every_leaf_is_a_line_with_its_name():
-    assert searchable_text(PLAN, ("$",)) == (
+    assert extract_text(PLAN, ("$",)) == (
         "title: Plan\nsteps.do: pack\nsteps.hours: 2\nsteps.do: leave\nsteps.done: false"
     )
 
 
 def test_a_single_text_stands_alone():
-    assert searchable_text({"content": {"text": "She likes tea"}}, ("$",)) == "She likes tea"
+    assert extract_text({"content": {"text": "She likes tea"}}, ("$",)) == "She likes tea"
 
 
 def test_fields_are_named_by_paths():
-    assert searchable_text(PLAN, ("title", "steps[*].do")) == "Plan\npack\nleave"
-    assert searchable_text(PLAN, ("steps[-1].do",)) == "leave"
+    assert extract_text(PLAN, ("title", "steps[*].do")) == "Plan\npack\nleave"
+    assert extract_text(PLAN, ("steps[-1].do",)) == "leave"
 
 
 @pytest.mark.parametrize("fields", [("missing",), ("note",), ("title.part",), ()])
 def test_without_text_there_is_nothing_to_search(fields):
-    assert searchable_text(PLAN, fields) is None
+    assert extract_text(PLAN, fields) is None
 
 
 @pytest.mark.parametrize("value", [{}, {"a": None}, {"a": "  "}, {"a": []}])
 def test_an_empty_value_has_nothing_to_search(value):
-    assert searchable_text(value, ("$",)) is None
+    assert extract_text(value, ("$",)) is None
 
 
 def test_characters_that_cannot_be_stored_are_searched_as_others():
-    assert searchable_text({"a": "one\x00two \ud800"}, ("$",)) == "one two ?"
+    assert extract_text({"a": "one\x00two \ud800"}, ("$",)) == "one two ?"
 
 
 def test_more_text_than_a_memory_holds_is_refused_with_the_remedy():
     with pytest.raises(InvalidInput, match=r"has 1,000,001 characters.*index="):
-        searchable_text({"a": "x" * 1_000_001}, ("$",))
+        extract_text({"a": "x" * 1_000_001}, ("$",))
 
 
 # Few characters, so that labels often share their beginnings; all that paths and ids are made of.
@@ -412,9 +412,9 @@ NAMESPACES = st.lists(LABELS, max_size=4).map(tuple)
 
 
 def lies_beneath(prefix, namespace):
-    path = namespace_path(namespace)
+    path = encode_namespace(namespace)
     record = MemoryRecord(id="1", text="a", at=EPOCH, created_at=EPOCH, pool="langgraph", path=path)
-    return matches(SPACE.beneath(prefix), record)
+    return matches(SPACE.filter_beneath(prefix), record)
 
 
 @given(NAMESPACES, NAMESPACES)
@@ -424,23 +424,23 @@ def test_an_item_lies_beneath_a_prefix_when_its_labels_begin_with_it(prefix, nam
 
 @given(NAMESPACES, LABELS)
 def test_an_id_gives_its_namespace_and_key_back(namespace, key):
-    assert place_of(SPACE.id_of(namespace, key)) == (namespace, key)
+    assert decode_id(SPACE.encode_id(namespace, key)) == (namespace, key)
 
 
 @given(NAMESPACES, NAMESPACES)
 def test_no_two_namespaces_have_one_path(one, other):
-    assert (namespace_path(one) == namespace_path(other)) == (one == other)
+    assert (encode_namespace(one) == encode_namespace(other)) == (one == other)
 
 
 def test_a_path_is_the_labels_with_a_slash_behind_each():
-    assert namespace_path(("users", "mara", "a/b 50%")) == "users/mara/a%2Fb 50%25/"
+    assert encode_namespace(("users", "mara", "a/b 50%")) == "users/mara/a%2Fb 50%25/"
 
 
 def test_an_id_says_whose_the_item_is():
     space = ItemSpace(Scope(project="home", user="mara"))
     name = '[{"project": "home", "user": "mara"}, "notes", "drink"]'
-    assert space.id_of(("notes",), "drink") == name
-    assert place_of(name) == (("notes",), "drink")
+    assert space.encode_id(("notes",), "drink") == name
+    assert decode_id(name) == (("notes",), "drink")
 
 
 def test_a_condition_of_another_kind_is_refused():
@@ -451,11 +451,11 @@ def test_a_condition_of_another_kind_is_refused():
 @pytest.mark.parametrize("namespace", ["users", ("users", 1), (None,), {"users": 1}])
 def test_what_is_no_tuple_of_texts_is_refused(namespace):
     with pytest.raises(InvalidInput, match="namespace="):
-        namespace_path(namespace)
+        encode_namespace(namespace)
 
 
 def test_a_namespace_that_no_filter_could_name_is_refused():
     with pytest.raises(InvalidInput, match="is too long"):
-        namespace_path(("a" * 10_000,))
+        encode_namespace(("a" * 10_000,))
     with pytest.raises(InvalidInput, match="is too long with its namespace"):
-        SPACE.id_of(("a",), "k" * 10_000)
+        SPACE.encode_id(("a",), "k" * 10_000)

@@ -104,7 +104,7 @@ def _root(
     """
 
 
-def _application() -> typer.Typer:
+def _make_application() -> typer.Typer:
     application = typer.Typer(
         name="ekphory",
         no_args_is_help=True,
@@ -114,7 +114,7 @@ def _application() -> typer.Typer:
     )
     application.callback()(_root)
     _register(application, COMMANDS)
-    added, problem = _added_commands()
+    added, problem = _load_added_commands()
     for commands in added:
         _register(application, commands.entries)
     for group in (*GROUPS, *(group for commands in added for group in commands.groups)):
@@ -125,11 +125,11 @@ def _application() -> typer.Typer:
         for name in _IN_THE_LAB:
             application.command(
                 name, rich_help_panel="Measure and train", context_settings=_TAKES_ANYTHING
-            )(_refusal(problem))
+            )(_make_refusal(problem))
     return application
 
 
-def _added_commands() -> tuple[list[AddedCommands], str]:
+def _load_added_commands() -> tuple[list[AddedCommands], str]:
     """Load what other distributions add; where one cannot be loaded, return why."""
     try:
         added = [point.load() for point in entry_points(group=_ADDED_BY)]
@@ -138,7 +138,7 @@ def _added_commands() -> tuple[list[AddedCommands], str]:
     return added, "is not installed. Install it with"
 
 
-def _refusal(problem: str) -> Function:
+def _make_refusal(problem: str) -> Function:
     def refuse(context: typer.Context) -> None:
         """Is in the package ekphory-lab, which is not at hand."""
         message_console().print(
@@ -160,7 +160,7 @@ def _register(application: typer.Typer, entries: tuple[Entry, ...]) -> None:
         )(entry.function)
 
 
-app = _application()
+app = _make_application()
 
 
 def main() -> None:

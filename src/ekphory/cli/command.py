@@ -25,7 +25,7 @@ from rich.progress import (
 )
 
 from ekphory.cli.options import FileOutputOptions, OutputOptions
-from ekphory.cli.output import error_json, print_json
+from ekphory.cli.output import describe_error, print_json
 from ekphory.errors import EkphoryError
 
 Output = OutputOptions | FileOutputOptions
@@ -104,30 +104,30 @@ def report_errors(output: Output) -> Iterator[None]:
         raise typer.Exit(0) from None
     except KeyboardInterrupt as interruption:
         message = str(interruption) or _SAFE
-        raise _exit(interruption, message, output, code=INTERRUPTED) from None
+        raise _report(interruption, message, output, code=INTERRUPTED) from None
     except EkphoryError as error:
-        raise _exit(error, str(error), output, code=FAILED) from None
+        raise _report(error, str(error), output, code=FAILED) from None
     except OSError as error:
-        raise _exit(error, _of_the_system(error), output, code=FAILED) from None
+        raise _report(error, _describe_system_error(error), output, code=FAILED) from None
     except Exception as error:  # noqa: BLE001  the outermost boundary
         message = (
             f"Unexpected {type(error).__name__}: {error}. This is a defect of ekphory; "
             "run the command again with --debug and report what it shows."
         )
-        raise _exit(error, message, output, code=FAILED) from None
+        raise _report(error, message, output, code=FAILED) from None
 
 
-def _exit(error: BaseException, message: str, output: Output, *, code: int) -> typer.Exit:
+def _report(error: BaseException, message: str, output: Output, *, code: int) -> typer.Exit:
     console = message_console()
     if output.debug:
         console.print("".join(traceback.format_exception(error)).rstrip(), style="dim")
     console.print(message, style="red")
     if output.json:
-        print_json(error_json(error, message))
+        print_json(describe_error(error, message))
     return typer.Exit(code)
 
 
-def _of_the_system(error: OSError) -> str:
+def _describe_system_error(error: OSError) -> str:
     what = error.strerror or str(error)
     where = f"{error.filename}: " if error.filename else ""
     remedy = "Free some space" if error.errno == errno.ENOSPC else "Check the path and its rights"

@@ -26,14 +26,14 @@ from ekphory.agent_trace import StageResult
 from ekphory.cli.command import command, message_console, result_console, show_note
 from ekphory.cli.options import OutputOptions
 from ekphory.cli.output import (
-    history_table,
-    hit_table,
-    hop_line,
+    describe_search,
+    format_hop,
+    make_history_table,
+    make_hit_table,
     make_printable,
+    make_score_table,
+    make_stage_table,
     print_json,
-    score_table,
-    search_json,
-    stage_table,
 )
 from ekphory.config import read_settings
 from ekphory.types import Hit, MemoryRecord
@@ -66,18 +66,18 @@ class DemoQuestion:
 
 def demo_records() -> Iterator[dict[str, object]]:
     """Return the demo's memories as records for `Memory.add_many`, the conversation in order."""
-    return _rows("conversation.jsonl")
+    return _read_rows("conversation.jsonl")
 
 
 def demo_questions() -> tuple[DemoQuestion, ...]:
     """Return the demo's questions in the order in which they are best shown."""
     return tuple(
         DemoQuestion(row["text"], row["shows"], tuple(row["expected"]), tuple(row.get("chain", ())))
-        for row in _rows("questions.jsonl")
+        for row in _read_rows("questions.jsonl")
     )
 
 
-def _rows(name: str) -> Iterator[dict[str, Any]]:
+def _read_rows(name: str) -> Iterator[dict[str, Any]]:
     text = files("ekphory.cli").joinpath("demo_data", name).read_text(encoding="utf-8")
     return map(json.loads, text.splitlines())
 
@@ -208,19 +208,19 @@ def demo(
     from ekphory.memory import Memory
 
     with (
-        _directory(keep) as directory,
+        _open_directory(keep) as directory,
         Memory(directory, embedder=read_settings().embedder) as memory,
         show_note("remembering and searching"),
     ):
         showing = show(memory)
     if output.json:
-        print_json(_as_json(showing, keep))
+        print_json(_make_report(showing, keep))
     else:
         _print_showing(showing, keep)
 
 
 @contextmanager
-def _directory(keep: Path | None) -> Iterator[Path]:
+def _open_directory(keep: Path | None) -> Iterator[Path]:
     if keep is not None:
         yield keep
         return
@@ -228,14 +228,14 @@ def _directory(keep: Path | None) -> Iterator[Path]:
         yield Path(temporary) / "memories"
 
 
-def _as_json(showing: Showing, keep: Path | None) -> dict[str, object]:
+def _make_report(showing: Showing, keep: Path | None) -> dict[str, object]:
     return {
         "store": keep,
         "added": showing.added,
         "seconds": showing.seconds,
         "searches": [
             {"shows": scene.shows, "filter": scene.filter, "pool": scene.pool}
-            | search_json(scene.query, result)
+            | describe_search(scene.query, result)
             for scene, result in showing.scenes
         ],
         "history": showing.versions,
@@ -253,16 +253,16 @@ def _print_showing(showing: Showing, keep: Path | None) -> None:
     )
     for scene, result in showing.scenes:
         _print_command(console, scene)
-        console.print(hit_table(result.hits))
+        console.print(make_hit_table(result.hits))
         console.print()
     _, first = showing.scenes[0]
     console.print(Text("What the first search did, as --explain shows it:", style="bold"))
-    console.print(stage_table(first.trace))
-    console.print(score_table(first.hits))
+    console.print(make_stage_table(first.trace))
+    console.print(make_score_table(first.hits))
     console.print(Text("What changes is kept as history:", style="bold"))
-    console.print(history_table(showing.versions))
+    console.print(make_history_table(showing.versions))
     console.print()
-    console.print(_answer_table(showing))
+    console.print(_make_answer_table(showing))
     for answer in showing.answers:
         _print_chain(console, answer)
     _print_next_steps(keep)
@@ -274,7 +274,7 @@ def _print_chain(console: Console, answer: Answer) -> None:
     command = f'ekphory ask "{answer.question.text}"'
     console.print(Text.assemble(("Hop by hop\n", "bold"), (f"$ {command}", "cyan")))
     for hop in answer.hops:
-        console.print(hop_line(hop), soft_wrap=True)
+        console.print(format_hop(hop), soft_wrap=True)
     console.print(Text(f"  {make_printable(answer.hit.text)}\n"), soft_wrap=True)
 
 
@@ -287,7 +287,7 @@ def _print_command(console: Console, scene: Scene) -> None:
     console.print(Text.assemble((f"{scene.shows.capitalize()}\n", "bold"), (f"$ {words}", "cyan")))
 
 
-def _answer_table(showing: Showing) -> Table:
+def _make_answer_table(showing: Showing) -> Table:
     speed = median(answer.milliseconds for answer in showing.answers)
     table = Table(
         title=f"{showing.answered} of {len(showing.answers)} questions find an expected memory "

@@ -101,11 +101,11 @@ def read_metadata(pairs: Sequence[str] | None) -> dict[str, Scalar] | None:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise InvalidInput("metadata", pair, "must be key=value", "Write --metadata year=2026")
-        metadata[key.strip()] = _scalar(value)
+        metadata[key.strip()] = _read_scalar(value)
     return metadata
 
 
-def _scalar(text: str) -> Scalar:
+def _read_scalar(text: str) -> Scalar:
     try:
         value = json.loads(text)
     except ValueError:
@@ -134,7 +134,7 @@ def open_existing(options: StoreOptions) -> Memory:
         InvalidInput: There is no store at the path.
     """
     settings = settings_for(options)
-    if not _may_be_a_store(settings.store):
+    if not _is_store(settings.store):
         raise InvalidInput(
             "store",
             settings.store,
@@ -161,7 +161,7 @@ def _open(settings: Settings) -> Memory:
     )
 
 
-def _may_be_a_store(path: str) -> bool:
+def _is_store(path: str) -> bool:
     """Whether opening would find a store; a file and a URI are left to the store to judge."""
     # LanceDB takes seconds to import, and not every command opens a store.
     from ekphory.store.lance_table import STATE_FILE

@@ -15,15 +15,15 @@ from ekphory.cli.command import command, message_console, print_result, result_c
 from ekphory.cli.options import MemoryId, OutputOptions, StoreOptions, open_existing
 from ekphory.cli.output import (
     ChainPrinter,
-    ending,
-    history_table,
-    hit_table,
-    memory_table,
+    describe_search,
+    format_ending,
+    make_history_table,
+    make_hit_table,
+    make_memory_table,
+    make_record_table,
+    make_score_table,
+    make_stage_table,
     print_json,
-    record_table,
-    score_table,
-    search_json,
-    stage_table,
 )
 from ekphory.types import TimeUse
 
@@ -98,19 +98,19 @@ def search(
     with open_existing(where) as memory:
         result = memory.search(query, **asked.arguments())
     if output.json:
-        print_json(search_json(query, result))
+        print_json(describe_search(query, result))
         return
     console = result_console()
     if result.hits:
-        console.print(hit_table(result.hits))
+        console.print(make_hit_table(result.hits))
     else:
         reason = "reaches --min-score" if result.abstained else "matches"
         message_console().print(f"No memory {reason}.")
     if explain:
         console.print()
-        console.print(stage_table(result.trace))
+        console.print(make_stage_table(result.trace))
         if result.hits:
-            console.print(score_table(result.hits))
+            console.print(make_score_table(result.hits))
 
 
 _agent_option = partial(typer.Option, rich_help_panel="Agent")
@@ -182,7 +182,7 @@ def ask(
     if agent.events is not None and trace is not None:
         agent.events.write_text("\n".join(json_lines(trace.events)) + "\n", encoding="utf-8")
     if output.json:
-        print_json(search_json(question, result))
+        print_json(describe_search(question, result))
         return
     if answer_context:
         typer.echo(result.answer_context(now=asked.now))
@@ -190,11 +190,11 @@ def ask(
     console = result_console()
     console.print()
     if result.hits:
-        console.print(hit_table(result.hits))
+        console.print(make_hit_table(result.hits))
     else:
         message_console().print("No memory matches.")
     if trace is not None:
-        console.print(ending(trace))
+        console.print(format_ending(trace))
 
 
 @command
@@ -213,7 +213,7 @@ def list_memories(
     if output.json:
         print_json({"memories": page, "total": total, "offset": offset, "order": order})
         return
-    result_console().print(memory_table(page, first=offset + 1))
+    result_console().print(make_memory_table(page, first=offset + 1))
     end = offset + len(page)
     shown = f"{offset + 1:,} to {end:,} of {total:,}" if page else f"None shown of {total:,}"
     more = f"; go on with --offset {end}" if page and end < total else ""
@@ -229,7 +229,7 @@ def get(
     """Show one memory whole; a missing id is an error."""
     with open_existing(where) as memory:
         record = memory.get(memory_id)
-    print_result(output, record, record_table(record))
+    print_result(output, record, make_record_table(record))
 
 
 @command
@@ -241,4 +241,4 @@ def history(
     """Show a memory and the versions that it replaced, newest first."""
     with open_existing(where) as memory:
         versions = memory.history(memory_id)
-    print_result(output, {"id": memory_id, "versions": versions}, history_table(versions))
+    print_result(output, {"id": memory_id, "versions": versions}, make_history_table(versions))

@@ -276,7 +276,7 @@ def create_key(
     ] = "write",
 ) -> None:
     """Make a key. It is shown this once: the catalog keeps only a digest of it."""
-    with _keys(where) as keys:
+    with _open_keys(where) as keys:
         made = keys.create(name=name, org=org, project=project, rights=cast("Rights", rights))
     if output.json:
         print_json({"key": made.text, **cast("dict[str, object]", plain(made.key))})
@@ -288,7 +288,7 @@ def create_key(
 @command
 def list_keys(where: CatalogOptions, output: OutputOptions) -> None:
     """List the keys, revoked ones too; never the keys themselves."""
-    with _keys(where) as keys:
+    with _open_keys(where) as keys:
         found = keys.all()
     table = Table(*_COLUMNS)
     for key in found:
@@ -303,13 +303,13 @@ def revoke_key(
     output: OutputOptions,
 ) -> None:
     """Let a key be worth nothing from now on; a running server knows at once."""
-    with _keys(where) as keys:
+    with _open_keys(where) as keys:
         keys.revoke(key_id)
     print_result(output, {"revoked": key_id}, f"{key_id} is revoked.")
 
 
 @contextmanager
-def _keys(where: CatalogOptions) -> Iterator[AccessKeys]:
+def _open_keys(where: CatalogOptions) -> Iterator[AccessKeys]:
     from ekphory.catalog.access_keys import AccessKeys
     from ekphory.catalog.database import Database
     from ekphory.service.handles import catalog_file

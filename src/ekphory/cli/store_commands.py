@@ -86,7 +86,7 @@ def _print_findings(
     for finding in findings:
         mark, style = _MARKS[finding.state]
         table.add_row(Text(mark, style=style), Text(finding.sentence))
-    for state, sentence in _verification_lines(verification):
+    for state, sentence in _describe_verification(verification):
         mark, style = _MARKS[state]
         table.add_row(Text(mark, style=style), Text(sentence))
     console = result_console()
@@ -103,7 +103,7 @@ def _print_findings(
         console.print("All is well.", style="green")
 
 
-def _verification_lines(verification: Verification | None) -> Iterator[tuple[str, str]]:
+def _describe_verification(verification: Verification | None) -> Iterator[tuple[str, str]]:
     if verification is None:
         return
     for damage in verification.damage:
@@ -143,7 +143,7 @@ def show(
     table.add_column("what it does", ratio=1)
     table.add_column("settings", ratio=1)
     for stage in stages:
-        cells = (stage.purpose, _settings(stage.settings)) if stage.used else ("–", "")
+        cells = (stage.purpose, _format_settings(stage.settings)) if stage.used else ("–", "")
         style = "" if stage.used else "dim"
         table.add_row(str(stage.number), stage.name, *map(Text, cells), style=style)
     found = {"preset": pipeline.name, "summary": pipeline.summary, "stages": stages}
@@ -176,15 +176,19 @@ def list_presets(output: OutputOptions) -> None:
     print_result(output, {"presets": presets}, table)
 
 
-def _settings(settings: Mapping[str, object]) -> str:
+def _format_settings(settings: Mapping[str, object]) -> str:
     return ", ".join(
-        f"{name.replace('_', ' ')} {_value(value)}" for name, value in settings.items()
+        f"{name.replace('_', ' ')} {_format_value(value)}" for name, value in settings.items()
     )
 
 
-def _value(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, dict):
-        return "{" + _settings(value) + "}"
+        return "{" + _format_settings(value) + "}"
     if isinstance(value, list):
-        return " to ".join(map(_value, value)) if len(value) == 2 else " ".join(map(_value, value))
+        return (
+            " to ".join(map(_format_value, value))
+            if len(value) == 2
+            else " ".join(map(_format_value, value))
+        )
     return "none" if value is None else str(value)

@@ -120,12 +120,12 @@ class DocumentFlags:
             name=self.name,
             gone="forget" if self.prune else "keep",
             encoding=self.encoding,
-            page_reader=_page_reader(self.ocr or "own", settings),
+            page_reader=_find_page_reader(self.ocr or "own", settings),
             exclude=Exclusion(tuple(self.exclude or ())),
         )
 
 
-def _page_reader(name: PageReaderName, settings: Settings) -> PageReader | None:
+def _find_page_reader(name: PageReaderName, settings: Settings) -> PageReader | None:
     from ekphory.documents.settings import find_page_reader
 
     if name != "chat":
@@ -220,7 +220,7 @@ def _import_records(
             path,
             format=chosen,
             failures_path=given.failures,
-            on_progress=lambda so_far: note(_counts(so_far)),
+            on_progress=lambda so_far: note(_format_counts(so_far)),
             conversation=given.conversation,
         )
 
@@ -249,12 +249,12 @@ def _follow(
 
     def tell(now: DocumentProgress) -> None:
         if now.done == now.total:
-            messages.print(f"{_counts(now.report)}. Watching {path}; Ctrl-C ends it.")
+            messages.print(f"{_format_counts(now.report)}. Watching {path}; Ctrl-C ends it.")
 
     return watch_documents(memory, path, options=options, failures_path=failures, on_progress=tell)
 
 
-def _counts(report: ImportReport) -> str:
+def _format_counts(report: ImportReport) -> str:
     replaced = f"{report.forgotten:,} forgotten, " if report.forgotten else ""
     return (
         f"{report.added:,} added, {replaced}{report.skipped:,} already there, "
@@ -267,7 +267,7 @@ def _print_report(report: ImportReport, output: OutputOptions) -> None:
         print_json(report)
         return
     console = result_console()
-    console.print(f"{_counts(report)}.", soft_wrap=True)
+    console.print(f"{_format_counts(report)}.", soft_wrap=True)
     if report.left_out:
         reasons = ", ".join(f"{count:,} × {reason}" for reason, count in report.left_out.items())
         console.print(f"Left out: {reasons}.", soft_wrap=True)
@@ -306,10 +306,10 @@ def export_memories(
         print_json(report)
     else:
         console = result_console() if to_file else message_console()
-        console.print(_sentence(report), soft_wrap=True)
+        console.print(_describe_export(report), soft_wrap=True)
 
 
-def _sentence(report: ExportReport) -> str:
+def _describe_export(report: ExportReport) -> str:
     left_out = f"; {report.expired:,} expired left out" if report.expired else ""
     place = f" to {report.target}" if report.target is not None else ""
     counts = format_memory_count(report.memories, report.versions)
@@ -347,7 +347,7 @@ def backup(
     """
     from ekphory.backup import back_up
 
-    with _copied_bytes() as tell:
+    with _show_copied_bytes() as tell:
         report = back_up(store or read_settings().store, target, catalog=catalog, on_progress=tell)
     print_result(output, report, _describe_copy(report, f"backed up to {report.target}"))
 
@@ -366,13 +366,13 @@ def restore(
     """
     from ekphory.backup import restore as put_back
 
-    with _copied_bytes() as tell:
+    with _show_copied_bytes() as tell:
         report = put_back(source, store or read_settings().store, on_progress=tell)
     print_result(output, report, _describe_copy(report, f"restored to {report.store}"))
 
 
 @contextmanager
-def _copied_bytes() -> Iterator[Callable[[int, int], None]]:
+def _show_copied_bytes() -> Iterator[Callable[[int, int], None]]:
     with step_bar() as show:
         yield lambda done, total: show("MiB", done // _MIB, -(-total // _MIB))
 

@@ -61,7 +61,7 @@ WHOLE = "$"
 """The field that stands for the whole value."""
 
 
-def searchable_text(value: Mapping[str, Any], fields: Sequence[str]) -> str | None:
+def extract_text(value: Mapping[str, Any], fields: Sequence[str]) -> str | None:
     """Return the texts of these fields, a line each; None where there is nothing to search.
 
     Args:
@@ -71,7 +71,7 @@ def searchable_text(value: Mapping[str, Any], fields: Sequence[str]) -> str | No
     Raises:
         InvalidInput: There is more text than a memory holds.
     """
-    parts = [part for field in fields for part in _texts(value, field)]
+    parts = [part for field in fields for part in _read_texts(value, field)]
     # What UTF-8 cannot carry is kept in the value, where JSON escapes it.
     text = "\n".join(parts).replace("\0", " ").encode("utf-8", "replace").decode()
     if len(text) > LONGEST_TEXT:
@@ -84,24 +84,24 @@ def searchable_text(value: Mapping[str, Any], fields: Sequence[str]) -> str | No
     return text if strip_recall_blocks(text).strip() else None
 
 
-def _texts(value: Mapping[str, Any], field: str) -> list[str]:
+def _read_texts(value: Mapping[str, Any], field: str) -> list[str]:
     if field != WHOLE:
         return get_text_at_path(value, field)
-    leaves = list(_leaves(value, ""))
+    leaves = list(_iterate_leaves(value, ""))
     if len(leaves) == 1:
         return [text for _, text in leaves]
     return [f"{name}: {text}" for name, text in leaves]
 
 
-def _leaves(value: object, name: str) -> Iterator[tuple[str, str]]:
+def _iterate_leaves(value: object, name: str) -> Iterator[tuple[str, str]]:
     """Return every text, number and truth value within, each with the names that lead to it."""
     match value:
         case Mapping():
             for key, part in value.items():
-                yield from _leaves(part, f"{name}.{key}" if name else str(key))
+                yield from _iterate_leaves(part, f"{name}.{key}" if name else str(key))
         case list() | tuple():
             for part in value:
-                yield from _leaves(part, name)
+                yield from _iterate_leaves(part, name)
         case str() if value.strip():
             yield name, value
         case bool():
@@ -119,7 +119,7 @@ END_OF_LABEL = "/"
 _ESCAPED = re.compile("[%/\\x00\\ud800-\\udfff]")
 
 
-def namespace_path(namespace: Sequence[str]) -> str:
+def encode_namespace(namespace: Sequence[str]) -> str:
     """Return the namespace as one text: a namespace begins with another if its path does.
 
     Every label ends with a slash, and what a label has of its own is escaped, so no two namespaces
@@ -228,7 +228,7 @@ def _agrees(found: object, wanted: object) -> bool:
 
 def _is_in_order(order: Callable[[Any, Any], bool], found: object, bound: object) -> bool:
     """Compare as numbers what can be read so, else as texts; other things have no order."""
-    numbers = _number(found), _number(bound)
+    numbers = _read_number(found), _read_number(bound)
     if None not in numbers:
         return order(*numbers)
     return isinstance(found, str) and isinstance(bound, str) and order(found, bound)
@@ -244,7 +244,7 @@ _OPERATORS: Mapping[str, Callable[[object, object], bool]] = {
 }
 
 
-def _number(value: object) -> float | None:
+def _read_number(value: object) -> float | None:
     if not isinstance(value, int | float | str):
         return None
     try:
@@ -279,7 +279,7 @@ class ItemSpace:
         """Holds for all of them."""
         return And((_IN_POOL, owned_like(self.scope)))
 
-    def id_of(self, namespace: Sequence[str], key: str) -> str:
+    def encode_id(self, namespace: Sequence[str], key: str) -> str:
         """Return the id of an item's memory: the JSON list of its scope, all labels and the key.
 
         Raises:
@@ -299,29 +299,29 @@ class ItemSpace:
             )
         return name
 
-    def beneath(self, prefix: Sequence[str]) -> Filter:
+    def filter_beneath(self, prefix: Sequence[str]) -> Filter:
         """Return the condition for items in this namespace and in all within it."""
-        path = namespace_path(prefix)
+        path = encode_namespace(prefix)
         if not path:
             return self.items
         end = path.removesuffix(END_OF_LABEL) + _FOLLOWING
         within = (Comparison(Field("path"), "ge", path), Comparison(Field("path"), "lt", end))
         return And((self.items, *within))
 
-    def may_match(self, conditions: Iterable[MatchCondition]) -> Filter:
+    def filter_matching(self, conditions: Iterable[MatchCondition]) -> Filter:
         """Return a condition for all items whose namespace fits, and perhaps for some more."""
         prefixes = (each.path for each in conditions if each.match_type == "prefix")
         fixed = (takewhile(lambda label: label != "*", path) for path in prefixes)
-        return And((self.items, *(self.beneath(tuple(labels)) for labels in fixed)))
+        return And((self.items, *(self.filter_beneath(tuple(labels)) for labels in fixed)))
 
 
-def named(ids: Sequence[str]) -> Iterator[Filter]:
+def filter_ids(ids: Sequence[str]) -> Iterator[Filter]:
     """Return conditions that together hold for the items with these ids."""
     for start in range(0, len(ids), MOST_IDS):
         yield And((_IN_POOL, In(Field("id"), tuple(ids[start : start + MOST_IDS]))))
 
 
-def place_of(name: str) -> tuple[Namespace, str]:
+def decode_id(name: str) -> tuple[Namespace, str]:
     """Return the namespace and the key that an id was made of."""
     _owner, *namespace, key = json.loads(name)
     return tuple(namespace), key
@@ -374,12 +374,12 @@ class NewItem:
             "at": self.at,
             "pool": POOL,
             "path": self.path,
-            "expires_at": None if self.minutes is None else expiry(self.minutes),
+            "expires_at": None if self.minutes is None else compute_expiry(self.minutes),
             "metadata": self.metadata(created_at=self.at),
         }
 
 
-def new_item(op: PutOp, *, name: str, fields: Sequence[str], now: datetime) -> NewItem:
+def check_item(op: PutOp, *, name: str, fields: Sequence[str], now: datetime) -> NewItem:
     """Check what shall be put.
 
     Args:
@@ -396,15 +396,15 @@ def new_item(op: PutOp, *, name: str, fields: Sequence[str], now: datetime) -> N
     searched = fields if op.index is None else op.index or ()
     return NewItem(
         id=name,
-        path=namespace_path(op.namespace),
-        text=searchable_text(op.value, searched),
+        path=encode_namespace(op.namespace),
+        text=extract_text(op.value, searched),
         value=_to_json(op.value),
-        minutes=_checked_minutes(op.ttl),
+        minutes=_check_minutes(op.ttl),
         at=now,
     )
 
 
-def expiry(minutes: float | None) -> datetime:
+def compute_expiry(minutes: float | None) -> datetime:
     """Return the moment when an item of that lifetime expires, which is put or read now."""
     now = now_utc()
     if minutes is None or minutes >= (KEPT - now) / timedelta(minutes=1):
@@ -412,31 +412,31 @@ def expiry(minutes: float | None) -> datetime:
     return now + timedelta(minutes=minutes)
 
 
-def minutes_of(record: MemoryRecord) -> float | None:
+def read_minutes(record: MemoryRecord) -> float | None:
     """Return an item's lifetime; None for one that is kept for good."""
     given = record.metadata.get(_MINUTES)
     return None if given is None else float(given)
 
 
-def created_at(record: MemoryRecord) -> datetime:
+def read_creation(record: MemoryRecord) -> datetime:
     """Return the moment at which an item was first put."""
     return datetime.fromisoformat(str(record.metadata[_CREATED]))
 
 
-def value_of(record: MemoryRecord) -> dict[str, Any]:
+def read_value(record: MemoryRecord) -> dict[str, Any]:
     """Return an item's value, a new one each time."""
     value: dict[str, Any] = json.loads(str(record.metadata[_VALUE]))
     return value
 
 
-def item_fields(record: MemoryRecord) -> dict[str, Any]:
+def read_item(record: MemoryRecord) -> dict[str, Any]:
     """Return what LangGraph's `Item` has of a stored item."""
-    namespace, key = place_of(record.id)
+    namespace, key = decode_id(record.id)
     return {
-        "value": value_of(record),
+        "value": read_value(record),
         "key": key,
         "namespace": namespace,
-        "created_at": created_at(record),
+        "created_at": read_creation(record),
         "updated_at": record.at,
     }
 
@@ -451,7 +451,7 @@ def _to_json(value: Mapping[str, Any]) -> str:
         ) from error
 
 
-def _checked_minutes(minutes: float | None) -> float | None:
+def _check_minutes(minutes: float | None) -> float | None:
     if minutes is None:
         return None
     is_number = isinstance(minutes, int | float) and not isinstance(minutes, bool)
@@ -486,7 +486,7 @@ class Items:
 
     def get(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
         """Return those of these items that there are."""
-        lists = [self._memory.list(filter=where, limit=_ALL) for where in named(ids)]
+        lists = [self._memory.list(filter=where, limit=_ALL) for where in filter_ids(ids)]
         return {record.id: record for records in lists for record in records}
 
     def search(self, op: SearchOp) -> list[Found]:
@@ -500,12 +500,12 @@ class Items:
         _check_page(op.limit, op.offset)
         if not op.limit:
             return []
-        where, end = self._space.beneath(op.namespace_prefix), op.offset + op.limit
+        where, end = self._space.filter_beneath(op.namespace_prefix), op.offset + op.limit
         query = (op.query or "").strip()
         if query:
-            return self._ranked(query, op, where)[op.offset : end]
+            return self._rank(query, op, where)[op.offset : end]
         if op.filter:
-            return [Found(record) for record in self._matching(op, where)[op.offset : end]]
+            return [Found(record) for record in self._list_matching(op, where)[op.offset : end]]
         page = self._memory.list(filter=where, limit=op.limit, offset=op.offset)
         return [Found(record) for record in page]
 
@@ -517,43 +517,43 @@ class Items:
         """
         _check_page(op.limit, op.offset)
         conditions = op.match_conditions or ()
-        records = self._memory.list(filter=self._space.may_match(conditions), limit=_ALL)
-        held = {place_of(record.id)[0] for record in records}
+        records = self._memory.list(filter=self._space.filter_matching(conditions), limit=_ALL)
+        held = {decode_id(record.id)[0] for record in records}
         fitting = (each for each in held if all(fits(wanted, each) for wanted in conditions))
         return sorted({each[: op.max_depth] for each in fitting})[op.offset : op.offset + op.limit]
 
-    def _matching(self, op: SearchOp, where: Filter) -> list[MemoryRecord]:
+    def _list_matching(self, op: SearchOp, where: Filter) -> list[MemoryRecord]:
         check_value_filter(op.filter or {})
         records = self._memory.list(filter=where, limit=_ALL)
-        return [each for each in records if passes_filter(op.filter or {}, value_of(each))]
+        return [each for each in records if passes_filter(op.filter or {}, read_value(each))]
 
-    def _ranked(self, query: str, op: SearchOp, where: Filter) -> list[Found]:
+    def _rank(self, query: str, op: SearchOp, where: Filter) -> list[Found]:
         end = op.offset + op.limit
         if op.filter:
-            matching = self._matching(op, where)
-            ranked = self._ranked_among(query, matching, where)
+            matching = self._list_matching(op, where)
+            ranked = self._rank_among(query, matching, where)
         else:
-            ranked = self._hits(query, where, k=end)
+            ranked = self._search_hits(query, where, k=end)
             if len(ranked) >= end:
                 return ranked
             matching = self._memory.list(filter=where, limit=end)
         scored = {found.record.id for found in ranked}
         return ranked + [Found(record) for record in matching if record.id not in scored]
 
-    def _ranked_among(
+    def _rank_among(
         self, query: str, matching: Sequence[MemoryRecord], where: Filter
     ) -> list[Found]:
         ids = [record.id for record in matching if record.metadata[_SEARCHABLE] is True]
         if not ids:
             return []
         if len(ids) <= MOST_IDS:
-            return self._hits(query, *named(ids), k=len(ids))
+            return self._search_hits(query, *filter_ids(ids), k=len(ids))
         # Too many to name: they are most of what the namespace holds, or will rarely be ranked.
         wanted = set(ids)
-        hits = self._hits(query, where, k=MOST_HITS)
+        hits = self._search_hits(query, where, k=MOST_HITS)
         return [found for found in hits if found.record.id in wanted]
 
-    def _hits(self, query: str, where: Filter, *, k: int) -> list[Found]:
+    def _search_hits(self, query: str, where: Filter, *, k: int) -> list[Found]:
         result = self._memory.search(
             query,
             k=min(k, MOST_HITS),
@@ -573,7 +573,7 @@ class Items:
         for _ in range(_ATTEMPTS):
             if not left:
                 return
-            left = self._left_of(left)
+            left = self._write_uncontested(left)
         raise StoreError(
             f"{len(left)} items, {left[0].id} among them, were not put: others write them too, or "
             f"memories that are no items have their ids. Put them again, or rename them."
@@ -581,7 +581,7 @@ class Items:
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete those of these items that there are."""
-        for where in named(ids):
+        for where in filter_ids(ids):
             self._memory.forget(filter=where)
 
     def refresh(self, records: Iterable[MemoryRecord]) -> None:
@@ -596,7 +596,7 @@ class Items:
         expired = Comparison(Field("expires_at"), "le", now_utc())
         return self._memory.forget(filter=And((self._space.items, expired)))
 
-    def _left_of(self, items: Sequence[NewItem]) -> list[NewItem]:
+    def _write_uncontested(self, items: Sequence[NewItem]) -> list[NewItem]:
         """Write what nobody else is writing; gives the others."""
         there = self.get([item.id for item in items])
         left = self._add([item for item in items if item.id not in there])
@@ -624,8 +624,8 @@ class Items:
                 text=item.text or _NO_TEXT,
                 at=item.at,
                 # Given in any case: what stands there may have a lifetime.
-                expires_at=expiry(item.minutes),
-                metadata=item.metadata(created_at=created_at(before)),
+                expires_at=compute_expiry(item.minutes),
+                metadata=item.metadata(created_at=read_creation(before)),
             )
         except MemoryNotFound:
             return False
@@ -634,10 +634,10 @@ class Items:
 
     def _prolong(self, record: MemoryRecord) -> None:
         while True:
-            minutes = minutes_of(record)
-            after = self._memory.update(record.id, expires_at=expiry(minutes))
+            minutes = read_minutes(record)
+            after = self._memory.update(record.id, expires_at=compute_expiry(minutes))
             self._drop_version_before(after)
-            if minutes_of(after) == minutes:
+            if read_minutes(after) == minutes:
                 return
             # It was put in between, and has another lifetime now.
             record = after
@@ -655,10 +655,10 @@ def _check_page(limit: int, offset: int) -> None:
 
 
 def _is_worth_prolonging(record: MemoryRecord) -> bool:
-    minutes = minutes_of(record)
+    minutes = read_minutes(record)
     if minutes is None or record.expires_at is None:
         return False
-    gain = (expiry(minutes) - record.expires_at) / timedelta(minutes=1)
+    gain = (compute_expiry(minutes) - record.expires_at) / timedelta(minutes=1)
     return gain >= minutes * _WORTH_WRITING
 
 
@@ -739,14 +739,14 @@ class EkphoryStore(BaseStore):
             InvalidInput: An operation cannot be understood, or a value not be stored.
         """
         asked = list(ops)
-        puts = {self._name(op): op for op in asked if isinstance(op, PutOp)}
+        puts = {self._encode_id(op): op for op in asked if isinstance(op, PutOp)}
         now = now_utc()
         new = [
-            new_item(op, name=name, fields=self._fields, now=now)
+            check_item(op, name=name, fields=self._fields, now=now)
             for name, op in puts.items()
             if op.value is not None
         ]
-        gets = [self._name(op) for op in asked if isinstance(op, GetOp)]
+        gets = [self._encode_id(op) for op in asked if isinstance(op, GetOp)]
         there = self._items.get(gets)
         read: dict[str, MemoryRecord] = {}
         results = [self._answer(op, there, read) for op in asked]
@@ -786,8 +786,8 @@ class EkphoryStore(BaseStore):
         """End the sweeping; False where one is still under way after that many seconds."""
         return self._sweeper is None or self._sweeper.stop(timeout)
 
-    def _name(self, op: GetOp | PutOp) -> str:
-        return self._space.id_of(op.namespace, op.key)
+    def _encode_id(self, op: GetOp | PutOp) -> str:
+        return self._space.encode_id(op.namespace, op.key)
 
     def _answer(
         self, op: Op, there: Mapping[str, MemoryRecord], read: dict[str, MemoryRecord]
@@ -795,15 +795,15 @@ class EkphoryStore(BaseStore):
         """Return an operation's result, and note in `read` what shall live on for it."""
         match op:
             case GetOp():
-                record = there.get(self._name(op))
+                record = there.get(self._encode_id(op))
                 if record is None:
                     return None
                 read |= {record.id: record} if op.refresh_ttl else {}
-                return Item(**item_fields(record))
+                return Item(**read_item(record))
             case SearchOp():
                 found = self._items.search(op)
                 read |= {each.record.id: each.record for each in found if op.refresh_ttl}
-                return [SearchItem(**item_fields(each.record), score=each.score) for each in found]
+                return [SearchItem(**read_item(each.record), score=each.score) for each in found]
             case ListNamespacesOp():
                 return self._items.namespaces(op)
             case PutOp():

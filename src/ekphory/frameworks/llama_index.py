@@ -34,13 +34,13 @@ _FIELDS = (
 )
 
 
-def node_of(hit: Hit) -> NodeWithScore:
+def make_node(hit: Hit) -> NodeWithScore:
     """Return a hit as a node; its score is a probability.
 
     The metadata holds the memory's fields and its own metadata, of which a key that is called as
     a field is named `metadata.<key>`.
     """
-    metadata = _metadata(hit.memory)
+    metadata = _make_metadata(hit.memory)
     node = TextNode(
         id_=hit.id,
         text=hit.text,
@@ -51,7 +51,7 @@ def node_of(hit: Hit) -> NodeWithScore:
     return NodeWithScore(node=node, score=hit.score)
 
 
-def passage_of(found: NodeWithScore) -> RerankPassage:
+def make_passage(found: NodeWithScore) -> RerankPassage:
     """Return a node as a passage: a memory as such, another as LlamaIndex would embed it."""
     node = found.node
     if not node.metadata.keys() >= _OWN:
@@ -61,7 +61,7 @@ def passage_of(found: NodeWithScore) -> RerankPassage:
     return RerankPassage(around + node.get_content(metadata_mode=MetadataMode.NONE), at=moment)
 
 
-def _metadata(record: MemoryRecord) -> dict[str, Any]:
+def _make_metadata(record: MemoryRecord) -> dict[str, Any]:
     fields = {
         _ID: record.id,
         "at": record.at.isoformat(),
@@ -108,7 +108,7 @@ class EkphoryRerank(BaseNodePostprocessor):
             )
         if not nodes:
             return []
-        passages = [passage_of(found) for found in nodes]
+        passages = [make_passage(found) for found in nodes]
         query = query_bundle.query_str
         ranked = self.reranker.rank(query, passages, top_n=self.top_n, now=now_utc())
         least = self.min_score or 0.0
@@ -148,7 +148,7 @@ class EkphoryRetriever(BaseRetriever):
         )
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [node_of(hit) for hit in self._search(query_bundle.query_str)]
+        return [make_node(hit) for hit in self._search(query_bundle.query_str)]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)

@@ -64,21 +64,21 @@ def read_messages(messages: Messages) -> list[dict[str, Any]]:
     listed = [messages] if isinstance(messages, Mapping) else messages
     if not isinstance(listed, Sequence):
         raise InvalidInput("messages", messages, "must be a message", _REMEDY)
-    read = [_message(message, place) for place, message in enumerate(listed)]
+    read = [_read_message(message, place) for place, message in enumerate(listed)]
     return [message for message in read if message is not None]
 
 
-def _message(message: object, place: int) -> dict[str, Any] | None:
+def _read_message(message: object, place: int) -> dict[str, Any] | None:
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
         raise InvalidInput(f"messages[{place}]", message, "must be a message with a role", _REMEDY)
     role, name = message["role"], message.get("name")
-    content = _words(message.get("content"))
+    content = _read_words(message.get("content"))
     if role == "system" or not strip_recall_blocks(content).strip():
         return None
     return {"role": role, "producer": name or role, "content": content}
 
 
-def _words(content: object) -> str:
+def _read_words(content: object) -> str:
     """Return a content's text: itself, or that of its parts."""
     if isinstance(content, str):
         return content
@@ -134,13 +134,13 @@ def read_filters(owner: Owner, filters: Mapping[str, Any] | None) -> tuple[Owner
     """
     named = {key: getattr(owner, key) for key in _OWNERS}
     rest: list[Filter] = []
-    for key, value in _conditions(filters):
+    for key, value in _list_conditions(filters):
         if key in _OWNERS and isinstance(value, str) and value != "*":
             if named[key] not in (None, value):
                 raise InvalidInput(key, value, f"the call names {named[key]!r}", "Name one of them")
             named[key] = value
         else:
-            rest.append(_tree(key, value))
+            rest.append(_read_condition(key, value))
     return Owner(**named), And(tuple(rest))
 
 
@@ -152,53 +152,53 @@ def _name(key: str, value: str | None) -> str | None:
     return value.strip()
 
 
-def _conditions(filters: object) -> list[tuple[str, Any]]:
+def _list_conditions(filters: object) -> list[tuple[str, Any]]:
     """List what must hold; the parts of an `AND` count as if they stood beside the others."""
     found: list[tuple[str, Any]] = []
-    for key, value in _mapping({} if filters is None else filters).items():
+    for key, value in _check_mapping({} if filters is None else filters).items():
         if key == "AND":
-            found += [pair for part in _parts(key, value) for pair in _conditions(part)]
+            found += [pair for part in _check_list(key, value) for pair in _list_conditions(part)]
         else:
             found.append((key, value))
     return found
 
 
-def _tree(key: str, value: Any) -> Filter:  # noqa: ANN401  what a caller wrote
+def _read_condition(key: str, value: Any) -> Filter:  # noqa: ANN401  what a caller wrote
     if key in _LISTS:
-        parts = tuple(_all_of(part) for part in _parts(key, value))
+        parts = tuple(_join_conditions(part) for part in _check_list(key, value))
         joined: dict[str, Filter] = {"AND": And(parts), "OR": Or(parts), "NOT": Not(Or(parts))}
         return joined[key]
     if key != _CHANGED:
-        return _condition(_field(key), value)
+        return _compare(_find_field(key), value)
     # A memory that was never changed tells when it was.
     is_first = IsNull(Field("supersedes"))
-    first = And((is_first, _condition(Field("at"), value)))
-    later = And((Not(is_first), _condition(Field("created_at"), value)))
+    first = And((is_first, _compare(Field("at"), value)))
+    later = And((Not(is_first), _compare(Field("created_at"), value)))
     return Or((first, later))
 
 
-def _condition(field: FieldReference, value: Any) -> Filter:  # noqa: ANN401  likewise
+def _compare(field: FieldReference, value: Any) -> Filter:  # noqa: ANN401  likewise
     if value == "*":
         return Not(IsNull(field))
     if value is None:
         return IsNull(field)
     if not isinstance(value, Mapping):
         return Comparison(field, "eq", value)
-    return And(tuple(_compared(field, name, bound) for name, bound in value.items()))
+    return And(tuple(_apply_operator(field, name, bound) for name, bound in value.items()))
 
 
-def _all_of(part: object) -> Filter:
-    return And(tuple(_tree(key, value) for key, value in _mapping(part).items()))
+def _join_conditions(part: object) -> Filter:
+    return And(tuple(_read_condition(key, value) for key, value in _check_mapping(part).items()))
 
 
-def _field(key: str) -> FieldReference:
+def _find_field(key: str) -> FieldReference:
     if not isinstance(key, str) or not key:
         raise FilterError("filters", key, "must be the name of a field", "Give a text")
     known = _FIELDS.get(key)
     return MetadataField(stored_name(key)) if known is None else Field(known)
 
 
-def _compared(field: FieldReference, name: str, bound: Any) -> Filter:  # noqa: ANN401  likewise
+def _apply_operator(field: FieldReference, name: str, bound: Any) -> Filter:  # noqa: ANN401  likewise
     make = _OPERATORS.get(name)
     if make is None:
         remedy = f"Use one of {', '.join(_OPERATORS)}; letters count as they are written"
@@ -225,13 +225,13 @@ _OPERATORS: Mapping[str, Callable[[FieldReference, Any], Filter]] = {
 }
 
 
-def _mapping(given: object) -> Mapping[str, Any]:
+def _check_mapping(given: object) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
         raise FilterError("filters", given, "must be a mapping", 'Give {"user_id": "mara"}')
     return given
 
 
-def _parts(key: str, value: object) -> list[object]:
+def _check_list(key: str, value: object) -> list[object]:
     if not isinstance(value, list) or not value:
         raise FilterError("filters", value, f"{key} takes a list", f'Give {{"{key}": [{{…}}]}}')
     return value
@@ -245,13 +245,13 @@ Results = dict[str, list[Item]]
 """`{"results": […]}`"""
 
 
-def item_of(record: MemoryRecord) -> Item:
+def make_item(record: MemoryRecord) -> Item:
     """Return a memory as `get` and `get_all` do; who is not known is left out."""
     known = {
         "user_id": record.user,
         "agent_id": record.agent,
         "run_id": record.session,
-        "actor_id": _actor(record),
+        "actor_id": _find_actor(record),
         "role": record.role or None,
     }
     return {
@@ -260,12 +260,12 @@ def item_of(record: MemoryRecord) -> Item:
         "hash": hashlib.md5(record.text.encode(), usedforsecurity=False).hexdigest(),
         "metadata": from_scalars(record.metadata) or None,
         "created_at": record.at.isoformat(),
-        "updated_at": _changed_at(record).isoformat(),
+        "updated_at": _find_change_time(record).isoformat(),
         **{name: value for name, value in known.items() if value is not None},
     }
 
 
-def history_items(versions: Sequence[MemoryRecord]) -> list[Item]:
+def make_history(versions: Sequence[MemoryRecord]) -> list[Item]:
     """Return what became of a memory, its versions newest first, as mem0 tells it: oldest first."""
     oldest_first = versions[::-1]
     earlier: list[MemoryRecord | None] = [None, *oldest_first]
@@ -277,20 +277,20 @@ def history_items(versions: Sequence[MemoryRecord]) -> list[Item]:
             "new_memory": version.text,
             "event": "UPDATE" if before else "ADD",
             "created_at": version.at.isoformat(),
-            "updated_at": _changed_at(version).isoformat(),
+            "updated_at": _find_change_time(version).isoformat(),
             "is_deleted": False,
-            "actor_id": _actor(version),
+            "actor_id": _find_actor(version),
             "role": version.role or None,
         }
         for before, version in zip(earlier, oldest_first, strict=False)
     ]
 
 
-def _actor(record: MemoryRecord) -> str | None:
+def _find_actor(record: MemoryRecord) -> str | None:
     return record.producer if record.producer not in ("", record.role) else None
 
 
-def _changed_at(record: MemoryRecord) -> datetime:
+def _find_change_time(record: MemoryRecord) -> datetime:
     return record.at if record.supersedes is None else record.created_at
 
 
@@ -331,7 +331,7 @@ class Memory:
     ) -> None:
         settings = read_settings()
         self._path = settings.store if path is None else path
-        _tell_of_unused(config, self._path)
+        _warn_of_unused(config, self._path)
         self._embedder = embedder or load_embedder(
             settings.embedder, model=settings.embedder_model, api_key=settings.embedder_api_key
         )
@@ -394,16 +394,16 @@ class Memory:
             told = [message | {"id": str(uuid.uuid4())} for message in told]
         owner = Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)
         started = now_utc()
-        with self._of(owner) as store:
+        with self._open_for(owner) as store:
             ids = store.add_messages(told).ids if told else ()
-            records = _read(store, ids)
+            records = _read_in_order(store, ids)
         return {
             "results": [
                 {
                     "id": entry.id,
                     "memory": entry.text,
                     "event": "ADD",
-                    "actor_id": _actor(entry),
+                    "actor_id": _find_actor(entry),
                     "role": entry.role,
                 }
                 for entry in records
@@ -442,7 +442,7 @@ class Memory:
         owner = Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)
         owner, condition = read_filters(owner, filters)
         count = top_k if limit is None else limit
-        with self._of(owner) as store:
+        with self._open_for(owner) as store:
             if count == 0:
                 return {"results": []}
             found = store.search(
@@ -453,7 +453,7 @@ class Memory:
                 min_score=threshold,
                 preset=_RERANKING if rerank else None,
             )
-            hits = [(item_of(hit.memory) | {"score": hit.score}, hit) for hit in found]
+            hits = [(make_item(hit.memory) | {"score": hit.score}, hit) for hit in found]
         if explain:
             return {"results": [item | {"score_details": dict(hit.scores)} for item, hit in hits]}
         return {"results": [item for item, _ in hits]}
@@ -461,7 +461,7 @@ class Memory:
     def get(self, memory_id: str) -> Item | None:
         """Read one memory; None where there is none."""
         try:
-            return item_of(self._seen(memory_id))
+            return make_item(self._get_visible(memory_id))
         except MemoryNotFound:
             return None
 
@@ -479,11 +479,11 @@ class Memory:
         owner = Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)
         owner, condition = read_filters(owner, filters)
         count = top_k if limit is None else limit
-        with self._of(owner) as store:
+        with self._open_for(owner) as store:
             if count == 0:
                 return {"results": []}
-            listed = store.list(filter=_in_view(condition), limit=count)
-        return {"results": [item_of(record) for record in listed]}
+            listed = store.list(filter=_restrict_view(condition), limit=count)
+        return {"results": [make_item(record) for record in listed]}
 
     def update(
         self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None
@@ -493,7 +493,7 @@ class Memory:
         Raises:
             InvalidInput: There is no such memory, or a value cannot be stored.
         """
-        before = self._found(memory_id)
+        before = self._get_existing(memory_id)
         merged = {**from_scalars(before.metadata), **(metadata or {})}
         self._all.update(memory_id, text=data, metadata=to_scalars(merged))
         return {"message": "Memory updated successfully!"}
@@ -504,7 +504,7 @@ class Memory:
         Raises:
             InvalidInput: There is no such memory.
         """
-        self._found(memory_id)
+        self._get_existing(memory_id)
         self._all.forget(memory_id)
         return {"message": "Memory deleted successfully!"}
 
@@ -519,15 +519,15 @@ class Memory:
         Raises:
             InvalidInput: Nobody is named.
         """
-        with self._of(Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)) as store:
+        with self._open_for(Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)) as store:
             store.forget(filter=_IN_VIEW)
         return {"message": "Memories deleted successfully!"}
 
     def history(self, memory_id: str) -> list[Item]:
         """Tell what became of a memory, oldest first; empty where there is none."""
         try:
-            self._seen(memory_id)
-            return history_items(self._all.history(memory_id))
+            self._get_visible(memory_id)
+            return make_history(self._all.history(memory_id))
         except MemoryNotFound:
             return []
 
@@ -541,7 +541,7 @@ class Memory:
         self._all.close()
 
     @contextmanager
-    def _of(self, owner: Owner) -> Iterator[Store]:
+    def _open_for(self, owner: Owner) -> Iterator[Store]:
         """Open the store for one owner, which costs microseconds."""
         scope = owner.scope(self._bound)
         if self._is_closed:
@@ -555,33 +555,33 @@ class Memory:
             self._path, **names, embedder=self._embedder, reranker=self._reranker or "none"
         )
 
-    def _found(self, memory_id: str) -> MemoryRecord:
+    def _get_existing(self, memory_id: str) -> MemoryRecord:
         try:
-            return self._seen(memory_id)
+            return self._get_visible(memory_id)
         except MemoryNotFound as error:
             raise InvalidInput(
                 "memory_id", memory_id, "no such memory", "Take an id of get_all"
             ) from error
 
-    def _seen(self, memory_id: str) -> MemoryRecord:
+    def _get_visible(self, memory_id: str) -> MemoryRecord:
         record = self._all.get(memory_id)
         if record.pool != DEFAULT_POOL:
             raise MemoryNotFound(memory_id)
         return record
 
 
-def _read(store: Store, ids: Sequence[str]) -> list[MemoryRecord]:
+def _read_in_order(store: Store, ids: Sequence[str]) -> list[MemoryRecord]:
     """Read memories by their ids, each once, in the order of the ids."""
     wanted = tuple(dict.fromkeys(ids))
     found: dict[str, MemoryRecord] = {}
     for start in range(0, len(wanted), _READ_AT_ONCE):
         names = wanted[start : start + _READ_AT_ONCE]
-        listed = store.list(filter=_in_view(In(Field("id"), names)), limit=len(names))
+        listed = store.list(filter=_restrict_view(In(Field("id"), names)), limit=len(names))
         found |= {record.id: record for record in listed}
     return [found[name] for name in wanted if name in found]
 
 
-def _in_view(condition: Filter) -> Filter:
+def _restrict_view(condition: Filter) -> Filter:
     return And((_IN_VIEW, condition))
 
 
@@ -596,7 +596,7 @@ def _read_time(timestamp: int | float | str | datetime | None) -> str | datetime
         ) from error
 
 
-def _tell_of_unused(config: object, path: str | Path) -> None:
+def _warn_of_unused(config: object, path: str | Path) -> None:
     if not config:
         return
     parts = ", ".join(sorted(map(str, config))) if isinstance(config, Mapping) else "all of it"
@@ -611,7 +611,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-def _awaitable(
+def _make_awaitable(
     verb: Callable[Concatenate[Memory, Arguments], Result],
 ) -> Callable[Concatenate[AsyncMemory, Arguments], Coroutine[Any, Any, Result]]:
     @functools.wraps(verb)
@@ -645,13 +645,13 @@ class AsyncMemory:
         """Open the store of `EKPHORY_STORE`; awaited, as in mem0."""
         return cls(config_dict)
 
-    add = _awaitable(Memory.add)
-    search = _awaitable(Memory.search)
-    get = _awaitable(Memory.get)
-    get_all = _awaitable(Memory.get_all)
-    update = _awaitable(Memory.update)
-    delete = _awaitable(Memory.delete)
-    delete_all = _awaitable(Memory.delete_all)
-    history = _awaitable(Memory.history)
-    reset = _awaitable(Memory.reset)
-    close = _awaitable(Memory.close)
+    add = _make_awaitable(Memory.add)
+    search = _make_awaitable(Memory.search)
+    get = _make_awaitable(Memory.get)
+    get_all = _make_awaitable(Memory.get_all)
+    update = _make_awaitable(Memory.update)
+    delete = _make_awaitable(Memory.delete)
+    delete_all = _make_awaitable(Memory.delete_all)
+    history = _make_awaitable(Memory.history)
+    reset = _make_awaitable(Memory.reset)
+    close = _make_awaitable(Memory.close)

@@ -132,7 +132,7 @@ def read_text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def file_names(files: object, key: str) -> str:
+def join_file_names(files: object, key: str) -> str:
     """Join the names of attached files, kept under `key`, into one text."""
     if not isinstance(files, list):
         return ""
@@ -163,7 +163,7 @@ def read_chatgpt(path: Path) -> Iterator[Readable]:
 def _read_chatgpt_messages(
     conversation: Mapping[str, Any], place: str
 ) -> Iterator[ChatMessage | Unreadable]:
-    branch = _shown_branch(conversation["mapping"], conversation.get("current_node"))
+    branch = _find_shown_branch(conversation["mapping"], conversation.get("current_node"))
     for node_id, message in branch:
         if message is None:
             continue
@@ -184,9 +184,11 @@ _CHATGPT = _Product(
 )
 
 
-def _shown_branch(mapping: Mapping[str, object], current: object) -> list[tuple[str, object]]:
+def _find_shown_branch(mapping: Mapping[str, object], current: object) -> list[tuple[str, object]]:
     """Follow the parents from the current node to the root; give (node id, message) root first."""
-    node_id = current if isinstance(current, str) and current in mapping else _latest_leaf(mapping)
+    node_id = (
+        current if isinstance(current, str) and current in mapping else _find_latest_leaf(mapping)
+    )
     branch: list[tuple[str, object]] = []
     seen: set[str] = set()
     while isinstance(node_id, str) and node_id in mapping and node_id not in seen:
@@ -200,16 +202,16 @@ def _shown_branch(mapping: Mapping[str, object], current: object) -> list[tuple[
     return branch[::-1]
 
 
-def _latest_leaf(mapping: Mapping[str, object]) -> str | None:
+def _find_latest_leaf(mapping: Mapping[str, object]) -> str | None:
     leaves = [
         node_id
         for node_id, node in mapping.items()
         if isinstance(node, dict) and not node.get("children")
     ]
-    return max(leaves, key=lambda node_id: _seconds(mapping[node_id]), default=None)
+    return max(leaves, key=lambda node_id: _read_seconds(mapping[node_id]), default=None)
 
 
-def _seconds(node: object) -> float:
+def _read_seconds(node: object) -> float:
     message = node.get("message") if isinstance(node, dict) else None
     moment = read_moment(message.get("create_time")) if isinstance(message, dict) else None
     return moment.timestamp() if moment else 0.0
@@ -221,7 +223,7 @@ def _read_message(message: Mapping[str, object], node_id: str) -> ChatMessage | 
     content = message.get("content")
     if role is None or not isinstance(content, dict) or not _is_shown(message, content):
         return None
-    text = _text_of(content)
+    text = _read_content(content)
     if not text:
         return None
     identity = message.get("id")
@@ -230,7 +232,7 @@ def _read_message(message: Mapping[str, object], node_id: str) -> ChatMessage | 
         role=role,
         text=text,
         at=read_moment(message.get("create_time")),
-        metadata=_enclosures(message, content),
+        metadata=_describe_enclosures(message, content),
     )
 
 
@@ -245,19 +247,21 @@ def _is_shown(message: Mapping[str, object], content: Mapping[str, object]) -> b
     )
 
 
-def _text_of(content: Mapping[str, object]) -> str:
+def _read_content(content: Mapping[str, object]) -> str:
     parts = content.get("parts")
     if not isinstance(parts, list):
         return read_text(content.get("text"))
-    return "\n".join(piece for part in parts if (piece := _text_of_part(part)))
+    return "\n".join(piece for part in parts if (piece := _read_part(part)))
 
 
-def _text_of_part(part: object) -> str:
+def _read_part(part: object) -> str:
     # A dictionary holds a picture, a sound or a transcript; only the last two kinds carry words.
     return read_text(part.get("text") if isinstance(part, dict) else part)
 
 
-def _enclosures(message: Mapping[str, object], content: Mapping[str, object]) -> dict[str, Scalar]:
+def _describe_enclosures(
+    message: Mapping[str, object], content: Mapping[str, object]
+) -> dict[str, Scalar]:
     parts = content.get("parts")
     kinds = [
         part.get("content_type")
@@ -269,7 +273,7 @@ def _enclosures(message: Mapping[str, object], content: Mapping[str, object]) ->
         found["images"] = pictures
     metadata = message.get("metadata")
     files = metadata.get("attachments") if isinstance(metadata, dict) else None
-    if names := file_names(files, "name"):
+    if names := join_file_names(files, "name"):
         found["attachments"] = names
     return found
 
@@ -302,7 +306,7 @@ def _read_claude_messages(
         elif message.get("sender") not in _CLAUDE_ROLES:
             reason = f"unknown sender {message.get('sender')!r}; expected human or assistant."
             yield Unreadable(where, "sender", reason, str(message.get("text"))[:500])
-        elif text := _claude_text(message):
+        elif text := _read_claude_text(message):
             yield _read_claude_message(message, text, position)
 
 
@@ -318,7 +322,7 @@ _CLAUDE = _Product(
 
 def _read_claude_message(message: Mapping[str, object], text: str, position: int) -> ChatMessage:
     identity = message.get("uuid")
-    names = [file_names(message.get(kind), "file_name") for kind in ("attachments", "files")]
+    names = [join_file_names(message.get(kind), "file_name") for kind in ("attachments", "files")]
     attached = ", ".join(name for name in names if name)
     return ChatMessage(
         id=identity if isinstance(identity, str) and identity else str(position),
@@ -329,7 +333,7 @@ def _read_claude_message(message: Mapping[str, object], text: str, position: int
     )
 
 
-def _claude_text(message: Mapping[str, object]) -> str:
+def _read_claude_text(message: Mapping[str, object]) -> str:
     blocks = message.get("content")
     kept = [
         read_text(block.get("text"))

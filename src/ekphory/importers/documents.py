@@ -17,8 +17,8 @@ from ekphory.documents.blocks import (
     Exclusion,
     LeftOut,
     Problem,
+    format_place,
     parent_id,
-    place_label,
 )
 from ekphory.documents.passages import Passage, read_document
 from ekphory.documents.settings import PageReader, ReadingSettings, find_page_reader
@@ -26,9 +26,9 @@ from ekphory.documents.tree import (
     READING_VERSION,
     DocumentFile,
     Reader,
-    document_at,
+    find_document,
     find_documents,
-    reader_for,
+    find_reader,
     watch_changes,
 )
 from ekphory.errors import InvalidInput, MissingExtra, ScopeError
@@ -67,7 +67,7 @@ class Document:
     pool: str
 
 
-def digest_of(document: Document, settings: ReadingSettings) -> str:
+def compute_digest(document: Document, settings: ReadingSettings) -> str:
     """Compute a digest of what the file holds and of all that decides what becomes of it.
 
     Raises:
@@ -83,7 +83,7 @@ def digest_of(document: Document, settings: ReadingSettings) -> str:
     return digest.hexdigest()[:32]
 
 
-def records_of(
+def read_records(
     document: Document, settings: ReadingSettings, digest: str
 ) -> Iterator[ImportedRecord | LeftOut | Unreadable]:
     """Read a document into records, in order.
@@ -94,33 +94,33 @@ def records_of(
     Raises:
         MissingExtra: `[docs]` is not installed.
     """
-    changed = _last_change(document.file.path)
+    changed = _read_change_time(document.file.path)
     held: tuple[Passage, int] | None = None
     count, sound = 0, True
     for found in read_document(document.file.path, document.reader, settings):
         if isinstance(found, Passage):
             if held is not None:
-                yield _record(document, *held, {DIGEST: digest}, changed)
+                yield _make_record(document, *held, {DIGEST: digest}, changed)
             held = found, count
             count += 1
         elif isinstance(found, Problem):
             sound = False
-            yield _unreadable(document, found)
+            yield _describe_problem(document, found)
         else:
             yield found
     if held is not None:
         marks: dict[str, Scalar] = {DIGEST: digest} | ({LAST: True} if sound else {})
-        yield _record(document, *held, marks, changed)
+        yield _make_record(document, *held, marks, changed)
 
 
-def _record(
+def _make_record(
     document: Document,
     passage: Passage,
     sequence: int,
     metadata: dict[str, Scalar],
     changed: datetime | None,
 ) -> ImportedRecord:
-    lines = place_label(passage.first, passage.last, document.reader.unit)
+    lines = format_place(passage.first, passage.last, document.reader.unit)
     fields: dict[str, object] = {
         "text": passage.text,
         "path": document.file.name,
@@ -140,15 +140,15 @@ def _record(
     return ImportedRecord(fields, f"{document.file.name} ({lines})")
 
 
-def _unreadable(document: Document, problem: Problem) -> Unreadable:
+def _describe_problem(document: Document, problem: Problem) -> Unreadable:
     name, position = document.file.name, problem.position
     if position is None:
         return Unreadable(name, "file", problem.message)
     unit = document.reader.unit
-    return Unreadable(f"{name} ({place_label(position, position, unit)})", unit, problem.message)
+    return Unreadable(f"{name} ({format_place(position, position, unit)})", unit, problem.message)
 
 
-def _last_change(path: Path) -> datetime | None:
+def _read_change_time(path: Path) -> datetime | None:
     """Return when the file was last changed; None where its clock is beyond what can be stored."""
     try:
         return datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)
@@ -332,16 +332,18 @@ class _Import:
 
     def run(self) -> ImportReport:
         """Import all of it."""
-        return self._round(self._found(), ["" if self._root.is_dir() else self._root.name])
+        return self._import_files(
+            self._find_all(), ["" if self._root.is_dir() else self._root.name]
+        )
 
     def follow(self, changed: set[Path]) -> None:
         """Import what changed at these paths."""
-        files = {file.path: file for path in sorted(changed) for file in self._files_at(path)}
-        gone = [self._path_of(path) for path in sorted(changed) if self._has_gone(path)]
+        files = {file.path: file for path in sorted(changed) for file in self._find_below(path)}
+        gone = [self._relate_path(path) for path in sorted(changed) if self._has_gone(path)]
         if files or gone:
-            self._round(list(files.values()), gone)
+            self._import_files(list(files.values()), gone)
 
-    def _round(self, files: list[DocumentFile], places: list[str]) -> ImportReport:
+    def _import_files(self, files: list[DocumentFile], places: list[str]) -> ImportReport:
         """Import these, and look at these places for documents that are gone."""
         try:
             self._update(files)
@@ -361,7 +363,7 @@ class _Import:
             return path == self._root
         return not any(part.startswith(".") for part in path.relative_to(self._root).parts)
 
-    def _path_of(self, path: Path) -> str:
+    def _relate_path(self, path: Path) -> str:
         return path.relative_to(self._folder).as_posix()
 
     def _update(self, files: list[DocumentFile]) -> None:
@@ -371,16 +373,16 @@ class _Import:
         """
         remaining, done = iter(files), 0
         while batch := list(islice(remaining, _DOCUMENTS_A_QUERY)):
-            documents = [document for file in batch if (document := self._document(file))]
-            known = self._known([document.session for document in documents])
+            documents = [document for file in batch if (document := self._make_document(file))]
+            known = self._find_known([document.session for document in documents])
             for document in documents:
                 self._read(document, known.get(document.session, _Known()))
                 self._on_progress(DocumentProgress(done, len(files), self._tally.report()))
                 done += 1
         self._write()
 
-    def _document(self, file: DocumentFile) -> Document | None:
-        reader = reader_for(file.path)
+    def _make_document(self, file: DocumentFile) -> Document | None:
+        reader = find_reader(file.path)
         if reader is None:
             return None
         if not is_storable(file.name):
@@ -389,7 +391,7 @@ class _Import:
             return None
         return Document(file, reader, f"{self._name}/{file.name}", self._options.pool)
 
-    def _known(self, sessions: Sequence[str]) -> dict[str, _Known]:
+    def _find_known(self, sessions: Sequence[str]) -> dict[str, _Known]:
         which = And((self._mine, In(Field("session"), tuple(sessions))))
         known: dict[str, _Known] = defaultdict(_Known)
         for record in self._memory.list(filter=which, limit=_ALL, order="written"):
@@ -403,11 +405,11 @@ class _Import:
         ids: set[str] = set()
         failures: list[Unreadable] = []
         try:
-            digest = digest_of(document, self._settings)
+            digest = compute_digest(document, self._settings)
             if known.is_whole and known.digests == {digest}:
                 self._tally.add(skipped=len(known.ids))
                 return
-            for found in records_of(document, self._settings, digest):
+            for found in read_records(document, self._settings, digest):
                 if isinstance(found, ImportedRecord):
                     ids.add(self._take(found, known))
                 elif isinstance(found, LeftOut):
@@ -454,11 +456,11 @@ class _Import:
 
     def _forget_gone(self, below: str) -> None:
         """Forget the documents at this path, or below it, that are no longer there."""
-        paths = {session: session[len(self._name) + 1 :] for session in self._sessions(below)}
+        paths = {session: session[len(self._name) + 1 :] for session in self._list_sessions(below)}
         gone = [session for session, path in paths.items() if not _exists(self._folder / path)]
         self._forget("session", gone)
 
-    def _sessions(self, below: str) -> list[str]:
+    def _list_sessions(self, below: str) -> list[str]:
         """Return the names of the documents that the memory holds at this path or below it."""
         prefix = f"{self._name}/{below}"
         which = And((self._mine, Contains(Field("session"), prefix)))
@@ -472,7 +474,7 @@ class _Import:
                 break
         return [session for session in sessions if _lies_in(session, prefix)]
 
-    def _found(self) -> list[DocumentFile]:
+    def _find_all(self) -> list[DocumentFile]:
         files: list[DocumentFile] = []
         for found in find_documents(self._root, exclude=self._options.exclude):
             if isinstance(found, DocumentFile):
@@ -485,17 +487,17 @@ class _Import:
         _refuse_if_all_need_more(files)
         return files
 
-    def _files_at(self, path: Path) -> list[DocumentFile]:
+    def _find_below(self, path: Path) -> list[DocumentFile]:
         """Return the documents at a path that changed: one, or those of a folder that is new."""
         if path.is_dir() and not path.is_symlink() and path != self._root:
             inside = (file for file in find_documents(path) if isinstance(file, DocumentFile))
-            found = (self._file_at(file.path) for file in inside)
+            found = (self._find_file(file.path) for file in inside)
             return [file for file in found if file is not None]
-        file = self._file_at(path)
+        file = self._find_file(path)
         return [] if file is None else [file]
 
-    def _file_at(self, path: Path) -> DocumentFile | None:
-        return document_at(self._root, path, exclude=self._options.exclude)
+    def _find_file(self, path: Path) -> DocumentFile | None:
+        return find_document(self._root, path, exclude=self._options.exclude)
 
 
 def _check(scope: Scope, options: DocumentOptions) -> None:
@@ -517,7 +519,7 @@ def _refuse_if_all_need_more(files: list[DocumentFile]) -> None:
     """Raise where no document can be read; where some can, the others are told of one by one."""
     first: MissingExtra | None = None
     for file in files:
-        reader = reader_for(file.path)
+        reader = find_reader(file.path)
         missing = None if reader is None else reader.missing_extra()
         if missing is None:
             return

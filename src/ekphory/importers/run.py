@@ -111,7 +111,7 @@ def _run(
 ) -> ImportReport:
     """Write all records and give the report."""
     try:
-        for number, chunk in enumerate(_chunks(records, tally.fail)):
+        for number, chunk in enumerate(_gather_chunks(records, tally.fail)):
             report = write([record.fields for record in chunk])
             if number == 0:
                 _refuse_misfit(scope, chunk, report)
@@ -138,13 +138,13 @@ def _refuse_misfit(scope: Scope, chunk: list[ImportedRecord], report: WriteRepor
         )
 
 
-def _characters(fields: Mapping[str, object]) -> int:
+def _count_characters(fields: Mapping[str, object]) -> int:
     versions = fields.get("versions")
     texts = [fields, *(versions if isinstance(versions, list) else [])]
     return sum(len(str(entry.get("text", ""))) for entry in texts)
 
 
-def _chunks(
+def _gather_chunks(
     records: Iterator[Readable], on_unreadable: Callable[[Unreadable], None]
 ) -> Iterator[list[ImportedRecord]]:
     """Gather records into chunks, bounded in number and in length of text."""
@@ -156,7 +156,7 @@ def _chunks(
                 on_unreadable(record)
                 continue
             chunk.append(record)
-            characters += _characters(record.fields)
+            characters += _count_characters(record.fields)
             if len(chunk) == CHUNK_RECORDS or characters >= _CHUNK_CHARACTERS:
                 yield chunk
                 chunk, characters = [], 0

@@ -83,7 +83,7 @@ def stream_elements(stream: io.BufferedReader, name: str) -> Iterator[tuple[int,
     """
     position = 0
     try:
-        for element in _elements(stream):
+        for element in _read_elements(stream):
             yield position, element
             position += 1
     except _BROKEN as error:
@@ -130,7 +130,7 @@ def describe_json_error(name: str, position: int, error: Exception) -> Unreadabl
     )
 
 
-def _elements(stream: io.BufferedReader) -> Iterator[object]:
+def _read_elements(stream: io.BufferedReader) -> Iterator[object]:
     if looks_like_json(stream) == "[":
         yield from ijson.items(stream, "item", use_float=True)
         return
@@ -222,7 +222,7 @@ def conversation_files(folder: Path) -> list[Path]:
 
 def _open_members(path: Path) -> Iterator[tuple[str, io.BufferedReader]]:
     with _refuse_bad_archives(path), zipfile.ZipFile(path) as archive:
-        for member in _export_members(archive, path):
+        for member in _find_members(archive, path):
             name = f"{path.name}/{member.filename}"
             with archive.open(member) as stream:
                 yield name, io.BufferedReader(CheckedUtf8(stream, name))
@@ -238,7 +238,7 @@ def _refuse_bad_archives(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _export_members(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]:
+def _find_members(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]:
     files = [member for member in archive.infolist() if not member.is_dir()]
     members = [member for member in files if _EXPORT_MEMBER.fullmatch(member.filename)]
     if not members:

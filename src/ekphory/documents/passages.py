@@ -194,7 +194,7 @@ class _Gathering:
         self._add(heading)
 
     def take(self, block: Block) -> Iterator[Passage]:
-        """Add a block, whole or in pieces; gives the passages that are full."""
+        """Add a block, whole or in pieces; return the passages that are full."""
         bound = WHOLE_TOKENS if block.kind in ("code", "table") else PASSAGE_TOKENS
         whole = estimate_tokens(block.text) <= bound
         for part in (block,) if whole else cut(block, PASSAGE_TOKENS):
@@ -204,7 +204,7 @@ class _Gathering:
             self._add(part)
 
     def finish(self) -> Iterator[Passage]:
-        """Close the section; gives what is left of it."""
+        """Close the section; return what is left of it."""
         before = sum(estimate_tokens(block.text) for block in self._before)
         if self._before and self._size < _TAIL_TOKENS and before + self._size < _LONGEST_WITH_TAIL:
             self._growing = self._before + self._growing

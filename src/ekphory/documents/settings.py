@@ -136,7 +136,7 @@ class RemotePageReader:
         return self._service.model or ""
 
     def read(self, picture: Picture) -> str:
-        """Send the page as PNG; gives what the model answers.
+        """Send the page as PNG; return what the model answers.
 
         Raises:
             ServiceError: The service failed, or answered nonsense.

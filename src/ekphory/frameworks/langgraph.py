@@ -597,14 +597,14 @@ class Items:
         return self._memory.forget(filter=And((self._space.items, expired)))
 
     def _write_uncontested(self, items: Sequence[NewItem]) -> list[NewItem]:
-        """Write what nobody else is writing; gives the others."""
+        """Write what nobody else is writing; return the others."""
         there = self.get([item.id for item in items])
         left = self._add([item for item in items if item.id not in there])
         old = [item for item in items if item.id in there]
         return left + [item for item in old if not self._replace(item, there[item.id])]
 
     def _add(self, items: Sequence[NewItem]) -> list[NewItem]:
-        """Write items that were not there; gives those that somebody else wrote meanwhile."""
+        """Write items that were not there; return those that somebody else wrote meanwhile."""
         if not items:
             return []
         report = self._memory.add_many(item.record() for item in items)

@@ -488,7 +488,7 @@ class Memory:
     def update(
         self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None
     ) -> dict[str, str]:
-        """Give a memory another text, and add to its metadata; `history` keeps what it was.
+        """Replace a memory's text, and add to its metadata; `history` keeps what it was.
 
         Raises:
             InvalidInput: There is no such memory, or a value cannot be stored.

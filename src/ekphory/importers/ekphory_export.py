@@ -110,7 +110,7 @@ class _Reading:
         self._digest.update(line.rstrip(b"\r\n") + b"\n")
 
     def take(self, number: int, line: bytes | None) -> Iterator[Readable]:
-        """Take one line in; gives the memory before it, where that is complete by now."""
+        """Take one line in; return the memory before it, where that is complete by now."""
         if line is None:
             yield self._describe_damage(number, describe_excess_length("line"))
         elif self._ended:

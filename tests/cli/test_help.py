@@ -6,15 +6,14 @@ from typer.testing import CliRunner
 
 from ekphory import __version__
 from ekphory.cli import app
-from ekphory.cli.app import COMMANDS, PIPELINES
+from ekphory.cli.app import COMMANDS, GROUPS
 from ekphory_lab.cli.commands import COMMANDS as LAB_COMMANDS
 
 EXAMPLES = {
     **{(entry.name,): entry.example for entry in (*COMMANDS, *LAB_COMMANDS.entries)},
-    **{("pipeline", entry.name): entry.example for entry in PIPELINES},
     **{
         (group.name, entry.name): entry.example
-        for group in LAB_COMMANDS.groups
+        for group in (*GROUPS, *LAB_COMMANDS.groups)
         for entry in group.entries
     },
 }
@@ -61,7 +60,7 @@ def test_a_wrong_command_line_exits_with_2(ekphory, arguments):
 @pytest.mark.parametrize("name", ["bench", "bench-server", "eval", "train"])
 def test_without_the_lab_a_command_of_it_says_what_to_install(monkeypatch, name):
     monkeypatch.setattr(app, "entry_points", lambda **_: ())
-    result = CliRunner().invoke(app._application(), [name, "locomo", "--data", "x"])
+    result = CliRunner().invoke(app._make_application(), [name, "locomo", "--data", "x"])
     assert result.exit_code == 2
     assert "is not installed. Install it with: pip install ekphory ekphory-lab" in result.output
 
@@ -69,6 +68,6 @@ def test_without_the_lab_a_command_of_it_says_what_to_install(monkeypatch, name)
 def test_a_lab_that_cannot_be_loaded_leaves_the_other_commands_as_they_are(monkeypatch):
     broken = EntryPoint("lab", "ekphory.no_such_module:COMMANDS", "ekphory.commands")
     monkeypatch.setattr(app, "entry_points", lambda **_: (broken,))
-    application = app._application()
+    application = app._make_application()
     assert CliRunner().invoke(application, ["--version"]).exit_code == 0
     assert "cannot be loaded (No module named" in CliRunner().invoke(application, ["eval"]).output

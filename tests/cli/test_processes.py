@@ -31,14 +31,6 @@ def test_results_go_to_standard_output_and_nothing_else(ekphory):
     assert done.stderr == b""
 
 
-def test_an_error_exits_with_1_and_says_one_sentence(ekphory):
-    done = subprocess.run(
-        [*EKPHORY, "list"], env=ekphory.process_environment(), capture_output=True, text=True
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.count("\n") == 1
-
-
 def test_the_version_needs_none_of_the_heavy_modules():
     heavy = "{'numpy', 'lancedb', 'pyarrow', 'onnxruntime', 'torch'}"
     program = (

@@ -12,14 +12,14 @@ from reportlab.pdfgen import canvas
 
 from ekphory.documents.passages import Passage, read_document
 from ekphory.documents.settings import ReadingSettings
-from ekphory.documents.tree import reader_for
+from ekphory.documents.tree import find_reader
 
 A4 = (595, 842)
 
 
 def read(path: Path, settings: ReadingSettings | None = None) -> list:
     """Read a document to the end."""
-    reader = reader_for(path)
+    reader = find_reader(path)
     assert reader is not None
     return list(read_document(path, reader, settings or ReadingSettings()))
 

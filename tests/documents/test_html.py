@@ -1,12 +1,12 @@
 import pytest
 
 from ekphory.documents.blocks import Block, LeftOut
-from ekphory.documents.html import blocks_of_page, read_html
+from ekphory.documents.html import parse_page, read_html
 from ekphory.documents.settings import ReadingSettings
 
 
 def blocks(body):
-    return [found for found in blocks_of_page(f"<html><body>{body}") if isinstance(found, Block)]
+    return [found for found in parse_page(f"<html><body>{body}") if isinstance(found, Block)]
 
 
 def texts(body):
@@ -79,7 +79,7 @@ def test_what_is_not_shown_is_not_read(noise):
     ],
 )
 def test_menus_and_footers_are_left_out_as_navigation(menu):
-    assert list(blocks_of_page(menu)) == [LeftOut("navigation")]
+    assert list(parse_page(menu)) == [LeftOut("navigation")]
 
 
 def test_a_list_of_links_with_words_about_them_stays():
@@ -95,11 +95,11 @@ def test_only_the_main_part_is_read_where_there_is_one():
 
 def test_the_title_is_the_heading_of_a_page_without_one():
     page = "<html><head><title>Oven</title></head><body><p>Hot.</p></body></html>"
-    assert [block.title for block in blocks_of_page(page)] == ["Oven", ""]
+    assert [block.title for block in parse_page(page)] == ["Oven", ""]
 
 
 def test_lines_are_those_of_the_file():
-    heading, paragraph = blocks_of_page("<html>\n<body>\n<h1>A</h1>\n<p>one\ntwo</p>\n")
+    heading, paragraph = parse_page("<html>\n<body>\n<h1>A</h1>\n<p>one\ntwo</p>\n")
     assert (heading.first, paragraph.first, paragraph.last) == (3, 4, 5)
 
 

@@ -1,12 +1,116 @@
-from ekphory.documents.blocks import Block, LeftOut, Problem, estimate_tokens
-from ekphory.documents.passages import PASSAGE_TOKENS, WHOLE_TOKENS, passages
-from ekphory.documents.text import blocks_of
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from documents.making import read
+from ekphory.documents.blocks import Block, LeftOut, Problem, Section, estimate_tokens
+from ekphory.documents.passages import (
+    PASSAGE_TOKENS,
+    WHOLE_TOKENS,
+    Passage,
+    cut,
+    explain_exclusion,
+    passages,
+)
+from ekphory.documents.settings import ReadingSettings
+from ekphory.documents.text import parse_markdown
+from ekphory.documents.tree import READERS, find_reader
+from ekphory.errors import InvalidInput
+
+SIGNS = st.sampled_from(list("ab .!?\n-字。、👩\u200d\u0301"))
+LONG_TEXTS = st.text(SIGNS, min_size=1, max_size=400).filter(str.strip)
+KINDS = st.sampled_from(["paragraph", "list", "table", "code"])
+
+
+def pieces(text, limit=10, kind="paragraph"):
+    block = Block(text, kind, 1, 1 + text.count("\n"), verbatim=True)
+    return list(cut(block, limit))
+
+
+def cut_texts(text, limit=10, kind="paragraph"):
+    return [piece.text for piece in pieces(text, limit, kind)]
+
+
+@given(LONG_TEXTS, KINDS, st.integers(5, 60))
+def test_no_character_but_blanks_is_lost(text, kind, limit):
+    assert "".join("".join(cut_texts(text, limit, kind)).split()) == "".join(text.split())
+
+
+@given(st.text(st.sampled_from(list("ab .!?\n-字。、")), min_size=1), KINDS, st.integers(5, 60))
+def test_no_piece_is_longer_than_the_limit(text, kind, limit):
+    assert all(estimate_tokens(piece) <= limit for piece in cut_texts(text, limit, kind))
+
+
+@given(LONG_TEXTS, KINDS)
+def test_the_lines_of_a_piece_are_where_its_text_is(text, kind):
+    lines = text.split("\n")
+    for piece in pieces(text, kind=kind):
+        there = "\n".join(lines[piece.first - 1 : piece.last])
+        assert piece.text in there
+
+
+def test_a_paragraph_is_cut_after_sentences():
+    assert cut_texts("The roof is new. It was made in May. The cellar is dry!", limit=10) == [
+        "The roof is new. It was made in May.",
+        "The cellar is dry!",
+    ]
+
+
+def test_chinese_and_japanese_are_cut_after_their_full_stops():
+    assert cut_texts("猫は魚が好きです。夜は庭で遊びます。", limit=10) == [
+        "猫は魚が好きです。",
+        "夜は庭で遊びます。",
+    ]
+
+
+def test_a_sentence_that_is_too_long_is_cut_between_words():
+    assert cut_texts("one two three four five six", limit=4) == ["one two three", "four five six"]
+
+
+def test_pieces_have_about_equal_lengths():
+    sentences = "Every word of it counts here. " * 11
+    lengths = [len(text) for text in cut_texts(sentences, limit=75)]
+    assert max(lengths) - min(lengths) <= len("Every word of it counts here. ")
+
+
+def test_a_list_is_cut_before_an_item_and_not_inside_one():
+    items = "- the first item\n  goes on\n- the second item\n  goes on too"
+    assert cut_texts(items, limit=8, kind="list") == [
+        "- the first item\n  goes on",
+        "- the second item\n  goes on too",
+    ]
+
+
+def test_code_is_cut_at_blank_lines_before_it_is_cut_at_others():
+    code = "def one():\n    return 1\n\ndef two():\n    return 2"
+    assert cut_texts(code, limit=8, kind="code") == [
+        "def one():\n    return 1",
+        "def two():\n    return 2",
+    ]
+
+
+def test_an_emoji_of_several_signs_stays_whole():
+    family = "👩\u200d👩\u200d👧"
+    assert set("".join(cut_texts(family * 30, limit=5)).split(family)) == {""}
+    assert all(text.startswith("👩") for text in cut_texts(family * 30, limit=5))
+
+
+def test_only_the_first_piece_does_not_continue_another():
+    assert [piece.continues for piece in pieces("One is here. Two is there.", limit=4)] == [
+        False,
+        True,
+    ]
+
 
 SENTENCE = "The boiler in the cellar was repaired in May by Anna. "
 
 
 def of(text):
-    return list(passages(blocks_of(text)))
+    return list(passages(parse_markdown(text)))
 
 
 def test_a_section_begins_with_its_heading_and_names_all_above_it():
@@ -76,3 +180,116 @@ def test_a_passage_says_what_it_is_made_of():
 def test_a_title_that_is_a_whole_paragraph_is_cut_short():
     (found,) = of("# " + "word " * 100 + "\n\ntext\n")
     assert len(found.section.headings[0]) == 200
+
+
+def reason(text, *kinds):
+    kept = frozenset(kinds or ("paragraph",))
+    return explain_exclusion(Passage(text, Section(), 1, 1, kept))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("7", "page number"),
+        ("- 12 -", "page number"),
+        ("Page 7 of 12", "page number"),
+        ("Seite 7", "page number"),
+        ("Yes.", "near-empty"),
+        ("* * *", "near-empty"),
+        ("© 2024 ACME. All rights reserved.", "boilerplate"),
+        ("This page intentionally left blank", "boilerplate"),
+        ("We use cookies to make this better for you.", "boilerplate"),
+        ("Intro ........ 3\nUse ........ 7\nEnd .... 9", "table of contents"),
+        ("a=b ---- ==== ____ //// ++++ |||| #### b=c", "mostly punctuation"),
+        ("picture: " + "iVBORw0KGgo" * 40, "encoded data"),
+    ],
+)
+def test_what_answers_no_question_is_left_out_with_the_reason(text, expected):
+    assert reason(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The gate code is 4711.",
+        "Wifi: hunter2",
+        "猫は魚が好きです。",
+        "Кот любит рыбу и молоко.",
+        "القط يحب السمك كثيرا.",
+        "แมวชอบกินปลามากและดื่มนม",
+        "고양이는 생선을 좋아한다.",
+        "Η γάτα αγαπά το ψάρι.",
+        "In 2019 the company sold 1,204 boilers, 12 % more than in 2018.",
+    ],
+)
+def test_a_plain_sentence_of_any_script_is_kept(text):
+    assert reason(text) is None
+
+
+def test_code_may_be_mostly_punctuation():
+    assert reason("{{ (a) => [[b]], ... }} // -> ==> x y", "code") is None
+
+
+def test_a_long_text_that_names_cookies_is_kept():
+    assert reason("We use cookies. " + "The recipe needs two eggs and some flour. " * 12) is None
+
+
+def test_one_word_below_its_heading_is_a_fact():
+    (found,) = passages(parse_markdown("## Port\n\n8080\n"))
+    assert explain_exclusion(found) is None
+
+
+def test_a_heading_with_nothing_below_it_is_left_out():
+    assert [
+        explain_exclusion(one) for one in passages(parse_markdown("# A\n# B\n\nthe text\n"))
+    ] == [
+        "heading alone",
+        None,
+    ]
+    assert LeftOut("heading alone").reason == "heading alone"
+
+
+WITHOUT = """
+import json, sys
+from pathlib import Path
+sys.modules.update(dict.fromkeys(("pypdfium2", "docx", "lxml")))
+from ekphory.documents.tree import READERS
+print(json.dumps({reader.name: str(reader.missing_extra() or "") for reader in READERS}))
+"""
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.txt", "a.html", "a.docx", "a.pdf", "a.rst"])
+def test_an_empty_file_of_any_kind_is_told(file, name):
+    (problem,) = read(file(name, b""))
+    assert isinstance(problem, Problem)
+
+
+@pytest.mark.parametrize("content", ["\n \n", "<!-- nothing -->"])
+def test_a_document_without_text_says_so_or_why(file, content):
+    assert len(read(file("a.md", content))) == 1
+
+
+def test_a_file_that_went_away_is_told(tmp_path):
+    (problem,) = read(tmp_path / "gone.md")
+    assert problem.message == "No such file or directory. Check that it exists and may be read."
+
+
+def test_the_end_of_a_name_says_the_reader_in_any_case(tmp_path):
+    assert find_reader(tmp_path / "A.PDF").name == "PDF"
+    assert find_reader(tmp_path / "a.py") is None
+
+
+def test_an_unknown_encoding_is_refused():
+    with pytest.raises(InvalidInput, match="encoding='klingon': no such encoding"):
+        ReadingSettings(encoding="klingon")
+
+
+def test_readers_whose_libraries_are_missing_name_the_extra():
+    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, check=True)
+    said = json.loads(done.stdout)
+    assert said["PDF"] == (
+        "Reading PDF files needs an optional dependency. "
+        "Install it with: pip install 'ekphory[docs]'"
+    )
+    assert {name for name, message in said.items() if message} == {"PDF", "Word", "HTML"}
+    assert [reader.missing_extra() for reader in READERS] == [None] * len(READERS)

@@ -1,9 +1,10 @@
 import os
+from itertools import islice
 
 import pytest
 
 from ekphory.documents.blocks import Exclusion, LeftOut
-from ekphory.documents.tree import DocumentFile, document_at, find_documents
+from ekphory.documents.tree import DocumentFile, find_document, find_documents, watch_changes
 from ekphory.errors import InvalidInput
 
 
@@ -32,7 +33,7 @@ def test_documents_are_found_at_any_depth_in_the_order_of_their_names(file, tmp_
 def test_what_is_hidden_or_left_by_tools_is_passed_over(file, tmp_path, name):
     path = file(f"notes/{name}", "x")
     assert names(tmp_path / "notes") == []
-    assert document_at(tmp_path / "notes", path) is None
+    assert find_document(tmp_path / "notes", path) is None
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_what_is_excluded_is_passed_over_in_a_folder_and_alone(file, tmp_path, p
     root, exclude = tmp_path / "notes", Exclusion((pattern,))
     paths = [file(f"notes/{name}", "x") for name in ("a.md", "sub/b.draft.md", "sub/drafts/c.md")]
     assert [found.name for found in find_documents(root, exclude=exclude)] == left
-    alone = [document_at(root, path, exclude=exclude) for path in paths]
+    alone = [find_document(root, path, exclude=exclude) for path in paths]
     assert [found.name for found in alone if found is not None] == left
 
 
@@ -76,22 +77,49 @@ def test_a_path_behind_a_link_is_not_read(file, tmp_path):
     secret = file("outside/secret.md", "x")
     root = file("notes/a.md", "x").parent
     (root / "folder").symlink_to(secret.parent)
-    assert document_at(root, root / "folder" / "secret.md") is None
-    assert document_at(root, secret) is None
+    assert find_document(root, root / "folder" / "secret.md") is None
+    assert find_document(root, secret) is None
 
 
 def test_a_path_within_the_root_is_given_with_its_name(file, tmp_path):
     path = file("notes/sub/a.md", "x")
-    assert document_at(tmp_path / "notes", path) == DocumentFile(path, "sub/a.md")
+    assert find_document(tmp_path / "notes", path) == DocumentFile(path, "sub/a.md")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_named_pipe_is_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe.txt")
     assert names(tmp_path) == []
-    assert document_at(tmp_path, tmp_path / "pipe.txt") is None
+    assert find_document(tmp_path, tmp_path / "pipe.txt") is None
 
 
 def test_a_single_file_is_its_own_root(file):
     path = file("a.md", "x")
     assert list(find_documents(path)) == [DocumentFile(path, "a.md")]
+
+
+def rounds_after(root, act):
+    """Begin to watch, act, and give the paths of the rounds that follow."""
+    rounds = watch_changes(root)
+    next(rounds)
+    act()
+    found = {path for changed in islice(rounds, 1) for path in changed}
+    rounds.close()
+    return found
+
+
+@pytest.mark.slow
+def test_a_change_below_a_folder_is_told(file, tmp_path):
+    path = file("notes/sub/a.md", "old")
+    assert path in rounds_after(tmp_path / "notes", lambda: path.write_text("new"))
+
+
+@pytest.mark.slow
+def test_a_file_that_is_replaced_by_another_is_told(file, tmp_path):
+    path, other = file("notes/a.md", "old"), file("b.md", "new")
+    assert path in rounds_after(path, lambda: other.replace(path))
+
+
+@pytest.mark.slow
+def test_a_watch_ends_when_it_is_told_to(tmp_path):
+    assert list(watch_changes(tmp_path, stopped=lambda: True)) == [set()]

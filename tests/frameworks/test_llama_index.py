@@ -5,7 +5,7 @@ import pytest
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 
 from ekphory.errors import InvalidInput
-from ekphory.frameworks.llama_index import EkphoryRerank, EkphoryRetriever, passage_of
+from ekphory.frameworks.llama_index import EkphoryRerank, EkphoryRetriever, make_passage
 from ekphory.models.agent_reranker import Reranker
 from ekphory.models.reranker import RerankPassage
 from ekphory.types import to_utc
@@ -120,12 +120,12 @@ def test_few_or_only_likely_nodes_can_be_kept():
 def test_a_memory_is_reranked_with_who_said_it_and_when_and_another_node_as_embedded(house):
     (found,) = EkphoryRetriever(house, k=1).retrieve("Where is the spare key?")
     moment = to_utc("2026-02-03T12:00:00Z", field="at")
-    assert passage_of(found) == RerankPassage(f"Mara: {KEY}", at=moment)
-    assert passage_of(node("a text", at="noon")) == RerankPassage("at: noon\n\na text")
+    assert make_passage(found) == RerankPassage(f"Mara: {KEY}", at=moment)
+    assert make_passage(node("a text", at="noon")) == RerankPassage("at: noon\n\na text")
 
 
 def test_a_node_that_only_has_an_id_like_a_memorys_is_read_as_embedded():
-    other = passage_of(node("a text", memory_id="7"))
+    other = make_passage(node("a text", memory_id="7"))
     assert other == RerankPassage("memory_id: 7\n\na text")
 
 

@@ -1,12 +1,13 @@
-"""A writer that obeys the contract of `Memory.add_many`, and a way to write small input files."""
+"""A writer that obeys the contract of `Memory.add_many`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Iterable
 
 import pytest
+from tests.documents.conftest import file  # noqa: F401  a fixture
 
+from ekphory.scope import Scope
 from ekphory.types import Failure, WriteReport
 
 
@@ -14,6 +15,7 @@ class DictionaryWriter:
     """Keeps records in a dictionary: idempotent by (project, id), refuses blank text."""
 
     def __init__(self) -> None:
+        self.scope = Scope()
         self.records: dict[tuple[object, object], dict[str, object]] = {}
         self.chunk_sizes: list[int] = []
 
@@ -41,14 +43,3 @@ class DictionaryWriter:
 @pytest.fixture
 def writer() -> DictionaryWriter:
     return DictionaryWriter()
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
-    def write(name: str, content: str | bytes) -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write

@@ -120,14 +120,6 @@ def test_a_passage_that_moved_has_its_new_lines(memory, house):
     assert memory.count() == 4
 
 
-def test_neighbours_are_the_passages_of_one_document_in_order(memory, house):
-    import_documents(memory, house)
-    assert [
-        (record.sequence, record.heading)
-        for record in memory.list(filter="path = 'guide.md'", order="written")
-    ] == [(0, "House > Cellar"), (1, "House > Roof")]
-
-
 def test_files_of_the_same_name_in_two_folders_do_not_replace_each_other(memory, file):
     import_documents(memory, file("one/README.md", "The first house is old."))
     import_documents(memory, file("two/README.md", "The second house is new."))
@@ -254,12 +246,6 @@ def test_an_option_that_cannot_be_used_is_refused_once(memory, house, options, f
     with pytest.raises(InvalidInput, match=f"^{field}="):
         import_documents(memory, house, options=options)
     assert not house.with_name("house.failed.jsonl").exists()
-
-
-def test_a_named_encoding_is_followed(memory, file):
-    path = file("a.txt", "Das Tor öffnet der Schlüssel.".encode("cp1252"))
-    import_documents(memory, path, options=DocumentOptions(encoding="cp1252"))
-    assert texts(memory) == ["Das Tor öffnet der Schlüssel."]
 
 
 def test_a_name_that_is_not_utf_8_is_told(memory, house):

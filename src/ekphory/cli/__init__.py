@@ -1,1 +1,1 @@
-"""The command line: one file a command, and the few files that they share."""
+"""The command line: commands, their options, and what they print."""

@@ -10,6 +10,7 @@ import typer
 from ekphory import __version__
 from ekphory.cli.command import (
     AddedCommands,
+    CommandGroup,
     Entry,
     Function,
     make_unprintable_harmless,
@@ -59,15 +60,26 @@ COMMANDS = (
     Entry("mcp", mcp, _CARE, "ekphory mcp --store ./memories --project home --user mara"),
 )
 
-PIPELINES = (
-    Entry("list", list_presets, "", "ekphory pipeline list"),
-    Entry("show", show_pipeline, "", "ekphory pipeline show memory_spark"),
-)
-
-KEYS = (
-    Entry("create", create_key, "", "ekphory keys create --store ./memories"),
-    Entry("list", list_keys, "", "ekphory keys list --store ./memories"),
-    Entry("revoke", revoke_key, "", "ekphory keys revoke ID --store ./memories"),
+GROUPS = (
+    CommandGroup(
+        "pipeline",
+        "Look at the stages of retrieval.",
+        _FIND,
+        (
+            Entry("list", list_presets, "", "ekphory pipeline list"),
+            Entry("show", show_pipeline, "", "ekphory pipeline show memory_spark"),
+        ),
+    ),
+    CommandGroup(
+        "keys",
+        "Keys of the server.",
+        _CARE,
+        (
+            Entry("create", create_key, "", "ekphory keys create --store ./memories"),
+            Entry("list", list_keys, "", "ekphory keys list --store ./memories"),
+            Entry("revoke", revoke_key, "", "ekphory keys revoke ID --store ./memories"),
+        ),
+    ),
 )
 
 
@@ -92,7 +104,7 @@ def _root(
     """
 
 
-def _application() -> typer.Typer:
+def _make_application() -> typer.Typer:
     application = typer.Typer(
         name="ekphory",
         no_args_is_help=True,
@@ -102,28 +114,22 @@ def _application() -> typer.Typer:
     )
     application.callback()(_root)
     _register(application, COMMANDS)
-    pipelines = _group("Look at the stages of retrieval.")
-    _register(pipelines, PIPELINES)
-    application.add_typer(pipelines, name="pipeline", rich_help_panel=_FIND)
-    keys = _group("Keys of the server.")
-    _register(keys, KEYS)
-    application.add_typer(keys, name="keys", rich_help_panel=_CARE)
-    added, problem = _added_commands()
+    added, problem = _load_added_commands()
     for commands in added:
         _register(application, commands.entries)
-        for group in commands.groups:
-            grouped = _group(group.summary)
-            _register(grouped, group.entries)
-            application.add_typer(grouped, name=group.name, rich_help_panel=group.panel)
+    for group in (*GROUPS, *(group for commands in added for group in commands.groups)):
+        grouped = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help=group.summary)
+        _register(grouped, group.entries)
+        application.add_typer(grouped, name=group.name, rich_help_panel=group.panel)
     if not added:
         for name in _IN_THE_LAB:
             application.command(
                 name, rich_help_panel="Measure and train", context_settings=_TAKES_ANYTHING
-            )(_refusal(problem))
+            )(_make_refusal(problem))
     return application
 
 
-def _added_commands() -> tuple[list[AddedCommands], str]:
+def _load_added_commands() -> tuple[list[AddedCommands], str]:
     """Load what other distributions add; where one cannot be loaded, return why."""
     try:
         added = [point.load() for point in entry_points(group=_ADDED_BY)]
@@ -132,7 +138,7 @@ def _added_commands() -> tuple[list[AddedCommands], str]:
     return added, "is not installed. Install it with"
 
 
-def _refusal(problem: str) -> Function:
+def _make_refusal(problem: str) -> Function:
     def refuse(context: typer.Context) -> None:
         """Is in the package ekphory-lab, which is not at hand."""
         message_console().print(
@@ -145,10 +151,6 @@ def _refusal(problem: str) -> Function:
     return refuse
 
 
-def _group(summary: str) -> typer.Typer:
-    return typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help=summary)
-
-
 def _register(application: typer.Typer, entries: tuple[Entry, ...]) -> None:
     for entry in entries:
         application.command(
@@ -158,7 +160,7 @@ def _register(application: typer.Typer, entries: tuple[Entry, ...]) -> None:
         )(entry.function)
 
 
-app = _application()
+app = _make_application()
 
 
 def main() -> None:

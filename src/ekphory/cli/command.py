@@ -9,19 +9,26 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from typing import Any, get_type_hints
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.console import Console, RenderableType
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
-from ekphory.cli.options import FileOutputOptions, Output, OutputOptions
-from ekphory.cli.output import error_json, print_json
+from ekphory.cli.options import FileOutputOptions, OutputOptions
+from ekphory.cli.output import describe_error, print_json
 from ekphory.errors import EkphoryError
 
-# Where output goes: results to standard output, all else to standard error.
+Output = OutputOptions | FileOutputOptions
 
 PIPE_WIDTH = 120
 
@@ -49,6 +56,14 @@ def message_console() -> Console:
     return Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
+def print_result(output: Output, value: object, shown: RenderableType) -> None:
+    """Print a result: as JSON where that was asked for, else as people are shown it."""
+    if output.json:
+        print_json(value)
+    else:
+        result_console().print(shown, soft_wrap=isinstance(shown, str))
+
+
 def discard_results() -> None:
     """Send what is still buffered nowhere, once the reader of the pipe is gone."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -63,8 +78,6 @@ def make_unprintable_harmless() -> None:
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
 
-
-# How a command ends: every error becomes one sentence and an exit code.
 
 FAILED = 1
 INTERRUPTED = 130
@@ -91,37 +104,35 @@ def report_errors(output: Output) -> Iterator[None]:
         raise typer.Exit(0) from None
     except KeyboardInterrupt as interruption:
         message = str(interruption) or _SAFE
-        raise _exit(interruption, message, output, code=INTERRUPTED) from None
+        raise _report(interruption, message, output, code=INTERRUPTED) from None
     except EkphoryError as error:
-        raise _exit(error, str(error), output, code=FAILED) from None
+        raise _report(error, str(error), output, code=FAILED) from None
     except OSError as error:
-        raise _exit(error, _of_the_system(error), output, code=FAILED) from None
+        raise _report(error, _describe_system_error(error), output, code=FAILED) from None
     except Exception as error:  # noqa: BLE001  the outermost boundary
         message = (
             f"Unexpected {type(error).__name__}: {error}. This is a defect of ekphory; "
             "run the command again with --debug and report what it shows."
         )
-        raise _exit(error, message, output, code=FAILED) from None
+        raise _report(error, message, output, code=FAILED) from None
 
 
-def _exit(error: BaseException, message: str, output: Output, *, code: int) -> typer.Exit:
+def _report(error: BaseException, message: str, output: Output, *, code: int) -> typer.Exit:
     console = message_console()
     if output.debug:
         console.print("".join(traceback.format_exception(error)).rstrip(), style="dim")
     console.print(message, style="red")
     if output.json:
-        print_json(error_json(error, message))
+        print_json(describe_error(error, message))
     return typer.Exit(code)
 
 
-def _of_the_system(error: OSError) -> str:
+def _describe_system_error(error: OSError) -> str:
     what = error.strerror or str(error)
     where = f"{error.filename}: " if error.filename else ""
     remedy = "Free some space" if error.errno == errno.ENOSPC else "Check the path and its rights"
     return f"{where}{what}. {remedy}."
 
-
-# Groups of options: a dataclass whose fields several commands offer as options.
 
 Function = Callable[..., None]
 
@@ -161,18 +172,17 @@ class AddedCommands:
     groups: tuple[CommandGroup, ...]
 
 
-def spread(function: Function) -> inspect.Signature:
-    """Return the function's signature with each dataclass parameter replaced by its fields.
+def spread(function: Callable[..., object]) -> inspect.Signature:
+    """Return the signature of a callable with each dataclass parameter replaced by its fields.
 
     The fields' annotations carry the options, so that typer sees one flat list of parameters.
     """
-    hints = get_type_hints(function, include_extras=True)
     flat: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        kind = hints[name]
+    for name, kind in get_type_hints(function, include_extras=True).items():
         if is_dataclass(kind) and isinstance(kind, type):
-            flat += _fields_as_parameters(kind)
-        else:
+            flat += spread(kind).parameters.values()
+        elif name != "return":
+            parameter = inspect.signature(function).parameters[name]
             flat.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
     return inspect.Signature(flat, return_annotation=None)
 
@@ -190,26 +200,6 @@ def gather(function: Function, given: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def _fields_as_parameters(group: type) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            entry.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=_default(entry),
-            annotation=hints[entry.name],
-        )
-        for entry in fields(group)
-    ]
-
-
-def _default(entry: Field[Any]) -> Any:  # noqa: ANN401  whatever the field holds
-    return inspect.Parameter.empty if entry.default is MISSING else entry.default
-
-
-# What every command is wrapped in: option groups become options, errors become words.
-
-
 def command(function: Function) -> Function:
     """Make a function into a command that typer can register.
 
@@ -219,11 +209,7 @@ def command(function: Function) -> Function:
     @wraps(function)
     def run(**given: Any) -> None:  # noqa: ANN401  typer gives every option by name
         arguments = gather(function, given)
-        output = next(
-            value
-            for value in arguments.values()
-            if isinstance(value, OutputOptions | FileOutputOptions)
-        )
+        output = next(value for value in arguments.values() if isinstance(value, Output))
         with report_errors(output):
             function(**arguments)
 
@@ -231,31 +217,33 @@ def command(function: Function) -> Function:
     return run
 
 
-# Progress on standard error, while a long command runs on a terminal.
-
 Steps = Callable[[str, int, int], None]
 Note = Callable[[str], None]
 
 
 @contextmanager
-def step_bar() -> Iterator[Steps]:
-    """Show a bar for each activity; is told the activity, how much is done, and of how much."""
+def _show_progress(*columns: ProgressColumn) -> Iterator[Progress]:
+    """Show progress on standard error while a long command runs, where that is a terminal."""
     console = message_console()
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    ) as progress:
+        yield progress
+
+
+@contextmanager
+def step_bar() -> Iterator[Steps]:
+    """Show a bar for each activity; is told the activity, how much is done, and of how much."""
+    description = TextColumn("{task.description}")
+    with _show_progress(
+        description, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    ) as progress:
         tasks = {}
 
         def show(activity: str, done: int, total: int) -> None:
             if activity not in tasks:
-                tasks[activity] = bar.add_task(activity, total=total)
-            bar.update(tasks[activity], completed=done, total=total)
+                tasks[activity] = progress.add_task(activity, total=total)
+            progress.update(tasks[activity], completed=done, total=total)
 
         yield show
 
@@ -263,14 +251,8 @@ def step_bar() -> Iterator[Steps]:
 @contextmanager
 def show_note(opening: str) -> Iterator[Note]:
     """Show a moving bar with a note beside it, for work of unknown length."""
-    console = message_console()
-    columns = (BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task(opening, total=None)
-
-        def show(note: str) -> None:
-            bar.update(task, description=note)
-
-        yield show
+    with _show_progress(
+        BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    ) as progress:
+        task = progress.add_task(opening, total=None)
+        yield lambda note: progress.update(task, description=note)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -26,14 +26,14 @@ from ekphory.agent_trace import StageResult
 from ekphory.cli.command import command, message_console, result_console, show_note
 from ekphory.cli.options import OutputOptions
 from ekphory.cli.output import (
-    history_table,
-    hit_table,
-    hop_line,
+    describe_search,
+    format_hop,
+    make_history_table,
+    make_hit_table,
     make_printable,
+    make_score_table,
+    make_stage_table,
     print_json,
-    score_table,
-    search_json,
-    stage_table,
 )
 from ekphory.config import read_settings
 from ekphory.types import Hit, MemoryRecord
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from ekphory.memory import Memory
     from ekphory.search import SearchResult
 
-
-# Loads the demo's conversation and questions, which lie beside this file as JSON Lines.
 
 DEMO_NOW = datetime(2026, 10, 1, 9, 0, tzinfo=UTC)
 """The moment at which the demo's questions are asked."""
@@ -68,34 +66,21 @@ class DemoQuestion:
 
 def demo_records() -> Iterator[dict[str, object]]:
     """Return the demo's memories as records for `Memory.add_many`, the conversation in order."""
-    yield from _rows("conversation.jsonl")
+    return _read_rows("conversation.jsonl")
 
 
 def demo_questions() -> tuple[DemoQuestion, ...]:
     """Return the demo's questions in the order in which they are best shown."""
     return tuple(
-        DemoQuestion(
-            text=str(row["text"]),
-            shows=str(row["shows"]),
-            expected=_ids(row["expected"]),
-            chain=_ids(row.get("chain")),
-        )
-        for row in _rows("questions.jsonl")
+        DemoQuestion(row["text"], row["shows"], tuple(row["expected"]), tuple(row.get("chain", ())))
+        for row in _read_rows("questions.jsonl")
     )
 
 
-def _rows(name: str) -> Iterator[dict[str, object]]:
+def _read_rows(name: str) -> Iterator[dict[str, Any]]:
     text = files("ekphory.cli").joinpath("demo_data", name).read_text(encoding="utf-8")
-    for line in text.splitlines():
-        row: dict[str, object] = json.loads(line)
-        yield row
+    return map(json.loads, text.splitlines())
 
-
-def _ids(value: object) -> tuple[str, ...]:
-    return tuple(str(item) for item in value) if isinstance(value, list) else ()
-
-
-# What the demo does with its conversation.
 
 _SHOWN = 3
 
@@ -179,14 +164,14 @@ def show(memory: Memory) -> Showing:
     started = time.perf_counter()
     added = memory.add_many(demo_records()).added
     seconds = time.perf_counter() - started
-    scenes = tuple((scene, _search(memory, scene)) for scene in SCENES)
+    scenes = tuple((scene, _play(memory, scene)) for scene in SCENES)
     answers = tuple(_ask(memory, question) for question in demo_questions())
     memory.update(_RENEWED, text=_RENEWED_TEXT, expires_at="2036-10-01T00:00:00Z")
     versions = tuple(memory.history(_RENEWED))
     return Showing(added=added, seconds=seconds, scenes=scenes, versions=versions, answers=answers)
 
 
-def _search(memory: Memory, scene: Scene) -> SearchResult:
+def _play(memory: Memory, scene: Scene) -> SearchResult:
     pools = None if scene.pool is None else [scene.pool]
     return memory.search(scene.query, k=_SHOWN, now=DEMO_NOW, filter=scene.filter, pools=pools)
 
@@ -208,9 +193,6 @@ def _ask(memory: Memory, question: DemoQuestion) -> Answer:
     return Answer(question, rank, hit, milliseconds, hops)
 
 
-# `ekphory demo`: a year of somebody's life, remembered and searched in seconds.
-
-
 @command
 def demo(
     output: OutputOptions,
@@ -226,19 +208,19 @@ def demo(
     from ekphory.memory import Memory
 
     with (
-        _directory(keep) as directory,
+        _open_directory(keep) as directory,
         Memory(directory, embedder=read_settings().embedder) as memory,
         show_note("remembering and searching"),
     ):
         showing = show(memory)
     if output.json:
-        print_json(_as_json(showing, keep))
+        print_json(_make_report(showing, keep))
     else:
         _print_showing(showing, keep)
 
 
 @contextmanager
-def _directory(keep: Path | None) -> Iterator[Path]:
+def _open_directory(keep: Path | None) -> Iterator[Path]:
     if keep is not None:
         yield keep
         return
@@ -246,14 +228,14 @@ def _directory(keep: Path | None) -> Iterator[Path]:
         yield Path(temporary) / "memories"
 
 
-def _as_json(showing: Showing, keep: Path | None) -> dict[str, object]:
+def _make_report(showing: Showing, keep: Path | None) -> dict[str, object]:
     return {
         "store": keep,
         "added": showing.added,
         "seconds": showing.seconds,
         "searches": [
             {"shows": scene.shows, "filter": scene.filter, "pool": scene.pool}
-            | search_json(scene.query, result)
+            | describe_search(scene.query, result)
             for scene, result in showing.scenes
         ],
         "history": showing.versions,
@@ -271,13 +253,16 @@ def _print_showing(showing: Showing, keep: Path | None) -> None:
     )
     for scene, result in showing.scenes:
         _print_command(console, scene)
-        console.print(hit_table(result.hits))
+        console.print(make_hit_table(result.hits))
         console.print()
-    _print_explanation(console, showing)
+    _, first = showing.scenes[0]
+    console.print(Text("What the first search did, as --explain shows it:", style="bold"))
+    console.print(make_stage_table(first.trace))
+    console.print(make_score_table(first.hits))
     console.print(Text("What changes is kept as history:", style="bold"))
-    console.print(history_table(showing.versions))
+    console.print(make_history_table(showing.versions))
     console.print()
-    console.print(_answer_table(showing))
+    console.print(_make_answer_table(showing))
     for answer in showing.answers:
         _print_chain(console, answer)
     _print_next_steps(keep)
@@ -289,7 +274,7 @@ def _print_chain(console: Console, answer: Answer) -> None:
     command = f'ekphory ask "{answer.question.text}"'
     console.print(Text.assemble(("Hop by hop\n", "bold"), (f"$ {command}", "cyan")))
     for hop in answer.hops:
-        console.print(hop_line(hop), soft_wrap=True)
+        console.print(format_hop(hop), soft_wrap=True)
     console.print(Text(f"  {make_printable(answer.hit.text)}\n"), soft_wrap=True)
 
 
@@ -302,14 +287,7 @@ def _print_command(console: Console, scene: Scene) -> None:
     console.print(Text.assemble((f"{scene.shows.capitalize()}\n", "bold"), (f"$ {words}", "cyan")))
 
 
-def _print_explanation(console: Console, showing: Showing) -> None:
-    _, result = showing.scenes[0]
-    console.print(Text("What the first search did, as --explain shows it:", style="bold"))
-    console.print(stage_table(result.trace))
-    console.print(score_table(result.hits))
-
-
-def _answer_table(showing: Showing) -> Table:
+def _make_answer_table(showing: Showing) -> Table:
     speed = median(answer.milliseconds for answer in showing.answers)
     table = Table(
         title=f"{showing.answered} of {len(showing.answers)} questions find an expected memory "
@@ -326,19 +304,15 @@ def _answer_table(showing: Showing) -> Table:
     table.add_column("rank", justify="right", no_wrap=True)
     table.add_column("found", ratio=3, no_wrap=True, overflow="ellipsis")
     for answer in showing.answers:
-        table.add_row(*_answer_cells(answer))
+        found = answer.rank is not None
+        table.add_row(
+            Text("✓", style="green") if found else Text("✗", style="red"),
+            Text(answer.question.text),
+            Text(answer.question.shows, style="dim"),
+            Text(str(answer.rank) if found else "–"),
+            Text(make_printable(answer.hit.text), style="" if found else "dim"),
+        )
     return table
-
-
-def _answer_cells(answer: Answer) -> tuple[Text, ...]:
-    found = answer.rank is not None
-    return (
-        Text("✓", style="green") if found else Text("✗", style="red"),
-        Text(answer.question.text),
-        Text(answer.question.shows, style="dim"),
-        Text(str(answer.rank) if found else "–"),
-        Text(make_printable(answer.hit.text), style="" if found else "dim"),
-    )
 
 
 def _print_next_steps(keep: Path | None) -> None:

@@ -6,8 +6,9 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,46 +19,25 @@ from ekphory.types import Scalar
 if TYPE_CHECKING:
     from ekphory.memory import Memory
 
-
-# The options that most commands share.
-
 STANDARD_OUTPUT = Path("-")
-_SCOPE = "Scope"
-_OUTPUT = "Output"
 _EMBEDDER_HELP = (
     "Model directory or /v1/embeddings URL; else EKPHORY_EMBEDDER, else the bundled model."
 )
+_scope_option = partial(typer.Option, rich_help_panel="Scope")
+_output_option = partial(typer.Option, rich_help_panel="Output")
 
 EmbedderOption = Annotated[str | None, typer.Option(metavar="MODEL", help=_EMBEDDER_HELP)]
 """Which embedder a measurement uses."""
-
-
-class Output(Protocol):
-    """How a command reports, failures included."""
-
-    @property
-    def json(self) -> bool:
-        """Whether standard output carries one JSON document."""
-        ...
-
-    @property
-    def debug(self) -> bool:
-        """Whether an error shows its traceback."""
-        ...
+MemoryId = Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")]
+_DebugOption = Annotated[bool, _output_option("--debug", help="Show the traceback of an error.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputOptions:
     """How a command reports."""
 
-    json: Annotated[
-        bool,
-        typer.Option("--json", help="Print one JSON document.", rich_help_panel=_OUTPUT),
-    ] = False
-    debug: Annotated[
-        bool,
-        typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=_OUTPUT),
-    ] = False
+    json: Annotated[bool, _output_option("--json", help="Print one JSON document.")] = False
+    debug: _DebugOption = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,17 +46,13 @@ class FileOutputOptions:
 
     json_file: Annotated[
         Path | None,
-        typer.Option(
+        _output_option(
             "--json",
             metavar="FILE",
             help="Write the whole report to this file; - for standard output.",
-            rich_help_panel=_OUTPUT,
         ),
     ] = None
-    debug: Annotated[
-        bool,
-        typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=_OUTPUT),
-    ] = False
+    debug: _DebugOption = False
 
     @property
     def json(self) -> bool:
@@ -90,40 +66,24 @@ class StoreOptions:
 
     store: Annotated[
         str | None,
-        typer.Option(
+        _scope_option(
             metavar="DIR",
             help="Directory or Lance URI of the store; else EKPHORY_STORE, "
             "else a folder in your data directory.",
-            rich_help_panel=_SCOPE,
         ),
     ] = None
     project: Annotated[
-        str | None,
-        typer.Option(help="Only this project; else EKPHORY_PROJECT.", rich_help_panel=_SCOPE),
+        str | None, _scope_option(help="Only this project; else EKPHORY_PROJECT.")
     ] = None
-    user: Annotated[
-        str | None,
-        typer.Option(help="Only this user; else EKPHORY_USER.", rich_help_panel=_SCOPE),
-    ] = None
-    agent: Annotated[
-        str | None,
-        typer.Option(help="Only this agent; else EKPHORY_AGENT.", rich_help_panel=_SCOPE),
-    ] = None
+    user: Annotated[str | None, _scope_option(help="Only this user; else EKPHORY_USER.")] = None
+    agent: Annotated[str | None, _scope_option(help="Only this agent; else EKPHORY_AGENT.")] = None
     session: Annotated[
-        str | None,
-        typer.Option(help="Only this session; else EKPHORY_SESSION.", rich_help_panel=_SCOPE),
+        str | None, _scope_option(help="Only this session; else EKPHORY_SESSION.")
     ] = None
-    org: Annotated[
-        str | None,
-        typer.Option(help="Only this organisation; else EKPHORY_ORG.", rich_help_panel=_SCOPE),
-    ] = None
-    embedder: Annotated[
-        str | None,
-        typer.Option(metavar="MODEL", help=_EMBEDDER_HELP, rich_help_panel=_SCOPE),
-    ] = None
-
-
-# `--metadata key=value` on the command line.
+    org: Annotated[str | None, _scope_option(help="Only this organisation; else EKPHORY_ORG.")] = (
+        None
+    )
+    embedder: Annotated[str | None, _scope_option(metavar="MODEL", help=_EMBEDDER_HELP)] = None
 
 
 def read_metadata(pairs: Sequence[str] | None) -> dict[str, Scalar] | None:
@@ -141,11 +101,11 @@ def read_metadata(pairs: Sequence[str] | None) -> dict[str, Scalar] | None:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise InvalidInput("metadata", pair, "must be key=value", "Write --metadata year=2026")
-        metadata[key.strip()] = _scalar(value)
+        metadata[key.strip()] = _read_scalar(value)
     return metadata
 
 
-def _scalar(text: str) -> Scalar:
+def _read_scalar(text: str) -> Scalar:
     try:
         value = json.loads(text)
     except ValueError:
@@ -153,9 +113,6 @@ def _scalar(text: str) -> Scalar:
     if isinstance(value, float) and not math.isfinite(value):
         return text
     return value if isinstance(value, str | int | float) else text
-
-
-# Opening the store and scope that a command line and the environment name.
 
 
 def settings_for(options: StoreOptions) -> Settings:
@@ -177,7 +134,7 @@ def open_existing(options: StoreOptions) -> Memory:
         InvalidInput: There is no store at the path.
     """
     settings = settings_for(options)
-    if not _may_be_a_store(settings.store):
+    if not _is_store(settings.store):
         raise InvalidInput(
             "store",
             settings.store,
@@ -204,9 +161,9 @@ def _open(settings: Settings) -> Memory:
     )
 
 
-def _may_be_a_store(path: str) -> bool:
+def _is_store(path: str) -> bool:
     """Whether opening would find a store; a file and a URI are left to the store to judge."""
-    # Slow to import, and not every command opens a store.
+    # LanceDB takes seconds to import, and not every command opens a store.
     from ekphory.store.lance_table import STATE_FILE
 
     if "://" in path:

@@ -33,8 +33,6 @@ from ekphory.types import Hit, MemoryRecord, StageTrace, Trace
 if TYPE_CHECKING:
     from ekphory.search import SearchResult
 
-# Results as JSON: complete, with keys that stay.
-
 
 def print_json(value: object) -> None:
     """Print one JSON document on standard output."""
@@ -76,7 +74,7 @@ def _plain_scalar(value: object) -> object:
     return value
 
 
-def search_json(query: str, result: SearchResult) -> dict[str, object]:
+def describe_search(query: str, result: SearchResult) -> dict[str, object]:
     """Return a search's hits and its trace, and what the agent did where it was asked."""
     found: dict[str, object] = {
         "query": query,
@@ -90,7 +88,7 @@ def search_json(query: str, result: SearchResult) -> dict[str, object]:
     return found
 
 
-def error_json(error: BaseException, message: str) -> dict[str, object]:
+def describe_error(error: BaseException, message: str) -> dict[str, object]:
     """Return an error with what a program needs to act on it."""
     described: dict[str, object] = {"type": type(error).__name__, "message": message}
     if isinstance(error, InvalidInput):
@@ -100,9 +98,6 @@ def error_json(error: BaseException, message: str) -> dict[str, object]:
     return {"error": described}
 
 
-# How many memories there are, in words.
-
-
 def format_memory_count(memories: int, versions: int) -> str:
     """Return the number of memories and of their earlier versions."""
     return (
@@ -110,8 +105,6 @@ def format_memory_count(memories: int, versions: int) -> str:
         f"{versions:,} earlier {'version' if versions == 1 else 'versions'}"
     )
 
-
-# Memories and hits for people.
 
 _LONGEST = 400
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -133,33 +126,32 @@ def format_timestamp(at: datetime) -> str:
     return at.strftime("%Y-%m-%d %H:%MZ") if at.year > 999 else at.isoformat()
 
 
-def hit_table(hits: Sequence[Hit]) -> Table:
+def make_hit_table(hits: Sequence[Hit]) -> Table:
     """Show hits, best first: rank, score, text, and a line about the memory."""
-    table = _grid()
-    for rank, hit in enumerate(hits, start=1):
-        score = Text(f"{hit.score:.2f}", style="bold green" if hit.score >= 0.5 else "green")
-        table.add_row(Text(str(rank), style="dim"), score, _body(hit.memory))
-    return table
+    styles = ("bold green" if hit.score >= 0.5 else "green" for hit in hits)
+    return _make_grid(
+        (rank, Text(f"{hit.score:.2f}", style=style), hit.memory)
+        for rank, (hit, style) in enumerate(zip(hits, styles, strict=True), start=1)
+    )
 
 
-def memory_table(records: Sequence[MemoryRecord], *, first: int = 1) -> Table:
+def make_memory_table(records: Sequence[MemoryRecord], *, first: int = 1) -> Table:
     """Show memories: number, text, and a line about each."""
-    table = _grid()
-    for number, record in enumerate(records, start=first):
-        table.add_row(Text(str(number), style="dim"), Text(""), _body(record))
-    return table
+    return _make_grid(
+        (number, Text(""), record) for number, record in enumerate(records, start=first)
+    )
 
 
-def history_table(versions: Sequence[MemoryRecord]) -> Table:
+def make_history_table(versions: Sequence[MemoryRecord]) -> Table:
     """Show a memory's versions, the current one first."""
-    table = _grid()
-    for number, record in zip(range(len(versions), 0, -1), versions, strict=True):
-        state = "now" if record.superseded_by is None else "was"
-        table.add_row(Text(str(number), style="dim"), Text(state, style="green"), _body(record))
-    return table
+    states = ("now" if record.superseded_by is None else "was" for record in versions)
+    return _make_grid(
+        (number, Text(state, style="green"), record)
+        for number, state, record in zip(range(len(versions), 0, -1), states, versions, strict=True)
+    )
 
 
-def record_table(record: MemoryRecord) -> Table:
+def make_record_table(record: MemoryRecord) -> Table:
     """Show every field that a memory has, and its whole text."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
@@ -172,46 +164,49 @@ def record_table(record: MemoryRecord) -> Table:
         if isinstance(shown, Mapping):
             shown = ", ".join(f"{key}={entry!r}" for key, entry in shown.items())
         style = "bold" if name == "text" else ""
-        table.add_row(name, Text(make_printable(_marked(record, name, shown)), style=style))
+        table.add_row(name, Text(make_printable(_mark_predicted(record, name, shown)), style=style))
     return table
 
 
-def _grid() -> Table:
+def _make_grid(rows: Iterable[tuple[int, Text, MemoryRecord]]) -> Table:
+    """Show memories, each with its number and a mark beside it."""
     table = Table.grid(padding=(0, 1))
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
+    for number, mark, record in rows:
+        table.add_row(Text(str(number), style="dim"), mark, _format_body(record))
     return table
 
 
-def _body(record: MemoryRecord) -> Text:
+def _format_body(record: MemoryRecord) -> Text:
     text = make_printable(record.text)
     shown = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     body = Text()
     if record.producer:
         body.append(f"{make_printable(record.producer)}: ", style="cyan")
     body.append(" ".join(shown.split()))
-    body.append(f"\n{_about(record)}", style="dim")
+    body.append(f"\n{_format_details(record)}", style="dim")
     return body
 
 
-def _about(record: MemoryRecord) -> str:
-    parts = [format_timestamp(record.at), *_place(record)]
+def _format_details(record: MemoryRecord) -> str:
+    parts = [format_timestamp(record.at), *_find_places(record)]
     for name, default in _DEFAULTS.items():
         value = getattr(record, name)
         if value != default and not (name == "session" and _names_document(record)):
             label = f"{name} " if name in ("importance", "session") else ""
-            parts.append(f"{label}{_marked(record, name, value)}")
+            parts.append(f"{label}{_mark_predicted(record, name, value)}")
     parts.append(f"id {record.id}")
     return make_printable(" · ".join(parts))
 
 
-def _marked(record: MemoryRecord, name: str, value: object) -> str:
+def _mark_predicted(record: MemoryRecord, name: str, value: object) -> str:
     """Say of a value that was predicted that it was."""
     return f"{value} (predicted)" if name in record.predicted else str(value)
 
 
-def _place(record: MemoryRecord) -> Iterator[str]:
+def _find_places(record: MemoryRecord) -> Iterator[str]:
     """Return where in a document a memory stands: `guide.md (3-5)`, then the headings above it."""
     if record.path:
         yield f"{record.path} ({record.lines})" if record.lines else record.path
@@ -224,12 +219,10 @@ def _names_document(record: MemoryRecord) -> bool:
     return bool(record.path) and (record.session or "").endswith(f"/{record.path}")
 
 
-# A search's stages for people: what `search --explain` draws.
-
 _STATUS_STYLE = {"ran": "", "skipped": "dim", "degraded": "yellow"}
 
 
-def stage_table(trace: Trace) -> Table:
+def make_stage_table(trace: Trace) -> Table:
     """Draw the stages in the order in which they ran, a line each."""
     table = Table(
         title=f"preset {trace.preset}: {len(trace.stages)} stages, {trace.milliseconds:.1f} ms",
@@ -244,11 +237,19 @@ def stage_table(trace: Trace) -> Table:
     table.add_column("status", no_wrap=True)
     table.add_column("what it did", overflow="fold")
     for stage in trace.stages:
-        table.add_row(*_cells(stage), style=_STATUS_STYLE[stage.status])
+        table.add_row(
+            str(stage.number),
+            stage.name,
+            f"{stage.candidates_in:,} → {stage.candidates_out:,}",
+            f"{stage.milliseconds:.1f}",
+            stage.status,
+            _describe(stage),
+            style=_STATUS_STYLE[stage.status],
+        )
     return table
 
 
-def score_table(hits: Sequence[Hit]) -> Table:
+def make_score_table(hits: Sequence[Hit]) -> Table:
     """Draw the raw scores of every hit, a column for each that any of them has."""
     names = list(dict.fromkeys(name for hit in hits for name in hit.scores))
     table = Table(title="scores", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
@@ -257,38 +258,22 @@ def score_table(hits: Sequence[Hit]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("id", overflow="fold")
     for rank, hit in enumerate(hits, start=1):
-        values = (_number(hit.scores.get(name)) for name in names)
+        values = (f"{hit.scores[name]:.3f}" if name in hit.scores else "–" for name in names)
         table.add_row(str(rank), *values, Text(make_printable(hit.id)))
     return table
 
 
-def _cells(stage: StageTrace) -> list[str]:
-    return [
-        str(stage.number),
-        stage.name,
-        f"{stage.candidates_in:,} → {stage.candidates_out:,}",
-        f"{stage.milliseconds:.1f}",
-        stage.status,
-        _account(stage.reason, stage.detail),
-    ]
+def _describe(stage: StageTrace) -> str:
+    noted = (
+        f"{name.replace('_', ' ')} {_format_value(value)}" for name, value in stage.detail.items()
+    )
+    return ", ".join([stage.reason, *noted] if stage.reason else noted)
 
 
-def _account(reason: str | None, detail: Mapping[str, object]) -> str:
-    noted = [f"{name.replace('_', ' ')} {_value(value)}" for name, value in detail.items()]
-    return ", ".join([reason, *noted] if reason else noted)
-
-
-def _value(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else make_printable(str(value))
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-# A session of the agent for people: its searches and hops, a line each, as they happen.
 
 
 class ChainPrinter:
@@ -300,18 +285,18 @@ class ChainPrinter:
 
     def __call__(self, event: AgentEvent) -> None:
         """Print one event; most are not shown."""
-        shown = line(event)
+        shown = format_event(event)
         if shown is not None:
             self._console.print(shown, soft_wrap=True)
 
 
-def line(event: AgentEvent) -> Text | None:
+def format_event(event: AgentEvent) -> Text | None:
     """Return an event as a line; None for one that is not shown."""
     body = event.body
     if isinstance(body, ToolReturned):
-        return _searched(body)
+        return _format_search(body)
     if isinstance(body, HopResolved):
-        return hop_line(body)
+        return format_hop(body)
     if isinstance(body, RouteChosen):
         return Text(f"  {body.route}: {make_printable(body.reason_note)}", style="dim")
     if isinstance(body, ModelRetried):
@@ -322,7 +307,7 @@ def line(event: AgentEvent) -> Text | None:
     return None
 
 
-def hop_line(hop: HopResolved | StageResult) -> Text:
+def format_hop(hop: HopResolved | StageResult) -> Text:
     """Return a resolved hop: what was looked for, what was found, how sure it is, and where."""
     shown = Text("✓ ", style="green" if hop.confidence >= 0.5 else "yellow")
     shown.append(make_printable(hop.query))
@@ -334,7 +319,7 @@ def hop_line(hop: HopResolved | StageResult) -> Text:
     return shown
 
 
-def ending(trace: RetrievalTrace) -> Text:
+def format_ending(trace: RetrievalTrace) -> Text:
     """Sum a session up in a line."""
     confidence = trace.confidence_score
     parts = [
@@ -349,7 +334,7 @@ def ending(trace: RetrievalTrace) -> Text:
     return Text(" · ".join(parts), style="dim")
 
 
-def _searched(call: ToolReturned) -> Text:
+def _format_search(call: ToolReturned) -> Text:
     shown = Text("→ ", style="cyan")
     shown.append(make_printable(call.query), style="cyan")
     if call.status == "success":

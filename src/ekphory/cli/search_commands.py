@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ekphory.agent.provider import ProviderName
-from ekphory.agent_trace import StageResults
-from ekphory.cli.command import command, message_console, result_console
-from ekphory.cli.options import OutputOptions, StoreOptions, open_existing
+from ekphory.agent.provider import AgentOptions, ProviderName
+from ekphory.agent_trace import StageResults, json_lines
+from ekphory.cli.command import command, message_console, print_result, result_console
+from ekphory.cli.options import MemoryId, OutputOptions, StoreOptions, open_existing
 from ekphory.cli.output import (
     ChainPrinter,
-    ending,
-    history_table,
-    hit_table,
-    memory_table,
+    describe_search,
+    format_ending,
+    make_history_table,
+    make_hit_table,
+    make_memory_table,
+    make_record_table,
+    make_score_table,
+    make_stage_table,
     print_json,
-    record_table,
-    score_table,
-    search_json,
-    stage_table,
 )
 from ekphory.types import TimeUse
 
 if TYPE_CHECKING:
-    from ekphory.search import SearchResult
     from ekphory.store.protocol import Order
 
-
-# `ekphory search`: find the memories that answer a question.
+_FilterOption = Annotated[
+    str | None,
+    typer.Option(metavar="CONDITION", help="Only memories for which this condition holds."),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +41,7 @@ class SearchOptions:
     """What to find, and how."""
 
     k: Annotated[int, typer.Option("--k", "-k", help="How many hits, 1 to 1000.")] = 10
-    filter: Annotated[
-        str | None,
-        typer.Option(metavar="CONDITION", help="Only memories for which this condition holds."),
-    ] = None
+    filter: _FilterOption = None
     pool: Annotated[
         list[str] | None, typer.Option(help="Only this pool; repeatable, else all.")
     ] = None
@@ -74,6 +73,12 @@ class SearchOptions:
         typer.Option(help="The pipeline to rank with; else EKPHORY_PRESET, else balanced."),
     ] = None
 
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `Memory.search` that they stand for."""
+        given = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        given |= {"pools": given.pop("pool"), "context": self.context or ()}
+        return given
+
 
 @command
 def search(
@@ -91,44 +96,24 @@ def search(
     result, with exit code 0.
     """
     with open_existing(where) as memory:
-        result = memory.search(
-            query,
-            k=asked.k,
-            now=asked.now,
-            pools=asked.pool,
-            filter=asked.filter,
-            min_score=asked.min_score,
-            preset=asked.preset,
-            context=asked.context or (),
-            time=asked.time,
-            timezone=asked.timezone,
-        )
+        result = memory.search(query, **asked.arguments())
     if output.json:
-        print_json(search_json(query, result))
+        print_json(describe_search(query, result))
         return
-    _print_hits(result)
-    if explain:
-        _print_stages(result)
-
-
-def _print_hits(result: SearchResult) -> None:
-    if result.hits:
-        result_console().print(hit_table(result.hits))
-    elif result.abstained:
-        message_console().print("No memory reaches --min-score.")
-    else:
-        message_console().print("No memory matches.")
-
-
-def _print_stages(result: SearchResult) -> None:
     console = result_console()
-    console.print()
-    console.print(stage_table(result.trace))
     if result.hits:
-        console.print(score_table(result.hits))
+        console.print(make_hit_table(result.hits))
+    else:
+        reason = "reaches --min-score" if result.abstained else "matches"
+        message_console().print(f"No memory {reason}.")
+    if explain:
+        console.print()
+        console.print(make_stage_table(result.trace))
+        if result.hits:
+            console.print(make_score_table(result.hits))
 
 
-# `ekphory ask`: follow a question from memory to memory, and show the chain as it grows.
+_agent_option = partial(typer.Option, rich_help_panel="Agent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,33 +122,27 @@ class AgentCallOptions:
 
     provider: Annotated[
         ProviderName | None,
-        typer.Option(
+        _agent_option(
             help="Who decides on the queries: local needs no key; else as it is configured, "
-            "and local without a configuration.",
-            rich_help_panel="Agent",
+            "and local without a configuration."
         ),
     ] = None
     config: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="YAML file with the section retrieval_agent; else EKPHORY_CONFIG.",
-            rich_help_panel="Agent",
+        _agent_option(
+            metavar="FILE", help="YAML file with the section retrieval_agent; else EKPHORY_CONFIG."
         ),
     ] = None
     stage_results: Annotated[
         StageResults,
-        typer.Option(
-            help="none, trace: tell the hops in the trace, or memory: in the answer context too.",
-            rich_help_panel="Agent",
+        _agent_option(
+            help="none, trace: tell the hops in the trace, or memory: in the answer context too."
         ),
     ] = "none"
     events: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the session's events to this file, a JSON line each.",
-            rich_help_panel="Agent",
+        _agent_option(
+            metavar="FILE", help="Write the session's events to this file, a JSON line each."
         ),
     ] = None
 
@@ -183,9 +162,8 @@ def ask(
 
     A question that needs one lookup takes one, as `ekphory search` does.
     """
+    # Needs numpy, which `ekphory --version` does without.
     from ekphory.agent.configuration import read_agent_settings
-    from ekphory.agent.provider import AgentOptions
-    from ekphory.agent_trace import json_lines
 
     settings = read_agent_settings(
         agent.config, arguments={"agent_session_provider": agent.provider}
@@ -198,53 +176,32 @@ def ask(
     )
     with open_existing(where) as memory:
         result = memory.search(
-            question,
-            k=asked.k,
-            now=asked.now,
-            pools=asked.pool,
-            filter=asked.filter,
-            min_score=asked.min_score,
-            preset=asked.preset,
-            context=asked.context or (),
-            time=asked.time,
-            timezone=asked.timezone,
-            agent_mode=True,
-            agent_options=options,
+            question, **asked.arguments(), agent_mode=True, agent_options=options
         )
     trace = result.retrieval_trace
     if agent.events is not None and trace is not None:
         agent.events.write_text("\n".join(json_lines(trace.events)) + "\n", encoding="utf-8")
     if output.json:
-        print_json(search_json(question, result))
+        print_json(describe_search(question, result))
         return
     if answer_context:
         typer.echo(result.answer_context(now=asked.now))
         return
-    _print_found(result)
-
-
-def _print_found(result: SearchResult) -> None:
     console = result_console()
     console.print()
     if result.hits:
-        console.print(hit_table(result.hits))
+        console.print(make_hit_table(result.hits))
     else:
         message_console().print("No memory matches.")
-    if result.retrieval_trace is not None:
-        console.print(ending(result.retrieval_trace))
-
-
-# `ekphory list`, `get` and `history`: read memories without ranking them.
+    if trace is not None:
+        console.print(format_ending(trace))
 
 
 @command
 def list_memories(
     where: StoreOptions,
     output: OutputOptions,
-    filter: Annotated[  # noqa: A002  the option's name
-        str | None,
-        typer.Option(metavar="CONDITION", help="Only memories for which this condition holds."),
-    ] = None,
+    filter: _FilterOption = None,  # noqa: A002  the option's name
     limit: Annotated[int, typer.Option(help="How many to show.")] = 100,
     offset: Annotated[int, typer.Option(help="How many to pass over first.")] = 0,
     order: Annotated[str, typer.Option(help="newest, oldest or written.")] = "newest",
@@ -256,7 +213,7 @@ def list_memories(
     if output.json:
         print_json({"memories": page, "total": total, "offset": offset, "order": order})
         return
-    result_console().print(memory_table(page, first=offset + 1))
+    result_console().print(make_memory_table(page, first=offset + 1))
     end = offset + len(page)
     shown = f"{offset + 1:,} to {end:,} of {total:,}" if page else f"None shown of {total:,}"
     more = f"; go on with --offset {end}" if page and end < total else ""
@@ -265,29 +222,23 @@ def list_memories(
 
 @command
 def get(
-    memory_id: Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")],
+    memory_id: MemoryId,
     where: StoreOptions,
     output: OutputOptions,
 ) -> None:
     """Show one memory whole; a missing id is an error."""
     with open_existing(where) as memory:
         record = memory.get(memory_id)
-    if output.json:
-        print_json(record)
-    else:
-        result_console().print(record_table(record))
+    print_result(output, record, make_record_table(record))
 
 
 @command
 def history(
-    memory_id: Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")],
+    memory_id: MemoryId,
     where: StoreOptions,
     output: OutputOptions,
 ) -> None:
     """Show a memory and the versions that it replaced, newest first."""
     with open_existing(where) as memory:
         versions = memory.history(memory_id)
-    if output.json:
-        print_json({"id": memory_id, "versions": versions})
-    else:
-        result_console().print(history_table(versions))
+    print_result(output, {"id": memory_id, "versions": versions}, make_history_table(versions))

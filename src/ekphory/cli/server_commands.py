@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
@@ -12,22 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 from rich.table import Table
 
-from ekphory.cli.command import command, message_console, result_console
+from ekphory.cli.command import command, message_console, print_result, result_console
 from ekphory.cli.options import OutputOptions, StoreOptions, settings_for
 from ekphory.cli.output import plain, print_json
 from ekphory.config import read_settings
 from ekphory.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
-    from ekphory.catalog.access_keys import AccessKey, AccessKeys, Rights
+    from ekphory.catalog.access_keys import AccessKeys, Rights
     from ekphory.config import Settings
     from ekphory.server.serving import Listening
 
 
-# `ekphory serve`: the store over HTTP.
-
 _PACKAGES = ("fastapi", "openapi_ui_bundles", "prometheus_client", "uvicorn")
-_LIMITS = "Limits"
 _TRY = """\
 try it:
   curl {url}/api/v2/memories{key} -H 'Content-Type: application/json' \\
@@ -74,58 +72,25 @@ class ServedStore:
     ] = None
 
 
+_limit = partial(typer.Option, metavar="N", rich_help_panel="Limits")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
     """How much is taken at a time."""
 
-    body_bytes: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Largest body [8 MiB].", rich_help_panel=_LIMITS),
-    ] = None
-    documents: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Documents a reranking [1000].", rich_help_panel=_LIMITS),
-    ] = None
-    batch: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Texts an embedding request [2048].", rich_help_panel=_LIMITS
-        ),
-    ] = None
-    concurrency: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Reads, and writes, under way [512].", rich_help_panel=_LIMITS
-        ),
-    ] = None
-    per_second: Annotated[
-        float | None,
-        typer.Option(
-            metavar="N", help="Requests a second of one key [any].", rich_help_panel=_LIMITS
-        ),
-    ] = None
-    body_seconds: Annotated[
-        float | None,
-        typer.Option(metavar="N", help="Seconds a body may take [60].", rich_help_panel=_LIMITS),
-    ] = None
+    body_bytes: Annotated[int | None, _limit(help="Largest body [8 MiB].")] = None
+    documents: Annotated[int | None, _limit(help="Documents a reranking [1000].")] = None
+    batch: Annotated[int | None, _limit(help="Texts an embedding request [2048].")] = None
+    concurrency: Annotated[int | None, _limit(help="Reads, and writes, under way [512].")] = None
+    per_second: Annotated[float | None, _limit(help="Requests a second of one key [any].")] = None
+    body_seconds: Annotated[float | None, _limit(help="Seconds a body may take [60].")] = None
     header_seconds: Annotated[
-        float | None,
-        typer.Option(
-            metavar="N", help="Seconds a request's head may take [20].", rich_help_panel=_LIMITS
-        ),
+        float | None, _limit(help="Seconds a request's head may take [20].")
     ] = None
-    values: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Values in a body [50000].", rich_help_panel=_LIMITS),
-    ] = None
-    threads: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Reads worked on at once [8].", rich_help_panel=_LIMITS),
-    ] = None
-    write_threads: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Writes worked on at once [4].", rich_help_panel=_LIMITS),
-    ] = None
+    values: Annotated[int | None, _limit(help="Values in a body [50000].")] = None
+    threads: Annotated[int | None, _limit(help="Reads worked on at once [8].")] = None
+    write_threads: Annotated[int | None, _limit(help="Writes worked on at once [4].")] = None
 
 
 @command
@@ -140,7 +105,6 @@ def serve(served: ServedStore, load: LoadOptions, output: OutputOptions) -> None
     from ekphory.server.serving import serve as run
 
     settings = read_settings()
-    limits = {name: getattr(load, name) for name in LoadOptions.__dataclass_fields__}
     options = ServerOptions(
         store=served.store or settings.store,
         catalog=served.catalog,
@@ -152,32 +116,29 @@ def serve(served: ServedStore, load: LoadOptions, output: OutputOptions) -> None
         key=GivenKey.of(settings.serve_key) if settings.serve_key else None,
         origins=tuple(served.cors_origin or ()),
         trusted_proxies=tuple(served.trusted_proxy or ()),
-        limits=Limits(**{name: value for name, value in limits.items() if value is not None}),
+        limits=Limits(**{name: value for name, value in asdict(load).items() if value is not None}),
     )
 
-    def told(listening: Listening) -> None:
-        if output.json:
-            print_json(listening)
-        else:
-            _tell(listening)
+    def tell(listening: Listening) -> None:
+        key = " -H 'Authorization: Bearer ek_…'" if listening.needs_key else ""
+        shown = f"ekphory serves {listening.store} on {listening.url}\n"
+        print_result(output, listening, shown + _TRY.format(url=listening.url, key=key))
 
+    with _say_stopped():
+        run(options, on_listening=tell)
+
+
+@contextmanager
+def _say_stopped() -> Iterator[None]:
+    """Let Ctrl-C end a server, with a word about what is on disk."""
     try:
-        run(options, on_listening=told)
+        yield
     except KeyboardInterrupt:
         message_console().print("Stopped. Every acknowledged write is on disk.", style="dim")
 
 
-def _tell(listening: Listening) -> None:
-    key = " -H 'Authorization: Bearer ek_…'" if listening.needs_key else ""
-    console = result_console()
-    console.print(f"ekphory serves {listening.store} on {listening.url}", soft_wrap=True)
-    console.print(_TRY.format(url=listening.url, key=key), soft_wrap=True)
-
-
-# `ekphory mcp`: memory as tools for agents, over the Model Context Protocol.
-
-_HTTP = "Over HTTP"
 _DEFAULT_PORT = 8090
+_http_option = partial(typer.Option, rich_help_panel="Over HTTP")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,39 +161,23 @@ class HttpAddress:
 
     host: Annotated[
         str | None,
-        typer.Option(
-            metavar="H",
-            help="Address [127.0.0.1]; any but a loopback one needs a key.",
-            rich_help_panel=_HTTP,
-        ),
+        _http_option(metavar="H", help="Address [127.0.0.1]; any but a loopback one needs a key."),
     ] = None
     port: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Port [8090]; 0 for any that is free.", rich_help_panel=_HTTP
-        ),
+        int | None, _http_option(metavar="N", help="Port [8090]; 0 for any that is free.")
     ] = None
     catalog: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Where keys and features are; by default in the store's folder.",
-            rich_help_panel=_HTTP,
+        _http_option(
+            metavar="FILE", help="Where keys and features are; by default in the store's folder."
         ),
     ] = None
     require_key: Annotated[
-        bool,
-        typer.Option(
-            "--require-key", help="Need a key on a loopback address too.", rich_help_panel=_HTTP
-        ),
+        bool, _http_option("--require-key", help="Need a key on a loopback address too.")
     ] = False
     cors_origin: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="URL",
-            help="Web page that may ask from a browser. Repeatable.",
-            rich_help_panel=_HTTP,
-        ),
+        _http_option(metavar="URL", help="Web page that may ask from a browser. Repeatable."),
     ] = None
 
 
@@ -246,21 +191,18 @@ def mcp(
     stdio, standard output carries the protocol alone. The log goes to standard error.
     """
     settings = settings_for(where)
-    try:
+    with _say_stopped():
         if offered.transport == "stdio":
             _check_unused(address, offered)
             _serve_stdio(settings, offered, address)
         else:
             _serve_http(settings, offered, address, output)
-    except KeyboardInterrupt:
-        message_console().print("Stopped. Every acknowledged write is on disk.", style="dim")
 
 
 def _check_unused(address: HttpAddress, offered: OfferedTools) -> None:
     """Check that nothing is given that would have no effect over stdio."""
     used = {"catalog"} if offered.tools == "memmachine" else set()
-    for name in HttpAddress.__dataclass_fields__:
-        value = getattr(address, name)
+    for name, value in asdict(address).items():
         if value not in (None, False, []) and name not in used:
             raise InvalidInput(
                 name, value, "has no meaning over stdio", "Add --transport http, or leave it out"
@@ -296,19 +238,14 @@ def _serve_http(
         ),
     )
 
-    def told(listening: Listening) -> None:
+    def tell(listening: Listening) -> None:
         url = listening.url + PATH
-        if output.json:
-            print_json({"url": url, "store": listening.store, "needs_key": listening.needs_key})
-        else:
-            result_console().print(
-                f"ekphory offers {listening.store} on {url}   stop: Ctrl-C", soft_wrap=True
-            )
+        found = {"url": url, "store": listening.store, "needs_key": listening.needs_key}
+        shown = f"ekphory offers {listening.store} on {url}   stop: Ctrl-C"
+        print_result(output, found, shown)
 
-    serve_http(options, on_listening=told)
+    serve_http(options, on_listening=tell)
 
-
-# `ekphory keys`: who may ask a server.
 
 _COLUMNS = ("id", "name", "org", "project", "rights", "created_at", "revoked_at")
 
@@ -336,10 +273,10 @@ def create_key(
     project: Annotated[str | None, typer.Option(help="Only for this project of it.")] = None,
     rights: Annotated[
         str, typer.Option(help="read, write, or admin; each includes the former.")
-    ] = ("write"),
+    ] = "write",
 ) -> None:
     """Make a key. It is shown this once: the catalog keeps only a digest of it."""
-    with _keys(where) as keys:
+    with _open_keys(where) as keys:
         made = keys.create(name=name, org=org, project=project, rights=cast("Rights", rights))
     if output.json:
         print_json({"key": made.text, **cast("dict[str, object]", plain(made.key))})
@@ -351,12 +288,12 @@ def create_key(
 @command
 def list_keys(where: CatalogOptions, output: OutputOptions) -> None:
     """List the keys, revoked ones too; never the keys themselves."""
-    with _keys(where) as keys:
+    with _open_keys(where) as keys:
         found = keys.all()
-    if output.json:
-        print_json({"keys": found})
-    else:
-        result_console().print(_table(found))
+    table = Table(*_COLUMNS)
+    for key in found:
+        table.add_row(*(str(getattr(key, column) or "") for column in _COLUMNS))
+    print_result(output, {"keys": found}, table)
 
 
 @command
@@ -366,16 +303,13 @@ def revoke_key(
     output: OutputOptions,
 ) -> None:
     """Let a key be worth nothing from now on; a running server knows at once."""
-    with _keys(where) as keys:
+    with _open_keys(where) as keys:
         keys.revoke(key_id)
-    if output.json:
-        print_json({"revoked": key_id})
-    else:
-        result_console().print(f"{key_id} is revoked.")
+    print_result(output, {"revoked": key_id}, f"{key_id} is revoked.")
 
 
 @contextmanager
-def _keys(where: CatalogOptions) -> Iterator[AccessKeys]:
+def _open_keys(where: CatalogOptions) -> Iterator[AccessKeys]:
     from ekphory.catalog.access_keys import AccessKeys
     from ekphory.catalog.database import Database
     from ekphory.service.handles import catalog_file
@@ -386,10 +320,3 @@ def _keys(where: CatalogOptions) -> Iterator[AccessKeys]:
         yield AccessKeys(database)
     finally:
         database.close()
-
-
-def _table(keys: list[AccessKey]) -> Table:
-    table = Table(*_COLUMNS)
-    for key in keys:
-        table.add_row(*(str(getattr(key, column) or "") for column in _COLUMNS))
-    return table

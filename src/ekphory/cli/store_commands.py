@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,18 +11,15 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from ekphory.cli.command import command, message_console, result_console, step_bar
+from ekphory.cli.command import command, message_console, print_result, result_console, step_bar
 from ekphory.cli.options import OutputOptions, StoreOptions, open_existing, settings_for
 from ekphory.cli.output import print_json
 from ekphory.config import read_settings
 
 if TYPE_CHECKING:
-    from ekphory.memory import Memory
     from ekphory.store.checks import Finding
     from ekphory.store.protocol import Verification
 
-
-# `ekphory doctor`: the state of a store in words, and its repair.
 
 _MARKS = {
     "fine": ("✓", "green"),
@@ -55,11 +53,14 @@ def doctor(
         if repair:
             message_console().print("Repairing; others may go on reading …", style="dim")
             memory.repair()
-        verification = _verified(memory) if verify else None
+        verification = None
+        if verify:
+            with step_bar() as show_rows:
+                verification = memory.verify(on_progress=partial(show_rows, "rows"))
         # What cannot be read has no measures; the verification has told.
         damaged = verification is not None and bool(verification.damage)
         health = None if damaged else memory.health()
-    # Slow to import, like the store itself.
+    # Its Arrow is slow to import, and the store has imported it by now.
     from ekphory.store.checks import examine
 
     findings = () if health is None else examine(health)
@@ -76,11 +77,6 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _verified(memory: Memory) -> Verification:
-    with step_bar() as show:
-        return memory.verify(on_progress=lambda done, total: show("rows", done, total))
-
-
 def _print_findings(
     path: str, findings: tuple[Finding, ...], verification: Verification | None
 ) -> None:
@@ -90,7 +86,7 @@ def _print_findings(
     for finding in findings:
         mark, style = _MARKS[finding.state]
         table.add_row(Text(mark, style=style), Text(finding.sentence))
-    for state, sentence in _verification_lines(verification):
+    for state, sentence in _describe_verification(verification):
         mark, style = _MARKS[state]
         table.add_row(Text(mark, style=style), Text(sentence))
     console = result_console()
@@ -107,7 +103,7 @@ def _print_findings(
         console.print("All is well.", style="green")
 
 
-def _verification_lines(verification: Verification | None) -> Iterator[tuple[str, str]]:
+def _describe_verification(verification: Verification | None) -> Iterator[tuple[str, str]]:
     if verification is None:
         return
     for damage in verification.damage:
@@ -126,9 +122,6 @@ def _verification_lines(verification: Verification | None) -> Iterator[tuple[str
         yield "fine", f"All {verification.rows:,} rows are what was written."
 
 
-# `ekphory pipeline`: which presets there are, and what their stages do.
-
-
 @command
 def show(
     preset_name: Annotated[
@@ -142,9 +135,6 @@ def show(
 
     pipeline = preset(preset_name)
     stages = describe(pipeline)
-    if output.json:
-        print_json({"preset": pipeline.name, "summary": pipeline.summary, "stages": stages})
-        return
     used = sum(stage.used for stage in stages)
     title = f"preset {pipeline.name}: {used} stages\n{pipeline.summary}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
@@ -153,10 +143,11 @@ def show(
     table.add_column("what it does", ratio=1)
     table.add_column("settings", ratio=1)
     for stage in stages:
-        cells = (stage.purpose, _settings(stage.settings)) if stage.used else ("–", "")
+        cells = (stage.purpose, _format_settings(stage.settings)) if stage.used else ("–", "")
         style = "" if stage.used else "dim"
         table.add_row(str(stage.number), stage.name, *map(Text, cells), style=style)
-    result_console().print(table)
+    found = {"preset": pipeline.name, "summary": pipeline.summary, "stages": stages}
+    print_result(output, found, table)
 
 
 @command
@@ -166,18 +157,15 @@ def list_presets(output: OutputOptions) -> None:
 
     default = preset(read_settings().preset).name
 
-    if output.json:
-        presets = [
-            {
-                "name": pipeline.name,
-                "default": pipeline.name == default,
-                "summary": pipeline.summary,
-                "stages": [stage.name for stage in pipeline.stages],
-            }
-            for pipeline in PRESETS.values()
-        ]
-        print_json({"presets": presets})
-        return
+    presets = [
+        {
+            "name": pipeline.name,
+            "default": pipeline.name == default,
+            "summary": pipeline.summary,
+            "stages": [stage.name for stage in pipeline.stages],
+        }
+        for pipeline in PRESETS.values()
+    ]
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("preset", no_wrap=True)
     table.add_column("stages", no_wrap=True)
@@ -185,18 +173,22 @@ def list_presets(output: OutputOptions) -> None:
     for pipeline in PRESETS.values():
         numbers = dict.fromkeys(str(stage.number) for stage in pipeline.stages)
         table.add_row(pipeline.name, " ".join(numbers), pipeline.summary)
-    result_console().print(table)
+    print_result(output, {"presets": presets}, table)
 
 
-def _settings(settings: Mapping[str, object]) -> str:
+def _format_settings(settings: Mapping[str, object]) -> str:
     return ", ".join(
-        f"{name.replace('_', ' ')} {_value(value)}" for name, value in settings.items()
+        f"{name.replace('_', ' ')} {_format_value(value)}" for name, value in settings.items()
     )
 
 
-def _value(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, dict):
-        return "{" + _settings(value) + "}"
+        return "{" + _format_settings(value) + "}"
     if isinstance(value, list):
-        return " to ".join(map(_value, value)) if len(value) == 2 else " ".join(map(_value, value))
+        return (
+            " to ".join(map(_format_value, value))
+            if len(value) == 2
+            else " ".join(map(_format_value, value))
+        )
     return "none" if value is None else str(value)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,6 +17,7 @@ from ekphory.cli.command import (
     FAILED,
     command,
     message_console,
+    print_result,
     result_console,
     show_note,
     step_bar,
@@ -33,6 +35,7 @@ from ekphory.config import Settings, read_settings
 from ekphory.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from ekphory.backup import BackupReport, RestoreReport
     from ekphory.documents.settings import PageReader
     from ekphory.importers.detect import Format
     from ekphory.importers.documents import DocumentOptions, DocumentProgress
@@ -41,10 +44,8 @@ if TYPE_CHECKING:
     from ekphory.transfer import ExportReport
 
 
-# The options of `ekphory import` that only documents have.
-
-_PANEL = "Documents"
 PageReaderName = Literal["own", "chat", "off"]
+_document_option = partial(typer.Option, rich_help_panel="Documents")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,55 +53,43 @@ class DocumentFlags:
     """What an import of documents does beyond reading them."""
 
     watch: Annotated[
-        bool,
-        typer.Option(
-            "--watch",
-            help="Follow changes until Ctrl-C, which loses nothing.",
-            rich_help_panel=_PANEL,
-        ),
+        bool, _document_option("--watch", help="Follow changes until Ctrl-C, which loses nothing.")
     ] = False
     prune: Annotated[
         bool,
-        typer.Option(
-            "--prune",
-            help="Forget documents that were imported from here and are gone.",
-            rich_help_panel=_PANEL,
+        _document_option(
+            "--prune", help="Forget documents that were imported from here and are gone."
         ),
     ] = False
-    pool: Annotated[
-        str | None,
-        typer.Option(help="Where they go; else reference_library.", rich_help_panel=_PANEL),
-    ] = None
+    pool: Annotated[str | None, _document_option(help="Where they go; else reference_library.")] = (
+        None
+    )
     name: Annotated[
         str | None,
-        typer.Option(
+        _document_option(
             help="What the folder is called in the store, in place of its path, so that it may "
-            "be moved.",
-            rich_help_panel=_PANEL,
+            "be moved."
         ),
     ] = None
     encoding: Annotated[
         str | None,
-        typer.Option(
-            help="Of text files that are not UTF-8, such as cp1252; else they are refused.",
-            rich_help_panel=_PANEL,
+        _document_option(
+            help="Of text files that are not UTF-8, such as cp1252; else they are refused."
         ),
     ] = None
     exclude: Annotated[
         list[str] | None,
-        typer.Option(
+        _document_option(
             metavar="GLOB",
             help="Pass over files and folders of this name, such as drafts or '*.tmp.md'; with a / "
             "of this path below the folder. Repeatable.",
-            rich_help_panel=_PANEL,
         ),
     ] = None
     ocr: Annotated[
         PageReaderName | None,
-        typer.Option(
+        _document_option(
             help="Who reads scanned pages: own models (the default), the chat service of "
-            "EKPHORY_CHAT_URL, whose model must see, or nobody.",
-            rich_help_panel=_PANEL,
+            "EKPHORY_CHAT_URL, whose model must see, or nobody."
         ),
     ] = None
 
@@ -131,12 +120,12 @@ class DocumentFlags:
             name=self.name,
             gone="forget" if self.prune else "keep",
             encoding=self.encoding,
-            page_reader=_page_reader(self.ocr or "own", settings),
+            page_reader=_find_page_reader(self.ocr or "own", settings),
             exclude=Exclusion(tuple(self.exclude or ())),
         )
 
 
-def _page_reader(name: PageReaderName, settings: Settings) -> PageReader | None:
+def _find_page_reader(name: PageReaderName, settings: Settings) -> PageReader | None:
     from ekphory.documents.settings import find_page_reader
 
     if name != "chat":
@@ -151,9 +140,6 @@ def _page_reader(name: PageReaderName, settings: Settings) -> PageReader | None:
     return find_page_reader(
         settings.chat_url, model=settings.chat_model, api_key=settings.chat_api_key
     )
-
-
-# `ekphory import`: remember what a file, folder or export holds.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +187,10 @@ def import_records(
     # Looked at first, so that a misspelt path makes no store.
     chosen = choose_format(path, given.input_format)
     if chosen == "documents":
-        _refuse_conversation(given)
+        if given.conversation is not None:
+            raise InvalidInput(
+                "conversation", given.conversation, "documents have none", "Leave it out."
+            )
         options = documents.to_options(settings_for(where))
         with open_for_writing(where) as memory:
             if documents.watch:
@@ -215,13 +204,6 @@ def import_records(
     _print_report(report, output)
     if report.failed:
         raise typer.Exit(FAILED)
-
-
-def _refuse_conversation(given: ImportFlags) -> None:
-    if given.conversation is not None:
-        raise InvalidInput(
-            "conversation", given.conversation, "documents have none", "Leave it out."
-        )
 
 
 def _import_records(
@@ -238,7 +220,7 @@ def _import_records(
             path,
             format=chosen,
             failures_path=given.failures,
-            on_progress=lambda so_far: note(_counts(so_far)),
+            on_progress=lambda so_far: note(_format_counts(so_far)),
             conversation=given.conversation,
         )
 
@@ -267,12 +249,12 @@ def _follow(
 
     def tell(now: DocumentProgress) -> None:
         if now.done == now.total:
-            messages.print(f"{_counts(now.report)}. Watching {path}; Ctrl-C ends it.")
+            messages.print(f"{_format_counts(now.report)}. Watching {path}; Ctrl-C ends it.")
 
     return watch_documents(memory, path, options=options, failures_path=failures, on_progress=tell)
 
 
-def _counts(report: ImportReport) -> str:
+def _format_counts(report: ImportReport) -> str:
     replaced = f"{report.forgotten:,} forgotten, " if report.forgotten else ""
     return (
         f"{report.added:,} added, {replaced}{report.skipped:,} already there, "
@@ -285,26 +267,15 @@ def _print_report(report: ImportReport, output: OutputOptions) -> None:
         print_json(report)
         return
     console = result_console()
-    console.print(f"{_counts(report)}.", soft_wrap=True)
+    console.print(f"{_format_counts(report)}.", soft_wrap=True)
     if report.left_out:
-        console.print(f"Left out: {_reasons(report.left_out)}.", soft_wrap=True)
+        reasons = ", ".join(f"{count:,} × {reason}" for reason, count in report.left_out.items())
+        console.print(f"Left out: {reasons}.", soft_wrap=True)
     for failure in report.examples:
-        console.print(
-            Text(
-                f"  {make_printable(failure.place)}: {make_printable(failure.message)}",
-                style="yellow",
-            ),
-            soft_wrap=True,
-        )
+        shown = make_printable(f"  {failure.place}: {failure.message}")
+        console.print(Text(shown, style="yellow"), soft_wrap=True)
     if report.failures_path is not None:
         console.print(f"All failures are listed in {report.failures_path}", soft_wrap=True)
-
-
-def _reasons(left_out: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} × {reason}" for reason, count in left_out.items())
-
-
-# `ekphory export`: a scope's memories as JSON Lines.
 
 
 @command
@@ -329,23 +300,21 @@ def export_memories(
     with open_existing(where) as memory, step_bar() as show:
         report = memory.export(
             target if to_file else sys.stdout.buffer,
-            on_progress=lambda done, total: show("memories", done, total),
+            on_progress=partial(show, "memories"),
         )
     if output.json:
         print_json(report)
     else:
         console = result_console() if to_file else message_console()
-        console.print(_sentence(report), soft_wrap=True)
+        console.print(_describe_export(report), soft_wrap=True)
 
 
-def _sentence(report: ExportReport) -> str:
+def _describe_export(report: ExportReport) -> str:
     left_out = f"; {report.expired:,} expired left out" if report.expired else ""
     place = f" to {report.target}" if report.target is not None else ""
     counts = format_memory_count(report.memories, report.versions)
     return f"{counts} exported{place}{left_out}."
 
-
-# `ekphory backup` and `restore`: a whole store, copied and put back.
 
 _MIB = 1 << 20
 
@@ -378,13 +347,9 @@ def backup(
     """
     from ekphory.backup import back_up
 
-    with _copied_bytes() as tell:
-        report = back_up(_named(store), target, catalog=catalog, on_progress=tell)
-    if output.json:
-        print_json(report)
-        return
-    counts = _backup_counts(report.memories, report.history, report.files, report.bytes)
-    result_console().print(f"{counts} backed up to {report.target}.", soft_wrap=True)
+    with _show_copied_bytes() as tell:
+        report = back_up(store or read_settings().store, target, catalog=catalog, on_progress=tell)
+    print_result(output, report, _describe_copy(report, f"backed up to {report.target}"))
 
 
 @command
@@ -401,24 +366,18 @@ def restore(
     """
     from ekphory.backup import restore as put_back
 
-    with _copied_bytes() as tell:
-        report = put_back(source, _named(store), on_progress=tell)
-    if output.json:
-        print_json(report)
-        return
-    counts = _backup_counts(report.memories, report.history, report.files, report.bytes)
-    result_console().print(f"{counts} restored to {report.store}.", soft_wrap=True)
-
-
-def _named(store: str | None) -> str:
-    return store or read_settings().store
+    with _show_copied_bytes() as tell:
+        report = put_back(source, store or read_settings().store, on_progress=tell)
+    print_result(output, report, _describe_copy(report, f"restored to {report.store}"))
 
 
 @contextmanager
-def _copied_bytes() -> Iterator[Callable[[int, int], None]]:
+def _show_copied_bytes() -> Iterator[Callable[[int, int], None]]:
     with step_bar() as show:
         yield lambda done, total: show("MiB", done // _MIB, -(-total // _MIB))
 
 
-def _backup_counts(memories: int, history: int, files: int, size: int) -> str:
-    return f"{format_memory_count(memories, history)} ({files:,} files, {size / _MIB:,.1f} MiB)"
+def _describe_copy(report: BackupReport | RestoreReport, ending: str) -> str:
+    counts = format_memory_count(report.memories, report.history)
+    size = f"{report.files:,} files, {report.bytes / _MIB:,.1f} MiB"
+    return f"{counts} ({size}) {ending}."

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, cast
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Annotated
 
 import typer
 
-from ekphory.cli.command import command, message_console, result_console
+from ekphory.cli.command import command, message_console, print_result
 from ekphory.cli.options import (
+    MemoryId,
     OutputOptions,
     StoreOptions,
     open_existing,
     open_for_writing,
     read_metadata,
 )
-from ekphory.cli.output import print_json
 from ekphory.errors import InvalidInput
 
-if TYPE_CHECKING:
-    from ekphory.types import MemoryType
-
-
-# `ekphory add`: remember one text.
-
-_PANEL = "The memory"
+_field_option = partial(typer.Option, rich_help_panel="The memory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,52 +28,27 @@ class MemoryFields:
     """The fields of a memory beside its text; its session is that of the scope."""
 
     id: Annotated[
-        str | None,
-        typer.Option(help="Its id; it alone then decides what is there already.",
-                     rich_help_panel=_PANEL),
-    ] = None  # fmt: skip
+        str | None, _field_option(help="Its id; it alone then decides what is there already.")
+    ] = None
     at: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="When it happened, ISO 8601; else now.",
-                     rich_help_panel=_PANEL),
-    ] = None  # fmt: skip
-    producer: Annotated[str | None, typer.Option(help="Who said it.", rich_help_panel=_PANEL)] = (
-        None
-    )
-    produced_for: Annotated[
-        str | None, typer.Option(help="Whom it was said to.", rich_help_panel=_PANEL)
+        str | None, _field_option(metavar="TIME", help="When it happened, ISO 8601; else now.")
     ] = None
-    role: Annotated[
-        str | None, typer.Option(help="Chat role: user, assistant, …", rich_help_panel=_PANEL)
-    ] = None
-    sequence: Annotated[
-        int | None, typer.Option(help="Position within its session.", rich_help_panel=_PANEL)
-    ] = None
-    pool: Annotated[
-        str | None, typer.Option(help="Its pool; agent_memory by default.", rich_help_panel=_PANEL)
-    ] = None
+    producer: Annotated[str | None, _field_option(help="Who said it.")] = None
+    produced_for: Annotated[str | None, _field_option(help="Whom it was said to.")] = None
+    role: Annotated[str | None, _field_option(help="Chat role: user, assistant, …")] = None
+    sequence: Annotated[int | None, _field_option(help="Position within its session.")] = None
+    pool: Annotated[str | None, _field_option(help="Its pool; agent_memory by default.")] = None
     type: Annotated[
-        str | None,
-        typer.Option(
-            help="episodic, semantic, procedural or unknown; else predicted.",
-            rich_help_panel=_PANEL,
-        ),
+        str | None, _field_option(help="episodic, semantic, procedural or unknown; else predicted.")
     ] = None
-    importance: Annotated[
-        float | None, typer.Option(help="From 0 to 1; else predicted.", rich_help_panel=_PANEL)
-    ] = None
+    importance: Annotated[float | None, _field_option(help="From 0 to 1; else predicted.")] = None
     expires_at: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="From then on it is hidden.", rich_help_panel=_PANEL),
+        str | None, _field_option(metavar="TIME", help="From then on it is hidden.")
     ] = None
-    source: Annotated[
-        str | None, typer.Option(help="Where it comes from.", rich_help_panel=_PANEL)
-    ] = None
+    source: Annotated[str | None, _field_option(help="Where it comes from.")] = None
     metadata: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE", help="A field of your own; repeatable.", rich_help_panel=_PANEL
-        ),
+        _field_option(metavar="KEY=VALUE", help="A field of your own; repeatable."),
     ] = None
 
 
@@ -102,41 +72,24 @@ def add(
     """
     metadata = read_metadata(fields.metadata)
     with open_for_writing(where) as memory:
-        report = memory.add(
-            _piped_text() if text == "-" else text,
-            id=fields.id,
-            at=fields.at,
-            producer=fields.producer,
-            produced_for=fields.produced_for,
-            role=fields.role,
-            sequence=fields.sequence,
-            pool=fields.pool,
-            type=cast("MemoryType | None", fields.type),
-            importance=fields.importance,
-            expires_at=fields.expires_at,
-            source=fields.source,
-            metadata=metadata,
-        )
-    if output.json:
-        print_json(report)
-    else:
-        state = "Added" if report.added else "Already there:"
-        said = f"{state} {report.ids[0]}" if report.ids else "Nothing new: only recalled memories"
-        result_console().print(said, soft_wrap=True)
-        if report.sampled:
-            message_console().print(SAMPLED, style="dim")
+        report = memory.add(_read_text(text), **(asdict(fields) | {"metadata": metadata}))
+    state = "Added" if report.added else "Already there:"
+    shown = f"{state} {report.ids[0]}" if report.ids else "Nothing new: only recalled memories"
+    print_result(output, report, shown)
+    if report.sampled and not output.json:
+        message_console().print(SAMPLED, style="dim")
 
 
-def _piped_text() -> str:
+def _read_text(text: str) -> str:
+    """Return the text, or that of standard input where it is `-`."""
+    if text != "-":
+        return text
     try:
         return sys.stdin.buffer.read().decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            "text", error.object[error.start : error.start + 8], "is not UTF-8", "Convert the text"
+            "text", error.object[error.start : error.start + 8], "must be UTF-8", "Convert the text"
         ) from error
-
-
-# `ekphory update` and `forget`: change what is remembered.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +117,7 @@ class Changes:
 
 @command
 def update(
-    memory_id: Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")],
+    memory_id: MemoryId,
     changes: Changes,
     where: StoreOptions,
     output: OutputOptions,
@@ -172,20 +125,9 @@ def update(
     """Change a memory; the earlier version is kept as history."""
     metadata = read_metadata(changes.metadata)
     with open_existing(where) as memory:
-        record = memory.update(
-            memory_id,
-            text=changes.text,
-            at=changes.at,
-            type=cast("MemoryType | None", changes.type),
-            importance=changes.importance,
-            expires_at=changes.expires_at,
-            metadata=metadata,
-        )
-    if output.json:
-        print_json(record)
-    else:
-        kept = f"Updated {record.id}; the earlier version is kept as {record.supersedes}"
-        result_console().print(kept, soft_wrap=True)
+        record = memory.update(memory_id, **(asdict(changes) | {"metadata": metadata}))
+    shown = f"Updated {record.id}; the earlier version is kept as {record.supersedes}"
+    print_result(output, record, shown)
 
 
 @command
@@ -213,12 +155,10 @@ def forget(
         if affected > 1 and not yes:
             _confirm(affected)
         forgotten = memory.forget(memory_id, filter=filter, purge=purge)
-    if output.json:
-        print_json({"forgotten": forgotten, "purged": purge})
-    else:
-        trace = ", and their text is wiped from the disk" if purge else ""
-        noun = "memory" if forgotten == 1 else "memories"
-        result_console().print(f"{forgotten:,} {noun} forgotten{trace}.")
+    trace = ", and their text is wiped from the disk" if purge else ""
+    noun = "memory" if forgotten == 1 else "memories"
+    shown = f"{forgotten:,} {noun} forgotten{trace}."
+    print_result(output, {"forgotten": forgotten, "purged": purge}, shown)
 
 
 def _confirm(affected: int) -> None:

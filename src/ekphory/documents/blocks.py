@@ -14,8 +14,6 @@ from typing import Literal, TypeAlias
 from ekphory.errors import InvalidInput, MissingExtra
 from ekphory.types import MemoryRecord
 
-# Which files and folders a caller wants passed over.
-
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
@@ -40,19 +38,16 @@ class Exclusion:
 
         That a folder above it is excluded is not looked at.
         """
-        return any(_matches(path, pattern.rstrip("/")) for pattern in self.patterns)
+        return any(_is_match(path, pattern.rstrip("/")) for pattern in self.patterns)
 
 
-def _matches(path: str, pattern: str) -> bool:
+def _is_match(path: str, pattern: str) -> bool:
     if "/" in pattern:
         return fnmatchcase(path, pattern.removeprefix("./").lstrip("/"))
     return fnmatchcase(path.rpartition("/")[2], pattern)
 
 
 NOTHING_EXCLUDED = Exclusion()
-
-
-# The guard of everything that the extra `[docs]` installs.
 
 
 @contextmanager
@@ -70,8 +65,6 @@ def from_docs_extra(purpose: str) -> Iterator[None]:
     except ImportError as error:
         raise MissingExtra("docs", purpose) from error
 
-
-# How many tokens a text has, about, without a tokenizer.
 
 CHARACTERS_A_TOKEN = 4
 """Of alphabetic scripts; an ideogram, kana or Hangul syllable is a token of its own."""
@@ -96,8 +89,6 @@ def is_dense(sign: str) -> bool:
     """Whether a character belongs to a script that is written without blanks between words."""
     return _DENSE_SIGN.fullmatch(sign) is not None
 
-
-# What every reader yields: a block of a document, or a place that could not be read.
 
 BlockKind = Literal["heading", "paragraph", "list", "table", "code"]
 Unit = Literal["line", "page", "paragraph"]
@@ -151,7 +142,7 @@ class Problem:
 Read: TypeAlias = Block | LeftOut | Problem
 
 
-def place_label(first: int, last: int, unit: Unit) -> str:
+def format_place(first: int, last: int, unit: Unit) -> str:
     """Say where a text lies: `12-20` for lines, `p. 3` or `p. 3-4`, `par. 7` or `par. 7-9`."""
     if unit == "line":
         return f"{first}-{last}"
@@ -209,11 +200,11 @@ def parent_text(children: Iterable[MemoryRecord]) -> str:
         return ""
     text = ordered[0].text
     for before, after in pairwise(ordered):
-        text += _between(before, after) + after.text
+        text += _find_separator(before, after) + after.text
     return text
 
 
-def _between(before: MemoryRecord, after: MemoryRecord) -> str:
+def _find_separator(before: MemoryRecord, after: MemoryRecord) -> str:
     above, below = _LINES.fullmatch(before.lines or ""), _LINES.fullmatch(after.lines or "")
     if above is None or below is None:
         goes_on = before.lines == after.lines and not _ENDS_A_SENTENCE.search(before.text)

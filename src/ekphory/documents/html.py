@@ -46,14 +46,14 @@ def read_html(path: Path, settings: ReadingSettings) -> Iterator[Read]:
     if isinstance(data, Problem):
         yield data
         return
-    text = decode(data, _declared_encoding(data) or settings.encoding)
+    text = decode(data, _find_declared_encoding(data) or settings.encoding)
     if isinstance(text, Problem):
         yield text
         return
-    yield from blocks_of_page(text)
+    yield from parse_page(text)
 
 
-def blocks_of_page(text: str) -> Iterator[Block | LeftOut]:
+def parse_page(text: str) -> Iterator[Block | LeftOut]:
     """Return the blocks of a page; their lines are counted from its tags."""
     with from_docs_extra("Reading HTML files"):
         from lxml import etree
@@ -64,15 +64,15 @@ def blocks_of_page(text: str) -> Iterator[Block | LeftOut]:
         page = None
     if page is None:
         return
-    main = _main_part(page)
+    main = _find_main_part(page)
     walk = _Walk()
-    if next(main.iter("h1"), None) is None and (title := _title(page)):
+    if next(main.iter("h1"), None) is None and (title := _read_title(page)):
         yield Block(title, "heading", 1, 1, level=1, title=title)
     yield from walk.blocks(main)
     yield from walk.flush()
 
 
-def _declared_encoding(data: bytes) -> str | None:
+def _find_declared_encoding(data: bytes) -> str | None:
     found = _DECLARED.search(data[:_SEARCHED_BYTES])
     try:
         name = codecs.lookup(found[1].decode("ascii")).name if found else None
@@ -81,7 +81,7 @@ def _declared_encoding(data: bytes) -> str | None:
     return _MEANT.get(name, name) if name else None
 
 
-def _main_part(page: Element) -> Element:
+def _find_main_part(page: Element) -> Element:
     whole = next(page.iter("body"), page)
     marked = [
         element
@@ -91,21 +91,21 @@ def _main_part(page: Element) -> Element:
     if len(marked) == 1:
         return marked[0]
     articles = list(whole.iter("article"))
-    if len(articles) == 1 and _length(articles[0]) >= _LEAST_SHARE * _length(whole):
+    if len(articles) == 1 and _measure_text(articles[0]) >= _LEAST_SHARE * _measure_text(whole):
         return articles[0]
     return whole
 
 
-def _title(page: Element) -> str:
+def _read_title(page: Element) -> str:
     title = next(page.iter("title"), None)
-    return "" if title is None else _collapsed("".join(title.itertext()))
+    return "" if title is None else _collapse_blanks("".join(title.itertext()))
 
 
-def _length(element: Element) -> int:
+def _measure_text(element: Element) -> int:
     return sum(len(text.strip()) for text in element.itertext())
 
 
-def _collapsed(text: str) -> str:
+def _collapse_blanks(text: str) -> str:
     return _BLANKS.sub(" ", text).strip()
 
 
@@ -129,13 +129,13 @@ class _Walk:
         """Return the blocks in an element."""
         self._say(element.text, element)
         for child in element:
-            yield from self._child(child)
+            yield from self._read_child(child)
             self._say(child.tail, child)
 
     def flush(self) -> Iterator[Block]:
         """Return the text that stands between the block before and here."""
         raw, self._inline = "".join(self._inline), []
-        lines = (_collapsed(line) for line in raw.split("\v"))
+        lines = (_collapse_blanks(line) for line in raw.split("\v"))
         text = "\n".join(line for line in lines if line)
         if text:
             yield Block(text, "paragraph", self._first, self._first + raw.strip().count("\n"))
@@ -145,10 +145,10 @@ class _Walk:
             return
         if not any(part.strip() for part in self._inline):
             self._inline = []
-            self._first = _line(near)
+            self._first = _find_line(near)
         self._inline.append(text.replace("\v", " "))
 
-    def _child(self, child: Element) -> Iterator[Block | LeftOut]:
+    def _read_child(self, child: Element) -> Iterator[Block | LeftOut]:
         tag = str(child.tag)
         if tag in _SILENT or _is_hidden(child):
             return
@@ -162,48 +162,48 @@ class _Walk:
             yield from self.flush()
         elif tag in _HEADINGS or tag in _LISTS or tag in ("pre", "table"):
             yield from self.flush()
-            yield from self._whole(child, tag)
+            yield from self._read_whole(child, tag)
         else:
             yield from self.blocks(child)
 
-    def _whole(self, element: Element, tag: str) -> Iterator[Block | LeftOut]:
+    def _read_whole(self, element: Element, tag: str) -> Iterator[Block | LeftOut]:
         """Return an element that is one block."""
         if tag in _HEADINGS:
-            yield from _heading(element, int(tag[1]))
+            yield from _read_heading(element, int(tag[1]))
         elif tag in _LISTS:
             yield (
                 LeftOut("navigation")
                 if _is_menu(element)
-                else _block(element, "list", "\n".join(_items(element, 0)))
+                else _make_block(element, "list", "\n".join(_read_items(element, 0)))
             )
         elif tag == "pre":
-            yield _block(element, "code", _code(element))
+            yield _make_block(element, "code", _read_code(element))
         elif _is_frame(element):
             yield from self.blocks(element)
             yield from self.flush()
         else:
-            yield _block(element, "table", "\n".join(_rows(element)))
+            yield _make_block(element, "table", "\n".join(_read_rows(element)))
 
 
-def _heading(element: Element, level: int) -> Iterator[Block]:
-    title = _collapsed(_visible_text(element)).removesuffix("¶").rstrip()
+def _read_heading(element: Element, level: int) -> Iterator[Block]:
+    title = _collapse_blanks(_read_visible_text(element)).removesuffix("¶").rstrip()
     if title:
-        line = _line(element)
+        line = _find_line(element)
         yield Block(title, "heading", line, line, level=level, title=title)
 
 
-def _block(element: Element, kind: BlockKind, text: str) -> Block | LeftOut:
+def _make_block(element: Element, kind: BlockKind, text: str) -> Block | LeftOut:
     if not text.strip():
         return LeftOut(f"empty {kind}")
-    first = _line(element)
+    first = _find_line(element)
     return Block(text, kind, first, first + "".join(element.itertext()).strip().count("\n"))
 
 
-def _line(element: Element) -> int:
+def _find_line(element: Element) -> int:
     return int(element.sourceline or 1)
 
 
-def _visible_text(element: Element) -> str:
+def _read_visible_text(element: Element) -> str:
     """Return the text in an element without what is not shown."""
     parts = [element.text or ""]
     for child in element:
@@ -212,34 +212,38 @@ def _visible_text(element: Element) -> str:
             parts.append(" ")
         elif tag not in _SILENT and not _is_hidden(child):
             edge = " " if tag in _BLOCKS or tag in _LISTS or tag in _HEADINGS else ""
-            parts.append(f"{edge}{_visible_text(child)}{edge}")
+            parts.append(f"{edge}{_read_visible_text(child)}{edge}")
         parts.append(child.tail or "")
     return "".join(parts)
 
 
-def _code(element: Element) -> str:
+def _read_code(element: Element) -> str:
     return "".join(element.itertext()).strip("\n").rstrip()
 
 
-def _items(element: Element, depth: int) -> Iterator[str]:
+def _read_items(element: Element, depth: int) -> Iterator[str]:
     """Return the lines of a list, inner lists indented."""
     number = 0
     for child in element:
         tag = str(child.tag)
         if tag in _LISTS:
-            yield from _items(child, depth + 1)
+            yield from _read_items(child, depth + 1)
             continue
         number += 1
-        inner = [entry for entry in child.iter(*_LISTS) if _list_above(entry) is child]
-        own = _collapsed(_visible_text(child)) if not inner else _collapsed(_own_text(child))
+        inner = [entry for entry in child.iter(*_LISTS) if _find_list_above(entry) is child]
+        own = (
+            _collapse_blanks(_read_visible_text(child))
+            if not inner
+            else _collapse_blanks(_read_own_text(child))
+        )
         mark = f"{number}." if element.tag == "ol" else "-"
         if own:
             yield f"{'  ' * depth}{mark} {own}"
         for entry in inner:
-            yield from _items(entry, depth + 1)
+            yield from _read_items(entry, depth + 1)
 
 
-def _list_above(entry: Element) -> Element | None:
+def _find_list_above(entry: Element) -> Element | None:
     """Return the item, or other child of a list, that a list stands in."""
     above = entry.getparent()
     while above is not None and str(above.tag) not in ("li", *_LISTS):
@@ -247,23 +251,25 @@ def _list_above(entry: Element) -> Element | None:
     return above
 
 
-def _own_text(element: Element) -> str:
+def _read_own_text(element: Element) -> str:
     """Return the text of an item without its inner lists."""
     parts = [element.text or ""]
     for child in element:
         if str(child.tag) not in (*_LISTS, *_SILENT):
-            parts.append(f" {_own_text(child)} " if child.tag in _BLOCKS else _own_text(child))
+            parts.append(
+                f" {_read_own_text(child)} " if child.tag in _BLOCKS else _read_own_text(child)
+            )
         parts.append(child.tail or "")
     return "".join(parts)
 
 
 def _is_menu(element: Element) -> bool:
     """Whether a list is of links alone, and short ones."""
-    links = [_collapsed("".join(link.itertext())) for link in element.iter("a")]
+    links = [_collapse_blanks("".join(link.itertext())) for link in element.iter("a")]
     if len(links) < _FEWEST_LINKS:
         return False
     linked = sum(len(link) for link in links)
-    whole = len(_collapsed("".join(element.itertext()))) or 1
+    whole = len(_collapse_blanks("".join(element.itertext()))) or 1
     return linked >= _LINK_SHARE * whole and linked / len(links) <= _LONGEST_LINK
 
 
@@ -273,8 +279,10 @@ def _is_frame(table: Element) -> bool:
     return next(inside, None) is not None
 
 
-def _rows(table: Element) -> Iterator[str]:
+def _read_rows(table: Element) -> Iterator[str]:
     for row in table.iter("tr"):
-        cells = [_collapsed(_visible_text(cell)) for cell in row if cell.tag in ("td", "th")]
+        cells = [
+            _collapse_blanks(_read_visible_text(cell)) for cell in row if cell.tag in ("td", "th")
+        ]
         if any(cells):
             yield " | ".join(cells)

@@ -26,7 +26,7 @@ from ekphory.documents.pdf import is_page_number
 from ekphory.documents.settings import ReadingSettings
 from ekphory.documents.tree import Reader
 
-# Cuts a block that is too long for one passage, where a reader would pause.
+# Cutting a block that is too long, where a reader would pause
 
 Span = tuple[int, int]
 
@@ -55,28 +55,26 @@ def cut(block: Block, limit: int) -> Iterator[Block]:
     is lost.
     """
     continues, line, counted = block.continues, block.first, 0
-    for start, end in _pieces(block.text, _PAUSES[block.kind], limit):
+    for start, end in _gather_pieces(block.text, _PAUSES[block.kind], limit):
         text = block.text[start:end].rstrip()
         if not text.strip():
             continue
         line += block.text.count("\n", counted, start)
         counted = start
-        first, last = (line, line + text.count("\n")) if block.verbatim else _whole(block)
+        first, last = block.first, block.last
+        if block.verbatim:
+            first, last = line, line + text.count("\n")
         yield replace(block, text=text, first=first, last=last, continues=continues)
         continues = True
 
 
-def _whole(block: Block) -> Span:
-    return block.first, block.last
-
-
-def _pieces(text: str, pauses: tuple[re.Pattern[str], ...], limit: int) -> Iterator[Span]:
+def _gather_pieces(text: str, pauses: tuple[re.Pattern[str], ...], limit: int) -> Iterator[Span]:
     """Gather the smallest parts into pieces of about equal length."""
     total = estimate_tokens(text)
     goal = total / max(1, math.ceil(total / limit))
     begun, size = 0, 0.0
     end = 0
-    for start, end in _parts(text, (0, len(text)), pauses, limit):
+    for start, end in _part_span(text, (0, len(text)), pauses, limit):
         tokens = estimate_tokens(text[start:end])
         if size and (size + tokens > limit or size + tokens / 2 > goal):
             yield begun, start
@@ -86,18 +84,18 @@ def _pieces(text: str, pauses: tuple[re.Pattern[str], ...], limit: int) -> Itera
         yield begun, end
 
 
-def _parts(
+def _part_span(
     text: str, span: Span, pauses: tuple[re.Pattern[str], ...], limit: int
 ) -> Iterator[Span]:
     """Return adjacent spans that each fit, parted by the first kind of pause that is enough."""
     if not pauses:
-        yield from _blindly_cut(text, span, limit)
+        yield from _cut_blindly(text, span, limit)
         return
     for part in _cut_between(text, span, pauses[0]):
         if estimate_tokens(text[part[0] : part[1]]) <= limit:
             yield part
         else:
-            yield from _parts(text, part, pauses[1:], limit)
+            yield from _part_span(text, part, pauses[1:], limit)
 
 
 def _cut_between(text: str, span: Span, pause: re.Pattern[str]) -> Iterator[Span]:
@@ -109,7 +107,7 @@ def _cut_between(text: str, span: Span, pause: re.Pattern[str]) -> Iterator[Span
     yield start, end
 
 
-def _blindly_cut(text: str, span: Span, limit: int) -> Iterator[Span]:
+def _cut_blindly(text: str, span: Span, limit: int) -> Iterator[Span]:
     """Cut every so many characters, but not before a mark that belongs to the one before."""
     start, end = span
     density = estimate_tokens(text[start:end]) / (end - start)
@@ -127,7 +125,7 @@ def _belongs_before(text: str, place: int) -> bool:
     return unicodedata.combining(sign) != 0 or sign in _JOINERS or before in _JOINERS
 
 
-# Blocks into passages: pieces of about 200 tokens that never reach over a heading.
+# Gathering blocks into passages that never reach over a heading
 
 PASSAGE_TOKENS = 200
 """Most tokens of a passage of running text."""
@@ -189,30 +187,30 @@ class _Gathering:
         """Open a section."""
         while self._outline and self._outline[-1][0] >= heading.level:
             self._outline.pop()
-        self._outline.append((heading.level, _short(heading.title)))
+        self._outline.append((heading.level, _shorten(heading.title)))
         headings = tuple(title for _, title in self._outline)
         self._section = Section(headings, self._occurrences[headings])
         self._occurrences[headings] += 1
         self._add(heading)
 
     def take(self, block: Block) -> Iterator[Passage]:
-        """Add a block, whole or in pieces; gives the passages that are full."""
+        """Add a block, whole or in pieces; return the passages that are full."""
         bound = WHOLE_TOKENS if block.kind in ("code", "table") else PASSAGE_TOKENS
         whole = estimate_tokens(block.text) <= bound
         for part in (block,) if whole else cut(block, PASSAGE_TOKENS):
             tokens = estimate_tokens(part.text)
             if self._has_text() and self._size + tokens > PASSAGE_TOKENS:
-                yield from self._next()
+                yield from self._finish_passage()
             self._add(part)
 
     def finish(self) -> Iterator[Passage]:
-        """Close the section; gives what is left of it."""
+        """Close the section; return what is left of it."""
         before = sum(estimate_tokens(block.text) for block in self._before)
         if self._before and self._size < _TAIL_TOKENS and before + self._size < _LONGEST_WITH_TAIL:
             self._growing = self._before + self._growing
             self._before = []
-        yield from self._next()
-        yield from self._next()
+        yield from self._finish_passage()
+        yield from self._finish_passage()
 
     def _has_text(self) -> bool:
         return any(block.kind != "heading" for block in self._growing)
@@ -221,16 +219,16 @@ class _Gathering:
         self._growing.append(block)
         self._size += estimate_tokens(block.text)
 
-    def _next(self) -> Iterator[Passage]:
+    def _finish_passage(self) -> Iterator[Passage]:
         if self._before:
-            yield _passage(self._before, self._section)
+            yield _make_passage(self._before, self._section)
         self._before, self._growing, self._size = self._growing, [], 0.0
 
 
-def _passage(blocks: list[Block], section: Section) -> Passage:
+def _make_passage(blocks: list[Block], section: Section) -> Passage:
     text = blocks[0].text
     for before, block in pairwise(blocks):
-        text += separator(before, block) + block.text
+        text += find_separator(before, block) + block.text
     return Passage(
         text=text.strip("\n").rstrip(),
         section=section,
@@ -240,7 +238,7 @@ def _passage(blocks: list[Block], section: Section) -> Passage:
     )
 
 
-def separator(before: Block, after: Block) -> str:
+def find_separator(before: Block, after: Block) -> str:
     """Return what stands between two blocks of one passage."""
     if not after.continues:
         adjacent = before.verbatim and after.verbatim and after.first == before.last + 1
@@ -252,7 +250,7 @@ def separator(before: Block, after: Block) -> str:
     return "" if is_dense(before.text[-1]) and is_dense(after.text[0]) else " "
 
 
-def _short(title: str) -> str:
+def _shorten(title: str) -> str:
     words = " ".join(title.split())
     return words if len(words) <= _LONGEST_TITLE else words[: _LONGEST_TITLE - 1] + "…"
 
@@ -293,17 +291,17 @@ def explain_exclusion(passage: Passage) -> str | None:
     text = passage.text
     if is_page_number(text):
         return "page number"
-    if _words(text) < _FEWEST_WORDS:
+    if _count_words(text) < _FEWEST_WORDS:
         return "near-empty"
     may_be_boilerplate = len(text) <= _LONGEST_BOILERPLATE and "heading" not in passage.kinds
     if may_be_boilerplate and _BOILERPLATE.search(text):
         return "boilerplate"
-    if "code" not in passage.kinds and (reason := _reason_of_form(text)):
+    if "code" not in passage.kinds and (reason := _explain_form(text)):
         return reason
     return "encoded data" if _is_encoded(text) else None
 
 
-def _words(text: str) -> int:
+def _count_words(text: str) -> int:
     """Count words, as far as it matters."""
     count = 0
     for found in _WORD.finditer(text):
@@ -313,7 +311,7 @@ def _words(text: str) -> int:
     return count
 
 
-def _reason_of_form(text: str) -> str | None:
+def _explain_form(text: str) -> str | None:
     lines = [line for line in text.split("\n") if line.strip()]
     leaders = sum(_LEADER.fullmatch(line[:500]) is not None for line in lines)
     if len(lines) > 2 and leaders * 2 > len(lines):
@@ -329,9 +327,6 @@ def _is_encoded(text: str) -> bool:
     return sum(len(run) for run in runs) * 2 > len(text)
 
 
-# One document, from its file to the passages that are worth remembering.
-
-
 def read_document(
     path: Path, reader: Reader, settings: ReadingSettings
 ) -> Iterator[Passage | LeftOut | Problem]:
@@ -345,7 +340,7 @@ def read_document(
         MissingExtra: `[docs]` is not installed.
     """
     found_any = False
-    for found in passages(_told_of_the_system(path, reader, settings)):
+    for found in passages(_read_blocks(path, reader, settings)):
         found_any = True
         reason = explain_exclusion(found) if isinstance(found, Passage) else None
         yield found if reason is None else LeftOut(reason)
@@ -353,7 +348,7 @@ def read_document(
         yield Problem("there is no text in it.")
 
 
-def _told_of_the_system(path: Path, reader: Reader, settings: ReadingSettings) -> Iterator[Read]:
+def _read_blocks(path: Path, reader: Reader, settings: ReadingSettings) -> Iterator[Read]:
     try:
         yield from reader.read(path, settings)
     except OSError as error:

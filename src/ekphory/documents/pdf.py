@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
 
 
-# Page numbers: lines that say where a page is, not what is on it.
-
 _NUMBER = re.compile(
     r"(?:(?:page|seite|pagina|página|стр|pág|pag|p|s)\.?\s?)?[-–—\s]{0,5}\d{1,5}"
     r"(?:\s?(?:of|von|de|di|sur|из|/)\s?\d{1,5})?[-–—\s]{0,5}",
@@ -43,7 +41,7 @@ def is_page_number(line: str) -> bool:
     return _NUMBER.fullmatch(line.strip()) is not None
 
 
-# One page of a PDF as PDFium gives it: its lines with their places, or a picture of it.
+# A page as PDFium gives it
 
 HYPHEN = "\u00ad"
 """Stands at the end of a line where a word goes on in the next."""
@@ -69,16 +67,16 @@ class PageLine:
     place: float
 
 
-def lines_of_page(page: PdfPage) -> tuple[PageLine, ...]:
+def read_page_lines(page: PdfPage) -> tuple[PageLine, ...]:
     """Return the lines in the order in which the page draws them."""
     textpage = page.get_textpage()
     try:
-        return tuple(_lines(textpage, page.get_height()))
+        return tuple(_read_lines(textpage, page.get_height()))
     finally:
         textpage.close()
 
 
-def _lines(textpage: PdfTextPage, height: float) -> list[PageLine]:
+def _read_lines(textpage: PdfTextPage, height: float) -> list[PageLine]:
     with from_docs_extra("Reading PDF files"):
         from pypdfium2 import raw
     count = textpage.count_chars()
@@ -89,13 +87,13 @@ def _lines(textpage: PdfTextPage, height: float) -> list[PageLine]:
         text = _clean("".join(signs[begun:end]))
         if text:
             blanks = next(place for place in range(begun, end) if not signs[place].isspace())
-            size, bottom = _size_and_bottom(textpage, blanks)
+            size, bottom = _measure(textpage, blanks)
             lines.append(PageLine(text, size, bottom / height if height > 0 else 0.0))
         begun = end + 1
     return lines
 
 
-def _size_and_bottom(textpage: PdfTextPage, place: int) -> tuple[float, float]:
+def _measure(textpage: PdfTextPage, place: int) -> tuple[float, float]:
     from pypdfium2 import raw
 
     box = raw.FS_RECTF()
@@ -112,7 +110,7 @@ def _clean(text: str) -> str:
     return "".join(sign for sign in whole if sign.isprintable() or sign == HYPHEN).strip()
 
 
-def shows(page: PdfPage, *kinds: Literal["picture", "drawing"]) -> bool:
+def has_objects(page: PdfPage, *kinds: Literal["picture", "drawing"]) -> bool:
     """Whether there is something of these kinds on the page."""
     from pypdfium2 import raw
 
@@ -120,7 +118,7 @@ def shows(page: PdfPage, *kinds: Literal["picture", "drawing"]) -> bool:
     return any(page.get_objects(filter=[numbers[kind] for kind in kinds], max_depth=4))
 
 
-def picture_of(page: PdfPage) -> Picture:
+def draw_page(page: PdfPage) -> Picture:
     """Draw the page at 200 dots an inch, or fewer where that would be more than 4,000 a side."""
     longest = max(page.get_size()) or 1.0
     scale = min(_DOTS_AN_INCH / _POINTS_AN_INCH, _MOST_DOTS / longest)
@@ -134,7 +132,7 @@ def picture_of(page: PdfPage) -> Picture:
         bitmap.close()
 
 
-# Lines of a page into paragraphs and lists: a line that fills the page goes on in the next.
+# Lines into blocks: a line that fills the page goes on in the next
 
 _FULL = 0.75
 """Share of a long line's length from which a line is taken as wrapped."""
@@ -143,21 +141,21 @@ _ITEM = re.compile(r"(?:[•‣▪◦●○■–*]|[-](?=\s)|\d{1,3}[.)](?=\s)|
 _ENDS_A_SENTENCE = re.compile(r"[.!?…:。！？：][\"'”’»)\]」』）]*$")
 
 
-def blocks_of_page(lines: Sequence[str], page: int) -> Iterator[Block]:
+def join_lines(lines: Sequence[str], page: int) -> Iterator[Block]:
     """Join lines into blocks.
 
     Args:
         lines: Lines of a page, none of them blank.
         page: Its number, from 1.
     """
-    full = _full_length(lines)
-    held, kind, before = "", _kind_of(lines[0]) if lines else "paragraph", ""
+    full = _find_full_length(lines)
+    held, kind, before = "", _find_kind(lines[0]) if lines else "paragraph", ""
     for line in lines:
         starts_item = _ITEM.match(line) is not None
-        joint = _joint(before, line, full, starts_item=starts_item, in_list=kind == "list")
+        joint = _find_joint(before, line, full, starts_item=starts_item, in_list=kind == "list")
         if joint is None:
             yield Block(held, kind, page, page)
-            held, kind = line, _kind_of(line)
+            held, kind = line, _find_kind(line)
         else:
             held = held.removesuffix(HYPHEN) + joint + line
         before = line
@@ -165,16 +163,18 @@ def blocks_of_page(lines: Sequence[str], page: int) -> Iterator[Block]:
         yield Block(held.replace(HYPHEN, ""), kind, page, page)
 
 
-def _kind_of(line: str) -> BlockKind:
+def _find_kind(line: str) -> BlockKind:
     return "list" if _ITEM.match(line) else "paragraph"
 
 
-def _full_length(lines: Sequence[str]) -> float:
+def _find_full_length(lines: Sequence[str]) -> float:
     lengths = sorted(len(line) for line in lines)
     return lengths[int(len(lengths) * _LONG_RANK)] * _FULL if lengths else 0.0
 
 
-def _joint(before: str, line: str, full: float, *, starts_item: bool, in_list: bool) -> str | None:
+def _find_joint(
+    before: str, line: str, full: float, *, starts_item: bool, in_list: bool
+) -> str | None:
     """Return what stands between two lines; None where a new block begins."""
     if not before or before.endswith(HYPHEN):
         return ""
@@ -185,7 +185,7 @@ def _joint(before: str, line: str, full: float, *, starts_item: bool, in_list: b
     return None if in_list or _ENDS_A_SENTENCE.search(before) else "\n"
 
 
-# What is the same on all pages of a PDF: running titles, and the sizes of headings.
+# What is the same on all pages
 
 Page = Sequence[PageLine]
 
@@ -217,7 +217,7 @@ class Layout:
         """Whether a line is a running title or a page number."""
         if not _is_in_margin(line):
             return False
-        return is_page_number(line.text) or _key(line, self.body) in self.running
+        return is_page_number(line.text) or _make_key(line, self.body) in self.running
 
     def heading_level(self, line: PageLine) -> int | None:
         """Return the level of a heading, 1 for the largest; None for running text."""
@@ -226,14 +226,16 @@ class Layout:
         return self.heading_sizes.index(line.size) + 1
 
 
-def layout_of(pages: Sequence[Page]) -> Layout:
+def find_layout(pages: Sequence[Page]) -> Layout:
     """Find what is the same on the pages of a sample."""
     letters: Counter[float] = Counter()
     for line in (line for page in pages for line in page):
         letters[line.size] += len(line.text)
     body = letters.most_common(1)[0][0] if letters else 0.0
     counts = Counter(
-        key for page in pages for key in {_key(line, body) for line in page if _is_in_margin(line)}
+        key
+        for page in pages
+        for key in {_make_key(line, body) for line in page if _is_in_margin(line)}
     )
     least = max(_FEWEST_PAGES, len(pages) * _LEAST_SHARE)
     layout = Layout(body, frozenset(key for key, count in counts.items() if count >= least))
@@ -251,12 +253,12 @@ def _is_in_margin(line: PageLine) -> bool:
     return line.place < _MARGIN or line.place > 1 - _MARGIN
 
 
-def _key(line: PageLine, body: float) -> str:
+def _make_key(line: PageLine, body: float) -> str:
     """Return what is the same about a running title; `Chapter 7` in large letters is none."""
     return line.text if line.size >= body * _LARGER else _DIGITS.sub("#", line.text)
 
 
-# PDF, page by page: text, headings from the outline or the size of the letters, scanned pages.
+# Reading a file
 
 _SAMPLED_PAGES = 40
 _FEWEST_SIGNS = 16
@@ -275,7 +277,7 @@ def read_pdf(path: Path, settings: ReadingSettings) -> Iterator[Read]:
     try:
         document = PdfDocument(path)
     except PdfiumError as error:
-        yield _why_closed(error)
+        yield _explain_refusal(error)
         return
     with closing(document):
         if len(document) == 0:
@@ -284,13 +286,13 @@ def read_pdf(path: Path, settings: ReadingSettings) -> Iterator[Read]:
         yield from _Reading(document, settings.page_reader).blocks()
 
 
-def _why_closed(error: Exception) -> Problem:
+def _explain_refusal(error: Exception) -> Problem:
     if getattr(error, "err_code", None) == _WRONG_PASSWORD:
         return Problem("the PDF is protected by a password. Save it without one.")
-    return Problem(f"not a readable PDF ({_reason(error)}). Save it again from its source.")
+    return Problem(f"not a readable PDF ({_read_reason(error)}). Save it again from its source.")
 
 
-def _reason(error: Exception) -> str:
+def _read_reason(error: Exception) -> str:
     return str(error).removesuffix(".")
 
 
@@ -300,31 +302,31 @@ class _Reading:
     def __init__(self, document: PdfDocument, page_reader: PageReader | None) -> None:
         self._document = document
         self._page_reader = page_reader
-        self._outline = _outline(document)
-        self._layout = layout_of(self._sample())
+        self._outline = _read_outline(document)
+        self._layout = find_layout(self._read_sample())
         self._ends_open = False
 
     def blocks(self) -> Iterator[Read]:
         for place in range(len(self._document)):
-            yield from self._page(place)
+            yield from self._read_page(place)
 
-    def _sample(self) -> list[tuple[PageLine, ...]]:
+    def _read_sample(self) -> list[tuple[PageLine, ...]]:
         """Read pages that are spread evenly; those that cannot be read are told of later."""
         step = max(1, len(self._document) // _SAMPLED_PAGES)
-        read = (self._lines(place) for place in range(0, len(self._document), step))
+        read = (self._read_lines(place) for place in range(0, len(self._document), step))
         return [lines for lines in read if not isinstance(lines, Problem)]
 
-    def _lines(self, place: int) -> tuple[PageLine, ...] | Problem:
+    def _read_lines(self, place: int) -> tuple[PageLine, ...] | Problem:
         from pypdfium2 import PdfiumError
 
         try:
             with closing(self._document[place]) as page:
-                return lines_of_page(page)
+                return read_page_lines(page)
         except PdfiumError as error:
-            return _unreadable_page(error, place)
+            return _describe_unreadable(error, place)
 
-    def _page(self, place: int) -> Iterator[Read]:
-        lines = self._lines(place)
+    def _read_page(self, place: int) -> Iterator[Read]:
+        lines = self._read_lines(place)
         if isinstance(lines, Problem):
             yield lines
             return
@@ -332,51 +334,52 @@ class _Reading:
         for _ in range(len(lines) - len(kept)):
             yield LeftOut("running title or page number")
         if sum(len(line.text) for line in kept) >= _FEWEST_SIGNS:
-            yield from self._joined(self._text_blocks(kept, place))
+            yield from self._join_sentences(self._make_blocks(kept, place))
             return
-        scanned = self._scanned(place, kept)
+        scanned = self._read_scanned(place, kept)
         if scanned is None:
-            yield from self._text_blocks(kept, place)
+            yield from self._make_blocks(kept, place)
         else:
             yield from scanned
 
-    def _scanned(self, place: int, lines: Sequence[PageLine]) -> list[Read] | None:
+    def _read_scanned(self, place: int, lines: Sequence[PageLine]) -> list[Read] | None:
         """Read a page that is a picture, or drawn without letters; None where it is neither."""
         from pypdfium2 import PdfiumError
 
         try:
             with closing(self._document[place]) as page:
-                return self._picture(page, lines, place)
+                if not (
+                    has_objects(page, "picture")
+                    if lines
+                    else has_objects(page, "picture", "drawing")
+                ):
+                    return None
+                if self._page_reader is None:
+                    return [LeftOut("scanned page"), *self._make_blocks(lines, place)]
+                return list(_read_picture(page, self._page_reader, place + 1))
         except PdfiumError as error:
-            return [_unreadable_page(error, place)]
+            return [_describe_unreadable(error, place)]
 
-    def _picture(self, page: PdfPage, lines: Sequence[PageLine], place: int) -> list[Read] | None:
-        if not (shows(page, "picture") if lines else shows(page, "picture", "drawing")):
-            return None
-        if self._page_reader is None:
-            return [LeftOut("scanned page"), *self._text_blocks(lines, place)]
-        return list(_read_picture(page, self._page_reader, place + 1))
-
-    def _text_blocks(self, lines: Sequence[PageLine], place: int) -> Iterator[Block]:
+    def _make_blocks(self, lines: Sequence[PageLine], place: int) -> Iterator[Block]:
         number = place + 1
         bookmarks = list(self._outline.get(place, ()))
-        found = {_plain(line.text) for line in lines}
+        found = {_strip_signs(line.text) for line in lines}
         for level, title in bookmarks:
-            if _plain(title) not in found:
+            if _strip_signs(title) not in found:
                 yield Block(title, "heading", number, number, level=level, title=title)
         held: list[str] = []
-        for heading, text in _headed(
+        for heading, text in _find_headings(
             lines, self._layout, bookmarks, has_outline=bool(self._outline)
         ):
             if heading is None:
                 held.append(text)
                 continue
-            yield from blocks_of_page(held, number)
+            yield from join_lines(held, number)
             held = []
             yield Block(text, "heading", number, number, level=heading, title=text)
-        yield from blocks_of_page(held, number)
+        yield from join_lines(held, number)
 
-    def _joined(self, blocks: Iterator[Block]) -> Iterator[Block]:
+    def _join_sentences(self, blocks: Iterator[Block]) -> Iterator[Block]:
         """Let a sentence go on over the end of a page."""
         for place, block in enumerate(blocks):
             goes_on = place == 0 and self._ends_open and _starts_within_a_sentence(block)
@@ -384,22 +387,22 @@ class _Reading:
             self._ends_open = block.kind == "paragraph" and not block.text.endswith(_ENDS)
 
 
-def _unreadable_page(error: Exception, place: int) -> Problem:
-    reason = f"the page cannot be read ({_reason(error)})"
+def _describe_unreadable(error: Exception, place: int) -> Problem:
+    reason = f"the page cannot be read ({_read_reason(error)})"
     return Problem(f"{reason}. Save the PDF again from its source.", place + 1)
 
 
 def _read_picture(page: PdfPage, reader: PageReader, number: int) -> Iterator[Read]:
     try:
-        text = reader.read(picture_of(page))
+        text = reader.read(draw_page(page))
     except (MissingExtra, ServiceError) as error:
         yield Problem(str(error), number)
         return
     lines = [line.strip() for line in text.split("\n") if line.strip()]
-    yield from blocks_of_page(lines, number)
+    yield from join_lines(lines, number)
 
 
-def _headed(
+def _find_headings(
     lines: Sequence[PageLine],
     layout: Layout,
     bookmarks: list[tuple[int, str]],
@@ -407,10 +410,10 @@ def _headed(
     has_outline: bool,
 ) -> Iterator[tuple[int | None, str]]:
     """Return each line with its level as a heading; lines of one heading are put together."""
-    titles = {_plain(title): level for level, title in bookmarks}
+    titles = {_strip_signs(title): level for level, title in bookmarks}
     open_level, open_text = None, ""
     for line in lines:
-        level = titles.get(_plain(line.text)) if has_outline else layout.heading_level(line)
+        level = titles.get(_strip_signs(line.text)) if has_outline else layout.heading_level(line)
         if level is not None and level == open_level and not has_outline:
             open_text = f"{open_text} {line.text}"
             continue
@@ -423,7 +426,7 @@ def _headed(
         yield open_level, open_text
 
 
-def _outline(document: PdfDocument) -> Outline:
+def _read_outline(document: PdfDocument) -> Outline:
     outline: Outline = defaultdict(list)
     for count, bookmark in enumerate(document.get_toc()):
         destination = bookmark.get_dest()
@@ -440,6 +443,6 @@ def _starts_within_a_sentence(block: Block) -> bool:
     return block.kind == "paragraph" and (block.text[0].islower() or is_dense(block.text[0]))
 
 
-def _plain(title: str) -> str:
+def _strip_signs(title: str) -> str:
     """Return the letters and digits alone, so that blanks and dots make no difference."""
     return "".join(sign for sign in title.casefold() if sign.isalnum())

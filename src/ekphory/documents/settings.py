@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rapidocr import RapidOCR
 
 
-# Reading a page that is a picture: the protocol, and which reader a name means.
-
 Picture = NDArray[np.uint8]
 """Shape (height, width, 3): red, green, blue."""
 OWN_READER = "own"
@@ -73,9 +71,6 @@ def find_page_reader(
     return RemotePageReader(name, model=model, api_key=api_key)
 
 
-# Reads pages with the models that come inside RapidOCR's wheel: no network, no key.
-
-
 class OwnPageReader:
     """PP-OCR on ONNX Runtime: Latin letters, Chinese and Japanese; about a second a page."""
 
@@ -96,8 +91,6 @@ class OwnPageReader:
             from rapidocr import RapidOCR
         return RapidOCR(params={"Global.log_level": "critical"})
 
-
-# Reads pages through an OpenAI-compatible service whose model sees.
 
 _TASK = (
     "Transcribe all text on this page in reading order, line by line, in its own language. "
@@ -143,7 +136,7 @@ class RemotePageReader:
         return self._service.model or ""
 
     def read(self, picture: Picture) -> str:
-        """Send the page as PNG; gives what the model answers.
+        """Send the page as PNG; return what the model answers.
 
         Raises:
             ServiceError: The service failed, or answered nonsense.
@@ -180,9 +173,6 @@ def _data_uri(picture: Picture) -> str:
     buffer = io.BytesIO()
     Image.fromarray(picture).save(buffer, format="PNG")
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-# How documents are read.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

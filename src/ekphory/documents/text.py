@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
-# Bytes of a text file into text, without guessing.
+# Bytes into text, without guessing
 
 LARGEST_TEXT = 64 * 2**20
 """Most bytes of a text, Markdown or HTML file: 64 MB are some 16 million tokens."""
@@ -59,14 +59,14 @@ def decode(data: bytes, encoding: str | None) -> str | Problem:
     """Turn bytes into text: by the byte order mark, else as UTF-8, else in the named encoding."""
     for mark, marked in _MARKS:
         if data.startswith(mark):
-            return _decoded(data, marked)
+            return _decode_as(data, marked)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        return _not_utf8(data, error) if encoding is None else _decoded(data, encoding)
+        return _describe_encoding(data, error) if encoding is None else _decode_as(data, encoding)
     if "\0" not in text:
-        return _with_plain_line_ends(text)
-    return _BINARY if encoding is None else _decoded(data, encoding)
+        return _normalize_line_ends(text)
+    return _BINARY if encoding is None else _decode_as(data, encoding)
 
 
 _BINARY = Problem(
@@ -74,7 +74,7 @@ _BINARY = Problem(
 )
 
 
-def _not_utf8(data: bytes, error: UnicodeDecodeError) -> Problem:
+def _describe_encoding(data: bytes, error: UnicodeDecodeError) -> Problem:
     if b"\0" in data:
         return _BINARY
     line = data.count(b"\n", 0, error.start) + 1
@@ -85,47 +85,54 @@ def _not_utf8(data: bytes, error: UnicodeDecodeError) -> Problem:
     )
 
 
-def _decoded(data: bytes, encoding: str) -> str | Problem:
+def _decode_as(data: bytes, encoding: str) -> str | Problem:
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
         return Problem(f"byte {error.start + 1} is not {encoding}. Save the file as UTF-8.")
     if "\0" in text:
         return _BINARY
-    return _with_plain_line_ends(text)
+    return _normalize_line_ends(text)
 
 
-def _with_plain_line_ends(text: str) -> str:
+def _normalize_line_ends(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-# Plain text: paragraphs, parted by blank lines.
+TextReader = Callable[[Path, ReadingSettings], Iterator[Read]]
 
 
-def read_plain_text(path: Path, settings: ReadingSettings) -> Iterator[Read]:
-    """Read the paragraphs of a text file."""
-    text = read_text(path, settings.encoding)
-    if isinstance(text, Problem):
-        yield text
-        return
-    yield from paragraphs(text)
+def _make_reader(parse: Callable[[str], Iterator[Read]]) -> TextReader:
+    """Return a reader of files whose text is parsed so."""
+
+    def read(path: Path, settings: ReadingSettings) -> Iterator[Read]:
+        text = read_text(path, settings.encoding)
+        if isinstance(text, Problem):
+            yield text
+        else:
+            yield from parse(text)
+
+    return read
 
 
-def paragraphs(text: str) -> Iterator[Block]:
+# Plain text
+
+
+def parse_paragraphs(text: str) -> Iterator[Block]:
     """Return the paragraphs with their lines, counted from 1."""
     held: list[str] = []
     number = 0
-    for number, line in enumerate(lines_of(text), start=1):
+    for number, line in enumerate(iterate_lines(text), start=1):
         if line.strip():
             held.append(line)
         elif held:
-            yield _paragraph(held, number - 1)
+            yield _make_paragraph(held, number - 1)
             held = []
     if held:
-        yield _paragraph(held, number)
+        yield _make_paragraph(held, number)
 
 
-def lines_of(text: str) -> Iterator[str]:
+def iterate_lines(text: str) -> Iterator[str]:
     """Return the lines without their ends, one after the other."""
     start = 0
     while (end := text.find("\n", start)) >= 0:
@@ -134,28 +141,30 @@ def lines_of(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _paragraph(lines: list[str], last: int) -> Block:
+def _make_paragraph(lines: list[str], last: int) -> Block:
     text = "\n".join(line.rstrip() for line in lines)
     return Block(text, "paragraph", last - len(lines) + 1, last, verbatim=True)
 
 
-# reStructuredText: paragraphs, and titles underlined with punctuation.
+read_plain_text = _make_reader(parse_paragraphs)
+
+
+# reStructuredText
 
 _RULE = re.compile(r"([!-/:-@[-`{-~])\1{2,}\s*")
 
 
-def read_restructured_text(path: Path, settings: ReadingSettings) -> Iterator[Read]:
-    """Read paragraphs and titles; the level of a title is the order in which its style came up."""
-    text = read_text(path, settings.encoding)
-    if isinstance(text, Problem):
-        yield text
-        return
+def parse_restructured_text(text: str) -> Iterator[Block]:
+    """Return paragraphs and titles; a title's level is the order in which its style came up."""
     styles: list[str] = []
-    for block in paragraphs(text):
-        yield from _parted(block, styles)
+    for block in parse_paragraphs(text):
+        yield from _part_title(block, styles)
 
 
-def _parted(block: Block, styles: list[str]) -> Iterator[Block]:
+read_restructured_text = _make_reader(parse_restructured_text)
+
+
+def _part_title(block: Block, styles: list[str]) -> Iterator[Block]:
     """Part a title at the top of a paragraph from the lines below it."""
     lines = block.text.split("\n")
     over = bool(_RULE.fullmatch(lines[0])) and len(lines) > 2
@@ -176,7 +185,7 @@ def _parted(block: Block, styles: list[str]) -> Iterator[Block]:
         yield replace(block, text="\n".join(lines[taken:]), first=last + 1)
 
 
-# Markdown: headings, paragraphs, lists, tables and code, each with its lines in the file.
+# Markdown
 
 _KINDS: dict[str, BlockKind] = {
     "heading_open": "heading",
@@ -209,20 +218,11 @@ _PORTION = 2**20
 """Characters after which the next heading begins a new portion: the parser keeps all its tokens."""
 
 
-def read_markdown(path: Path, settings: ReadingSettings) -> Iterator[Read]:
-    """Read a Markdown file; the text of every block is that of the file, to the letter."""
-    text = read_text(path, settings.encoding)
-    if isinstance(text, Problem):
-        yield text
-        return
-    yield from blocks_of(text)
-
-
-def blocks_of(text: str) -> Iterator[Block | LeftOut]:
-    """Return the outermost blocks of a Markdown text."""
+def parse_markdown(text: str) -> Iterator[Block | LeftOut]:
+    """Return the outermost blocks of a Markdown text, their text that of the file to the letter."""
     with from_docs_extra("Reading Markdown files"):
         from markdown_it import MarkdownIt
-    front = _front_matter(text)
+    front = _find_front_matter(text)
     if front is not None:
         yield front
         # Blank lines in its place keep the count of lines.
@@ -230,24 +230,27 @@ def blocks_of(text: str) -> Iterator[Block | LeftOut]:
     parser = MarkdownIt("commonmark").enable("table")
     parser.core.ruler.disable(["inline", "text_join"])
     before = 0
-    for lines in _portions(text):
-        for found in _parsed(parser, lines):
-            yield _moved(found, before)
+    for lines in _part_text(text):
+        for found in _parse_portion(parser, lines):
+            yield _move_lines(found, before)
         before += len(lines)
 
 
-def _parsed(parser: MarkdownIt, lines: list[str]) -> Iterator[Block | LeftOut]:
+read_markdown = _make_reader(parse_markdown)
+
+
+def _parse_portion(parser: MarkdownIt, lines: list[str]) -> Iterator[Block | LeftOut]:
     tokens = parser.parse("\n".join(lines))
     for place, token in enumerate(tokens):
         if token.level == 0 and token.map is not None and token.type in _KINDS:
-            yield from _block(token, tokens[place + 1 : place + 2], lines)
+            yield from _make_block(token, tokens[place + 1 : place + 2], lines)
 
 
-def _portions(text: str) -> Iterator[list[str]]:
+def _part_text(text: str) -> Iterator[list[str]]:
     """Part a long text before headings that stand in no fence, so that little is parsed at once."""
     portion: list[str] = []
     size, fence = 0, ""
-    for line in lines_of(text):
+    for line in iterate_lines(text):
         if size > _PORTION and not fence and line.startswith("#"):
             yield portion
             portion, size = [], 0
@@ -259,13 +262,13 @@ def _portions(text: str) -> Iterator[list[str]]:
     yield portion
 
 
-def _moved(found: Block | LeftOut, lines: int) -> Block | LeftOut:
+def _move_lines(found: Block | LeftOut, lines: int) -> Block | LeftOut:
     if isinstance(found, LeftOut) or lines == 0:
         return found
     return replace(found, first=found.first + lines, last=found.last + lines)
 
 
-def _front_matter(text: str) -> Block | None:
+def _find_front_matter(text: str) -> Block | None:
     """Return the settings between two rules at the top of a file, which are no Markdown."""
     found = _FRONT_MATTER.match(text[:_LONGEST_FRONT_MATTER])
     if found is None:
@@ -274,24 +277,26 @@ def _front_matter(text: str) -> Block | None:
     return Block(text, "code", 1, text.count("\n") + 1, verbatim=True)
 
 
-def _block(token: Token, inner: Sequence[Token], lines: list[str]) -> Iterator[Block | LeftOut]:
-    first, last = _span(token, lines)
+def _make_block(
+    token: Token, inner: Sequence[Token], lines: list[str]
+) -> Iterator[Block | LeftOut]:
+    first, last = _find_span(token, lines)
     text = "\n".join(line.rstrip() for line in lines[first:last])
     if token.type == "heading_open":
-        title = plain_title(inner[0].content if inner else "")
+        title = strip_title_marks(inner[0].content if inner else "")
         if title:
             level = int(token.tag[1:])
             yield Block(text, "heading", first + 1, last, level=level, title=title, verbatim=True)
         return
     kind = _KINDS[token.type]
-    reason = None if kind == "code" else _reason_to_leave_out(text, kind)
+    reason = None if kind == "code" else _explain_exclusion(text, kind)
     if reason is not None:
         yield LeftOut(reason)
     elif text.strip():
         yield Block(text, kind, first + 1, last, verbatim=True)
 
 
-def _span(token: Token, lines: list[str]) -> tuple[int, int]:
+def _find_span(token: Token, lines: list[str]) -> tuple[int, int]:
     """Return the lines of a token without the blank ones that the parser counts to a list."""
     first, last = token.map or (0, 0)
     while last > first + 1 and not lines[last - 1].strip():
@@ -299,7 +304,7 @@ def _span(token: Token, lines: list[str]) -> tuple[int, int]:
     return first, last
 
 
-def _reason_to_leave_out(text: str, kind: BlockKind) -> str | None:
+def _explain_exclusion(text: str, kind: BlockKind) -> str | None:
     if kind == "list" and all(_ANCHOR_ITEM.fullmatch(line) for line in text.split("\n")):
         return "table of contents"
     left = _COMMENT.sub("", text)
@@ -310,7 +315,7 @@ def _reason_to_leave_out(text: str, kind: BlockKind) -> str | None:
     return "pictures and tags only" if only_pictures else None
 
 
-def plain_title(source: str) -> str:
+def strip_title_marks(source: str) -> str:
     """Return a heading without the marks of Markdown."""
     title = _LINK.sub(r"\1", source.strip().strip("#").strip())
     return _MARKDOWN_MARKS.sub("", title).strip()

@@ -25,8 +25,6 @@ from ekphory.documents.text import read_markdown, read_plain_text, read_restruct
 from ekphory.documents.word import read_word
 from ekphory.errors import MissingExtra
 
-# Which reader reads which file.
-
 READING_VERSION = 1
 """Raised when documents are read or cut in another way, so that they are read anew."""
 
@@ -68,12 +66,9 @@ _BY_SUFFIX = {suffix: reader for reader in READERS for suffix in reader.suffixes
 DOCUMENT_SUFFIXES = tuple(_BY_SUFFIX)
 
 
-def reader_for(path: Path) -> Reader | None:
+def find_reader(path: Path) -> Reader | None:
     """Return the reader of a file, by the end of its name; None for what is not a document."""
     return _BY_SUFFIX.get(path.suffix.lower())
-
-
-# Waiting for changes below a folder.
 
 
 def watch_changes(root: Path, *, stopped: Callable[[], bool] | None = None) -> Generator[set[Path]]:
@@ -102,8 +97,6 @@ def watch_changes(root: Path, *, stopped: Callable[[], bool] | None = None) -> G
         if changes:
             yield {Path(path) for _, path in changes}
 
-
-# The documents below a folder: which files are read, and which never are.
 
 _EXCLUDED_FOLDERS = ("node_modules", "__pycache__", "site-packages", "venv")
 _EXCLUDED_FILES = ("*.bak", "*~", "~$*")
@@ -137,12 +130,12 @@ def find_documents(root: Path, *, exclude: Exclusion = NOTHING_EXCLUDED) -> Iter
         exclude: What else is passed over below the root.
     """
     if root.is_dir():
-        yield from _in_folder(root, root, exclude)
+        yield from _find_in_folder(root, root, exclude)
     else:
         yield DocumentFile(root, root.name)
 
 
-def document_at(
+def find_document(
     root: Path, path: Path, *, exclude: Exclusion = NOTHING_EXCLUDED
 ) -> DocumentFile | None:
     """Return the document at a path below the root; None where it would not be read from there."""
@@ -156,10 +149,10 @@ def document_at(
         return None
     if any(place.is_symlink() for place in (*folders, path)) or not path.is_file():
         return None
-    return DocumentFile(path, "/".join(parts)) if reader_for(path) else None
+    return DocumentFile(path, "/".join(parts)) if find_reader(path) else None
 
 
-def _in_folder(root: Path, folder: Path, exclude: Exclusion) -> Iterator[Found]:
+def _find_in_folder(root: Path, folder: Path, exclude: Exclusion) -> Iterator[Found]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
@@ -172,12 +165,12 @@ def _in_folder(root: Path, folder: Path, exclude: Exclusion) -> Iterator[Found]:
             continue
         if entry.is_dir(follow_symlinks=False):
             if not _is_excluded_folder(entry.name):
-                yield from _in_folder(root, path, exclude)
-        elif not _is_excluded_file(entry.name) and (reader_for(path) or _links_to_folder(entry)):
-            yield from _file(root, entry)
+                yield from _find_in_folder(root, path, exclude)
+        elif not _is_excluded_file(entry.name) and (find_reader(path) or _is_folder_link(entry)):
+            yield from _find_file(root, entry)
 
 
-def _file(root: Path, entry: os.DirEntry[str]) -> Iterator[Found]:
+def _find_file(root: Path, entry: os.DirEntry[str]) -> Iterator[Found]:
     if entry.is_symlink():
         yield LeftOut("symbolic link")
     elif entry.is_file(follow_symlinks=False):
@@ -185,7 +178,7 @@ def _file(root: Path, entry: os.DirEntry[str]) -> Iterator[Found]:
         yield DocumentFile(path, path.relative_to(root).as_posix())
 
 
-def _links_to_folder(entry: os.DirEntry[str]) -> bool:
+def _is_folder_link(entry: os.DirEntry[str]) -> bool:
     return entry.is_symlink() and entry.is_dir()
 
 

@@ -30,7 +30,7 @@ _DEEPEST_STYLE = 10
 
 def read_word(path: Path, _settings: ReadingSettings) -> Iterator[Read]:
     """Read the body of a .docx file; headers, footers, footnotes and comments are not read."""
-    problem = _why_unusable(path)
+    problem = _find_problem(path)
     if problem is not None:
         yield problem
         return
@@ -40,7 +40,7 @@ def read_word(path: Path, _settings: ReadingSettings) -> Iterator[Read]:
         from lxml.etree import LxmlError
     try:
         document = docx.Document(str(path))
-        blocks = list(_blocks(document))
+        blocks = list(_read_blocks(document))
     except (
         *(PackageNotFoundError, LxmlError, zipfile.BadZipFile, zlib.error, OSError),
         *(KeyError, ValueError, AttributeError, TypeError, NotImplementedError),
@@ -51,7 +51,7 @@ def read_word(path: Path, _settings: ReadingSettings) -> Iterator[Read]:
     yield from blocks
 
 
-def _why_unusable(path: Path) -> Problem | None:
+def _find_problem(path: Path) -> Problem | None:
     with path.open("rb") as stream:
         opening = stream.read(len(_OLD_OFFICE))
     if not opening:
@@ -74,28 +74,28 @@ def _why_unusable(path: Path) -> Problem | None:
     return None
 
 
-def _blocks(document: Document) -> Iterator[Read]:
+def _read_blocks(document: Document) -> Iterator[Read]:
     levels = _Styles(document)
     items: list[str] = []
     for number, element in enumerate(document.element.body.xpath(_BODY), start=1):
         is_table = element.tag.endswith("}tbl")
-        text = _table_text(element) if is_table else _text(element)
-        style = "" if is_table else levels.name_of(element)
+        text = _read_table(element) if is_table else _read_text(element)
+        style = "" if is_table else levels.find_name(element)
         if text and not is_table and _is_item(element, style):
             items.append(f"- {text}")
             continue
         if items:
             yield Block("\n".join(items), "list", number - len(items), number - 1)
             items = []
-        yield from _block(text, "table" if is_table else "paragraph", style, number)
+        yield from _make_block(text, "table" if is_table else "paragraph", style, number)
     if items:
         yield Block("\n".join(items), "list", number - len(items) + 1, number)
 
 
-def _block(text: str, kind: BlockKind, style: str, number: int) -> Iterator[Read]:
+def _make_block(text: str, kind: BlockKind, style: str, number: int) -> Iterator[Read]:
     if not text:
         return
-    level = _heading_level(style)
+    level = _read_heading_level(style)
     if style.lower().startswith("toc"):
         yield LeftOut("table of contents")
     elif level is not None:
@@ -111,19 +111,19 @@ class _Styles:
     def __init__(self, document: Document) -> None:
         self._styles = {style.style_id: style for style in document.styles}
 
-    def name_of(self, paragraph: Any) -> str:  # noqa: ANN401  an element of python-docx
+    def find_name(self, paragraph: Any) -> str:  # noqa: ANN401  an element of python-docx
         """Return the name of a paragraph's style, a heading's where it is derived from one."""
         style = self._styles.get(paragraph.style)
         own = str(getattr(style, "name", "") or "")
         for _ in range(_DEEPEST_STYLE):
             name = str(getattr(style, "name", "") or "")
-            if _heading_level(name) is not None:
+            if _read_heading_level(name) is not None:
                 return name
             style = getattr(style, "base_style", None)
         return own
 
 
-def _heading_level(style: str) -> int | None:
+def _read_heading_level(style: str) -> int | None:
     """Return the level of a heading: 0 for the title of the document."""
     name, _, number = style.rpartition(" ")
     if style == "Title":
@@ -133,20 +133,20 @@ def _heading_level(style: str) -> int | None:
 
 def _is_item(paragraph: Any, style: str) -> bool:  # noqa: ANN401  an element of python-docx
     numbered = bool(paragraph.xpath("./w:pPr/w:numPr"))
-    return _heading_level(style) is None and (numbered or style.startswith("List "))
+    return _read_heading_level(style) is None and (numbered or style.startswith("List "))
 
 
-def _text(element: Any) -> str:  # noqa: ANN401  an element of python-docx
+def _read_text(element: Any) -> str:  # noqa: ANN401  an element of python-docx
     signs = element.xpath(_SIGNS)
     parts = (_BLANKS.get(sign.tag.rpartition("}")[2], sign.text or "") for sign in signs)
     return "".join(parts).strip()
 
 
-def _table_text(table: Any) -> str:  # noqa: ANN401  an element of python-docx
-    rows = ([_cell_text(cell) for cell in row.xpath("./w:tc")] for row in table.xpath("./w:tr"))
+def _read_table(table: Any) -> str:  # noqa: ANN401  an element of python-docx
+    rows = ([_read_cell(cell) for cell in row.xpath("./w:tc")] for row in table.xpath("./w:tr"))
     return "\n".join(" | ".join(cells) for cells in rows if any(cells))
 
 
-def _cell_text(cell: Any) -> str:  # noqa: ANN401  an element of python-docx
-    paragraphs = (" ".join(_text(entry).split()) for entry in cell.xpath(".//w:p"))
+def _read_cell(cell: Any) -> str:  # noqa: ANN401  an element of python-docx
+    paragraphs = (" ".join(_read_text(entry).split()) for entry in cell.xpath(".//w:p"))
     return " ".join(text for text in paragraphs if text)

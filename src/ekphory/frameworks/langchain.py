@@ -20,9 +20,6 @@ except ImportError as error:
     raise MissingExtra("langchain", "ekphory in LangChain") from error
 
 
-# LangChain's document compressor that keeps what a reranker finds relevant.
-
-
 SCORE = "relevance_score"
 """Key of the metadata under which LangChain's rerankers tell their scores."""
 
@@ -65,15 +62,15 @@ class EkphoryCompressor(BaseDocumentCompressor):
         """
         if not documents:
             return []
-        passages = [_passage(document) for document in documents]
+        passages = [_make_passage(document) for document in documents]
         ranked = self.reranker.rank(query, passages, top_n=self.top_n, now=now_utc())
         least = self.min_score or 0.0
         return [
-            _scored(documents[each.index], each.score) for each in ranked if each.score >= least
+            _add_score(documents[each.index], each.score) for each in ranked if each.score >= least
         ]
 
 
-def _passage(document: Document) -> RerankPassage:
+def _make_passage(document: Document) -> RerankPassage:
     """Return a document as a passage: a memory with what is known of it, another as its text."""
     told = document.metadata
     if not told.keys() >= _OWN:
@@ -82,11 +79,8 @@ def _passage(document: Document) -> RerankPassage:
     return RerankPassage(before + document.page_content, at=to_utc(told["at"], field="at"))
 
 
-def _scored(document: Document, score: float) -> Document:
+def _add_score(document: Document, score: float) -> Document:
     return document.model_copy(update={"metadata": {**document.metadata, SCORE: score}})
-
-
-# LangChain's retriever over a memory.
 
 
 _SHOWN = ("pool", "producer", "role", "session", "source", "path", "heading")
@@ -127,10 +121,10 @@ class EkphoryRetriever(BaseRetriever):
             preset=self.preset,
             agent_mode=self.agent_mode,
         )
-        return [document_of(hit) for hit in result]
+        return [make_document(hit) for hit in result]
 
 
-def document_of(hit: Hit) -> Document:
+def make_document(hit: Hit) -> Document:
     """Return a hit as a document of LangChain."""
     memory = hit.memory
     origin = {name: getattr(memory, name) for name in _SHOWN}

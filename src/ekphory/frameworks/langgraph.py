@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from ekphory.errors import (
@@ -53,13 +55,13 @@ if TYPE_CHECKING:
     from langgraph.store.base import MatchCondition
 
 
-# What is searched of a value that LangGraph stores: the texts in it, read from some fields.
+# What is searched of a value
 
 WHOLE = "$"
 """The field that stands for the whole value."""
 
 
-def searchable_text(value: Mapping[str, Any], fields: Sequence[str]) -> str | None:
+def extract_text(value: Mapping[str, Any], fields: Sequence[str]) -> str | None:
     """Return the texts of these fields, a line each; None where there is nothing to search.
 
     Args:
@@ -69,7 +71,7 @@ def searchable_text(value: Mapping[str, Any], fields: Sequence[str]) -> str | No
     Raises:
         InvalidInput: There is more text than a memory holds.
     """
-    parts = [part for field in fields for part in _texts(value, field)]
+    parts = [part for field in fields for part in _read_texts(value, field)]
     # What UTF-8 cannot carry is kept in the value, where JSON escapes it.
     text = "\n".join(parts).replace("\0", " ").encode("utf-8", "replace").decode()
     if len(text) > LONGEST_TEXT:
@@ -82,24 +84,24 @@ def searchable_text(value: Mapping[str, Any], fields: Sequence[str]) -> str | No
     return text if strip_recall_blocks(text).strip() else None
 
 
-def _texts(value: Mapping[str, Any], field: str) -> list[str]:
+def _read_texts(value: Mapping[str, Any], field: str) -> list[str]:
     if field != WHOLE:
         return get_text_at_path(value, field)
-    leaves = list(_leaves(value, ""))
+    leaves = list(_iterate_leaves(value, ""))
     if len(leaves) == 1:
         return [text for _, text in leaves]
     return [f"{name}: {text}" for name, text in leaves]
 
 
-def _leaves(value: object, name: str) -> Iterator[tuple[str, str]]:
+def _iterate_leaves(value: object, name: str) -> Iterator[tuple[str, str]]:
     """Return every text, number and truth value within, each with the names that lead to it."""
     match value:
         case Mapping():
             for key, part in value.items():
-                yield from _leaves(part, f"{name}.{key}" if name else str(key))
+                yield from _iterate_leaves(part, f"{name}.{key}" if name else str(key))
         case list() | tuple():
             for part in value:
-                yield from _leaves(part, name)
+                yield from _iterate_leaves(part, name)
         case str() if value.strip():
             yield name, value
         case bool():
@@ -108,7 +110,7 @@ def _leaves(value: object, name: str) -> Iterator[tuple[str, str]]:
             yield name, str(value)
 
 
-# Namespaces of LangGraph as paths, and the conditions that list them.
+# Namespaces as paths
 
 Namespace = tuple[str, ...]
 
@@ -117,7 +119,7 @@ END_OF_LABEL = "/"
 _ESCAPED = re.compile("[%/\\x00\\ud800-\\udfff]")
 
 
-def namespace_path(namespace: Sequence[str]) -> str:
+def encode_namespace(namespace: Sequence[str]) -> str:
     """Return the namespace as one text: a namespace begins with another if its path does.
 
     Every label ends with a slash, and what a label has of its own is escaped, so no two namespaces
@@ -127,14 +129,15 @@ def namespace_path(namespace: Sequence[str]) -> str:
         InvalidInput: A label is not a string, or all of them are too long.
     """
     labels = check_labels(namespace)
-    path = "".join(_ESCAPED.sub(_escape, label) + END_OF_LABEL for label in labels)
+    escaped = (_ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", label) for label in labels)
+    path = "".join(label + END_OF_LABEL for label in escaped)
     if len(path) > LONGEST_NAME:
         raise InvalidInput("namespace", namespace, "is too long", f"Give up to {LONGEST_NAME:,}")
     return path
 
 
 def check_labels(namespace: Sequence[str]) -> Sequence[str]:
-    """Return the namespace back if it is one.
+    """Return the namespace, having checked that it is one.
 
     Raises:
         InvalidInput: It is not a tuple, or a label is not a string.
@@ -145,12 +148,6 @@ def check_labels(namespace: Sequence[str]) -> Sequence[str]:
         if not isinstance(label, str):
             raise InvalidInput("namespace", namespace, f"{label!r} must be a string", "Give texts")
     return namespace
-
-
-def fix_labels(path: Sequence[str]) -> Sequence[str]:
-    """Return the labels before the first wildcard."""
-    end = path.index("*") if "*" in path else len(path)
-    return path[:end]
 
 
 def fits(condition: MatchCondition, namespace: Namespace) -> bool:
@@ -171,19 +168,7 @@ def fits(condition: MatchCondition, namespace: Namespace) -> bool:
     return all(name in ("*", label) for name, label in zip(wanted, part, strict=False))
 
 
-def _escape(found: re.Match[str]) -> str:
-    return f"%{ord(found.group()):02X}"
-
-
-# The filters of LangGraph's stores: which values they let through.
-
-_ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
-    "$gt": operator.gt,
-    "$gte": operator.ge,
-    "$lt": operator.lt,
-    "$lte": operator.le,
-}
-_OPERATORS = ("$eq", "$ne", *_ORDER)
+# Filters
 
 
 def check_value_filter(given: Mapping[str, Any]) -> None:
@@ -228,7 +213,7 @@ def _has_operator(wanted: Mapping[str, Any]) -> bool:
 def _agrees(found: object, wanted: object) -> bool:
     match wanted:
         case dict() if _has_operator(wanted):
-            return all(_compares(name, found, bound) for name, bound in wanted.items())
+            return all(_OPERATORS[name](found, bound) for name, bound in wanted.items())
         case dict():
             return isinstance(found, dict) and passes_filter(wanted, found)
         case list() | tuple():
@@ -241,25 +226,25 @@ def _agrees(found: object, wanted: object) -> bool:
             return found == wanted
 
 
-def _compares(name: str, found: object, bound: object) -> bool:
-    match name:
-        case "$eq":
-            return found == bound
-        case "$ne":
-            return found != bound
-        case _:
-            return _is_in_order(_ORDER[name], found, bound)
-
-
 def _is_in_order(order: Callable[[Any, Any], bool], found: object, bound: object) -> bool:
     """Compare as numbers what can be read so, else as texts; other things have no order."""
-    numbers = _number(found), _number(bound)
+    numbers = _read_number(found), _read_number(bound)
     if None not in numbers:
         return order(*numbers)
     return isinstance(found, str) and isinstance(bound, str) and order(found, bound)
 
 
-def _number(value: object) -> float | None:
+_OPERATORS: Mapping[str, Callable[[object, object], bool]] = {
+    "$eq": operator.eq,
+    "$ne": operator.ne,
+    "$gt": partial(_is_in_order, operator.gt),
+    "$gte": partial(_is_in_order, operator.ge),
+    "$lt": partial(_is_in_order, operator.lt),
+    "$lte": partial(_is_in_order, operator.le),
+}
+
+
+def _read_number(value: object) -> float | None:
     if not isinstance(value, int | float | str):
         return None
     try:
@@ -268,7 +253,7 @@ def _number(value: object) -> float | None:
         return None
 
 
-# The items of LangGraph that one scope holds, and how each is named among all memories.
+# Items as memories: the value is kept whole, as JSON, in the metadata; the text is what is searched
 
 POOL = "langgraph"
 """What stores of LangGraph hold stands in this pool."""
@@ -294,7 +279,7 @@ class ItemSpace:
         """Holds for all of them."""
         return And((_IN_POOL, owned_like(self.scope)))
 
-    def id_of(self, namespace: Sequence[str], key: str) -> str:
+    def encode_id(self, namespace: Sequence[str], key: str) -> str:
         """Return the id of an item's memory: the JSON list of its scope, all labels and the key.
 
         Raises:
@@ -314,37 +299,33 @@ class ItemSpace:
             )
         return name
 
-    def beneath(self, prefix: Sequence[str]) -> Filter:
+    def filter_beneath(self, prefix: Sequence[str]) -> Filter:
         """Return the condition for items in this namespace and in all within it."""
-        path = namespace_path(prefix)
+        path = encode_namespace(prefix)
         if not path:
             return self.items
         end = path.removesuffix(END_OF_LABEL) + _FOLLOWING
         within = (Comparison(Field("path"), "ge", path), Comparison(Field("path"), "lt", end))
         return And((self.items, *within))
 
-    def may_match(self, conditions: Iterable[MatchCondition]) -> Filter:
+    def filter_matching(self, conditions: Iterable[MatchCondition]) -> Filter:
         """Return a condition for all items whose namespace fits, and perhaps for some more."""
-        fixed = (fix_labels(each.path) for each in conditions if each.match_type == "prefix")
-        return And((self.items, *map(self.beneath, fixed)))
+        prefixes = (each.path for each in conditions if each.match_type == "prefix")
+        fixed = (takewhile(lambda label: label != "*", path) for path in prefixes)
+        return And((self.items, *(self.filter_beneath(tuple(labels)) for labels in fixed)))
 
 
-def named(ids: Sequence[str]) -> Iterator[Filter]:
+def filter_ids(ids: Sequence[str]) -> Iterator[Filter]:
     """Return conditions that together hold for the items with these ids."""
     for start in range(0, len(ids), MOST_IDS):
         yield And((_IN_POOL, In(Field("id"), tuple(ids[start : start + MOST_IDS]))))
 
 
-def place_of(name: str) -> tuple[Namespace, str]:
+def decode_id(name: str) -> tuple[Namespace, str]:
     """Return the namespace and the key that an id was made of."""
     _owner, *namespace, key = json.loads(name)
     return tuple(namespace), key
 
-
-# An item of LangGraph's stores as a memory, and back.
-#
-# The value is kept whole, as JSON, in the memory's metadata; the memory's text is what is searched,
-# `at` when the item was last put, and its id and path say where it lies.
 
 KEPT = datetime(9998, 1, 1, tzinfo=UTC)
 """When a memory expires that shall not: an update can move a moment, and not take it away."""
@@ -375,11 +356,6 @@ class NewItem:
     minutes: float | None
     at: datetime
 
-    @property
-    def shown_text(self) -> str:
-        """The text of its memory."""
-        return self.text or _NO_TEXT
-
     def metadata(self, *, created_at: datetime) -> dict[str, Scalar]:
         """Return the metadata of its memory."""
         lifetime = {} if self.minutes is None else {_MINUTES: self.minutes}
@@ -394,16 +370,16 @@ class NewItem:
         """Return its memory, as `Memory.add_many` takes it; its life begins now."""
         return {
             "id": self.id,
-            "text": self.shown_text,
+            "text": self.text or _NO_TEXT,
             "at": self.at,
             "pool": POOL,
             "path": self.path,
-            "expires_at": None if self.minutes is None else expiry(self.minutes),
+            "expires_at": None if self.minutes is None else compute_expiry(self.minutes),
             "metadata": self.metadata(created_at=self.at),
         }
 
 
-def new_item(op: PutOp, *, name: str, fields: Sequence[str], now: datetime) -> NewItem:
+def check_item(op: PutOp, *, name: str, fields: Sequence[str], now: datetime) -> NewItem:
     """Check what shall be put.
 
     Args:
@@ -420,15 +396,15 @@ def new_item(op: PutOp, *, name: str, fields: Sequence[str], now: datetime) -> N
     searched = fields if op.index is None else op.index or ()
     return NewItem(
         id=name,
-        path=namespace_path(op.namespace),
-        text=searchable_text(op.value, searched),
+        path=encode_namespace(op.namespace),
+        text=extract_text(op.value, searched),
         value=_to_json(op.value),
-        minutes=_checked_minutes(op.ttl),
+        minutes=_check_minutes(op.ttl),
         at=now,
     )
 
 
-def expiry(minutes: float | None) -> datetime:
+def compute_expiry(minutes: float | None) -> datetime:
     """Return the moment when an item of that lifetime expires, which is put or read now."""
     now = now_utc()
     if minutes is None or minutes >= (KEPT - now) / timedelta(minutes=1):
@@ -436,51 +412,33 @@ def expiry(minutes: float | None) -> datetime:
     return now + timedelta(minutes=minutes)
 
 
-def minutes_of(record: MemoryRecord) -> float | None:
+def read_minutes(record: MemoryRecord) -> float | None:
     """Return an item's lifetime; None for one that is kept for good."""
     given = record.metadata.get(_MINUTES)
     return None if given is None else float(given)
 
 
-def created_at(record: MemoryRecord) -> datetime:
+def read_creation(record: MemoryRecord) -> datetime:
     """Return the moment at which an item was first put."""
     return datetime.fromisoformat(str(record.metadata[_CREATED]))
 
 
-def value_of(record: MemoryRecord) -> dict[str, Any]:
+def read_value(record: MemoryRecord) -> dict[str, Any]:
     """Return an item's value, a new one each time."""
     value: dict[str, Any] = json.loads(str(record.metadata[_VALUE]))
     return value
 
 
-def is_searchable(record: MemoryRecord) -> bool:
-    """Whether a query can find the item."""
-    return record.metadata[_SEARCHABLE] is True
-
-
-def item_of(record: MemoryRecord) -> Item:
-    """Return a stored item as LangGraph has it."""
-    namespace, key = place_of(record.id)
-    return Item(
-        value=value_of(record),
-        key=key,
-        namespace=namespace,
-        created_at=created_at(record),
-        updated_at=record.at,
-    )
-
-
-def found_item(record: MemoryRecord, score: float | None) -> SearchItem:
-    """Return a stored item as a search has it."""
-    namespace, key = place_of(record.id)
-    return SearchItem(
-        namespace=namespace,
-        key=key,
-        value=value_of(record),
-        created_at=created_at(record),
-        updated_at=record.at,
-        score=score,
-    )
+def read_item(record: MemoryRecord) -> dict[str, Any]:
+    """Return what LangGraph's `Item` has of a stored item."""
+    namespace, key = decode_id(record.id)
+    return {
+        "value": read_value(record),
+        "key": key,
+        "namespace": namespace,
+        "created_at": read_creation(record),
+        "updated_at": record.at,
+    }
 
 
 def _to_json(value: Mapping[str, Any]) -> str:
@@ -489,11 +447,11 @@ def _to_json(value: Mapping[str, Any]) -> str:
         return readable if is_storable(readable) else json.dumps(dict(value), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
-            "value", value, f"is no JSON ({error})", "Give texts, numbers, lists and dicts"
+            "value", value, f"must be JSON ({error})", "Give texts, numbers, lists and dicts"
         ) from error
 
 
-def _checked_minutes(minutes: float | None) -> float | None:
+def _check_minutes(minutes: float | None) -> float | None:
     if minutes is None:
         return None
     is_number = isinstance(minutes, int | float) and not isinstance(minutes, bool)
@@ -502,9 +460,12 @@ def _checked_minutes(minutes: float | None) -> float | None:
     return float(minutes)
 
 
-# Reading LangGraph's items: by their place, by what they hold, and by what they mean.
+# Reading and writing items
 
 _ALL = 2**31 - 1
+_ATTEMPTS = 10
+_WORTH_WRITING = 0.01
+"""A lifetime that is newer by less than this share of itself is left as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,8 +476,8 @@ class Found:
     score: float | None = None
 
 
-class ItemReader:
-    """Reads the items of a memory's scope; with a query, by the pipeline `preset`."""
+class Items:
+    """Reads and writes the items of a memory's scope, and keeps no earlier versions of them."""
 
     def __init__(self, memory: Memory, *, preset: str | None) -> None:
         self._memory = memory
@@ -525,7 +486,7 @@ class ItemReader:
 
     def get(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
         """Return those of these items that there are."""
-        lists = [self._memory.list(filter=where, limit=_ALL) for where in named(ids)]
+        lists = [self._memory.list(filter=where, limit=_ALL) for where in filter_ids(ids)]
         return {record.id: record for records in lists for record in records}
 
     def search(self, op: SearchOp) -> list[Found]:
@@ -539,12 +500,12 @@ class ItemReader:
         _check_page(op.limit, op.offset)
         if not op.limit:
             return []
-        where, end = self._space.beneath(op.namespace_prefix), op.offset + op.limit
+        where, end = self._space.filter_beneath(op.namespace_prefix), op.offset + op.limit
         query = (op.query or "").strip()
         if query:
-            return self._ranked(query, op, where)[op.offset : end]
+            return self._rank(query, op, where)[op.offset : end]
         if op.filter:
-            return [Found(record) for record in self._matching(op, where)[op.offset : end]]
+            return [Found(record) for record in self._list_matching(op, where)[op.offset : end]]
         page = self._memory.list(filter=where, limit=op.limit, offset=op.offset)
         return [Found(record) for record in page]
 
@@ -556,43 +517,43 @@ class ItemReader:
         """
         _check_page(op.limit, op.offset)
         conditions = op.match_conditions or ()
-        records = self._memory.list(filter=self._space.may_match(conditions), limit=_ALL)
-        held = {place_of(record.id)[0] for record in records}
+        records = self._memory.list(filter=self._space.filter_matching(conditions), limit=_ALL)
+        held = {decode_id(record.id)[0] for record in records}
         fitting = (each for each in held if all(fits(wanted, each) for wanted in conditions))
         return sorted({each[: op.max_depth] for each in fitting})[op.offset : op.offset + op.limit]
 
-    def _matching(self, op: SearchOp, where: Filter) -> list[MemoryRecord]:
+    def _list_matching(self, op: SearchOp, where: Filter) -> list[MemoryRecord]:
         check_value_filter(op.filter or {})
         records = self._memory.list(filter=where, limit=_ALL)
-        return [each for each in records if passes_filter(op.filter or {}, value_of(each))]
+        return [each for each in records if passes_filter(op.filter or {}, read_value(each))]
 
-    def _ranked(self, query: str, op: SearchOp, where: Filter) -> list[Found]:
+    def _rank(self, query: str, op: SearchOp, where: Filter) -> list[Found]:
         end = op.offset + op.limit
         if op.filter:
-            matching = self._matching(op, where)
-            ranked = self._ranked_among(query, matching, where)
+            matching = self._list_matching(op, where)
+            ranked = self._rank_among(query, matching, where)
         else:
-            ranked = self._hits(query, where, k=end)
+            ranked = self._search_hits(query, where, k=end)
             if len(ranked) >= end:
                 return ranked
             matching = self._memory.list(filter=where, limit=end)
         scored = {found.record.id for found in ranked}
         return ranked + [Found(record) for record in matching if record.id not in scored]
 
-    def _ranked_among(
+    def _rank_among(
         self, query: str, matching: Sequence[MemoryRecord], where: Filter
     ) -> list[Found]:
-        ids = [record.id for record in matching if is_searchable(record)]
+        ids = [record.id for record in matching if record.metadata[_SEARCHABLE] is True]
         if not ids:
             return []
         if len(ids) <= MOST_IDS:
-            return self._hits(query, *named(ids), k=len(ids))
+            return self._search_hits(query, *filter_ids(ids), k=len(ids))
         # Too many to name: they are most of what the namespace holds, or will rarely be ranked.
         wanted = set(ids)
-        hits = self._hits(query, where, k=MOST_HITS)
+        hits = self._search_hits(query, where, k=MOST_HITS)
         return [found for found in hits if found.record.id in wanted]
 
-    def _hits(self, query: str, where: Filter, *, k: int) -> list[Found]:
+    def _search_hits(self, query: str, where: Filter, *, k: int) -> list[Found]:
         result = self._memory.search(
             query,
             k=min(k, MOST_HITS),
@@ -600,28 +561,6 @@ class ItemReader:
             preset=self._preset,
         )
         return [Found(hit.memory, hit.score) for hit in result]
-
-
-def _check_page(limit: int, offset: int) -> None:
-    for name, value in (("limit", limit), ("offset", offset)):
-        if value < 0:
-            raise InvalidInput(name, value, "is negative", "Give 0 or more")
-
-
-# Writing LangGraph's items: put, delete, and their lifetimes.
-
-_ATTEMPTS = 10
-_WORTH_WRITING = 0.01
-"""A lifetime that is newer by less than this share of itself is left as it is."""
-
-
-class ItemWriter:
-    """Writes items to a memory, and keeps no earlier versions of them."""
-
-    def __init__(self, memory: Memory, reader: ItemReader) -> None:
-        self._memory = memory
-        self._space = ItemSpace(memory.scope)
-        self._reader = reader
 
     def put(self, items: Sequence[NewItem]) -> None:
         """Write items, in the place of those that are there.
@@ -634,7 +573,7 @@ class ItemWriter:
         for _ in range(_ATTEMPTS):
             if not left:
                 return
-            left = self._left_of(left)
+            left = self._write_uncontested(left)
         raise StoreError(
             f"{len(left)} items, {left[0].id} among them, were not put: others write them too, or "
             f"memories that are no items have their ids. Put them again, or rename them."
@@ -642,7 +581,7 @@ class ItemWriter:
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete those of these items that there are."""
-        for where in named(ids):
+        for where in filter_ids(ids):
             self._memory.forget(filter=where)
 
     def refresh(self, records: Iterable[MemoryRecord]) -> None:
@@ -657,15 +596,15 @@ class ItemWriter:
         expired = Comparison(Field("expires_at"), "le", now_utc())
         return self._memory.forget(filter=And((self._space.items, expired)))
 
-    def _left_of(self, items: Sequence[NewItem]) -> list[NewItem]:
-        """Write what nobody else is writing; gives the others."""
-        there = self._reader.get([item.id for item in items])
+    def _write_uncontested(self, items: Sequence[NewItem]) -> list[NewItem]:
+        """Write what nobody else is writing; return the others."""
+        there = self.get([item.id for item in items])
         left = self._add([item for item in items if item.id not in there])
         old = [item for item in items if item.id in there]
         return left + [item for item in old if not self._replace(item, there[item.id])]
 
     def _add(self, items: Sequence[NewItem]) -> list[NewItem]:
-        """Write items that were not there; gives those that somebody else wrote meanwhile."""
+        """Write items that were not there; return those that somebody else wrote meanwhile."""
         if not items:
             return []
         report = self._memory.add_many(item.record() for item in items)
@@ -674,7 +613,7 @@ class ItemWriter:
             raise InvalidInput(first.field, first.id, first.message, "The others were put")
         if not report.skipped:
             return []
-        there = self._reader.get([item.id for item in items])
+        there = self.get([item.id for item in items])
         return [each for each in items if each.id not in there or there[each.id].at != each.at]
 
     def _replace(self, item: NewItem, before: MemoryRecord) -> bool:
@@ -682,11 +621,11 @@ class ItemWriter:
         try:
             after = self._memory.update(
                 item.id,
-                text=item.shown_text,
+                text=item.text or _NO_TEXT,
                 at=item.at,
                 # Given in any case: what stands there may have a lifetime.
-                expires_at=expiry(item.minutes),
-                metadata=item.metadata(created_at=created_at(before)),
+                expires_at=compute_expiry(item.minutes),
+                metadata=item.metadata(created_at=read_creation(before)),
             )
         except MemoryNotFound:
             return False
@@ -695,10 +634,10 @@ class ItemWriter:
 
     def _prolong(self, record: MemoryRecord) -> None:
         while True:
-            minutes = minutes_of(record)
-            after = self._memory.update(record.id, expires_at=expiry(minutes))
+            minutes = read_minutes(record)
+            after = self._memory.update(record.id, expires_at=compute_expiry(minutes))
             self._drop_version_before(after)
-            if minutes_of(after) == minutes:
+            if read_minutes(after) == minutes:
                 return
             # It was put in between, and has another lifetime now.
             record = after
@@ -709,15 +648,19 @@ class ItemWriter:
                 self._memory.forget(record.supersedes)
 
 
+def _check_page(limit: int, offset: int) -> None:
+    for name, value in (("limit", limit), ("offset", offset)):
+        if value < 0:
+            raise InvalidInput(name, value, "must be 0 or more", "Count from 0")
+
+
 def _is_worth_prolonging(record: MemoryRecord) -> bool:
-    minutes = minutes_of(record)
+    minutes = read_minutes(record)
     if minutes is None or record.expires_at is None:
         return False
-    gain = (expiry(minutes) - record.expires_at) / timedelta(minutes=1)
+    gain = (compute_expiry(minutes) - record.expires_at) / timedelta(minutes=1)
     return gain >= minutes * _WORTH_WRITING
 
-
-# A thread that deletes what has expired, again and again.
 
 _log = logging.getLogger("ekphory")
 
@@ -747,9 +690,6 @@ class Sweeper:
             except StoreError as error:
                 # What has expired is hidden already, so nobody but the disk waits for this.
                 _log.warning("expired items are deleted later: %s", error)
-
-
-# LangGraph's long-term memory, `BaseStore`, kept in an ekphory store.
 
 
 class EkphoryStore(BaseStore):
@@ -786,8 +726,7 @@ class EkphoryStore(BaseStore):
         self.ttl_config = ttl
         self._fields = tuple(fields)
         self._space = ItemSpace(memory.scope)
-        self._reader = ItemReader(memory, preset=preset)
-        self._writer = ItemWriter(memory, self._reader)
+        self._items = Items(memory, preset=preset)
         self._sweeper: Sweeper | None = None
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -800,15 +739,20 @@ class EkphoryStore(BaseStore):
             InvalidInput: An operation cannot be understood, or a value not be stored.
         """
         asked = list(ops)
-        puts = {self._name(op): op for op in asked if isinstance(op, PutOp)}
-        new = [self._new(name, op) for name, op in puts.items() if op.value is not None]
-        gets = [self._name(op) for op in asked if isinstance(op, GetOp)]
-        there = self._reader.get(gets)
+        puts = {self._encode_id(op): op for op in asked if isinstance(op, PutOp)}
+        now = now_utc()
+        new = [
+            check_item(op, name=name, fields=self._fields, now=now)
+            for name, op in puts.items()
+            if op.value is not None
+        ]
+        gets = [self._encode_id(op) for op in asked if isinstance(op, GetOp)]
+        there = self._items.get(gets)
         read: dict[str, MemoryRecord] = {}
         results = [self._answer(op, there, read) for op in asked]
-        self._writer.refresh(read.values())
-        self._writer.delete([name for name, op in puts.items() if op.value is None])
-        self._writer.put(new)
+        self._items.refresh(read.values())
+        self._items.delete([name for name, op in puts.items() if op.value is None])
+        self._items.put(new)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -817,7 +761,7 @@ class EkphoryStore(BaseStore):
 
     def sweep_ttl(self) -> int:
         """Delete the items that have expired from the store; returns how many."""
-        return self._writer.sweep()
+        return self._items.sweep()
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> None:
         """Sweep every so many minutes, in the background, until `stop_ttl_sweeper`.
@@ -842,11 +786,8 @@ class EkphoryStore(BaseStore):
         """End the sweeping; False where one is still under way after that many seconds."""
         return self._sweeper is None or self._sweeper.stop(timeout)
 
-    def _name(self, op: GetOp | PutOp) -> str:
-        return self._space.id_of(op.namespace, op.key)
-
-    def _new(self, name: str, op: PutOp) -> NewItem:
-        return new_item(op, name=name, fields=self._fields, now=now_utc())
+    def _encode_id(self, op: GetOp | PutOp) -> str:
+        return self._space.encode_id(op.namespace, op.key)
 
     def _answer(
         self, op: Op, there: Mapping[str, MemoryRecord], read: dict[str, MemoryRecord]
@@ -854,17 +795,17 @@ class EkphoryStore(BaseStore):
         """Return an operation's result, and note in `read` what shall live on for it."""
         match op:
             case GetOp():
-                record = there.get(self._name(op))
+                record = there.get(self._encode_id(op))
                 if record is None:
                     return None
                 read |= {record.id: record} if op.refresh_ttl else {}
-                return item_of(record)
+                return Item(**read_item(record))
             case SearchOp():
-                found = self._reader.search(op)
+                found = self._items.search(op)
                 read |= {each.record.id: each.record for each in found if op.refresh_ttl}
-                return [found_item(each.record, each.score) for each in found]
+                return [SearchItem(**read_item(each.record), score=each.score) for each in found]
             case ListNamespacesOp():
-                return self._reader.namespaces(op)
+                return self._items.namespaces(op)
             case PutOp():
                 return None
             case _:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from ekphory.errors import InvalidInput, MissingExtra
@@ -22,9 +23,6 @@ except ImportError as error:
     raise MissingExtra("llama-index", "Ekphory in LlamaIndex") from error
 
 
-# Memories as LlamaIndex's nodes, and nodes as passages that a reranker reads.
-
-
 _ID = "memory_id"
 _OWN = frozenset({_ID, "at", "type", "importance"})
 """What the node of every memory tells, by which it is known."""
@@ -36,13 +34,13 @@ _FIELDS = (
 )
 
 
-def node_of(hit: Hit) -> NodeWithScore:
+def make_node(hit: Hit) -> NodeWithScore:
     """Return a hit as a node; its score is a probability.
 
     The metadata holds the memory's fields and its own metadata, of which a key that is called as
     a field is named `metadata.<key>`.
     """
-    metadata = _metadata(hit.memory)
+    metadata = _make_metadata(hit.memory)
     node = TextNode(
         id_=hit.id,
         text=hit.text,
@@ -53,7 +51,7 @@ def node_of(hit: Hit) -> NodeWithScore:
     return NodeWithScore(node=node, score=hit.score)
 
 
-def passage_of(found: NodeWithScore) -> RerankPassage:
+def make_passage(found: NodeWithScore) -> RerankPassage:
     """Return a node as a passage: a memory as such, another as LlamaIndex would embed it."""
     node = found.node
     if not node.metadata.keys() >= _OWN:
@@ -63,7 +61,7 @@ def passage_of(found: NodeWithScore) -> RerankPassage:
     return RerankPassage(around + node.get_content(metadata_mode=MetadataMode.NONE), at=moment)
 
 
-def _metadata(record: MemoryRecord) -> dict[str, Any]:
+def _make_metadata(record: MemoryRecord) -> dict[str, Any]:
     fields = {
         _ID: record.id,
         "at": record.at.isoformat(),
@@ -75,9 +73,6 @@ def _metadata(record: MemoryRecord) -> dict[str, Any]:
         for name, value in record.metadata.items()
     }
     return given | own
-
-
-# `EkphoryRerank`: a reranker as a node postprocessor of LlamaIndex.
 
 
 class EkphoryRerank(BaseNodePostprocessor):
@@ -113,7 +108,7 @@ class EkphoryRerank(BaseNodePostprocessor):
             )
         if not nodes:
             return []
-        passages = [passage_of(found) for found in nodes]
+        passages = [make_passage(found) for found in nodes]
         query = query_bundle.query_str
         ranked = self.reranker.rank(query, passages, top_n=self.top_n, now=now_utc())
         least = self.min_score or 0.0
@@ -122,9 +117,6 @@ class EkphoryRerank(BaseNodePostprocessor):
             for entry in ranked
             if entry.score >= least
         ]
-
-
-# `EkphoryRetriever`: a memory as a retriever of LlamaIndex.
 
 
 class EkphoryRetriever(BaseRetriever):
@@ -146,23 +138,17 @@ class EkphoryRetriever(BaseRetriever):
         agent_mode: bool = False,
     ) -> None:
         super().__init__()
-        self._memory = memory
-        self._k = k
-        self._filter = filter
-        self._min_score = min_score
-        self._preset = preset
-        self._agent_mode = agent_mode
+        self._search = partial(
+            memory.search,
+            k=k,
+            filter=filter,
+            min_score=min_score,
+            preset=preset,
+            agent_mode=agent_mode,
+        )
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = self._memory.search(
-            query_bundle.query_str,
-            k=self._k,
-            filter=self._filter,
-            min_score=self._min_score,
-            preset=self._preset,
-            agent_mode=self._agent_mode,
-        )
-        return [node_of(hit) for hit in found]
+        return [make_node(hit) for hit in self._search(query_bundle.query_str)]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)

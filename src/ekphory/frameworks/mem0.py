@@ -1,6 +1,4 @@
-"""`Memory` and `AsyncMemory`, shaped as mem0's: its code runs with its import changed.
-
-`Memory`, shaped as mem0's: code that was written for mem0 runs with its import changed.
+"""`Memory` and `AsyncMemory`, shaped as mem0's: code for mem0 runs with its import changed.
 
     from ekphory.frameworks.mem0 import Memory
 
@@ -43,10 +41,8 @@ from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_configured_reranker, load_embedder
 from ekphory.models.reranker import RerankingModel
 from ekphory.prompting.recall_block import strip_recall_blocks
-from ekphory.scope import Scope
-from ekphory.types import DEFAULT_POOL, Hit, MemoryRecord, MemoryType, now_utc
-
-# Messages as mem0's `add` takes them, as messages that a memory takes.
+from ekphory.scope import SCOPE_FIELDS, Scope
+from ekphory.types import DEFAULT_POOL, MemoryRecord, now_utc
 
 Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A text that the user said, a message, or a list of messages."""
@@ -54,7 +50,7 @@ Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 _REMEDY = 'Give [{"role": "user", "content": "…"}]'
 
 
-def told_messages(messages: Messages) -> list[dict[str, Any]]:
+def read_messages(messages: Messages) -> list[dict[str, Any]]:
     """Return the messages that say something, each with `content`, `role` and `producer`.
 
     Left out are, as in mem0, those of the system and those without words, such as calls of tools
@@ -68,21 +64,21 @@ def told_messages(messages: Messages) -> list[dict[str, Any]]:
     listed = [messages] if isinstance(messages, Mapping) else messages
     if not isinstance(listed, Sequence):
         raise InvalidInput("messages", messages, "must be a message", _REMEDY)
-    read = [_message(message, place) for place, message in enumerate(listed)]
+    read = [_read_message(message, place) for place, message in enumerate(listed)]
     return [message for message in read if message is not None]
 
 
-def _message(message: object, place: int) -> dict[str, Any] | None:
+def _read_message(message: object, place: int) -> dict[str, Any] | None:
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
         raise InvalidInput(f"messages[{place}]", message, "must be a message with a role", _REMEDY)
     role, name = message["role"], message.get("name")
-    content = _words(message.get("content"))
+    content = _read_words(message.get("content"))
     if role == "system" or not strip_recall_blocks(content).strip():
         return None
     return {"role": role, "producer": name or role, "content": content}
 
 
-def _words(content: object) -> str:
+def _read_words(content: object) -> str:
     """Return a content's text: itself, or that of its parts."""
     if isinstance(content, str):
         return content
@@ -91,7 +87,7 @@ def _words(content: object) -> str:
     return "\n".join(text for text in texts if isinstance(text, str) and text)
 
 
-# The filters of mem0: whose memories are meant, and which of them.
+# Filters: whose memories are meant, and which of them
 
 _OWNERS = {"user_id": "user", "agent_id": "agent", "run_id": "session"}
 _FIELDS = {
@@ -129,21 +125,8 @@ class Owner:
         return Scope(org=bound.org, project=bound.project, **names)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What a search or a listing is to look at.
-
-    Attributes:
-        owner: Whose memories.
-        condition: Which of them.
-    """
-
-    owner: Owner
-    condition: Filter
-
-
-def selection(owner: Owner, filters: Mapping[str, Any] | None) -> Selection:
-    """Read the filters of a call; who is named in them counts as if named in the call.
+def read_filters(owner: Owner, filters: Mapping[str, Any] | None) -> tuple[Owner, Filter]:
+    """Return whose memories a call is about, by its arguments and filters, and which of them.
 
     Raises:
         FilterError: They cannot be read.
@@ -151,14 +134,14 @@ def selection(owner: Owner, filters: Mapping[str, Any] | None) -> Selection:
     """
     named = {key: getattr(owner, key) for key in _OWNERS}
     rest: list[Filter] = []
-    for key, value in _conditions(filters):
+    for key, value in _list_conditions(filters):
         if key in _OWNERS and isinstance(value, str) and value != "*":
             if named[key] not in (None, value):
                 raise InvalidInput(key, value, f"the call names {named[key]!r}", "Name one of them")
             named[key] = value
         else:
-            rest.append(_tree(key, value))
-    return Selection(Owner(**named), And(tuple(rest)))
+            rest.append(_read_condition(key, value))
+    return Owner(**named), And(tuple(rest))
 
 
 def _name(key: str, value: str | None) -> str | None:
@@ -169,55 +152,53 @@ def _name(key: str, value: str | None) -> str | None:
     return value.strip()
 
 
-def _conditions(filters: object) -> list[tuple[str, Any]]:
+def _list_conditions(filters: object) -> list[tuple[str, Any]]:
     """List what must hold; the parts of an `AND` count as if they stood beside the others."""
     found: list[tuple[str, Any]] = []
-    for key, value in _mapping({} if filters is None else filters).items():
+    for key, value in _check_mapping({} if filters is None else filters).items():
         if key == "AND":
-            found += [pair for part in _parts(key, value) for pair in _conditions(part)]
+            found += [pair for part in _check_list(key, value) for pair in _list_conditions(part)]
         else:
             found.append((key, value))
     return found
 
 
-def _tree(key: str, value: Any) -> Filter:  # noqa: ANN401  what a caller wrote
+def _read_condition(key: str, value: Any) -> Filter:  # noqa: ANN401  what a caller wrote
     if key in _LISTS:
-        parts = tuple(_all_of(part) for part in _parts(key, value))
+        parts = tuple(_join_conditions(part) for part in _check_list(key, value))
         joined: dict[str, Filter] = {"AND": And(parts), "OR": Or(parts), "NOT": Not(Or(parts))}
         return joined[key]
-    return _changed(value) if key == _CHANGED else _condition(_field(key), value)
-
-
-def _changed(value: Any) -> Filter:  # noqa: ANN401  likewise
-    """Return the condition for when a memory was changed; one that never was tells when it was."""
+    if key != _CHANGED:
+        return _compare(_find_field(key), value)
+    # A memory that was never changed tells when it was.
     is_first = IsNull(Field("supersedes"))
-    first = And((is_first, _condition(Field("at"), value)))
-    later = And((Not(is_first), _condition(Field("created_at"), value)))
+    first = And((is_first, _compare(Field("at"), value)))
+    later = And((Not(is_first), _compare(Field("created_at"), value)))
     return Or((first, later))
 
 
-def _condition(field: FieldReference, value: Any) -> Filter:  # noqa: ANN401  likewise
+def _compare(field: FieldReference, value: Any) -> Filter:  # noqa: ANN401  likewise
     if value == "*":
         return Not(IsNull(field))
     if value is None:
         return IsNull(field)
     if not isinstance(value, Mapping):
         return Comparison(field, "eq", value)
-    return And(tuple(_compared(field, name, bound) for name, bound in value.items()))
+    return And(tuple(_apply_operator(field, name, bound) for name, bound in value.items()))
 
 
-def _all_of(part: object) -> Filter:
-    return And(tuple(_tree(key, value) for key, value in _mapping(part).items()))
+def _join_conditions(part: object) -> Filter:
+    return And(tuple(_read_condition(key, value) for key, value in _check_mapping(part).items()))
 
 
-def _field(key: str) -> FieldReference:
+def _find_field(key: str) -> FieldReference:
     if not isinstance(key, str) or not key:
         raise FilterError("filters", key, "must be the name of a field", "Give a text")
     known = _FIELDS.get(key)
     return MetadataField(stored_name(key)) if known is None else Field(known)
 
 
-def _compared(field: FieldReference, name: str, bound: Any) -> Filter:  # noqa: ANN401  likewise
+def _apply_operator(field: FieldReference, name: str, bound: Any) -> Filter:  # noqa: ANN401  likewise
     make = _OPERATORS.get(name)
     if make is None:
         remedy = f"Use one of {', '.join(_OPERATORS)}; letters count as they are written"
@@ -231,10 +212,6 @@ def _one_of(field: FieldReference, bound: Any) -> Filter:  # noqa: ANN401  likew
     return In(field, tuple(bound))
 
 
-def _none_of(field: FieldReference, bound: Any) -> Filter:  # noqa: ANN401  likewise
-    return And((Not(IsNull(field)), Not(_one_of(field, bound))))
-
-
 _OPERATORS: Mapping[str, Callable[[FieldReference, Any], Filter]] = {
     "eq": lambda field, bound: Comparison(field, "eq", bound),
     "ne": lambda field, bound: Comparison(field, "ne", bound),
@@ -243,24 +220,24 @@ _OPERATORS: Mapping[str, Callable[[FieldReference, Any], Filter]] = {
     "lt": lambda field, bound: Comparison(field, "lt", bound),
     "lte": lambda field, bound: Comparison(field, "le", bound),
     "in": _one_of,
-    "nin": _none_of,
+    "nin": lambda field, bound: And((Not(IsNull(field)), Not(_one_of(field, bound)))),
     "contains": Contains,
 }
 
 
-def _mapping(given: object) -> Mapping[str, Any]:
+def _check_mapping(given: object) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
         raise FilterError("filters", given, "must be a mapping", 'Give {"user_id": "mara"}')
     return given
 
 
-def _parts(key: str, value: object) -> list[object]:
+def _check_list(key: str, value: object) -> list[object]:
     if not isinstance(value, list) or not value:
         raise FilterError("filters", value, f"{key} takes a list", f'Give {{"{key}": [{{…}}]}}')
     return value
 
 
-# Memories in the form in which mem0 gives them back.
+# Memories in mem0's form
 
 Item = dict[str, Any]
 """One memory: `id`, `memory`, `hash`, `metadata`, `created_at`, `updated_at` and whose it is."""
@@ -268,13 +245,13 @@ Results = dict[str, list[Item]]
 """`{"results": […]}`"""
 
 
-def item_of(record: MemoryRecord) -> Item:
+def make_item(record: MemoryRecord) -> Item:
     """Return a memory as `get` and `get_all` do; who is not known is left out."""
     known = {
         "user_id": record.user,
         "agent_id": record.agent,
         "run_id": record.session,
-        "actor_id": _actor(record),
+        "actor_id": _find_actor(record),
         "role": record.role or None,
     }
     return {
@@ -283,33 +260,12 @@ def item_of(record: MemoryRecord) -> Item:
         "hash": hashlib.md5(record.text.encode(), usedforsecurity=False).hexdigest(),
         "metadata": from_scalars(record.metadata) or None,
         "created_at": record.at.isoformat(),
-        "updated_at": _changed_at(record).isoformat(),
+        "updated_at": _find_change_time(record).isoformat(),
         **{name: value for name, value in known.items() if value is not None},
     }
 
 
-def found_item(hit: Hit) -> Item:
-    """Return a memory as `search` does: its `score` is a probability."""
-    return item_of(hit.memory) | {"score": hit.score}
-
-
-def explained_item(hit: Hit) -> Item:
-    """Return a memory as `search` does, with what its score was made from."""
-    return found_item(hit) | {"score_details": dict(hit.scores)}
-
-
-def added_item(record: MemoryRecord) -> Item:
-    """Return a memory as `add` reports it."""
-    return {
-        "id": record.id,
-        "memory": record.text,
-        "event": "ADD",
-        "actor_id": _actor(record),
-        "role": record.role,
-    }
-
-
-def history_items(versions: Sequence[MemoryRecord]) -> list[Item]:
+def make_history(versions: Sequence[MemoryRecord]) -> list[Item]:
     """Return what became of a memory, its versions newest first, as mem0 tells it: oldest first."""
     oldest_first = versions[::-1]
     earlier: list[MemoryRecord | None] = [None, *oldest_first]
@@ -321,22 +277,24 @@ def history_items(versions: Sequence[MemoryRecord]) -> list[Item]:
             "new_memory": version.text,
             "event": "UPDATE" if before else "ADD",
             "created_at": version.at.isoformat(),
-            "updated_at": _changed_at(version).isoformat(),
+            "updated_at": _find_change_time(version).isoformat(),
             "is_deleted": False,
-            "actor_id": _actor(version),
+            "actor_id": _find_actor(version),
             "role": version.role or None,
         }
         for before, version in zip(earlier, oldest_first, strict=False)
     ]
 
 
-def _actor(record: MemoryRecord) -> str | None:
+def _find_actor(record: MemoryRecord) -> str | None:
     return record.producer if record.producer not in ("", record.role) else None
 
 
-def _changed_at(record: MemoryRecord) -> datetime:
+def _find_change_time(record: MemoryRecord) -> datetime:
     return record.at if record.supersedes is None else record.created_at
 
+
+# The verbs of mem0
 
 _PROCEDURAL = "procedural_memory"
 _IN_VIEW: Filter = Comparison(Field("pool"), "eq", DEFAULT_POOL)
@@ -373,13 +331,13 @@ class Memory:
     ) -> None:
         settings = read_settings()
         self._path = settings.store if path is None else path
-        _tell_of_unused(config, self._path)
+        _warn_of_unused(config, self._path)
         self._embedder = embedder or load_embedder(
             settings.embedder, model=settings.embedder_model, api_key=settings.embedder_api_key
         )
         self._reranker = reranker or load_configured_reranker(settings)
         self._bound = Scope(org=org, project=project)
-        self._all = self._opened(self._bound)
+        self._all = self._open(self._bound)
         self._is_closed = False
 
     @classmethod
@@ -424,20 +382,34 @@ class Memory:
         """
         if prompt is not None:
             warnings.warn("prompt has no effect: no language model is asked", stacklevel=2)
+        if memory_type not in (None, _PROCEDURAL):
+            raise InvalidInput("memory_type", memory_type, "no such type", f"Give {_PROCEDURAL}")
         shared = {
             "metadata": to_scalars(metadata or {}),
-            "type": _type(memory_type),
-            "at": _moment(timestamp),
+            "type": memory_type and "procedural",
+            "at": _read_time(timestamp),
         }
-        told = [message | shared for message in told_messages(messages)]
+        told = [message | shared for message in read_messages(messages)]
         if not infer:
             told = [message | {"id": str(uuid.uuid4())} for message in told]
         owner = Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)
         started = now_utc()
-        with self._of(owner) as store:
+        with self._open_for(owner) as store:
             ids = store.add_messages(told).ids if told else ()
-            records = _read(store, ids)
-        return {"results": [added_item(entry) for entry in records if entry.created_at >= started]}
+            records = _read_in_order(store, ids)
+        return {
+            "results": [
+                {
+                    "id": entry.id,
+                    "memory": entry.text,
+                    "event": "ADD",
+                    "actor_id": _find_actor(entry),
+                    "role": entry.role,
+                }
+                for entry in records
+                if entry.created_at >= started
+            ]
+        }
 
     def search(  # noqa: PLR0913  mem0's own arguments
         self,
@@ -468,25 +440,28 @@ class Memory:
             InvalidInput: Nobody is named, or an argument cannot be used.
         """
         owner = Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)
-        chosen = selection(owner, filters)
+        owner, condition = read_filters(owner, filters)
         count = top_k if limit is None else limit
-        with self._of(chosen.owner) as store:
+        with self._open_for(owner) as store:
             if count == 0:
                 return {"results": []}
             found = store.search(
                 query,
                 k=count,
                 pools=[DEFAULT_POOL],
-                filter=chosen.condition,
+                filter=condition,
                 min_score=threshold,
                 preset=_RERANKING if rerank else None,
             )
-        return {"results": [explained_item(hit) if explain else found_item(hit) for hit in found]}
+            hits = [(make_item(hit.memory) | {"score": hit.score}, hit) for hit in found]
+        if explain:
+            return {"results": [item | {"score_details": dict(hit.scores)} for item, hit in hits]}
+        return {"results": [item for item, _ in hits]}
 
     def get(self, memory_id: str) -> Item | None:
         """Read one memory; None where there is none."""
         try:
-            return item_of(self._seen(memory_id))
+            return make_item(self._get_visible(memory_id))
         except MemoryNotFound:
             return None
 
@@ -502,23 +477,23 @@ class Memory:
     ) -> Results:
         """List memories, the newest first; the arguments are those of `search`."""
         owner = Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)
-        chosen = selection(owner, filters)
+        owner, condition = read_filters(owner, filters)
         count = top_k if limit is None else limit
-        with self._of(chosen.owner) as store:
+        with self._open_for(owner) as store:
             if count == 0:
                 return {"results": []}
-            listed = store.list(filter=_in_view(chosen.condition), limit=count)
-        return {"results": [item_of(record) for record in listed]}
+            listed = store.list(filter=_restrict_view(condition), limit=count)
+        return {"results": [make_item(record) for record in listed]}
 
     def update(
         self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None
     ) -> dict[str, str]:
-        """Return a memory another text, and add to its metadata; `history` keeps what it was.
+        """Replace a memory's text, and add to its metadata; `history` keeps what it was.
 
         Raises:
             InvalidInput: There is no such memory, or a value cannot be stored.
         """
-        before = self._found(memory_id)
+        before = self._get_existing(memory_id)
         merged = {**from_scalars(before.metadata), **(metadata or {})}
         self._all.update(memory_id, text=data, metadata=to_scalars(merged))
         return {"message": "Memory updated successfully!"}
@@ -529,7 +504,7 @@ class Memory:
         Raises:
             InvalidInput: There is no such memory.
         """
-        self._found(memory_id)
+        self._get_existing(memory_id)
         self._all.forget(memory_id)
         return {"message": "Memory deleted successfully!"}
 
@@ -544,15 +519,15 @@ class Memory:
         Raises:
             InvalidInput: Nobody is named.
         """
-        with self._of(Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)) as store:
+        with self._open_for(Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)) as store:
             store.forget(filter=_IN_VIEW)
         return {"message": "Memories deleted successfully!"}
 
     def history(self, memory_id: str) -> list[Item]:
         """Tell what became of a memory, oldest first; empty where there is none."""
         try:
-            self._seen(memory_id)
-            return history_items(self._all.history(memory_id))
+            self._get_visible(memory_id)
+            return make_history(self._all.history(memory_id))
         except MemoryNotFound:
             return []
 
@@ -565,64 +540,52 @@ class Memory:
         self._is_closed = True
         self._all.close()
 
-    def _opened(self, scope: Scope) -> Store:
-        return Store(
-            self._path,
-            org=scope.org,
-            project=scope.project,
-            agent=scope.agent,
-            user=scope.user,
-            session=scope.session,
-            embedder=self._embedder,
-            reranker=self._reranker or "none",
-        )
-
     @contextmanager
-    def _of(self, owner: Owner) -> Iterator[Store]:
+    def _open_for(self, owner: Owner) -> Iterator[Store]:
         """Open the store for one owner, which costs microseconds."""
         scope = owner.scope(self._bound)
         if self._is_closed:
             raise StoreClosed("This memory was closed. Open it again.")
-        with self._opened(scope) as store:
+        with self._open(scope) as store:
             yield store
 
-    def _found(self, memory_id: str) -> MemoryRecord:
+    def _open(self, scope: Scope) -> Store:
+        names = {name: getattr(scope, name) for name in SCOPE_FIELDS}
+        return Store(
+            self._path, **names, embedder=self._embedder, reranker=self._reranker or "none"
+        )
+
+    def _get_existing(self, memory_id: str) -> MemoryRecord:
         try:
-            return self._seen(memory_id)
+            return self._get_visible(memory_id)
         except MemoryNotFound as error:
             raise InvalidInput(
                 "memory_id", memory_id, "no such memory", "Take an id of get_all"
             ) from error
 
-    def _seen(self, memory_id: str) -> MemoryRecord:
+    def _get_visible(self, memory_id: str) -> MemoryRecord:
         record = self._all.get(memory_id)
         if record.pool != DEFAULT_POOL:
             raise MemoryNotFound(memory_id)
         return record
 
 
-def _read(store: Store, ids: Sequence[str]) -> list[MemoryRecord]:
+def _read_in_order(store: Store, ids: Sequence[str]) -> list[MemoryRecord]:
     """Read memories by their ids, each once, in the order of the ids."""
     wanted = tuple(dict.fromkeys(ids))
     found: dict[str, MemoryRecord] = {}
     for start in range(0, len(wanted), _READ_AT_ONCE):
         names = wanted[start : start + _READ_AT_ONCE]
-        listed = store.list(filter=_in_view(In(Field("id"), names)), limit=len(names))
+        listed = store.list(filter=_restrict_view(In(Field("id"), names)), limit=len(names))
         found |= {record.id: record for record in listed}
     return [found[name] for name in wanted if name in found]
 
 
-def _in_view(condition: Filter) -> Filter:
+def _restrict_view(condition: Filter) -> Filter:
     return And((_IN_VIEW, condition))
 
 
-def _type(memory_type: str | None) -> MemoryType | None:
-    if memory_type not in (None, _PROCEDURAL):
-        raise InvalidInput("memory_type", memory_type, "no such type", f"Give {_PROCEDURAL}")
-    return None if memory_type is None else "procedural"
-
-
-def _moment(timestamp: int | float | str | datetime | None) -> str | datetime | None:
+def _read_time(timestamp: int | float | str | datetime | None) -> str | datetime | None:
     if timestamp is None or isinstance(timestamp, str | datetime):
         return timestamp
     try:
@@ -633,7 +596,7 @@ def _moment(timestamp: int | float | str | datetime | None) -> str | datetime | 
         ) from error
 
 
-def _tell_of_unused(config: object, path: str | Path) -> None:
+def _warn_of_unused(config: object, path: str | Path) -> None:
     if not config:
         return
     parts = ", ".join(sorted(map(str, config))) if isinstance(config, Mapping) else "all of it"
@@ -644,13 +607,11 @@ def _tell_of_unused(config: object, path: str | Path) -> None:
     )
 
 
-# `AsyncMemory`, shaped as mem0's: the verbs of `mem0_memory.Memory`, awaitable.
-
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-def _awaitable(
+def _make_awaitable(
     verb: Callable[Concatenate[Memory, Arguments], Result],
 ) -> Callable[Concatenate[AsyncMemory, Arguments], Coroutine[Any, Any, Result]]:
     @functools.wraps(verb)
@@ -684,13 +645,13 @@ class AsyncMemory:
         """Open the store of `EKPHORY_STORE`; awaited, as in mem0."""
         return cls(config_dict)
 
-    add = _awaitable(Memory.add)
-    search = _awaitable(Memory.search)
-    get = _awaitable(Memory.get)
-    get_all = _awaitable(Memory.get_all)
-    update = _awaitable(Memory.update)
-    delete = _awaitable(Memory.delete)
-    delete_all = _awaitable(Memory.delete_all)
-    history = _awaitable(Memory.history)
-    reset = _awaitable(Memory.reset)
-    close = _awaitable(Memory.close)
+    add = _make_awaitable(Memory.add)
+    search = _make_awaitable(Memory.search)
+    get = _make_awaitable(Memory.get)
+    get_all = _make_awaitable(Memory.get_all)
+    update = _make_awaitable(Memory.update)
+    delete = _make_awaitable(Memory.delete)
+    delete_all = _make_awaitable(Memory.delete_all)
+    history = _make_awaitable(Memory.history)
+    reset = _make_awaitable(Memory.reset)
+    close = _make_awaitable(Memory.close)

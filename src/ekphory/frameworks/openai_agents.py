@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ekphory.errors import InvalidInput, MemoryNotFound, MissingExtra
-from ekphory.filters.tree import And, Filter, IsNull, MetadataField, Not
+from ekphory.filters.tree import And, IsNull, MetadataField, Not
 from ekphory.memory import Memory
 from ekphory.prompting.recall_block import strip_recall_blocks
-from ekphory.scope import Scope, owned_like
+from ekphory.scope import owned_like
 from ekphory.types import DEFAULT_POOL, MemoryRecord
 from ekphory.write import LONGEST_TEXT
 
@@ -25,8 +25,6 @@ except ImportError as error:
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem
 
-
-# Items of a dialogue in OpenAI's Agents SDK, as messages that a memory takes, and back.
 
 ITEM_KEY = "openai_agents_item"
 """The metadata key under which a memory holds its item, as JSON."""
@@ -41,7 +39,7 @@ _LONGEST_TOOL_TEXT = 2_000
 """Characters of a tool's item that are searched; the item is kept whole all the same."""
 
 
-def message_of(item: object, *, place: int) -> dict[str, Any]:
+def make_message(item: object, *, place: int) -> dict[str, Any]:
     """Return an item as a message for `Memory.add_messages`.
 
     What the user and the assistant said is searched as it is; a call, its output, reasoning and
@@ -68,15 +66,15 @@ def message_of(item: object, *, place: int) -> dict[str, Any]:
     role = item.get("role") if _is_said(item) else None
     return {
         "id": uuid.uuid4().hex,
-        "content": _searched(item),
+        "content": _extract_text(item),
         "role": role,
         "pool": TOOLS_POOL if role is None else DEFAULT_POOL,
         "metadata": {ITEM_KEY: kept},
     }
 
 
-def item_of(record: MemoryRecord) -> Any:  # noqa: ANN401  one of the SDK's many dicts
-    """Return the item back that a memory was made of, equal to what it was."""
+def read_item(record: MemoryRecord) -> Any:  # noqa: ANN401  one of the SDK's many dicts
+    """Return the item that a memory was made of, equal to what it was."""
     return json.loads(str(record.metadata[ITEM_KEY]))
 
 
@@ -84,33 +82,30 @@ def _is_said(item: Mapping[str, Any]) -> bool:
     return item.get("role") in _SPEAKERS and item.get("type", "message") == "message"
 
 
-def _searched(item: Mapping[str, Any]) -> str:
+def _extract_text(item: Mapping[str, Any]) -> str:
     """Return the text to search, which is never empty: the kind where there are no words."""
     if _is_said(item):
-        words = "\n".join(_words(item.get("content")))[:LONGEST_TEXT]
+        words = "\n".join(_iterate_words(item.get("content")))[:LONGEST_TEXT]
     else:
-        told = (" ".join(_words(item.get(name))) for name in _TELLING)
+        told = (" ".join(_iterate_words(item.get(name))) for name in _TELLING)
         words = " ".join(part for part in told if part)[:_LONGEST_TOOL_TEXT]
     text = words.encode(errors="ignore").decode().replace("\0", "")
     # A message that holds nothing but recalled memories would not be stored, and must be.
     return text if strip_recall_blocks(text).strip() else str(item.get("type", "message"))
 
 
-def _words(value: object) -> Iterator[str]:
+def _iterate_words(value: object) -> Iterator[str]:
     """Return the texts in a content, however it is built."""
     match value:
         case str() if value:
             yield value
         case list():
             for part in value:
-                yield from _words(part)
+                yield from _iterate_words(part)
         case dict():
             told = [value[name] for name in _TEXTS if name in value]
             for text in told:
-                yield from _words(text)
-
-
-# `EkphorySession`: a session of OpenAI's Agents SDK whose dialogue is kept as memories.
+                yield from _iterate_words(text)
 
 
 _ALL = 2**31 - 1
@@ -142,12 +137,14 @@ class EkphorySession:
         self.session_id = memory.scope.session
         self.session_settings = session_settings
         self._memory = memory
-        self._items = _items_of(memory.scope)
+        # Of exactly this scope: what it leaves open is missing in its items.
+        held = Not(IsNull(MetadataField(ITEM_KEY)))
+        self._items = And((owned_like(memory.scope), held))
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the newest `limit` items, or as many as the settings say, in order."""
         most = resolve_session_limit(limit, self.session_settings)
-        return await asyncio.to_thread(self._newest, most)
+        return await asyncio.to_thread(self._read_newest, most)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Append items, all or none; on return they are durable.
@@ -155,7 +152,7 @@ class EkphorySession:
         Raises:
             InvalidInput: An item is not a mapping that JSON can hold.
         """
-        messages = [message_of(item, place=place) for place, item in enumerate(items)]
+        messages = [make_message(item, place=place) for place, item in enumerate(items)]
         if messages:
             await asyncio.to_thread(self._memory.add_messages, messages)
 
@@ -167,34 +164,29 @@ class EkphorySession:
         """Forget all items, and with them what can be found of the dialogue."""
         await asyncio.to_thread(self._memory.forget, filter=self._items)
 
-    def _newest(self, most: int | None) -> list[TResponseInputItem]:
-        records = self._written() if most is None else self._last(most)
-        return [item_of(record) for record in records]
+    def _read_newest(self, most: int | None) -> list[TResponseInputItem]:
+        return [read_item(record) for record in self._read_last(_ALL if most is None else most)]
 
-    def _last(self, most: int) -> Sequence[MemoryRecord]:
+    def _read_last(self, most: int) -> Sequence[MemoryRecord]:
         held = self._memory.count(filter=self._items)
         wanted = min(most, held)
-        return self._written(limit=wanted, offset=held - wanted) if wanted > 0 else ()
-
-    def _written(self, *, limit: int = _ALL, offset: int = 0) -> Sequence[MemoryRecord]:
-        return self._memory.list(filter=self._items, limit=limit, offset=offset, order="written")
+        if wanted <= 0:
+            return ()
+        return self._memory.list(
+            filter=self._items, limit=wanted, offset=held - wanted, order="written"
+        )
 
     def _pop(self) -> TResponseInputItem | None:
-        while held := self._memory.count(filter=self._items):
-            last = self._written(limit=1, offset=held - 1)
-            if last and self._forgotten(last[0].id):
-                item: TResponseInputItem = item_of(last[0])
+        while self._memory.count(filter=self._items):
+            last = self._read_last(1)
+            if last and self._forget(last[0].id):
+                item: TResponseInputItem = read_item(last[0])
                 return item
         return None
 
-    def _forgotten(self, memory_id: str) -> bool:
+    def _forget(self, memory_id: str) -> bool:
         """Forget an item; False where somebody else has taken it in between."""
         try:
             return self._memory.forget(memory_id) == 1
         except MemoryNotFound:
             return False
-
-
-def _items_of(scope: Scope) -> Filter:
-    """Return the condition for the items of exactly this scope: what it leaves open is missing."""
-    return And((owned_like(scope), Not(IsNull(MetadataField(ITEM_KEY)))))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ekphory.errors import InvalidInput
 from ekphory.importers.source import (
@@ -17,8 +17,6 @@ from ekphory.importers.source import (
     stream_elements,
 )
 from ekphory.types import Scalar, to_utc
-
-# The part that the importers of chat exports share: conversations read, messages into records.
 
 Role = Literal["user", "assistant"]
 _OTHER: dict[Role, Role] = {"user": "assistant", "assistant": "user"}
@@ -44,83 +42,77 @@ class ChatMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatConversation:
-    """What an export says about a conversation as a whole.
+class _Product:
+    """How a product's export tells its conversations.
 
     Attributes:
-        id: The product's id of the conversation.
-        title: Its title, possibly empty.
-        at: When it began, in UTC, where the export says so.
-        source: The product: `chatgpt` or `claude`.
-        place: Where it was found, for people.
+        source: What the records name as their source.
+        held: Name and type of the field with the messages.
+        ids, title, moments: Names of the fields with the id, the title and the beginning.
+        messages: Reads the messages; is told the place of the conversation.
     """
 
-    id: str
-    title: str
-    at: datetime | None
     source: str
-    place: str
+    held: tuple[str, type]
+    ids: tuple[str, ...]
+    title: str
+    moments: tuple[str, ...]
+    messages: Callable[[Mapping[str, Any], str], Iterator[ChatMessage | Unreadable]]
 
 
-def read_export(
-    path: Path, read_conversation: Callable[[object, str], Iterator[Readable]]
-) -> Iterator[Readable]:
-    """Read a product's export, one conversation at a time.
-
-    Args:
-        path: `conversations.json`, the export's zip archive, or the folder it was unpacked into.
-        read_conversation: Reads one conversation as the product writes it; is told its place.
-
-    Yields:
-        What was read of each conversation, or one `Unreadable` where the file breaks off.
-    """
+def _read_export(path: Path, product: _Product) -> Iterator[Readable]:
     for name, stream in open_exports(path):
         for position, element in stream_elements(stream, name):
             if isinstance(element, Unreadable):
                 yield element
             else:
-                yield from read_conversation(element, f"{name}: conversation {position}")
+                yield from _read_conversation(element, f"{name}: conversation {position}", product)
 
 
-def records_of(
-    conversation: ChatConversation, messages: Iterable[ChatMessage | Unreadable]
-) -> Iterator[Readable]:
+def _read_conversation(element: object, place: str, product: _Product) -> Iterator[Readable]:
     """Turn the messages of one conversation, in order, into records.
 
     A message without a moment takes that of the message before it, or else the conversation's.
     """
-    latest = conversation.at
+    field_name, kind = product.held
+    if not isinstance(element, dict) or not isinstance(element.get(field_name), kind):
+        yield Unreadable(place, field_name, f"a conversation must hold {field_name}.")
+        return
+    named = (element.get(name) for name in product.ids)
+    identity = next((found for found in named if isinstance(found, str) and found), None)
+    if identity is None:
+        yield Unreadable(place, product.ids[0], f"a conversation must have {product.ids[0]}.")
+        return
+    place = f"{place} ({identity})"
+    title = read_text(element.get(product.title))
+    titled = {"title": title} if title else {}
+    moments = (read_moment(element.get(name)) for name in product.moments)
+    latest = next(filter(None, moments), None)
     sequence = 0
-    for message in messages:
+    for message in product.messages(element, place):
         if isinstance(message, Unreadable):
             yield message
             continue
         latest = message.at or latest
-        place = f"{conversation.place}, message {message.id}"
+        where = f"{place}, message {message.id}"
         if latest is None:
             reason = "neither the message nor its conversation says when it was. Add create_time."
-            yield Unreadable(place, "at", reason, message.text[:500])
+            yield Unreadable(where, "at", reason, message.text[:500])
         else:
-            yield ImportedRecord(_fields(conversation, message, sequence, latest), place)
+            fields: dict[str, object] = {
+                "id": f"{identity}/{message.id}",
+                "text": message.text,
+                "at": latest,
+                "producer": message.role,
+                "produced_for": _OTHER[message.role],
+                "role": message.role,
+                "session": identity,
+                "sequence": sequence,
+                "source": product.source,
+                "metadata": {**titled, **message.metadata},
+            }
+            yield ImportedRecord(fields, where)
         sequence += 1
-
-
-def _fields(
-    conversation: ChatConversation, message: ChatMessage, sequence: int, at: datetime
-) -> dict[str, object]:
-    title: dict[str, Scalar] = {"title": conversation.title} if conversation.title else {}
-    return {
-        "id": f"{conversation.id}/{message.id}",
-        "text": message.text,
-        "at": at,
-        "producer": message.role,
-        "produced_for": _OTHER[message.role],
-        "role": message.role,
-        "session": conversation.id,
-        "sequence": sequence,
-        "source": conversation.source,
-        "metadata": {**title, **message.metadata},
-    }
 
 
 def read_moment(value: object) -> datetime | None:
@@ -140,15 +132,13 @@ def read_text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def file_names(files: object, key: str) -> str:
+def join_file_names(files: object, key: str) -> str:
     """Join the names of attached files, kept under `key`, into one text."""
     if not isinstance(files, list):
         return ""
     names = [file.get(key) for file in files if isinstance(file, dict)]
     return ", ".join(name for name in names if isinstance(name, str) and name)
 
-
-# Import of ChatGPT's data export: `conversations.json`, unpacked or inside the zip archive.
 
 _ROLES: dict[object, Role] = {"user": "user", "assistant": "assistant"}
 _VISIBLE_CONTENT = ("text", "multimodal_text", "code")
@@ -167,31 +157,38 @@ def read_chatgpt(path: Path) -> Iterator[Readable]:
     Returns:
         One record per message, or one `Unreadable` per broken message or conversation.
     """
-    return read_export(path, _read_conversation)
+    return _read_export(path, _CHATGPT)
 
 
-def _read_conversation(element: object, place: str) -> Iterator[Readable]:
-    if not isinstance(element, dict) or not isinstance(element.get("mapping"), dict):
-        yield Unreadable(place, "mapping", "no messages: a conversation must hold a mapping.")
-        return
-    identity = element.get("conversation_id") or element.get("id")
-    if not isinstance(identity, str):
-        yield Unreadable(place, "conversation_id", "the conversation has no id.")
-        return
-    conversation = ChatConversation(
-        id=identity,
-        title=read_text(element.get("title")),
-        at=read_moment(element.get("create_time")) or read_moment(element.get("update_time")),
-        source="chatgpt",
-        place=f"{place} ({identity})",
-    )
-    branch = _shown_branch(element["mapping"], element.get("current_node"))
-    yield from records_of(conversation, _messages(branch, conversation.place))
+def _read_chatgpt_messages(
+    conversation: Mapping[str, Any], place: str
+) -> Iterator[ChatMessage | Unreadable]:
+    branch = _find_shown_branch(conversation["mapping"], conversation.get("current_node"))
+    for node_id, message in branch:
+        if message is None:
+            continue
+        if not isinstance(message, dict) or not isinstance(message.get("content"), dict):
+            reason = "the message has no content that can be read."
+            yield Unreadable(f"{place}, message {node_id}", "message", reason, str(message)[:500])
+        elif read := _read_message(message, node_id):
+            yield read
 
 
-def _shown_branch(mapping: Mapping[str, object], current: object) -> list[tuple[str, object]]:
+_CHATGPT = _Product(
+    "chatgpt",
+    held=("mapping", dict),
+    ids=("conversation_id", "id"),
+    title="title",
+    moments=("create_time", "update_time"),
+    messages=_read_chatgpt_messages,
+)
+
+
+def _find_shown_branch(mapping: Mapping[str, object], current: object) -> list[tuple[str, object]]:
     """Follow the parents from the current node to the root; give (node id, message) root first."""
-    node_id = current if isinstance(current, str) and current in mapping else _latest_leaf(mapping)
+    node_id = (
+        current if isinstance(current, str) and current in mapping else _find_latest_leaf(mapping)
+    )
     branch: list[tuple[str, object]] = []
     seen: set[str] = set()
     while isinstance(node_id, str) and node_id in mapping and node_id not in seen:
@@ -205,30 +202,19 @@ def _shown_branch(mapping: Mapping[str, object], current: object) -> list[tuple[
     return branch[::-1]
 
 
-def _latest_leaf(mapping: Mapping[str, object]) -> str | None:
+def _find_latest_leaf(mapping: Mapping[str, object]) -> str | None:
     leaves = [
         node_id
         for node_id, node in mapping.items()
         if isinstance(node, dict) and not node.get("children")
     ]
-    return max(leaves, key=lambda node_id: _seconds(mapping[node_id]), default=None)
+    return max(leaves, key=lambda node_id: _read_seconds(mapping[node_id]), default=None)
 
 
-def _seconds(node: object) -> float:
+def _read_seconds(node: object) -> float:
     message = node.get("message") if isinstance(node, dict) else None
     moment = read_moment(message.get("create_time")) if isinstance(message, dict) else None
     return moment.timestamp() if moment else 0.0
-
-
-def _messages(branch: list[tuple[str, object]], place: str) -> Iterator[ChatMessage | Unreadable]:
-    for node_id, message in branch:
-        if message is None:
-            continue
-        if not isinstance(message, dict) or not isinstance(message.get("content"), dict):
-            reason = "the message has no content that can be read."
-            yield Unreadable(f"{place}, message {node_id}", "message", reason, str(message)[:500])
-        elif read := _read_message(message, node_id):
-            yield read
 
 
 def _read_message(message: Mapping[str, object], node_id: str) -> ChatMessage | None:
@@ -237,7 +223,7 @@ def _read_message(message: Mapping[str, object], node_id: str) -> ChatMessage | 
     content = message.get("content")
     if role is None or not isinstance(content, dict) or not _is_shown(message, content):
         return None
-    text = _text_of(content)
+    text = _read_content(content)
     if not text:
         return None
     identity = message.get("id")
@@ -246,7 +232,7 @@ def _read_message(message: Mapping[str, object], node_id: str) -> ChatMessage | 
         role=role,
         text=text,
         at=read_moment(message.get("create_time")),
-        metadata=_enclosures(message, content),
+        metadata=_describe_enclosures(message, content),
     )
 
 
@@ -261,19 +247,21 @@ def _is_shown(message: Mapping[str, object], content: Mapping[str, object]) -> b
     )
 
 
-def _text_of(content: Mapping[str, object]) -> str:
+def _read_content(content: Mapping[str, object]) -> str:
     parts = content.get("parts")
     if not isinstance(parts, list):
         return read_text(content.get("text"))
-    return "\n".join(piece for part in parts if (piece := _text_of_part(part)))
+    return "\n".join(piece for part in parts if (piece := _read_part(part)))
 
 
-def _text_of_part(part: object) -> str:
+def _read_part(part: object) -> str:
     # A dictionary holds a picture, a sound or a transcript; only the last two kinds carry words.
     return read_text(part.get("text") if isinstance(part, dict) else part)
 
 
-def _enclosures(message: Mapping[str, object], content: Mapping[str, object]) -> dict[str, Scalar]:
+def _describe_enclosures(
+    message: Mapping[str, object], content: Mapping[str, object]
+) -> dict[str, Scalar]:
     parts = content.get("parts")
     kinds = [
         part.get("content_type")
@@ -285,12 +273,10 @@ def _enclosures(message: Mapping[str, object], content: Mapping[str, object]) ->
         found["images"] = pictures
     metadata = message.get("metadata")
     files = metadata.get("attachments") if isinstance(metadata, dict) else None
-    if names := file_names(files, "name"):
+    if names := join_file_names(files, "name"):
         found["attachments"] = names
     return found
 
-
-# Import of Claude's data export: `conversations.json`, unpacked or inside the zip archive.
 
 _CLAUDE_ROLES: dict[object, Role] = {"human": "user", "user": "user", "assistant": "assistant"}
 
@@ -307,44 +293,36 @@ def read_claude(path: Path) -> Iterator[Readable]:
     Returns:
         One record per message, or one `Unreadable` per broken message or conversation.
     """
-    return read_export(path, _read_claude_conversation)
+    return _read_export(path, _CLAUDE)
 
 
-def _read_claude_conversation(element: object, place: str) -> Iterator[Readable]:
-    if not isinstance(element, dict) or not isinstance(element.get("chat_messages"), list):
-        yield Unreadable(place, "chat_messages", "a conversation must hold chat_messages.")
-        return
-    identity = element.get("uuid")
-    if not isinstance(identity, str) or not identity:
-        yield Unreadable(place, "uuid", "the conversation has no uuid.")
-        return
-    conversation = ChatConversation(
-        id=identity,
-        title=read_text(element.get("name")),
-        at=read_moment(element.get("created_at")),
-        source="claude",
-        place=f"{place} ({identity})",
-    )
-    yield from records_of(
-        conversation, _claude_messages(element["chat_messages"], conversation.place)
-    )
-
-
-def _claude_messages(messages: list[object], place: str) -> Iterator[ChatMessage | Unreadable]:
-    for position, message in enumerate(messages):
+def _read_claude_messages(
+    conversation: Mapping[str, Any], place: str
+) -> Iterator[ChatMessage | Unreadable]:
+    for position, message in enumerate(conversation["chat_messages"]):
         where = f"{place}, message {position}"
         if not isinstance(message, dict):
-            yield Unreadable(where, "message", "not an object.", str(message)[:500])
+            yield Unreadable(where, "message", "must be an object.", str(message)[:500])
         elif message.get("sender") not in _CLAUDE_ROLES:
             reason = f"unknown sender {message.get('sender')!r}; expected human or assistant."
             yield Unreadable(where, "sender", reason, str(message.get("text"))[:500])
-        elif text := _claude_text(message):
+        elif text := _read_claude_text(message):
             yield _read_claude_message(message, text, position)
+
+
+_CLAUDE = _Product(
+    "claude",
+    held=("chat_messages", list),
+    ids=("uuid",),
+    title="name",
+    moments=("created_at",),
+    messages=_read_claude_messages,
+)
 
 
 def _read_claude_message(message: Mapping[str, object], text: str, position: int) -> ChatMessage:
     identity = message.get("uuid")
-    names = [file_names(message.get(kind), "file_name") for kind in ("attachments", "files")]
+    names = [join_file_names(message.get(kind), "file_name") for kind in ("attachments", "files")]
     attached = ", ".join(name for name in names if name)
     return ChatMessage(
         id=identity if isinstance(identity, str) and identity else str(position),
@@ -355,7 +333,7 @@ def _read_claude_message(message: Mapping[str, object], text: str, position: int
     )
 
 
-def _claude_text(message: Mapping[str, object]) -> str:
+def _read_claude_text(message: Mapping[str, object]) -> str:
     blocks = message.get("content")
     kept = [
         read_text(block.get("text"))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import json
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Literal, cast, get_args
 
 from ekphory import legacy
-from ekphory.documents.tree import DOCUMENT_SUFFIXES, DocumentFile, find_documents, reader_for
+from ekphory.documents.tree import DOCUMENT_SUFFIXES, DocumentFile, find_documents, find_reader
 from ekphory.errors import InvalidInput
 from ekphory.importers.source import (
     conversation_files,
@@ -22,24 +23,12 @@ from ekphory.importers.text import TEXT_SUFFIXES
 from ekphory.transfer import HEADER_KEY
 
 Format = Literal[
-    "ekphory",
-    "locomo",
-    "jsonl",
-    "documents",
-    "text",
-    "chatgpt",
-    "claude",
-    "mem0",
-    "zep",
-    "langmem",
+    "ekphory", "locomo", "jsonl", "documents", "text", "chatgpt", "claude", "mem0", "zep", "langmem"
 ]
 FORMATS: tuple[Format, ...] = get_args(Format)
 Look = Format | Literal["other JSON", "binary data"]
 
-_BY_SUFFIX: dict[str, Format] = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-}
+_LINES_SUFFIXES = (".jsonl", ".ndjson")
 _TELLING_KEYS: dict[str, Format] = {
     "mapping": "chatgpt",
     "chat_messages": "claude",
@@ -85,41 +74,41 @@ def choose_format(path: Path, wanted: str | None) -> Format:
         _check_documents(path)
         return "documents"
     _refuse_packed(path, wanted)
-    look = look_of(path)
-    chosen = next((name for name in FORMATS if name == wanted), None) or _by_name(path, look)
+    look = find_look(path)
+    chosen = next((name for name in FORMATS if name == wanted), None) or _choose_by_name(path, look)
     if chosen is None:
         raise InvalidInput(
             "path",
             str(path),
             f"its format cannot be told; it looks like {look}",
-            _array_hint(look) or f"Name it with --format {'|'.join(FORMATS)}.",
+            _give_array_hint(look) or f"Name it with --format {'|'.join(FORMATS)}.",
         )
     _check_look(path, chosen, look)
     return chosen
 
 
-def look_of(path: Path) -> Look:
+def find_look(path: Path) -> Look:
     """Say what a path looks like from its content alone."""
     if path.is_dir() and not conversation_files(path):
         return "text"
     for _name, stream in open_exports(path):
-        return _look_of_stream(stream)
+        return _find_look_of_stream(stream)
     return "other JSON"
 
 
 def _is_named_like_documents(path: Path) -> bool:
-    return not conversation_files(path) if path.is_dir() else reader_for(path) is not None
+    return not conversation_files(path) if path.is_dir() else find_reader(path) is not None
 
 
 def _check_documents(path: Path) -> None:
     if path.is_dir():
         return
-    if reader_for(path) is None:
+    if find_reader(path) is None:
         raise InvalidInput("path", str(path), "not a document", f"Give a folder, or a {_KNOWN}.")
     if path.suffix.lower() in TEXT_SUFFIXES and _opens_like_an_export(path):
-        look = look_of(path)
+        look = find_look(path)
         if look in _TELLING_KEYS.values():
-            raise _not_in_format(path, "documents", look)
+            raise _describe_mismatch(path, "documents", look)
 
 
 def _opens_like_an_export(path: Path) -> bool:
@@ -130,7 +119,7 @@ def _opens_like_an_export(path: Path) -> bool:
 def _refuse_packed(path: Path, wanted: str | None) -> None:
     """Refuse to read as another format what no other format could be."""
     if wanted is not None and path.is_file() and path.suffix.lower() in _PACKED_SUFFIXES:
-        raise _not_in_format(path, wanted, "documents")
+        raise _describe_mismatch(path, wanted, "documents")
 
 
 def _check_content(path: Path) -> None:
@@ -151,14 +140,15 @@ def _holds_documents(path: Path) -> bool:
     return any(isinstance(found, DocumentFile) for found in find_documents(path))
 
 
-def _by_name(path: Path, look: Look) -> Format | None:
+def _choose_by_name(path: Path, look: Look) -> Format | None:
     if look in _IN_LINES:
         return cast("Format", look)
-    named = None if path.is_dir() else _BY_SUFFIX.get(path.suffix.lower())
-    return named or next((name for name in FORMATS if name == look), None)
+    if not path.is_dir() and path.suffix.lower() in _LINES_SUFFIXES:
+        return "jsonl"
+    return next((name for name in FORMATS if name == look), None)
 
 
-def _look_of_stream(stream: io.BufferedReader) -> Look:
+def _find_look_of_stream(stream: io.BufferedReader) -> Look:
     if b"\0" in stream.peek(4096)[:4096]:
         return "binary data"
     if not (opening := looks_like_json(stream)):
@@ -180,35 +170,29 @@ def _check_look(path: Path, chosen: Format, look: Look) -> None:
         (chosen == "text" and look != "binary data") or (chosen == "jsonl" and _has_json_line(path))
     )
     if not agrees:
-        raise _not_in_format(path, chosen, look)
+        raise _describe_mismatch(path, chosen, look)
 
 
-def _not_in_format(path: Path, chosen: str, look: Look) -> InvalidInput:
+def _describe_mismatch(path: Path, chosen: str, look: Look) -> InvalidInput:
     return InvalidInput(
         "path",
         str(path),
         f"not in the format {chosen}: it looks like {look}",
-        f"Use --format {look}." if look in FORMATS else _array_hint(look) or "Check the file.",
+        f"Use --format {look}." if look in FORMATS else _give_array_hint(look) or "Check the file.",
     )
 
 
-def _array_hint(look: Look) -> str:
+def _give_array_hint(look: Look) -> str:
     if look != "other JSON":
         return ""
     return "Records of your own go one JSON object per line (--format jsonl)."
 
 
 def _has_json_line(path: Path) -> bool:
-    probed = 0
-    for _number, line in iterate_numbered_lines(path) if path.is_file() else ():
-        if line is None or not line.strip():
-            continue
-        if _is_json_object(line):
-            return True
-        probed += 1
-        if probed == _PROBED_LINES:
-            return False
-    return False
+    if not path.is_file():
+        return False
+    lines = (line for _, line in iterate_numbered_lines(path) if line is not None and line.strip())
+    return any(_is_json_object(line) for line in islice(lines, _PROBED_LINES))
 
 
 def _is_json_object(line: bytes) -> bool:

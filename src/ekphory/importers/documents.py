@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal
 
 from ekphory.documents.blocks import (
     NOTHING_EXCLUDED,
     Exclusion,
     LeftOut,
     Problem,
+    format_place,
     parent_id,
-    place_label,
 )
 from ekphory.documents.passages import Passage, read_document
 from ekphory.documents.settings import PageReader, ReadingSettings, find_page_reader
@@ -25,21 +26,21 @@ from ekphory.documents.tree import (
     READING_VERSION,
     DocumentFile,
     Reader,
-    document_at,
+    find_document,
     find_documents,
-    reader_for,
+    find_reader,
     watch_changes,
 )
 from ekphory.errors import InvalidInput, MissingExtra, ScopeError
-from ekphory.filters.tree import And, Comparison, Contains, Field, Filter, In
+from ekphory.filters.tree import And, Comparison, Contains, Field, In
 from ekphory.importers.report import ImportInterrupted, ImportReport, Tally, failures_file
 from ekphory.importers.source import ImportedRecord, Unreadable
 from ekphory.scope import Scope, owned_in_any_session
-from ekphory.store.protocol import Order
-from ekphory.types import MemoryRecord, Scalar, WriteReport, is_storable, now_utc
+from ekphory.types import Scalar, is_storable, now_utc
 from ekphory.write import make_draft
 
-# Passages of a document into records: what names them, and where they came from.
+if TYPE_CHECKING:
+    from ekphory.memory import Memory
 
 SOURCE = "document"
 DIGEST = "digest"
@@ -66,7 +67,7 @@ class Document:
     pool: str
 
 
-def digest_of(document: Document, settings: ReadingSettings) -> str:
+def compute_digest(document: Document, settings: ReadingSettings) -> str:
     """Compute a digest of what the file holds and of all that decides what becomes of it.
 
     Raises:
@@ -82,7 +83,7 @@ def digest_of(document: Document, settings: ReadingSettings) -> str:
     return digest.hexdigest()[:32]
 
 
-def records_of(
+def read_records(
     document: Document, settings: ReadingSettings, digest: str
 ) -> Iterator[ImportedRecord | LeftOut | Unreadable]:
     """Read a document into records, in order.
@@ -93,33 +94,33 @@ def records_of(
     Raises:
         MissingExtra: `[docs]` is not installed.
     """
-    changed = _last_change(document.file.path)
+    changed = _read_change_time(document.file.path)
     held: tuple[Passage, int] | None = None
     count, sound = 0, True
     for found in read_document(document.file.path, document.reader, settings):
         if isinstance(found, Passage):
             if held is not None:
-                yield _record(document, *held, {DIGEST: digest}, changed)
+                yield _make_record(document, *held, {DIGEST: digest}, changed)
             held = found, count
             count += 1
         elif isinstance(found, Problem):
             sound = False
-            yield _unreadable(document, found)
+            yield _describe_problem(document, found)
         else:
             yield found
     if held is not None:
         marks: dict[str, Scalar] = {DIGEST: digest} | ({LAST: True} if sound else {})
-        yield _record(document, *held, marks, changed)
+        yield _make_record(document, *held, marks, changed)
 
 
-def _record(
+def _make_record(
     document: Document,
     passage: Passage,
     sequence: int,
     metadata: dict[str, Scalar],
     changed: datetime | None,
 ) -> ImportedRecord:
-    lines = place_label(passage.first, passage.last, document.reader.unit)
+    lines = format_place(passage.first, passage.last, document.reader.unit)
     fields: dict[str, object] = {
         "text": passage.text,
         "path": document.file.name,
@@ -139,23 +140,21 @@ def _record(
     return ImportedRecord(fields, f"{document.file.name} ({lines})")
 
 
-def _unreadable(document: Document, problem: Problem) -> Unreadable:
+def _describe_problem(document: Document, problem: Problem) -> Unreadable:
     name, position = document.file.name, problem.position
     if position is None:
         return Unreadable(name, "file", problem.message)
     unit = document.reader.unit
-    return Unreadable(f"{name} ({place_label(position, position, unit)})", unit, problem.message)
+    return Unreadable(f"{name} ({format_place(position, position, unit)})", unit, problem.message)
 
 
-def _last_change(path: Path) -> datetime | None:
+def _read_change_time(path: Path) -> datetime | None:
     """Return when the file was last changed; None where its clock is beyond what can be stored."""
     try:
         return datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)
     except (OSError, OverflowError, ValueError):
         return None
 
-
-# Makes a memory hold what documents hold now: new passages first, then the old ones go.
 
 _DOCUMENTS_A_QUERY = 100
 _PASSAGES_A_WRITE = 256
@@ -164,201 +163,13 @@ _ROWS_A_PAGE = 10_000
 _ALL = 2**31 - 1
 
 
-@runtime_checkable
-class DocumentMemory(Protocol):
-    """What documents are imported into; `Memory` is one."""
-
-    scope: Scope
-
-    def add_many(self, records: Iterable[dict[str, object]]) -> WriteReport:
-        """Write the records durably and report what became of each."""
-        ...
-
-    def list(
-        self,
-        *,
-        filter: Filter | None = None,  # noqa: A002  as in `Memory`
-        limit: int = 100,
-        offset: int = 0,
-        order: Order = "newest",
-    ) -> Sequence[MemoryRecord]:
-        """Read memories in order."""
-        ...
-
-    def forget(self, *, filter: Filter | None = None) -> int:  # noqa: A002  as in `Memory`
-        """Forget all that match; returns how many."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Collection:
-    """Documents that belong together.
-
-    Attributes:
-        root: The folder below which they lie.
-        name: What names the collection in a store, in place of the folder's path.
-        pool: Where their passages go.
-        settings: How they are read.
-    """
-
-    root: Path
-    name: str
-    pool: str
-    settings: ReadingSettings
-
-    def session_of(self, name: str) -> str:
-        """Return what names a document in the store: the collection and its path in it."""
-        return f"{self.name}/{name}"
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Known:
     """What a memory holds of one document."""
 
-    ids: frozenset[str] = frozenset()
-    digests: frozenset[object] = frozenset()
+    ids: set[str] = field(default_factory=set)
+    digests: set[object] = field(default_factory=set)
     is_whole: bool = False
-
-
-class DocumentSync:
-    """Brings a memory up to date with documents, and counts what it does."""
-
-    def __init__(self, memory: DocumentMemory, collection: Collection, tally: Tally) -> None:
-        self._memory = memory
-        self._collection = collection
-        self._tally = tally
-        self._waiting: list[ImportedRecord] = []
-        self._outdated: dict[str, list[str]] = {}
-        self._refused: set[object] = set()
-        self._mine = _own_documents(memory.scope)
-
-    def update(self, files: Iterable[DocumentFile], on_file: Callable[[], None]) -> None:
-        """Import what is new in these documents, and forget what they no longer hold.
-
-        A document that cannot be read to its end loses nothing.
-        """
-        remaining = iter(files)
-        while batch := list(islice(remaining, _DOCUMENTS_A_QUERY)):
-            documents = [document for file in batch if (document := self._document(file))]
-            known = self._known([document.session for document in documents])
-            for document in documents:
-                self._read(document, known.get(document.session, _Known()))
-                on_file()
-        self._write()
-
-    def forget_gone(self, below: str = "") -> None:
-        """Forget the documents of the collection that are no longer there.
-
-        Args:
-            below: Only these: a document, or a folder with all that is in it.
-        """
-        gone = [
-            session
-            for session in self._sessions(below)
-            if not _exists(self._collection.root / session[len(self._collection.name) + 1 :])
-        ]
-        for sessions in _chunks(gone, _IDS_A_QUERY):
-            which = In(Field("session"), tuple(sessions))
-            self._tally.forget(self._memory.forget(filter=And((self._mine, which))))
-
-    def _document(self, file: DocumentFile) -> Document | None:
-        reader = reader_for(file.path)
-        if reader is None:
-            return None
-        if not is_storable(file.name):
-            message = "its name is not UTF-8. Rename it."
-            self._tally.fail(Unreadable(repr(file.name), "file", message))
-            return None
-        session = self._collection.session_of(file.name)
-        return Document(file, reader, session, self._collection.pool)
-
-    def _known(self, sessions: Sequence[str]) -> dict[str, _Known]:
-        which = And((self._mine, In(Field("session"), tuple(sessions))))
-        found: dict[str, list[MemoryRecord]] = {}
-        for record in self._memory.list(filter=which, limit=_ALL, order="written"):
-            found.setdefault(record.session or "", []).append(record)
-        return {session: _what_is_known(records) for session, records in found.items()}
-
-    def _read(self, document: Document, known: _Known) -> None:
-        settings = self._collection.settings
-        ids: set[str] = set()
-        sound = True
-        try:
-            digest = digest_of(document, settings)
-            if known.is_whole and known.digests == {digest}:
-                self._tally.skip(len(known.ids))
-                return
-            for found in records_of(document, settings, digest):
-                if isinstance(found, ImportedRecord):
-                    ids.add(self._take(found, known))
-                elif isinstance(found, LeftOut):
-                    self._tally.leave_out(found.reason)
-                else:
-                    sound = False
-                    self._tally.fail(found)
-        except MissingExtra as error:
-            sound = False
-            self._tally.fail(Unreadable(document.file.name, "file", str(error)))
-        except OSError as error:
-            sound = False
-            message = f"{error.strerror or error}. Check that it exists and may be read."
-            self._tally.fail(Unreadable(document.file.name, "file", message))
-        if sound:
-            self._outdated[document.session] = sorted(known.ids - ids)
-
-    def _take(self, record: ImportedRecord, known: _Known) -> str:
-        memory_id = str(record.fields["id"])
-        if memory_id in known.ids:
-            self._tally.skip(1)
-        else:
-            self._waiting.append(record)
-            if len(self._waiting) == _PASSAGES_A_WRITE:
-                self._write()
-        return memory_id
-
-    def _write(self) -> None:
-        """Write what waits; only then forget what it replaces."""
-        waiting, self._waiting = self._waiting, []
-        if waiting:
-            report = self._memory.add_many([record.fields for record in waiting])
-            self._tally.count(waiting, report)
-            self._refused |= {waiting[one.index].fields["session"] for one in report.failed}
-        sound = (ids for session, ids in self._outdated.items() if session not in self._refused)
-        outdated, self._outdated = [memory_id for ids in sound for memory_id in ids], {}
-        for ids in _chunks(outdated, _IDS_A_QUERY):
-            which = And((self._mine, In(Field("id"), tuple(ids))))
-            self._tally.forget(self._memory.forget(filter=which))
-
-    def _sessions(self, below: str) -> list[str]:
-        """Return the names of the documents that the memory holds of the collection."""
-        prefix = self._collection.session_of(below)
-        which = And((self._mine, Contains(Field("session"), prefix)))
-        sessions: dict[str, None] = {}
-        for offset in range(0, _ALL, _ROWS_A_PAGE):
-            page = self._memory.list(
-                filter=which, limit=_ROWS_A_PAGE, offset=offset, order="written"
-            )
-            sessions |= dict.fromkeys(record.session or "" for record in page)
-            if len(page) < _ROWS_A_PAGE:
-                break
-        return [session for session in sessions if _lies_in(session, prefix)]
-
-
-def _what_is_known(records: Sequence[MemoryRecord]) -> _Known:
-    return _Known(
-        ids=frozenset(record.id for record in records),
-        digests=frozenset(record.metadata.get(DIGEST) for record in records),
-        is_whole=any(record.metadata.get(LAST) is True for record in records),
-    )
-
-
-def _own_documents(scope: Scope) -> Filter:
-    """Return the condition for documents that a handle of exactly this scope has written.
-
-    A wider handle sees those of narrower ones, and all see those of their project, but each
-    replaces its own alone.
-    """
-    return And((owned_in_any_session(scope), Comparison(Field("source"), "eq", SOURCE)))
 
 
 def _lies_in(session: str, prefix: str) -> bool:
@@ -373,13 +184,6 @@ def _exists(path: Path) -> bool:
         # It may be there, behind a folder that cannot be looked into.
         return True
 
-
-def _chunks(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(names), size):
-        yield names[start : start + size]
-
-
-# Import of documents: a folder or a file, once, or again whenever it changes.
 
 DOCUMENT_POOL = "reference_library"
 """What a whole project looks things up in; code in a document stays with the text around it."""
@@ -422,7 +226,7 @@ OnProgress = Callable[[DocumentProgress], None]
 
 
 def import_documents(
-    memory: DocumentMemory,
+    memory: Memory,
     path: Path | str,
     *,
     options: DocumentOptions | None = None,
@@ -455,7 +259,7 @@ def import_documents(
 
 
 def watch_documents(
-    memory: DocumentMemory,
+    memory: Memory,
     path: Path | str,
     *,
     options: DocumentOptions | None = None,
@@ -480,22 +284,18 @@ def watch_documents(
         tally = Tally(failures)
         run = _Import(memory, root, chosen, tally, on_progress or _ignore)
         with closing(watch_changes(root, stopped=stopped)) as rounds:
-            _follow(run, rounds)
+            try:
+                # The watch begins before the first import, so that no change falls between.
+                next(rounds)
+                run.run()
+                for changed in rounds:
+                    run.follow(changed)
+            except ImportInterrupted:
+                raise
+            except KeyboardInterrupt:
+                # Between two imports it ends the watch.
+                return tally.report()
         return tally.report()
-
-
-def _follow(run: _Import, rounds: Iterator[set[Path]]) -> None:
-    """Import at once and after every change, until Ctrl-C between two imports."""
-    try:
-        # The watch begins before the first import, so that no change falls between.
-        next(rounds)
-        run.run()
-        for changed in rounds:
-            run.follow(changed)
-    except ImportInterrupted:
-        raise
-    except KeyboardInterrupt:
-        return
 
 
 def _ignore(progress: DocumentProgress) -> None:
@@ -507,40 +307,48 @@ class _Import:
 
     def __init__(
         self,
-        memory: DocumentMemory,
+        memory: Memory,
         root: Path,
         options: DocumentOptions,
         tally: Tally,
         on_progress: OnProgress,
     ) -> None:
         _check(memory.scope, options)
+        self._memory = memory
         self._root = root
         self._folder = root if root.is_dir() else root.parent
         self._options = options
         self._tally = tally
         self._on_progress = on_progress
-        name = options.name or self._folder.as_posix().rstrip("/")
-        settings = ReadingSettings(encoding=options.encoding, page_reader=options.page_reader)
-        collection = Collection(self._folder, name, options.pool, settings)
-        self._sync = DocumentSync(memory, collection, tally)
+        self._name = options.name or self._folder.as_posix().rstrip("/")
+        self._settings = ReadingSettings(encoding=options.encoding, page_reader=options.page_reader)
+        self._waiting: list[ImportedRecord] = []
+        self._outdated: dict[str, list[str]] = {}
+        self._refused: set[object] = set()
+        # A wider handle sees the documents of narrower ones, and all see those of their project,
+        # but each replaces alone what a handle of exactly its scope has written.
+        written_here = owned_in_any_session(memory.scope)
+        self._mine = And((written_here, Comparison(Field("source"), "eq", SOURCE)))
 
     def run(self) -> ImportReport:
         """Import all of it."""
-        return self._round(self._found(), ["" if self._root.is_dir() else self._root.name])
+        return self._import_files(
+            self._find_all(), ["" if self._root.is_dir() else self._root.name]
+        )
 
     def follow(self, changed: set[Path]) -> None:
         """Import what changed at these paths."""
-        files = {file.path: file for path in sorted(changed) for file in self._files_at(path)}
-        gone = [self._name(path) for path in sorted(changed) if self._has_gone(path)]
+        files = {file.path: file for path in sorted(changed) for file in self._find_below(path)}
+        gone = [self._relate_path(path) for path in sorted(changed) if self._has_gone(path)]
         if files or gone:
-            self._round(list(files.values()), gone)
+            self._import_files(list(files.values()), gone)
 
-    def _round(self, files: list[DocumentFile], places: list[str]) -> ImportReport:
+    def _import_files(self, files: list[DocumentFile], places: list[str]) -> ImportReport:
         """Import these, and look at these places for documents that are gone."""
         try:
             self._update(files)
             for place in places if self._options.gone == "forget" else ():
-                self._sync.forget_gone(place)
+                self._forget_gone(place)
         except KeyboardInterrupt as error:
             raise ImportInterrupted(self._tally.report()) from error
         report = self._tally.report()
@@ -555,20 +363,118 @@ class _Import:
             return path == self._root
         return not any(part.startswith(".") for part in path.relative_to(self._root).parts)
 
-    def _name(self, path: Path) -> str:
+    def _relate_path(self, path: Path) -> str:
         return path.relative_to(self._folder).as_posix()
 
     def _update(self, files: list[DocumentFile]) -> None:
-        done = 0
+        """Import what is new in these documents, and forget what they no longer hold.
 
-        def on_file() -> None:
-            nonlocal done
-            self._on_progress(DocumentProgress(done, len(files), self._tally.report()))
-            done += 1
+        A document that cannot be read to its end loses nothing.
+        """
+        remaining, done = iter(files), 0
+        while batch := list(islice(remaining, _DOCUMENTS_A_QUERY)):
+            documents = [document for file in batch if (document := self._make_document(file))]
+            known = self._find_known([document.session for document in documents])
+            for document in documents:
+                self._read(document, known.get(document.session, _Known()))
+                self._on_progress(DocumentProgress(done, len(files), self._tally.report()))
+                done += 1
+        self._write()
 
-        self._sync.update(files, on_file)
+    def _make_document(self, file: DocumentFile) -> Document | None:
+        reader = find_reader(file.path)
+        if reader is None:
+            return None
+        if not is_storable(file.name):
+            message = "its name is not UTF-8. Rename it."
+            self._tally.fail(Unreadable(repr(file.name), "file", message))
+            return None
+        return Document(file, reader, f"{self._name}/{file.name}", self._options.pool)
 
-    def _found(self) -> list[DocumentFile]:
+    def _find_known(self, sessions: Sequence[str]) -> dict[str, _Known]:
+        which = And((self._mine, In(Field("session"), tuple(sessions))))
+        known: dict[str, _Known] = defaultdict(_Known)
+        for record in self._memory.list(filter=which, limit=_ALL, order="written"):
+            document = known[record.session or ""]
+            document.ids.add(record.id)
+            document.digests.add(record.metadata.get(DIGEST))
+            document.is_whole |= record.metadata.get(LAST) is True
+        return known
+
+    def _read(self, document: Document, known: _Known) -> None:
+        ids: set[str] = set()
+        failures: list[Unreadable] = []
+        try:
+            digest = compute_digest(document, self._settings)
+            if known.is_whole and known.digests == {digest}:
+                self._tally.add(skipped=len(known.ids))
+                return
+            for found in read_records(document, self._settings, digest):
+                if isinstance(found, ImportedRecord):
+                    ids.add(self._take(found, known))
+                elif isinstance(found, LeftOut):
+                    self._tally.leave_out(found.reason)
+                else:
+                    failures.append(found)
+                    self._tally.fail(found)
+        except (MissingExtra, OSError) as error:
+            message = str(error)
+            if isinstance(error, OSError):
+                message = f"{error.strerror or error}. Check that it exists and may be read."
+            failures.append(Unreadable(document.file.name, "file", message))
+            self._tally.fail(failures[-1])
+        if not failures:
+            self._outdated[document.session] = sorted(known.ids - ids)
+
+    def _take(self, record: ImportedRecord, known: _Known) -> str:
+        memory_id = str(record.fields["id"])
+        if memory_id in known.ids:
+            self._tally.add(skipped=1)
+        else:
+            self._waiting.append(record)
+            if len(self._waiting) == _PASSAGES_A_WRITE:
+                self._write()
+        return memory_id
+
+    def _write(self) -> None:
+        """Write what waits; only then forget what it replaces."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            report = self._memory.add_many([record.fields for record in waiting])
+            self._tally.count(waiting, report)
+            self._refused |= {waiting[one.index].fields["session"] for one in report.failed}
+        sound = (ids for session, ids in self._outdated.items() if session not in self._refused)
+        outdated, self._outdated = [memory_id for ids in sound for memory_id in ids], {}
+        self._forget("id", outdated)
+
+    def _forget(self, field_name: str, values: list[str]) -> None:
+        """Forget the passages whose field has one of these values."""
+        for start in range(0, len(values), _IDS_A_QUERY):
+            some = tuple(values[start : start + _IDS_A_QUERY])
+            which = And((self._mine, In(Field(field_name), some)))
+            self._tally.add(forgotten=self._memory.forget(filter=which))
+
+    def _forget_gone(self, below: str) -> None:
+        """Forget the documents at this path, or below it, that are no longer there."""
+        paths = {session: session[len(self._name) + 1 :] for session in self._list_sessions(below)}
+        gone = [session for session, path in paths.items() if not _exists(self._folder / path)]
+        self._forget("session", gone)
+
+    def _list_sessions(self, below: str) -> list[str]:
+        """Return the names of the documents that the memory holds at this path or below it."""
+        prefix = f"{self._name}/{below}"
+        which = And((self._mine, Contains(Field("session"), prefix)))
+        sessions: dict[str, None] = {}
+        for offset in range(0, _ALL, _ROWS_A_PAGE):
+            page = self._memory.list(
+                filter=which, limit=_ROWS_A_PAGE, offset=offset, order="written"
+            )
+            sessions |= dict.fromkeys(record.session or "" for record in page)
+            if len(page) < _ROWS_A_PAGE:
+                break
+        return [session for session in sessions if _lies_in(session, prefix)]
+
+    def _find_all(self) -> list[DocumentFile]:
         files: list[DocumentFile] = []
         for found in find_documents(self._root, exclude=self._options.exclude):
             if isinstance(found, DocumentFile):
@@ -581,17 +487,17 @@ class _Import:
         _refuse_if_all_need_more(files)
         return files
 
-    def _files_at(self, path: Path) -> list[DocumentFile]:
+    def _find_below(self, path: Path) -> list[DocumentFile]:
         """Return the documents at a path that changed: one, or those of a folder that is new."""
         if path.is_dir() and not path.is_symlink() and path != self._root:
             inside = (file for file in find_documents(path) if isinstance(file, DocumentFile))
-            found = (self._file_at(file.path) for file in inside)
+            found = (self._find_file(file.path) for file in inside)
             return [file for file in found if file is not None]
-        file = self._file_at(path)
+        file = self._find_file(path)
         return [] if file is None else [file]
 
-    def _file_at(self, path: Path) -> DocumentFile | None:
-        return document_at(self._root, path, exclude=self._options.exclude)
+    def _find_file(self, path: Path) -> DocumentFile | None:
+        return find_document(self._root, path, exclude=self._options.exclude)
 
 
 def _check(scope: Scope, options: DocumentOptions) -> None:
@@ -613,7 +519,7 @@ def _refuse_if_all_need_more(files: list[DocumentFile]) -> None:
     """Raise where no document can be read; where some can, the others are told of one by one."""
     first: MissingExtra | None = None
     for file in files:
-        reader = reader_for(file.path)
+        reader = find_reader(file.path)
         missing = None if reader is None else reader.missing_extra()
         if missing is None:
             return

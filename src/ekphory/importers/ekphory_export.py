@@ -42,13 +42,13 @@ def read_export(path: Path, on_left_out: Callable[[str], None]) -> Iterator[Read
     """
     lines = iterate_numbered_lines(path)
     number, first = next(lines, (1, b""))
-    state = _Reading(path.name, _header(path.name, first))
+    state = _Reading(path.name, _read_header(path.name, first))
     for number, line in lines:
-        yield from _without_expired(state.take(number, line), on_left_out)
-    yield from _without_expired(state.finish(number), on_left_out)
+        yield from _leave_out_expired(state.take(number, line), on_left_out)
+    yield from _leave_out_expired(state.finish(number), on_left_out)
 
 
-def _header(name: str, line: bytes | None) -> dict[str, Any]:
+def _read_header(name: str, line: bytes | None) -> dict[str, Any]:
     try:
         header = decode_line(line or b"")
     except DamagedLine as error:
@@ -65,7 +65,7 @@ def _header(name: str, line: bytes | None) -> dict[str, Any]:
     return header
 
 
-def _without_expired(
+def _leave_out_expired(
     found: Iterator[Readable], on_left_out: Callable[[str], None]
 ) -> Iterator[Readable]:
     for entry in found:
@@ -110,12 +110,14 @@ class _Reading:
         self._digest.update(line.rstrip(b"\r\n") + b"\n")
 
     def take(self, number: int, line: bytes | None) -> Iterator[Readable]:
-        """Take one line in; gives the memory before it, where that is complete by now."""
+        """Take one line in; return the memory before it, where that is complete by now."""
         if line is None:
-            yield self._damage(number, describe_excess_length("line"))
+            yield self._describe_damage(number, describe_excess_length("line"))
         elif self._ended:
             if line.strip():
-                yield self._damage(number, "a line behind the end of the export. Remove it.")
+                yield self._describe_damage(
+                    number, "a line behind the end of the export. Remove it."
+                )
         else:
             yield from self._take_content(number, line)
 
@@ -123,11 +125,11 @@ class _Reading:
         """Return the last memory, and tell whether the file ended too early."""
         yield from self._settle()
         if not self._ended:
-            yield self._damage(
+            yield self._describe_damage(
                 number,
-                f"the file is cut off: {self._memories:,} of {_shown(self._promised)} memories are "
-                "in it, and no last line. What could be read is imported; export again, and "
-                "import that too.",
+                f"the file is cut off: {self._memories:,} of {_format_count(self._promised)} "
+                "memories are in it, and no last line. What could be read is imported; export "
+                "again, and import that too.",
             )
 
     def _take_content(self, number: int, line: bytes) -> Iterator[Readable]:
@@ -135,8 +137,8 @@ class _Reading:
             content = decode_line(line)
         except DamagedLine as error:
             self._add_up(line)
-            yield self._damage(
-                number, f"{error}. Take the line as it was exported.", _beginning(line)
+            yield self._describe_damage(
+                number, f"{error}. Take the line as it was exported.", _decode_beginning(line)
             )
             return
         if END_KEY in content:
@@ -155,7 +157,7 @@ class _Reading:
     def _take_version(self, number: int, content: dict[str, Any]) -> Iterator[Readable]:
         current = self._current
         if current is None or content.get("superseded_by") != current.fields.get("id"):
-            yield self._damage(
+            yield self._describe_damage(
                 number, "an earlier version whose memory is not before it. Restore the line of it."
             )
         else:
@@ -166,7 +168,7 @@ class _Reading:
         if current is None:
             return
         if len(current.versions) != current.expected:
-            yield self._damage(
+            yield self._describe_damage(
                 current.number,
                 f"{len(current.versions)} of the memory's {current.expected} earlier versions can "
                 "be read, so it was not imported. Take the file as it was exported.",
@@ -179,21 +181,21 @@ class _Reading:
         self._ended = True
         if self._digest.hexdigest() == end.get("sha256"):
             return
-        yield self._damage(
+        yield self._describe_damage(
             number,
             "lines were changed, added or removed since the export: "
-            f"{self._memories:,} of {_shown(end.get('memories'))} memories and "
-            f"{self._versions:,} of {_shown(end.get('versions'))} earlier versions are in it. "
-            "What could be read is imported.",
+            f"{self._memories:,} of {_format_count(end.get('memories'))} memories and "
+            f"{self._versions:,} of {_format_count(end.get('versions'))} earlier versions are in "
+            "it. What could be read is imported.",
         )
 
-    def _damage(self, number: int, message: str, content: str = "") -> Unreadable:
+    def _describe_damage(self, number: int, message: str, content: str = "") -> Unreadable:
         return Unreadable(f"{self._name}:{number}", "line", message, content)
 
 
-def _shown(count: object) -> str:
+def _format_count(count: object) -> str:
     return f"{count:,}" if isinstance(count, int) else "an unknown number of"
 
 
-def _beginning(line: bytes) -> str:
+def _decode_beginning(line: bytes) -> str:
     return line[:500].decode("utf-8", "replace")

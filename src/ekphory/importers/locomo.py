@@ -25,18 +25,8 @@ from ekphory.importers.source import (
 _SESSION = re.compile(r"session_(\d+)")
 _MOMENT = re.compile(r"(\d{1,2}):(\d{2}) ([ap]m) on (\d{1,2}) (\w+),? (\d{4})", re.IGNORECASE)
 _MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
 )
 
 
@@ -110,15 +100,15 @@ def read_conversations(path: Path) -> Iterator[LocomoConversation]:
     """
     if not path.is_file():
         raise DatasetError(f"path={str(path)!r}: no such file. Give LoCoMo's JSON file.")
-    for sample in _samples(path):
+    for sample in _read_samples(path):
         if isinstance(sample, Unreadable):
-            raise _dataset_error(sample)
+            raise _make_dataset_error(sample)
         turns: list[LocomoTurn] = []
-        for turn in _turns(sample):
+        for turn in _read_turns(sample):
             if isinstance(turn, Unreadable):
-                raise _dataset_error(turn)
+                raise _make_dataset_error(turn)
             turns.append(turn)
-        yield LocomoConversation(sample.id, tuple(turns), tuple(_questions(sample)))
+        yield LocomoConversation(sample.id, tuple(turns), tuple(_read_questions(sample)))
 
 
 def read_locomo(
@@ -143,24 +133,24 @@ def read_locomo(
     """
     wanted = conversation if conversation is not None else project
     known: list[str] = []
-    for sample in _samples(path):
+    for sample in _read_samples(path):
         if isinstance(sample, Unreadable):
             yield sample
             continue
         known.append(sample.id)
         if wanted is not None and sample.id != wanted:
             continue
-        for turn in _turns(sample):
+        for turn in _read_turns(sample):
             if isinstance(turn, Unreadable):
                 yield turn
             else:
-                fields = _fields(turn, project or sample.id)
+                fields = _make_fields(turn, project or sample.id)
                 yield ImportedRecord(fields, f"{sample.id}: {turn.id}")
     if wanted is not None and wanted not in known:
-        raise _no_such_conversation(path, wanted, known)
+        raise _describe_unknown(path, wanted, known)
 
 
-def _no_such_conversation(path: Path, wanted: str, known: list[str]) -> InvalidInput:
+def _describe_unknown(path: Path, wanted: str, known: list[str]) -> InvalidInput:
     return InvalidInput(
         "conversation",
         wanted,
@@ -169,7 +159,7 @@ def _no_such_conversation(path: Path, wanted: str, known: list[str]) -> InvalidI
     )
 
 
-def _fields(turn: LocomoTurn, project: str) -> dict[str, object]:
+def _make_fields(turn: LocomoTurn, project: str) -> dict[str, object]:
     return {
         "id": turn.id,
         "text": turn.text,
@@ -183,7 +173,7 @@ def _fields(turn: LocomoTurn, project: str) -> dict[str, object]:
     }
 
 
-def _samples(path: Path) -> Iterator[_Sample | Unreadable]:
+def _read_samples(path: Path) -> Iterator[_Sample | Unreadable]:
     for name, stream in open_exports(path):
         for position, element in stream_elements(stream, name):
             if isinstance(element, Unreadable):
@@ -204,7 +194,7 @@ def _read_sample(element: object, place: str) -> _Sample | Unreadable:
     )
 
 
-def _turns(sample: _Sample) -> Iterator[LocomoTurn | Unreadable]:
+def _read_turns(sample: _Sample) -> Iterator[LocomoTurn | Unreadable]:
     numbers = sorted(int(match[1]) for key in sample.talk if (match := _SESSION.fullmatch(key)))
     sequence = 0
     for number in numbers:
@@ -224,7 +214,7 @@ def _read_turn(
         if not isinstance(turn.get(key), str):
             return Unreadable(place, key, f"LoCoMo's `{key}` is missing here.", str(turn)[:500])
     written = sample.talk.get(f"session_{session}_date_time")
-    at = _moment(written)
+    at = _read_time(written)
     if at is None:
         reason = f"{written!r} is not a moment such as '1:56 pm on 8 May, 2023'."
         return Unreadable(place, f"session_{session}_date_time", reason)
@@ -233,24 +223,24 @@ def _read_turn(
         session=session,
         sequence=sequence,
         speaker=turn["speaker"],
-        listener=_listener(sample.talk, turn["speaker"]),
+        listener=_find_listener(sample.talk, turn["speaker"]),
         at=at,
-        text=_with_caption(turn["text"], turn.get("blip_caption")),
+        text=_add_caption(turn["text"], turn.get("blip_caption")),
     )
 
 
-def _listener(talk: Mapping[str, object], speaker: str) -> str:
+def _find_listener(talk: Mapping[str, object], speaker: str) -> str:
     names = [talk.get("speaker_a"), talk.get("speaker_b")]
     others = [name for name in names if isinstance(name, str) and name != speaker]
     return others[0] if len(others) == 1 else ""
 
 
-def _with_caption(text: str, caption: object) -> str:
+def _add_caption(text: str, caption: object) -> str:
     shared = f"[shares a photo: {caption}]" if isinstance(caption, str) and caption else ""
     return f"{text} {shared}".strip() if shared else text
 
 
-def _moment(written: object) -> datetime | None:
+def _read_time(written: object) -> datetime | None:
     match = _MOMENT.fullmatch(written.strip()) if isinstance(written, str) else None
     if match is None or match[5].lower() not in _MONTHS:
         return None
@@ -262,14 +252,18 @@ def _moment(written: object) -> datetime | None:
         return None
 
 
-def _questions(sample: _Sample) -> Iterator[LocomoQuestion]:
+def _read_questions(sample: _Sample) -> Iterator[LocomoQuestion]:
     for position, question in enumerate(sample.questions):
         place = f"{sample.id}: question {position}"
         if not isinstance(question, dict) or not isinstance(question.get("question"), str):
-            raise _dataset_error(Unreadable(place, "question", "LoCoMo's `question` is missing."))
+            raise _make_dataset_error(
+                Unreadable(place, "question", "LoCoMo's `question` is missing.")
+            )
         category = question.get("category")
         if not isinstance(category, int):
-            raise _dataset_error(Unreadable(place, "category", f"{category!r} is not a number."))
+            raise _make_dataset_error(
+                Unreadable(place, "category", f"{category!r} is not a number.")
+            )
         evidence = question.get("evidence")
         yield LocomoQuestion(
             text=question["question"],
@@ -279,5 +273,5 @@ def _questions(sample: _Sample) -> Iterator[LocomoQuestion]:
         )
 
 
-def _dataset_error(unreadable: Unreadable) -> DatasetError:
+def _make_dataset_error(unreadable: Unreadable) -> DatasetError:
     return DatasetError(f"{unreadable.place}: {unreadable.field}: {unreadable.message}")

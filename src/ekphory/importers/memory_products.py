@@ -24,8 +24,6 @@ from ekphory.importers.text import describe_excess_length
 from ekphory.scope import SCOPE_FIELDS
 from ekphory.types import MAX_WHOLE_NUMBER, Scalar, is_storable, now_utc
 
-# Rows of other products' exports: JSON, or JSON Lines, in whatever lists they lie.
-
 _LINES_SUFFIXES = (".jsonl", ".ndjson")
 _DEEPEST = 3
 """How many lists may lie within each other."""
@@ -65,7 +63,7 @@ class Row:
         for name in names:
             value = self.value.get(name)
             if value is not None:
-                return moment_of(name, value)
+                return read_timestamp(name, value)
         raise InvalidInput(names[-1], None, "no moment here", f"Add {names[-1]}, in ISO 8601")
 
     def name(self, *names: str) -> str | None:
@@ -106,8 +104,8 @@ def read_rows(path: Path, form: RowFormat) -> Iterator[Readable]:
     Yields:
         One record for each row that holds a memory, one `Unreadable` for each that is broken.
     """
-    for found in _lines(path) if _is_json_lines(path) else _elements(path):
-        rows = _rows(found, form, depth=0) if isinstance(found, Row) else iter((found,))
+    for found in _read_lines(path) if _is_json_lines(path) else _read_elements(path):
+        rows = _find_rows(found, form, depth=0) if isinstance(found, Row) else iter((found,))
         for row in rows:
             if isinstance(row, Unreadable):
                 yield row
@@ -115,7 +113,7 @@ def read_rows(path: Path, form: RowFormat) -> Iterator[Readable]:
                 yield from _read(row, form)
 
 
-def moment_of(name: str, value: object) -> datetime:
+def read_timestamp(name: str, value: object) -> datetime:
     """Read a moment.
 
     Raises:
@@ -133,7 +131,7 @@ def _read(row: Row, form: RowFormat) -> Iterator[Readable]:
     try:
         fields = form.fields_of(row)
     except InvalidInput as error:
-        yield Unreadable(row.place, error.field, str(error), _shown(row.value))
+        yield Unreadable(row.place, error.field, str(error), _cut_short(row.value))
         return
     if fields is not None:
         yield ImportedRecord(fields, row.place)
@@ -145,16 +143,16 @@ def _is_json_lines(path: Path) -> bool:
         return True
     written = (line for _, line in iterate_numbered_lines(path) if line is None or line.strip())
     first, second = next(written, None), next(written, None)
-    return first is not None and second is not None and isinstance(_parsed(first), dict)
+    return first is not None and second is not None and isinstance(_parse_line(first), dict)
 
 
-def _lines(path: Path) -> Iterator[Row | Unreadable]:
+def _read_lines(path: Path) -> Iterator[Row | Unreadable]:
     for number, line in iterate_numbered_lines(path):
         place = f"{path.name}:{number}"
         if line is None:
             yield Unreadable(place, "line", describe_excess_length("line"))
         elif line.strip():
-            value = _parsed(line)
+            value = _parse_line(line)
             if isinstance(value, dict):
                 yield Row(value, place)
             else:
@@ -162,7 +160,7 @@ def _lines(path: Path) -> Iterator[Row | Unreadable]:
                 yield Unreadable(place, "line", "not a JSON object. Mend this line.", shown)
 
 
-def _elements(path: Path) -> Iterator[Row | Unreadable]:
+def _read_elements(path: Path) -> Iterator[Row | Unreadable]:
     for name, stream in open_exports(path):
         for position, element in stream_elements(stream, name):
             place = f"{name}: element {position}"
@@ -171,17 +169,17 @@ def _elements(path: Path) -> Iterator[Row | Unreadable]:
             elif isinstance(element, dict):
                 yield Row(element, place)
             else:
-                yield _no_object(place, element)
+                yield _refuse_non_object(place, element)
 
 
-def _parsed(line: bytes) -> object:
+def _parse_line(line: bytes) -> object:
     try:
         return json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError):
         return None
 
 
-def _rows(found: Row, form: RowFormat, *, depth: int) -> Iterator[Row | Unreadable]:
+def _find_rows(found: Row, form: RowFormat, *, depth: int) -> Iterator[Row | Unreadable]:
     """Return the object itself where it is a row, else those in its lists."""
     if form.is_row(found.value):
         yield found
@@ -189,23 +187,23 @@ def _rows(found: Row, form: RowFormat, *, depth: int) -> Iterator[Row | Unreadab
     held = {name: value for name in form.lists if isinstance(value := found.value.get(name), list)}
     if not held or depth == _DEEPEST:
         problem = f"no {form.expected} here, nor a list of such under {', '.join(form.lists)}."
-        yield Unreadable(found.place, "row", problem, _shown(found.value))
+        yield Unreadable(found.place, "row", problem, _cut_short(found.value))
         return
     around = {**found.around, **{k: v for k, v in found.value.items() if k not in held}}
     for name, elements in held.items():
         for position, element in enumerate(elements):
             place = f"{found.place}, {name} {position}"
             if isinstance(element, dict):
-                yield from _rows(Row(element, place, around), form, depth=depth + 1)
+                yield from _find_rows(Row(element, place, around), form, depth=depth + 1)
             else:
-                yield _no_object(place, element)
+                yield _refuse_non_object(place, element)
 
 
-def _no_object(place: str, found: object) -> Unreadable:
+def _refuse_non_object(place: str, found: object) -> Unreadable:
     return Unreadable(place, "row", "not an object.", str(found)[:500])
 
 
-def _shown(value: Mapping[str, object]) -> str:
+def _cut_short(value: Mapping[str, object]) -> str:
     return str(value)[:500]
 
 
@@ -226,12 +224,12 @@ def to_scalars(given: Mapping[str, Any]) -> dict[str, Scalar]:
     """
     if not isinstance(given, Mapping):
         raise InvalidInput("metadata", given, "must be a mapping", 'Give {"category": "food"}')
-    return dict(_stored(name, value) for name, value in given.items())
+    return dict(_store_entry(name, value) for name, value in given.items())
 
 
 def from_scalars(stored: Mapping[str, Scalar]) -> dict[str, Any]:
-    """Return metadata back as it was before `to_scalars`."""
-    return dict(_given(name, value) for name, value in stored.items())
+    """Return metadata as it was before `to_scalars`."""
+    return dict(_restore_entry(name, value) for name, value in stored.items())
 
 
 def stored_name(name: str) -> str:
@@ -240,7 +238,7 @@ def stored_name(name: str) -> str:
     return _OWN + name if is_taken else name
 
 
-def _stored(name: object, value: object) -> tuple[str, Scalar]:
+def _store_entry(name: object, value: object) -> tuple[str, Scalar]:
     if not isinstance(name, str):
         raise InvalidInput("metadata", name, "must be a name", "Give texts as names")
     if name and _is_plain(value):
@@ -267,7 +265,7 @@ def _is_plain(value: object) -> bool:
             return False
 
 
-def _given(name: str, value: Scalar) -> tuple[str, Any]:
+def _restore_entry(name: str, value: Scalar) -> tuple[str, Any]:
     if name.startswith(_OWN):
         return name.removeprefix(_OWN), value
     if name.startswith(_JSON) and isinstance(value, str):
@@ -279,9 +277,6 @@ def _given(name: str, value: Scalar) -> tuple[str, Any]:
     return name, value
 
 
-# Import of LangMem's memories: items of a LangGraph store.
-
-_LANGMEM_LISTS = ("items", "results")
 _CONTENT = "content"
 
 
@@ -300,12 +295,12 @@ def read_langmem(path: Path) -> Iterator[Readable]:
     return read_rows(path, _LANGMEM_FORM)
 
 
-def _langmem_fields(row: Row) -> dict[str, object]:
+def _read_langmem_fields(row: Row) -> dict[str, object]:
     value = row.value.get("value")
     if not isinstance(value, dict):
         raise InvalidInput("value", value, "must be an object", "Give the item's value")
-    namespace = _namespace(row)
-    text, parts = _text_of(value)
+    namespace = _read_namespace(row)
+    text, parts = _read_content(value)
     beside = {
         "namespace": ".".join(namespace),
         "key": row.text("key"),
@@ -314,7 +309,7 @@ def _langmem_fields(row: Row) -> dict[str, object]:
     }
     kept = {name: part for name, part in (parts | beside).items() if part is not None}
     return {
-        "id": "/".join(map(_escaped, [*namespace, row.text("key")])),
+        "id": "/".join(map(_escape, [*namespace, row.text("key")])),
         "text": text,
         "at": row.moment("created_at"),
         "source": "langmem",
@@ -322,7 +317,7 @@ def _langmem_fields(row: Row) -> dict[str, object]:
     }
 
 
-def _namespace(row: Row) -> list[str]:
+def _read_namespace(row: Row) -> list[str]:
     """Return the labels: a list in an item, one text with dots in a table."""
     found = row.value.get("namespace", row.value.get("prefix"))
     labels = found.split(".") if isinstance(found, str) else found
@@ -333,11 +328,11 @@ def _namespace(row: Row) -> list[str]:
     return labels
 
 
-def _escaped(name: str) -> str:
+def _escape(name: str) -> str:
     return name.replace("%", "%25").replace("/", "%2F")
 
 
-def _text_of(value: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _read_content(value: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return what a value says, and which of its parts are worth keeping beside."""
     beside = {name: part for name, part in value.items() if name not in (_CONTENT, "kind")}
     content = value.get(_CONTENT, beside)
@@ -349,22 +344,20 @@ def _text_of(value: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     text = content.get(_CONTENT)
     if isinstance(text, str):
         return text, beside | inner
-    lines = (f"{name}: {_written(part)}" for name, part in content.items() if part is not None)
+    lines = (f"{name}: {_write_out(part)}" for name, part in content.items() if part is not None)
     return "\n".join(lines), beside | inner
 
 
-def _written(part: object) -> str:
+def _write_out(part: object) -> str:
     return part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)
 
 
-def _is_item(value: Mapping[str, object]) -> bool:
-    return "value" in value and "key" in value
-
-
-_LANGMEM_FORM = RowFormat(_LANGMEM_LISTS, _is_item, "key and value", _langmem_fields)
-
-
-# Import of mem0's memories, as `get_all` gives them: open source or platform, old or new.
+_LANGMEM_FORM = RowFormat(
+    ("items", "results"),
+    lambda value: "value" in value and "key" in value,
+    "key and value",
+    _read_langmem_fields,
+)
 
 _READ = {
     *("id", "memory", "created_at", "user_id", "agent_id", "run_id", "role", "actor_id"),
@@ -388,7 +381,7 @@ def read_mem0(path: Path) -> Iterator[Readable]:
     return read_rows(path, _MEM0_FORM)
 
 
-def _mem0_fields(row: Row) -> dict[str, object]:
+def _read_mem0_fields(row: Row) -> dict[str, object]:
     role = row.name("role")
     metadata = row.value.get("metadata")
     beside = {
@@ -400,7 +393,7 @@ def _mem0_fields(row: Row) -> dict[str, object]:
         "id": row.text("id"),
         "text": row.text("memory"),
         "at": row.moment("created_at"),
-        "expires_at": _expiry(row),
+        "expires_at": _read_expiry(row),
         "user": row.name("user_id"),
         "agent": row.name("agent_id"),
         "session": row.name("run_id"),
@@ -411,11 +404,11 @@ def _mem0_fields(row: Row) -> dict[str, object]:
     }
 
 
-def _expiry(row: Row) -> object:
+def _read_expiry(row: Row) -> object:
     value = row.value.get("expiration_date")
     if value is None:
         return None
-    moment = moment_of("expiration_date", value)
+    moment = read_timestamp("expiration_date", value)
     if moment <= now_utc():
         raise InvalidInput(
             "expiration_date", value, "has passed", "Remove it to import this memory all the same"
@@ -423,24 +416,18 @@ def _expiry(row: Row) -> object:
     return moment
 
 
-def _is_memory(value: Mapping[str, object]) -> bool:
-    return "memory" in value
-
-
-_MEM0_FORM = RowFormat(("results", "memories"), _is_memory, "memory", _mem0_fields)
-
-
-# Import from Zep: messages of threads or sessions, and facts and episodes of graphs.
+_MEM0_FORM = RowFormat(
+    ("results", "memories"), lambda value: "memory" in value, "memory", _read_mem0_fields
+)
 
 _ZEP_LISTS = (
     *("threads", "sessions", "messages"),
     *("edges", "facts", "relevant_facts", "episodes"),
 )
 _SESSION = ("thread_id", "session_id", "thread_uuid")
-_USER = ("user_id",)
 _IDS = ("uuid", "uuid_")
 _ZEP_READ = {
-    *(*_IDS, *_SESSION, *_USER, "content", "fact", "role", "role_type", "name", "created_at"),
+    *(*_IDS, *_SESSION, "user_id", "content", "fact", "role", "role_type", "name", "created_at"),
     *("reference_time", "valid_at", "metadata", "attributes"),
 }
 _NOT_KEPT = {"processed", "token_count", "score", "relevance", "content_policy"}
@@ -463,41 +450,41 @@ def read_zep(path: Path) -> Iterator[Readable]:
     return read_rows(path, _ZEP_FORM)
 
 
-def _zep_fields(row: Row) -> dict[str, object] | None:
+def _read_zep_fields(row: Row) -> dict[str, object] | None:
     if "fact" in row.value:
-        return _origin(row) | {
+        return _read_origin(row) | {
             "text": row.text("fact"),
             "at": row.moment("valid_at", "created_at"),
             "type": "semantic",
-            "metadata": _metadata(row, relation=row.value.get("name")),
+            "metadata": _read_metadata(row, relation=row.value.get("name")),
         }
     content = row.value.get("content")
     if content is None or (isinstance(content, str) and not content.strip()):
         return None
-    role, producer = _speaker(row)
-    return _origin(row) | {
+    role, producer = _read_speaker(row)
+    return _read_origin(row) | {
         "text": row.text("content"),
         "at": row.moment("reference_time", "created_at"),
         "role": role,
         "producer": producer,
         "session": row.name(*_SESSION),
-        "metadata": _metadata(row),
+        "metadata": _read_metadata(row),
     }
 
 
-def _origin(row: Row) -> dict[str, object]:
+def _read_origin(row: Row) -> dict[str, object]:
     identity = next((row.value[name] for name in _IDS if row.value.get(name)), None)
-    return {"id": identity, "user": row.name(*_USER), "source": "zep"}
+    return {"id": identity, "user": row.name("user_id"), "source": "zep"}
 
 
-def _speaker(row: Row) -> tuple[str | None, str | None]:
+def _read_speaker(row: Row) -> tuple[str | None, str | None]:
     """Return role and name: newer exports write `role` and `name`, older `role_type` and `role`."""
     written = {name: row.value.get(name) for name in ("role", "role_type", "name")}
     role, older, name = (value if isinstance(value, str) else None for value in written.values())
     return older or role, name or role
 
 
-def _metadata(row: Row, *, relation: object = None) -> Mapping[str, object]:
+def _read_metadata(row: Row, *, relation: object = None) -> Mapping[str, object]:
     unread = {name: value for name, value in row.value.items() if name not in _ZEP_READ | _NOT_KEPT}
     beside = unread | {"relation": relation}
     nested = [row.value.get(name) for name in ("metadata", "attributes")]
@@ -505,8 +492,9 @@ def _metadata(row: Row, *, relation: object = None) -> Mapping[str, object]:
     return to_scalars({name: value for name, value in (beside | own).items() if value is not None})
 
 
-def _is_row(value: Mapping[str, object]) -> bool:
-    return "fact" in value or "content" in value
-
-
-_ZEP_FORM = RowFormat(_ZEP_LISTS, _is_row, "content or fact", _zep_fields)
+_ZEP_FORM = RowFormat(
+    _ZEP_LISTS,
+    lambda value: "fact" in value or "content" in value,
+    "content or fact",
+    _read_zep_fields,
+)

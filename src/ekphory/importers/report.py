@@ -14,8 +14,6 @@ from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.importers.source import ImportedRecord, Unreadable
 from ekphory.types import WriteReport
 
-# The file that lists what an import could not write: one JSON object per failure.
-
 _LONGEST_TEXT = 2_000
 
 
@@ -38,12 +36,7 @@ class FailedRecord:
     content: object
 
 
-def content_of(record: ImportedRecord) -> dict[str, object]:
-    """Return a record's fields in a form that JSON can hold, long texts cut."""
-    return {name: _for_json(value) for name, value in record.fields.items()}
-
-
-def _for_json(value: object) -> object:
+def _make_content(value: object) -> object:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, str) and len(value) > _LONGEST_TEXT:
@@ -80,14 +73,8 @@ class FailuresFile:
             InvalidInput: No place for the file can be written to.
         """
         stream = self._stream or self._open()
-        row = {
-            "place": failure.place,
-            "id": failure.id,
-            "field": failure.field,
-            "message": failure.message,
-            "content": failure.content,
-            "run_at": self._run_at,
-        }
+        row = {name: getattr(failure, name) for name in FailedRecord.__dataclass_fields__}
+        row["run_at"] = self._run_at
         # ASCII escapes keep lone surrogates writable.
         stream.write(json.dumps(row, ensure_ascii=True, default=str) + "\n")
         stream.flush()
@@ -129,8 +116,6 @@ def failures_file(path: Path, wanted: Path | None) -> FailuresFile:
         )
     return FailuresFile(wanted)
 
-
-# What became of an import: the counts while it runs, and the report of it.
 
 _EXAMPLES = 5
 
@@ -180,31 +165,23 @@ class Tally:
 
     def __init__(self, failures: FailuresFile) -> None:
         self._failures = failures
-        self._added = 0
-        self._skipped = 0
-        self._failed = 0
-        self._forgotten = 0
+        self._counts: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
         self._examples: list[FailedRecord] = []
 
     def count(self, chunk: Sequence[ImportedRecord], report: WriteReport) -> None:
         """Count what became of the records that were handed to a memory."""
-        self._added += report.added
-        self._skipped += report.skipped
+        self.add(added=report.added, skipped=report.skipped)
         for failure in report.failed:
             record = chunk[failure.index]
-            content = content_of(record)
-            self._fail(
+            content = {name: _make_content(value) for name, value in record.fields.items()}
+            self._list(
                 FailedRecord(record.place, failure.id, failure.field, failure.message, content)
             )
 
-    def skip(self, count: int) -> None:
-        """Count records that are there already."""
-        self._skipped += count
-
-    def forget(self, count: int) -> None:
-        """Count memories that were forgotten."""
-        self._forgotten += count
+    def add(self, **counts: int) -> None:
+        """Count memories that were `added`, `skipped` or `forgotten`."""
+        self._counts.update(counts)
 
     def leave_out(self, reason: str) -> None:
         """Count a piece that was passed over on purpose."""
@@ -212,26 +189,23 @@ class Tally:
 
     def fail(self, unreadable: Unreadable) -> None:
         """Count and list a place that could not be read."""
-        self._fail(
-            FailedRecord(
-                unreadable.place, None, unreadable.field, unreadable.message, unreadable.content
-            )
-        )
+        found = unreadable
+        self._list(FailedRecord(found.place, None, found.field, found.message, found.content))
 
     def report(self) -> ImportReport:
         """Return the counts so far."""
         return ImportReport(
-            added=self._added,
-            skipped=self._skipped,
-            failed=self._failed,
+            added=self._counts["added"],
+            skipped=self._counts["skipped"],
+            failed=self._counts["failed"],
             failures_path=self._failures.path,
             examples=tuple(self._examples),
-            forgotten=self._forgotten,
+            forgotten=self._counts["forgotten"],
             left_out=dict(self._left_out.most_common()),
         )
 
-    def _fail(self, failure: FailedRecord) -> None:
+    def _list(self, failure: FailedRecord) -> None:
         self._failures.append(failure)
-        self._failed += 1
+        self.add(failed=1)
         if len(self._examples) < _EXAMPLES:
             self._examples.append(failure)

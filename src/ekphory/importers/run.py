@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.importers.chats import read_chatgpt, read_claude
 from ekphory.importers.detect import Format, choose_format
-from ekphory.importers.documents import DocumentMemory, import_documents
+from ekphory.importers.documents import import_documents
 from ekphory.importers.ekphory_export import read_export
 from ekphory.importers.locomo import read_locomo
 from ekphory.importers.memory_products import read_langmem, read_mem0, read_zep
 from ekphory.importers.report import ImportInterrupted, ImportReport, Tally, failures_file
 from ekphory.importers.source import ImportedRecord, Readable, Unreadable
 from ekphory.importers.text import read_jsonl, read_text
-from ekphory.scope import SCOPE_FIELDS
+from ekphory.scope import SCOPE_FIELDS, Scope
 from ekphory.types import WriteReport
+
+if TYPE_CHECKING:
+    from ekphory.memory import Memory
 
 CHUNK_RECORDS = 256
 _CHUNK_CHARACTERS = 4_000_000
@@ -32,33 +35,17 @@ _READERS: dict[Format, Callable[[Path], Iterator[Readable]]] = {
 }
 
 
-class RecordWriter(Protocol):
-    """What an import writes to; `Memory` is one."""
-
-    def add_many(self, records: Iterable[dict[str, object]]) -> WriteReport:
-        """Write the records durably and report what became of each."""
-        ...
-
-
-@runtime_checkable
-class ExportTaker(Protocol):
-    """What takes back an export; `Memory` is one."""
-
-    def add_exported(self, records: Iterable[dict[str, object]]) -> WriteReport:
-        """Write the records as they were, and report what became of each."""
-        ...
-
-
+OnProgress = Callable[[ImportReport], None]
 Write = Callable[[list[dict[str, object]]], WriteReport]
 
 
 def import_path(
-    memory: RecordWriter,
+    memory: Memory,
     path: Path | str,
     *,
     format: Format | None = None,  # noqa: A002 - the name that users know from the command line
     failures_path: Path | None = None,
-    on_progress: Callable[[ImportReport], None] | None = None,
+    on_progress: OnProgress | None = None,
     conversation: str | None = None,
 ) -> ImportReport:
     """Import a file, folder or export into a memory.
@@ -90,56 +77,25 @@ def import_path(
         raise InvalidInput(
             "conversation", conversation, f"{chosen} has no selection", "Leave it out."
         )
+    tell = on_progress or _ignore
     if chosen == "documents":
-        return _import_documents(memory, source, failures_path, on_progress or _ignore)
-    if chosen == "ekphory":
-        return _import_export(memory, source, failures_path, on_progress or _ignore)
-    with failures_file(source, failures_path) as failures:
-        records = (
-            read_locomo(source, conversation=conversation, project=_bound(memory, "project"))
-            if chosen == "locomo"
-            else _READERS[chosen](source)
-        )
-        return _run(memory, memory.add_many, records, Tally(failures), on_progress or _ignore)
-
-
-def _import_export(
-    memory: RecordWriter,
-    source: Path,
-    failures_path: Path | None,
-    on_progress: Callable[[ImportReport], None],
-) -> ImportReport:
-    if not isinstance(memory, ExportTaker):
-        raise InvalidInput(
-            "memory", memory, "takes no memories back as they were", "Give an ekphory.Memory."
+        return import_documents(
+            memory,
+            source,
+            failures_path=failures_path,
+            on_progress=lambda progress: tell(progress.report),
         )
     with failures_file(source, failures_path) as failures:
         tally = Tally(failures)
-        records = read_export(source, tally.leave_out)
-        return _run(memory, memory.add_exported, records, tally, on_progress)
-
-
-def _import_documents(
-    memory: RecordWriter,
-    source: Path,
-    failures_path: Path | None,
-    on_progress: Callable[[ImportReport], None],
-) -> ImportReport:
-    if not isinstance(memory, DocumentMemory):
-        raise InvalidInput(
-            "memory", memory, "documents are read back and replaced", "Give an ekphory.Memory."
-        )
-    return import_documents(
-        memory,
-        source,
-        failures_path=failures_path,
-        on_progress=lambda progress: on_progress(progress.report),
-    )
-
-
-def _bound(memory: RecordWriter, name: str) -> str | None:
-    value = getattr(getattr(memory, "scope", None), name, None)
-    return value if isinstance(value, str) else None
+        write: Write = memory.add_many
+        if chosen == "locomo":
+            project = memory.scope.project
+            records = read_locomo(source, conversation=conversation, project=project)
+        elif chosen == "ekphory":
+            records, write = read_export(source, tally.leave_out), memory.add_exported
+        else:
+            records = _READERS[chosen](source)
+        return _run(memory.scope, write, records, tally, tell)
 
 
 def _ignore(report: ImportReport) -> None:
@@ -147,18 +103,18 @@ def _ignore(report: ImportReport) -> None:
 
 
 def _run(
-    memory: RecordWriter,
+    scope: Scope,
     write: Write,
     records: Iterator[Readable],
     tally: Tally,
-    on_progress: Callable[[ImportReport], None],
+    on_progress: OnProgress,
 ) -> ImportReport:
     """Write all records and give the report."""
     try:
-        for number, chunk in enumerate(_chunks(records, tally.fail)):
+        for number, chunk in enumerate(_gather_chunks(records, tally.fail)):
             report = write([record.fields for record in chunk])
             if number == 0:
-                _refuse_misfit(memory, chunk, report)
+                _refuse_misfit(scope, chunk, report)
             tally.count(chunk, report)
             on_progress(tally.report())
     except KeyboardInterrupt as error:
@@ -166,13 +122,13 @@ def _run(
     return tally.report()
 
 
-def _refuse_misfit(memory: RecordWriter, chunk: list[ImportedRecord], report: WriteReport) -> None:
+def _refuse_misfit(scope: Scope, chunk: list[ImportedRecord], report: WriteReport) -> None:
     """Stop where the bound scope shuts every record out: all that follow would fail alike."""
     fields = {failure.field for failure in report.failed}
     if len(report.failed) < len(chunk) or len(fields) != 1:
         return
     (name,) = fields
-    bound = _bound(memory, name) if name in SCOPE_FIELDS else None
+    bound = getattr(scope, name) if name in SCOPE_FIELDS else None
     if bound is not None:
         raise ScopeError(
             name,
@@ -182,13 +138,13 @@ def _refuse_misfit(memory: RecordWriter, chunk: list[ImportedRecord], report: Wr
         )
 
 
-def _characters(fields: Mapping[str, object]) -> int:
+def _count_characters(fields: Mapping[str, object]) -> int:
     versions = fields.get("versions")
     texts = [fields, *(versions if isinstance(versions, list) else [])]
     return sum(len(str(entry.get("text", ""))) for entry in texts)
 
 
-def _chunks(
+def _gather_chunks(
     records: Iterator[Readable], on_unreadable: Callable[[Unreadable], None]
 ) -> Iterator[list[ImportedRecord]]:
     """Gather records into chunks, bounded in number and in length of text."""
@@ -200,7 +156,7 @@ def _chunks(
                 on_unreadable(record)
                 continue
             chunk.append(record)
-            characters += _characters(record.fields)
+            characters += _count_characters(record.fields)
             if len(chunk) == CHUNK_RECORDS or characters >= _CHUNK_CHARACTERS:
                 yield chunk
                 chunk, characters = [], 0

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
-# What every importer yields: a record that may be written, or a place that could not be read.
-
 MAX_UNIT_BYTES = 20 * 1024 * 1024
 """Longest line, or paragraph, that is read; a longer one is reported and passed over."""
 
@@ -60,7 +58,7 @@ class Unreadable:
 Readable: TypeAlias = ImportedRecord | Unreadable
 
 
-# Large JSON files read one element at a time, so that an export of gigabytes fits in memory.
+# JSON read one element at a time, so that an export of gigabytes fits in memory
 
 _BROKEN = (ijson.JSONError, zipfile.BadZipFile, zlib.error, EOFError)
 _HOLDERS = {
@@ -85,7 +83,7 @@ def stream_elements(stream: io.BufferedReader, name: str) -> Iterator[tuple[int,
     """
     position = 0
     try:
-        for element in _elements(stream):
+        for element in _read_elements(stream):
             yield position, element
             position += 1
     except _BROKEN as error:
@@ -132,7 +130,7 @@ def describe_json_error(name: str, position: int, error: Exception) -> Unreadabl
     )
 
 
-def _elements(stream: io.BufferedReader) -> Iterator[object]:
+def _read_elements(stream: io.BufferedReader) -> Iterator[object]:
     if looks_like_json(stream) == "[":
         yield from ijson.items(stream, "item", use_float=True)
         return
@@ -143,8 +141,6 @@ def _elements(stream: io.BufferedReader) -> Iterator[object]:
         else:
             yield whole
 
-
-# Opening what a user points at: a file, an unpacked export or a zip archive, as checked UTF-8.
 
 _EXPORT_MEMBER = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
 
@@ -225,15 +221,15 @@ def conversation_files(folder: Path) -> list[Path]:
 
 
 def _open_members(path: Path) -> Iterator[tuple[str, io.BufferedReader]]:
-    with _told_of_bad_archives(path), zipfile.ZipFile(path) as archive:
-        for member in _export_members(archive, path):
+    with _refuse_bad_archives(path), zipfile.ZipFile(path) as archive:
+        for member in _find_members(archive, path):
             name = f"{path.name}/{member.filename}"
             with archive.open(member) as stream:
                 yield name, io.BufferedReader(CheckedUtf8(stream, name))
 
 
 @contextmanager
-def _told_of_bad_archives(path: Path) -> Iterator[None]:
+def _refuse_bad_archives(path: Path) -> Iterator[None]:
     try:
         yield
     except zipfile.BadZipFile as error:
@@ -242,7 +238,7 @@ def _told_of_bad_archives(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _export_members(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]:
+def _find_members(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]:
     files = [member for member in archive.infolist() if not member.is_dir()]
     members = [member for member in files if _EXPORT_MEMBER.fullmatch(member.filename)]
     if not members:

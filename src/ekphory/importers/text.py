@@ -18,8 +18,6 @@ from ekphory.importers.source import (
     iterate_numbered_lines,
 )
 
-# Import of JSON Lines in our own field names: one record per line.
-
 _SET_BY_THE_STORE = ("created_at", "supersedes", "superseded_by")
 """Fields that a listing shows and that the store sets itself when a record is written."""
 
@@ -71,8 +69,6 @@ def _read_line(line: bytes, place: str) -> Readable:
     return ImportedRecord(kept, place)
 
 
-# Import of plain text and Markdown: every paragraph becomes a memory.
-
 TEXT_SUFFIXES = (".md", ".markdown", ".txt")
 _MARKDOWN_SUFFIXES = (".md", ".markdown")
 _FENCES = ("```", "~~~")
@@ -100,12 +96,12 @@ def read_text(path: Path) -> Iterator[Readable]:
     Yields:
         One record per paragraph, or one `Unreadable` per paragraph that cannot be used.
     """
-    for file in text_files(path):
+    for file in list_text_files(path):
         relative = file.relative_to(path).as_posix() if path.is_dir() else file.name
         yield from _read_file(file, relative)
 
 
-def text_files(path: Path) -> list[Path]:
+def list_text_files(path: Path) -> list[Path]:
     """List the text files below a folder in the order of their paths, or the one file itself."""
     if not path.is_dir():
         return [path]
@@ -121,7 +117,7 @@ def _read_file(file: Path, relative: str) -> Iterator[Readable]:
     changed = datetime.fromtimestamp(file.stat().st_mtime, tz=UTC)
     repeats: Counter[bytes] = Counter()
     sequence = 0
-    for paragraph in _paragraphs(file):
+    for paragraph in _read_paragraphs(file):
         place = f"{relative}:{paragraph.first_line}"
         if paragraph.problem:
             yield Unreadable(place, "paragraph", paragraph.problem, paragraph.text[:500])
@@ -129,7 +125,7 @@ def _read_file(file: Path, relative: str) -> Iterator[Readable]:
         digest = hashlib.sha256(paragraph.text.encode()).digest()
         yield ImportedRecord(
             {
-                "id": _paragraph_id(relative, digest, repeats[digest]),
+                "id": _make_paragraph_id(relative, digest, repeats[digest]),
                 "text": paragraph.text,
                 "at": changed,
                 "session": relative,
@@ -145,18 +141,18 @@ def _read_file(file: Path, relative: str) -> Iterator[Readable]:
         sequence += 1
 
 
-def _paragraph_id(relative: str, digest: bytes, repeat: int) -> str:
+def _make_paragraph_id(relative: str, digest: bytes, repeat: int) -> str:
     identity = b"\0".join((relative.encode(), str(repeat).encode(), digest))
     return f"text:{hashlib.sha256(identity).hexdigest()[:32]}"
 
 
-def _paragraphs(file: Path) -> Iterator[_Paragraph]:
+def _read_paragraphs(file: Path) -> Iterator[_Paragraph]:
     markdown = file.suffix.lower() in _MARKDOWN_SUFFIXES
     collector = _Collector()
     for number, line in iterate_numbered_lines(file):
         text = collector.decode(line)
         fence = markdown and text.lstrip().startswith(_FENCES)
-        heading = _heading_of(text) if markdown and not collector.fenced else None
+        heading = _read_heading(text) if markdown and not collector.fenced else None
         ends = not text.strip() and line is not None and not collector.fenced
         if (ends or heading is not None) and collector.lines:
             yield collector.finish(number - 1)
@@ -170,7 +166,7 @@ def _paragraphs(file: Path) -> Iterator[_Paragraph]:
         yield collector.finish(collector.first_line + len(collector.lines) - 1)
 
 
-def _heading_of(line: str) -> str | None:
+def _read_heading(line: str) -> str | None:
     marks = len(line) - len(line.lstrip("#"))
     if not 1 <= marks <= 6 or not line[marks:].startswith(" "):
         return None

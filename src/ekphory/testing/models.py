@@ -17,8 +17,6 @@ from ekphory.models.chat import DEFAULT_CHAT_OPTIONS, ChatMessage, ChatOptions
 from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
 from ekphory.models.reranker import RelevanceScores, RerankPassage, RerankQuery
 
-# An embedder without weights.
-
 
 class HashEmbedder:
     """Embeds a text as the normalised sum of one fixed random vector for each of its words.
@@ -64,9 +62,6 @@ def _word_vector(word: str, dimension: int) -> NDArray[np.float64]:
     return np.random.default_rng(crc32(word.encode())).standard_normal(dimension)
 
 
-# A reranker without weights.
-
-
 class OverlapReranker:
     """Scores a passage by the share of the question's words that its text holds.
 
@@ -95,9 +90,6 @@ class OverlapReranker:
 
 def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower()))
-
-
-# A chat model that says what it was told to say.
 
 
 class ScriptedChat:

@@ -11,8 +11,6 @@ import numpy as np
 from ekphory.errors import EkphoryError
 from ekphory.models.reranker import RelevanceScores, RerankingModel, RerankPassage, RerankQuery
 
-# A sentence in each of forty languages, for tests of what reads text.
-
 FORTY_LANGUAGES: Mapping[str, str] = {
     "am": "ጀልባው ወደብ ውስጥ ነው።",
     "ar": "القارب في الميناء.",
@@ -55,7 +53,7 @@ FORTY_LANGUAGES: Mapping[str, str] = {
     "vi": "Chiếc thuyền ở trong cảng.",
     "zh": "船在港口里。",
 }
-"""By the language's code."""
+"""A sentence in each of forty languages, by the language's code."""
 
 
 # ruff: noqa: D102, S101  the name of a test is its sentence

@@ -21,8 +21,6 @@ from ekphory.store.protocol import (
 from ekphory.testing.models import HashEmbedder
 from ekphory.types import MemoryRecord, Scalar, to_microseconds
 
-# The memories that the store's contract is told with.
-
 CONTRACT_IDENTITY = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, HashEmbedder().identity)
 """What a store that `StoreContract` tests has to be made with."""
 

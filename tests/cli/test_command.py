@@ -1,12 +1,14 @@
 import errno
+import inspect
 import json
 from dataclasses import dataclass
+from typing import Annotated
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from ekphory.cli.command import command
+from ekphory.cli.command import command, gather, spread
 from ekphory.cli.options import OutputOptions
 from ekphory.errors import InvalidInput
 from ekphory.importers.report import ImportInterrupted, ImportReport
@@ -98,3 +100,29 @@ def test_a_defect_is_called_one_and_shows_no_traceback():
         "Unexpected ZeroDivisionError: division by zero. This is a defect of ekphory; "
         "run the command again with --debug and report what it shows.\n"
     )
+
+
+@dataclass(frozen=True)
+class Size:
+    width: Annotated[int, "in pixels"]
+    height: Annotated[int, "in pixels"] = 10
+
+
+def draw(name: Annotated[str, "a title"], size: Size, colour: str = "red") -> None: ...
+
+
+def test_a_group_is_spread_into_its_fields():
+    assert [
+        (name, parameter.annotation, parameter.default)
+        for name, parameter in spread(draw).parameters.items()
+    ] == [
+        ("name", Annotated[str, "a title"], inspect.Parameter.empty),
+        ("width", Annotated[int, "in pixels"], inspect.Parameter.empty),
+        ("height", Annotated[int, "in pixels"], 10),
+        ("colour", str, "red"),
+    ]
+
+
+def test_flat_values_are_gathered_into_the_group():
+    given = {"name": "box", "width": 3, "height": 4, "colour": "blue"}
+    assert gather(draw, given) == {"name": "box", "size": Size(3, 4), "colour": "blue"}

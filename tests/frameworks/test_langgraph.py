@@ -1,15 +1,28 @@
 """A store of LangGraph that is kept in an ekphory store."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
-from langgraph.store.base import PutOp
+from hypothesis import given
+from hypothesis import strategies as st
+from langgraph.store.base import MatchCondition, PutOp
 
 from ekphory.errors import InvalidInput
-from ekphory.frameworks.langgraph import EkphoryStore
+from ekphory.filters.lance_sql import matches
+from ekphory.frameworks.langgraph import (
+    EkphoryStore,
+    ItemSpace,
+    decode_id,
+    encode_namespace,
+    extract_text,
+    fits,
+)
 from ekphory.memory import Memory
+from ekphory.scope import Scope
 from ekphory.testing.models import HashEmbedder
+from ekphory.types import EPOCH, MemoryRecord
 
 NOTES = ("notes", "mara")
 
@@ -190,15 +203,15 @@ def test_a_text_that_holds_recalled_memories_is_kept_whole(store, memory):
 )
 def test_what_json_cannot_say_is_refused_and_nothing_is_written(store, value):
     ops = [PutOp(NOTES, "good", {"text": "tea"}), PutOp(NOTES, "bad", value)]
-    with pytest.raises(InvalidInput, match="is no JSON"):
+    with pytest.raises(InvalidInput, match="must be JSON"):
         store.batch(ops)
     assert store.search(()) == []
 
 
 def test_a_page_that_there_cannot_be_is_refused(store):
-    with pytest.raises(InvalidInput, match="limit=-1: is negative"):
+    with pytest.raises(InvalidInput, match="limit=-1: must be 0 or more"):
         store.search((), limit=-1)
-    with pytest.raises(InvalidInput, match="offset=-1: is negative"):
+    with pytest.raises(InvalidInput, match="offset=-1: must be 0 or more"):
         store.list_namespaces(offset=-1)
 
 
@@ -216,3 +229,233 @@ def test_threads_that_put_one_item_at_a_time_leave_one_of_their_values(store):
         list(threads.map(put, range(6)))
     (item,) = store.search(NOTES)
     assert item.value["number"] in range(6)
+
+
+PLACE = (("notes",), "drink")
+TEA = {"text": "tea"}
+SHORT = 0.3 / 60
+"""Minutes: 0.3 seconds."""
+LONG = 0.5
+"""Minutes: 30 seconds, of which a read after 0.35 s gives enough back to be written."""
+
+
+def wait_until_expired():
+    time.sleep(0.35)
+
+
+def expires_at(memory):
+    (record,) = memory.list()
+    return record.expires_at
+
+
+def test_an_item_that_has_expired_is_gone_at_once(memory):
+    store = EkphoryStore(memory)
+    store.put(*PLACE, TEA, ttl=SHORT)
+    store.put(("notes",), "other", TEA)
+    wait_until_expired()
+    assert store.get(*PLACE) is None
+    assert [item.key for item in store.search(("notes",))] == ["other"]
+    assert [item.key for item in store.search(("notes",), query="tea")] == ["other"]
+
+
+def test_a_sweep_deletes_what_has_expired(memory):
+    store = EkphoryStore(memory, ttl={"default_ttl": SHORT})
+    store.put(*PLACE, TEA)
+    store.put(("notes",), "kept", TEA, ttl=None)
+    wait_until_expired()
+    assert store.sweep_ttl() == 1
+    assert store.sweep_ttl() == 0
+    assert [item.key for item in store.search(("notes",))] == ["kept"]
+
+
+def test_a_sweep_leaves_other_scopes_alone(open_memory):
+    jon = open_memory(user="jon")
+    EkphoryStore(jon).put(*PLACE, TEA, ttl=SHORT)
+    wait_until_expired()
+    assert EkphoryStore(open_memory(user="mara")).sweep_ttl() == 0
+    assert EkphoryStore(open_memory()).sweep_ttl() == 0
+    assert EkphoryStore(jon).sweep_ttl() == 1
+
+
+@pytest.mark.slow
+def test_reading_lets_an_item_live_on(memory):
+    store = EkphoryStore(memory)
+    store.put(*PLACE, TEA, ttl=LONG)
+    before, first = store.get(*PLACE, refresh_ttl=False), expires_at(memory)
+    time.sleep(0.35)
+    assert store.get(*PLACE) == before
+    second = expires_at(memory)
+    time.sleep(0.35)
+    assert [item.updated_at for item in store.search(("notes",))] == [before.updated_at]
+    assert first < second < expires_at(memory)
+    assert memory.health().history == 0
+
+
+@pytest.mark.slow
+def test_an_item_lives_on_only_when_that_is_wanted(memory):
+    store = EkphoryStore(memory, ttl={"refresh_on_read": False})
+    store.put(*PLACE, TEA, ttl=LONG)
+    before = expires_at(memory)
+    time.sleep(0.35)
+    store.get(*PLACE)
+    store.search(("notes",))
+    assert expires_at(memory) == before
+    store.get(*PLACE, refresh_ttl=True)
+    assert expires_at(memory) > before
+
+
+def test_a_lifetime_that_is_hardly_shorter_is_not_written_anew(memory):
+    store = EkphoryStore(memory)
+    store.put(*PLACE, TEA, ttl=600)
+    before = expires_at(memory)
+    store.get(*PLACE)
+    assert expires_at(memory) == before
+
+
+def test_an_item_that_is_put_without_a_lifetime_stays(memory):
+    store = EkphoryStore(memory)
+    store.put(*PLACE, TEA, ttl=LONG)
+    store.put(*PLACE, {"text": "coffee"}, ttl=None)
+    assert expires_at(memory).year == 9998
+    assert store.get(*PLACE).value == {"text": "coffee"}
+
+
+def test_an_item_that_has_expired_can_be_put_anew(memory):
+    store = EkphoryStore(memory)
+    store.put(*PLACE, TEA, ttl=SHORT)
+    wait_until_expired()
+    now = datetime.now(UTC)
+    store.put(*PLACE, TEA)
+    assert store.get(*PLACE).created_at > now
+
+
+def test_the_longest_lifetimes_are_as_good_as_for_ever(memory):
+    store = EkphoryStore(memory)
+    store.put(*PLACE, TEA, ttl=1e300)
+    assert store.get(*PLACE).value == TEA
+
+
+@pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf"), True, "5"])
+def test_what_is_no_lifetime_is_refused(memory, minutes):
+    with pytest.raises(InvalidInput, match="ttl="):
+        EkphoryStore(memory).put(*PLACE, TEA, ttl=minutes)
+
+
+def test_the_sweeper_deletes_in_the_background_until_it_is_stopped(memory):
+    store = EkphoryStore(memory, ttl={"default_ttl": 0.1 / 60, "sweep_interval_minutes": 0.1 / 60})
+    store.put(*PLACE, TEA)
+    store.start_ttl_sweeper()
+    deadline = time.monotonic() + 5
+    while memory.health().memories and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert memory.health().memories == 0
+    assert store.stop_ttl_sweeper()
+
+
+def test_a_sweeper_needs_an_interval(memory):
+    with pytest.raises(InvalidInput, match="sweep_interval_minutes=None"):
+        EkphoryStore(memory).start_ttl_sweeper()
+    assert EkphoryStore(memory).stop_ttl_sweeper()
+
+
+def test_no_interval_at_all_is_not_the_one_of_the_store(memory):
+    store = EkphoryStore(memory, ttl={"sweep_interval_minutes": 5})
+    with pytest.raises(InvalidInput, match="sweep_interval_minutes=0"):
+        store.start_ttl_sweeper(0)
+
+
+PLAN = {
+    "title": "Plan",
+    "steps": [{"do": "pack", "hours": 2}, {"do": "leave", "done": False}],
+    "note": None,
+}
+
+
+def test_of_the_whole_value_every_leaf_is_a_line_with_its_name():
+    assert extract_text(PLAN, ("$",)) == (
+        "title: Plan\nsteps.do: pack\nsteps.hours: 2\nsteps.do: leave\nsteps.done: false"
+    )
+
+
+def test_a_single_text_stands_alone():
+    assert extract_text({"content": {"text": "She likes tea"}}, ("$",)) == "She likes tea"
+
+
+def test_fields_are_named_by_paths():
+    assert extract_text(PLAN, ("title", "steps[*].do")) == "Plan\npack\nleave"
+    assert extract_text(PLAN, ("steps[-1].do",)) == "leave"
+
+
+@pytest.mark.parametrize("fields", [("missing",), ("note",), ("title.part",), ()])
+def test_without_text_there_is_nothing_to_search(fields):
+    assert extract_text(PLAN, fields) is None
+
+
+@pytest.mark.parametrize("value", [{}, {"a": None}, {"a": "  "}, {"a": []}])
+def test_an_empty_value_has_nothing_to_search(value):
+    assert extract_text(value, ("$",)) is None
+
+
+def test_characters_that_cannot_be_stored_are_searched_as_others():
+    assert extract_text({"a": "one\x00two \ud800"}, ("$",)) == "one two ?"
+
+
+def test_more_text_than_a_memory_holds_is_refused_with_the_remedy():
+    with pytest.raises(InvalidInput, match=r"has 1,000,001 characters.*index="):
+        extract_text({"a": "x" * 1_000_001}, ("$",))
+
+
+# Few characters, so that labels often share their beginnings; all that paths and ids are made of.
+LABELS = st.text(alphabet='ab./%0"\\\x00\ud800é', max_size=4)
+SPACE = ItemSpace(Scope())
+NAMESPACES = st.lists(LABELS, max_size=4).map(tuple)
+
+
+def lies_beneath(prefix, namespace):
+    path = encode_namespace(namespace)
+    record = MemoryRecord(id="1", text="a", at=EPOCH, created_at=EPOCH, pool="langgraph", path=path)
+    return matches(SPACE.filter_beneath(prefix), record)
+
+
+@given(NAMESPACES, NAMESPACES)
+def test_an_item_lies_beneath_a_prefix_when_its_labels_begin_with_it(prefix, namespace):
+    assert lies_beneath(prefix, namespace) == (namespace[: len(prefix)] == prefix)
+
+
+@given(NAMESPACES, LABELS)
+def test_an_id_gives_its_namespace_and_key_back(namespace, key):
+    assert decode_id(SPACE.encode_id(namespace, key)) == (namespace, key)
+
+
+@given(NAMESPACES, NAMESPACES)
+def test_no_two_namespaces_have_one_path(one, other):
+    assert (encode_namespace(one) == encode_namespace(other)) == (one == other)
+
+
+def test_a_path_is_the_labels_with_a_slash_behind_each():
+    assert encode_namespace(("users", "mara", "a/b 50%")) == "users/mara/a%2Fb 50%25/"
+
+
+def test_an_id_says_whose_the_item_is():
+    space = ItemSpace(Scope(project="home", user="mara"))
+    name = '[{"project": "home", "user": "mara"}, "notes", "drink"]'
+    assert space.encode_id(("notes",), "drink") == name
+    assert decode_id(name) == (("notes",), "drink")
+
+
+def test_a_condition_of_another_kind_is_refused():
+    with pytest.raises(InvalidInput, match="match_type='infix': is unknown"):
+        fits(MatchCondition("infix", ("a",)), ("a",))
+
+
+@pytest.mark.parametrize("namespace", ["users", ("users", 1), (None,), {"users": 1}])
+def test_what_is_no_tuple_of_texts_is_refused(namespace):
+    with pytest.raises(InvalidInput, match="namespace="):
+        encode_namespace(namespace)
+
+
+def test_a_namespace_that_no_filter_could_name_is_refused():
+    with pytest.raises(InvalidInput, match="is too long"):
+        encode_namespace(("a" * 10_000,))
+    with pytest.raises(InvalidInput, match="is too long with its namespace"):
+        SPACE.encode_id(("a",), "k" * 10_000)

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.documents.blocks import Section, parent_id, parent_text, place_label
+from ekphory.documents.blocks import Section, format_place, parent_id, parent_text
 from ekphory.documents.passages import passages
-from ekphory.documents.text import blocks_of
+from ekphory.documents.text import parse_markdown
 from ekphory.types import MemoryRecord
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -29,8 +29,8 @@ def child(text, lines, sequence=0):
 
 def children_of(text):
     return [
-        child(one.text, place_label(one.first, one.last, "line"), place)
-        for place, one in enumerate(passages(blocks_of(text)))
+        child(one.text, format_place(one.first, one.last, "line"), place)
+        for place, one in enumerate(passages(parse_markdown(text)))
     ]
 
 

@@ -1,0 +1,207 @@
+"""LangChain: a memory as a retriever, and a reranker as a document compressor."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
+from pydantic import ValidationError
+
+from ekphory.errors import InvalidInput
+from ekphory.frameworks.langchain import EkphoryCompressor, EkphoryRetriever
+from ekphory.models.agent_reranker import Reranker
+from ekphory.models.reranker import Judgement
+from ekphory.testing.models import OverlapReranker
+
+DOCUMENTS = [
+    Document("Jon rows", id="row", metadata={"page": 1}),
+    Document("Mara drinks green tea", id="tea", metadata={"page": 2}),
+    Document("green paint", id="paint"),
+]
+
+
+class Reading:
+    """Keeps what it is given to read."""
+
+    name = "reading"
+    batch_size = 8
+
+    def __init__(self):
+        self.passages = []
+
+    def score(self, _query, passages, /):
+        self.passages += passages
+        return np.zeros(len(passages), np.float32)
+
+
+class Sure:
+    """Is sure of everything, of the longer text most."""
+
+    name = "sure"
+    batch_size = 8
+    is_calibrated = True
+
+    def score(self, query, passages, /):
+        return self.judge(query, passages).scores
+
+    def judge(self, _query, passages, /):
+        raw = np.array([len(passage.text) for passage in passages], np.float32)
+        return Judgement(np.ones_like(raw), raw)
+
+
+def compressor(**settings):
+    return EkphoryCompressor(reranker=Reranker(OverlapReranker()), **settings)
+
+
+def test_documents_are_ordered_by_the_reranker_and_say_their_score():
+    kept = compressor().compress_documents(DOCUMENTS, "green tea")
+    assert [(each.id, each.metadata) for each in kept] == [
+        ("tea", {"page": 2, "relevance_score": 1.0}),
+        ("paint", {"relevance_score": 0.5}),
+        ("row", {"page": 1, "relevance_score": 0.0}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"), [({"top_n": 1}, ["tea"]), ({"min_score": 0.5}, ["tea", "paint"])]
+)
+def test_only_the_best_or_likely_are_kept(settings, kept):
+    documents = compressor(**settings).compress_documents(DOCUMENTS, "green tea")
+    assert [each.id for each in documents] == kept
+    assert DOCUMENTS[2].metadata == {}
+
+
+def test_it_can_be_awaited():
+    kept = asyncio.run(compressor(top_n=1).acompress_documents(DOCUMENTS, "green tea"))
+    assert [each.id for each in kept] == ["tea"]
+
+
+def test_no_documents_are_no_documents():
+    assert compressor().compress_documents([], "green tea") == []
+
+
+def test_memories_are_read_with_their_date_and_who_said_them(memory):
+    memory.add("I like tea", producer="Mara", at="2026-05-02T10:00Z")
+    documents = EkphoryRetriever(memory=memory).invoke("tea")
+    reading = Reading()
+    EkphoryCompressor(reranker=Reranker(reading)).compress_documents(documents, "tea")
+    (passage,) = reading.passages
+    assert passage.text == "Mara: I like tea"
+    assert passage.at == datetime(2026, 5, 2, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"at": "the station", "producer": 7, "heading": None},
+        # The program that wrote a file is not taken for a speaker.
+        {"producer": "pdfTeX", "heading": "Drinks", "at": "2026-01-01"},
+    ],
+)
+def test_what_others_call_by_the_same_names_is_left_alone(metadata):
+    reading = Reading()
+    documents = [Document("tea", metadata=metadata)]
+    EkphoryCompressor(reranker=Reranker(reading)).compress_documents(documents, "tea")
+    (passage,) = reading.passages
+    assert (passage.text, passage.at) == ("tea", None)
+
+
+def test_documents_of_equal_probability_are_ordered_by_what_the_model_itself_gives():
+    sure = EkphoryCompressor(reranker=Reranker(Sure()), top_n=1)
+    kept = sure.compress_documents([Document("tea"), Document("green tea")], "tea")
+    assert [each.page_content for each in kept] == ["green tea"]
+
+
+@pytest.mark.parametrize("settings", [{"top_n": 0}, {"min_score": 2}, {"top": 1}])
+def test_a_setting_that_cannot_be_used_is_refused(settings):
+    with pytest.raises(ValidationError):
+        compressor(**settings)
+
+
+@pytest.mark.slow
+def test_without_a_reranker_the_one_that_comes_with_ekphory_is_asked():
+    kept = EkphoryCompressor().compress_documents(DOCUMENTS, "What does Mara drink?")
+    assert kept[0].id == "tea"
+    assert kept[0].metadata["relevance_score"] > kept[1].metadata["relevance_score"]
+
+
+@pytest.fixture
+def filled(memory):
+    memory.add(
+        "Mara drinks green tea",
+        id="tea",
+        at="2026-05-02T10:00Z",
+        producer="Mara",
+        type="semantic",
+        importance=0.7,
+        source="diary",
+        metadata={"score": 3, "city": "Rome"},
+    )
+    memory.add("Jon rows on Sundays", id="row", pool="shared_knowledge", metadata={"city": "Oslo"})
+    return memory
+
+
+def test_a_document_has_the_text_and_tells_what_the_memory_tells(filled):
+    (document,) = EkphoryRetriever(memory=filled, k=1).invoke("green tea")
+    score = document.metadata.pop("score")
+    assert 0 < score < 1
+    assert (document.id, document.page_content) == ("tea", "Mara drinks green tea")
+    assert document.metadata == {
+        "id": "tea",
+        "at": "2026-05-02T10:00:00+00:00",
+        "type": "semantic",
+        "importance": 0.7,
+        "pool": "agent_memory",
+        "producer": "Mara",
+        "source": "diary",
+        "metadata": {"score": 3, "city": "Rome"},
+    }
+
+
+def test_documents_come_as_the_search_orders_them(filled):
+    documents = EkphoryRetriever(memory=filled).invoke("green tea")
+    hits = filled.search("green tea").hits
+    assert [(each.id, each.metadata["score"]) for each in documents] == [
+        (hit.id, hit.score) for hit in hits
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({"filter": "m.city = 'Oslo'"}, ["row"]),
+        ({"pools": ("shared_knowledge",)}, ["row"]),
+        ({"preset": "fast", "k": 1}, ["tea"]),
+        ({"min_score": 1.0}, []),
+        ({"agent_mode": True, "k": 1}, ["tea"]),
+    ],
+    ids=str,
+)
+def test_the_settings_are_those_of_a_search(filled, settings, found):
+    documents = EkphoryRetriever(memory=filled, **settings).invoke("green tea")
+    assert [document.id for document in documents] == found
+
+
+def test_it_can_be_awaited_and_asked_several_things(filled):
+    retriever = EkphoryRetriever(memory=filled, k=1)
+    (awaited,) = asyncio.run(retriever.ainvoke("green tea"))
+    (first,), (second,) = retriever.batch(["green tea", "who rows"])
+    assert (awaited.id, first.id, second.id) == ("tea", "tea", "row")
+
+
+def test_it_is_a_part_of_chains(filled):
+    texts = RunnableLambda(lambda documents: [each.page_content for each in documents])
+    chain = EkphoryRetriever(memory=filled, k=1) | texts
+    assert chain.invoke("green tea") == ["Mara drinks green tea"]
+
+
+def test_a_scope_is_kept(open_memory):
+    open_memory(user="jon").add("green tea")
+    assert EkphoryRetriever(memory=open_memory(user="mara")).invoke("green tea") == []
+
+
+def test_a_retriever_refuses_a_setting_that_cannot_be_used(filled):
+    with pytest.raises(InvalidInput, match="k=0: is out of range"):
+        EkphoryRetriever(memory=filled, k=0).invoke("green tea")

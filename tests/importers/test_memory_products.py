@@ -1,0 +1,232 @@
+import json
+from datetime import UTC, datetime
+
+from ekphory.importers.memory_products import read_langmem, read_mem0, read_zep
+from ekphory.importers.run import import_path
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
+
+from .foreign_exports import EXPORTS, copied, split
+
+
+def test_a_memory_keeps_its_id_its_owner_its_moment_and_its_metadata():
+    (seats, peanuts), broken = split(list(read_mem0(EXPORTS / "mem0_open_source.json")))
+    assert broken == []
+    assert seats == {
+        "id": "0b7d1c1e-3a0e-4c55-9d4c-0c9b2f6d7a11",
+        "text": "Mara prefers window seats",
+        "at": datetime(2025, 9, 1, 15, 30, 0, 123_456, tzinfo=UTC),
+        "expires_at": None,
+        "user": "mara",
+        "agent": None,
+        "session": "trip-1",
+        "producer": "Mara",
+        "role": "user",
+        "source": "mem0",
+        "metadata": {
+            "updated_at": "2025-09-02T08:30:00.123456-07:00",
+            "category": "travel",
+            "json:tags": '["seat", "train"]',
+            "own:project": "autumn",
+        },
+    }
+    assert (peanuts["user"], peanuts["producer"]) == ("ben", None)
+
+
+def test_a_page_of_the_platform_is_read_with_its_categories():
+    (trip,), broken = split(list(read_mem0(EXPORTS / "mem0_platform.json")))
+    assert (trip["agent"], trip["user"]) == ("travel-agent", "alex")
+    assert trip["metadata"] == {
+        "app_id": "web",
+        "json:categories": '["travel", "plans"]',
+        "updated_at": "2024-07-01T12:00:00Z",
+    }
+    assert [(entry.place, entry.field) for entry in broken] == [
+        ("mem0_platform.json: element 0, results 1", "expiration_date"),
+        ("mem0_platform.json: element 0, results 2", "memory"),
+    ]
+    assert broken[0].message.startswith("expiration_date='2024-07-12': has passed.")
+
+
+def test_a_memory_that_expires_later_will_expire(file):
+    rows = [{"id": "1", "memory": "a", "created_at": "2024-01-01", "expiration_date": "2999-01-01"}]
+    (record,), _ = split(list(read_mem0(file("m.json", json.dumps(rows)))))
+    assert record["expires_at"] == datetime(2999, 1, 1, tzinfo=UTC)
+
+
+def test_one_memory_a_line_is_read_and_a_broken_line_is_reported_with_its_number(file):
+    good = '{"id": "1", "memory": "Tea at five", "created_at": "2024-01-01T00:00:00Z"}\n'
+    path = file("m.jsonl", good + "{broken\n[1]\n" + good.replace('"1"', '"2"'))
+    records, broken = split(list(read_mem0(path)))
+    assert [record["id"] for record in records] == ["1", "2"]
+    assert [(entry.place, entry.content) for entry in broken] == [
+        ("m.jsonl:2", "{broken"),
+        ("m.jsonl:3", "[1]"),
+    ]
+
+
+def test_a_memory_without_a_moment_and_an_object_that_is_no_memory_are_reported(file):
+    rows = [{"id": "1", "memory": "a"}, {"id": "2", "name": "b"}, "text"]
+    records, broken = split(list(read_mem0(file("m.json", json.dumps(rows)))))
+    assert records == []
+    assert [(entry.place, entry.field) for entry in broken] == [
+        ("m.json: element 0", "created_at"),
+        ("m.json: element 1", "row"),
+        ("m.json: element 2", "row"),
+    ]
+
+
+def test_lists_within_lists_without_end_are_reported_and_not_followed(file):
+    text = '{"results": [' * 50 + "]}" * 50
+    _, (broken,) = split(list(read_mem0(file("m.json", text))))
+    assert broken.message.startswith("no memory here, nor a list of such under results, memories")
+
+
+def test_a_second_import_adds_nothing_and_every_user_finds_only_what_is_theirs(tmp_path):
+    exported = copied("mem0_open_source.json", tmp_path)
+    with Memory(tmp_path / "store", embedder=HashEmbedder()) as memory:
+        report = import_path(memory, exported)
+        assert (report.added, report.skipped, report.failed) == (2, 0, 0)
+        assert import_path(memory, exported).skipped == 2
+    with Memory(tmp_path / "store", user="ben", embedder=HashEmbedder()) as memory:
+        assert [hit.text for hit in memory.search("peanuts")] == ["Ben is allergic to peanuts"]
+
+
+def test_messages_keep_thread_user_speaker_and_moment_and_empty_ones_are_left_out():
+    (said, answered), broken = split(list(read_zep(EXPORTS / "zep_thread.json")))
+    assert broken == []
+    assert said == {
+        "id": "4f6e0d5a-0f4f-4d3e-9a39-0d6a3b1f0001",
+        "text": "My Adidas shoes broke on Saturday",
+        "at": datetime(2025, 3, 1, 9, 0, 0, 123_456, tzinfo=UTC),
+        "user": "jane",
+        "session": "support-17",
+        "role": "user",
+        "producer": "Jane",
+        "source": "zep",
+        "metadata": {"channel": "phone"},
+    }
+    assert (answered["role"], answered["producer"]) == ("assistant", "assistant")
+
+
+def test_older_messages_name_the_role_in_role_type_and_lie_in_their_session():
+    (said,), _ = split(list(read_zep(EXPORTS / "zep_session_v2.json")))
+    assert (said["role"], said["producer"]) == ("user", "Kai")
+    assert (said["session"], said["user"]) == ("s-1", "kai")
+    assert said["id"] == "11111111-0000-4000-8000-000000000001"
+
+
+def test_a_fact_is_a_semantic_memory_of_when_it_became_true():
+    (loves, likes, episode), broken = split(list(read_zep(EXPORTS / "zep_graph.json")))
+    assert loves == {
+        "id": "9a1e6a4e-2b1f-4f55-8f10-a1b2c3d40001",
+        "text": "Jane loves Adidas shoes",
+        "at": datetime(2024, 5, 31, tzinfo=UTC),
+        "type": "semantic",
+        "user": "jane",
+        "source": "zep",
+        "metadata": {
+            "relation": "LOVES",
+            "invalid_at": "2025-03-01T09:00:00Z",
+            "expired_at": "2025-03-01T09:01:00Z",
+            "source_node_uuid": "n1",
+            "target_node_uuid": "n2",
+            "json:episodes": '["e1"]',
+            "strength": 3,
+        },
+    }
+    assert likes["at"] == datetime(2025, 3, 1, 9, 1, tzinfo=UTC)
+    assert episode["text"] == '{"order": 17, "item": "Puma Speedcat"}'
+    assert [(entry.place, entry.field) for entry in broken] == [
+        ("zep_graph.json: element 0, edges 2", "created_at")
+    ]
+
+
+def test_a_message_of_a_later_time_than_it_was_sent_takes_the_time_it_is_about(file):
+    row = {
+        "uuid": "1",
+        "role": "user",
+        "content": "hello",
+        "created_at": "2026-01-02T00:00:00Z",
+        "reference_time": "2025-12-24T18:00:00Z",
+    }
+    (record,), _ = split(list(read_zep(file("m.json", json.dumps({"messages": [row]})))))
+    assert record["at"] == datetime(2025, 12, 24, 18, tzinfo=UTC)
+
+
+def test_a_second_import_adds_nothing_even_without_ids(file, tmp_path):
+    row = {"role": "user", "content": "hello", "created_at": "2026-01-02T00:00:00Z"}
+    path = file("m.jsonl", json.dumps(row) + "\n")
+    exported = copied("zep_graph.json", tmp_path)
+    with Memory(tmp_path / "store", embedder=HashEmbedder()) as memory:
+        assert import_path(memory, path).added == 1
+        assert import_path(memory, path).skipped == 1
+        report = import_path(memory, exported)
+        assert (report.added, report.failed) == (3, 1)
+        assert import_path(memory, exported).skipped == 3
+        holds = memory.list(filter="source = 'zep' AND type = 'semantic' AND m.invalid_at IS NULL")
+        assert [record.text for record in holds] == ["Jane likes Puma shoes"]
+
+
+def test_an_item_keeps_its_namespace_its_key_and_its_moments():
+    (dogs, _, _), _ = split(list(read_langmem(EXPORTS / "langmem_items.json")))
+    assert dogs == {
+        "id": "memories/user124/0145905e-2b78-4675-9a54-4cb13099bd0b",
+        "text": "User likes dogs as pets",
+        "at": datetime(2025, 2, 6, 18, 54, 32, 568_595, tzinfo=UTC),
+        "source": "langmem",
+        "metadata": {
+            "namespace": "memories.user124",
+            "key": "0145905e-2b78-4675-9a54-4cb13099bd0b",
+            "kind": "Memory",
+            "updated_at": "2025-02-07T08:00:00+00:00",
+        },
+    }
+
+
+def test_a_memory_of_a_schema_and_any_other_value_are_written_out():
+    (_, triple, food), _ = split(list(read_langmem(EXPORTS / "langmem_items.json")))
+    assert triple["text"] == "subject: Alice\npredicate: manages\nobject: ML team"
+    assert triple["metadata"]["predicate"] == "manages"
+    assert food["text"] == "food_preference: I like pizza"
+    assert food["id"] == "1/memories/07e0caf4-1631-47b7-b15f-65515d4c1843"
+
+
+def test_what_the_tool_of_langmem_stores_is_read_from_a_dump_of_the_table(file):
+    row = {
+        "prefix": "memories.mara",
+        "key": "k",
+        "value": {"content": "Tea at five"},
+        "created_at": "2025-02-06 18:54:32+00",
+        "updated_at": "2025-02-06 18:54:32+00",
+    }
+    (record,), _ = split(list(read_langmem(file("store.jsonl", json.dumps(row) + "\n"))))
+    assert (record["id"], record["text"]) == ("memories/mara/k", "Tea at five")
+    assert record["at"] == datetime(2025, 2, 6, 18, 54, 32, tzinfo=UTC)
+
+
+def test_a_value_that_is_no_object_and_a_namespace_that_is_none_are_reported(file):
+    _, (broken,) = split(list(read_langmem(EXPORTS / "langmem_items.json")))
+    assert (broken.place, broken.field) == ("langmem_items.json: element 2", "value")
+    row = {"namespace": [1], "key": "k", "value": {}, "created_at": "2025-02-06"}
+    _, (broken,) = split(list(read_langmem(file("i.json", json.dumps({"items": [row]})))))
+    assert (broken.place, broken.field) == ("i.json: element 0, items 0", "namespace")
+
+
+def test_a_slash_in_a_label_or_a_key_makes_no_other_items_id(file):
+    rows = [
+        {"namespace": names, "key": key, "value": {"content": "x"}, "created_at": "2025-02-06"}
+        for names, key in ((["a/b"], "c"), (["a"], "b/c"), (["a", "b"], "c"))
+    ]
+    records, _ = split(list(read_langmem(file("i.json", json.dumps(rows)))))
+    assert [record["id"] for record in records] == ["a%2Fb/c", "a/b%2Fc", "a/b/c"]
+
+
+def test_a_second_import_of_langmem_adds_nothing(tmp_path):
+    exported = copied("langmem_items.json", tmp_path)
+    with Memory(tmp_path / "store", user="u", embedder=HashEmbedder()) as memory:
+        report = import_path(memory, exported)
+        assert (report.added, report.failed) == (3, 1)
+        assert import_path(memory, exported).skipped == 3
+        (record,) = memory.list(filter="m.kind = 'Triple' AND m.object = 'ML team'")
+        assert record.user == "u"

@@ -12,7 +12,7 @@ os.environ["EKPHORY_DAEMON"] = "0"
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
-pytest.register_assert_rewrite("ekphory.testing.store_contract")
+pytest.register_assert_rewrite("tests.store.store_contract")
 
 from children.process import Child  # noqa: E402  after the rewriting
 from ekphory.memory import Memory  # noqa: E402  likewise

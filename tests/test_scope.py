@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from tests.store.store_contract import contract_record
 
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.filters.grammar import parse_filter
 from ekphory.filters.lance_sql import matches
 from ekphory.scope import Scope
-from ekphory.testing.store_contract import contract_record
 
 FIELDS = ["org", "project", "agent", "user", "session"]
 PRIVATE_POOLS = ["agent_memory", "agent_tools", "agent_mistakes", "my own"]

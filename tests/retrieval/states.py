@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from tests.store.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
 
 from ekphory.retrieval.pipeline import Candidates, Resources, SearchRequest, SearchState
 from ekphory.retrieval.snapshot import Snapshots
 from ekphory.scope import Scope
 from ekphory.store.in_memory import InMemoryStore
 from ekphory.testing.models import HashEmbedder
-from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
 from ekphory.write import thread_of
 
 NOW = 1_800_000_000_000_000

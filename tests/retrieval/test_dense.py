@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.models.tiny_components import tiny_components
+from tests.store.store_contract import CONTRACT_IDENTITY, contract_row, owned_record
 
 from ekphory.filters.tree import And, Comparison, Field
 from ekphory.models.embedder import EmbedderIdentity
@@ -21,7 +22,6 @@ from ekphory.retrieval.dense import (
 )
 from ekphory.store.in_memory import InMemoryStore
 from ekphory.store.protocol import StoreIdentity
-from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_row, owned_record
 
 WINDOWS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
 EAST = np.array([1, 0], np.float32)

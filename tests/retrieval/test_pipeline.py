@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from tests.store.store_contract import contract_record
 
 from ekphory.errors import InvalidInput
 from ekphory.retrieval.pipeline import CANONICAL_STAGES, Pipeline, describe
@@ -13,7 +14,6 @@ from ekphory.retrieval.stages.query import CleanQuery
 from ekphory.retrieval.stages.rerank import GateReranker
 from ekphory.retrieval.stages.shape import Cut, Diversify
 from ekphory.retrieval.stages.weigh import Decay, Weigh
-from ekphory.testing.store_contract import contract_record
 from retrieval.states import rows, state_of
 
 PIPELINE = Pipeline("mine", [CleanQuery(), SearchPools(), Fuse(), Weigh(), Decay(), Cut()])

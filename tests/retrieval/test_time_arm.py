@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from tests.store.store_contract import contract_record
 
 from ekphory.retrieval.time_arm import choose_sessions, timed_rows
-from ekphory.testing.store_contract import contract_record
 from ekphory.time_words.parse import read_time
 from ekphory.time_words.reference import Sessions
 from ekphory.types import to_microseconds

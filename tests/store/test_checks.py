@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.store.store_contract import CONTRACT_IDENTITY, contract_row, full_record
 
 from ekphory.filters.tree import And, Comparison, Field
 from ekphory.memory import Memory
@@ -10,7 +11,6 @@ from ekphory.store.checks import examine
 from ekphory.store.lance import LanceStore
 from ekphory.store.protocol import StoreHealth
 from ekphory.testing.models import HashEmbedder
-from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_row, full_record
 from ekphory.types import ignore_progress
 
 

@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from ekphory.filters.tree import And
-from ekphory.store.in_memory import InMemoryStore
-from ekphory.store.lance import KnownNames, LanceStore
-from ekphory.testing.store_contract import (
+from tests.store.store_contract import (
     CONTRACT_IDENTITY,
     DurableStoreContract,
     StoreContract,
@@ -22,6 +18,10 @@ from ekphory.testing.store_contract import (
     history_record,
     successor_record,
 )
+
+from ekphory.filters.tree import And
+from ekphory.store.in_memory import InMemoryStore
+from ekphory.store.lance import KnownNames, LanceStore
 
 from .strategies import NAMES, filters, rows, scope_filters
 

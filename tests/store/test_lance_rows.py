@@ -6,6 +6,12 @@ from datetime import UTC, datetime
 import lancedb
 import pytest
 from hypothesis import given
+from tests.store.store_contract import (
+    CONTRACT_IDENTITY,
+    contract_record,
+    contract_row,
+    full_record,
+)
 from tests.store.strategies import records
 
 from ekphory.filters.tree import And, Comparison, Field
@@ -17,12 +23,6 @@ from ekphory.store.lance_rows import (
     table_schema,
 )
 from ekphory.store.protocol import StoreIdentity
-from ekphory.testing.store_contract import (
-    CONTRACT_IDENTITY,
-    contract_record,
-    contract_row,
-    full_record,
-)
 
 
 @given(record=records())

@@ -2,11 +2,7 @@
 
 import numpy as np
 import pytest
-
-from ekphory.filters.tree import And, Comparison, Field
-from ekphory.store.in_memory import InMemoryStore
-from ekphory.store.lance_snapshot import RecordCache, ScopeBlocks, ScopeRecords
-from ekphory.testing.store_contract import (
+from tests.store.store_contract import (
     CONTRACT_IDENTITY,
     contract_record,
     contract_row,
@@ -14,6 +10,10 @@ from ekphory.testing.store_contract import (
     owned_record,
     successor_record,
 )
+
+from ekphory.filters.tree import And, Comparison, Field
+from ekphory.store.in_memory import InMemoryStore
+from ekphory.store.lance_snapshot import RecordCache, ScopeBlocks, ScopeRecords
 
 
 class CountingStore(InMemoryStore):

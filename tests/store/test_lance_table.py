@@ -8,6 +8,7 @@ import time
 
 import lancedb
 import pytest
+from tests.store.store_contract import CONTRACT_IDENTITY, contract_row
 
 from ekphory.errors import StoreError
 from ekphory.filters.tree import And
@@ -22,7 +23,6 @@ from ekphory.store.lance_table import (
     commits_folder,
 )
 from ekphory.testing.models import HashEmbedder
-from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_row
 
 # The folder of commits: a table that nobody wrote to is not asked again.
 

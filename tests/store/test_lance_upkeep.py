@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.store.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
 
 from ekphory.errors import StoreError, StoreLocked
 from ekphory.filters.tree import And, Comparison, Field
@@ -12,7 +13,6 @@ from ekphory.store import lance_upkeep
 from ekphory.store.lance import LanceStore
 from ekphory.store.lance_upkeep import index_lock, sweep_table
 from ekphory.testing.models import HashEmbedder
-from ekphory.testing.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
 
 EVERYTHING = And(())
 

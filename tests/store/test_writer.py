@@ -8,6 +8,7 @@ import time
 import filelock
 import numpy as np
 import pytest
+from tests.store.store_contract import CONTRACT_IDENTITY
 
 from ekphory.errors import StoreClosed, StoreError, StoreLocked
 from ekphory.filters.tree import And, Comparison, Field
@@ -25,7 +26,6 @@ from ekphory.store.writer import (
     vectors_of,
 )
 from ekphory.testing.models import HashEmbedder
-from ekphory.testing.store_contract import CONTRACT_IDENTITY
 
 # Writes run one after another, on one thread, and report back.
 

@@ -12,7 +12,7 @@ from tests.training.trainable_encoder import write_trainable_encoder
 from ekphory.errors import DatasetError, InvalidInput
 from ekphory.models.onnx_embedder import OnnxEmbedder, load_bundled
 from ekphory.models.reranker import BUNDLED_RERANKERS, bundled_reranker, model_id
-from ekphory_lab.cli.commands import TRAINING
+from ekphory_lab.cli.commands import COMMANDS
 from ekphory_lab.training.embedder_config import CONFIGS as EMBEDDERS
 from ekphory_lab.training.recipes import RECIPES, read_recipe, unfinished_steps
 from ekphory_lab.training.reranker.config import CONFIGS as RERANKERS
@@ -43,7 +43,8 @@ def test_every_bundled_model_has_a_recipe_that_names_its_revision():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_names_commands_configurations_and_data_that_exist(ekphory, name):
     recipe = read_recipe(name)
-    commands = {entry.name for entry in TRAINING}
+    [training] = [group for group in COMMANDS.groups if group.name == "train"]
+    commands = {entry.name for entry in training.entries}
     for step in recipe.steps:
         command, *_ = step.arguments(FOLDERS)
         assert command in commands - {"unpack"}

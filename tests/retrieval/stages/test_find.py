@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.store.store_contract import contract_record
 
 from ekphory.retrieval.calibration import Calibration, FusionCalibration
 from ekphory.retrieval.fusion import LexicalWeight
@@ -15,7 +16,6 @@ from ekphory.retrieval.query import QueryClass
 from ekphory.retrieval.snapshot import Neighbours
 from ekphory.retrieval.stages.find import Fuse, LexicalScores, SearchPools, WordingScores
 from ekphory.testing.models import HashEmbedder
-from ekphory.testing.store_contract import contract_record
 from retrieval.states import records, rows, state_of, with_candidates
 
 

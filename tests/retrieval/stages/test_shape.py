@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from tests.store.store_contract import contract_record
 
 from ekphory.errors import StoreError
 from ekphory.retrieval.stages.shape import (
@@ -21,7 +22,6 @@ from ekphory.retrieval.stages.shape import (
     join_around,
     order_by_marginal_relevance,
 )
-from ekphory.testing.store_contract import contract_record
 from retrieval.states import records, rows, state_of, with_candidates
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.store.store_contract import contract_record
 
 from ekphory.retrieval.pipeline import Candidates
 from ekphory.retrieval.query import QueryClass, QueryHints, classify_query
@@ -24,7 +25,6 @@ from ekphory.retrieval.stages.weigh import (
     type_importance_boost,
     words,
 )
-from ekphory.testing.store_contract import contract_record
 from ekphory.types import MEMORY_TYPES
 from retrieval.states import records, rows, state_of, with_candidates
 

@@ -86,8 +86,6 @@ def successor_record(number: int) -> MemoryRecord:
     return replace(contract_record(number), text="changed", supersedes=f"m{number}~1")
 
 
-# ruff: noqa: D102, S101  the name of a test is its sentence
-
 _EVERYTHING: Filter = And(())
 
 

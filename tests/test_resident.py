@@ -53,7 +53,10 @@ class Home:
         return [hit["memory"]["text"] for hit in json.loads(done.stdout)["hits"]]
 
     def status(self):
-        return json.loads(self.run("daemon", "status", "--json").stdout)
+        try:
+            return resident.ask({"status": True}, seconds=10)
+        except resident.NoResident:
+            return {"running": False}
 
     def wait_until_running(self):
         end = time.monotonic() + 60
@@ -65,13 +68,18 @@ class Home:
         raise AssertionError("no resident process came")
 
     def stop(self):
-        self.run("daemon", "stop")
+        try:
+            resident.ask({"stop": True}, seconds=10)
+        except resident.NoResident:
+            return
 
 
 @pytest.fixture
-def home():
+def home(monkeypatch):
     path = Path(tempfile.mkdtemp(prefix="ek"))
     made = Home(path)
+    monkeypatch.setenv("HOME", str(path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(path / "data"))
     yield made
     made.stop()
     shutil.rmtree(path, ignore_errors=True)
@@ -199,9 +207,11 @@ def test_a_restored_store_is_the_one_that_answers(running):
     assert running.search("where is the tea?") == ["The spare key is under the pot"]
 
 
-def test_stop_ends_it(running):
+def test_the_command_line_tells_of_it_and_ends_it(running):
     pid = running.status()["pid"]
-    running.stop()
+    shown = running.run("daemon", "status", "--json")
+    assert json.loads(shown.stdout)["pid"] == pid
+    running.run("daemon", "stop")
     end = time.monotonic() + 30
     while time.monotonic() < end and Path(f"/proc/{pid}").exists():
         time.sleep(0.05)

@@ -19,7 +19,15 @@ from ekphory.cli.command import (
 )
 from ekphory.cli.demo import demo
 from ekphory.cli.search_commands import ask, get, history, list_memories, search
-from ekphory.cli.server_commands import create_key, list_keys, mcp, revoke_key, serve
+from ekphory.cli.server_commands import (
+    create_key,
+    list_keys,
+    mcp,
+    revoke_key,
+    serve,
+    show_daemon,
+    stop_daemon,
+)
 from ekphory.cli.store_commands import doctor, list_presets
 from ekphory.cli.store_commands import show as show_pipeline
 from ekphory.cli.transfer_commands import backup, export_memories, import_records, restore
@@ -78,6 +86,15 @@ GROUPS = (
             Entry("create", create_key, "", "ekphory keys create --store ./memories"),
             Entry("list", list_keys, "", "ekphory keys list --store ./memories"),
             Entry("revoke", revoke_key, "", "ekphory keys revoke ID --store ./memories"),
+        ),
+    ),
+    CommandGroup(
+        "daemon",
+        "The resident process that keeps stores open between commands.",
+        _CARE,
+        (
+            Entry("status", show_daemon, "", "ekphory daemon status --json"),
+            Entry("stop", stop_daemon, "", "ekphory daemon stop"),
         ),
     ),
 )

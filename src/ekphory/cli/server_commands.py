@@ -1,4 +1,4 @@
-"""`ekphory serve`, `mcp` and `keys`."""
+"""`ekphory serve`, `mcp`, `keys` and `daemon`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 from rich.table import Table
 
+from ekphory import resident
 from ekphory.cli.command import command, message_console, print_result, result_console
 from ekphory.cli.options import OutputOptions, StoreOptions, settings_for
 from ekphory.cli.output import plain, print_json
@@ -320,3 +321,39 @@ def _open_keys(where: CatalogOptions) -> Iterator[AccessKeys]:
         yield AccessKeys(database)
     finally:
         database.close()
+
+
+# `ekphory daemon status` and `stop`: the resident process of the command line.
+
+_DAEMON_SECONDS = 10.0
+
+
+@command
+def show_daemon(output: OutputOptions) -> None:
+    """Say whether a resident process answers commands, and what it holds open."""
+    status = _ask_daemon("status")
+    shown = "No resident process is running; the next command starts one."
+    if status["running"]:
+        stores = ", ".join(status["stores"]) or "no store"
+        shown = (
+            f"Process {status['pid']} has answered {status['requests']:,} commands, holds open "
+            f"{stores}, and was last asked {status['idle_s']:.0f} s ago."
+        )
+    print_result(output, status, shown)
+
+
+@command
+def stop_daemon(output: OutputOptions) -> None:
+    """End the resident process, after the command that it is running."""
+    status = _ask_daemon("stop")
+    shown = "No resident process is running."
+    if status["running"]:
+        shown = f"Process {status['pid']} ends."
+    print_result(output, status | {"running": False}, shown)
+
+
+def _ask_daemon(verb: str) -> dict[str, Any]:
+    try:
+        return resident.ask({verb: True}, seconds=_DAEMON_SECONDS)
+    except resident.NoResident:
+        return {"running": False}

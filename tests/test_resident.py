@@ -229,7 +229,7 @@ def test_a_request_that_is_too_large_is_not_taken(running):
 
 def test_it_ends_when_nothing_is_asked(home):
     script = (
-        "import time; from ekphory import daemon, resident; "
+        "import time; from ekphory import daemon, resident; resident.make_socket_folder(); "
         "daemon.Daemon(resident.find_socket(), idle_seconds=0.2, clock=time.monotonic).serve()"
     )
     done = subprocess.run(

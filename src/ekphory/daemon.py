@@ -216,6 +216,7 @@ def _remove_stale(path: Path) -> None:
 def main() -> int:
     """Serve this installation's socket, unless another process does."""
     try:
+        resident.make_socket_folder()
         path = resident.find_socket()
         with filelock.FileLock(path.with_suffix(".lock"), blocking=False):
             Daemon(path, clock=time.monotonic).serve()

@@ -70,6 +70,18 @@ def _check_folder(folder: Path) -> None:
         raise NoResident(f"{folder} must be a folder of mode 0700 that belongs to you")
 
 
+def make_socket_folder() -> None:
+    """Make the folder of the socket, unless it is there.
+
+    Raises:
+        NoResident: It cannot be made.
+    """
+    try:
+        _find_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise NoResident(str(error)) from error
+
+
 def find_socket() -> Path:
     """Return the path of this installation's socket; whether one is there is not asked.
 
@@ -282,9 +294,9 @@ def _write(stream: Any, text: str) -> None:  # noqa: ANN401  a text stream or wh
 def start() -> None:
     """Start the resident process beside this one, unless there is no place for its socket."""
     try:
-        _find_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_socket_folder()
         find_socket()
-    except (OSError, NoResident):
+    except NoResident:
         return
     subprocess.Popen(
         [sys.executable, "-m", "ekphory.daemon"],

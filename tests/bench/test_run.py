@@ -73,14 +73,13 @@ def test_the_conditions_are_in_the_report(report):
     assert {"ekphory", "lancedb"} <= set(report.versions)
     assert report.options["seed"] == 7
     assert report.embedding.embedder == "hash-embedder@1 (32-d)"
-    assert report.peers is None
 
 
 def test_the_report_goes_to_json_and_back(report):
     plain = json.loads(json.dumps(report.to_dict()))
     assert plain["sizes"][1]["systems"][0]["recall"]["10"] == 1.0
     assert set(plain) == {
-        "machine", "versions", "options", "embedding", "sizes", "peers", "skipped", "seconds"
+        "machine", "versions", "options", "embedding", "sizes", "seconds"
     }  # fmt: skip
 
 
@@ -135,7 +134,6 @@ def test_a_kept_directory_holds_the_stores_afterwards(kept):
     [
         ({"n": 1}, "n=1: tells nothing"),
         ({"scopes": (0,)}, r"scopes=\(0,\): no layout"),
-        ({"peers": ("zep",)}, "peers='zep': unknown"),
         ({"embedder": "ekphory.testing:Nothing"}, "embedder='ekphory.testing:Nothing'"),
     ],
 )

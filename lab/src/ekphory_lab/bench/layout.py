@@ -76,15 +76,6 @@ class Layout:
         self._compare_recall(findings)
         self._start_up(findings[PRODUCT])
         self._add(findings)
-        return self._report(rows, findings)
-
-    def measure_basics(self, size: int) -> SizeReport:
-        """Measure only what every system can: filling and searching."""
-        findings = self._fill(size)
-        self._search(findings)
-        return self._report(self._written, findings)
-
-    def _report(self, rows: int, findings: Mapping[str, Findings]) -> SizeReport:
         systems = tuple(found.report(name) for name, found in findings.items())
         return SizeReport(rows, self._setup.scopes, systems, ratios(systems))
 
@@ -256,8 +247,7 @@ def model_setup(options: BenchOptions, directory: Path) -> Setup:
 
 def filled_pool(model: Worker, options: BenchOptions, on_progress: Told) -> str:
     """Embed as many memories as the stores need; gives the directory of their vectors."""
-    wanted = options.peer_n if options.peers else 0
-    size = max(min(options.n, options.embedded), wanted)
+    size = min(options.n, options.embedded)
     while True:
         answer = model.call("pool", {"size": size, "stretch": _STRETCH})
         on_progress(f"embedding ahead: {answer['size']:,} of {size:,} memories")

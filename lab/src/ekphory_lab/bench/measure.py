@@ -76,9 +76,7 @@ def _field(path: Path, name: str) -> str | None:
 
 # What to measure.
 
-PeerName = Literal["txtai", "chromadb", "mem0"]
 Beside = Literal["lancedb", "nothing"]
-PEERS: tuple[PeerName, ...] = ("txtai", "chromadb", "mem0")
 _STEPS = (1_000, 10_000, 100_000, 1_000_000)
 _FEWEST_ROWS = 100
 
@@ -100,9 +98,7 @@ class BenchOptions:
         single_adds: Memories added one by one, into each store.
         start_ups: Fresh processes that open each store and search once.
         beside: What is measured in turn with ekphory, on the same memories.
-        peers: Which other products to measure beside.
-        peer_n: Memories that each of them gets.
-        cache: Where vectors and the peers' environments are kept; None for the user's cache.
+        cache: Where vectors are kept; None for the user's cache.
         keep: Where the stores are written and kept; None for a temporary directory.
     """
 
@@ -117,13 +113,11 @@ class BenchOptions:
     single_adds: int = 100
     start_ups: int = 3
     beside: Beside = "lancedb"
-    peers: tuple[PeerName, ...] = field(default=())
-    peer_n: int = 10_000
     cache: Path | None = None
     keep: Path | None = None
 
     def __post_init__(self) -> None:
-        for name in ("n", "peer_n", "embedded"):
+        for name in ("n", "embedded"):
             if getattr(self, name) < _FEWEST_ROWS:
                 raise InvalidInput(
                     name, getattr(self, name), "tells nothing", f"Give {_FEWEST_ROWS} or more"
@@ -133,9 +127,6 @@ class BenchOptions:
                 raise InvalidInput(name, getattr(self, name), "measures nothing", "Give 1 or more")
         if not self.scopes or min(self.scopes) < 1:
             raise InvalidInput("scopes", self.scopes, "no layout", "Give 1, or 50, or both")
-        for peer in self.peers:
-            if peer not in PEERS:
-                raise InvalidInput("peers", peer, "unknown", f"Choose from {', '.join(PEERS)}")
 
     def sizes(self) -> list[int]:
         """Return the sizes at which each layout is measured, ascending."""
@@ -254,10 +245,10 @@ class SystemReport:
     """One system at one size.
 
     Attributes:
-        name: `ekphory`, `lancedb`, or a peer.
+        name: `ekphory` or `lancedb`.
         fill: Writing with vectors that were there already.
-        write: Writing with the model; for a peer computed from `fill` and the model's own speed.
-        add: One memory a call, with the model; None where it was not measured.
+        write: Writing with the model.
+        add: One memory a call, with the model.
         cold: First search of a scope in a fresh process whose model is loaded.
         warm: Distinct queries after that, with the query's embedding.
         stages: Warm time by stage.
@@ -273,8 +264,8 @@ class SystemReport:
 
     name: str
     fill: WriteSpeed
-    write: WriteSpeed | None
-    add: Latency | None
+    write: WriteSpeed
+    add: Latency
     cold: Latency
     warm: Latency
     stages: Mapping[str, Latency]
@@ -331,8 +322,6 @@ class BenchReport:
         machine, versions, options: Under what conditions.
         embedding: The model alone.
         sizes: By layout, ascending.
-        peers: Beside other products; None when not asked for.
-        skipped: What could not be measured, with the reason.
         seconds: How long it all took.
     """
 
@@ -341,8 +330,6 @@ class BenchReport:
     options: Mapping[str, Any]
     embedding: EmbeddingSpeed
     sizes: tuple[SizeReport, ...]
-    peers: SizeReport | None
-    skipped: Mapping[str, str]
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -363,11 +350,9 @@ def _ratios(first: SystemReport, other: SystemReport) -> dict[str, float]:
         "search p95": other.warm.p95 / first.warm.p95,
         "cold search p50": other.cold.p50 / first.cold.p50,
         "bytes": other.bytes / first.bytes,
+        "write": first.write.per_second / other.write.per_second,
+        "add p50": other.add.p50 / first.add.p50,
     }
-    if first.write is not None and other.write is not None:
-        found["write"] = first.write.per_second / other.write.per_second
-    if first.add is not None and other.add is not None:
-        found["add p50"] = other.add.p50 / first.add.p50
     return {name: round(value, 3) for name, value in found.items()}
 
 
@@ -416,8 +401,8 @@ class Findings:
         return SystemReport(
             name=name,
             fill=WriteSpeed.of(self.fill),
-            write=WriteSpeed.of(self.write) if self.write else None,
-            add=Latency.of(self.adds) if self.adds else None,
+            write=WriteSpeed.of(self.write),
+            add=Latency.of(self.adds),
             cold=Latency.of(self.cold),
             warm=Latency.of(self.warm),
             stages={stage: Latency.of(each) for stage, each in self.stages.items()},
@@ -466,13 +451,7 @@ Launcher = Callable[[str, Setup], Worker]
 class ChildWorker:
     """A worker in a process of its own, so that its memory is its own."""
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        *,
-        log: Path,
-        environment: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, command: Sequence[str], *, log: Path) -> None:
         self._log = log
         with log.open("ab") as stream:
             self._process = subprocess.Popen(  # noqa: S603  our own program
@@ -480,7 +459,6 @@ class ChildWorker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stream,
-                env=None if environment is None else dict(environment),
                 encoding="utf-8",
             )
 

@@ -57,9 +57,6 @@ class ServingSettings:
     n: Annotated[int, typer.Option("--n", help="Memories in the store.")] = 100_000
     scopes: _Scopes = None
     clients: Annotated[int, typer.Option(help="How many ask at once.")] = 50
-    writers: Annotated[
-        int, typer.Option(help="How many of them write, while the load is mixed.")
-    ] = 10
     seconds: Annotated[float, typer.Option(help="How long they ask.")] = 60.0
     k: _Hits = 10
     threads: Annotated[

@@ -1,11 +1,7 @@
 import json
 from datetime import UTC, datetime
-from urllib.parse import unquote
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ekphory.errors import DatasetError
 from ekphory_lab.evaluation.datasets import Passage
@@ -15,12 +11,9 @@ from ekphory_lab.evaluation.loaders import (
     load_conversation,
     load_locomo,
     load_multihop,
-    topic_of,
-    write_qrels,
-    write_run,
 )
 from ekphory_lab.evaluation.runner import evaluate
-from ekphory_lab.evaluation.systems import ScoringSystem, bm25_system
+from ekphory_lab.evaluation.systems import bm25_system
 
 
 @pytest.fixture
@@ -224,38 +217,6 @@ def test_a_file_without_questions_is_an_error(tmp_path):
     file.write_text("[]")
     with pytest.raises(DatasetError, match="no query has a relevant passage"):
         load_locomo(file)
-
-
-@pytest.fixture
-def report(conversation_folder):
-    all_equal = ScoringSystem("my system", {}, lambda texts: lambda _: np.full(len(texts), 0.5))
-    return evaluate(load_conversation(conversation_folder), all_equal)
-
-
-def test_a_run_keeps_its_order_by_scores_that_fall_strictly_although_they_tie(report, tmp_path):
-    write_run(report, tmp_path / "x.run")
-    rows = [line.split() for line in (tmp_path / "x.run").read_text().splitlines()]
-    assert [(topic, passage, rank) for topic, _, passage, rank, *_ in rows[3:]] == [
-        *(("a/1", f"D1:{number}", str(number)) for number in (1, 2, 3)),
-        *(("b/0", f"D1:{number}", str(number)) for number in (1, 2)),
-    ]
-    assert float(rows[-2][4]) == 0.5
-    assert 0.4999 < float(rows[-1][4]) < 0.5
-
-
-def test_qrels_go_with_the_run(report, tmp_path):
-    write_qrels(report.dataset, tmp_path / "x.qrels")
-    assert (tmp_path / "x.qrels").read_text() == (
-        "a/0 0 D1:1 1\na/0 0 D1:3 1\na/1 0 D1:2 1\nb/0 0 D1:1 1\n"
-    )
-
-
-@given(pool=st.text(), query_id=st.text())
-def test_every_topic_names_its_query_and_has_no_space(pool, query_id):
-    topic = topic_of((pool, query_id))
-    read_pool, _, read_id = topic.rpartition("/")
-    assert (unquote(read_pool), unquote(read_id)) == (pool, query_id)
-    assert not topic or topic.split() == [topic]
 
 
 def test_locomos_own_file_and_the_conversation_form_give_the_same(shared_data):

@@ -76,19 +76,12 @@ def report_tables(report: BenchReport) -> list[ReportTable]:
 
 
 def size_table(size: SizeReport) -> ReportTable:
-    """Show all systems with the same memories, a column each, with the ratios to the first."""
+    """Show all systems with the same memories, a column each."""
     scopes = "one scope" if size.scopes == 1 else f"{size.scopes} scopes"
     rows = [
         (label, *(_format(read(system), form) for system in size.systems))
         for label, (form, read) in _ROWS.items()
     ]
-    others = [_NOTHING] * (len(size.systems) - 1)
-    for step, milliseconds in size.systems[0].start_up.items():
-        rows.append((f"fresh process: {step}, ms", f"{milliseconds:.0f}", *others))
-    for measure in dict.fromkeys(name for each in size.ratios.values() for name in each):
-        ratios = (size.ratios[system.name].get(measure) for system in size.systems[1:])
-        compared = (_format(ratio, ".2f") for ratio in ratios)
-        rows.append((f"times better: {measure}", "1", *compared))
     return ReportTable(
         title=f"{size.rows:,} memories in {scopes}",
         header=("", *(system.name for system in size.systems)),

@@ -7,11 +7,10 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ekphory.errors import InvalidInput
 from ekphory_lab.bench.generate import BATCH, BenchQuery
 from ekphory_lab.bench.layout import (
     PRODUCT,
@@ -25,9 +24,9 @@ from ekphory_lab.bench.layout import (
 from ekphory_lab.bench.load import Answers, Load, ServerProcess, ask, post, serving
 from ekphory_lab.bench.measure import (
     BenchError,
-    BenchOptions,
     Launcher,
     Setup,
+    StoreOptions,
     Worker,
     in_child,
     machine,
@@ -36,56 +35,24 @@ from ekphory_lab.bench.measure import (
 from ekphory_lab.bench.run import describe_machine
 from ekphory_lab.evaluation.tables import ReportTable
 
-# What to measure of a server.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServingOptions:
-    """What to measure.
+class ServingOptions(StoreOptions):
+    """What to measure of a server.
 
     Attributes:
-        n: Memories in the store.
-        scopes: Layouts, each by its number of projects.
         clients: How many ask at once.
         seconds: How long they ask.
-        k: Hits asked for.
         questions: How many different ones; the model remembers the vectors of some.
-        seed: Decides every memory and every question.
-        embedder: What `ekphory serve --embedder` takes; `bundled` for the bundled model.
-        embedded: Memories that are really embedded; beyond, their vectors are reused with noise.
         threads: Searches worked on at once, by the server and in process.
         workers: Processes of the server.
-        cache: Where vectors are kept; None for the user's cache.
-        keep: Where the stores are written and kept; None for a temporary directory.
     """
 
-    n: int = 100_000
-    scopes: tuple[int, ...] = (50, 1)
     clients: int = 50
     seconds: float = 60.0
-    k: int = 10
     questions: int = 10_000
-    seed: int = 7
-    embedder: str = "bundled"
-    embedded: int = 100_000
     threads: int = 4
     workers: int = 1
-    cache: Path | None = None
-    keep: Path | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("clients", "seconds", "questions", "threads", "workers"):
-            value = getattr(self, name)
-            if value <= 0:
-                raise InvalidInput(name, value, "measures nothing", "Give more than 0")
-        # The others are checked there.
-        self.filling()
-
-    def filling(self) -> BenchOptions:
-        """Return what says how the stores are filled."""
-        own = {field.name for field in fields(self)}
-        shared = [field.name for field in fields(BenchOptions) if field.name in own]
-        return BenchOptions(**{name: getattr(self, name) for name in shared})
 
 
 # What one run measured of a server, as plain values that go to JSON as they are.
@@ -417,9 +384,9 @@ def run_serving_bench(
     """
     began, described = time.perf_counter(), machine()
     with workspace(options.keep) as directory:
-        setup = replace(model_setup(options.filling(), directory), org=_ORG)
+        setup = replace(model_setup(options, directory), org=_ORG)
         model = launch("model", setup)
-        setup = replace(setup, pool=filled_pool(model, options.filling(), on_progress))
+        setup = replace(setup, pool=filled_pool(model, options, on_progress))
         model.end()
         layouts = []
         for scopes in options.scopes:

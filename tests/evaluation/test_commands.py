@@ -111,10 +111,6 @@ def test_misses_show_query_wanted_passages_and_what_stood_above(dataset):
     assert "  instead, rank 1: D1:2 Dan: The train to Lisbon was late" in lines
 
 
-def test_misses_stop_at_the_limit(report):
-    assert len(list(list_misses(report, cutoff=1, limit=0))) == 1
-
-
 def test_a_table_is_drawn_and_written_as_markdown():
     table = ReportTable("title", ("system", "MAP"), (("a|b [x]", ".5"),), note="a note")
     assert table.markdown() == (

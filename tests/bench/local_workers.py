@@ -6,7 +6,7 @@ from ekphory_lab.bench.ekphory_worker import EkphoryStore
 from ekphory_lab.bench.lancedb_worker import LanceDbStore
 from ekphory_lab.bench.measure import BenchError
 from ekphory_lab.bench.model_worker import ModelWorker
-from ekphory_lab.bench.peer_workers.loop import answer
+from ekphory_lab.bench.worker import answer
 
 WORKERS = {"model": ModelWorker, "ekphory": EkphoryStore, "lancedb": LanceDbStore}
 

@@ -6,7 +6,7 @@ from ekphory_lab.bench.measure import BenchError, ChildWorker
 
 PROGRAM = """
 import os, sys
-from ekphory_lab.bench.peer_workers.loop import serve
+from ekphory_lab.bench.worker import serve
 def double(payload):
     print("a library talks")
     return {"value": payload["value"] * 2}

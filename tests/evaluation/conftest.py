@@ -26,8 +26,11 @@ def shared_data():
 
 @pytest.fixture
 def conversation_folder(tmp_path):
+    return write_conversations(tmp_path / "chats")
+
+
+def write_conversations(folder):
     """Two conversations in the conversation form, with an adversarial question."""
-    folder = tmp_path / "chats"
     folder.mkdir()
     corpus = [
         ("a", "D1:1", "Ann", "I adopted a grey cat"),

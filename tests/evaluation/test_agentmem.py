@@ -106,16 +106,21 @@ def test_a_package_without_torch_names_the_extra(carried):
     assert "pip install 'ekphory[torch]'" in note
 
 
-class Ranks:
-    """Puts the answer of every case of a set at one rank of three."""
+class Fixed:
+    """Gives every case the same scores, those of its candidates in their order."""
 
-    def __init__(self, name, rank):
+    def __init__(self, name, *scores):
         self.name = name
         self.configuration = {"read by": name}
-        self.rank = rank
+        self.given = np.array(scores, np.float64)
 
     def scores(self, cases):
-        return [np.array([-self.rank + 0.5, -1.0, -2.0]) for _ in cases]
+        return [self.given for _ in cases]
+
+
+def ranks(name, rank):
+    """Put the answer at one rank of three."""
+    return Fixed(name, 0.5 - rank, -1, -2)
 
 
 def sets_of(*sizes):
@@ -136,7 +141,7 @@ def sets_of(*sizes):
 
 def test_a_set_of_three_queries_counts_three_times_one_of_one():
     one, three = sets_of(1, 3)
-    (pooled,) = pooled_rankings([rank_set(one, [Ranks("a", 1)]), rank_set(three, [Ranks("a", 3)])])
+    (pooled,) = pooled_rankings([rank_set(one, [ranks("a", 1)]), rank_set(three, [ranks("a", 3)])])
     assert pooled.set_name == "all conversations"
     assert pooled.estimates["MRR"].mean == pytest.approx((1 + 3 / 3) / 4)
     assert [outcome.case.id for outcome in pooled.outcomes] == [
@@ -145,7 +150,7 @@ def test_a_set_of_three_queries_counts_three_times_one_of_one():
 
 
 def test_the_others_are_compared_with_the_first():
-    rankings = [rank_set(each, [Ranks("a", 2), Ranks("b", 1)]) for each in sets_of(1, 3)]
+    rankings = [rank_set(each, [ranks("a", 2), ranks("b", 1)]) for each in sets_of(1, 3)]
     first, second = pooled_rankings(rankings)
     assert first.against_first is None
     assert second.against_first.difference == 0.5
@@ -154,8 +159,8 @@ def test_the_others_are_compared_with_the_first():
 def test_where_no_text_has_several_windows_a_models_own_row_stands_for_all_windows():
     short, long = sets_of(1, 3)
     rankings = [
-        rank_set(short, [Ranks("a", 2), Ranks("bm25", 3)]),
-        rank_set(long, [Ranks("a", 2), Ranks("a, all windows", 1), Ranks("bm25", 3)]),
+        rank_set(short, [ranks("a", 2), ranks("bm25", 3)]),
+        rank_set(long, [ranks("a", 2), ranks("a, all windows", 1), ranks("bm25", 3)]),
     ]
     pooled = {each.scorer: each for each in pooled_rankings(rankings)}
     assert list(pooled) == ["a", "a, all windows", "bm25"]
@@ -167,7 +172,7 @@ def test_every_system_stands_before_itself_with_all_windows():
     first, second = sets_of(1, 3)
     names = [["a", "b", "a, all windows", "bm25"], ["a", "b", "b, all windows", "bm25"]]
     rankings = [
-        rank_set(cases, [Ranks(name, 1) for name in each])
+        rank_set(cases, [ranks(name, 1) for name in each])
         for cases, each in zip((first, second), names, strict=True)
     ]
     assert [each.scorer for each in pooled_rankings(rankings)] == [
@@ -182,38 +187,17 @@ def test_the_pooled_set_holds_every_case_and_names_its_sets():
     assert pooled.missing == {"number": 4}
 
 
-class Fixed:
-    """Gives the scores that a test names, case by case."""
-
-    def __init__(self, name, *scores):
-        self.name = name
-        self.configuration = {}
-        self.given = scores
-
-    def scores(self, cases):
-        return [np.array(each, np.float64) for each, _ in zip(self.given, cases, strict=True)]
-
-
-def numbered_case(number, kinds="negation negation number"):
-    distractors = [Distractor(kind, Candidate(f"no {place}")) for place, kind in
-                   enumerate(kinds.split())]  # fmt: skip
-    return RankingCase(str(number), "a query", Candidate("yes"), tuple(distractors))
-
-
-def test_the_third_of_eight():
-    found = rank_measures(np.array([0.5, 0.9, 0.8, 0.1, 0.1, 0.1, 0.1, 0.1]))
-    assert found == pytest.approx({"MRR": 1 / 3, "R@1": 0, "R@5": 1, "NDCG@10": 0.5})
-
-
-def test_equal_scores_share_their_ranks():
-    found = rank_measures(np.array([0.5, 0.5, 0.1, 0.1]))
-    assert (found["MRR"], found["R@1"]) == (0.75, 0.5)
-
-
-def test_a_constant_scorer_reaches_what_chance_reaches():
-    found = rank_measures(np.zeros(8))
-    assert found["MRR"] == pytest.approx(0.3397, abs=1e-4)
-    assert (found["R@1"], found["R@5"]) == (0.125, 0.625)
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([0.5, 0.9, 0.8, *[0.1] * 5], {"MRR": 1 / 3, "R@1": 0, "R@5": 1, "NDCG@10": 0.5}),
+        ([0.5, 0.5, 0.1, 0.1], {"MRR": 0.75, "R@1": 0.5, "R@5": 1, "NDCG@10": 0.8155}),
+        ([0.0] * 8, {"MRR": 0.3397, "R@1": 0.125, "R@5": 0.625, "NDCG@10": 0.4942}),
+    ],
+    ids=["third of eight", "equal scores share their ranks", "a constant"],
+)
+def test_measures_of_one_case(scores, expected):
+    assert rank_measures(np.array(scores)) == pytest.approx(expected, abs=1e-4)
 
 
 @given(st.permutations([0.1, 0.2, 0.3, 0.3, 0.5, 0.5, 0.6]), st.sampled_from([0.0, 0.3, 0.5, 0.7]))
@@ -223,17 +207,18 @@ def test_the_order_of_the_distractors_changes_nothing(others, answer):
 
 
 def test_a_report_tells_which_kinds_the_answer_does_not_beat():
-    cases = CaseSet(name="set", cases=(numbered_case(1),), origin={})
-    (report,) = rank_set(cases, [Fixed("one", [0.5, 0.9, 0.5, 0.1])])
+    kinds = ("negation", "negation", "number")
+    others = tuple(Distractor(kind, Candidate("no")) for kind in kinds)
+    cases = (RankingCase("1", "a query", Candidate("yes"), others),)
+    scorer = Fixed("one", 0.5, 0.9, 0.5, 0.1)
+    (report,) = rank_set(CaseSet(name="set", cases=cases, origin={}), [scorer])
     assert report.outranked == {"negation": 0.75, "number": 0.0}
 
 
 def test_later_scorers_are_compared_with_the_first():
-    cases = CaseSet(name="set", cases=(numbered_case(1), numbered_case(2)), origin={})
-    worse, better = Fixed("a", [0, 1, 1, 1], [0, 1, 1, 1]), Fixed("b", [2, 1, 1, 1], [2, 1, 1, 1])
-    first, second = rank_set(cases, [worse, better])
+    first, second = rank_set(*sets_of(2), [ranks("a", 3), ranks("b", 1)])
     assert first.against_first is None
-    assert second.against_first.difference == pytest.approx(0.75)
+    assert second.against_first.difference == pytest.approx(2 / 3)
     assert second.estimates["R@1"].mean == 1
 
 
@@ -243,25 +228,7 @@ def case_set(name, *texts):
     return CaseSet(name=name, cases=(case,), origin={}, missing={})
 
 
-def test_a_set_with_a_long_text_is_ranked_with_all_windows_too():
-    report = run_agentmem(
-        case_set("short", "Ann rows", "Ben cooks"),
-        [case_set("long", "Ann rows", "Ben cooks fish and rice for Ann")],
-        {"hash": HashEmbedder(window_words=3)},
-        labelled={},
-        progress=str,
-    )
-
-    assert [(each.set_name, each.scorer) for each in report.rankings] == [
-        ("short", "hash"),
-        ("short", "bm25"),
-        ("long", "hash"),
-        ("long", "hash, all windows"),
-        ("long", "bm25"),
-    ]
-
-
-def test_several_conversation_sets_are_put_together_as_well():
+def test_long_texts_are_ranked_with_all_windows_too_and_conversations_put_together():
     report = run_agentmem(
         case_set("generated", "Ann rows", "Ben cooks"),
         [
@@ -273,12 +240,15 @@ def test_several_conversation_sets_are_put_together_as_well():
         progress=str,
     )
 
+    plain, windowed = ["hash", "bm25"], ["hash", "hash, all windows", "bm25"]
+    assert [(each.set_name, each.scorer) for each in report.rankings] == [
+        *(("generated", name) for name in plain),
+        *(("short", name) for name in plain),
+        *(("long", name) for name in windowed),
+        *(("all conversations", name) for name in windowed),
+    ]
     assert [each.name for each in report.sets][-1] == "all conversations"
-    assert [
-        (each.scorer, [outcome.case.answer.text for outcome in each.outcomes])
-        for each in report.rankings
-        if each.set_name == "all conversations"
-    ] == [(name, ["Ann rows"] * 2) for name in ("hash", "hash, all windows", "bm25")]
+    assert [len(each.outcomes) for each in report.rankings[-3:]] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("name", ["generated", "chats", "all conversations"])
@@ -294,22 +264,18 @@ def case(answer, *others, query="Who feeds the cat?"):
     return RankingCase("1", query, answer, tuple(Distractor("any", each) for each in others))
 
 
-def test_a_late_bound_embedder_sees_the_age():
-    young, old = Candidate("the cat sleeps", 1), Candidate("the cat sleeps", 1.5)
-    (scores,) = EmbedderScorer("timed", TimedEmbedder()).scores([case(young, old)])
-    assert scores.tolist() == pytest.approx([1, 0])
-
-
-def test_a_late_bound_embedder_sees_the_type_that_is_given():
-    semantic, episodic = Candidate("a", 0, "semantic"), Candidate("b", 0, "episodic")
-    (scores,) = EmbedderScorer("timed", TimedEmbedder()).scores([case(semantic, episodic)])
-    assert scores.tolist() == pytest.approx([1, 2**-0.5])
-
-
-def test_a_type_that_nobody_gives_is_the_one_that_the_model_predicts():
-    unknown, episodic = Candidate("a", 0), Candidate("b", 0, "episodic")
-    (scores,) = EmbedderScorer("timed", TimedEmbedder()).scores([case(unknown, episodic)])
-    assert scores.tolist() == pytest.approx([1, 2**-0.5])
+@pytest.mark.parametrize(
+    ("answer", "other", "expected"),
+    [
+        (Candidate("a cat", 1), Candidate("a cat", 1.5), [1, 0]),
+        (Candidate("a", 0, "semantic"), Candidate("b", 0, "episodic"), [1, 2**-0.5]),
+        (Candidate("a", 0), Candidate("b", 0, "episodic"), [1, 2**-0.5]),
+    ],
+    ids=["age", "type that is given", "type that the model predicts"],
+)
+def test_a_late_bound_embedder_sees_age_and_type(answer, other, expected):
+    (scores,) = EmbedderScorer("timed", TimedEmbedder()).scores([case(answer, other)])
+    assert scores.tolist() == pytest.approx(expected)
 
 
 SHORT = HashEmbedder(window_words=3)
@@ -327,14 +293,12 @@ def test_a_text_of_one_window_scores_as_without_windows(embedder):
     assert windowed.tolist() == pytest.approx(plain.tolist(), abs=1e-6)
 
 
-def test_a_later_window_counts_less_its_margin_and_the_discount_for_two():
-    found = windowed_scores(SHORT, Candidate("red green blue one two three"), query="one two three")
-    assert found == pytest.approx([1 - 0.05 - 0.1 * math.log(2)], abs=1e-6)
-
-
-def test_a_first_window_loses_the_discount_alone():
-    found = windowed_scores(SHORT, Candidate("one two three red green blue"), query="one two three")
-    assert found == pytest.approx([1 - 0.1 * math.log(2)], abs=1e-6)
+@pytest.mark.parametrize(
+    ("text", "lost"), [("red green blue one two three", 0.05), ("one two three red green blue", 0)]
+)
+def test_a_later_window_loses_its_margin_and_any_the_discount_for_two(text, lost):
+    found = windowed_scores(SHORT, Candidate(text), query="one two three")
+    assert found == pytest.approx([1 - lost - 0.1 * math.log(2)], abs=1e-6)
 
 
 def test_each_window_gets_the_age_of_its_candidate():
@@ -376,39 +340,23 @@ TEXTS = (
 )
 
 
-def scored(models=None):
-    return {each.source: each for each in score_traits({"texts": TEXTS}, models or {})}
-
-
-def test_the_same_order_correlates_fully_and_the_opposite_one_negatively():
-    assert spearman(np.array([1.0, 2, 9]), np.array([0.1, 0.2, 0.3])) == pytest.approx(1)
-    assert spearman(np.array([3.0, 2, 1]), np.array([0.1, 0.2, 0.3])) == pytest.approx(-1)
-
-
 def test_what_does_not_vary_has_no_correlation():
     assert np.isnan(spearman(np.ones(3), np.array([0.1, 0.2, 0.3])))
 
 
-def test_length_is_a_source_of_importance_and_says_no_type():
-    found = scored()["length"]
-    assert found.importance.mean == pytest.approx(1)
-    assert found.type is None
-
-
-def test_a_constant_tells_the_commonest_type_and_no_importance():
-    found = scored()["constant"]
-    assert (found.type.mean, found.typed_texts) == (pytest.approx(2 / 3), 3)
-    assert found.importance is None
-
-
-def test_the_heads_of_a_model_are_judged():
-    found = scored({"timed": TimedEmbedder()})["timed"]
-    assert found.importance.mean == pytest.approx(1)
-    assert found.type.mean == pytest.approx(2 / 3)
-
-
-def test_a_model_without_heads_is_not_listed(embedder):
-    assert "plain" not in scored({"plain": embedder})
+@pytest.mark.parametrize(
+    ("source", "importance", "type_"),
+    [("length", 1, None), ("constant", None, 2 / 3), ("timed", 1, 2 / 3), ("plain", None, None)],
+)
+def test_length_tells_importance_a_constant_the_type_and_heads_both(source, importance, type_):
+    models = {"timed": TimedEmbedder(), "plain": HashEmbedder()}
+    traits = score_traits({"texts": TEXTS}, models)
+    found = [each for each in traits if each.source == source]
+    assert len(found) == (source != "plain")
+    for each in found:
+        means = [one and one.mean for one in (each.importance, each.type)]
+        assert means == pytest.approx([importance, type_])
+        assert each.typed_texts == 3
 
 
 def test_a_set_without_texts_is_not_listed():

@@ -8,6 +8,7 @@ from ekphory.errors import DatasetError
 from ekphory_lab.evaluation.agentmem_cases import (
     LEXICAL,
     RULES,
+    LabelledText,
     conversation_cases,
     labelled_turns,
     read_turn_labels,
@@ -99,28 +100,30 @@ def test_a_hundred_real_turns_are_labelled_and_none_twice():
     assert Counter(each.dataset for each in labels) == {"locomo_dev": 50, "realtalk": 50}
 
 
-def test_the_text_comes_from_the_set(tmp_path, conversation_folder):
-    file = tmp_path / "labels.jsonl"
+@pytest.fixture
+def label_file(tmp_path):
     row = {"dataset": "chats", "pool": "a", "id": "D1:1", "importance": 0.75, "type": "episodic"}
-    file.write_text(json.dumps(row))
-    (found,) = labelled_turns(read_turn_labels(file), [load_conversation(conversation_folder)])
-    assert (found.text, found.importance, found.type) == (
-        "Ann: I adopted a grey cat", 0.75, "episodic",
-    )  # fmt: skip
+
+    def write(**changed):
+        (tmp_path / "labels.jsonl").write_text(json.dumps(row | changed))
+        return tmp_path / "labels.jsonl"
+
+    return write
 
 
-def test_a_labelled_turn_that_its_set_lacks_is_named(tmp_path, conversation_folder):
-    file = tmp_path / "labels.jsonl"
-    row = {"dataset": "chats", "pool": "a", "id": "D9:9", "importance": 0, "type": "unknown"}
-    file.write_text(json.dumps(row))
+def test_the_text_comes_from_the_set(label_file, conversation_folder):
+    labels = read_turn_labels(label_file())
+    (found,) = labelled_turns(labels, [load_conversation(conversation_folder)])
+    assert found == LabelledText("Ann: I adopted a grey cat", 0.75, "episodic")
+
+
+def test_a_labelled_turn_that_its_set_lacks_is_named(label_file, conversation_folder):
+    labels = read_turn_labels(label_file(id="D9:9"))
     with pytest.raises(DatasetError, match="D9:9"):
-        labelled_turns(read_turn_labels(file), [load_conversation(conversation_folder)])
+        labelled_turns(labels, [load_conversation(conversation_folder)])
 
 
 @pytest.mark.parametrize(("field", "value"), [("importance", 2), ("type", "odd")])
-def test_a_wrong_label_is_named_with_its_line(tmp_path, field, value):
-    row = {"dataset": "d", "pool": "p", "id": "1", "importance": 0, "type": "unknown"}
-    file = tmp_path / "labels.jsonl"
-    file.write_text(json.dumps(row | {field: value}))
+def test_a_wrong_label_is_named_with_its_line(label_file, field, value):
     with pytest.raises(DatasetError, match=rf"labels.jsonl:1: {field}="):
-        read_turn_labels(file)
+        read_turn_labels(label_file(**{field: value}))

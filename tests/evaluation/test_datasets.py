@@ -8,33 +8,23 @@ from ekphory_lab.evaluation.datasets import Row, ask_phrasings, read_json_lines,
 from ekphory_lab.evaluation.loaders import load_conversation
 
 
-def test_a_broken_line_is_named_with_file_and_number(tmp_path):
-    file = tmp_path / "queries.jsonl"
-    file.write_text('{"id": "1"}\n\n{"id": \n')
-    with pytest.raises(DatasetError, match=r"queries\.jsonl:3: not JSON"):
-        list(read_json_lines(file))
-
-
-def test_a_line_that_is_no_object_is_refused(tmp_path):
-    file = tmp_path / "queries.jsonl"
-    file.write_text("[1]\n")
-    with pytest.raises(DatasetError, match=r"queries\.jsonl:1: not a JSON object"):
-        list(read_json_lines(file))
-
-
-def test_a_line_that_is_not_utf8_is_refused(tmp_path):
-    file = tmp_path / "queries.jsonl"
-    file.write_bytes(b'{"id": "\xff"}\n')
-    with pytest.raises(DatasetError, match=r"queries\.jsonl:1: not JSON"):
-        list(read_json_lines(file))
-
-
-def test_a_gzip_file_that_breaks_off_is_refused_with_the_line(tmp_path):
-    file = tmp_path / "corpus.jsonl.gz"
-    whole = gzip.compress(b'{"id": "1"}\n' * 5)
-    file.write_bytes(whole[:-6])
-    with pytest.raises(DatasetError, match=r"corpus\.jsonl\.gz:\d+: the compressed file breaks"):
-        list(read_json_lines(file))
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("q.jsonl", b'{"id": "1"}\n\n{"id": \n', r"q\.jsonl:3: not JSON"),
+        ("q.jsonl", b"[1]\n", r"q\.jsonl:1: not a JSON object"),
+        ("q.jsonl", b'{"id": "\xff"}\n', r"q\.jsonl:1: not JSON"),
+        (
+            "q.gz",
+            gzip.compress(b'{"id": "1"}\n' * 5)[:-6],
+            r"q\.gz:\d+: the compressed file breaks",
+        ),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named_with_file_and_number(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DatasetError, match=message):
+        list(read_json_lines(tmp_path / name))
 
 
 @pytest.mark.parametrize("value", [None, 3, ["x"]])
@@ -53,24 +43,18 @@ def test_an_impossible_moment_is_named():
         Row("corpus.jsonl:1", {"at": "yesterday"}).moment("at")
 
 
-def test_qrels_without_their_header_are_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("1\t2\t1\n", r"test\.tsv:1: the columns are"),
+        ("query-id\tcorpus-id\tscore\n1\t2\t1\n1\t3\n", r"test\.tsv:3: 2 cells, not 3"),
+        ("query-id\tcorpus-id\tscore\n1\t2\thigh\n", r"test\.tsv:2: score='high'"),
+    ],
+)
+def test_qrels_of_another_form_are_refused(tmp_path, content, message):
     file = tmp_path / "test.tsv"
-    file.write_text("1\t2\t1\n")
-    with pytest.raises(DatasetError, match=r"test\.tsv:1: the columns are"):
-        list(read_qrels(file, columns=("query-id", "corpus-id", "score")))
-
-
-def test_a_qrels_line_cut_short_is_refused(tmp_path):
-    file = tmp_path / "test.tsv"
-    file.write_text("query-id\tcorpus-id\tscore\n1\t2\t1\n1\t3\n")
-    with pytest.raises(DatasetError, match=r"test\.tsv:3: 2 cells, not 3"):
-        list(read_qrels(file, columns=("query-id", "corpus-id", "score")))
-
-
-def test_a_gain_that_is_no_number_is_refused(tmp_path):
-    file = tmp_path / "test.tsv"
-    file.write_text("query-id\tcorpus-id\tscore\n1\t2\thigh\n")
-    with pytest.raises(DatasetError, match=r"test\.tsv:2: score='high'"):
+    file.write_text(content)
+    with pytest.raises(DatasetError, match=message):
         list(read_qrels(file, columns=("query-id", "corpus-id", "score")))
 
 
@@ -120,4 +104,4 @@ def test_phrasings_that_are_no_texts_name_their_line(folder):
 
 def test_the_temporal_set_has_3164_queries_in_all_phrasings(shared_data):
     dataset = load_conversation(shared_data / "temporal_dev")
-    assert (len(dataset.queries), len(ask_phrasings(dataset, "all").queries)) == (1010, 3164)
+    assert len(ask_phrasings(dataset, "all").queries) == 3164

@@ -66,30 +66,25 @@ def test_only_the_first_depth_passages_count(dataset):
     assert report.outcomes[0].relevant_ranks == {"D1:1": None, "D1:3": None}
 
 
-def test_a_passage_given_twice_is_refused(dataset):
-    with pytest.raises(InvalidInput, match="came twice"):
-        evaluate(dataset, FixedSystem("D1:1", "D1:1"))
-
-
-def test_a_passage_from_elsewhere_is_refused(dataset):
-    with pytest.raises(InvalidInput, match="not in the pool"):
-        evaluate(dataset, FixedSystem("D7:7"))
-
-
-def test_depth_zero_is_refused(dataset):
-    with pytest.raises(InvalidInput, match="depth=0"):
-        evaluate(dataset, FixedSystem("D1:1"), depth=0)
+@pytest.mark.parametrize(
+    ("ids", "depth", "message"),
+    [
+        (("D1:1", "D1:1"), 100, "came twice"),
+        (("D7:7",), 100, "not in the pool"),
+        (("D1:1",), 0, "depth=0"),
+    ],
+)
+def test_a_ranking_that_cannot_be_scored_is_refused(dataset, ids, depth, message):
+    with pytest.raises(InvalidInput, match=message):
+        evaluate(dataset, FixedSystem(*ids), depth=depth)
 
 
 def test_progress_is_told_of_every_pool_and_query(dataset):
     told = []
     evaluate(dataset, FixedSystem("D1:1"), progress=lambda *step: told.append(step))
     assert told == [
-        ("index", 1, 2),
-        ("index", 2, 2),
-        ("search", 1, 3),
-        ("search", 2, 3),
-        ("search", 3, 3),
+        *(("index", done, 2) for done in (1, 2)),
+        *(("search", done, 3) for done in (1, 2, 3)),
     ]
 
 
@@ -112,32 +107,30 @@ def test_a_query_is_missed_when_a_relevant_passage_is_below_the_cutoff(report):
     assert misses(report, cutoff=10) == ()
 
 
+def scores(**found):
+    return ScoreTable("run", {("p", key): {"MAP": value} for key, value in found.items()})
+
+
 def test_the_difference_is_second_minus_first():
-    first = ScoreTable("old", {("p", "1"): {"MAP": 0.2}, ("p", "2"): {"MAP": 0.4}})
-    second = ScoreTable("new", {("p", "1"): {"MAP": 0.5}, ("p", "2"): {"MAP": 0.3}})
-    test = compare(first, second).tests["MAP"]
+    test = compare(scores(a=0.2, b=0.4), scores(a=0.5, b=0.3)).tests["MAP"]
     assert test.difference == pytest.approx(0.1)
     assert (test.better, test.worse) == (1, 1)
 
 
 def test_queries_are_matched_by_key_and_not_by_order():
-    first = ScoreTable("old", {("p", "1"): {"MAP": 0.2}, ("p", "2"): {"MAP": 0.4}})
-    second = ScoreTable("new", {("p", "2"): {"MAP": 0.4}, ("p", "1"): {"MAP": 0.2}})
-    assert compare(first, second).tests["MAP"].p_value == 1.0
+    assert compare(scores(a=0.2, b=0.4), scores(b=0.4, a=0.2)).tests["MAP"].p_value == 1.0
 
 
-def test_runs_over_other_queries_are_not_compared():
-    first = ScoreTable("old", {("p", "1"): {"MAP": 0.2}})
-    second = ScoreTable("new", {("p", "2"): {"MAP": 0.2}})
-    with pytest.raises(DatasetError, match="of which 0 are the same"):
-        compare(first, second)
-
-
-def test_runs_without_a_common_measure_are_not_compared():
-    first = ScoreTable("old", {("p", "1"): {"MAP": 0.2}})
-    second = ScoreTable("new", {("p", "1"): {"R@5": 0.2}})
-    with pytest.raises(DatasetError, match="no measure in common"):
-        compare(first, second)
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        (scores(b=0.2), "of which 0 are the same"),
+        (ScoreTable("new", {("p", "a"): {"R@5": 0.2}}), "no measure in common"),
+    ],
+)
+def test_runs_that_share_nothing_are_not_compared(second, message):
+    with pytest.raises(DatasetError, match=message):
+        compare(scores(a=0.2), second)
 
 
 def test_scores_come_back_from_the_json_file_unchanged(conversation_folder, embedder, tmp_path):

@@ -1,9 +1,6 @@
-import json
-
 import numpy as np
 import pytest
 
-from ekphory_lab.evaluation.commands import RunOptions, run_systems
 from ekphory_lab.evaluation.datasets import EvaluationQuery, Passage
 from ekphory_lab.evaluation.loaders import load_conversation
 from ekphory_lab.evaluation.runner import evaluate
@@ -96,11 +93,3 @@ def test_a_search_never_leaves_its_pool(dataset, embedder):
         report = evaluate(dataset, system)
     sizes = {outcome.query.key: len(outcome.ranking) for outcome in report.outcomes}
     assert sizes == {("a", "0"): 3, ("a", "1"): 3, ("b", "0"): 2}
-
-
-def test_traces_asked_for_are_written_a_line_per_search(dataset, embedder, tmp_path):
-    file = tmp_path / "traces.jsonl"
-    run_systems(dataset, RunOptions(embedder=embedder, trace_file=file))
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [(row["pool"], row["query"]) for row in rows] == [("a", "0"), ("a", "1"), ("b", "0")]
-    assert all(row["trace"]["stages"] for row in rows)

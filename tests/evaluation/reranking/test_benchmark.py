@@ -26,10 +26,10 @@ from ekphory_lab.evaluation.reranking.contenders import Judge, load_contenders, 
 from ekphory_lab.evaluation.reranking.questions import load_dialogue_set, load_language_set
 from ekphory_lab.evaluation.reranking.report import (
     published_rows,
-    ranking_table,
     reliability_svg,
     report_json,
     rerank_tables,
+    set_tables,
     write_markdown,
 )
 
@@ -78,7 +78,7 @@ def test_the_report_is_written_as_json_and_as_markdown_with_pictures(report, tmp
 
 
 def test_published_rows_stand_beside_locomo_alone(report):
-    assert ranking_table(report.sets[0]).note == ""
+    assert next(set_tables(report.sets[0])).note == ""
     assert published_rows("realtalk") == {}
     assert published_rows("locomo_dev")["MemReranker-4B"]["MAP"] == 0.737
 

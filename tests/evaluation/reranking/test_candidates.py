@@ -57,13 +57,12 @@ def test_another_number_of_candidates_is_refused(file, dataset, embedder):
 
 
 def test_a_file_that_is_cut_short_is_named(file):
-    lines = file.read_text().splitlines(keepends=True)
-    file.write_text("".join(lines[:-1]))
-    with pytest.raises(DatasetError, match=r"candidates\.jsonl.* cut short"):
+    file.write_text(file.read_text()[:-200])
+    with pytest.raises(DatasetError, match=r"candidates\.jsonl:1: not JSON"):
         read_candidate_sets(file)
 
 
-@pytest.mark.parametrize("content", ['{"kind": "list"}', '{"kind": "set", "format": "other"}', "x"])
+@pytest.mark.parametrize("content", ["{}", '{"format": "ekphory-candidates-2"}', "x"])
 def test_a_file_of_another_kind_is_refused(tmp_path, content):
     path = tmp_path / "other.jsonl"
     path.write_text(content)

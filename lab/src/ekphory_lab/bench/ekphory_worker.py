@@ -19,8 +19,7 @@ from ekphory.retrieval.stages.find import SearchPools
 from ekphory.scope import Scope
 from ekphory.store.protocol import RESIDENT_ROWS, KeyedVectors
 from ekphory_lab.bench.measure import Setup
-from ekphory_lab.bench.peer_workers.loop import serve
-from ekphory_lab.bench.store_worker import Record, StoreWorker, milliseconds_since
+from ekphory_lab.bench.worker import Record, StoreWorker, milliseconds_since, serve
 
 CUTOFFS = (10, 100)
 """The k of recall@k."""

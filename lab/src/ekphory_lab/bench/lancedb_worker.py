@@ -17,8 +17,7 @@ from lancedb.query import MatchQuery
 from ekphory.models.embedder import FloatMatrix
 from ekphory_lab.bench.generate import BATCH, passage
 from ekphory_lab.bench.measure import Setup
-from ekphory_lab.bench.peer_workers.loop import serve
-from ekphory_lab.bench.store_worker import Record, StoreWorker, milliseconds_since
+from ekphory_lab.bench.worker import Record, StoreWorker, milliseconds_since, serve
 
 INDEXED_SCOPE = 20_000
 """A scope with more rows gets a vector index; a filtered scan of fewer is exact and quick."""

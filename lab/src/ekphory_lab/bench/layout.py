@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from platformdirs import user_cache_path
 
 from ekphory.errors import InvalidInput
-from ekphory_lab.bench import start_up
 from ekphory_lab.bench.generate import BATCH, TURNS, BenchQuery
 from ekphory_lab.bench.measure import (
-    BenchError,
     BenchOptions,
     Findings,
     Launcher,
     Setup,
     SizeReport,
+    StoreOptions,
     Worker,
-    ratios,
 )
 
 if TYPE_CHECKING:
@@ -74,19 +68,9 @@ class Layout:
         rows = self._written
         self._search(findings)
         self._compare_recall(findings)
-        self._start_up(findings[PRODUCT])
         self._add(findings)
-        return self._report(rows, findings)
-
-    def measure_basics(self, size: int) -> SizeReport:
-        """Measure only what every system can: filling and searching."""
-        findings = self._fill(size)
-        self._search(findings)
-        return self._report(self._written, findings)
-
-    def _report(self, rows: int, findings: Mapping[str, Findings]) -> SizeReport:
         systems = tuple(found.report(name) for name, found in findings.items())
-        return SizeReport(rows, self._setup.scopes, systems, ratios(systems))
+        return SizeReport(rows, self._setup.scopes, systems)
 
     def _fill(self, size: int) -> dict[str, Findings]:
         findings = {name: Findings() for name in self._systems}
@@ -129,14 +113,6 @@ class Layout:
             worker = self._launch(name, self._at(name))
             findings[name].recall = worker.call("recall", {"queries": queries})
             _end({name: worker})
-
-    def _start_up(self, found: Findings) -> None:
-        self._tell("fresh processes")
-        _, warm = self._queries()
-        setup = self._at(PRODUCT)
-        runs = [_fresh_process(setup, query) for query in warm[: self._options.start_ups]]
-        steps = runs[0] if runs else {}
-        found.start_up = {step: median(run[step] for run in runs) for step in steps}
 
     def _add(self, findings: Mapping[str, Findings]) -> None:
         workers = self._workers()
@@ -209,16 +185,6 @@ def _halves(count: int) -> list[int]:
     return [part for part in (count - count // 2, count // 2) if part]
 
 
-def _fresh_process(setup: Setup, query: BenchQuery) -> dict[str, float]:
-    program = [sys.executable, "-P", start_up.__file__]
-    command = [*program, setup.directory, setup.embedder, query.project, query.text]
-    finished = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)  # noqa: S603  our own program
-    if finished.returncode:
-        raise BenchError(f"start-up: the process failed: {finished.stderr.strip()[-600:]}")
-    measured: dict[str, float] = json.loads(finished.stdout)
-    return measured
-
-
 # What every measurement begins with: a place to write, vectors to fill stores with.
 
 _STRETCH = 8 * BATCH
@@ -241,7 +207,7 @@ def workspace(keep: Path | None) -> Iterator[Path]:
     yield keep
 
 
-def model_setup(options: BenchOptions, directory: Path) -> Setup:
+def model_setup(options: StoreOptions, directory: Path) -> Setup:
     """Return the setup of the process that embeds."""
     cache = options.cache or user_cache_path("ekphory") / "bench"
     cache.mkdir(parents=True, exist_ok=True)
@@ -254,10 +220,9 @@ def model_setup(options: BenchOptions, directory: Path) -> Setup:
     )
 
 
-def filled_pool(model: Worker, options: BenchOptions, on_progress: Told) -> str:
+def filled_pool(model: Worker, options: StoreOptions, on_progress: Told) -> str:
     """Embed as many memories as the stores need; gives the directory of their vectors."""
-    wanted = options.peer_n if options.peers else 0
-    size = max(min(options.n, options.embedded), wanted)
+    size = min(options.n, options.embedded)
     while True:
         answer = model.call("pool", {"size": size, "stretch": _STRETCH})
         on_progress(f"embedding ahead: {answer['size']:,} of {size:,} memories")

@@ -36,7 +36,6 @@ class Answers:
         server_cpu: CPU seconds of the processes that answered; None where they are not known.
         client_cpu: CPU seconds of the clients, where they are a process of their own.
         unannounced: Refusals that did not say when to come back.
-        answered: The requests that were, where they were kept.
     """
 
     milliseconds: list[float] = field(default_factory=list)
@@ -45,7 +44,6 @@ class Answers:
     server_cpu: float | None = None
     client_cpu: float = 0.0
     unannounced: int = 0
-    answered: list[bytes] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,29 +165,9 @@ def ask(
         seconds: After so long no new request is sent; those under way are waited for.
         patience: A request that takes longer, in seconds, counts as a timeout.
     """
-    (answers,) = ask_at_once(url, [(requests, clients)], seconds=seconds, patience=patience)
-    return answers
-
-
-def ask_at_once(
-    url: str,
-    kinds: Sequence[tuple[Iterable[bytes], int]],
-    *,
-    seconds: float,
-    patience: float = PATIENCE_SECONDS,
-) -> list[Answers]:
-    """Send several kinds of requests at the same time, each with so many clients, as `ask` does."""
-
-    async def all_of_them() -> list[Answers]:
-        return await asyncio.gather(
-            *(
-                _ask(url, iter(requests), clients=clients, seconds=seconds, patience=patience)
-                for requests, clients in kinds
-            )
-        )
-
+    asking = _ask(url, iter(requests), clients=clients, seconds=seconds, patience=patience)
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
-        return runner.run(all_of_them())
+        return runner.run(asking)
 
 
 async def _ask(
@@ -215,7 +193,6 @@ async def _ask(
                 continue
             if status == _OK:
                 answers.milliseconds.append((time.perf_counter() - started) * 1000)
-                answers.answered.append(request)
                 continue
             answers.failed[str(status)] += 1
             answers.unannounced += status in _REFUSALS and not says_when

@@ -76,66 +76,64 @@ def _field(path: Path, name: str) -> str | None:
 
 # What to measure.
 
-PeerName = Literal["txtai", "chromadb", "mem0"]
 Beside = Literal["lancedb", "nothing"]
-PEERS: tuple[PeerName, ...] = ("txtai", "chromadb", "mem0")
 _STEPS = (1_000, 10_000, 100_000, 1_000_000)
 _FEWEST_ROWS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchOptions:
-    """What to measure.
+class StoreOptions:
+    """How stores are filled.
 
     Attributes:
-        n: Memories in the largest store; the smaller ones on the way are 1,000, 10,000, ….
+        n: Memories in the largest store.
         scopes: Layouts, each by its number of projects.
-        queries: Warm searches measured for each store.
         k: Hits asked for.
         seed: Decides every memory and every question.
         embedder: What `ekphory.models.loading.load_embedder` takes, or `package.module:name` of
             something that makes an `EmbeddingModel`.
         embedded: Memories that are really embedded; beyond, their vectors are reused with noise.
-        batches: Batches of 256 written with the model, into each store.
-        single_adds: Memories added one by one, into each store.
-        start_ups: Fresh processes that open each store and search once.
-        beside: What is measured in turn with ekphory, on the same memories.
-        peers: Which other products to measure beside.
-        peer_n: Memories that each of them gets.
-        cache: Where vectors and the peers' environments are kept; None for the user's cache.
+        cache: Where vectors are kept; None for the user's cache.
         keep: Where the stores are written and kept; None for a temporary directory.
     """
 
     n: int = 100_000
     scopes: tuple[int, ...] = (50, 1)
-    queries: int = 200
     k: int = 10
     seed: int = 7
     embedder: str = "bundled"
     embedded: int = 100_000
-    batches: int = 10
-    single_adds: int = 100
-    start_ups: int = 3
-    beside: Beside = "lancedb"
-    peers: tuple[PeerName, ...] = field(default=())
-    peer_n: int = 10_000
     cache: Path | None = None
     keep: Path | None = None
 
     def __post_init__(self) -> None:
-        for name in ("n", "peer_n", "embedded"):
+        for name in ("n", "embedded"):
             if getattr(self, name) < _FEWEST_ROWS:
                 raise InvalidInput(
                     name, getattr(self, name), "tells nothing", f"Give {_FEWEST_ROWS} or more"
                 )
-        for name in ("queries", "k", "batches", "single_adds"):
-            if getattr(self, name) < 1:
-                raise InvalidInput(name, getattr(self, name), "measures nothing", "Give 1 or more")
+        for name, value in asdict(self).items():
+            if isinstance(value, int | float) and name != "seed" and value <= 0:
+                raise InvalidInput(name, value, "measures nothing", "Give 1 or more")
         if not self.scopes or min(self.scopes) < 1:
             raise InvalidInput("scopes", self.scopes, "no layout", "Give 1, or 50, or both")
-        for peer in self.peers:
-            if peer not in PEERS:
-                raise InvalidInput("peers", peer, "unknown", f"Choose from {', '.join(PEERS)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchOptions(StoreOptions):
+    """What to measure of stores; the smaller ones on the way to `n` are 1,000, 10,000, ….
+
+    Attributes:
+        queries: Warm searches measured for each store.
+        batches: Batches of 256 written with the model, into each store.
+        single_adds: Memories added one by one, into each store.
+        beside: What is measured in turn with ekphory, on the same memories.
+    """
+
+    queries: int = 200
+    batches: int = 10
+    single_adds: int = 100
+    beside: Beside = "lancedb"
 
     def sizes(self) -> list[int]:
         """Return the sizes at which each layout is measured, ascending."""
@@ -154,7 +152,7 @@ class Setup:
     Attributes:
         directory: Where its store is, or is to be.
         pool: Directory of the vectors that are there already.
-        embedder: As in `BenchOptions`.
+        embedder: As in `StoreOptions`.
         seed, scopes: Of the corpus.
         org: The organisation that the store's projects belong to; None for none.
     """
@@ -254,10 +252,10 @@ class SystemReport:
     """One system at one size.
 
     Attributes:
-        name: `ekphory`, `lancedb`, or a peer.
+        name: `ekphory` or `lancedb`.
         fill: Writing with vectors that were there already.
-        write: Writing with the model; for a peer computed from `fill` and the model's own speed.
-        add: One memory a call, with the model; None where it was not measured.
+        write: Writing with the model.
+        add: One memory a call, with the model.
         cold: First search of a scope in a fresh process whose model is loaded.
         warm: Distinct queries after that, with the query's embedding.
         stages: Warm time by stage.
@@ -267,14 +265,13 @@ class SystemReport:
         index_rows: Rows that the vector index covers.
         bytes: On disk.
         peak_bytes: Most memory of the process, by phase; empty where it cannot be read.
-        start_up: Milliseconds of a fresh process, by step; the median.
         fragments, versions: Data files and versions kept when searches begin, where known.
     """
 
     name: str
     fill: WriteSpeed
-    write: WriteSpeed | None
-    add: Latency | None
+    write: WriteSpeed
+    add: Latency
     cold: Latency
     warm: Latency
     stages: Mapping[str, Latency]
@@ -284,7 +281,6 @@ class SystemReport:
     index_rows: int | None
     bytes: int
     peak_bytes: Mapping[str, int]
-    start_up: Mapping[str, float]
     fragments: int | None = None
     versions: int | None = None
 
@@ -297,13 +293,11 @@ class SizeReport:
         rows: Memories in each store.
         scopes: Projects that they are spread over.
         systems: ekphory first.
-        ratios: How many times faster ekphory is, by system and measure.
     """
 
     rows: int
     scopes: int
     systems: tuple[SystemReport, ...]
-    ratios: Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,8 +325,6 @@ class BenchReport:
         machine, versions, options: Under what conditions.
         embedding: The model alone.
         sizes: By layout, ascending.
-        peers: Beside other products; None when not asked for.
-        skipped: What could not be measured, with the reason.
         seconds: How long it all took.
     """
 
@@ -341,34 +333,11 @@ class BenchReport:
     options: Mapping[str, Any]
     embedding: EmbeddingSpeed
     sizes: tuple[SizeReport, ...]
-    peers: SizeReport | None
-    skipped: Mapping[str, str]
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, for JSON."""
         return asdict(self)
-
-
-def ratios(systems: Sequence[SystemReport]) -> dict[str, dict[str, float]]:
-    """How many times faster the first system is than each other, by measure."""
-    first = systems[0]
-    return {other.name: _ratios(first, other) for other in systems[1:]}
-
-
-def _ratios(first: SystemReport, other: SystemReport) -> dict[str, float]:
-    found = {
-        "fill": first.fill.per_second / other.fill.per_second,
-        "search p50": other.warm.p50 / first.warm.p50,
-        "search p95": other.warm.p95 / first.warm.p95,
-        "cold search p50": other.cold.p50 / first.cold.p50,
-        "bytes": other.bytes / first.bytes,
-    }
-    if first.write is not None and other.write is not None:
-        found["write"] = first.write.per_second / other.write.per_second
-    if first.add is not None and other.add is not None:
-        found["add p50"] = other.add.p50 / first.add.p50
-    return {name: round(value, 3) for name, value in found.items()}
 
 
 # What is gathered of one system while it is measured.
@@ -391,7 +360,6 @@ class Findings:
     recall: Mapping[str, Any] = field(default_factory=dict)
     adds: list[float] = field(default_factory=list)
     peaks: dict[str, int] = field(default_factory=dict)
-    start_up: Mapping[str, float] = field(default_factory=dict)
 
     def note_writes(self, phase: Literal["fill", "write"], answer: Mapping[str, Any]) -> None:
         """Add one stretch that was written."""
@@ -416,8 +384,8 @@ class Findings:
         return SystemReport(
             name=name,
             fill=WriteSpeed.of(self.fill),
-            write=WriteSpeed.of(self.write) if self.write else None,
-            add=Latency.of(self.adds) if self.adds else None,
+            write=WriteSpeed.of(self.write),
+            add=Latency.of(self.adds),
             cold=Latency.of(self.cold),
             warm=Latency.of(self.warm),
             stages={stage: Latency.of(each) for stage, each in self.stages.items()},
@@ -427,7 +395,6 @@ class Findings:
             index_rows=self.index.get("rows"),
             bytes=self.bytes,
             peak_bytes=self.peaks,
-            start_up=self.start_up,
             fragments=self.index.get("fragments"),
             versions=self.index.get("versions"),
         )
@@ -466,13 +433,7 @@ Launcher = Callable[[str, Setup], Worker]
 class ChildWorker:
     """A worker in a process of its own, so that its memory is its own."""
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        *,
-        log: Path,
-        environment: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, command: Sequence[str], *, log: Path) -> None:
         self._log = log
         with log.open("ab") as stream:
             self._process = subprocess.Popen(  # noqa: S603  our own program
@@ -480,7 +441,6 @@ class ChildWorker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stream,
-                env=None if environment is None else dict(environment),
                 encoding="utf-8",
             )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ekphory_lab.bench.generate import BATCH, VectorPool, passage
 from ekphory_lab.bench.measure import Setup, load
-from ekphory_lab.bench.peer_workers.loop import Operation, serve
+from ekphory_lab.bench.worker import Operation, serve
 
 
 class ModelWorker:
@@ -39,14 +39,13 @@ class ModelWorker:
 
     def queries(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Embed queries one by one."""
-        taken, vectors = [], []
+        taken = []
         self._model.encode_query(["a first one, which may be slower"])
         for text in payload["texts"]:
             started = time.perf_counter()
-            vector = self._model.encode_query([text])[0]
+            self._model.encode_query([text])
             taken.append((time.perf_counter() - started) * 1000)
-            vectors.append(vector.tolist())
-        return {"milliseconds": taken, "vectors": vectors}
+        return {"milliseconds": taken}
 
     def pool(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Extend the pool by one stretch, up to `size` memories; tell where it is and its size."""

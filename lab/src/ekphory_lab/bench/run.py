@@ -1,4 +1,4 @@
-"""The whole run: the model, the peers, the layouts, and the report."""
+"""The whole run: the model, the layouts, and the report."""
 
 from __future__ import annotations
 
@@ -28,12 +28,10 @@ from ekphory_lab.bench.measure import (
     SizeReport,
     SystemReport,
     Worker,
-    WriteSpeed,
     in_child,
     machine,
     versions,
 )
-from ekphory_lab.bench.peers import PeerRun, measure_peers
 from ekphory_lab.evaluation.tables import ReportTable
 
 # The report for people, as text in tables: what was measured, and the conditions.
@@ -49,12 +47,12 @@ _ROWS: Mapping[str, tuple[str, Callable[[SystemReport], float | None]]] = {
     "recall@10": (".3f", lambda system: system.recall.get("10")),
     "recall@100": (".3f", lambda system: system.recall.get("100")),
     "searches short of k": (",", lambda system: system.short),
-    "writes/s with model": (",.0f", lambda system: _read(system.write, "per_second")),
+    "writes/s with model": (",.0f", lambda system: system.write.per_second),
     "writes/s, vectors given": (",.0f", lambda system: system.fill.per_second),
     "upkeep of these, s": (".1f", lambda system: system.fill.upkeep_seconds),
     "indexing beside, s": (".1f", lambda system: system.fill.index_seconds),
-    "one add p50, ms": (".1f", lambda system: _read(system.add, "p50")),
-    "one add p95, ms": (".1f", lambda system: _read(system.add, "p95")),
+    "one add p50, ms": (".1f", lambda system: system.add.p50),
+    "one add p95, ms": (".1f", lambda system: system.add.p95),
     "last index, s": (".1f", lambda system: system.index_seconds),
     "indexed rows": (",", lambda system: system.index_rows),
     "data files": (",", lambda system: system.fragments),
@@ -67,39 +65,23 @@ _ROWS: Mapping[str, tuple[str, Callable[[SystemReport], float | None]]] = {
 """By label: how a figure is written, and the figure; None where it was not measured."""
 
 
-def _read(measured: Latency | WriteSpeed | None, name: str) -> float | None:
-    return None if measured is None else float(getattr(measured, name))
-
-
 def _peak_mebibytes(system: SystemReport, phase: str) -> float | None:
     size = system.peak_bytes.get(phase)
     return None if size is None else size / _MEBIBYTE
 
 
 def report_tables(report: BenchReport) -> list[ReportTable]:
-    """Show every size with its stages, and the peers."""
-    tables = [table for size in report.sizes for table in (size_table(size), stage_table(size))]
-    if report.peers is not None:
-        beside = size_table(report.peers)
-        title = f"{beside.title}; all get the vectors, and the model's time is added to each"
-        tables.append(replace(beside, title=title))
-    return tables
+    """Show every size with its stages."""
+    return [table for size in report.sizes for table in (size_table(size), stage_table(size))]
 
 
 def size_table(size: SizeReport) -> ReportTable:
-    """Show all systems with the same memories, a column each, with the ratios to the first."""
+    """Show all systems with the same memories, a column each."""
     scopes = "one scope" if size.scopes == 1 else f"{size.scopes} scopes"
     rows = [
         (label, *(_format(read(system), form) for system in size.systems))
         for label, (form, read) in _ROWS.items()
     ]
-    others = [_NOTHING] * (len(size.systems) - 1)
-    for step, milliseconds in size.systems[0].start_up.items():
-        rows.append((f"fresh process: {step}, ms", f"{milliseconds:.0f}", *others))
-    for measure in dict.fromkeys(name for each in size.ratios.values() for name in each):
-        ratios = (size.ratios[system.name].get(measure) for system in size.systems[1:])
-        compared = (_format(ratio, ".2f") for ratio in ratios)
-        rows.append((f"times better: {measure}", "1", *compared))
     return ReportTable(
         title=f"{size.rows:,} memories in {scopes}",
         header=("", *(system.name for system in size.systems)),
@@ -132,7 +114,6 @@ def conditions(report: BenchReport) -> list[str]:
         f"{model.embedder}: {model.texts_per_second:.0f} passages/s in batches of 256, a query "
         f"p50 {model.query.p50:.1f} ms, p95 {model.query.p95:.1f} ms, "
         f"peak memory {_format(memory, ',.0f')} MiB",
-        *(f"{name} was left out: {why}" for name, why in report.skipped.items()),
     ]
 
 
@@ -148,7 +129,7 @@ def _format(value: float | None, form: str) -> str:
     return _NOTHING if value is None else format(value, form)
 
 
-# The whole run: the model, the peers, the layouts.
+# The whole run.
 
 
 def run_bench(
@@ -171,17 +152,14 @@ def run_bench(
         model = launch("model", setup)
         embedding = _measured_model(model, options, on_progress)
         setup = replace(setup, pool=filled_pool(model, options, on_progress))
-        peers = _peers(options, setup, model, launch, on_progress)
         model.end()
         sizes = _layouts(options, setup, launch, on_progress)
     return BenchReport(
         machine=described,
-        versions={**versions(), **peers.versions},
+        versions=versions(),
         options=plain(options),
         embedding=embedding,
         sizes=sizes,
-        peers=peers.with_model(embedding),
-        skipped=peers.skipped,
         seconds=round(time.perf_counter() - began, 1),
     )
 
@@ -189,7 +167,7 @@ def run_bench(
 def _measured_model(model: Worker, options: BenchOptions, on_progress: Told) -> EmbeddingSpeed:
     on_progress("measuring the model alone")
     # Memories beyond all stores, and other questions, so that no cache can know them.
-    first = 2 * max(options.n, options.peer_n)
+    first = 2 * options.n
     passages = model.call("measure", {"start": first, "stop": first + options.batches * BATCH})
     asked = Corpus(seed=options.seed + 1).queries(options.queries, rows=first)
     queries = model.call("queries", {"texts": [query.text for query in asked]})
@@ -199,15 +177,6 @@ def _measured_model(model: Worker, options: BenchOptions, on_progress: Told) -> 
         query=Latency.of(queries["milliseconds"]),
         peak_bytes=passages["peak_bytes"],
     )
-
-
-def _peers(
-    options: BenchOptions, setup: Setup, model: Worker, launch: Launcher, on_progress: Told
-) -> PeerRun:
-    if not options.peers:
-        return PeerRun(None, {}, {})
-    beside = placed(setup, "peers", scopes=options.scopes[0])
-    return measure_peers(options, setup=beside, model=model, launch=launch, on_progress=on_progress)
 
 
 def _layouts(

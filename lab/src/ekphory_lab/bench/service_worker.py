@@ -17,7 +17,7 @@ from ekphory.service.handles import Place, ServiceModels
 from ekphory.service.memory_service import MemoryService, Question
 from ekphory_lab.bench.generate import BenchQuery
 from ekphory_lab.bench.measure import Setup, load
-from ekphory_lab.bench.peer_workers.loop import Operation, serve
+from ekphory_lab.bench.worker import Operation, serve
 
 Search = Callable[[BenchQuery, int], object]
 """Searches for a question's hits, so many of them."""

@@ -1,19 +1,16 @@
-"""A server under load: one store measured in process, served, and served while it is written."""
+"""A server under load: one store measured in process and served."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.request import Request, urlopen
 
-from ekphory.errors import InvalidInput
 from ekphory_lab.bench.generate import BATCH, BenchQuery
 from ekphory_lab.bench.layout import (
     PRODUCT,
@@ -24,12 +21,12 @@ from ekphory_lab.bench.layout import (
     plain,
     workspace,
 )
-from ekphory_lab.bench.load import Answers, Load, ServerProcess, ask, ask_at_once, post, serving
+from ekphory_lab.bench.load import Answers, Load, ServerProcess, ask, post, serving
 from ekphory_lab.bench.measure import (
     BenchError,
-    BenchOptions,
     Launcher,
     Setup,
+    StoreOptions,
     Worker,
     in_child,
     machine,
@@ -38,61 +35,24 @@ from ekphory_lab.bench.measure import (
 from ekphory_lab.bench.run import describe_machine
 from ekphory_lab.evaluation.tables import ReportTable
 
-# What to measure of a server.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServingOptions:
-    """What to measure.
+class ServingOptions(StoreOptions):
+    """What to measure of a server.
 
     Attributes:
-        n: Memories in the store.
-        scopes: Layouts, each by its number of projects.
         clients: How many ask at once.
-        writers: How many of them write, while the load is mixed.
         seconds: How long they ask.
-        k: Hits asked for.
         questions: How many different ones; the model remembers the vectors of some.
-        seed: Decides every memory and every question.
-        embedder: What `ekphory serve --embedder` takes; `bundled` for the bundled model.
-        embedded: Memories that are really embedded; beyond, their vectors are reused with noise.
         threads: Searches worked on at once, by the server and in process.
         workers: Processes of the server.
-        cache: Where vectors are kept; None for the user's cache.
-        keep: Where the stores are written and kept; None for a temporary directory.
     """
 
-    n: int = 100_000
-    scopes: tuple[int, ...] = (50, 1)
     clients: int = 50
-    writers: int = 10
     seconds: float = 60.0
-    k: int = 10
     questions: int = 10_000
-    seed: int = 7
-    embedder: str = "bundled"
-    embedded: int = 100_000
     threads: int = 4
     workers: int = 1
-    cache: Path | None = None
-    keep: Path | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("clients", "seconds", "questions", "threads", "workers"):
-            value = getattr(self, name)
-            if value <= 0:
-                raise InvalidInput(name, value, "measures nothing", "Give more than 0")
-        if not 0 < self.writers < self.clients:
-            remedy = f"Give 1 to {self.clients - 1}"
-            raise InvalidInput("writers", self.writers, "must be some of the clients", remedy)
-        # The others are checked there.
-        self.filling()
-
-    def filling(self) -> BenchOptions:
-        """Return what says how the stores are filled."""
-        own = {field.name for field in fields(self)}
-        shared = [field.name for field in fields(BenchOptions) if field.name in own]
-        return BenchOptions(**{name: getattr(self, name) for name in shared})
 
 
 # What one run measured of a server, as plain values that go to JSON as they are.
@@ -109,9 +69,6 @@ class ServedLayout:
         answer_seconds: From its start until it had answered a first request.
         alone: One caller: `Memory.search`, the service that the server stands on, and HTTP.
         together: Many callers: the two in process, in as many threads as the server has, and HTTP.
-        mixed: The clients again, some of whom write: the reads and the writes over HTTP.
-        writes_lost, writes_doubled: Of the acknowledged writes, how many are not there afterwards,
-            and how many more than once.
         overload: Servers with lowered limits, asked by as many clients.
     """
 
@@ -121,9 +78,6 @@ class ServedLayout:
     answer_seconds: float
     alone: tuple[Load, ...]
     together: tuple[Load, ...]
-    mixed: tuple[Load, ...]
-    writes_lost: int
-    writes_doubled: int
     overload: tuple[Load, ...]
 
     @property
@@ -167,17 +121,12 @@ class ServingReport:
 
 Asked = TypeVar("Asked")
 _SEARCH = "/api/v2/memories/search"
-_ADD = "/api/v2/memories"
-_LIST = "/api/v2/memories/list"
-_PAGE = 100
-_WRITTEN = "written_by_the_bench"
 _IN_PROCESS: Mapping[str, str] = {"memory": "Memory.search", "service": "service, in process"}
 _WARMING_ROUNDS = 2
 _WARMING_CLIENTS = 4
 _WARMING_SECONDS = 600.0
 _SHARE_ALONE = 0.2
 _TURNS = 12
-_SHARE_MIXED = 0.5
 _SHARE_OVERLOADED = 0.1
 _SHARE_IN_PROCESS = 0.25
 _LEAST_SECONDS = 1.0
@@ -223,8 +172,6 @@ class Served:
             self._warm(server)
             alone = self._one_caller(server)
             many = self._asked(server, clients=self._options.clients, share=1)
-            mixed = self._mixed(server)
-            found = self._found_writes(server)
         self._in_threads(together)
         return ServedLayout(
             scopes=self._setup.scopes,
@@ -236,12 +183,6 @@ class Served:
                 *_loads(together, self._options.threads),
                 Load.of("HTTP", self._options.clients, [many]),
             ),
-            mixed=(
-                Load.of("HTTP, reads", self._options.clients - self._options.writers, mixed[:1]),
-                Load.of("HTTP, writes", self._options.writers, mixed[1:]),
-            ),
-            writes_lost=len({*mixed[1].answered} - {*found}),
-            writes_doubled=sum(count > 1 for count in found.values()),
             overload=(
                 self._overloaded("--concurrency", max(1, self._options.clients // 5)),
                 self._overloaded("--per-second", _RATE),
@@ -290,51 +231,6 @@ class Served:
         self._asked_already += len(answers.milliseconds)
         used = None if before is None or after is None else after - before
         return replace(answers, server_cpu=used)
-
-    def _mixed(self, server: ServerProcess) -> list[Answers]:
-        """Let some of the clients write, while the others go on asking."""
-        writers = self._options.writers
-        self._tell(f"the server, clients: {self._options.clients}, {writers} of them write")
-        reads = itertools.cycle(self._from_here(self._requests))
-        writes = (self._write(number) for number in itertools.count())
-        seconds = max(_LEAST_SECONDS, _SHARE_MIXED * self._options.seconds)
-        kinds = [(reads, self._options.clients - writers), (writes, writers)]
-        answers = ask_at_once(server.url, kinds, seconds=seconds)
-        self._asked_already += len(answers[0].milliseconds)
-        return answers
-
-    def _write(self, number: int) -> bytes:
-        text, project = self._questions[number % len(self._questions)]
-        # Its text is what it is known by afterwards.
-        message = {"content": f"{text} {number}", "metadata": {_WRITTEN: _WRITTEN}}
-        asked = {"org_id": self._setup.org, "project_id": project, "messages": [message]}
-        return post(_ADD, json.dumps(asked).encode())
-
-    def _found_writes(self, server: ServerProcess) -> Counter[bytes]:
-        """Count the writes that are there, each as the request that it came in."""
-        found: Counter[bytes] = Counter()
-        for project in {project for _, project in self._questions}:
-            for page in itertools.count():
-                texts = self._page_of_writes(server, project, page)
-                found.update(self._write(int(text.rsplit(" ", 1)[1])) for text in texts)
-                if len(texts) < _PAGE:
-                    break
-        return found
-
-    def _page_of_writes(self, server: ServerProcess, project: str, page: int) -> list[str]:
-        asked = {
-            "org_id": self._setup.org,
-            "project_id": project,
-            "page_size": _PAGE,
-            "page_num": page,
-            "type": "episodic",
-            "filter": f"metadata.{_WRITTEN} = '{_WRITTEN}'",
-        }
-        headers = {"Content-Type": "application/json"}
-        request = Request(f"{server.url}{_LIST}", json.dumps(asked).encode(), headers)  # noqa: S310
-        with urlopen(request, timeout=_WARMING_SECONDS) as answer:  # noqa: S310  the bench's own
-            content = json.load(answer)["content"]
-        return [each["content"] for each in content["episodic_memory"]]
 
     def _from_here(self, each_question: Sequence[Asked]) -> list[Asked]:
         """Return the questions from the first that was not asked yet.
@@ -421,7 +317,7 @@ def serving_findings(report: ServingReport) -> list[str]:
 
 
 def _table(layout: ServedLayout) -> ReportTable:
-    loads = (*layout.alone, *layout.together, *layout.mixed, *layout.overload)
+    loads = (*layout.alone, *layout.together, *layout.overload)
     return ReportTable(
         title=f"{layout.rows:,} memories in {_named(layout)}",
         header=_HEADER,
@@ -445,15 +341,11 @@ def _row(load: Load) -> tuple[str, ...]:
 def _findings(layout: ServedLayout) -> list[str]:
     shares = ", ".join(f"{share:.0%} of {name}" for name, share in layout.shares.items())
     unannounced = sum(each.unannounced for each in layout.overload)
-    reads, writes = layout.mixed
     return [
         f"{_named(layout)}: the server listened after {layout.start_seconds:.1f} s "
         f"and answered after {layout.answer_seconds:.1f} s; "
         f"HTTP adds {layout.http_adds:.1f} ms to one caller's median; "
-        f"throughput {shares}; refusals without Retry-After: {unannounced}; "
-        f"of {writes.answered:,} acknowledged writes {layout.writes_lost:,} are lost and "
-        f"{layout.writes_doubled:,} doubled; beside them p99 of a read is "
-        f"{reads.p99 / reads.p50:.1f} times its p50"
+        f"throughput {shares}; refusals without Retry-After: {unannounced}"
     ]
 
 
@@ -492,9 +384,9 @@ def run_serving_bench(
     """
     began, described = time.perf_counter(), machine()
     with workspace(options.keep) as directory:
-        setup = replace(model_setup(options.filling(), directory), org=_ORG)
+        setup = replace(model_setup(options, directory), org=_ORG)
         model = launch("model", setup)
-        setup = replace(setup, pool=filled_pool(model, options.filling(), on_progress))
+        setup = replace(setup, pool=filled_pool(model, options, on_progress))
         model.end()
         layouts = []
         for scopes in options.scopes:

@@ -23,6 +23,9 @@ _Seed = Annotated[int, typer.Option(help="Decides every memory and question.")]
 _Embedded = Annotated[
     int, typer.Option(help="Really embedded memories; more reuse their vectors with noise.")
 ]
+_Cache = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Where vectors are kept between runs.")
+]
 _Keep = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Keep the stores in this directory.")
 ]
@@ -43,11 +46,7 @@ class BenchSettings:
         Literal["lancedb", "nothing"],
         typer.Option(help="A plain LanceDB loop on the same memories, in turn, or nothing."),
     ] = "lancedb"
-    peer_n: Annotated[int, typer.Option(help="Memories that each other product gets.")] = 10_000
-    cache: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where vectors and environments are kept between runs."),
-    ] = None
+    cache: _Cache = None
     keep: _Keep = None
 
 
@@ -58,9 +57,6 @@ class ServingSettings:
     n: Annotated[int, typer.Option("--n", help="Memories in the store.")] = 100_000
     scopes: _Scopes = None
     clients: Annotated[int, typer.Option(help="How many ask at once.")] = 50
-    writers: Annotated[
-        int, typer.Option(help="How many of them write, while the load is mixed.")
-    ] = 10
     seconds: Annotated[float, typer.Option(help="How long they ask.")] = 60.0
     k: _Hits = 10
     threads: Annotated[
@@ -70,32 +66,21 @@ class ServingSettings:
     seed: _Seed = 7
     embedder: EmbedderOption = None
     embedded: _Embedded = 100_000
-    cache: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where vectors are kept between runs.")
-    ] = None
+    cache: _Cache = None
     keep: _Keep = None
 
 
 @command
-def bench(
-    asked: BenchSettings,
-    output: FileOutputOptions,
-    peers: Annotated[
-        bool,
-        typer.Option(
-            "--peers", help="Measure txtai, chromadb and mem0 too, in environments of their own."
-        ),
-    ] = False,
-) -> None:
+def bench(asked: BenchSettings, output: FileOutputOptions) -> None:
     """Measure writing, searching, size and memory beside a plain LanceDB loop.
 
     The memories are generated; the same seed gives the same ones. A run with 100,000 takes
     minutes to an hour, most of it embedding; later runs find their vectors in the cache.
     """
-    from ekphory_lab.bench.measure import PEERS, BenchOptions
+    from ekphory_lab.bench.measure import BenchOptions
     from ekphory_lab.bench.run import conditions, report_tables, run_bench
 
-    options = BenchOptions(**_with_defaults(asked), peers=PEERS if peers else ())
+    options = BenchOptions(**_with_defaults(asked))
     with show_note("starting") as note:
         report = run_bench(options, on_progress=note)
     tables, lines = report_tables(report), conditions(report)

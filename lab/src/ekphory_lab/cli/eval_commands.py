@@ -58,14 +58,6 @@ class MeasureOptions:
         bool, typer.Option("--show-misses", help="Show the questions that went wrong.")
     ] = False
     limit: Annotated[int, typer.Option(help="How many misses to show.")] = 20
-    run: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write TREC run files and qrels to this folder."),
-    ] = None
-    trace: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the trace of every search, a JSON line each."),
-    ] = None
     agent: Annotated[
         ProviderName | None,
         typer.Option(help="Measure the retrieval agent too, held by this provider."),
@@ -178,7 +170,7 @@ def _measure(
         print_json({"reports": [to_json(report) for report in reports]})
         return
     _print_reports(reports, asked)
-    name_written_files(output.json_file, asked.run, asked.trace)
+    name_written_files(output.json_file)
 
 
 def _run_options(asked: MeasureOptions, output: FileOutputOptions, progress: Steps) -> RunOptions:
@@ -193,8 +185,6 @@ def _run_options(asked: MeasureOptions, output: FileOutputOptions, progress: Ste
         models=load_optional_models(),
         depth=asked.depth,
         json_file=None if output.json else output.json_file,
-        run_folder=asked.run,
-        trace_file=asked.trace,
         agent=None
         if provider is None
         else read_agent_settings(arguments={"agent_session_provider": provider}),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,10 +13,8 @@ from ekphory.errors import InvalidInput
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_embedder
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels
-from ekphory.search import SearchResult
 from ekphory.types import TimeUse
-from ekphory_lab.evaluation.datasets import LOCOMO_CATEGORIES, Dataset, EvaluationQuery
-from ekphory_lab.evaluation.loaders import write_qrels, write_run
+from ekphory_lab.evaluation.datasets import LOCOMO_CATEGORIES, Dataset
 from ekphory_lab.evaluation.metrics import BEST, CONVERSATION_MEASURES, Measure
 from ekphory_lab.evaluation.runner import (
     DEPTH,
@@ -38,7 +35,6 @@ from ekphory_lab.evaluation.runner import (
 from ekphory_lab.evaluation.systems import (
     AgentSystem,
     EkphorySystem,
-    Observer,
     bm25_system,
     dense_system,
     mean_system,
@@ -70,8 +66,6 @@ class RunOptions:
         models: Reranker and language model of the product, where there are any.
         depth: How many passages each search asks for.
         json_file: Where the whole reports go; None writes none.
-        run_folder: Where TREC run files and qrels go; None writes none.
-        trace_file: Where the traces of the product go, a JSON line per search; None writes none.
         agent: Measure the retrieval agent too, over the store of the first product; None does not.
         progress: Is told how far things are.
     """
@@ -81,8 +75,6 @@ class RunOptions:
     models: OptionalModels = NO_OPTIONAL_MODELS
     depth: int = DEPTH
     json_file: Path | None = None
-    run_folder: Path | None = None
-    trace_file: Path | None = None
     agent: AgentSettings | None = None
     progress: Progress = silent
 
@@ -114,9 +106,6 @@ def run_systems(
 
     The report of the agent comes first: the first one is compared with the others.
     """
-    if options.trace_file is not None:
-        options.trace_file.parent.mkdir(parents=True, exist_ok=True)
-        options.trace_file.unlink(missing_ok=True)
 
     def measured(system: RetrieverFactory) -> Report:
         return evaluate(
@@ -133,12 +122,6 @@ def run_systems(
                 agent = None
     if options.json_file is not None:
         write_reports(tuple(reports), options.json_file)
-    if options.run_folder is not None:
-        options.run_folder.mkdir(parents=True, exist_ok=True)
-        write_qrels(dataset, options.run_folder / f"{dataset.name}.qrels")
-        for report in reports:
-            file = f"{dataset.name}.{report.system.replace(':', '-')}.run"
-            write_run(report, options.run_folder / file)
     return tuple(reports)
 
 
@@ -173,31 +156,10 @@ def _open_system(name: str, options: RunOptions) -> Iterator[RetrieverFactory]:
         yield _WITH_EMBEDDER[name](embedder)
         return
     _, preset, use = [*name.split(":"), "", ""][:3]
-    with (
-        _trace_writer(options.trace_file, system=name) as observer,
-        EkphorySystem(
-            preset=preset or None,
-            time=_time_use(name, use),
-            embedder=embedder,
-            models=options.models,
-            observer=observer,
-        ) as product,
-    ):
+    with EkphorySystem(
+        preset=preset or None, time=_time_use(name, use), embedder=embedder, models=options.models
+    ) as product:
         yield product
-
-
-@contextmanager
-def _trace_writer(file: Path | None, *, system: str) -> Iterator[Observer | None]:
-    if file is None:
-        yield None
-        return
-    with file.open("a", encoding="utf-8") as stream:
-
-        def observe(query: EvaluationQuery, result: SearchResult) -> None:
-            row = {"system": system, "pool": query.pool, "query": query.id}
-            stream.write(json.dumps(row | {"trace": result.trace.to_dict()}, default=str) + "\n")
-
-        yield observe
 
 
 def _time_use(system: str, use: str) -> TimeUse:

@@ -1,4 +1,4 @@
-"""Loaders of benchmarks: BEIR, conversations, LoCoMo; runs and qrels in the form of TREC."""
+"""Loaders of benchmarks: BEIR, conversations, LoCoMo."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Container, Iterable
 from collections.abc import Collection as Sized
 from pathlib import Path
-
-import numpy as np
 
 from ekphory.importers.locomo import LocomoConversation, LocomoTurn, read_conversations
 from ekphory_lab.evaluation.datasets import (
@@ -26,7 +24,6 @@ from ekphory_lab.evaluation.datasets import (
     source_of,
     without_adversarial,
 )
-from ekphory_lab.evaluation.runner import Report
 
 # Loader of BEIR's form: `corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv`.
 
@@ -225,45 +222,3 @@ def _locomo_passage(turn: LocomoTurn) -> Passage:
         session=str(turn.session),
         sequence=turn.sequence,
     )
-
-
-# Run and qrels files in TREC's form, which trec_eval, ir_measures and others read.
-#
-# A topic is `pool/id`, or the bare id where the pool has no name. White space, `%` and, inside a
-# pool or id, `/` are written as percent escapes, because the form separates its columns by spaces.
-
-_UNSAFE = re.compile(r"[\s%/]")
-
-
-def write_run(report: Report, path: Path) -> None:
-    """Write the rankings of a report, one `topic Q0 passage rank score system` per line.
-
-    The tools order a run by score and not by rank, and trec_eval keeps scores in 32 bits, so a
-    score that does not fall below the one before it there is written as the next smaller number.
-    """
-    system = _escape(report.system)
-    with path.open("w", encoding="utf-8", newline="\n") as stream:
-        for outcome in report.outcomes:
-            topic = topic_of(outcome.query.key)
-            last = np.float32(np.inf)
-            for rank, (passage_id, score) in enumerate(outcome.ranking, start=1):
-                last = min(np.float32(score), np.nextafter(last, np.float32(-np.inf)))
-                stream.write(f"{topic} Q0 {_escape(passage_id)} {rank} {float(last)!r} {system}\n")
-
-
-def write_qrels(dataset: Dataset, path: Path) -> None:
-    """Write the judgements, one `topic 0 passage gain` per line, to go with a run file."""
-    with path.open("w", encoding="utf-8", newline="\n") as stream:
-        for query in dataset.queries:
-            for passage_id, gain in dataset.qrels[query.key].items():
-                stream.write(f"{topic_of(query.key)} 0 {_escape(passage_id)} {gain}\n")
-
-
-def topic_of(key: tuple[str, str]) -> str:
-    """Return the topic of a query."""
-    pool, query_id = key
-    return f"{_escape(pool)}/{_escape(query_id)}" if pool else _escape(query_id)
-
-
-def _escape(text: str) -> str:
-    return _UNSAFE.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), text)

@@ -179,9 +179,6 @@ def _printable(text: str) -> str:
 
 # ekphory itself behind the evaluation's door: one store, one project scope per pool.
 
-Observer = Callable[[EvaluationQuery, SearchResult], None]
-"""Sees every search's whole result, with its trace."""
-
 _UNNAMED_POOL = "corpus"
 
 
@@ -198,7 +195,6 @@ class EkphorySystem:
         time: TimeUse = "boost",
         embedder: EmbeddingModel | None = None,
         models: OptionalModels = NO_OPTIONAL_MODELS,
-        observer: Observer | None = None,
     ) -> None:
         """Say what is measured.
 
@@ -208,13 +204,11 @@ class EkphorySystem:
             embedder: Embedder of the store; None takes the bundled one.
             models: Reranker and language model, where there are any; not even the bundled
                 reranker is used unless it is given.
-            observer: Is given every search's result.
         """
         self.preset = preset
         self.time = time
         self._embedder = embedder
         self._models = models
-        self._observer = observer
         self._indexed: dict[str, Memory] = {}
         self._resources = ExitStack()
         self._directory: Path | None = None
@@ -264,13 +258,12 @@ class EkphorySystem:
         passages: Sequence[Passage],
         preset: str | Pipeline | None,
         *,
-        observer: Observer | None = None,
+        observer: Callable[[SearchResult], None] | None = None,
         agent: AgentOptions | None = None,
     ) -> Retriever:
         """Do as `retriever` with another preset; a pool is written once, whatever searches it."""
         memory = self._memory(pool, passages)
         newest = newest_moment(passages)
-        see = observer or self._observer
 
         def search(query: EvaluationQuery, k: int, /) -> list[Scored]:
             result = memory.search(
@@ -282,8 +275,8 @@ class EkphorySystem:
                 agent_mode=agent is not None,
                 agent_options=agent,
             )
-            if see is not None:
-                see(query, result)
+            if observer is not None:
+                observer(result)
             return [(hit.id, hit.score) for hit in result.hits]
 
         return search
@@ -396,6 +389,6 @@ class AgentSystem:
             pool, passages, self._system.preset, observer=self._keep, agent=self._options
         )
 
-    def _keep(self, _query: EvaluationQuery, result: SearchResult) -> None:
+    def _keep(self, result: SearchResult) -> None:
         if result.retrieval_trace is not None:
             self._traces.append(result.retrieval_trace)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from ekphory.retrieval.pipeline import Pipeline, SearchState, describe, read_can
 from ekphory.retrieval.presets import BALANCED
 from ekphory.retrieval.rerank import asked, read_passages
 from ekphory.retrieval.stages.rerank import GateReranker, Rerank
-from ekphory.types import MEMORY_TYPES
-from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage, Row, read_json_lines
+from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage, read_json_lines
 from ekphory_lab.evaluation.metrics import FloatArray
 from ekphory_lab.evaluation.runner import Progress, silent
 from ekphory_lab.evaluation.systems import EkphorySystem
@@ -241,10 +240,9 @@ def _speakers(passages: tuple[Passage, ...]) -> set[str]:
 
 # The file of candidates: written once, read again when it fits, refused when it does not.
 #
-# JSON Lines. For each set a line of kind `set` with what the candidates were made from, then its
-# `passage` lines, then its `list` lines, one for each search.
+# JSON Lines, a line for each set: what the candidates were made from, the passages, the lists.
 
-FORMAT = "ekphory-candidates-1"
+FORMAT = "ekphory-candidates-2"
 
 _REMEDY = "Give another file, or delete this one to have it made anew."
 
@@ -287,7 +285,8 @@ def write_candidate_sets(sets: Iterable[CandidateSet], file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f"{file.name}.part")
     with unfinished.open("w", encoding="utf-8", newline="\n") as stream:
-        for row in chain.from_iterable(map(_rows, sets)):
+        for each in sets:
+            row = {"format": FORMAT, "version": __version__, **asdict(each)}
             # ASCII escapes keep lone surrogates of the data writable.
             stream.write(json.dumps(row, default=datetime.isoformat) + "\n")
     unfinished.replace(file)
@@ -300,11 +299,15 @@ def read_candidate_sets(file: Path) -> dict[str, CandidateSet]:
         DatasetError: It is no such file, or is cut short.
     """
     sets: dict[str, CandidateSet] = {}
-    rows = read_json_lines(file)
-    for row in rows:
-        if row.fields.get("kind") != "set" or row.fields.get("format") != FORMAT:
+    for row in read_json_lines(file):
+        if row.fields.get("format") != FORMAT:
             raise DatasetError(f"{row.place}: no candidates of format {FORMAT!r}. {_REMEDY}")
-        found = _set(row, rows)
+        try:
+            found = _read_set(row.fields)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise DatasetError(
+                f"{row.place}: not a set of candidates ({type(error).__name__}: {error}). {_REMEDY}"
+            ) from error
         sets[found.identity.dataset] = found
     return sets
 
@@ -319,112 +322,32 @@ def _check_fit(file: Path | None, held: CandidateIdentity, wanted: CandidateIden
             )
 
 
-def _rows(candidates: CandidateSet) -> Iterator[dict[str, object]]:
-    passages = [
-        (pool, passage_id, passage)
-        for pool, by_id in candidates.passages.items()
-        for passage_id, passage in by_id.items()
-    ]
-    lists = [*candidates.own, *candidates.elsewhere]
-    yield {
-        "kind": "set",
-        "format": FORMAT,
-        "version": __version__,
-        **asdict(candidates.identity),
-        "passages": len(passages),
-        "lists": len(lists),
-    }
-    for pool, passage_id, passage in passages:
-        yield _without_none(
-            kind="passage",
-            pool=pool,
-            id=passage_id,
-            **asdict(passage),
-        )
-    for found in lists:
-        pool, query_id = found.key
-        yield _without_none(
-            kind="list",
-            pool=pool,
-            id=query_id,
-            searched=found.searched,
-            text=found.asked.text,
-            now=found.asked.now,
-            ids=found.ids,
-            scores=found.scores,
-        )
-
-
-def _without_none(**fields: object) -> dict[str, object]:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _set(head: Row, rows: Iterator[Row]) -> CandidateSet:
-    passages: dict[str, dict[str, RerankPassage]] = {}
-    for row in _next(head, rows, "passage", _count(head, "passages")):
-        passages.setdefault(row.text("pool"), {})[row.text("id")] = _passage(row)
-    lists = [_list(row, passages) for row in _next(head, rows, "list", _count(head, "lists"))]
+def _read_set(row: Mapping[str, Any]) -> CandidateSet:
     return CandidateSet(
-        CandidateIdentity(
-            dataset=head.text("dataset"),
-            data=head.text("data"),
-            queries=_count(head, "queries"),
-            embedder=head.text("embedder"),
-            first_stage=head.text("first_stage"),
-            top=_count(head, "top"),
-        ),
-        passages,
-        own=tuple(found for found in lists if found.searched == found.key[0]),
-        elsewhere=tuple(found for found in lists if found.searched != found.key[0]),
+        CandidateIdentity(**row["identity"]),
+        {
+            pool: {
+                passage_id: RerankPassage(**each | {"at": _read_moment(each["at"])})
+                for passage_id, each in passages.items()
+            }
+            for pool, passages in row["passages"].items()
+        },
+        own=tuple(map(_read_list, row["own"])),
+        elsewhere=tuple(map(_read_list, row["elsewhere"])),
     )
 
 
-def _next(head: Row, rows: Iterator[Row], kind: str, count: int) -> Iterator[Row]:
-    for _ in range(count):
-        row = next(rows, None)
-        if row is None or row.fields.get("kind") != kind:
-            place = head.place if row is None else row.place
-            raise DatasetError(
-                f"{place}: the set {head.text('dataset')} lacks one of its {count} lines of kind "
-                f"{kind!r}: the file is cut short. {_REMEDY}"
-            )
-        yield row
-
-
-def _count(row: Row, name: str) -> int:
-    value = row.integer(name)
-    if value is None or value < 0:
-        raise row.error(name, "a number of 0 or more is needed here")
-    return value
-
-
-def _passage(row: Row) -> RerankPassage:
-    return RerankPassage(
-        row.text("text"),
-        before=row.text_or_empty("before") or None,
-        after=row.text_or_empty("after") or None,
-        at=row.moment("at"),
-        type=next((name for name in MEMORY_TYPES if name == row.fields.get("type")), None),
+def _read_list(row: Mapping[str, Any]) -> CandidateList:
+    asked = row["asked"]
+    pool, query_id = row["key"]
+    return CandidateList(
+        (pool, query_id),
+        row["searched"],
+        RerankQuery(asked["text"], now=_read_moment(asked["now"])),
+        tuple(row["ids"]),
+        {name: tuple(row["scores"][name]) for name in FIRST_STAGE_SCORES},
     )
 
 
-def _list(row: Row, passages: dict[str, dict[str, RerankPassage]]) -> CandidateList:
-    searched, ids = row.text("searched"), row.texts("ids")
-    if not passages.get(searched, {}).keys() >= set(ids):
-        raise row.error("ids", f"names a passage that pool {searched!r} lacks")
-    scores = row.fields.get("scores")
-    if not isinstance(scores, dict) or not all(
-        _are_numbers(scores.get(name), count=len(ids)) for name in FIRST_STAGE_SCORES
-    ):
-        raise row.error("scores", "a number for every passage is needed here")
-    asked = RerankQuery(row.text("text"), now=row.moment("now"))
-    kept = {name: tuple(map(float, scores[name])) for name in FIRST_STAGE_SCORES}
-    return CandidateList((row.text("pool"), row.text("id")), searched, asked, ids, kept)
-
-
-def _are_numbers(values: object, *, count: int) -> bool:
-    return (
-        isinstance(values, list)
-        and len(values) == count
-        and all(isinstance(value, int | float) for value in values)
-    )
+def _read_moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from html import escape
 from pathlib import Path
 
 from ekphory_lab.evaluation.datasets import LOCOMO_CATEGORIES
-from ekphory_lab.evaluation.metrics import Estimate, PairedTest
+from ekphory_lab.evaluation.metrics import PairedTest
 from ekphory_lab.evaluation.reranking.benchmark import (
     PRECISIONS,
     READ,
@@ -73,163 +73,129 @@ _PUBLISHED = (
 def rerank_tables(report: RerankReport) -> Iterator[ReportTable]:
     """Return all tables of a report, set by set, and those of ekphory's own sets last."""
     for each in report.sets:
-        yield ranking_table(each)
-        yield interval_table(each)
-        yield difference_table(each)
-        yield category_table(each)
-        yield speed_table(each)
-        yield calibration_table(each)
-        yield threshold_table(each)
+        yield from set_tables(each)
     yield dialogue_table(report.dialogue)
-    yield language_table(report.languages)
+    found = report.languages
+    yield _table(
+        "languages: MRR over ten questions, each with the same ten passages",
+        found.results[0].report.categories,
+        {
+            result.name: [
+                format_figure(group.estimates["MRR"].mean)
+                for group in result.report.categories.values()
+            ]
+            for result in found.results
+        },
+        note="By chance it would be .293.",
+    )
 
 
-def ranking_table(measured: RerankedSet) -> ReportTable:
-    """Show the ranking measures, with published rows where there are any."""
-    dataset = measured.dataset
-    rows = [
-        (result.name, *(format_figure(each.mean) for each in _estimates(result)))
-        for result in measured.results
-    ]
-    published = published_rows(dataset.name)
-    for model, values in published.items():
-        rows.append((f"{model} *", *(format_figure(values[name]) for name in PUBLISHED_MEASURES)))
-    return ReportTable(
-        f"{dataset.name}: {len(dataset.queries)} questions, "
+def set_tables(measured: RerankedSet) -> Iterator[ReportTable]:
+    """Show one set: order, with published rows where there are any, speed, and calibration."""
+    name, results = measured.dataset.name, measured.results
+    estimates = {
+        result.name: [result.report.overall.estimates[each] for each in PUBLISHED_MEASURES]
+        for result in results
+    }
+    means = {each: [format_figure(one.mean) for one in found] for each, found in estimates.items()}
+    published = {
+        f"{model} *": [format_figure(values[each]) for each in PUBLISHED_MEASURES]
+        for model, values in published_rows(name).items()
+    }
+    yield _table(
+        f"{name}: {len(measured.dataset.queries)} questions, "
         f"the best {measured.identity.top} candidates of each",
-        ("reranker", *PUBLISHED_MEASURES),
-        tuple(rows),
+        PUBLISHED_MEASURES,
+        means | published,
         note=_PUBLISHED if published else "",
     )
-
-
-def interval_table(measured: RerankedSet) -> ReportTable:
-    """Show how sure the ranking measures are."""
-    rows = ((result.name, *map(format_interval, _estimates(result))) for result in measured.results)
-    return ReportTable(
-        f"{measured.dataset.name}: 95 % intervals",
-        ("reranker", *PUBLISHED_MEASURES),
-        tuple(rows),
+    yield _table(
+        f"{name}: 95 % intervals",
+        PUBLISHED_MEASURES,
+        {each: map(format_interval, found) for each, found in estimates.items()},
         note="By the bootstrap over questions.",
     )
-
-
-def speed_table(measured: RerankedSet) -> ReportTable:
-    """Show how long reading takes."""
-    rows = (
-        (result.name, *(_reading(result.reading.get(count)) for count in READ_COUNTS))
-        for result in measured.results
-    )
-    return ReportTable(
-        f"{measured.dataset.name}: milliseconds, p50 / p95",
-        ("reranker", *(f"{count} candidates" for count in READ_COUNTS)),
-        tuple(rows),
-    )
-
-
-def difference_table(measured: RerankedSet) -> ReportTable:
-    """Show how each reranker differs from the first stage alone."""
-    rows = []
-    for result in measured.results:
-        if result.against_first_stage is None:
-            continue
-        tests = result.against_first_stage.tests
-        rows.append((result.name, *(_difference(tests[name]) for name in _COMPARED)))
-    return ReportTable(
-        f"{measured.dataset.name}: difference to no reranker",
-        ("reranker", *_COMPARED),
-        tuple(rows),
+    yield _table(
+        f"{name}: difference to no reranker",
+        _COMPARED,
+        {
+            result.name: [_difference(result.against_first_stage.tests[each]) for each in _COMPARED]
+            for result in results
+            if result.against_first_stage is not None
+        },
         note="With its 95 % interval and the p-value of a paired randomisation test.",
     )
-
-
-def category_table(measured: RerankedSet) -> ReportTable:
-    """Show MAP for each kind of question."""
-    first = measured.results[0].report.categories
-    known = first.keys() <= LOCOMO_CATEGORIES.keys()
-    names = {name: LOCOMO_CATEGORIES[name] if known else name for name in first}
-    headers = (f"{names[name]} ({group.queries})" for name, group in first.items())
-    rows = []
-    for result in measured.results:
-        groups = (result.report.categories[name] for name in first)
-        estimates = (group.estimates["MAP"] for group in groups)
-        rows.append((result.name, *map(format_estimate, estimates)))
-    return ReportTable(
-        f"{measured.dataset.name}: MAP by category", ("reranker", *headers), tuple(rows)
+    categories = results[0].report.categories
+    known = LOCOMO_CATEGORIES if categories.keys() <= LOCOMO_CATEGORIES.keys() else {}
+    yield _table(
+        f"{name}: MAP by category",
+        [f"{known.get(each, each)} ({group.queries})" for each, group in categories.items()],
+        {
+            result.name: [
+                format_estimate(result.report.categories[each].estimates["MAP"])
+                for each in categories
+            ]
+            for result in results
+        },
     )
-
-
-def calibration_table(measured: RerankedSet) -> ReportTable:
-    """Show calibration errors, and how well answerable questions are told."""
-    return ReportTable(
-        f"{measured.dataset.name}: calibration",
+    yield _table(
+        f"{name}: milliseconds, p50 / p95",
+        [f"{count} candidates" for count in READ_COUNTS],
+        {
+            result.name: [_reading(result.reading.get(count)) for count in READ_COUNTS]
+            for result in results
+        },
+    )
+    yield _table(
+        f"{name}: calibration",
         (
-            "reranker",
-            "fitted",
-            "ECE, equal width",
-            "ECE, equal mass",
-            "best hit, equal width",
-            "best hit, equal mass",
-            "AUROC answerable",
+            *("fitted", "ECE, equal width", "ECE, equal mass"),
+            *("best hit, equal width", "best hit, equal mass", "AUROC answerable"),
         ),
-        tuple(_calibration_row(result) for result in measured.results),
+        {result.name: _calibration_cells(result) for result in results},
         note=f"Over the first {READ} candidates of each question, 15 bins.",
     )
-
-
-def threshold_table(measured: RerankedSet) -> ReportTable:
-    """Show where to cut for a precision, and the share of the relevant candidates above."""
-    rows = []
-    for result in measured.results:
-        found = result.reliability.thresholds if result.reliability is not None else ()
-        cells = map(_threshold, found)
-        rows.append((result.name, *cells))
-    return ReportTable(
-        f"{measured.dataset.name}: threshold for a precision (recall above it)",
-        ("reranker", *map(format_figure, PRECISIONS)),
-        tuple(row for row in rows if len(row) > 1),
+    yield _table(
+        f"{name}: threshold for a precision (recall above it)",
+        map(format_figure, PRECISIONS),
+        {
+            result.name: map(_threshold, result.reliability.thresholds)
+            for result in results
+            if result.reliability is not None
+        },
     )
 
 
 def dialogue_table(scores: Sequence[DialogueScores]) -> ReportTable:
     """Show MRR with the dialogue before a question and without it."""
-    kinds = list(scores[0].kinds)
-    headers = (f"the {kind} left out ({scores[0].kinds[kind][0]})" for kind in kinds)
-    rows = []
-    for each in scores:
-        by_kind = (
-            f"{format_figure(each.kinds[kind][2])} to {format_figure(each.kinds[kind][1])}"
-            for kind in kinds
+    kinds = scores[0].kinds
+    headers = (f"the {kind} left out ({count})" for kind, (count, _, _) in kinds.items())
+    rows = {
+        each.contender: (
+            *map(format_estimate, (each.without_context, each.with_context)),
+            _difference(each.difference),
+            *(
+                f"{format_figure(without)} to {format_figure(with_context)}"
+                for _, with_context, without in map(each.kinds.__getitem__, kinds)
+            ),
         )
-        overall = map(format_estimate, (each.without_context, each.with_context))
-        rows.append((each.contender, *overall, _difference(each.difference), *by_kind))
-    return ReportTable(
+        for each in scores
+    }
+    return _table(
         f"questions in a dialogue: MRR over {scores[0].questions} questions",
-        ("reranker", "without context", "with context", "difference", *headers),
-        tuple(rows),
+        ("without context", "with context", "difference", *headers),
+        rows,
     )
 
 
-def language_table(measured: RerankedSet) -> ReportTable:
-    """Show MRR language by language."""
-    languages = list(measured.results[0].report.categories)
-    rows = []
-    for result in measured.results:
-        found = (result.report.categories[name].estimates["MRR"] for name in languages)
-        rows.append((result.name, *(format_figure(each.mean) for each in found)))
-    return ReportTable(
-        "languages: MRR over ten questions, each with the same ten passages",
-        ("reranker", *languages),
-        tuple(rows),
-        note="By chance it would be .293.",
-    )
+def _table(
+    title: str, header: Iterable[str], rows: Mapping[str, Iterable[str]], *, note: str = ""
+) -> ReportTable:
+    cells = tuple((name, *found) for name, found in rows.items())
+    return ReportTable(title, ("reranker", *header), cells, note=note)
 
 
-def _estimates(result: ContenderResult) -> list[Estimate]:
-    return [result.report.overall.estimates[name] for name in PUBLISHED_MEASURES]
-
-
-def _calibration_row(result: ContenderResult) -> tuple[str, ...]:
+def _calibration_cells(result: ContenderResult) -> tuple[str, ...]:
     found, answerable = result.reliability, result.answerable
     errors: tuple[str, ...] = (_NOTHING,) * 4
     if found is not None:
@@ -239,7 +205,7 @@ def _calibration_row(result: ContenderResult) -> tuple[str, ...]:
             for value in (each.equal_width, each.equal_mass)
         )
     told = _NOTHING if answerable is None else format_estimate(answerable)
-    return (result.name, "yes" if result.is_calibrated else "no", *errors, told)
+    return ("yes" if result.is_calibrated else "no", *errors, told)
 
 
 def _threshold(found: PrecisionThreshold) -> str:

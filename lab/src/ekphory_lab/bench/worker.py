@@ -1,18 +1,61 @@
-"""What every measuring process with a store answers to, whichever system keeps the store."""
+"""A measuring process: how it answers its parent, and what a system's store is asked for."""
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 import time
+import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ekphory_lab.bench.generate import PooledEmbedder, VectorPool
 from ekphory_lab.bench.measure import Setup, load
-from ekphory_lab.bench.peer_workers.loop import Operation
 
+Operation = Callable[[dict[str, Any]], dict[str, Any]]
 Record = dict[str, object]
+
+
+def serve(operations: Mapping[str, Operation]) -> None:
+    """Answer `{"operation": name, "payload": {…}}` lines until the input ends.
+
+    An answer holds what the operation gave and `peak_bytes`, or `error` with what was raised.
+    What libraries print goes to the error stream, so that it cannot break the answers.
+    """
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        answers.write(json.dumps(answer(operations, json.loads(line))) + "\n")
+        answers.flush()
+
+
+def answer(operations: Mapping[str, Operation], request: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one operation."""
+    try:
+        result = operations[request["operation"]](request["payload"])
+    except Exception as error:  # noqa: BLE001  told to the parent, which decides
+        traceback.print_exc(file=sys.stderr)
+        return {"error": f"{type(error).__name__}: {error}"}
+    return {**result, "peak_bytes": peak_bytes()}
+
+
+def peak_bytes() -> int | None:
+    """Most memory that this process has held at once; None where the system does not tell."""
+    status = Path("/proc/self/status")
+    if status.is_file():
+        # Unlike getrusage, this does not count what the parent held before this program began.
+        for line in status.read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used if sys.platform == "darwin" else used * 1024
 
 
 class StoreWorker(ABC):

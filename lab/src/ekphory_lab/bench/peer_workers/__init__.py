@@ -1,1 +1,0 @@
-"""Other products, each in a process of an environment of its own."""

@@ -3,7 +3,7 @@
 import pytest
 
 from ekphory.service.handles import Place
-from ekphory.service.semantic import CategoryText, Feature, FeatureQuery
+from ekphory.service.semantic import Feature
 
 from .teacher import command
 
@@ -23,8 +23,8 @@ def test_a_message_becomes_a_feature_that_cites_it_and_is_found(
     (feature,) = learnt()
     assert shown([feature]) == [("profile", "preferences", "favourite_dish", "pizza")]
     assert feature.citations == (cited,)
-    query = FeatureQuery(filter="m.user_id = 'mara'")
-    found, _ = service.features.search(home, "which dish?", query, limit=5)
+    of_mara = "m.user_id = 'mara'"
+    found, _ = service.features.search(home, "which dish?", condition=of_mara, limit=5)
     assert found == [feature]
 
 
@@ -97,8 +97,8 @@ def test_users_of_one_project_have_profiles_apart(service, teacher, tell, learnt
     tell("pasta", metadata={"user_id": "ben"})
     assert len({each.set_id for each in learnt()}) == 2
     for user, dish in (("mara", "pizza"), ("ben", "pasta")):
-        query = FeatureQuery(set_metadata={"user_id": user})
-        found, _ = service.features.search(home, "dish", query, limit=5)
+        own = {"user_id": user}
+        found, _ = service.features.search(home, "dish", set_metadata=own, limit=5)
         assert [each.value for each in found] == [dish]
     assert teacher.asked[1]["noted"] == []
 
@@ -122,7 +122,7 @@ def test_a_category_of_a_callers_own_is_learnt_from_every_message_with_its_promp
     service, teacher, tell, learnt, home
 ):
     set_id = service.sets.name_of(home, [], None)
-    category = service.categories.add(home, set_id, CategoryText("kitchen", "What breaks down?"))
+    category = service.categories.add(home, set_id, "kitchen", prompt="What breaks down?")
     service.categories.add_tag(home, category, "machines", "ovens and their like")
     teacher.knows("oven", command("add", "machines", "oven", "broken"))
     tell("The oven is broken", role="assistant")
@@ -134,7 +134,7 @@ def test_a_category_of_a_callers_own_is_learnt_from_every_message_with_its_promp
 
 def test_a_template_is_learnt_for_each_set_of_its_type(service, teacher, tell, learnt, home):
     kind = service.sets.add_type(home, ["team"])
-    service.categories.add_template(home, kind, CategoryText("rota", "Who works when?"))
+    service.categories.add_template(home, kind, "rota", prompt="Who works when?")
     teacher.knows("Ann", command("add", "days", "monday", "Ann"))
     tell("Ann works on Monday", role="system", metadata={"team": "red"})
     tell("Ann works on Monday", role="system")
@@ -154,7 +154,7 @@ def test_a_set_of_the_organisation_is_learnt_only_from_those_who_may_change_it(
     service, teacher, tell, learnt, home
 ):
     shared = service.sets.name_of(home, [], None, level="org")
-    service.categories.add(home, shared, CategoryText("house", "What holds for all?"))
+    service.categories.add(home, shared, "house", prompt="What holds for all?")
     teacher.knows("door", command("add", "rules", "door", "locked at ten"))
     tell("The door is locked at ten", role="system", place=Place(*home.owner, "project"))
     assert learnt() == []

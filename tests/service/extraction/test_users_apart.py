@@ -2,8 +2,6 @@
 
 import pytest
 
-from ekphory.service.semantic import CategoryText
-
 from .teacher import command
 
 pytestmark = pytest.mark.slow
@@ -13,7 +11,7 @@ pytestmark = pytest.mark.slow
 def shared(service, home):
     """A category of the whole project."""
     own = service.sets.name_of(home, [], None)
-    service.categories.add(home, own, CategoryText("kitchen", "Who eats what?"))
+    service.categories.add(home, own, "kitchen", prompt="Who eats what?")
 
 
 def known(features):

@@ -226,7 +226,7 @@ class Examined:
     now: datetime
     preset: str
     result: SearchResult
-    reasons: Sequence[Sequence[ShownReason]]
+    reasons: list[list[ShownReason]]
     rows: list[ShownStage]
     others: tuple[MemoryRecord, ...]
 

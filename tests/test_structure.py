@@ -53,7 +53,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "agent/llm_session.py::SessionLoop._asked": "a boundary to SDKs of others",
     "catalog/database.py::Database.transaction": "rolls back, then raises it again",
     "server/request_log.py::RequestLog.__call__": "outermost boundary of a request, raised again",
-    "service/extraction.py::ExtractionWorker._attempt": "outermost boundary of a thread",
+    "service/extraction.py::Extraction._attempt": "outermost boundary of a thread",
     "mcp_server/protocol.py::Calls.answer": "outermost boundary of a call, told and logged",
     "models/onnx_session.py::load_tokenizer": "the tokenizers library raises a bare Exception",
 }

@@ -7,7 +7,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -20,25 +20,6 @@ import httpx
 from ekphory.errors import InvalidInput, ServiceError
 from ekphory.threads import ForkSafeLock
 
-# The clock that a transport waits by.
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """Tells the time that has passed, and waits.
-
-    Attributes:
-        now: Gives seconds since some moment; never goes back.
-        sleep: Waits so many seconds.
-    """
-
-    now: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-
-
-SYSTEM_CLOCK = Clock()
-
-
 # A circuit breaker: a service that keeps failing is left alone for a while.
 
 
@@ -50,42 +31,39 @@ class CircuitBreaker:
     nothing is heard again therefore blocks nothing for ever.
     """
 
-    def __init__(self, *, failures: int, cool_down: float, now: Callable[[], float]) -> None:
+    def __init__(self, *, failures: int, cool_down: float) -> None:
         """Start closed, which is: admitting every call.
 
         Args:
             failures: How many in a row open it, at least 1.
             cool_down: Seconds for which it refuses.
-            now: Gives seconds that never go back.
         """
         self._most = failures
         self._cool_down = cool_down
-        self._now = now
         self._lock = ForkSafeLock()
         self._failures = 0
         self._trial_at = 0.0
 
-    def refusal(self) -> float | None:
-        """Ask for a call: None admits it, else the seconds until the next trial."""
+    def wait(self) -> float:
+        """Ask for a call: 0 admits it, else the seconds until the next trial."""
         with self._lock:
-            if self._failures < self._most:
-                return None
-            now = self._now()
-            if now < self._trial_at:
-                return self._trial_at - now
-            self._trial_at = now + self._cool_down
-            return None
+            now = time.monotonic()
+            if self._failures >= self._most:
+                if now < self._trial_at:
+                    return self._trial_at - now
+                self._trial_at = now + self._cool_down
+            return 0
 
-    def succeeded(self) -> None:
-        """Note that a call succeeded: admit every call again."""
+    def note_success(self) -> None:
+        """Admit every call again."""
         with self._lock:
             self._failures = 0
 
-    def failed(self) -> None:
-        """Note that a call failed."""
+    def note_failure(self) -> None:
+        """Count a failure."""
         with self._lock:
             self._failures += 1
-            self._trial_at = self._now() + self._cool_down
+            self._trial_at = time.monotonic() + self._cool_down
 
 
 # The two ways in which a service says no.
@@ -134,7 +112,7 @@ def complete_url(url: str, *, prefix: str, operation: str) -> str:
     Raises:
         InvalidInput: The URL is not one.
     """
-    parts = urlsplit(_checked(url))
+    parts = urlsplit(_check_url(url))
     path = parts.path.rstrip("/")
     if not path.endswith(operation):
         path = f"{path or prefix}{operation}"
@@ -154,7 +132,7 @@ def find_secrets(url: str) -> set[str]:
     return {password, unquote(password), *(value for _, value in parse_qsl(parts.query))} - {""}
 
 
-def _checked(url: str) -> str:
+def _check_url(url: str) -> str:
     try:
         host = httpx.URL(url).host
         host.encode("idna")  # as connecting will, and would raise an error that is not ours
@@ -164,12 +142,12 @@ def _checked(url: str) -> str:
         possible = False
     if not possible:
         raise InvalidInput(
-            "url", _masked(url), "not an http(s) URL", "Give one like http://localhost:8080/v1."
+            "url", _mask(url), "not an http(s) URL", "Give one like http://localhost:8080/v1."
         )
     return url
 
 
-def _masked(url: object) -> str:
+def _mask(url: object) -> str:
     return _CREDENTIALS.sub("//***@", str(url)).partition("?")[0]
 
 
@@ -339,26 +317,18 @@ class JsonTransport:
     """Posts JSON to one endpoint. Safe to use from several threads."""
 
     def __init__(
-        self,
-        service: Service,
-        *,
-        settings: ServiceSettings = DEFAULT_SERVICE_SETTINGS,
-        clock: Clock = SYSTEM_CLOCK,
+        self, service: Service, *, settings: ServiceSettings = DEFAULT_SERVICE_SETTINGS
     ) -> None:
         """Prepare the connection; nothing is sent yet.
 
         Args:
             service: Which service is called.
             settings: How it is called.
-            clock: What repeats, the timeout of an answer and the cool-down are timed by.
         """
         self._service = service
         self._settings = settings
-        self._clock = clock
-        self._breaker = CircuitBreaker(
-            failures=settings.failures, cool_down=settings.cool_down, now=clock.now
-        )
-        self._client = self._connected()
+        self._breaker = CircuitBreaker(failures=settings.failures, cool_down=settings.cool_down)
+        self._client = self._connect()
         self._process = os.getpid()
 
     def post(self, body: Mapping[str, Any]) -> Any:  # noqa: ANN401  whatever JSON holds
@@ -373,8 +343,8 @@ class JsonTransport:
             ServiceRefusal: It answered a status that repeating does not change.
             ServiceError: It answered what is not JSON, or too long.
         """
-        wait = self._breaker.refusal()
-        if wait is not None:
+        wait = self._breaker.wait()
+        if wait > 0:
             raise ServiceUnavailable(
                 self._service.message(
                     "failed too often in a row and is left alone for now",
@@ -384,14 +354,14 @@ class JsonTransport:
         # JSON's text may hold surrogates; as bytes it must not
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         try:
-            answer = self._repeated(content)
+            answer = self._ask_repeatedly(content)
         except ServiceRefusal:
-            self._breaker.succeeded()
+            self._breaker.note_success()
             raise
         except ServiceError:
-            self._breaker.failed()
+            self._breaker.note_failure()
             raise
-        self._breaker.succeeded()
+        self._breaker.note_success()
         return answer
 
     def close(self) -> None:
@@ -401,25 +371,28 @@ class JsonTransport:
     def _own_client(self) -> httpx.Client:
         # A fork that used its parent's connections would read the parent's answers.
         if self._process != os.getpid():
-            self._client = self._connected()
+            self._client = self._connect()
             self._process = os.getpid()
         return self._client
 
-    def _connected(self) -> httpx.Client:
-        return httpx.Client(timeout=self._settings.timeout, headers=_headers(self._service))
+    def _connect(self) -> httpx.Client:
+        headers = {"Content-Type": "application/json"}
+        if self._service.api_key:
+            headers["Authorization"] = f"{self._service.scheme} {self._service.api_key}"
+        return httpx.Client(timeout=self._settings.timeout, headers=headers)
 
-    def _repeated(self, content: bytes) -> object:
+    def _ask_repeatedly(self, content: bytes) -> object:
         for attempt in range(self._settings.retries):
             try:
-                return self._asked(content)
+                return self._ask(content)
             except ServiceUnavailable as failure:
                 wait = compute_backoff(
                     attempt, retry_after=failure.retry_after, settings=self._settings
                 )
-            self._clock.sleep(wait)
-        return self._asked(content)
+            time.sleep(wait)
+        return self._ask(content)
 
-    def _asked(self, content: bytes) -> object:
+    def _ask(self, content: bytes) -> object:
         try:
             with self._own_client().stream("POST", self._service.url, content=content) as response:
                 body = self._read(response)
@@ -429,7 +402,7 @@ class JsonTransport:
                 f"could not be asked ({type(error).__name__}: {reason})"
             ) from error
         if not response.is_success:
-            raise self._no(response, body)
+            raise self._refuse(response, body)
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
@@ -437,7 +410,7 @@ class JsonTransport:
             raise self._service.error(f"answered what is not JSON: {said}") from error
 
     def _read(self, response: httpx.Response) -> bytes:
-        deadline = self._clock.now() + self._settings.timeout
+        deadline = time.monotonic() + self._settings.timeout
         body = bytearray()
         for piece in response.iter_bytes():
             body += piece
@@ -446,13 +419,13 @@ class JsonTransport:
                     f"answered more than {self._settings.most_bytes} bytes",
                     "Ask for less at a time.",
                 )
-            if self._clock.now() > deadline:
+            if time.monotonic() > deadline:
                 raise self._unavailable(
                     f"did not finish its answer within {self._settings.timeout} s"
                 )
         return bytes(body)
 
-    def _no(self, response: httpx.Response, body: bytes) -> ServiceError:
+    def _refuse(self, response: httpx.Response, body: bytes) -> ServiceError:
         status = response.status_code
         said = self._service.quote(body.decode("utf-8", "replace"))
         message = self._service.message(
@@ -464,10 +437,3 @@ class JsonTransport:
 
     def _unavailable(self, problem: str) -> ServiceUnavailable:
         return ServiceUnavailable(self._service.message(problem, _UNREACHED))
-
-
-def _headers(service: Service) -> dict[str, str]:
-    headers = {"Content-Type": "application/json"}
-    if service.api_key:
-        headers["Authorization"] = f"{service.scheme} {service.api_key}"
-    return headers

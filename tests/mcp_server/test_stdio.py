@@ -92,15 +92,6 @@ def test_an_agent_remembers_in_one_process_and_recalls_in_the_next(tmp_path):
     assert "Lisbon" not in log.read_text(encoding="utf-8")
 
 
-def test_two_users_of_one_store_never_see_each_other(tmp_path):
-    store = tmp_path / "store"
-    with over_stdio(store, "--user", "anna") as anna, over_stdio(store, "--user", "ben") as ben:
-        anna.call("remember", text="Anna hides the key in the oven")
-        ben.call("remember", text="Ben lost his key")
-        assert anna.recalled("Where is the key?") == ["Anna hides the key in the oven"]
-        assert ben.recalled("Where is the key?") == ["Ben lost his key"]
-
-
 def test_memmachines_tools_are_offered_on_request(tmp_path):
     with over_stdio(tmp_path / "store", "--tools", "memmachine") as agent:
         assert list(agent.tools()) == ["add_memory", "search_memory", "delete_memory"]

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import random
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -24,7 +23,6 @@ WORDS = [
         "${jndi:x}",
     ),
 ]
-NUMBERS = [0, -1, 1, 10**9, 2**63, -(2**63), 10**400, 1.5, -0.0, 1e308, float("nan"), float("inf")]
 LIKELY = {
     **{"query": "tea", "messages": [{"content": "tea"}], "documents": ["a"], "input": "tea"},
     **{"set_id": "s", "metadata_tags": ["user_id"], "set_type_id": "1", "category_id": "1"},
@@ -32,7 +30,7 @@ LIKELY = {
     **{"tag_name": "t", "tag_description": "d", "tag_id": "1"},
     **{"feature_id": "f", "episodic_id": "e", "semantic_id": "f"},
 }
-"""What most fields of a hostile body hold, so that the others are reached."""
+"""What the fields of a body hold that are not attacked."""
 BODIES = [
     *(b"", b"{", b"null", b"[]", b"\xff\xfe", b'"x"', b"{}" * 2, b"[" * 100_000, b'{"a":' * 50_000),
     b'{"top_k": ' + b"9" * 5000 + b', "query": ""}',
@@ -136,35 +134,15 @@ def fields_of(described, operation):
     return list(described["components"]["schemas"].get(reference, {}).get("properties", {}))
 
 
-def any_json(chance, depth=3):
-    kind = chance.random()
-    if depth == 0 or kind < 0.6:
-        return chance.choice([*WORDS, *NUMBERS, None, True, False])
-    if kind < 0.8:
-        return [any_json(chance, depth - 1) for _ in range(chance.randrange(4))]
-    return {chance.choice(WORDS): any_json(chance, depth - 1) for _ in range(chance.randrange(4))}
-
-
-def a_body(chance, names):
-    """A body with the right names, of which most hold what they should."""
-    body = {name: LIKELY[name] for name in names if name in LIKELY}
-    for name in chance.sample(names, min(len(names), chance.randrange(1, 4))):
-        body[name] = any_json(chance)
-    return json.dumps(body).encode()
-
-
-def random_attacks(described, *, times, seed):
-    """Any operation with any body and perhaps an odd header."""
-    chance = random.Random(seed)
-    operations = operations_of(described)
-    for _ in range(times):
-        method, path, operation = chance.choice(operations)
-        content = chance.choice(BODIES)
-        if chance.random() < 0.85:
-            content = a_body(chance, fields_of(described, operation) or ["x"])
-        odd = chance.choice([{}, {}, {}, *HEADERS])
-        path = path.replace("{trace_id}", "%00..%2f").replace("{name}", "%00..%2f")
-        yield Attack(method, path, content, JSON | odd, statuses(operation))
+def body_attacks(described):
+    """Bodies that no parser can read or that hold what they must not, and odd headers."""
+    for path, whole in (("/memories", b'{"messages": [{"content": "tea"}]}'), ("/rerank", b"{}")):
+        full = path if path == "/rerank" else API + path
+        documented = statuses(described["paths"][full]["post"])
+        for content in BODIES:
+            yield Attack("POST", full, content, JSON, documented)
+        for odd in HEADERS:
+            yield Attack("POST", full, whole, JSON | odd, documented)
 
 
 def filter_attacks(described):

@@ -8,11 +8,11 @@ import httpx
 import pytest
 from tests.server.attacks import (
     WORDS,
+    body_attacks,
     filter_attacks,
     id_attacks,
     key_attacks,
     path_attacks,
-    random_attacks,
     raw_attacks,
 )
 from tests.server.running import running_server
@@ -120,17 +120,17 @@ def wrong_raw_answers(besieged):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_two_thousand_hostile_requests_are_refused_and_do_no_harm(besieged, caplog):
+def test_a_thousand_hostile_requests_are_refused_and_do_no_harm(besieged, caplog):
     caplog.set_level(logging.INFO, logger="ekphory")
     before, described = besieged.state(), besieged.described
     odd_ids = [word for word in WORDS if len(word) < 5000][::2]
-    assert wrong_answers(besieged, random_attacks(described, times=1000, seed=2)) == []
+    assert wrong_answers(besieged, body_attacks(described)) == []
     assert wrong_answers(besieged, filter_attacks(described)) == []
     assert wrong_answers(besieged, id_attacks(described, [*besieged.ids, *odd_ids])) == []
     assert wrong_answers(besieged, path_attacks()) == []
     assert wrong_answers(besieged, key_attacks()) == []
     assert wrong_raw_answers(besieged) == []
-    assert besieged.sent >= 2000
+    assert besieged.sent >= 1000
     assert besieged.state() == before
     found = besieged.answer("/memories/search", {**VICTIM, "query": "what opens the safe?"})
     assert SECRET in json.dumps(found)

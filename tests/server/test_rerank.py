@@ -34,23 +34,22 @@ def test_coheres_own_client_works_with_another_base_url(server, client):
     assert [each.index for each in answer.results] == [1, 2]
 
 
-def test_equals_stay_in_the_order_of_the_input(server):
-    answer = rerank(server, query="tea", documents=["tea b", "tea a", "tea c"])
-    assert [each["index"] for each in answer["results"]] == [0, 1, 2]
-
-
-@pytest.mark.parametrize("name", ["top_n", "top_k"])
-def test_so_many_are_given_as_are_asked_for(server, name):
-    assert len(rerank(server, query="tea", documents=DRINKS, **{name: 1})["results"]) == 1
-
-
-def test_a_top_n_of_0_gives_all_as_vllm_does(server):
-    assert len(rerank(server, query="tea", documents=DRINKS, top_n=0)["results"]) == 3
-
-
-def test_documents_are_left_out_on_request(server):
-    answer = rerank(server, query="tea", documents=DRINKS, return_documents=False)
-    assert "document" not in answer["results"][0]
+@pytest.mark.parametrize(
+    ("settings", "order"),
+    [
+        ({"documents": ["tea b", "tea a", "tea c"]}, [0, 1, 2]),
+        ({"top_n": 1}, [1]),
+        ({"top_k": 1}, [1]),
+        ({"top_n": 0}, [1, 2, 0]),
+        ({"return_documents": False}, [1, 2, 0]),
+    ],
+)
+def test_so_many_are_given_as_are_asked_for_and_equals_in_the_order_of_the_input(
+    server, settings, order
+):
+    results = rerank(server, **{"query": "tea", "documents": DRINKS} | settings)["results"]
+    assert [each["index"] for each in results] == order
+    assert all(("document" in each) is settings.get("return_documents", True) for each in results)
 
 
 def test_a_document_may_carry_what_is_known_of_it(server):

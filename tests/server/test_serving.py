@@ -5,8 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -100,18 +100,11 @@ def test_it_listens_answers_logs_and_stops(serve):
 
 def test_what_is_under_way_when_it_is_told_to_stop_is_finished(serve):
     server = serve("--threads", "1")
-    answers = []
-    asking = [
-        threading.Thread(target=lambda n=n: answers.append(server.add(f"message {n}")))
-        for n in range(8)
-    ]
     server.add("first")
-    for each in asking:
-        each.start()
-    time.sleep(0.05)
-    server.process.send_signal(signal.SIGTERM)
-    for each in asking:
-        each.join()
+    with ThreadPoolExecutor(8) as threads:
+        answers = threads.map(lambda n: server.add(f"message {n}"), range(8))
+        time.sleep(0.05)
+        server.process.send_signal(signal.SIGTERM)
     done = [answer for answer in answers if answer.status_code == 200]
     server.process.communicate(timeout=60)
     assert len(serve().listed()) == 1 + len(done)
@@ -136,14 +129,12 @@ def test_every_acknowledged_write_outlives_a_kill(serve):
             except httpx.HTTPError:
                 return
 
-    writing = [threading.Thread(target=write, args=(writer,)) for writer in range(4)]
-    for each in writing:
-        each.start()
-    while len(acknowledged) < 40:
-        time.sleep(0.01)
-    server.process.kill()
-    for each in writing:
-        each.join()
+    with ThreadPoolExecutor(4) as threads:
+        for writer in range(4):
+            threads.submit(write, writer)
+        while len(acknowledged) < 40:
+            time.sleep(0.01)
+        server.process.kill()
     server.process.communicate()
     # It opens as it is, without repair, and searches.
     again = serve()
@@ -152,31 +143,6 @@ def test_every_acknowledged_write_outlives_a_kill(serve):
     assert len(stored) == len(set(stored))
     assert again.found("writer 1 message 3")
     assert again.add("written after it").status_code == 200
-
-
-def test_several_processes_answer_on_one_store(serve):
-    server = serve("--workers", "2")
-    answers = []
-    asking = [
-        threading.Thread(target=lambda n=n: answers.append(server.add(f"message {n}")))
-        for n in range(16)
-    ]
-    for each in asking:
-        each.start()
-    for each in asking:
-        each.join()
-    assert {answer.status_code for answer in answers} == {200}
-    assert all(len(server.listed()) == 16 for _ in range(8))
-    server.stop()
-
-
-def answered(server, *, clients):
-    """Ask /health over so many connections that are all open at once; gives the statuses."""
-    asking = [httpx.Client(base_url=server.url, timeout=60) for _ in range(clients)]
-    statuses = [each.get("/health").status_code for each in asking]
-    for each in asking:
-        each.close()
-    return statuses
 
 
 def children_of(server):
@@ -197,24 +163,29 @@ def test_as_many_processes_as_there_are_cores_have_one_each_and_more_may_run_on_
         server.stop()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the children of a process")
-def test_a_process_that_is_killed_is_replaced_and_nobody_is_left_waiting(serve):
+def test_several_processes_answer_on_one_store_and_one_that_is_killed_is_replaced(serve, tmp_path):
     server = serve("--workers", "2")
-    assert answered(server, clients=8) == [200] * 8
-    os.kill(children_of(server)[-1], signal.SIGKILL)
-    assert answered(server, clients=16) == [200] * 16
-    server.stop()
+    with ThreadPoolExecutor(16) as threads:
+        added = threads.map(lambda n: server.add(f"message {n}").status_code, range(16))
+    assert set(added) == {200}
+    assert all(len(server.listed()) == 16 for _ in range(8))
+    searched = server.client.post("/api/v2/memories/search", json={"query": "message"})
+    options = ("--port", server.url.rpartition(":")[2], "--workers", "2")
+    assert "cannot be listened on" in refusal(tmp_path / "other", *options)
 
+    def read_trace(count):
+        """Read the trace of the search over connections that are all open at once."""
+        asking = [httpx.Client(base_url=server.url, timeout=60) for _ in range(count)]
+        path = f"/api/v2/traces/{searched.headers['X-Trace-ID']}"
+        statuses = {each.get(path).status_code for each in asking}
+        for each in asking:
+            each.close()
+        return statuses
 
-def test_the_trace_of_a_search_is_given_by_every_process(serve):
-    server = serve("--workers", "2")
-    server.add("tea at five")
-    searched = server.client.post("/api/v2/memories/search", json={"query": "tea"})
-    path = f"/api/v2/traces/{searched.headers['X-Trace-ID']}"
-    asking = [httpx.Client(base_url=server.url, timeout=60) for _ in range(12)]
-    assert {each.get(path).status_code for each in asking} == {200}
-    for each in asking:
-        each.close()
+    assert read_trace(12) == {200}
+    if sys.platform == "linux":  # only there are the children of a process told
+        os.kill(children_of(server)[-1], signal.SIGKILL)
+        assert read_trace(16) == {200}
     server.stop()
 
 
@@ -268,10 +239,3 @@ def test_a_port_that_is_taken_is_told(serve, tmp_path):
     taken = "cannot be listened on"
     assert taken in refusal(tmp_path / "other", "--port", port)
     assert taken in refusal(tmp_path / "other", "--port", port, "--workers", "2")
-
-
-def test_a_port_that_several_processes_answer_at_is_taken_as_well(serve, tmp_path):
-    server = serve("--workers", "2")
-    options = ("--port", server.url.rpartition(":")[2], "--workers", "2")
-    assert "cannot be listened on" in refusal(tmp_path / "other", *options)
-    server.stop()

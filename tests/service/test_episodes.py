@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ekphory.catalog.database import NotThere
+from ekphory.catalog.projects import EpisodicSwitches
 from ekphory.service.episodes import EpisodeQuery, Message, decode_uuid, encode_uuid
 from ekphory.service.handles import Place
 
@@ -18,7 +19,7 @@ def say(service, place, *contents, **fields):
 
 def find(service, place, text, *, short_term=False, **settings):
     query = EpisodeQuery(text=text, **settings)
-    return service.episodes.search(place, query, long_term=True, short_term=short_term)
+    return service.episodes.search(place, query, EpisodicSwitches(short_term=short_term))
 
 
 def texts(episodes):
@@ -153,3 +154,10 @@ def test_the_same_id_in_another_project_is_shown_as_another_uuid(uids):
 
 def test_what_is_no_uuid_is_an_id_already(uids):
     assert uids.stored(HOME, ["note-7"]) == ["note-7"]
+
+
+def test_a_uuid_stands_for_its_id_in_its_project_alone(uids):
+    first = uids.shown(HOME, ["note-1", "note-2"])
+    again = uids.shown(HOME, ["note-2", "note-3"])
+    assert uids.stored(HOME, [*first, *again]) == ["note-1", "note-2", "note-2", "note-3"]
+    assert uids.stored(Place("home", "work"), first) == first

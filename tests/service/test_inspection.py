@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ekphory.service.inspection import MOST_BARS, timeline
+from ekphory.service.inspection import MOST_BARS, count_by_time
 from ekphory.types import to_microseconds
 
 
@@ -16,7 +16,7 @@ def at(*moments):
 
 
 def drawn(*moments):
-    return timeline(at(*moments), np.array(["semantic"] * len(moments)))
+    return count_by_time(at(*moments), np.array(["semantic"] * len(moments)))
 
 
 @pytest.mark.parametrize(
@@ -33,28 +33,28 @@ def drawn(*moments):
     ],
 )
 def test_the_unit_makes_a_picture_of_few_bars(last, unit, begins):
-    found = drawn("2026-03-04T09:30", last)
-    assert found.unit == unit
-    assert found.bars[0].begins == datetime.fromisoformat(begins).replace(tzinfo=UTC)
-    assert unit == "century" or len(found.bars) <= MOST_BARS
+    found, bars = drawn("2026-03-04T09:30", last)
+    assert found == unit
+    assert bars[0].begins == datetime.fromisoformat(begins).replace(tzinfo=UTC)
+    assert unit == "century" or len(bars) <= MOST_BARS
 
 
 def test_bars_follow_each_other_without_a_gap():
-    bars = drawn("2026-01-01", "2026-06-01").bars
+    _, bars = drawn("2026-01-01", "2026-06-01")
     assert all(one.ends == other.begins for one, other in pairwise(bars))
     assert [sum(bar.counts.values()) for bar in bars][:: len(bars) - 1] == [1, 1]
 
 
 def test_what_happened_at_the_edges_of_the_calendar_has_a_bar():
-    bars = drawn("0001-01-01", "1969-12-31T23:59", "9998-12-31").bars
+    _, bars = drawn("0001-01-01", "1969-12-31T23:59", "9998-12-31")
     assert sum(sum(bar.counts.values()) for bar in bars) == 3
     assert (bars[0].begins.year, bars[-1].ends.year) == (1, 9998)
 
 
 def test_a_bar_counts_by_type():
-    (bar,) = timeline(at("2026-01-01", "2026-01-01"), np.array(["semantic", "episodic"])).bars
+    _, (bar,) = count_by_time(at("2026-01-01", "2026-01-01"), np.array(["semantic", "episodic"]))
     assert bar.counts == {"semantic": 1, "episodic": 1}
 
 
 def test_nothing_has_no_bars():
-    assert timeline(np.empty(0, np.int64), np.empty(0, np.str_)).bars == ()
+    assert count_by_time(np.empty(0, np.int64), np.empty(0, np.str_)) == (None, [])

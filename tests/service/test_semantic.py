@@ -2,7 +2,7 @@ import pytest
 
 from ekphory.catalog.database import NotPermitted, NotThere
 from ekphory.service.handles import Place
-from ekphory.service.semantic import Feature, FeatureQuery
+from ekphory.service.semantic import Feature
 
 BOUND = Place("home", "chat", "project")
 WORK = Place("home", "work")
@@ -17,7 +17,7 @@ def learn(service, place, value="pizza", *, set_id="s", **fields):
 
 
 def find(service, place, text="dish", *, limit=10, **query):
-    features, _ = service.features.search(place, text, FeatureQuery(**query), limit=limit)
+    features, _ = service.features.search(place, text, limit=limit, **query)
     return [feature.value for feature in features]
 
 
@@ -90,15 +90,15 @@ def test_a_feature_is_filtered_by_its_parts_and_by_the_tags_of_its_set(service, 
     own = service.sets.name_of(home, ["user_id"], {"user_id": "mara"})
     learn(service, home, "pizza", set_id=own)
     learn(service, home, "jazz", tag="music")
-    assert find(service, home, filter="m.user_id = 'mara'") == ["pizza"]
-    assert find(service, home, filter="m.tag = 'music' AND m.category = 'profile'") == ["jazz"]
+    assert find(service, home, condition="m.user_id = 'mara'") == ["pizza"]
+    assert find(service, home, condition="m.tag = 'music' AND m.category = 'profile'") == ["jazz"]
 
 
 def test_new_metadata_leaves_a_feature_the_tags_of_its_set(service, home):
     own = service.sets.name_of(home, ["user_id"], {"user_id": "mara"})
     feature_id = learn(service, home, "pizza", set_id=own)
     service.features.update(home, feature_id, {"metadata": {"seen": "twice"}})
-    assert find(service, home, filter="m.user_id = 'mara' AND m.seen = 'twice'") == ["pizza"]
+    assert find(service, home, condition="m.user_id = 'mara' AND m.seen = 'twice'") == ["pizza"]
 
 
 def test_changing_a_feature_keeps_what_is_not_named(service, home):
@@ -115,7 +115,7 @@ def test_pages_go_through_the_project_and_then_its_organisation(service, home):
         learn(service, home, value, set_id=set_id)
 
     def page(limit, offset):
-        found = service.features.page(home, FeatureQuery(), limit=limit, offset=offset)
+        found = service.features.page(home, limit=limit, offset=offset)
         return [feature.value for feature in found]
 
     pages = [page(3, 0), page(3, 3), page(2, 1), page(2, 9)]

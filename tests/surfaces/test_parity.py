@@ -3,7 +3,6 @@
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from tests.server.running import running_server
 
 from .command_line_driver import CommandLineDriver
 from .mcp_driver import McpDriver
@@ -88,12 +87,3 @@ def test_what_one_surface_writes_another_reads(tmp_path):
         with users_of(driver, store) as connect:
             assert connect("mara").list() == [("tea", "I drink tea")]
             assert connect("ben").list() == []
-
-
-def test_rest_says_nothing_of_ids_importance_get_and_update(tmp_path):
-    with running_server(tmp_path / "store") as server:
-        described = server.client.get("/openapi.json").json()
-    message = described["components"]["schemas"]["Message"]["properties"]
-    assert message.keys() & {"id", "uid", "importance", "type"} == set()
-    paths = [path for path in described["paths"] if path.startswith("/api/v2/memories/")]
-    assert [path for path in paths if path.endswith(("/episodic/get", "/episodic/update"))] == []

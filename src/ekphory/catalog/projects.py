@@ -1,9 +1,8 @@
-"""Projects of organisations, the traces of their searches, and ids for clients."""
+"""Projects of organisations, and the traces of their searches."""
 
 from __future__ import annotations
 
 import json
-import secrets
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -160,11 +159,6 @@ class StoredTrace:
     content: Mapping[str, Any]
 
 
-def new_trace_id() -> str:
-    """Make a name for a trace, which nobody can guess."""
-    return secrets.token_hex(16)
-
-
 class Traces:
     """The table of traces."""
 
@@ -197,35 +191,3 @@ class Traces:
         if not rows:
             raise NotThere("Trace does not exist")
         return StoredTrace(**{**rows[0], "content": json.loads(rows[0]["content"])})
-
-
-# Ids for clients whose ids have a fixed form.
-
-
-class ShownIds:
-    """The table of ids that were shown in place of others."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def keep(self, org: str, project: str, shown: Mapping[str, str]) -> None:
-        """Note which ids are shown, each with the id that it stands for."""
-        # Most were shown before, and reading is much quicker than writing.
-        rows = self._database.read(
-            "SELECT shown FROM shown_ids WHERE org = ? AND project = ? "
-            "AND shown IN (SELECT value FROM json_each(?))",
-            (org, project, json.dumps(list(shown))),
-        )
-        new = shown.keys() - {row["shown"] for row in rows}
-        self._database.insert_new(
-            "shown_ids",
-            [{"org": org, "project": project, "shown": name, "id": shown[name]} for name in new],
-        )
-
-    def find(self, org: str, project: str, shown: str) -> str | None:
-        """Return the id that one stands for; None where it was never shown."""
-        rows = self._database.read(
-            "SELECT id FROM shown_ids WHERE org = ? AND project = ? AND shown = ?",
-            (org, project, shown),
-        )
-        return rows[0]["id"] if rows else None

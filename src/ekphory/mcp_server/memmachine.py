@@ -41,7 +41,7 @@ from ekphory.server.schemas.memories import (
 from ekphory.service.episodes import Episode
 from ekphory.service.handles import Place
 from ekphory.service.memory_service import MemoryService
-from ekphory.service.semantic import Feature, FeatureQuery, feature_of, is_feature
+from ekphory.service.semantic import Feature, feature_of, is_feature
 
 _USER_KEY = "user_id"
 
@@ -214,8 +214,9 @@ class _MemMachine:
         place = _place(scope)
         if place is None:
             return []
-        query = FeatureQuery(filter=_of_user(scope), set_metadata=_about(scope))
-        found, _ = self._service.features.search(place, text, query, limit=limit)
+        found, _ = self._service.features.search(
+            place, text, limit=limit, condition=_of_user(scope), set_metadata=_about(scope)
+        )
         return found
 
     def _delete_features(self, scope: Scope, ids: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -9,8 +10,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from uuid import UUID, uuid5
 
-from ekphory.catalog.database import NotThere
-from ekphory.catalog.projects import ShownIds
+from ekphory.catalog.database import Database, NotThere
+from ekphory.catalog.projects import EpisodicSwitches
 from ekphory.errors import MemoryNotFound
 from ekphory.filters.grammar import parse_filter
 from ekphory.filters.tree import (
@@ -48,8 +49,8 @@ _REMEMBERED = 20_000
 class Uids:
     """Turns ids into UUIDs and back."""
 
-    def __init__(self, table: ShownIds) -> None:
-        self._table = table
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def shown(self, place: Place, ids: Iterable[str]) -> list[str]:
         """Return the UUIDs under which memories of a project are shown, in order."""
@@ -61,8 +62,7 @@ class Uids:
             if own is None and uid != each:
                 made[uid] = each
             shown.append(uid)
-        if made:
-            self._table.keep(*place.owner, made)
+        self._keep(place.owner, made)
         return shown
 
     def stored(self, place: Place, uids: Iterable[str]) -> list[str]:
@@ -81,7 +81,31 @@ class Uids:
         canonical = _canonical(uid)
         if canonical is None:
             return uid
-        return decode_uuid(canonical) or self._table.find(*place.owner, canonical) or canonical
+        own = decode_uuid(canonical)
+        if own is not None:
+            return own
+        rows = self._database.read(
+            "SELECT id FROM shown_ids WHERE org = ? AND project = ? AND shown = ?",
+            (*place.owner, canonical),
+        )
+        return rows[0]["id"] if rows else canonical
+
+    def _keep(self, owner: tuple[str, str], shown: Mapping[str, str]) -> None:
+        """Note which UUIDs are shown, each with the id that it stands for."""
+        if not shown:
+            return
+        # Most were shown before, and reading is much quicker than writing.
+        rows = self._database.read(
+            "SELECT shown FROM shown_ids WHERE org = ? AND project = ? "
+            "AND shown IN (SELECT value FROM json_each(?))",
+            (*owner, json.dumps(list(shown))),
+        )
+        org, project = owner
+        new = shown.keys() - {row["shown"] for row in rows}
+        self._database.insert_new(
+            "shown_ids",
+            [{"org": org, "project": project, "shown": name, "id": shown[name]} for name in new],
+        )
 
 
 def encode_uuid(memory_id: str) -> str | None:
@@ -381,7 +405,7 @@ class Episodes:
             return memory.add_messages(given).ids
 
     def search(
-        self, place: Place, query: EpisodeQuery, *, long_term: bool, short_term: bool
+        self, place: Place, query: EpisodeQuery, switches: EpisodicSwitches
     ) -> FoundEpisodes:
         """Find what answers a query, and the newest episodes beside it.
 
@@ -390,8 +414,8 @@ class Episodes:
         """
         condition = self._uids.read_filter(place, query.filter)
         with self._handles.episodes(place) as memory:
-            newest = _newest(memory, condition, query.limit) if short_term else ()
-            if not long_term:
+            newest = _newest(memory, condition, query.limit) if switches.short_term else ()
+            if not switches.long_term:
                 return FoundEpisodes((), tuple(map(Episode, newest)), None)
             result = memory.search(
                 query.text,

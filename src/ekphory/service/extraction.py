@@ -1,4 +1,4 @@
-"""The queue of extraction: an episode is handed over, and a thread does the work."""
+"""Extraction: an episode is handed over, and a thread learns features from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import filelock
 
-from ekphory.catalog.semantic import ExtractionJob, ExtractionQueue, FailedExtraction
+from ekphory.catalog.extraction import ExtractionJob, ExtractionQueue, FailedExtraction
 from ekphory.errors import EkphoryError, InvalidInput, ServiceError, StoreClosed, StoreError
 from ekphory.http_service import ServiceRefusal, ServiceUnavailable
 from ekphory.service.extractor import Extractor
@@ -43,130 +43,6 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
-class ExtractionWorker:
-    """Takes job after job, in the background.
-
-    A job whose answer cannot be used is tried again later, and given up after some attempts. While
-    the service is out of order, nothing is: all jobs wait.
-    """
-
-    def __init__(
-        self,
-        queue: ExtractionQueue,
-        extractor: Extractor,
-        *,
-        folder: Path,
-        settings: ExtractionSettings,
-    ) -> None:
-        """Prepare the thread; `start` lets it run.
-
-        Args:
-            queue: What is to be done.
-            extractor: Does it.
-            folder: Where the processes of one catalog agree on which of them works.
-            settings: How often and how long something is tried.
-        """
-        self._queue = queue
-        self._extractor = extractor
-        self._settings = settings
-        self.out_of_order: str | None = None  # why nothing can be learnt at the moment
-        self._turn = filelock.FileLock(folder / LOCK_FILE, blocking=False, thread_local=False)
-        self._woken = threading.Event()
-        self._stopping = threading.Event()
-        self._failures = 0
-        self._thread = threading.Thread(target=self._run, name="ekphory extraction", daemon=True)
-
-    def start(self) -> None:
-        """Let the thread run."""
-        self._thread.start()
-
-    def wake(self) -> None:
-        """Say that the queue has grown."""
-        self._woken.set()
-
-    def drop(self, place: Place) -> None:
-        """Let nothing more be learnt from what a project holds now."""
-        self._extractor.drop(place)
-
-    def stop(self) -> None:
-        """End the thread: nothing is written any more, and jobs under way stay in the queue."""
-        self._stopping.set()
-        self._extractor.stop()
-        self._woken.set()
-        self._thread.join(self._settings.stop)
-
-    def _run(self) -> None:
-        try:
-            while not self._stopping.is_set():
-                self._work()
-        finally:
-            self._turn.release(force=True)
-
-    def _work(self) -> None:
-        """Do the next job, or wait for one."""
-        self._woken.clear()
-        try:
-            job = self._queue.next(time.time()) if self._has_turn() else None
-            if job is None:
-                self._woken.wait(self._settings.poll)
-            else:
-                self._attempt(job)
-        except StoreClosed:
-            self._stopping.set()
-        except (ServiceError, StoreError) as error:
-            self._stand_still(error)
-
-    def _has_turn(self) -> bool:
-        if self._turn.is_locked:
-            return True
-        try:
-            self._turn.acquire()
-        except filelock.Timeout:
-            return False
-        except OSError as error:
-            raise StoreError(f"{self._turn.lock_file}: cannot be locked ({error}).") from error
-        return True
-
-    def _attempt(self, job: ExtractionJob) -> None:
-        try:
-            self._extractor.do(job, group=self._settings.group)
-        except (StoreError, ServiceUnavailable):
-            raise
-        except Exception as error:  # outermost: counted against the job, and logged
-            if isinstance(error, ServiceRefusal) and error.status in _REFUSED_TO_ALL:
-                raise
-            self._put_off(job, error)
-        self._failures, self.out_of_order = 0, None
-
-    def _put_off(self, job: ExtractionJob, error: Exception) -> None:
-        attempts = job.attempts + 1
-        fields = {"job": job.id, "attempts": attempts, "reason": _reason(error)}
-        if attempts < self._settings.attempts:
-            self._queue.put_off(job, due=time.time() + self._settings.wait(attempts))
-            _log.warning("extraction failed", extra={"fields": fields}, exc_info=error)
-        else:
-            self._queue.give_up(job, _reason(error))
-            _log.error("extraction given up", extra={"fields": fields}, exc_info=error)
-
-    def _stand_still(self, error: EkphoryError) -> None:
-        self._failures += 1
-        self.out_of_order = _reason(error)
-        fields = {"reason": self.out_of_order, "failures": self._failures}
-        _log.warning("extraction stands still", extra={"fields": fields}, exc_info=error)
-        self._stopping.wait(self._settings.wait(self._failures))
-
-
-def _reason(error: Exception) -> str:
-    """Say what went wrong without a text that was stored or answered, and without addresses."""
-    if isinstance(error, ServiceRefusal):
-        return f"a model's service refused (status {error.status})"
-    if isinstance(error, InvalidInput):
-        return f"a feature cannot be kept: its {error.field}"
-    return next(reason for kind, reason in _REASONS if isinstance(error, kind))
-
-
-# The verbs of extraction.
-
 MOST_SHOWN = 100
 
 
@@ -193,15 +69,41 @@ class ExtractionState:
 
 
 class Extraction:
-    """Hands episodes over to be learnt from; without a language model nothing is ever learnt."""
+    """Learns from episodes that are handed over, in the background, job after job.
 
-    def __init__(self, queue: ExtractionQueue, running: ExtractionWorker | None) -> None:
+    A job whose answer cannot be used is tried again later, and given up after some attempts. While
+    the service is out of order, nothing is: all jobs wait.
+    """
+
+    def __init__(
+        self,
+        queue: ExtractionQueue,
+        extractor: Extractor | None,
+        *,
+        folder: Path,
+        settings: ExtractionSettings,
+    ) -> None:
+        """Let the thread run, if there is anything to be learnt.
+
+        Args:
+            queue: What is to be done.
+            extractor: Does it; None where nothing is ever learnt.
+            folder: Where the processes of one catalog agree on which of them works.
+            settings: How often and how long something is tried.
+        """
         self._queue = queue
-        self._running = running
+        self._settings = settings
+        self._turn = filelock.FileLock(folder / LOCK_FILE, blocking=False, thread_local=False)
+        self._woken = threading.Event()
+        self._stopping = threading.Event()
+        self._failures = 0
+        self._out_of_order: str | None = None  # why nothing can be learnt at the moment
         self._counting = threading.Lock()
         self._unqueued: Counter[tuple[str, str]] = Counter()
-        if running is not None:
-            running.start()
+        self._extractor = extractor
+        self._thread = threading.Thread(target=self._run, name="ekphory extraction", daemon=True)
+        if extractor is not None:
+            self._thread.start()
 
     def learn_from(self, place: Place, episodes: Sequence[str]) -> None:
         """Hand over episodes that are stored already; costs microseconds and never fails.
@@ -209,7 +111,7 @@ class Extraction:
         Where the catalog cannot take them, that is logged and counted: they are stored all the
         same.
         """
-        if self._running is None or not episodes:
+        if self._extractor is None or not episodes:
             return
         try:
             self._queue.add(place.owner, place.reach, episodes)
@@ -219,39 +121,109 @@ class Extraction:
             fields = {"episodes": len(episodes)}
             _log.error("extraction not queued", extra={"fields": fields}, exc_info=error)
         else:
-            self._running.wake()
+            self._woken.set()
 
     def state(self, place: Place | None = None) -> ExtractionState:
         """Tell how far the learning is: of a project, or of all of them."""
         owner = None if place is None else place.owner
         waiting, failed = self._queue.length(owner)
-        running = self._running
         with self._counting:
             unqueued = self._unqueued.total() if owner is None else self._unqueued[owner]
         return ExtractionState(
-            enabled=running is not None,
+            enabled=self._extractor is not None,
             waiting=waiting,
             failed=failed,
             unqueued=unqueued,
-            out_of_order=None if running is None else running.out_of_order,
+            out_of_order=self._out_of_order,
             failures=() if owner is None else tuple(self._queue.failed(owner, limit=MOST_SHOWN)),
         )
 
     def try_again(self, place: Place) -> int:
         """Let the episodes of a project that were given up be read anew; return how many."""
         again = self._queue.ask_again(place.owner)
-        if self._running is not None:
-            self._running.wake()
+        self._woken.set()
         return again
 
     def drop(self, place: Place) -> None:
         """Let nothing more be learnt from what a project holds now."""
-        if self._running is None:
+        if self._extractor is None:
             self._queue.drop(place.owner)
         else:
-            self._running.drop(place)
+            self._extractor.drop(place)
 
     def close(self) -> None:
         """End the learning; what is under way is done again after the next start."""
-        if self._running is not None:
-            self._running.stop()
+        if self._extractor is not None:
+            self._stopping.set()
+            self._extractor.stop()
+            self._woken.set()
+            self._thread.join(self._settings.stop)
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._work()
+        finally:
+            self._turn.release(force=True)
+
+    def _work(self) -> None:
+        """Do the next job, or wait for one."""
+        self._woken.clear()
+        try:
+            job = self._queue.next(time.time()) if self._has_turn() else None
+            if job is None:
+                self._woken.wait(self._settings.poll)
+            elif self._extractor is not None:
+                self._attempt(self._extractor, job)
+        except StoreClosed:
+            self._stopping.set()
+        except (ServiceError, StoreError) as error:
+            self._stand_still(error)
+
+    def _has_turn(self) -> bool:
+        if self._turn.is_locked:
+            return True
+        try:
+            self._turn.acquire()
+        except filelock.Timeout:
+            return False
+        except OSError as error:
+            raise StoreError(f"{self._turn.lock_file}: cannot be locked ({error}).") from error
+        return True
+
+    def _attempt(self, extractor: Extractor, job: ExtractionJob) -> None:
+        try:
+            extractor.do(job, group=self._settings.group)
+        except (StoreError, ServiceUnavailable):
+            raise
+        except Exception as error:  # outermost: counted against the job, and logged
+            if isinstance(error, ServiceRefusal) and error.status in _REFUSED_TO_ALL:
+                raise
+            self._put_off(job, error)
+        self._failures, self._out_of_order = 0, None
+
+    def _put_off(self, job: ExtractionJob, error: Exception) -> None:
+        attempts = job.attempts + 1
+        fields = {"job": job.id, "attempts": attempts, "reason": _reason(error)}
+        if attempts < self._settings.attempts:
+            self._queue.put_off(job, due=time.time() + self._settings.wait(attempts))
+            _log.warning("extraction failed", extra={"fields": fields}, exc_info=error)
+        else:
+            self._queue.give_up(job, _reason(error))
+            _log.error("extraction given up", extra={"fields": fields}, exc_info=error)
+
+    def _stand_still(self, error: EkphoryError) -> None:
+        self._failures += 1
+        self._out_of_order = _reason(error)
+        fields = {"reason": self._out_of_order, "failures": self._failures}
+        _log.warning("extraction stands still", extra={"fields": fields}, exc_info=error)
+        self._stopping.wait(self._settings.wait(self._failures))
+
+
+def _reason(error: Exception) -> str:
+    """Say what went wrong without a text that was stored or answered, and without addresses."""
+    if isinstance(error, ServiceRefusal):
+        return f"a model's service refused (status {error.status})"
+    if isinstance(error, InvalidInput):
+        return f"a feature cannot be kept: its {error.field}"
+    return next(reason for kind, reason in _REASONS if isinstance(error, kind))

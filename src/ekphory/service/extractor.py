@@ -10,13 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ekphory.catalog.semantic import (
-    Category,
+from ekphory.catalog.extraction import (
     Consolidations,
     ExtractionJob,
     ExtractionQueue,
     FeatureGroup,
-    Tag,
 )
 from ekphory.errors import EkphoryError, MemoryNotFound, ServiceError
 from ekphory.http_service import ServiceRefusal, ServiceUnavailable
@@ -28,12 +26,12 @@ from ekphory.service.learning import (
     Learning,
     Merger,
     Target,
-    Targets,
     answer_schema,
     read_commands,
     read_mergers,
 )
 from ekphory.service.semantic import Feature
+from ekphory.service.sets import Category, Tag
 from ekphory.types import MemoryRecord
 
 # The prompts: a task in our words, and beside it stored text as data.
@@ -104,7 +102,7 @@ def learning_prompt(
         untrusted=_UNTRUSTED,
     )
     noted = [{"tag": each.tag, "feature": each.name, "value": each.value} for each in known]
-    return _asked(system, {"noted": noted, "message": message})
+    return _format_prompt(system, {"noted": noted, "message": message})
 
 
 def merging_prompt(
@@ -116,7 +114,7 @@ def merging_prompt(
         {"number": number, "feature": each.name, "value": each.value}
         for number, each in enumerate(features, start=1)
     ]
-    return _asked(system, {"tag": tag, "noted": noted})
+    return _format_prompt(system, {"tag": tag, "noted": noted})
 
 
 def message_parts(record: MemoryRecord) -> Iterator[dict[str, str]]:
@@ -127,7 +125,7 @@ def message_parts(record: MemoryRecord) -> Iterator[dict[str, str]]:
         yield {**given, "text": record.text[start : start + LONGEST_PART]}
 
 
-def _asked(system: str, data: dict[str, Any]) -> tuple[ChatMessage, ...]:
+def _format_prompt(system: str, data: dict[str, Any]) -> tuple[ChatMessage, ...]:
     # No tag can be closed and no chat turn opened from inside of the JSON.
     written = neutralise_markers(json.dumps(data, ensure_ascii=False, indent=1))
     written = written.replace("<", "\\u003c").replace(">", "\\u003e")
@@ -167,14 +165,12 @@ class Extractor:
         queue: ExtractionQueue,
         *,
         handles: Handles,
-        targets: Targets,
         learning: Learning,
         consolidations: Consolidations,
     ) -> None:
         self._chat = chat
         self._queue = queue
         self._handles = handles
-        self._targets = targets
         self._learning = learning
         self._consolidations = consolidations
         self._writing = threading.Lock()
@@ -216,7 +212,7 @@ class Extractor:
             self._stopped.set()
 
     def _learn_all(self, task: _Task, group: int) -> None:
-        targets = self._targets.of(task.place, task.episode)
+        targets = self._learning.targets(task.place, task.episode)
         changed = [target for target in targets if self._learn(task, target)]
         # An earlier attempt may have come to an end behind its last step.
         for target in targets if task.job.attempts or task.job.done else changed:

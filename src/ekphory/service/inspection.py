@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, BeforeValidator, JsonValue
 
 from ekphory.agent_trace import HopResolved, ToolReturned
 from ekphory.filters.tree import EVERYTHING, Field, In
@@ -41,67 +43,79 @@ _NEARLY_ONE = 0.005
 """A factor that is not further from 1 changed nothing worth telling."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """One thing that speaks for a hit.
-
-    Attributes:
-        kind: What brought it, as a word.
-        sentence: The same for people.
-    """
+class ShownReason(BaseModel):
+    """One thing that speaks for a hit."""
 
     kind: ReasonKind
     sentence: str
 
 
-def reasons(result: SearchResult) -> list[list[Reason]]:
+def reasons(result: SearchResult) -> list[list[ShownReason]]:
     """Say of every hit why it is there."""
     if result.trace.preset == NEWEST:
-        return [[Reason("newest", "One of the newest; nothing was asked.")] for _ in result]
+        return [
+            [ShownReason(kind="newest", sentence="One of the newest; nothing was asked.")]
+            for _ in result
+        ]
     return [_chain(hit, result) + _found(hit, result.hits) + _moved(hit) for hit in result]
 
 
-def _chain(hit: Hit, result: SearchResult) -> list[Reason]:
+def _chain(hit: Hit, result: SearchResult) -> list[ShownReason]:
     hops = () if result.retrieval_trace is None else result.retrieval_trace.hops
     return [
-        Reason("chain", f"States hop {number}: “{hop.query}”{hop.answer and f' → {hop.answer}'}.")
+        ShownReason(
+            kind="chain",
+            sentence=f"States hop {number}: “{hop.query}”{hop.answer and f' → {hop.answer}'}.",
+        )
         for number, hop in enumerate(hops, start=1)
         if hit.id in hop.memory_ids
     ]
 
 
-def _found(hit: Hit, hits: Sequence[Hit]) -> list[Reason]:
+def _found(hit: Hit, hits: Sequence[Hit]) -> list[ShownReason]:
     """Say what each arm made of it."""
     told = []
     if "cosine" in hit.scores:
         place = _place(hit, hits, "cosine")
-        told.append(Reason("meaning", f"{place} by meaning: cosine {hit.scores['cosine']:.2f}."))
+        told.append(
+            ShownReason(
+                kind="meaning", sentence=f"{place} by meaning: cosine {hit.scores['cosine']:.2f}."
+            )
+        )
     share = hit.scores.get("lexical")
     if share is not None and share <= 0:
-        told.append(Reason("words", "Shares no word with the question."))
+        told.append(ShownReason(kind="words", sentence="Shares no word with the question."))
     elif share is not None:
         whose = "" if hit.scores.get("bm25") else ", lent by its neighbours"
         sentence = f"{_place(hit, hits, 'lexical')} by words: {share:.0%} of a full match{whose}."
-        told.append(Reason("words", sentence))
+        told.append(ShownReason(kind="words", sentence=sentence))
     if hit.scores.get("time"):
-        told.append(Reason("time", f"Lies in the time asked for: {hit.scores['time']:.0%} sure."))
+        told.append(
+            ShownReason(
+                kind="time", sentence=f"Lies in the time asked for: {hit.scores['time']:.0%} sure."
+            )
+        )
     return told
 
 
-def _moved(hit: Hit) -> list[Reason]:
+def _moved(hit: Hit) -> list[ShownReason]:
     """Say what moved it up or down, and what it is shown with."""
     told = []
     factor = hit.scores.get("boost", 1.0)
     if abs(factor - 1) > _NEARLY_ONE:
         verb = "Lifted" if factor > 1 else "Lowered"
         sentence = f"{verb} to ×{factor:.2f} by its pool, importance, age or time."
-        told.append(Reason("weight", sentence))
+        told.append(ShownReason(kind="weight", sentence=sentence))
     if "reranker" in hit.scores:
-        told.append(Reason("reranker", f"The reranker gives it {hit.scores['reranker']:.2f}."))
+        told.append(
+            ShownReason(
+                kind="reranker", sentence=f"The reranker gives it {hit.scores['reranker']:.2f}."
+            )
+        )
     if hit.memory.pool == RULES and hit.memory.metadata.get(PINNED) is True:
-        told.append(Reason("pinned", "A pinned rule, found by every search."))
+        told.append(ShownReason(kind="pinned", sentence="A pinned rule, found by every search."))
     if hit.text != hit.memory.text:
-        told.append(Reason("parent", "Shown with the text that it stands in."))
+        told.append(ShownReason(kind="parent", sentence="Shown with the text that it stands in."))
     return told
 
 
@@ -115,37 +129,37 @@ def _place(hit: Hit, hits: Sequence[Hit], score: str) -> str:
 RowStatus = StageStatus | Literal["absent"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaterfallRow:
-    """One stage.
+def _as_json(value: Any) -> Any:  # noqa: ANN401  whatever a stage tells of itself
+    """Return what a stage tells of itself as JSON has it; what JSON lacks, as text."""
+    if isinstance(value, Mapping):
+        return {str(name): _as_json(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_as_json(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
-    Attributes:
-        number: Place in the canonical order; 0 for the opening of the scope.
-        name: The stage's name.
-        status: As in `StageTrace`; `absent` where the preset does without it.
-        reason: Why it was skipped or degraded.
-        candidates_in, candidates_out: Number of candidates before and after.
-        begins: Milliseconds from the beginning of the search.
-        milliseconds: Time that it took.
-        purpose: What it does, in a sentence.
-        settings: Its settings by name.
-        detail: What it has to say about this search.
-    """
+
+PlainSettings = Annotated[dict[str, JsonValue], BeforeValidator(_as_json)]
+
+
+class ShownStage(BaseModel):
+    """A stage of the search; number 0 opens the scope."""
 
     number: int
     name: str
     status: RowStatus
-    reason: str | None = None
-    candidates_in: int = 0
-    candidates_out: int = 0
-    begins: float = 0.0
-    milliseconds: float = 0.0
-    purpose: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    reason: str | None
+    candidates_in: int
+    candidates_out: int
+    begins: float
+    milliseconds: float
+    purpose: str
+    settings: PlainSettings
+    detail: PlainSettings
 
 
-def waterfall(trace: Trace, pipeline: Pipeline) -> tuple[WaterfallRow, ...]:
+def waterfall(trace: Trace, pipeline: Pipeline) -> list[ShownStage]:
     """Return all stages in the canonical order.
 
     Args:
@@ -153,27 +167,34 @@ def waterfall(trace: Trace, pipeline: Pipeline) -> tuple[WaterfallRow, ...]:
         pipeline: The preset that it was made with.
     """
     described = {(each.number, each.name): each for each in describe(pipeline)}
-    rows: list[WaterfallRow] = []
+    rows: list[ShownStage] = []
     begins = 0.0
     for stage in trace.stages:
         known = _describe(described.pop((stage.number, stage.name), None))
         told = {entry.name: getattr(stage, entry.name) for entry in fields(stage)}
-        rows.append(WaterfallRow(**told, **known, begins=begins))
+        rows.append(ShownStage(**told, **known, begins=begins))
         begins += stage.milliseconds
+    nothing: dict[str, Any] = dict.fromkeys(("candidates_in", "candidates_out", "milliseconds"), 0)
     for each in described.values():
-        row = WaterfallRow(number=each.number, name=each.name, status="absent")
-        if each.used:
-            # Of an empty query no stage runs, whatever the preset has.
-            why = "nothing was asked"
-            row = replace(row, status="skipped", reason=why, begins=begins, **_describe(each))
+        # Of an empty query no stage runs, whatever the preset has.
+        row = ShownStage(
+            number=each.number,
+            name=each.name,
+            status="skipped" if each.used else "absent",
+            reason="nothing was asked" if each.used else None,
+            begins=begins if each.used else 0,
+            detail={},
+            **_describe(each if each.used else None),
+            **nothing,
+        )
         rows.append(row)
-    return tuple(sorted(rows, key=lambda row: row.number))
+    return sorted(rows, key=lambda row: row.number)
 
 
 def _describe(stage: StageDescription | None) -> dict[str, Any]:
     """Return a stage's purpose, and of its settings numbers, names, lists and tables of them."""
     if stage is None:
-        return {}
+        return {"purpose": "", "settings": {}}
     shown = {
         name: value
         for name, value in stage.settings.items()
@@ -205,54 +226,9 @@ class Examined:
     now: datetime
     preset: str
     result: SearchResult
-    reasons: Sequence[Sequence[Reason]]
-    rows: tuple[WaterfallRow, ...]
+    reasons: list[list[ShownReason]]
+    rows: list[ShownStage]
     others: tuple[MemoryRecord, ...]
-
-
-class Examination:
-    """Searches a project's memories, and leaves no trace of it."""
-
-    def __init__(self, handles: Handles, uids: Uids) -> None:
-        self._handles = handles
-        self._uids = uids
-
-    def search(
-        self,
-        place: Place,
-        query: str,
-        *,
-        preset: str | None = None,
-        condition: str = "",
-        **settings: Any,  # noqa: ANN401  as `Memory.search` has them
-    ) -> Examined:
-        """Answer a question and tell how.
-
-        Args:
-            place: The project.
-            query: The question; empty for the newest.
-            preset: Name of a preset; None for the service's.
-            condition: In the filter grammar; blank for none.
-            settings: Those of `Memory.search`.
-
-        Raises:
-            InvalidInput: The question cannot be used.
-        """
-        now = settings.pop("now", None) or now_utc()
-        settings["agent_mode"] = settings.get("agent_mode", False) and bool(query.strip())
-        with self._handles.episodes(place) as memory:
-            pipeline = memory.preset if preset is None else find_preset(preset)
-            read = self._uids.read_filter(place, condition)
-            result = memory.search(query, now=now, filter=read, preset=pipeline, **settings)
-            others = _others(memory, result)
-        return Examined(
-            now=now,
-            preset=pipeline.name,
-            result=result,
-            reasons=reasons(result),
-            rows=waterfall(result.trace, pipeline),
-            others=others,
-        )
 
 
 def _others(memory: Memory, result: SearchResult) -> tuple[MemoryRecord, ...]:
@@ -281,26 +257,12 @@ _LAST_YEAR = 9998
 """No memory happened later."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """What happened in one unit of time.
-
-    Attributes:
-        begins, ends: From the one moment on, before the other.
-        counts: How many memories, by their type; types without any are left out.
-    """
+class ShownBar(BaseModel):
+    """What happened in one unit of time, by type."""
 
     begins: datetime
     ends: datetime
-    counts: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """Bars without a gap from the earliest memory to the latest; none where there is no memory."""
-
-    unit: UnitName | None
-    bars: tuple[Bar, ...]
+    counts: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,16 +274,16 @@ class _Unit:
     beginning: Callable[[int], datetime]
 
 
-def timeline(at: IntArray, types: NDArray[np.str_]) -> Timeline:
-    """Count memories by time.
+def count_by_time(at: IntArray, types: NDArray[np.str_]) -> tuple[UnitName | None, list[ShownBar]]:
+    """Count memories by time: a unit, and bars without a gap from the earliest to the latest.
 
     Args:
         at: When each happened, microseconds since 1970.
         types: The type of each.
     """
     if not len(at):
-        return Timeline(None, ())
-    unit = next((each for each in _UNITS if _bars(each, at) <= MOST_BARS), _UNITS[-1])
+        return None, []
+    unit = next((each for each in _UNITS if _count_bars(each, at) <= MOST_BARS), _UNITS[-1])
     numbers = unit.number(at)
     first = int(numbers.min())
     length = int(numbers.max()) - first + 1
@@ -329,18 +291,18 @@ def timeline(at: IntArray, types: NDArray[np.str_]) -> Timeline:
         str(name): np.bincount(numbers[types == name] - first, minlength=length)
         for name in np.unique(types)
     }
-    bars = tuple(
-        Bar(
-            unit.beginning(first + place),
-            unit.beginning(first + place + 1),
-            {name: int(counts[place]) for name, counts in by_type.items() if counts[place]},
+    bars = [
+        ShownBar(
+            begins=unit.beginning(first + place),
+            ends=unit.beginning(first + place + 1),
+            counts={name: int(counts[place]) for name, counts in by_type.items() if counts[place]},
         )
         for place in range(length)
-    )
-    return Timeline(unit.name, bars)
+    ]
+    return unit.name, bars
 
 
-def _bars(unit: _Unit, at: IntArray) -> int:
+def _count_bars(unit: _Unit, at: IntArray) -> int:
     numbers = unit.number(np.array([at.min(), at.max()]))
     return int(numbers[1] - numbers[0]) + 1
 
@@ -394,30 +356,23 @@ Mask = NDArray[np.bool_]
 IMPORTANCE_STEPS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """Counts of memories.
-
-    Each but `total` counts what the rest of a selection lets through: the pools stand there as
-    they would be with any pool chosen, and so do the others.
-
-    Attributes:
-        total: Memories that the whole selection lets through.
-        pools, types: How many of each.
-        importance: How many in each tenth from 0 to 1; 1 lies in the last.
-        unit, bars: How many at which time, as `Timeline` has them.
-    """
+class OutlineAnswer(BaseModel):
+    """How many memories there are, by pool, type, tenth of importance, and time."""
 
     total: int
-    pools: Mapping[str, int]
-    types: Mapping[str, int]
+    pools: dict[str, int]
+    types: dict[str, int]
     importance: list[int]
     unit: UnitName | None
-    bars: tuple[Bar, ...]
+    bars: list[ShownBar]
 
 
-def outline(columns: ScopeColumns, selection: Selection) -> Outline:
-    """Count the memories of these columns that a selection lets through."""
+def count_memories(columns: ScopeColumns, selection: Selection) -> OutlineAnswer:
+    """Count the memories of these columns that a selection lets through.
+
+    Each count but `total` is of what the rest of the selection lets through: the pools stand there
+    as they would be with any pool chosen, and so do the others.
+    """
     let_through = _let_through(columns, selection)
 
     def but_for(left_out: str | None = None) -> Mask:
@@ -428,16 +383,16 @@ def outline(columns: ScopeColumns, selection: Selection) -> Outline:
         return kept
 
     in_time = but_for("time")
-    drawn = timeline(columns.at[in_time], columns.type[in_time])
-    return Outline(
+    unit, bars = count_by_time(columns.at[in_time], columns.type[in_time])
+    return OutlineAnswer(
         total=int(np.count_nonzero(but_for())),
-        pools=_counted(columns.pool[but_for("pool")]),
-        types=_counted(columns.type[but_for("type")]),
+        pools=_count(columns.pool[but_for("pool")]),
+        types=_count(columns.type[but_for("type")]),
         importance=np.histogram(
             columns.importance[but_for("importance")], bins=IMPORTANCE_STEPS, range=(0, 1)
         )[0].tolist(),
-        unit=drawn.unit,
-        bars=drawn.bars,
+        unit=unit,
+        bars=bars,
     )
 
 
@@ -457,19 +412,57 @@ def _let_through(columns: ScopeColumns, selection: Selection) -> dict[str, Mask]
     return masks | {"time": in_time}
 
 
-def _counted(names: NDArray[np.str_]) -> dict[str, int]:
+def _count(names: NDArray[np.str_]) -> dict[str, int]:
     found, counts = np.unique(names, return_counts=True)
     return {str(name): int(count) for name, count in zip(found, counts, strict=True)}
 
 
-# Looking through a project's memories without a question.
+# The verbs of the inspector.
 
 
-class Browsing:
-    """Pages of memories, and what all of them are like."""
+class Inspection:
+    """Looks into a project's memories, and leaves no trace of it."""
 
-    def __init__(self, handles: Handles) -> None:
+    def __init__(self, handles: Handles, uids: Uids) -> None:
         self._handles = handles
+        self._uids = uids
+
+    def search(
+        self,
+        place: Place,
+        query: str,
+        *,
+        preset: str | None = None,
+        condition: str = "",
+        **settings: Any,  # noqa: ANN401  as `Memory.search` has them
+    ) -> Examined:
+        """Answer a question and tell how.
+
+        Args:
+            place: The project.
+            query: The question; empty for the newest.
+            preset: Name of a preset; None for the service's.
+            condition: In the filter grammar; blank for none.
+            settings: Those of `Memory.search`.
+
+        Raises:
+            InvalidInput: The question cannot be used.
+        """
+        now = settings.pop("now", None) or now_utc()
+        settings["agent_mode"] = settings.get("agent_mode", False) and bool(query.strip())
+        with self._handles.episodes(place) as memory:
+            pipeline = memory.preset if preset is None else find_preset(preset)
+            read = self._uids.read_filter(place, condition)
+            result = memory.search(query, now=now, filter=read, preset=pipeline, **settings)
+            others = _others(memory, result)
+        return Examined(
+            now=now,
+            preset=pipeline.name,
+            result=result,
+            reasons=reasons(result),
+            rows=waterfall(result.trace, pipeline),
+            others=others,
+        )
 
     def page(
         self, place: Place, selection: Selection, *, limit: int, offset: int, order: Order
@@ -480,10 +473,10 @@ class Browsing:
                 filter=selection.condition(), limit=limit, offset=offset, order=order
             )
 
-    def outline(self, place: Place, selection: Selection) -> Outline:
+    def outline(self, place: Place, selection: Selection) -> OutlineAnswer:
         """Count a project's memories by pool, type, importance and time."""
         scope = Scope(org=place.org, project=place.project)
         with self._handles.engine() as engine:
             engine.store.version()
             columns = engine.store.scan(in_view(scope, EVERYTHING))
-        return outline(columns, selection)
+        return count_memories(columns, selection)

@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
 from ekphory.catalog.database import NotThere
-from ekphory.catalog.semantic import Category, SemanticSet, Tag
 from ekphory.errors import InvalidInput, ServiceError
 from ekphory.service.episodes import shown_metadata
 from ekphory.service.handles import Place
-from ekphory.service.semantic import (
-    CategoryVerbs,
-    Feature,
-    Features,
-    SetVerbs,
+from ekphory.service.semantic import Feature, Features
+from ekphory.service.sets import (
+    Categories,
+    Category,
+    SemanticSet,
+    SemanticSets,
+    Tag,
     is_profile,
     tells_of_its_user,
     user_set,
@@ -113,17 +114,17 @@ def read_commands(answer: Mapping[str, Any]) -> list[FeatureCommand]:
     given = answer["commands"]
     if len(given) > MOST_COMMANDS:
         raise ServiceError(f"The model gave {len(given)} commands for one message.")
-    return [_command(each) for each in given]
+    return [_read_command(each) for each in given]
 
 
-def _command(given: Mapping[str, str]) -> FeatureCommand:
+def _read_command(given: Mapping[str, str]) -> FeatureCommand:
     action: Action = next(each for each in get_args(Action) if each == given["command"])
-    name, tag = usable("feature", given["feature"]), usable("tag", given["tag"])
-    value = "" if action == "delete" else usable("value", given["value"], longest=LONGEST_VALUE)
+    name, tag = check_text("feature", given["feature"]), check_text("tag", given["tag"])
+    value = "" if action == "delete" else check_text("value", given["value"], longest=LONGEST_VALUE)
     return FeatureCommand(action=action, tag=tag, name=name, value=value)
 
 
-def usable(what: str, text: str, *, longest: int = LONGEST_NAME) -> str:
+def check_text(what: str, text: str, *, longest: int = LONGEST_NAME) -> str:
     """Return a text of an answer without blanks around it.
 
     Raises:
@@ -173,48 +174,6 @@ def said_about(record: MemoryRecord) -> dict[str, str]:
     return shown_metadata(record.metadata) | own
 
 
-class Targets:
-    """Finds the categories that an episode is read for."""
-
-    def __init__(self, sets: SetVerbs, categories: CategoryVerbs, learnt: Learnt) -> None:
-        self._sets = sets
-        self._categories = categories
-        self._learnt = learnt
-
-    def of(self, place: Place, record: MemoryRecord) -> list[Target]:
-        """Return the categories of all sets that an episode's metadata is about.
-
-        An organisation's sets count where they were given categories, and whoever added the
-        episode may change what is the organisation's.
-        """
-        metadata = {_PRODUCER: record.producer} | said_about(record)
-        own = user_set(*place.owner, metadata) if self._hears(record) else None
-        return [
-            Target(
-                owner=owner,
-                user=metadata.get("user_id"),
-                category=category,
-                tags=tuple(self._categories.tags(category)),
-            )
-            for owner in self._owners(place, metadata, own)
-            for category in self._categories.in_use(place, owner)
-            # Of the sets that a message is about, one alone is its user's.
-            if not is_profile(category) or owner == own
-        ]
-
-    def _owners(
-        self, place: Place, metadata: Mapping[str, str], own: SemanticSet | None
-    ) -> list[SemanticSet]:
-        found = {(each.project, each.id): each for each in self._sets.listed(place, metadata)}
-        if own is not None:
-            found[own.project, own.id] = own
-        reached = place.reach == "org"
-        return [each for each in found.values() if each.project is not None or reached]
-
-    def _hears(self, record: MemoryRecord) -> bool:
-        return self._learnt == "profile" and tells_of_its_user(record.role)
-
-
 # What is to be merged among the features under one tag, as a language model says.
 
 _TEXT = {"type": "string"}
@@ -246,21 +205,21 @@ def read_mergers(answer: Mapping[str, Any], features: Sequence[Feature]) -> list
     Raises:
         ServiceError: It names features that are not there, or one of them twice.
     """
-    mergers = [_merger(each, features) for each in answer["merged"]]
+    mergers = [_read_merger(each, features) for each in answer["merged"]]
     named = [feature.id for merger in mergers for feature in merger.features]
     if len(named) != len(set(named)):
         raise ServiceError("The model merged one feature into two.")
     return mergers
 
 
-def _merger(given: Mapping[str, Any], features: Sequence[Feature]) -> Merger:
+def _read_merger(given: Mapping[str, Any], features: Sequence[Feature]) -> Merger:
     numbers = sorted(set(given["from"]))
     if len(numbers) < 2 or numbers[0] < 1 or numbers[-1] > len(features):
         raise ServiceError(f"The model merged the features {numbers} of {len(features)}.")
     return Merger(
         features=tuple(features[number - 1] for number in numbers),
-        name=usable("feature", given["feature"]),
-        value=usable("value", given["value"], longest=_LONGEST_MERGED),
+        name=check_text("feature", given["feature"]),
+        value=check_text("value", given["value"], longest=_LONGEST_MERGED),
     )
 
 
@@ -277,9 +236,40 @@ class Learning:
     caller has set, stay as they are.
     """
 
-    def __init__(self, features: Features, sets: SetVerbs) -> None:
+    def __init__(
+        self, features: Features, sets: SemanticSets, categories: Categories, learnt: Learnt
+    ) -> None:
         self._features = features
         self._sets = sets
+        self._categories = categories
+        self._learnt = learnt
+
+    def targets(self, place: Place, record: MemoryRecord) -> list[Target]:
+        """Return the categories of all sets that an episode's metadata is about.
+
+        An organisation's sets count where they were given categories, and whoever added the
+        episode may change what is the organisation's.
+        """
+        metadata = {_PRODUCER: record.producer} | said_about(record)
+        own = None
+        if self._learnt == "profile" and tells_of_its_user(record.role):
+            own = user_set(*place.owner, metadata)
+        owners = {each.key: each for each in self._sets.listed(place, metadata)}
+        if own is not None:
+            owners[own.key] = own
+        return [
+            Target(
+                owner=owner,
+                user=metadata.get("user_id"),
+                category=category,
+                tags=tuple(self._categories.tags(category)),
+            )
+            for owner in owners.values()
+            if owner.project is not None or place.reach == "org"
+            for category in self._categories.in_use(place, owner)
+            # Of the sets that a message is about, one alone is its user's.
+            if not is_profile(category) or owner == own
+        ]
 
     def noted(self, target: Target, *, like: str, limit: int) -> list[Feature]:
         """Return what is noted already; of too much, what is nearest to a text."""
@@ -309,11 +299,19 @@ class Learning:
         held = self._all(target)
         known = {each.id for each in held}
         for command in commands:
-            same = [each for each in held if _is_meant(command, each)]
+            same = [each for each in held if _key(each) == _key(command)]
             others = [each for each in held if each not in same]
-            held = others + self._carried_out(
-                place, same, command, _feature(target, episode, command)
+            new = Feature(
+                set_id=target.owner.id,
+                category=target.category.name,
+                tag=command.tag,
+                name=command.name,
+                value=command.value,
+                # By which it is found as well.
+                metadata=said_about(episode),
+                citations=(episode.id,),
             )
+            held = others + self._carry_out_one(place, same, command.action, new)
         return [each.id for each in held if each.id not in known]
 
     def take_back(self, place: Place, ids: Sequence[str]) -> None:
@@ -328,8 +326,8 @@ class Learning:
         changes = {
             "name": merger.name,
             "value": merger.value,
-            "citations": _cited(merger.features),
-            "metadata": _shared(merger.features),
+            "citations": _unite_citations(merger.features),
+            "metadata": _find_shared_metadata(merger.features),
         }
         self._features.update(place, first.id, changes)
         self._features.delete(place, [each.id for each in others])
@@ -337,64 +335,45 @@ class Learning:
     def _all(self, target: Target) -> list[Feature]:
         return self._features.of_category(target.owner, target.category.name, user=target.user)
 
-    def _carried_out(
-        self, place: Place, same: list[Feature], command: FeatureCommand, new: Feature
+    def _carry_out_one(
+        self, place: Place, same: list[Feature], action: Action, new: Feature
     ) -> list[Feature]:
         """Carry out one command on the features that it names; return what is left of them."""
-        if command.action == "add":
-            return self._added(place, same, new)
+        if action == "add":
+            return self._add(place, same, new)
         learnt = [each for each in same if each.citations]
         given = [each for each in same if not each.citations]
-        if command.action == "update":
-            return [*given, self._updated(place, learnt, new)]
-        if learnt:
-            self._features.delete(place, [each.id for each in learnt])
+        if action == "update":
+            return [*given, self._update(place, learnt, new)]
+        self._features.delete(place, [each.id for each in learnt])
         return given
 
-    def _added(self, place: Place, same: list[Feature], new: Feature) -> list[Feature]:
+    def _add(self, place: Place, same: list[Feature], new: Feature) -> list[Feature]:
         """Add a feature; where it is noted with this value already, only its citation is new."""
         twin = next((each for each in same if _plain(each.value) == _plain(new.value)), None)
         if twin is None:
             return [*same, replace(new, id=self._features.add(place, new))]
-        cited = replace(twin, citations=_cited([twin, new]))
+        cited = replace(twin, citations=_unite_citations([twin, new]))
         if not twin.citations or cited == twin:
             return same
         self._features.update(place, twin.id, {"citations": cited.citations})
         return [cited if each is twin else each for each in same]
 
-    def _updated(self, place: Place, learnt: Sequence[Feature], new: Feature) -> Feature:
+    def _update(self, place: Place, learnt: Sequence[Feature], new: Feature) -> Feature:
         """Let the first that was learnt become the new one, and forget the others."""
         if not learnt:
             return replace(new, id=self._features.add(place, new))
         first, *others = learnt
-        changes = {
-            "value": new.value,
-            "citations": _cited([*learnt, new]),
-            "metadata": new.metadata,
-        }
-        if (first.value, first.citations) != (new.value, changes["citations"]):
-            self._features.update(place, first.id, changes)
-        if others:
-            self._features.delete(place, [each.id for each in others])
-        return replace(new, id=first.id, citations=_cited([*learnt, new]))
+        changed = replace(new, id=first.id, citations=_unite_citations([*learnt, new]))
+        if (first.value, first.citations) != (changed.value, changed.citations):
+            names = ("value", "citations", "metadata")
+            self._features.update(place, first.id, {name: getattr(changed, name) for name in names})
+        self._features.delete(place, [each.id for each in others])
+        return changed
 
 
-def _feature(target: Target, episode: MemoryRecord, command: FeatureCommand) -> Feature:
-    """Return what a command says, with the episode's metadata, by which it is found as well."""
-    return Feature(
-        set_id=target.owner.id,
-        category=target.category.name,
-        tag=command.tag,
-        name=command.name,
-        value=command.value,
-        metadata=said_about(episode),
-        citations=(episode.id,),
-    )
-
-
-def _is_meant(command: FeatureCommand, feature: Feature) -> bool:
-    named = (_plain(feature.tag), _plain(feature.name))
-    return named == (_plain(command.tag), _plain(command.name))
+def _key(named: Feature | FeatureCommand) -> tuple[str, str]:
+    return _plain(named.tag), _plain(named.name)
 
 
 def _plain(text: str) -> str:
@@ -402,11 +381,11 @@ def _plain(text: str) -> str:
     return " ".join(text.replace("_", " ").casefold().split())
 
 
-def _cited(features: Sequence[Feature]) -> tuple[str, ...]:
+def _unite_citations(features: Sequence[Feature]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cited for each in features for cited in each.citations))
 
 
-def _shared(features: Sequence[Feature]) -> dict[str, str]:
+def _find_shared_metadata(features: Sequence[Feature]) -> dict[str, str]:
     """Return the metadata that all of them have."""
     first, *others = (each.metadata.items() for each in features)
     return dict(item for item in first if all(item in other for other in others))

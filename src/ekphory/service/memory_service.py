@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import secrets
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from ekphory.catalog.access_keys import AccessKeys
 from ekphory.catalog.database import Database
+from ekphory.catalog.extraction import Consolidations, ExtractionQueue
 from ekphory.catalog.projects import (
     EpisodicSwitches,
     Project,
     Projects,
-    ShownIds,
     StoredTrace,
     Traces,
-    new_trace_id,
 )
-from ekphory.catalog.semantic import Categories, Consolidations, ExtractionQueue, SemanticSets
 from ekphory.memory import Memory
 from ekphory.search import SearchResult
 from ekphory.service.episodes import EpisodeQuery, Episodes, FoundEpisodes, Uids
-from ekphory.service.extraction import Extraction, ExtractionWorker
+from ekphory.service.extraction import Extraction
 from ekphory.service.extractor import Extractor
 from ekphory.service.handles import Handles, Place, ServiceModels, catalog_file
-from ekphory.service.inspection import Browsing, Examination
-from ekphory.service.learning import ExtractionSettings, Learning, Targets
-from ekphory.service.semantic import CategoryVerbs, Feature, FeatureQuery, Features, SetVerbs
+from ekphory.service.inspection import Inspection
+from ekphory.service.learning import ExtractionSettings, Learning
+from ekphory.service.semantic import Feature, Features
+from ekphory.service.sets import Categories, SemanticSets
 from ekphory.store.protocol import StoreHealth
 from ekphory.types import Trace
 
@@ -61,7 +61,7 @@ def retrieval_trace(
         "selected_agent": "memmachine_search",
         "selected_agent_name": "MemMachineSearch",
         "memory_search_called": len(searches),
-        "rerank_applied": any(map(_reranked, searches)),
+        "rerank_applied": any(map(_is_reranked, searches)),
     }
     if result is not None:
         described["abstained"] = result.abstained
@@ -83,7 +83,7 @@ def drop_texts(trace: Mapping[str, Any]) -> dict[str, Any]:
     return kept | {"searches": trace["searches"]}
 
 
-def _reranked(trace: Trace) -> bool:
+def _is_reranked(trace: Trace) -> bool:
     return any(_RERANKER in stage.name and stage.status == "ran" for stage in trace.stages)
 
 
@@ -91,21 +91,6 @@ def _reranked(trace: Trace) -> bool:
 
 Kind = Literal["episodic", "semantic"]
 KINDS: tuple[Kind, ...] = ("episodic", "semantic")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What is looked for in a project.
-
-    Attributes:
-        episodes: The question, with what is wanted of episodic memory.
-        kinds: Which kinds of memory are searched.
-        set_metadata: What the semantic sets are about; None for all.
-    """
-
-    episodes: EpisodeQuery
-    kinds: tuple[Kind, ...] = KINDS
-    set_metadata: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +110,7 @@ class MemoryService:
         projects, keys: Tables of the catalog.
         episodes, features, sets, categories: The verbs of each kind of memory.
         extraction: Features learnt from episodes, in the background.
-        browsing, examination: What the inspector looks at.
+        inspection: What the inspector looks at.
         uids: Ids of episodes as UUIDs.
     """
 
@@ -156,16 +141,15 @@ class MemoryService:
         # What can be made again need not outlive a power loss, and so is written in microseconds.
         self._lasting_less = Database(path, durability="crash")
         self._traces = Traces(self._lasting_less)
-        self.uids = Uids(ShownIds(self._lasting_less))
+        self.uids = Uids(self._lasting_less)
         self.projects = Projects(self._database)
         # Asked for every request: never to wait behind a write of this process.
         self._key_database = Database(path)
         self.keys = AccessKeys(self._key_database)
         self.episodes = Episodes(self._handles, self.uids)
-        self.browsing = Browsing(self._handles)
-        self.examination = Examination(self._handles, self.uids)
-        self.sets = SetVerbs(SemanticSets(self._database), models)
-        self.categories = CategoryVerbs(Categories(self._database), self.sets)
+        self.inspection = Inspection(self._handles, self.uids)
+        self.sets = SemanticSets(self._database, models)
+        self.categories = Categories(self._database, self.sets)
         self.features = Features(self._handles, self.sets)
         self.extraction = self._extraction(path.parent, extraction or ExtractionSettings())
 
@@ -181,23 +165,41 @@ class MemoryService:
         """Whether the store's upkeep has failed and not succeeded since."""
         return self._handles.upkeep_fails()
 
-    def search(self, place: Place, question: Question) -> Found:
+    def search(
+        self,
+        place: Place,
+        query: EpisodeQuery,
+        *,
+        kinds: Collection[Kind] = KINDS,
+        set_metadata: Mapping[str, object] | None = None,
+    ) -> Found:
         """Find what answers a question, in episodic and semantic memory.
+
+        Args:
+            place: The project.
+            query: The question, with what is wanted of episodic memory.
+            kinds: Which kinds of memory are searched.
+            set_metadata: What the semantic sets are about; None for all.
 
         Raises:
             InvalidInput: The question cannot be used.
         """
-        episodes = self._found_episodes(place, question) if "episodic" in question.kinds else None
+        episodes: FoundEpisodes | None = None
         features: list[Feature] | None = None
         results: list[SearchResult] = []
-        if "semantic" in question.kinds:
-            query = FeatureQuery(
-                filter=question.episodes.filter, set_metadata=question.set_metadata
-            )
+        project = self.projects.find(*place.owner)
+        switches = EpisodicSwitches() if project is None else project.switches
+        if "episodic" in kinds and switches.enabled:
+            episodes = self.episodes.search(place, query, switches)
+        if "semantic" in kinds:
             features, results = self.features.search(
-                place, question.episodes.text, query, limit=question.episodes.limit
+                place,
+                query.text,
+                limit=query.limit,
+                condition=query.filter,
+                set_metadata=set_metadata,
             )
-        trace = retrieval_trace(new_trace_id(), episodes, results)
+        trace = retrieval_trace(secrets.token_hex(16), episodes, results)
         self._traces.keep(trace["trace_id"], *place.owner, drop_texts(trace))
         return Found(episodes, features, trace)
 
@@ -238,11 +240,6 @@ class MemoryService:
         self.features.delete_all(place)
         self.projects.delete(*place.owner)
 
-    def switches(self, place: Place) -> EpisodicSwitches:
-        """Return which parts of episodic memory a project uses; all, where there is no project."""
-        project = self.projects.find(*place.owner)
-        return EpisodicSwitches() if project is None else project.switches
-
     def close(self) -> None:
         """Finish every write, and close the store and the catalog."""
         self.extraction.close()
@@ -258,26 +255,13 @@ class MemoryService:
 
     def _extraction(self, folder: Path, settings: ExtractionSettings) -> Extraction:
         queue = ExtractionQueue(self._lasting_less)
-        if self.models.chat is None or settings.learnt == "off":
-            return Extraction(queue, None)
-        extractor = Extractor(
-            self.models.chat,
-            queue,
-            handles=self._handles,
-            targets=Targets(self.sets, self.categories, settings.learnt),
-            learning=Learning(self.features, self.sets),
-            consolidations=Consolidations(self._lasting_less),
-        )
-        worker = ExtractionWorker(queue, extractor, folder=folder, settings=settings)
-        return Extraction(queue, worker)
-
-    def _found_episodes(self, place: Place, question: Question) -> FoundEpisodes | None:
-        switches = self.switches(place)
-        if not switches.enabled:
-            return None
-        return self.episodes.search(
-            place,
-            question.episodes,
-            long_term=switches.long_term,
-            short_term=switches.short_term,
-        )
+        extractor = None
+        if self.models.chat is not None and settings.learnt != "off":
+            extractor = Extractor(
+                self.models.chat,
+                queue,
+                handles=self._handles,
+                learning=Learning(self.features, self.sets, self.categories, settings.learnt),
+                consolidations=Consolidations(self._lasting_less),
+            )
+        return Extraction(queue, extractor, folder=folder, settings=settings)

@@ -6,7 +6,6 @@ import pytest
 
 from ekphory.service.episodes import Message
 from ekphory.service.handles import Place
-from ekphory.service.semantic import FeatureQuery
 
 from .teacher import Teacher, learning_service, taught, until
 
@@ -66,6 +65,6 @@ def learnt(service, home):
 
     def give(place=home):
         until(lambda: service.extraction.state(place).waiting == 0)
-        return service.features.page(place, FeatureQuery(), limit=100, offset=0)
+        return service.features.page(place, limit=100)
 
     return give

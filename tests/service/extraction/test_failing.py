@@ -6,12 +6,11 @@ import time
 import pytest
 from tests.services.wire import Reply
 
-from ekphory.catalog.semantic import FailedExtraction
+from ekphory.catalog.extraction import FailedExtraction
 from ekphory.service.episodes import Message
 from ekphory.service.handles import Place, ServiceModels
 from ekphory.service.learning import ExtractionSettings
 from ekphory.service.memory_service import MemoryService
-from ekphory.service.semantic import FeatureQuery
 from ekphory.testing.models import HashEmbedder
 
 from .teacher import command, completion, learning_service, until
@@ -141,7 +140,7 @@ def test_what_another_process_drops_while_it_is_written_is_taken_back(
         ids = service.episodes.add(home, [Message(content="I love pizza")])
         service.extraction.learn_from(home, ids)
         until(lambda: service.sets.known(home) and not service.extraction.state().waiting)
-        until(lambda: not service.features.page(home, FeatureQuery(), limit=5, offset=0))
+        until(lambda: not service.features.page(home, limit=5))
 
 
 def test_what_waits_when_the_service_ends_is_read_after_the_next_start(
@@ -157,7 +156,7 @@ def test_what_waits_when_the_service_ends_is_read_after_the_next_start(
         until(lambda: wire.asked)
     with learning_service(store, wire.host) as service:
         until(lambda: service.extraction.state(home).waiting == 0)
-        (feature,) = service.features.page(home, FeatureQuery(), limit=5, offset=0)
+        (feature,) = service.features.page(home, limit=5)
         assert feature.citations == (ids[0],)
 
 

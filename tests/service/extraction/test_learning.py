@@ -3,9 +3,9 @@
 import pytest
 
 from ekphory.service.handles import Place
-from ekphory.service.semantic import CategoryText, Feature, FeatureQuery
+from ekphory.service.semantic import Feature
 
-from .teacher import command
+from .teacher import command, completion
 
 pytestmark = pytest.mark.slow
 PIZZA = command("add", "preferences", "favourite_dish", "pizza")
@@ -23,8 +23,8 @@ def test_a_message_becomes_a_feature_that_cites_it_and_is_found(
     (feature,) = learnt()
     assert shown([feature]) == [("profile", "preferences", "favourite_dish", "pizza")]
     assert feature.citations == (cited,)
-    query = FeatureQuery(filter="m.user_id = 'mara'")
-    found, _ = service.features.search(home, "which dish?", query, limit=5)
+    of_mara = "m.user_id = 'mara'"
+    found, _ = service.features.search(home, "which dish?", condition=of_mara, limit=5)
     assert found == [feature]
 
 
@@ -97,8 +97,8 @@ def test_users_of_one_project_have_profiles_apart(service, teacher, tell, learnt
     tell("pasta", metadata={"user_id": "ben"})
     assert len({each.set_id for each in learnt()}) == 2
     for user, dish in (("mara", "pizza"), ("ben", "pasta")):
-        query = FeatureQuery(set_metadata={"user_id": user})
-        found, _ = service.features.search(home, "dish", query, limit=5)
+        own = {"user_id": user}
+        found, _ = service.features.search(home, "dish", set_metadata=own, limit=5)
         assert [each.value for each in found] == [dish]
     assert teacher.asked[1]["noted"] == []
 
@@ -122,7 +122,7 @@ def test_a_category_of_a_callers_own_is_learnt_from_every_message_with_its_promp
     service, teacher, tell, learnt, home
 ):
     set_id = service.sets.name_of(home, [], None)
-    category = service.categories.add(home, set_id, CategoryText("kitchen", "What breaks down?"))
+    category = service.categories.add(home, set_id, "kitchen", prompt="What breaks down?")
     service.categories.add_tag(home, category, "machines", "ovens and their like")
     teacher.knows("oven", command("add", "machines", "oven", "broken"))
     tell("The oven is broken", role="assistant")
@@ -134,7 +134,7 @@ def test_a_category_of_a_callers_own_is_learnt_from_every_message_with_its_promp
 
 def test_a_template_is_learnt_for_each_set_of_its_type(service, teacher, tell, learnt, home):
     kind = service.sets.add_type(home, ["team"])
-    service.categories.add_template(home, kind, CategoryText("rota", "Who works when?"))
+    service.categories.add_template(home, kind, "rota", prompt="Who works when?")
     teacher.knows("Ann", command("add", "days", "monday", "Ann"))
     tell("Ann works on Monday", role="system", metadata={"team": "red"})
     tell("Ann works on Monday", role="system")
@@ -154,7 +154,7 @@ def test_a_set_of_the_organisation_is_learnt_only_from_those_who_may_change_it(
     service, teacher, tell, learnt, home
 ):
     shared = service.sets.name_of(home, [], None, level="org")
-    service.categories.add(home, shared, CategoryText("house", "What holds for all?"))
+    service.categories.add(home, shared, "house", prompt="What holds for all?")
     teacher.knows("door", command("add", "rules", "door", "locked at ten"))
     tell("The door is locked at ten", role="system", place=Place(*home.owner, "project"))
     assert learnt() == []
@@ -181,3 +181,109 @@ def test_many_features_under_one_tag_are_merged_with_all_citations(teacher, tell
         "fruit_3": ("likes it", (third,)),
     }
     assert len([data for data in teacher.asked if "message" not in data]) == 1
+
+
+# Putting features in order: when it is asked for, and what comes of a wrong answer.
+
+UNUSABLE = ["none", '{"merged": [{"feature": "all", "value": "all", "from": [1, 9]}]}']
+
+
+@pytest.fixture
+def like(teacher, tell):
+    """Lets fruits be learnt, one a message; each is a feature."""
+
+    def add(*numbers):
+        for number in numbers:
+            fruit = command("add", "interests", f"fruit_{number}", "likes it")
+            teacher.knows(f"fruit {number}.", fruit)
+        tell(*(f"fruit {number}." for number in numbers))
+
+    return add
+
+
+def merging(teacher):
+    """How many features were shown each time."""
+    return [len(data["noted"]) for data in teacher.asked if "message" not in data]
+
+
+@pytest.mark.parametrize("wrong", UNUSABLE)
+def test_a_wrong_answer_fails_no_message_and_is_asked_for_again_once_there_is_more(
+    service, teacher, wire, like, learnt, home, wrong
+):
+    def answer(request):
+        good = teacher(request)
+        first = merging(teacher) == [4] and "message" not in teacher.asked[-1]
+        return completion(wrong) if first else good
+
+    wire.answer = answer
+    like(1, 2, 3, 4)
+    assert len(learnt()) == 4
+    assert service.extraction.state(home).failed == 0
+    teacher.mergers = [{"feature": "fruits", "value": "all", "from": [1, 2, 3, 4, 5, 6, 7, 8]}]
+    like(5, 6, 7, 8)
+    assert [each.value for each in learnt()] == ["all"]
+    assert merging(teacher) == [4, 8]
+
+
+def test_what_was_deleted_since_does_not_put_the_next_order_off(
+    service, teacher, like, learnt, home
+):
+    like(1, 2, 3, 4)
+    service.features.delete(home, [each.id for each in learnt()[:3]])
+    like(5)
+    learnt()
+    like(6, 7, 8, 9)
+    learnt()
+    assert merging(teacher) == [4, 6]
+
+
+# What is known of one user in a set that many share is out of reach for the others.
+
+
+@pytest.fixture
+def shared(service, home):
+    """A category of the whole project."""
+    own = service.sets.name_of(home, [], None)
+    service.categories.add(home, own, "kitchen", prompt="Who eats what?")
+
+
+def known(features):
+    """What is known: user, value and citations, by user."""
+    return sorted((each.metadata["user_id"], each.value, each.citations) for each in features)
+
+
+@pytest.fixture
+def hear(tell):
+    """Adds messages about a user from which no profile is learnt."""
+    return lambda user, *texts: tell(*texts, role="system", metadata={"user_id": user})
+
+
+@pytest.mark.parametrize("action", ["add", "update"])
+def test_the_same_fact_of_two_users_is_two_features(shared, teacher, hear, learnt, action):
+    teacher.knows("pizza", command(action, "food", "dish", "pizza"))
+    (maras,) = hear("mara", "I love pizza")
+    (bens,) = hear("ben", "I love pizza too")
+    assert known(learnt()) == [("ben", "pizza", (bens,)), ("mara", "pizza", (maras,))]
+    assert [data["noted"] for data in teacher.asked] == [[], []]
+
+
+def test_a_user_forgets_only_what_is_their_own(shared, teacher, hear, learnt):
+    teacher.knows("pizza", command("add", "food", "dish", "pizza"))
+    teacher.knows("forget", command("delete", "food", "dish"))
+    (maras,) = hear("mara", "I love pizza")
+    hear("ben", "forget the dish")
+    assert known(learnt()) == [("mara", "pizza", (maras,))]
+
+
+def test_features_of_two_users_are_never_merged(shared, teacher, hear, learnt):
+    for number in range(1, 5):
+        dish = command("add", "food", f"dish_{number}", f"dish {number}")
+        teacher.knows(f"dish {number}", dish)
+    teacher.mergers = [{"feature": "dishes", "value": "all", "from": [1, 2, 3, 4]}]
+    eaten = ["dish 1", "dish 2", "dish 3"]
+    hear("mara", *eaten)
+    hear("ben", *eaten)
+    assert len(known(learnt())) == 6
+    hear("ben", "dish 4")
+    found = [(user, value) for user, value, _ in known(learnt())]
+    assert found == [("ben", "all"), *(("mara", dish) for dish in eaten)]

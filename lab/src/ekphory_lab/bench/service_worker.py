@@ -14,7 +14,7 @@ from ekphory.memory import Memory
 from ekphory.models.reranker import bundled_reranker
 from ekphory.service.episodes import EpisodeQuery
 from ekphory.service.handles import Place, ServiceModels
-from ekphory.service.memory_service import MemoryService, Question
+from ekphory.service.memory_service import MemoryService
 from ekphory_lab.bench.generate import BenchQuery
 from ekphory_lab.bench.measure import Setup, load
 from ekphory_lab.bench.worker import Operation, serve
@@ -74,7 +74,7 @@ class ServiceWorker:
         return self._handles[query.project].search(query.text, k=k)
 
     def _by_service(self, query: BenchQuery, k: int) -> object:
-        asked = Question(episodes=EpisodeQuery(text=query.text, limit=k))
+        asked = EpisodeQuery(text=query.text, limit=k)
         return self._service.search(Place(self._org, query.project), asked)
 
     def _close(self, payload: dict[str, Any]) -> dict[str, Any]:

@@ -24,18 +24,15 @@ from ekphory.server.schemas.inspect import (
     InspectPage,
     InspectSearch,
     InspectSearchAnswer,
-    OutlineAnswer,
     PageAnswer,
     ShownAgent,
     ShownFinding,
     ShownHit,
     ShownMemory,
     ShownPreset,
-    ShownReason,
-    ShownStage,
 )
 from ekphory.service.episodes import Selection, shown_metadata
-from ekphory.service.inspection import Examined
+from ekphory.service.inspection import Examined, OutlineAnswer
 from ekphory.store.checks import examine
 from ekphory.store.protocol import StoreHealth
 from ekphory.types import MemoryRecord, now_utc
@@ -75,11 +72,11 @@ def search_answer(examined: Examined, query: str) -> InspectSearchAnswer:
                 score=hit.score,
                 # Only what JSON can carry.
                 scores={name: each for name, each in hit.scores.items() if math.isfinite(each)},
-                reasons=[ShownReason.model_validate(each) for each in why],
+                reasons=why,
             )
             for hit, why in told
         ],
-        stages=[ShownStage.model_validate(row) for row in examined.rows],
+        stages=examined.rows,
         agent=None if result.retrieval_trace is None else _show_agent(result.retrieval_trace),
         others=[show_memory(record, examined.now) for record in examined.others],
     )
@@ -126,7 +123,7 @@ def inspect_search(
     """Search a project, and tell every stage, every score and every hop. Nothing is kept."""
     place = caller.place_of(request, "read")
     settings = request.model_dump(include={"pools", "min_score", "now", "time", "agent_mode"})
-    examined = service.examination.search(
+    examined = service.inspection.search(
         place,
         request.query,
         preset=request.preset,
@@ -143,13 +140,13 @@ def inspect_outline(
 ) -> OutlineAnswer:
     """Count a project's memories by pool, type, importance and time."""
     place = caller.place_of(request, "read")
-    return OutlineAnswer.model_validate(service.browsing.outline(place, _selection(request)))
+    return service.inspection.outline(place, _selection(request))
 
 
 @inspect_router.post("/memories")
 def inspect_memories(request: InspectPage, service: TheService, caller: TheReader) -> PageAnswer:
     """Read a page of a project's memories with all their fields."""
-    found = service.browsing.page(
+    found = service.inspection.page(
         caller.place_of(request, "read"),
         _selection(request),
         limit=request.page_size,

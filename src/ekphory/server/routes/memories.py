@@ -9,7 +9,6 @@ from fastapi import APIRouter, Header, Path, Response
 
 from ekphory.catalog.database import NotThere
 from ekphory.catalog.projects import EpisodicSwitches, Project
-from ekphory.server.request_log import Metrics
 from ekphory.server.routes.context import (
     ALREADY_THERE,
     NOT_THERE,
@@ -49,8 +48,7 @@ from ekphory.server.schemas.names import InProject
 from ekphory.service.episodes import EpisodeQuery
 from ekphory.service.episodes import Message as Said
 from ekphory.service.handles import Place
-from ekphory.service.memory_service import KINDS, Found, MemoryService, Question
-from ekphory.service.semantic import FeatureQuery
+from ekphory.service.memory_service import KINDS, MemoryService
 
 TRACE_ID = "X-Trace-ID"
 TraceWanted = Annotated[
@@ -92,8 +90,22 @@ def search_memories(
 ) -> Response:
     """Find what answers a question. The header X-Trace-ID names the trace of the search."""
     place = caller.place_of(request, "read")
-    found = service.search(place, _question(request))
-    _measure(found, metrics)
+    threshold = request.score_threshold
+    query = EpisodeQuery(
+        text=request.query,
+        limit=request.top_k,
+        filter=request.filter,
+        # Clients of rerankers with open scales send thresholds outside [0, 1].
+        min_score=None if threshold is None or threshold <= 0 else min(threshold, 1.0),
+        expand=request.expand_context,
+        agent_mode=request.agent_mode,
+    )
+    found = service.search(
+        place, query, kinds=request.types or KINDS, set_metadata=request.set_metadata
+    )
+    for search in found.trace["searches"]:
+        for stage in search["stages"]:
+            metrics.stage(stage["name"], stage["milliseconds"])
     content = SearchContent()
     if found.episodes is not None:
         content.episodic_memory = found_episodes(found.episodes, place, service.uids)
@@ -101,7 +113,7 @@ def search_memories(
         content.semantic_memory = cited_features(found.features, place, service.uids)
     if request.retrieval_trace or trace_wanted:
         content.retrieval_trace = dict(found.trace)
-    return _written(SearchAnswer(content=content), {TRACE_ID: found.trace["trace_id"]})
+    return _write_answer(SearchAnswer(content=content), {TRACE_ID: found.trace["trace_id"]})
 
 
 @memories_router.post("/memories/list", response_model=ListAnswer)
@@ -115,10 +127,15 @@ def list_memories(request: ListMemories, service: TheService, caller: TheReader)
         records = service.episodes.page(place, request.filter, limit=limit, offset=offset)
         content.episodic_memory = listed_episodes(records, place, service.uids)
     if "semantic" in kinds:
-        query = FeatureQuery(filter=request.filter, set_metadata=request.set_metadata)
-        features = service.features.page(place, query, limit=limit, offset=offset)
+        features = service.features.page(
+            place,
+            limit=limit,
+            offset=offset,
+            condition=request.filter,
+            set_metadata=request.set_metadata,
+        )
         content.semantic_memory = cited_features(features, place, service.uids)
-    return _written(ListAnswer(content=content))
+    return _write_answer(ListAnswer(content=content))
 
 
 @memories_router.post(
@@ -151,35 +168,12 @@ def get_trace(
     return {**names, **found.content}
 
 
-def _written(
+def _write_answer(
     answer: SearchAnswer | ListAnswer, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Write an answer here, where it was made: FastAPI would check it again, in another thread."""
     content = answer.model_dump_json(exclude_none=True)
     return Response(content, media_type="application/json", headers=headers)
-
-
-def _question(request: SearchMemories) -> Question:
-    threshold = request.score_threshold
-    return Question(
-        episodes=EpisodeQuery(
-            text=request.query,
-            limit=request.top_k,
-            filter=request.filter,
-            # Clients of rerankers with open scales send thresholds outside [0, 1].
-            min_score=None if threshold is None or threshold <= 0 else min(threshold, 1.0),
-            expand=request.expand_context,
-            agent_mode=request.agent_mode,
-        ),
-        kinds=tuple(kind for kind in KINDS if kind in (request.types or KINDS)),
-        set_metadata=request.set_metadata,
-    )
-
-
-def _measure(found: Found, metrics: Metrics) -> None:
-    for search in found.trace["searches"]:
-        for stage in search["stages"]:
-            metrics.stage(stage["name"], stage["milliseconds"])
 
 
 # Projects.
@@ -193,14 +187,14 @@ def create_project(request: CreateProject, service: TheService, caller: TheWrite
     place = caller.place(request.org_id, request.project_id, "write")
     config = request.config.model_dump()
     project = Project(place.org, place.project, request.description, config)
-    return _answer(service.create_project(project))
+    return _show_project(service.create_project(project))
 
 
 @projects_router.post("/get", responses=NOT_THERE)
 def get_project(request: ProjectName, service: TheService, caller: TheReader) -> ProjectAnswer:
     """Read a project."""
     place = caller.place(request.org_id, request.project_id, "read")
-    return _answer(service.projects.get(*place.owner))
+    return _show_project(service.projects.get(*place.owner))
 
 
 @projects_router.post("/list")
@@ -226,7 +220,7 @@ def get_episode_count(request: ProjectName, service: TheService, caller: TheRead
     return EpisodeCount(count=service.episodes.count(place))
 
 
-def _answer(project: Project) -> ProjectAnswer:
+def _show_project(project: Project) -> ProjectAnswer:
     return ProjectAnswer(
         org_id=project.org,
         project_id=project.project,

@@ -57,9 +57,9 @@ def rerank(request: RerankRequest, service: TheService, limits: TheLimits) -> Re
     query = RerankQuery(request.query, tuple(request.context), request.now, request.instruction)
     scores = service.models.rerank(query, passages)
     order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))
-    best = [(place, _shown(scores[place], request)) for place in order[: request.top_n or None]]
+    best = [(place, _scale(scores[place], request)) for place in order[: request.top_n or None]]
     if request.texts:
-        return _written(
+        return _write_answer(
             [
                 TeiResult(
                     index=place,
@@ -78,28 +78,28 @@ def rerank(request: RerankRequest, service: TheService, limits: TheLimits) -> Re
             RerankResult(
                 index=place,
                 relevance_score=score,
-                document=_document(passages[place], request),
+                document=_show_document(passages[place], request),
             )
             for place, score in best
         ],
         usage=Usage(prompt_tokens=tokens, total_tokens=tokens),
     )
-    return _written(answer)
+    return _write_answer(answer)
 
 
-def _written(answer: RerankAnswers) -> Response:
+def _write_answer(answer: RerankAnswers) -> Response:
     """Write an answer here, in a thread of its own: FastAPI would write it where all wait."""
     return Response(_ANSWERS.dump_json(answer, exclude_none=True), media_type="application/json")
 
 
-def _shown(score: float, request: RerankRequest) -> float:
+def _scale(score: float, request: RerankRequest) -> float:
     if not request.raw_scores:
         return score
     inside = min(max(score, _NEARLY), 1 - _NEARLY)
     return math.log(inside / (1 - inside))
 
 
-def _document(passage: RerankPassage, request: RerankRequest) -> ShownDocument | None:
+def _show_document(passage: RerankPassage, request: RerankRequest) -> ShownDocument | None:
     return ShownDocument(text=passage.text) if request.return_documents else None
 
 
@@ -133,7 +133,7 @@ def embed(request: EmbeddingRequest, service: TheService, limits: TheLimits) -> 
         input_type=request.purpose,
     )
     found = (
-        Embedding(index=place, embedding=_encoded(vector, request.encoding_format))
+        Embedding(index=place, embedding=_encode(vector, request.encoding_format))
         for place, vector in enumerate(vectors)
     )
     return Response(_encode_vector(answer, found), media_type="application/json")
@@ -155,7 +155,7 @@ def _encode_vector(answer: EmbeddingAnswer, found: Iterable[Embedding]) -> str:
     return f'{before}"data":[{vectors}]{after}'
 
 
-def _encoded(vector: FloatVector, encoding: str) -> list[float] | str:
+def _encode(vector: FloatVector, encoding: str) -> list[float] | str:
     if encoding == "float":
         numbers: list[float] = vector.tolist()
         return numbers

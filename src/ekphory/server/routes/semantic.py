@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from ekphory.catalog.semantic import SemanticSet, SetType
 from ekphory.server.routes.context import (
     ALREADY_THERE,
     NOT_THERE,
@@ -48,7 +47,8 @@ from ekphory.server.schemas.semantic import (
     TriedAgain,
     UpdateFeature,
 )
-from ekphory.service.semantic import CategoryText, Feature, Level, texts
+from ekphory.service.semantic import Feature
+from ekphory.service.sets import Level, SemanticSet, SetType, texts
 
 features_router = APIRouter(
     prefix="/api/v2/memories/semantic/feature", tags=["Semantic memory"], responses=REFUSALS
@@ -188,7 +188,11 @@ categories_router = APIRouter(
 def add_category(request: AddCategory, service: TheService, caller: TheWriter) -> CategoryId:
     """Add a category to a set."""
     added = service.categories.add(
-        caller.place_of(request, "write"), request.set_id, _text(request)
+        caller.place_of(request, "write"),
+        request.set_id,
+        request.category_name,
+        prompt=request.prompt,
+        description=request.description,
     )
     return CategoryId(category_id=added)
 
@@ -225,7 +229,11 @@ def get_set_ids(request: NamedCategory, service: TheService, caller: TheReader) 
 def add_template(request: AddTemplate, service: TheService, caller: TheWriter) -> CategoryId:
     """Add a category that all sets of a type have."""
     added = service.categories.add_template(
-        caller.place_of(request, "write"), request.set_type_id, _text(request)
+        caller.place_of(request, "write"),
+        request.set_type_id,
+        request.category_name,
+        prompt=request.prompt,
+        description=request.description,
     )
     return CategoryId(category_id=added)
 
@@ -266,10 +274,6 @@ def add_tag(request: AddTag, service: TheService, caller: TheWriter) -> TagId:
 def delete_tag(request: NamedTag, service: TheService, caller: TheWriter) -> None:
     """Remove a tag."""
     service.categories.delete_tag(caller.place_of(request, "write"), request.tag_id)
-
-
-def _text(request: AddCategory | AddTemplate) -> CategoryText:
-    return CategoryText(request.category_name, request.prompt, request.description)
 
 
 # The learning of features from episodes.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field
 
 from ekphory.server.schemas.names import InProject, Moment
-from ekphory.service.inspection import ReasonKind, RowStatus, UnitName
+from ekphory.service.inspection import ShownReason, ShownStage
 from ekphory.store.protocol import Order
 from ekphory.types import MemoryType, ResultOrder, TimeUse
 
@@ -20,25 +18,7 @@ _LAST_PAGE = 1_000_000_000
 _MOST_POOLS = 100
 
 
-def _as_json(value: Any) -> Any:  # noqa: ANN401  whatever a stage tells of itself
-    """Return what a stage tells of itself as JSON has it; what JSON lacks, as text."""
-    if isinstance(value, Mapping):
-        return {str(name): _as_json(each) for name, each in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_as_json(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-PlainSettings = Annotated[dict[str, JsonValue], BeforeValidator(_as_json)]
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-
-
-class _Shown(BaseModel):
-    """What is read from a value of the service, field by field."""
-
-    model_config = ConfigDict(from_attributes=True)
 
 
 class ShownMemory(BaseModel):
@@ -85,13 +65,6 @@ class InspectSearch(InProject):
     agent_mode: bool = False
 
 
-class ShownReason(_Shown):
-    """One thing that speaks for a hit."""
-
-    kind: ReasonKind
-    sentence: str
-
-
 class ShownHit(BaseModel):
     """A hit with its numbers."""
 
@@ -100,22 +73,6 @@ class ShownHit(BaseModel):
     score: float = Field(description="Probability that it answers.")
     scores: dict[str, float] = Field(description="By the name of what gave them.")
     reasons: list[ShownReason]
-
-
-class ShownStage(_Shown):
-    """A stage of the search; number 0 opens the scope."""
-
-    number: int
-    name: str
-    status: RowStatus
-    reason: str | None
-    candidates_in: int
-    candidates_out: int
-    begins: float
-    milliseconds: float
-    purpose: str
-    settings: PlainSettings
-    detail: PlainSettings
 
 
 class ShownAgent(BaseModel):
@@ -163,25 +120,6 @@ class InspectPage(InspectOutline):
     order: Order = "newest"
 
 
-class ShownBar(_Shown):
-    """What happened in one unit of time, by type."""
-
-    begins: datetime
-    ends: datetime
-    counts: dict[str, int]
-
-
-class OutlineAnswer(_Shown):
-    """How many memories there are, by pool, type, tenth of importance, and time."""
-
-    total: int
-    pools: dict[str, int]
-    types: dict[str, int]
-    importance: list[int]
-    unit: UnitName | None
-    bars: list[ShownBar]
-
-
 class PageAnswer(BaseModel):
     """Memories in order."""
 
@@ -196,8 +134,10 @@ class ShownPreset(BaseModel):
     default: bool
 
 
-class ShownFinding(_Shown):
+class ShownFinding(BaseModel):
     """One thing that was looked at."""
+
+    model_config = ConfigDict(from_attributes=True)
 
     subject: str
     state: Literal["fine", "note", "repairable"]

@@ -1,7 +1,7 @@
 import pytest
 
 from ekphory.catalog.database import MIGRATIONS, Database
-from ekphory.catalog.semantic import (
+from ekphory.catalog.extraction import (
     Consolidations,
     ExtractionQueue,
     FailedExtraction,

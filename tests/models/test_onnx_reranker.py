@@ -78,7 +78,7 @@ def test_neighbours_and_context_are_read(reranker):
 
 
 def test_a_column_of_logits_is_as_good_as_a_row(tmp_path):
-    reranker = OnnxReranker(write_overlap_reranker(tmp_path, shape="column"))
+    reranker = OnnxReranker(write_overlap_reranker(tmp_path, shape=(-1, 1)))
     assert logits(reranker, ["red", "red dog"]) == [1.0, 2.0]
 
 
@@ -128,19 +128,19 @@ def test_an_instruction_that_it_cannot_follow_is_refused(reranker):
 
 
 def test_a_model_that_ranks_known_pairs_wrongly_is_refused_and_told_why(tmp_path):
-    directory = write_overlap_reranker(tmp_path, sign=-1.0)
+    directory = write_overlap_reranker(tmp_path, out="Neg (counts)")
     with pytest.raises(ModelError, match=r"overlap: failed the check at loading: .* 'The capital"):
         OnnxReranker(directory)
 
 
 def test_a_model_that_gives_one_logit_for_all_is_refused(tmp_path):
     with pytest.raises(ModelError, match=r"logits of shape \(1,\) for 2 passages"):
-        OnnxReranker(write_overlap_reranker(tmp_path, shape="scalar"))
+        OnnxReranker(write_overlap_reranker(tmp_path, out="ReduceMean (counts)", shape=(1,)))
 
 
 def test_a_model_that_gives_no_number_is_refused(tmp_path):
     with pytest.raises(ModelError, match="not finite"):
-        OnnxReranker(write_overlap_reranker(tmp_path, sign=float("nan")))
+        OnnxReranker(write_overlap_reranker(tmp_path, out="Asin (counts)"))
 
 
 def test_the_record_comes_back_as_it_was_written(directory):

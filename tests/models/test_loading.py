@@ -50,7 +50,7 @@ def test_a_memory_sends_the_model_and_the_key_of_the_environment(monkeypatch, tm
     "name", ["", "  ", "./nowhere", "/no/such/model", "~/no-such-model", "a/b/c", __file__]
 )
 def test_what_is_no_directory_is_refused_with_the_remedy(name):
-    with pytest.raises(InvalidInput, match="no such model directory.*Give a directory, a hub id"):
+    with pytest.raises(InvalidInput, match=r"no such model directory.*Give a directory, a hub id"):
         load_embedder(name)
 
 

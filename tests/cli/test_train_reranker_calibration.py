@@ -8,7 +8,7 @@ from tests.cli.test_train_gate import knowing_the_answers
 from tests.services.wire import running_service, says
 from typer.testing import CliRunner
 
-from ekphory.models.calibrated_reranker import read_calibration
+from ekphory.models.loading import read_calibration
 from ekphory_lab.cli.fit_commands import reranker_calibration
 from ekphory_lab.training.gates import gate_conversations
 

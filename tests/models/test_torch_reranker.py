@@ -12,8 +12,7 @@ from tests.models.tiny_rerankers import write_cross_encoder, write_first, write_
 from ekphory.errors import ModelError
 from ekphory.models.agent_reranker import Reranker
 from ekphory.models.reranker import RerankPassage, RerankQuery
-from ekphory.models.torch_reranker import TorchCrossEncoder, YesNoReranker
-from ekphory.models.vllm_reranker import log_odds
+from ekphory.models.torch_reranker import TorchCrossEncoder, YesNoReranker, log_odds
 
 torch_only = pytest.mark.torch
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

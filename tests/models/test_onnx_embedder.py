@@ -65,6 +65,9 @@ def test_a_vector_is_the_same_alone_in_any_batch_and_with_any_threads(embedder):
     assert np.abs(one_thread - alone).max() <= 1e-4
 
 
+@pytest.mark.parametrize(
+    "text", ["", " ", "\0", "a\0b", "\ud800", "x\udfffy", "\u200b", "\U0010ffff"]
+)
 def test_odd_characters_give_a_finite_vector(embedder, text):
     assert np.isfinite(embedder.encode([text])).all()
     assert embedder.windows(text) == [text]

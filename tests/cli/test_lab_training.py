@@ -8,8 +8,7 @@ from tests.training.tiny_encoder import TEXTS, write_tiny_encoder
 from typer.testing import CliRunner
 
 from ekphory.errors import InvalidInput
-from ekphory.models.calibrated_reranker import read_calibration
-from ekphory.models.loading import load_embedder
+from ekphory.models.loading import load_embedder, read_calibration
 from ekphory.models.onnx_embedder import OnnxEmbedder
 from ekphory.retrieval.calibration import FITTED, read_fitted
 from ekphory_lab.cli.fit_commands import fitted_target, gate, reranker_calibration

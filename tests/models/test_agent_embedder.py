@@ -1,5 +1,6 @@
 import shutil
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,6 +66,7 @@ def test_a_memory_with_an_age_and_no_type_has_the_predicted_one(embedder):
 
     assert set(predicted) <= set(MEMORY_TYPES)
     assert np.array_equal(vectors, embedder.encode(TEXTS, days_ago=3, memory_type=predicted))
+    assert embedder.encode([], days_ago=3).shape == (0, 32)
 
 
 def test_a_memory_without_age_and_type_is_its_content(embedder):
@@ -78,13 +80,6 @@ def test_a_memory_without_age_and_type_is_its_content(embedder):
 
 def test_a_query_has_the_models_prompt_and_no_age(embedder):
     assert np.abs(embedder.encode_query("cat") - embedder.encode(["the cat"])).max() <= 1e-6
-
-
-def test_the_importance_is_one_number_for_each_text(embedder):
-    importance = embedder.importance(TEXTS)
-
-    assert importance.shape == (3,)
-    assert ((importance > 0) & (importance < 1)).all()
 
 
 @pytest.mark.parametrize(
@@ -106,10 +101,6 @@ def test_an_age_or_type_that_is_none_is_refused(embedder, arguments, field):
         embedder.encode(TEXTS, **arguments)
 
 
-def test_no_texts_give_no_vectors(embedder):
-    assert embedder.encode([], days_ago=3).shape == (0, 32)
-
-
 def test_a_model_without_the_parts_says_so(tmp_path):
     write_tiny_encoder(tmp_path)
     plain = ModelDescription(name="plain")
@@ -129,63 +120,43 @@ def test_the_bundled_model_is_the_one_that_memories_use(bundled):
     assert np.array_equal(bundled.encode("tea"), load_bundled().encode(["tea"]))
 
 
+@pytest.mark.parametrize("name", ["own", "copy"])
 def test_what_was_loaded_from_onnx_is_saved_with_the_float_weights_beside_it(
-    directory, embedder, tmp_path
-):
-    embedder.save_pretrained(tmp_path / "copy")
-
-    copy = Embedder.from_pretrained(tmp_path / "copy", runtime="onnx")
-
-    assert copy.identity == embedder.identity
-    assert np.array_equal(copy.encode(TEXTS, days_ago=3), embedder.encode(TEXTS, days_ago=3))
-    assert same_bytes(tmp_path / "copy", directory, "model.safetensors")
-    assert (tmp_path / "copy" / "modules.json").is_file()
-
-
-@pytest.mark.parametrize(
-    ("formats", "weights", "onnx"),
-    [
-        (["transformers"], True, False),
-        (["onnx"], False, True),
-        (["onnx", "transformers"], True, True),
-    ],
-)
-def test_of_a_model_from_onnx_the_wanted_formats_are_copied(
-    embedder, tmp_path, formats, weights, onnx
-):
-    embedder.save_pretrained(tmp_path, formats=formats)
-
-    assert (tmp_path / "model.safetensors").is_file() is weights
-    assert (tmp_path / "onnx" / "model.onnx").is_file() is onnx
-
-
-def test_a_model_from_onnx_may_be_saved_where_it_came_from(directory, tmp_path):
-    own = shutil.copytree(directory, tmp_path / "own")
-    Embedder.from_pretrained(own).save_pretrained(own)
-
-    assert Embedder.from_pretrained(own).identity == Embedder.from_pretrained(directory).identity
-    assert same_bytes(own, directory, "model.safetensors")
-
-
-def test_a_model_from_onnx_keeps_its_files_where_float_weights_are_saved_in_place(
-    directory, tmp_path
+    directory, tmp_path, name
 ):
     own = Embedder.from_pretrained(shutil.copytree(directory, tmp_path / "own"))
 
-    own.save_pretrained(tmp_path / "own", formats=["transformers"])
-    own.save_pretrained(tmp_path / "copy", formats=["onnx"])
+    own.save_pretrained(tmp_path / name)
 
-    assert Embedder.from_pretrained(tmp_path / "own", runtime="onnx").identity == own.identity
-    assert Embedder.from_pretrained(tmp_path / "copy").identity == own.identity
+    saved = Embedder.from_pretrained(tmp_path / name, runtime="onnx")
+    assert saved.identity == own.identity
+    assert np.array_equal(saved.encode(TEXTS, days_ago=3), own.encode(TEXTS, days_ago=3))
+    assert same_bytes(tmp_path / name, directory, "model.safetensors")
+    assert (tmp_path / name / "modules.json").is_file()
 
 
-def test_float_weights_unpacked_in_place_leave_the_onnx_model_they_came_from(bundled, tmp_path):
-    bundled.save_pretrained(tmp_path, formats=["onnx"])
+@pytest.mark.parametrize(
+    "formats", [["transformers"], ["onnx"], ["onnx", "transformers"]], ids=" and ".join
+)
+def test_of_a_model_from_onnx_the_wanted_formats_are_copied(embedder, tmp_path, formats):
+    embedder.save_pretrained(tmp_path, formats=formats)
 
-    Embedder.from_pretrained(tmp_path).save_pretrained(tmp_path, formats=["transformers"])
+    assert (tmp_path / "model.safetensors").is_file() is ("transformers" in formats)
+    assert (tmp_path / "onnx" / "model.onnx").is_file() is ("onnx" in formats)
 
-    assert (tmp_path / "model.safetensors").is_file()
-    assert Embedder.from_pretrained(tmp_path, runtime="onnx").identity == bundled.identity
+
+def test_float_weights_saved_in_place_leave_the_onnx_model_they_came_from(
+    directory, bundled, tmp_path
+):
+    shutil.copytree(directory, tmp_path / "beside")
+    bundled.save_pretrained(tmp_path / "unpacked", formats=["onnx"])
+    for place in (tmp_path / "beside", tmp_path / "unpacked"):
+        own = Embedder.from_pretrained(place)
+
+        own.save_pretrained(place, formats=["transformers"])
+
+        assert (place / "model.safetensors").is_file()
+        assert Embedder.from_pretrained(place, runtime="onnx").identity == own.identity
 
 
 @pytest.mark.parametrize("formats", [None, ["onnx"], ["transformers"]])
@@ -221,19 +192,18 @@ def test_an_exported_model_without_float_weights_is_saved_as_onnx_alone(director
     assert Embedder.from_pretrained(tmp_path / "copy").identity == exported.identity
     with pytest.raises(InvalidInput, match="save the model that it was exported from"):
         exported.save_pretrained(tmp_path / "other", formats=["transformers"])
-
-
-def test_float_weights_of_another_model_are_not_left_beside_an_onnx_model(directory, tmp_path):
-    exported = Embedder.from_pretrained(shutil.copytree(directory / "onnx", tmp_path / "exported"))
     write_tiny_embedder(tmp_path / "other")
-
     with pytest.raises(InvalidInput, match="holds float weights"):
         exported.save_pretrained(tmp_path / "other")
 
 
-def test_onnx_alone_is_not_saved_beside_float_weights_whosever_they_are(bundled, tmp_path):
+def test_the_bundled_model_is_saved_in_both_formats_and_not_as_onnx_beside_float_weights(
+    bundled, tmp_path
+):
     bundled.save_pretrained(tmp_path)
 
+    assert (tmp_path / "model.safetensors").is_file()
+    assert (tmp_path / "modules.json").is_file()
     with pytest.raises(InvalidInput, match="that saving ONNX alone would leave beside it"):
         bundled.save_pretrained(tmp_path, formats=["onnx"])
     assert Embedder.from_pretrained(tmp_path).identity == bundled.identity
@@ -244,14 +214,6 @@ def test_a_directory_whose_own_model_would_be_loaded_instead_is_refused(embedder
 
     with pytest.raises(InvalidInput, match="Give another directory"):
         embedder.save_pretrained(tmp_path)
-
-
-def test_the_bundled_model_is_saved_in_both_formats(bundled, tmp_path):
-    bundled.save_pretrained(tmp_path)
-
-    assert Embedder.from_pretrained(tmp_path).identity == bundled.identity
-    assert (tmp_path / "model.safetensors").is_file()
-    assert (tmp_path / "modules.json").is_file()
 
 
 @pytest.mark.torch
@@ -290,15 +252,11 @@ def test_the_folder_onnx_is_found_by_every_way_of_loading(directory, embedder):
     assert load_embedder(directory / "onnx").identity == embedder.identity
 
 
-def test_a_directory_without_an_onnx_model_has_none_for_that_runtime(tmp_path):
-    with pytest.raises(InvalidInput, match="runtime='onnx'"):
-        Embedder.from_pretrained(write_tiny_embedder(tmp_path), runtime="onnx")
-
-
 @pytest.mark.parametrize(
     ("name", "runtime", "problem"),
     [
         ("./nowhere", None, "no such model directory"),
+        (Path(__file__).parent, "onnx", "runtime='onnx'"),
         ("bundled", "tensorrt", "Choose from onnx, torch"),
         ("bundled", "torch", "save_pretrained"),
         ("https://example.org/v1", None, r"is a service.*Memory\(path, embedder=URL\)"),

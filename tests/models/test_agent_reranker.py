@@ -112,10 +112,6 @@ def test_a_question_that_cannot_be_asked_is_refused(reranker, arguments, problem
         reranker.rank(documents=["b"], **arguments)
 
 
-def test_without_context_nothing_is_read_before_the_question(reranker):
-    assert reranker.score("red", ["red"], context=None) == reranker.score("red", ["red"])
-
-
 def test_a_service_that_gives_logits_is_understood_where_it_is_told():
     answer = {"results": [{"index": 0, "relevance_score": 3.0}]}
     with running_service(lambda _: says(answer)) as service:
@@ -141,7 +137,3 @@ def test_a_service_is_asked_by_its_url():
     assert scores.tolist() == [0.5]
     assert reranker.is_remote
     assert service.bodies[0]["query"] == "Find.\n用户有哪些业余爱好"
-
-
-def test_it_follows_the_protocol_of_rerankers(reranker):
-    assert reranker.score(RerankQuery("red"), [RerankPassage("red")]).shape == (1,)

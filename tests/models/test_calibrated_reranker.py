@@ -9,13 +9,13 @@ from ekphory.config import Settings, read_settings
 from ekphory.errors import InvalidInput, ModelError
 from ekphory.memory import Memory
 from ekphory.models.agent_reranker import Reranker
-from ekphory.models.calibrated_reranker import (
+from ekphory.models.loading import (
     CalibratedReranker,
     FittedCalibration,
+    load_configured_reranker,
     read_calibration,
     write_calibration,
 )
-from ekphory.models.loading import load_configured_reranker
 from ekphory.models.model_record import CalibrationCard, RerankerRecord
 from ekphory.models.reranker import BundledReranker, bundled_name, log_odds
 from ekphory.testing.models import HashEmbedder, OverlapReranker
@@ -35,17 +35,15 @@ def test_log_odds_undo_the_sigmoid_and_stay_finite():
 
 
 def test_the_curve_goes_over_the_log_odds_of_the_scores(file):
-    reranker = Reranker(CalibratedReranker(OverlapReranker(), read_calibration(file)))
+    fitted = read_calibration(file)
+    reranker = Reranker(CalibratedReranker(OverlapReranker(), fitted))
+    assert fitted == FittedCalibration("overlap-reranker", CARD)
 
     # One word of two: a score of .5, of which the log-odds are 0.
     assert reranker.score("red dog", ["a dog"]).tolist() == pytest.approx([1 / (1 + np.exp(1))])
     assert reranker.raw_scores("red dog", ["a dog"]).tolist() == [0.5]
     assert reranker.is_calibrated
     assert reranker.calibration == CARD
-
-
-def test_what_was_written_is_read(file):
-    assert read_calibration(file) == FittedCalibration("overlap-reranker", CARD)
 
 
 FALLING = (

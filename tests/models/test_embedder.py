@@ -1,7 +1,7 @@
 """Batches, windows and the cache of an embedder."""
 
 import re
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -116,19 +116,9 @@ class Counted:
         return np.array([[len(text), 1] for text in texts], np.float32).reshape(-1, 2)
 
 
-def test_a_repeated_text_is_computed_once():
+def test_texts_keep_their_order_and_those_that_are_known_are_not_computed_again():
     cache, missing = VectorCache(10), Counted()
-
-    cache.encode(["tea"], missing=missing)
-    again = cache.encode(["tea"], missing=missing)
-
-    assert again.tolist() == [[3, 1]]
-    assert missing.asked == ["tea"]
-
-
-def test_texts_keep_their_order_when_only_some_are_known():
-    cache, missing = VectorCache(10), Counted()
-    cache.encode(["four"], missing=missing)
+    cache.encode(["four"], missing=missing)[:] = 99
 
     vectors = cache.encode(["a", "four", "bb", "a"], missing=missing)
 
@@ -148,45 +138,23 @@ def test_the_text_that_was_used_longest_ago_is_forgotten_first():
     assert len(cache) == 2
 
 
-def test_a_change_of_a_result_does_not_reach_the_cache():
-    cache, missing = VectorCache(10), Counted()
-    cache.encode(["tea"], missing=missing)[:] = 99
+@pytest.mark.parametrize(("capacity", "text"), [(10, "x" * (LONGEST_KEY + 1)), (0, "tea")])
+def test_very_long_texts_are_not_kept_and_a_cache_of_no_capacity_answers(capacity, text):
+    cache = VectorCache(capacity)
 
-    assert cache.encode(["tea"], missing=missing).tolist() == [[3, 1]]
-
-
-def test_very_long_texts_are_not_kept():
-    cache = VectorCache(10)
-
-    cache.encode(["x" * (LONGEST_KEY + 1)], missing=Counted())
-
+    assert cache.encode([text], missing=Counted()).tolist() == [[len(text), 1]]
+    assert cache.encode([], missing=Counted()).shape == (0, 2)
     assert len(cache) == 0
 
 
-def test_no_texts_give_an_empty_matrix():
-    assert VectorCache(10).encode([], missing=Counted()).shape == (0, 2)
-
-
-def test_a_cache_of_no_capacity_still_answers():
-    assert VectorCache(0).encode(["tea"], missing=Counted()).tolist() == [[3, 1]]
-
-
 def test_many_threads_get_the_right_vectors():
-    cache, wrong = VectorCache(5), []
+    cache = VectorCache(5)
+    texts = ["x" * (number * seed % 11) for number in range(300) for seed in (1, 3, 7, 9)]
 
-    def ask(seed):
-        for number in range(300):
-            text = "x" * ((number * seed) % 11)
-            if cache.encode([text], missing=Counted())[0, 0] != len(text):
-                wrong.append(text)
+    with ThreadPoolExecutor(4) as threads:
+        found = threads.map(lambda text: cache.encode([text], missing=Counted())[0, 0], texts)
 
-    threads = [threading.Thread(target=ask, args=(seed,)) for seed in (1, 3, 7, 9)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert wrong == []
+    assert list(found) == [len(text) for text in texts]
     assert len(cache) == 5
 
 
@@ -213,28 +181,26 @@ SENTENCES = "One two three. Four five six. Seven eight nine ten."
         ("a b c d e f", 4, ["a b c d ", "e f"]),
         # A word longer than the look-ahead is not cut.
         ("x" * 1000 + " tail", 1, ["x" * 1000 + " ", "tail"]),
+        (" " * 10_000_000, 4, [" " * 10_000_000]),
     ],
+    ids=range(6),
 )
 def test_a_window_ends_where_a_sentence_ends_or_else_a_word(text, budget, windows):
     assert pieces(text, budget) == windows
 
 
-def test_windows_share_about_an_eighth_of_their_tokens():
-    text = " ".join(f"w{number}" for number in range(60))
+@pytest.mark.parametrize(
+    ("stops", "first_end", "second_start"),
+    # The shared part begins with a sentence where it can.
+    [((), "w28 w29 w30 w31", "w28 w29"), (("w29", "w31"), "w28 w29. w30 w31.", "w30 w31.")],
+)
+def test_windows_share_about_an_eighth_of_their_tokens(stops, first_end, second_start):
+    text = " ".join(f"w{number}{'.' * (f'w{number}' in stops)}" for number in range(60))
 
     first, second = pieces(text, 32)[:2]
 
-    assert first.split()[-4:] == ["w28", "w29", "w30", "w31"]
-    assert second.split()[:4] == ["w28", "w29", "w30", "w31"]
-
-
-def test_the_shared_part_begins_with_a_sentence_where_it_can():
-    text = " ".join(f"w{number}" for number in range(60)).replace("w29", "w29.")
-
-    first, second = pieces(text.replace("w31", "w31."), 32)[:2]
-
-    assert first.split()[-1] == "w31."
-    assert second.split()[0] == "w30"
+    assert first.split()[-4:] == first_end.split()
+    assert second.split()[:2] == second_start.split()
 
 
 def test_an_ideographic_full_stop_ends_a_sentence():
@@ -245,10 +211,6 @@ def test_an_ideographic_full_stop_ends_a_sentence():
     spans = split_into_windows(text, budget=7, tokenise=characters)
 
     assert [text[start:end] for start, end in spans] == ["我喜欢猫。", "她喜欢狗。", "他们都好。"]
-
-
-def test_ten_megabytes_of_blanks_are_one_window():
-    assert pieces(" " * 10_000_000, 4) == [" " * 10_000_000]
 
 
 @given(

@@ -69,11 +69,6 @@ def test_the_limits_of_the_buckets_are_inclusive(days, bucket):
     assert age_buckets([days]).tolist() == [bucket]
 
 
-def test_an_age_that_is_no_number_is_refused():
-    with pytest.raises(InvalidInput, match="days_ago"):
-        age_buckets([1.0, float("nan")])
-
-
 def test_moments_are_compared_to_the_microsecond():
     now = 20_000 * DAY
     moments = np.array([now + 1, now - DAY, now - DAY - 1, now - 365 * DAY, now - 365 * DAY - 1])
@@ -88,14 +83,17 @@ def test_types_are_numbered_as_the_model_was_trained():
     assert type_codes(np.array([], np.str_)).tolist() == []
 
 
-def test_an_unknown_type_is_refused():
-    with pytest.raises(InvalidInput, match="memory_type='seasonal'"):
-        type_codes(["semantic", "seasonal"])
-
-
-def test_parts_of_another_shape_are_refused():
-    with pytest.raises(InvalidInput, match=r"type=\(3, 8\)"):
-        LateBoundParts(np.zeros((10, 8), np.float32), np.zeros((3, 8), np.float32))
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: age_buckets([1.0, float("nan")]), "days_ago"),
+        (lambda: type_codes(["semantic", "seasonal"]), "memory_type='seasonal'"),
+        (lambda: LateBoundParts(np.zeros((10, 8)), np.zeros((3, 8))), r"type=\(3, 8\)"),
+    ],
+)
+def test_what_is_no_age_no_type_or_no_such_vectors_is_refused(make, problem):
+    with pytest.raises(InvalidInput, match=problem):
+        make()
 
 
 def test_a_small_example_by_hand():
@@ -138,42 +136,30 @@ def test_twenty_moments_give_the_scores_and_the_order_of_embedding_everything_an
         assert np.array_equal(np.argsort(-scores), np.argsort(-expected))
 
 
-def test_the_length_at_one_age_is_one_of_the_ten(random, parts, content):
+def test_one_age_gives_one_of_the_ten_lengths_and_what_embedding_anew_gives(random, parts, content):
     buckets, types = random.integers(0, 10, MEMORIES), random.integers(0, 4, MEMORIES)
 
     one = parts.lengths_at(content, buckets=buckets, types=types)
+    vectors = parts.bound(content, buckets=buckets, types=types)
 
     ten = parts.lengths(content, types=types)
     assert one == pytest.approx(ten[np.arange(MEMORIES), buckets], rel=1e-5)
-
-
-def test_what_is_bound_is_what_embedding_anew_gives(random, parts, content):
-    buckets, types = random.integers(0, 10, MEMORIES), random.integers(0, 4, MEMORIES)
-
-    vectors = parts.bound(content, buckets=buckets, types=types)
-
     assert np.abs(vectors - reembedded(parts, content, buckets, types)).max() <= 1e-6
 
 
 def test_without_age_and_type_the_content_is_left(parts, content):
-    nothing = np.full(MEMORIES, NO_AGE), np.full(MEMORIES, NO_TYPE)
-
-    vectors = parts.bound(content, buckets=nothing[0], types=nothing[1])
+    vectors = parts.bound(
+        content, buckets=np.full(MEMORIES, NO_AGE), types=np.full(MEMORIES, NO_TYPE)
+    )
 
     assert np.array_equal(vectors, normalised(content))
 
 
 def test_a_memory_that_its_age_cancels_has_a_finite_score(parts):
-    content = -(parts.age[:1] + parts.type[:1])
-    zero = np.zeros(1, np.int64)
-
-    lengths = parts.lengths(content, types=zero)
+    lengths = parts.lengths(-(parts.age[:1] + parts.type[:1]), types=np.zeros(1, np.int64))
 
     assert np.isfinite(lengths).all()
     assert (lengths > 0).all()
-
-
-PARTS = ("weight", "bias")
 
 
 @pytest.fixture
@@ -182,27 +168,19 @@ def path(tmp_path):
     return tmp_path / COMPONENTS_FILE
 
 
-def test_components_come_back_as_they_were_written(path):
+def test_components_come_back_as_they_were_written_by_the_trainers_names(path):
     found, written = read_components(path.parent), tiny_components()
 
     assert np.array_equal(found.age, written.age)
     assert np.array_equal(found.importance[1].bias, written.importance[1].bias)
     assert np.array_equal(found.memory_type.weight, written.memory_type.weight)
-
-
-def test_the_file_names_the_tensors_as_the_trainer_does(path):
     layers = ("importance.0", "importance.2", "memory_type", "projection")
-
-    assert sorted(load_file(path)) == sorted(
-        ["age.weight", "type.weight", *(f"{name}.{part}" for name in layers for part in PARTS)]
-    )
-
-
-def test_a_directory_without_the_file_has_none(tmp_path):
-    assert read_components(tmp_path) is None
+    pairs = [f"{name}.{part}" for name in layers for part in ("weight", "bias")]
+    assert sorted(load_file(path)) == sorted(["age.weight", "type.weight", *pairs])
 
 
 def test_a_model_without_heads_can_be_written(tmp_path):
+    assert read_components(tmp_path) is None
     whole = tiny_components()
     write_components(EmbedderComponents(whole.age, whole.type, whole.projection), tmp_path)
 
@@ -212,20 +190,23 @@ def test_a_model_without_heads_can_be_written(tmp_path):
     assert found.type_logits_of(np.ones((1, 32), np.float32)) is None
 
 
-@pytest.mark.parametrize("name", ["age.weight", "type.weight", "projection.bias"])
-def test_a_missing_tensor_is_named(path, name):
+@pytest.mark.parametrize(
+    ("name", "shape", "problem"),
+    [
+        ("age.weight", None, "age.weight is missing"),
+        ("type.weight", None, "type.weight is nothing"),
+        ("projection.bias", None, "projection.bias is nothing"),
+        ("type.weight", (3, 32), r"type.weight is \(3, 32\), not \(4, 32\)"),
+    ],
+)
+def test_a_tensor_that_is_missing_or_of_another_shape_is_named(path, name, shape, problem):
     tensors = load_file(path)
     del tensors[name]
+    if shape is not None:
+        tensors[name] = np.zeros(shape, np.float32)
     save_file(tensors, path)
 
-    with pytest.raises(ModelError, match=name):
-        read_components(path.parent)
-
-
-def test_a_tensor_of_another_shape_is_named(path):
-    save_file(load_file(path) | {"type.weight": np.zeros((3, 32), np.float32)}, path)
-
-    with pytest.raises(ModelError, match=r"type.weight is \(3, 32\), not \(4, 32\)"):
+    with pytest.raises(ModelError, match=problem):
         read_components(path.parent)
 
 
@@ -261,9 +242,6 @@ def test_age_and_type_are_projected_without_the_bias():
     assert np.abs(parts.age[:1] + components.projection.bias - with_age).max() <= 1e-6
 
 
-CONTENT = np.zeros((3, 2), np.float32)
-
-
 def test_any_model_can_read_passages():
     embedder = HashEmbedder()
 
@@ -275,20 +253,14 @@ def test_any_model_can_read_passages():
 
 
 def test_a_memorys_traits_are_the_mean_over_its_windows():
+    content = np.zeros((3, 2), np.float32)
     logits = np.array([[0, 3, 0, 0], [5, 0, 0, 0], [0, 1, 0, 2]], np.float32)
-    reading = PassageReading(CONTENT, np.array([0.2, 0.6, 0.9], np.float32), logits)
+    reading = PassageReading(content, np.array([0.2, 0.6, 0.9], np.float32), logits)
 
-    first, second = traits_by_memory(reading, [2, 1])
-
-    assert (first.importance, first.type) == (pytest.approx(0.4), "episodic")
-    assert (second.importance, second.type) == (pytest.approx(0.9), "unknown")
-
-
-def test_a_model_without_heads_predicts_nothing():
-    reading = PassageReading(CONTENT)
-
-    assert traits_by_memory(reading, [1, 2]) == [PredictedTraits(None, None)] * 2
-
-
-def test_no_memories_have_no_traits():
-    assert traits_by_memory(PassageReading(CONTENT[:0]), []) == []
+    assert traits_by_memory(reading, [2, 1]) == [
+        PredictedTraits(pytest.approx(0.4), "episodic"),
+        PredictedTraits(pytest.approx(0.9), "unknown"),
+    ]
+    # A model without heads predicts nothing.
+    assert traits_by_memory(PassageReading(content), [1, 2]) == [PredictedTraits(None, None)] * 2
+    assert traits_by_memory(PassageReading(content[:0]), []) == []

@@ -52,20 +52,19 @@ def logits(reranker, texts, query=QUERY):
     return reranker.judge(query, [RerankPassage(text) for text in texts]).raw.tolist()
 
 
-def test_each_passage_gets_its_own_logit(reranker):
-    assert logits(reranker, ["a red cat", "the red dog", "a cat"]) == [1.0, 2.0, 0.0]
-
-
-def test_scores_are_the_logits_calibrated(reranker):
-    scores = reranker.score(QUERY, [RerankPassage("red"), RerankPassage("red dog")])
+def test_each_passage_gets_its_own_logit_and_scores_are_the_logits_calibrated(reranker):
+    texts = ["a red cat", "the red dog", "a cat"]
+    scores = reranker.score(QUERY, [RerankPassage(text) for text in texts])
+    assert logits(reranker, texts) == [1.0, 2.0, 0.0]
     assert scores.dtype == np.float32
-    assert scores == pytest.approx([1 / (1 + np.exp(-1)), 1 / (1 + np.exp(-3))])
+    assert scores == pytest.approx(1 / (1 + np.exp([-1, -3, 1])))
 
 
 def test_without_a_calibration_scores_are_the_sigmoid_of_the_logits(tmp_path):
-    reranker = OnnxReranker(write_overlap_reranker(tmp_path))
-    scores = reranker.score(QUERY, [RerankPassage("red dog")])
-    assert scores == pytest.approx([1 / (1 + np.exp(-2))])
+    # A column of logits is as good as a row.
+    reranker = OnnxReranker(write_overlap_reranker(tmp_path, shape=(-1, 1)))
+    scores = reranker.score(QUERY, [RerankPassage("red"), RerankPassage("red dog")])
+    assert scores == pytest.approx(1 / (1 + np.exp([-1, -2])))
     assert not reranker.is_calibrated
 
 
@@ -75,11 +74,6 @@ def test_neighbours_and_context_are_read(reranker):
     assert reranker.judge(QUERY, [passage]).raw.tolist() == [alone[0] + 2]
     asked = RerankQuery("red dog", context=("Ann: my cat",))
     assert logits(reranker, ["a cat"], asked) == [alone[0] + 1]
-
-
-def test_a_column_of_logits_is_as_good_as_a_row(tmp_path):
-    reranker = OnnxReranker(write_overlap_reranker(tmp_path, shape="column"))
-    assert logits(reranker, ["red", "red dog"]) == [1.0, 2.0]
 
 
 def test_a_score_depends_neither_on_its_batch_nor_on_the_order(reranker):
@@ -97,18 +91,14 @@ def test_no_passage_gives_no_score(reranker):
     assert (scores.shape, scores.dtype) == ((0,), np.float32)
 
 
-def test_an_empty_passage_and_an_empty_question_have_a_score(reranker):
-    assert logits(reranker, ["", "\ud800", "\0"]) == [0.0, 0.0, 0.0]
-    assert logits(reranker, ["red"], RerankQuery("")) == [0.0]
+@pytest.mark.parametrize("question", ["red dog", "", "红色的狗"])
+def test_any_text_in_any_script_has_a_score(reranker, question):
+    texts = ["", "\ud800", "\0", "红色的狗", "أحمر كلب", "красная собака", "빨간 개", "🐕" * 500]
+    assert np.isfinite(logits(reranker, texts, RerankQuery(question))).all()
 
 
 def test_of_a_passage_of_a_hundred_thousand_words_the_telling_window_is_read(reranker):
     assert logits(reranker, ["word " * 100_000 + "the red dog" + " word" * 9]) == [2.0]
-
-
-@pytest.mark.parametrize("text", ["红色的狗", "أحمر كلب", "красная собака", "빨간 개", "🐕" * 500])
-def test_any_script_has_a_score(reranker, text):
-    assert np.isfinite(logits(reranker, [text])).all()
 
 
 def test_more_passages_than_one_round_takes_keep_their_order(reranker):
@@ -127,32 +117,28 @@ def test_an_instruction_that_it_cannot_follow_is_refused(reranker):
         reranker.score(RerankQuery("q", instruction="Find cities"), [RerankPassage("a")])
 
 
-def test_a_model_that_ranks_known_pairs_wrongly_is_refused_and_told_why(tmp_path):
-    directory = write_overlap_reranker(tmp_path, sign=-1.0)
-    with pytest.raises(ModelError, match=r"overlap: failed the check at loading: .* 'The capital"):
-        OnnxReranker(directory)
+@pytest.mark.parametrize(
+    ("graph", "problem"),
+    [
+        ({"out": "Neg (counts)"}, r"overlap: failed the check at loading: .* 'The capital"),
+        ({"out": "ReduceMean (counts)", "shape": (1,)}, r"logits of shape \(1,\) for 2 passages"),
+        ({"out": "Asin (counts)"}, "not finite"),
+    ],
+)
+def test_a_model_that_ranks_known_pairs_wrongly_is_refused_and_told_why(tmp_path, graph, problem):
+    with pytest.raises(ModelError, match=problem):
+        OnnxReranker(write_overlap_reranker(tmp_path, **graph))
 
 
-def test_a_model_that_gives_one_logit_for_all_is_refused(tmp_path):
-    with pytest.raises(ModelError, match=r"logits of shape \(1,\) for 2 passages"):
-        OnnxReranker(write_overlap_reranker(tmp_path, shape="scalar"))
-
-
-def test_a_model_that_gives_no_number_is_refused(tmp_path):
-    with pytest.raises(ModelError, match="not finite"):
-        OnnxReranker(write_overlap_reranker(tmp_path, sign=float("nan")))
-
-
-def test_the_record_comes_back_as_it_was_written(directory):
+def test_the_record_comes_back_and_another_calibration_is_another_revision(tmp_path, directory):
     record = read_reranker_record(directory)
     assert (record.name, record.licence, record.calibration) == ("tiny", "Apache-2.0", CARD)
     assert (len(record.revision), sorted(record.files)) == (16, ["model.onnx", "tokenizer.json"])
     assert is_reranker(directory)
-
-
-def test_another_calibration_is_another_revision(tmp_path, directory):
     write_overlap_reranker(tmp_path, RerankerRecord(name="tiny"))
-    assert read_reranker_record(tmp_path).revision != read_reranker_record(directory).revision
+    other = read_reranker_record(tmp_path)
+    assert other.revision != record.revision
+    assert seal_reranker(other, tmp_path).revision == other.revision
 
 
 @pytest.mark.parametrize(
@@ -175,20 +161,6 @@ def test_a_record_that_cannot_be_used_is_refused(tmp_path, change, problem):
         OnnxReranker(tmp_path)
 
 
-def test_a_changed_file_is_refused(tmp_path):
-    write_overlap_reranker(tmp_path)
-    with (tmp_path / "model.onnx").open("ab") as file:
-        file.write(b"\0")
-    with pytest.raises(ModelError, match="its record says"):
-        OnnxReranker(tmp_path)
-
-
-def test_sealing_again_gives_the_same_revision(tmp_path):
-    write_overlap_reranker(tmp_path)
-    before = read_reranker_record(tmp_path)
-    assert seal_reranker(before, tmp_path).revision == before.revision
-
-
 def test_the_record_of_an_embedder_is_none_of_a_reranker(tmp_path):
     assert not is_reranker(tmp_path)
     (tmp_path / "model.json").write_text('{"format": 1, "dimension": 384}')
@@ -209,18 +181,12 @@ def read(query, passage):
     return " ".join([*tokens[:border], "|", *tokens[border:]])
 
 
-def test_a_turn_is_read_with_its_date_and_its_neighbours():
+def test_a_turn_is_read_with_its_date_and_neighbours_and_the_dialogue_before_the_question():
+    query = RerankQuery("where to?", context=("Ann: I ran", "Bob: great"))
     passage = RerankPassage("Ann: to lisbon", before="Bob: where", after="Bob: nice", at=MAY)
-    assert read(RerankQuery("where to?"), passage) == (
-        "[CLS] where to ? [SEP] | ann : to lisbon ( 8 may 202 ##3 ) [SEP]"
-        " bob : where [SEP] bob : nice [SEP]"
-    )
-
-
-def test_the_dialogue_before_the_question_stands_before_it():
-    query = RerankQuery("when was that?", context=("Ann: I ran", "Bob: great"))
-    assert read(query, RerankPassage("a")) == (
-        "[CLS] ann : i ran / bob : great / when was that ? [SEP] | a [SEP]"
+    assert read(query, passage) == (
+        "[CLS] ann : i ran / bob : great / where to ? [SEP] | ann : to lisbon ( 8 may 202 ##3 )"
+        " [SEP] bob : where [SEP] bob : nice [SEP]"
     )
 
 
@@ -235,10 +201,6 @@ def test_the_dialogue_before_the_question_stands_before_it():
 )
 def test_a_neighbour_that_is_missing_leaves_no_part_but_before_another(before, after, tail):
     assert read(RerankQuery("q"), RerankPassage("a", before, after)) == f"[CLS] q [SEP] | {tail}"
-
-
-def test_an_empty_question_and_an_empty_passage_are_empty_parts():
-    assert read(RerankQuery(""), RerankPassage("")) == "[CLS] [SEP] | [SEP]"
 
 
 def test_a_marker_in_a_stored_text_is_text():
@@ -272,12 +234,6 @@ def test_of_the_turn_before_the_end_is_read_and_of_the_turn_after_the_beginning(
     parts = read(RerankQuery("q"), passage).split(" [SEP]")
     assert parts[2].split() == ["one"] * 11 + ["two"]
     assert parts[3].split() == ["three"] + ["four"] * 11
-
-
-def test_a_passage_of_many_words_is_cut_before_it_is_tokenised():
-    passage = RerankPassage("word " * 200_000 + "the red dog")
-    target = read(RerankQuery("red dog"), passage).split("| ")[1]
-    assert target.endswith("word the red dog [SEP]")
 
 
 REPEATED = st.builds(lambda text, n: text * n, st.text(max_size=9), st.integers(0, 99))

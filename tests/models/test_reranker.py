@@ -17,28 +17,19 @@ from ekphory.models.reranker import (
 )
 
 
-def test_texts_stay_as_they_are():
-    assert read_dialogue(["Ann: I ran", " Great! "]) == ("Ann: I ran", "Great!")
-
-
 @pytest.mark.parametrize(
-    "message",
+    ("context", "turns"),
     [
-        {"role": "user", "content": "I ran"},
-        {"producer": "user", "text": "I ran"},
-        {"role": "human", "producer": "user", "content": "I ran", "at": "2026-01-01"},
+        (["Ann: I ran", " Great! "], ("Ann: I ran", "Great!")),
+        ([{"role": "user", "content": "I ran"}], ("user: I ran",)),
+        ([{"producer": "user", "text": "I ran"}], ("user: I ran",)),
+        ([{"role": "human", "producer": "user", "content": "I ran", "at": "x"}], ("user: I ran",)),
+        ([{"content": "I ran"}], ("I ran",)),
+        (["", {"role": "user", "content": " "}, "a"], ("a",)),
     ],
 )
-def test_a_message_is_told_with_its_speaker(message):
-    assert read_dialogue([message]) == ("user: I ran",)
-
-
-def test_a_message_without_a_speaker_is_its_text():
-    assert read_dialogue([{"content": "I ran"}]) == ("I ran",)
-
-
-def test_turns_that_say_nothing_are_left_out():
-    assert read_dialogue(["", {"role": "user", "content": " "}, "a"]) == ("a",)
+def test_a_turn_is_told_with_its_speaker_and_an_empty_one_left_out(context, turns):
+    assert read_dialogue(context) == turns
 
 
 @pytest.mark.parametrize(

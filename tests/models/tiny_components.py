@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save_file
 from tests.training.tiny_encoder import (
     HIDDEN,
+    POSITIONS,
     TOKENIZER_CONFIG,
     pooled_reference,
     tiny_tokenizer,
@@ -15,7 +15,13 @@ from tests.training.tiny_encoder import (
 )
 
 from ekphory.models.late_bound import EmbedderComponents, Linear, normalised, write_components
-from ekphory.models.onnx_export import ModelDescription, export_embedder
+from ekphory.models.onnx_export import (
+    ModelDescription,
+    Prompts,
+    SentenceLayout,
+    export_embedder,
+    write_sentence_layout,
+)
 
 QUERY_PROMPT = "the "
 TEXTS = ["the cat sat", "a big red house by the sea", "dog"]
@@ -44,15 +50,11 @@ def write_tiny_embedder(directory: Path) -> Path:
     write_tiny_encoder(directory)
     components = tiny_components()
     write_components(components, directory)
-    for folder in ("1_Pooling", "2_Dense", "3_Normalize"):
-        (directory / folder).mkdir()
-    projection = components.projection
-    save_file(
-        {"linear.weight": projection.weight, "linear.bias": projection.bias},
-        directory / "2_Dense" / "model.safetensors",
+    layout = SentenceLayout(
+        projection=components.projection, max_tokens=POSITIONS, prompts=Prompts(query=QUERY_PROMPT)
     )
-    for name, content in _settings().items():
-        (directory / name).write_text(json.dumps(content))
+    write_sentence_layout(layout, directory)
+    (directory / "tokenizer_config.json").write_text(json.dumps(TOKENIZER_CONFIG))
     return directory
 
 
@@ -82,29 +84,3 @@ def bound_reference(
     components = tiny_components()
     added = scale * (components.age[buckets] + components.type[types])
     return normalised(content_reference(texts) + added @ components.projection.weight.T)
-
-
-def _settings() -> dict[str, object]:
-    base = "sentence_transformers.base.modules"
-    modules = [
-        ("", f"{base}.transformer.Transformer"),
-        ("1_Pooling", "sentence_transformers.sentence_transformer.modules.pooling.Pooling"),
-        ("2_Dense", f"{base}.dense.Dense"),
-        ("3_Normalize", f"{base}.normalize.Normalize"),
-    ]
-    return {
-        "modules.json": [
-            {"idx": number, "name": str(number), "path": path, "type": kind}
-            for number, (path, kind) in enumerate(modules)
-        ],
-        "1_Pooling/config.json": {"embedding_dimension": HIDDEN, "pooling_mode": "mean"},
-        "2_Dense/config.json": {
-            "in_features": HIDDEN,
-            "out_features": HIDDEN,
-            "bias": True,
-            "activation_function": "torch.nn.modules.linear.Identity",
-        },
-        "3_Normalize/config.json": {},
-        "config_sentence_transformers.json": {"prompts": {"query": QUERY_PROMPT, "document": ""}},
-        "tokenizer_config.json": TOKENIZER_CONFIG,
-    }

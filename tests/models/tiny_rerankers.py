@@ -3,9 +3,7 @@
 import re
 from pathlib import Path
 
-import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import parser
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from ekphory.errors import ModelError
@@ -17,68 +15,58 @@ SPECIAL = 1000
 """Token ids below are marks and pieces that the bundled tokenizer seldom gives to words."""
 
 
-def write_overlap_reranker(directory: Path, record=None, *, sign=1.0, shape="row") -> Path:
+OVERLAP = """
+<ir_version: 10, opset_import: ["" : 18]>
+overlap (
+    int64[batch, tokens] input_ids,
+    int64[batch, tokens] attention_mask,
+    int64[batch, tokens] token_type_ids
+) => (float logits)
+<int64[1] one = {{1}}, int64[1] two = {{2}}, float least = {{{least}}},
+ int64[{rank}] shape = {{{shape}}}>
+{{
+    ids = Cast <to = 1> (input_ids)
+    second = Cast <to = 1> (token_type_ids)
+    present = Cast <to = 1> (attention_mask)
+    first = Sub (present, second)
+    rows = Unsqueeze (ids, two)
+    columns = Unsqueeze (ids, one)
+    equal = Equal (rows, columns)
+    word = Greater (rows, least)
+    same = And (equal, word)
+    pairs = Cast <to = 1> (same)
+    targets = Unsqueeze (second, two)
+    asked = Unsqueeze (first, one)
+    of_targets = Mul (pairs, targets)
+    of_both = Mul (of_targets, asked)
+    found = ReduceMax <keepdims = 0> (of_both, two)
+    counts = ReduceSum <keepdims = 0> (found, one)
+    out = {out}
+    logits = Reshape (out, shape)
+}}
+"""
+"""Counts, over the tokens of type 1, those that stand among the tokens of type 0."""
+
+
+def write_overlap_reranker(
+    directory: Path, record=None, *, out="Identity (counts)", shape=(-1,)
+) -> Path:
     """Write an ONNX reranker whose logit is the number of passage tokens that the question has.
 
     Args:
         directory: Made if needed.
         record: What it says of itself.
-        sign: -1 ranks the wrong way round.
-        shape: Of the logits: `row` for (batch,), `column` for (batch, 1), `scalar` for one number.
+        out: What is made of the numbers; `Neg (counts)` ranks the wrong way round.
+        shape: Of the logits.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    graph = overlap_graph(sign, {"row": [-1], "column": [-1, 1], "scalar": [1]}[shape])
-    (directory / MODEL_FILE).write_bytes(graph.SerializeToString())
+    sizes = ", ".join(map(str, shape))
+    text = OVERLAP.format(least=SPECIAL, rank=len(shape), shape=sizes, out=out)
+    (directory / MODEL_FILE).write_bytes(parser.parse_model(text).SerializeToString())
     bundled = load_bundled().directory / TOKENIZER_FILE
     (directory / TOKENIZER_FILE).write_bytes(bundled.read_bytes())
     seal_reranker(record or RerankerRecord(name="overlap"), directory)
     return directory
-
-
-def overlap_graph(sign: float, shape: list[int]) -> onnx.ModelProto:
-    """Count, over the tokens of type 1, those that stand among the tokens of type 0."""
-    node = helper.make_node
-    total = [node("ReduceMean", ["all"], ["out"], keepdims=1)] if shape == [1] else []
-    nodes = [
-        node("Cast", ["input_ids"], ["ids"], to=TensorProto.FLOAT),
-        node("Cast", ["token_type_ids"], ["second"], to=TensorProto.FLOAT),
-        node("Cast", ["attention_mask"], ["present"], to=TensorProto.FLOAT),
-        node("Sub", ["present", "second"], ["first"]),
-        node("Unsqueeze", ["ids", "two"], ["rows"]),
-        node("Unsqueeze", ["ids", "one"], ["columns"]),
-        node("Equal", ["rows", "columns"], ["equal"]),
-        node("Greater", ["rows", "least"], ["word"]),
-        node("And", ["equal", "word"], ["same"]),
-        node("Cast", ["same"], ["pairs"], to=TensorProto.FLOAT),
-        node("Unsqueeze", ["second", "two"], ["targets"]),
-        node("Unsqueeze", ["first", "one"], ["asked"]),
-        node("Mul", ["pairs", "targets"], ["of_targets"]),
-        node("Mul", ["of_targets", "asked"], ["of_both"]),
-        node("ReduceMax", ["of_both", "two"], ["found"], keepdims=0),
-        node("ReduceSum", ["found", "one"], ["counts"], keepdims=0),
-        node("Mul", ["counts", "sign"], ["all"]),
-        *total,
-        node("Reshape", ["out" if total else "all", "shape"], ["logits"]),
-    ]
-    constants = {
-        "one": np.array([1], np.int64),
-        "two": np.array([2], np.int64),
-        "least": np.array(SPECIAL, np.float32),
-        "sign": np.array(sign, np.float32),
-        "shape": np.array(shape, np.int64),
-    }
-    graph = helper.make_graph(
-        nodes,
-        "overlap",
-        [
-            helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"])
-            for name in ("input_ids", "attention_mask", "token_type_ids")
-        ],
-        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    opset = [helper.make_opsetid("", 18)]
-    return helper.make_model(graph, opset_imports=opset, ir_version=10)
 
 
 def write_cross_encoder(directory: Path, *, seed: int, labels: int = 1, prompts=None) -> Path:
@@ -110,17 +98,18 @@ def write_cross_encoder(directory: Path, *, seed: int, labels: int = 1, prompts=
     return directory / "model"
 
 
-def first_seed(directory: Path, write, load, *, ranks_rightly: bool = True) -> int:
-    """Return the first seed whose random weights put the probes the right way round, or do not."""
+def write_first(directory: Path, write, load, *, ranks_rightly: bool = True) -> Path:
+    """Write the first model whose random weights put the probes the right way round, or do not."""
     for seed in range(50):
+        written = write(directory / f"seed-{seed}", seed=seed)
         try:
-            load(str(write(directory / f"seed-{seed}", seed=seed)))
+            load(str(written))
         except ModelError:
-            if not ranks_rightly:
-                return seed
+            is_right = False
         else:
-            if ranks_rightly:
-                return seed
+            is_right = True
+        if is_right == ranks_rightly:
+            return written
     raise AssertionError("no seed does")
 
 

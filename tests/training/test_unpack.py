@@ -8,8 +8,7 @@ from tests.training.tiny_encoder import TEXTS
 from ekphory.errors import ModelError
 from ekphory.models.late_bound import read_components
 from ekphory.models.onnx_embedder import OnnxEmbedder
-from ekphory.models.onnx_export import Prompts, export_embedder, prompts_of
-from ekphory.models.onnx_unpack import unpack_embedder
+from ekphory.models.onnx_export import Prompts, export_embedder, prompts_of, unpack_embedder
 from ekphory_lab.training.static_int8 import CalibrationSource, export_int8_embedder
 
 CALIBRATION = CalibrationSource(tuple(TEXTS), {"texts.jsonl": "0" * 64})

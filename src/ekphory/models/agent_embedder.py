@@ -151,16 +151,16 @@ def _copy_export(source: Path, target: Path) -> None:
 
 def _unpack(model: OnnxEmbedder, directory: Path, *, asked: bool) -> bool:
     """Return whether there are float weights in the directory now."""
-    # Optional: needs the [export] extra.
-    from ekphory.models.onnx_unpack import is_unpackable, unpack_embedder
-
-    if not is_unpackable(model.record):
+    if not model.record.is_unpackable:
         if not asked:
             return False
         problem = f"{model.identity.name} was loaded from ONNX and has no float weights"
         remedy = "Leave 'transformers' out, or save the model that it was exported from"
         raise InvalidInput("formats", "transformers", problem, remedy)
     try:
+        # Optional: needs the [export] extra.
+        from ekphory.models.onnx_export import unpack_embedder
+
         unpack_embedder(model.directory, directory)
     except MissingExtra:
         if asked:

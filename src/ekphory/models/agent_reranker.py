@@ -10,8 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from ekphory.errors import InvalidInput
-from ekphory.models.calibrated_reranker import CalibratedReranker, read_calibration
-from ekphory.models.loading import RerankRuntime, load_reranker
+from ekphory.models.loading import (
+    CalibratedReranker,
+    RerankRuntime,
+    load_reranker,
+    read_calibration,
+)
 from ekphory.models.model_record import CalibrationCard
 from ekphory.models.reranker import (
     Document,

@@ -95,30 +95,23 @@ class VectorCache:
         """
         if not texts:
             return missing([])
-        found = {text: self._get(text) for text in texts}
-        unknown = [text for text, vector in found.items() if vector is None]
+        with self._lock:
+            known = [text for text in dict.fromkeys(texts) if text in self._vectors]
+            found = {text: self._vectors.pop(text) for text in known}
+            # Asked for last: the first are the ones that go.
+            self._vectors |= found
+        unknown = [text for text in dict.fromkeys(texts) if text not in found]
         if unknown:
-            for text, vector in zip(unknown, missing(unknown), strict=True):
-                found[text] = vector
-                self._put(text, vector)
-        return np.stack([vector for text in texts if (vector := found[text]) is not None])
+            found |= zip(unknown, missing(unknown), strict=True)
+            self._keep({text: found[text].copy() for text in unknown if len(text) <= LONGEST_KEY})
+        return np.stack([found[text] for text in texts])
 
-    def _get(self, text: str) -> FloatMatrix | None:
+    def _keep(self, vectors: dict[str, FloatMatrix]) -> None:
         with self._lock:
-            vector = self._vectors.pop(text, None)
-            if vector is not None:
-                # Asked for last: the first is the one that goes.
-                self._vectors[text] = vector
-            return vector
-
-    def _put(self, text: str, vector: FloatMatrix) -> None:
-        if len(text) > LONGEST_KEY:
-            return
-        with self._lock:
-            self._vectors.pop(text, None)
-            self._vectors[text] = vector.copy()
-            if len(self._vectors) > self._capacity:
-                del self._vectors[next(iter(self._vectors))]
+            self._vectors |= vectors
+            surplus = max(len(self._vectors) - self._capacity, 0)
+            for text in list(self._vectors)[:surplus]:
+                del self._vectors[text]
 
 
 # What tokenizers take, and what models give.

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from ekphory.config import Settings
 from ekphory.errors import InvalidInput
-from ekphory.models.calibrated_reranker import CalibratedReranker, read_calibration
 from ekphory.models.chat import Chat, ChatSettings, OpenAIChat
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.http_embedder import HttpEmbedder, HttpSettings
-from ekphory.models.model_record import RECORD_FILE, is_reranker
+from ekphory.models.model_record import RECORD_FILE, CalibrationCard, is_reranker
 from ekphory.models.remote_reranker import COHERE, JINA, MEMOS, TEI, RemoteReranker, RerankSettings
 from ekphory.models.reranker import (
     BUNDLED_RERANKERS,
     SMALL_RERANKER,
+    Judgement,
     LocalReranker,
+    RelevanceScores,
     RerankingModel,
+    RerankPassage,
+    RerankQuery,
     ScoreScale,
+    bundled_name,
     bundled_reranker,
+    check_scores,
+    is_remote,
+    judge_passages,
+    log_odds,
+    model_id,
 )
 
 if TYPE_CHECKING:
@@ -257,15 +268,10 @@ def load_local_reranker(name: str, *, runtime: RerankRuntime | None = None) -> L
         from ekphory.models.onnx_reranker import OnnxReranker
 
         return OnnxReranker(onnx)
-    place = str(directory or name)
-    # Optional: need the extras [torch] and [vllm].
-    if runtime == "vllm":
-        from ekphory.models.vllm_reranker import VllmReranker
-
-        return VllmReranker(place)
+    # Optional: needs the extras [torch] or [vllm].
     from ekphory.models.torch_reranker import load_torch_reranker
 
-    return load_torch_reranker(place, runtime=runtime)
+    return load_torch_reranker(str(directory or name), runtime=runtime)
 
 
 # Chat models.
@@ -293,6 +299,114 @@ def load_chat(
         raise InvalidInput("model", model, "a chat service needs one", "Name a model")
     settings = ChatSettings(model=model, api_key=api_key, extra_fields=extra_fields or {})
     return OpenAIChat(url, settings=settings)
+
+
+# A reranker of one's own whose scores were fitted to be probabilities, and the file of the fit.
+
+_KIND = "reranker calibration"
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FittedCalibration:
+    """A calibration and whose it is.
+
+    Attributes:
+        reranker: The reranker's name.
+        card: The curve, over the log-odds of the scores that the reranker gives.
+    """
+
+    reranker: str
+    card: CalibrationCard
+
+
+def write_calibration(path: Path, fitted: FittedCalibration) -> None:
+    """Write the file that `read_calibration` reads; what was there is replaced."""
+    content = {"kind": _KIND, "format": _FORMAT, "reranker": fitted.reranker, **asdict(fitted.card)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_calibration(path: Path | str) -> FittedCalibration:
+    """Read what `ekphory train reranker-calibration` wrote.
+
+    Raises:
+        InvalidInput: There is no such file, or it holds something else.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        if content.pop("kind") != _KIND or content.pop("format") != _FORMAT:
+            raise ValueError("another kind or format")
+        reranker = str(content.pop("reranker"))
+        slope, intercept = float(content.pop("slope")), float(content.pop("intercept"))
+        if not (math.isfinite(slope) and slope > 0 and math.isfinite(intercept)):
+            raise ValueError("a curve that does not rise")
+        card = CalibrationCard(slope=slope, intercept=intercept, **content)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InvalidInput(
+            "calibration",
+            str(path),
+            f"must be a calibration of a reranker ({type(error).__name__}: {error})",
+            "Make one with `ekphory train reranker-calibration`",
+        ) from error
+    return FittedCalibration(reranker, card)
+
+
+class CalibratedReranker:
+    """Gives σ(slope · logit(s) + intercept) where the reranker gives s. As safe for threads.
+
+    Attributes:
+        name, is_remote, bundled_name: The reranker's own.
+        calibration: What its scores are worth.
+    """
+
+    is_calibrated = True
+
+    def __init__(self, model: RerankingModel, fitted: FittedCalibration) -> None:
+        """Put a calibration behind a reranker.
+
+        Raises:
+            InvalidInput: It was fitted for another one.
+        """
+        if fitted.reranker != model.name:
+            raise InvalidInput(
+                "calibration",
+                fitted.reranker,
+                f"must have been fitted for {model.name!r}",
+                "Fit one for it with `ekphory train reranker-calibration`",
+            )
+        self._model = model
+        self.name = model.name
+        self.is_remote = is_remote(model)
+        self.bundled_name = bundled_name(model)
+        self.calibration = fitted.card
+
+    def __repr__(self) -> str:
+        return f"CalibratedReranker({self._model!r})"
+
+    @property
+    def batch_size(self) -> int:
+        """The reranker's own."""
+        return self._model.batch_size
+
+    @property
+    def model_id(self) -> str | None:
+        """The reranker's own, where it states one."""
+        return model_id(self._model)
+
+    def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
+        """Return the probability that each passage answers; shape (len(passages),).
+
+        Raises:
+            ServiceError, ModelError: The reranker failed.
+        """
+        return self.judge(query, passages).scores
+
+    def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
+        """Return probabilities, and beside them what the reranker itself shows or gives."""
+        own = judge_passages(self._model, query, passages)
+        given = check_scores(own.scores, count=len(passages))
+        return Judgement(self.calibration.scaling.probabilities(log_odds(given)), own.raw)
 
 
 # The models that the settings name.

@@ -57,6 +57,12 @@ class ModelRecord:
     made_by: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_unpackable(self) -> bool:
+        """Whether it is an 8-bit embedder with age, type and both heads."""
+        has_all = set(self.parts) == set(get_args(ModelPart))
+        return has_all and self.made_by.get("quantisation") == "int8"
+
 
 def read_record(directory: Path) -> ModelRecord:
     """Read the record of a model directory.

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from ekphory.types import MEMORY_TYPES
 
 try:
     from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+    from safetensors.numpy import load_file
 except ImportError as error:
     raise MissingExtra("export", "Exporting an embedder") from error
 
@@ -165,13 +166,8 @@ def load_encoder_weights(directory: Path) -> EncoderWeights:
     """Read `config.json`, `model.safetensors` and the components of a BERT-like encoder.
 
     Raises:
-        MissingExtra: safetensors is not installed.
         ModelError: A file is missing or the architecture is not the expected one.
     """
-    try:
-        from safetensors.numpy import load_file
-    except ImportError as error:
-        raise MissingExtra("export", "Exporting an embedder") from error
     config = _read_config(directory / "config.json")
     path = directory / "model.safetensors"
     if not path.is_file():
@@ -288,41 +284,15 @@ class Activation:
     channels: NDArray[np.intp] | None = None
 
 
-class Arithmetic(Protocol):
-    """How the projections of an encoder are computed."""
+class Arithmetic:
+    """How the projections of an encoder are computed: here in 32-bit float, as the reference."""
 
     def words(self, graph: GraphBuilder, table: Array) -> str:
         """Look the `input_ids` up in the table of word vectors; returns a float tensor's name."""
-        ...
-
-    def prepare(self, graph: GraphBuilder, activation: Activation, /) -> str:
-        """Bring an activation into the form that `project` reads."""
-        ...
-
-    def project(
-        self, graph: GraphBuilder, activation: Activation, prepared: str, projection: Projection, /
-    ) -> str:
-        """Compute `activation @ weight + bias`; returns a float tensor's name."""
-        ...
-
-    def outer_groups(self, layer: int, channels: int, /) -> Sequence[NDArray[np.intp]]:
-        """Split the feed-forward channels into groups that are computed apart and summed."""
-        ...
-
-
-class FloatArithmetic:
-    """Everything in 32-bit float: the reference, and what activations are recorded with."""
-
-    def __init__(self) -> None:
-        self.tensors: dict[Site, str] = {}
-
-    def words(self, graph: GraphBuilder, table: Array) -> str:
-        """Look the `input_ids` up."""
         return graph.node("Gather", [graph.constant(table), "input_ids"])
 
     def prepare(self, _graph: GraphBuilder, activation: Activation, /) -> str:
-        """Note the tensor's name; floats need no preparation."""
-        self.tensors[activation.site] = activation.tensor
+        """Bring an activation into the form that `project` reads."""
         return activation.tensor
 
     def project(
@@ -333,13 +303,25 @@ class FloatArithmetic:
         projection: Projection,
         /,
     ) -> str:
-        """Multiply and add."""
+        """Compute `activation @ weight + bias`; returns a float tensor's name."""
         product = graph.node("MatMul", [prepared, graph.constant(projection.weight)])
         return graph.node("Add", [product, graph.constant(projection.bias)])
 
     def outer_groups(self, _layer: int, channels: int, /) -> Sequence[NDArray[np.intp]]:
-        """All channels together."""
+        """Split the feed-forward channels into groups that are computed apart and summed."""
         return [np.arange(channels)]
+
+
+class FloatArithmetic(Arithmetic):
+    """Keeps the names of the tensors that activations are recorded from."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[Site, str] = {}
+
+    def prepare(self, graph: GraphBuilder, activation: Activation, /) -> str:
+        """Note the tensor's name; floats need no preparation."""
+        self.tensors[activation.site] = activation.tensor
+        return super().prepare(graph, activation)
 
 
 def build_encoder(weights: EncoderWeights, arithmetic: Arithmetic) -> ModelProto:

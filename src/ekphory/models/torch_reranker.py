@@ -1,15 +1,16 @@
-"""Reranks with a cross-encoder or a causal language model, through the `[torch]` extra."""
+"""Reranks with a cross-encoder or a causal language model, by the extras `[torch]` and `[vllm]`."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from ekphory.errors import ModelError
+from ekphory.errors import MissingExtra, ModelError
 from ekphory.models.embedder import (
     CHARACTERS_PER_TOKEN,
     batch_by_length,
@@ -103,12 +104,39 @@ def _token_id(tokenizer: Any, token: str) -> int:  # noqa: ANN401  transformers'
     return int(known)
 
 
-# Reranks with a sentence-transformers `CrossEncoder`, through the `[torch]` extra.
+class _TorchReranker(ABC):
+    """A model of which one thread at a time computes; it ranks known pairs rightly."""
+
+    batch_size: int
+    is_calibrated = False
+
+    def __init__(self, name_or_path: str) -> None:
+        self.name = name_model(name_or_path)
+        self._lock = threading.Lock()
+        check_order(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
+        """Return the probability that each passage answers; shape (len(passages),).
+
+        Raises:
+            ModelError: The model gives numbers that are not finite.
+        """
+        return self.judge(query, passages).scores
+
+    @abstractmethod
+    def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
+        """Return scores, and beside them what the model itself gives; otherwise as `score`."""
+
+
+# Reranks with a sentence-transformers `CrossEncoder`.
 
 BATCH_SIZE = 32
 
 
-class TorchCrossEncoder:
+class TorchCrossEncoder(_TorchReranker):
     """A `CrossEncoder` with one label. Safe to call from several threads, one at a time computes.
 
     It reads what is known of question and passage in words; of plain texts it makes exactly what
@@ -116,7 +144,6 @@ class TorchCrossEncoder:
     """
 
     batch_size = BATCH_SIZE
-    is_calibrated = False
 
     def __init__(self, name_or_path: str, *, device: str | None = None) -> None:
         """Load the model, and check that it ranks known pairs rightly.
@@ -139,25 +166,13 @@ class TorchCrossEncoder:
                 f"{name_or_path}: has {self._model.num_labels} labels, a reranker has one. "
                 "Take a model that was trained for ranking."
             )
-        self.name = name_model(name_or_path)
-        self._lock = threading.Lock()
-        check_order(self)
-
-    def __repr__(self) -> str:
-        return f"TorchCrossEncoder({self.name!r})"
-
-    def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
-        """Return the sigmoid of each passage's logit; shape (len(passages),).
-
-        An instruction takes the place of the model's prompt.
-
-        Raises:
-            ModelError: The model gives numbers that are not finite.
-        """
-        return self.judge(query, passages).scores
+        super().__init__(name_or_path)
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
-        """Return scores, and what `CrossEncoder.predict` gives; otherwise as `score`."""
+        """Return scores, and what `CrossEncoder.predict` gives; otherwise as `score`.
+
+        An instruction takes the place of the model's prompt.
+        """
         import torch
 
         if not passages:
@@ -181,7 +196,23 @@ class TorchCrossEncoder:
         return Judgement(scores, np.asarray(activated.float().cpu().numpy(), np.float32))
 
 
-# Reranks with a causal language model that answers yes or no, in transformers.
+# Reranks with Qwen3-Reranker, MemReranker or a model like them, which answer yes or no.
+
+
+class _AnsweringReranker(_TorchReranker):
+    """Its score is P(yes) against P(no), so its logit is logit(yes) - logit(no)."""
+
+    _prompt: YesNoPrompt
+
+    def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
+        """Return scores, and beside them logit(yes) - logit(no); otherwise as `score`."""
+        logits = self._compute_logits(self._prompt.token_ids(query, passages))
+        check_finite(logits, model=repr(self))
+        return Judgement(UNCALIBRATED.probabilities(logits), logits)
+
+    @abstractmethod
+    def _compute_logits(self, inputs: Sequence[list[int]]) -> RelevanceScores: ...
+
 
 PASSAGES_AT_A_TIME = {"cpu": 4}
 """Few on the CPU, where each takes long."""
@@ -190,14 +221,8 @@ TOKENS_PER_RUN = {"cpu": 2048}
 TOKENS_PER_RUN_ON_GPU = 32_768
 
 
-class YesNoReranker:
-    """Qwen3-Reranker, MemReranker or a model like them.
-
-    Its score is P(yes) against P(no) at the last position, so its logit is logit(yes) - logit(no).
-    Safe to call from several threads, one at a time computes.
-    """
-
-    is_calibrated = False
+class YesNoReranker(_AnsweringReranker):
+    """A causal language model in transformers. Safe for several threads, one at a time computes."""
 
     def __init__(
         self, name_or_path: str, *, device: str | None = None, most_tokens: int = MOST_TOKENS
@@ -228,30 +253,14 @@ class YesNoReranker:
         self._tokenizer: Any = tokenizer
         self.batch_size = PASSAGES_AT_A_TIME.get(self._device, PASSAGES_AT_A_TIME_ON_GPU)
         self._prompt = YesNoPrompt(tokenizer, most_tokens=most_tokens)
-        self.name = name_model(name_or_path)
-        self._lock = threading.Lock()
-        check_order(self)
+        super().__init__(name_or_path)
 
-    def __repr__(self) -> str:
-        return f"YesNoReranker({self.name!r}, device={self._device!r})"
-
-    def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
-        """Return P(yes) for each passage; shape (len(passages),).
-
-        Raises:
-            ModelError: The model gives numbers that are not finite.
-        """
-        return self.judge(query, passages).scores
-
-    def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
-        """Return scores, and beside them logit(yes) - logit(no); otherwise as `score`."""
-        inputs = self._prompt.token_ids(query, passages)
+    def _compute_logits(self, inputs: Sequence[list[int]]) -> RelevanceScores:
         logits = np.empty(len(inputs), np.float32)
         most_tokens = TOKENS_PER_RUN.get(self._device, TOKENS_PER_RUN_ON_GPU)
         for batch in batch_by_length([len(ids) for ids in inputs], most_tokens=most_tokens):
             logits[batch] = self._run([inputs[position] for position in batch])
-        check_finite(logits, model=repr(self))
-        return Judgement(UNCALIBRATED.probabilities(logits), logits)
+        return logits
 
     def _run(self, inputs: list[list[int]]) -> RelevanceScores:
         import torch
@@ -265,8 +274,79 @@ class YesNoReranker:
         return np.asarray(difference.cpu().numpy(), np.float32)
 
 
+MISSING_LOG_PROBABILITY = -10.0
+"""What the model cards take for an answer that vLLM gives no probability of."""
+_ROOM = 16
+"""Tokens that vLLM wants beyond the longest input: one is generated."""
+
+
+class VllmReranker(_AnsweringReranker):
+    """A causal language model in vLLM, on one or more GPUs.
+
+    vLLM batches by itself and keeps the prefix that all prompts of a query share. Safe to call from
+    several threads, one at a time computes.
+    """
+
+    batch_size = 256
+
+    def __init__(self, name_or_path: str) -> None:
+        """Load the model on all GPUs, and check that it ranks known pairs rightly.
+
+        Args:
+            name_or_path: A model directory, or a hub id, which may be downloaded.
+
+        Raises:
+            MissingExtra: vLLM is not installed.
+            ModelError: The model cannot say yes and no, or ranks known pairs wrongly.
+        """
+        try:
+            import torch
+            from vllm import LLM, SamplingParams
+        except ImportError as error:
+            raise MissingExtra("vllm", f"The runtime 'vllm' of {name_or_path!r}") from error
+        self._engine: Any = LLM(
+            model=name_or_path,
+            tensor_parallel_size=max(1, torch.cuda.device_count()),
+            max_model_len=MOST_TOKENS + _ROOM,
+            enable_prefix_caching=True,
+        )
+        self._prompt = YesNoPrompt(self._engine.get_tokenizer())
+        self._sampling = SamplingParams(
+            temperature=0,
+            max_tokens=1,
+            logprobs=20,
+            allowed_token_ids=[self._prompt.yes, self._prompt.no],
+        )
+        super().__init__(name_or_path)
+
+    def _compute_logits(self, inputs: Sequence[list[int]]) -> RelevanceScores:
+        from vllm.inputs import TokensPrompt
+
+        prompts = [TokensPrompt(prompt_token_ids=ids) for ids in inputs]
+        with self._lock:
+            outputs = self._engine.generate(prompts, self._sampling, use_tqdm=False)
+        answers = [output.outputs[0].logprobs[-1] for output in outputs]
+        yes, no = self._prompt.yes, self._prompt.no
+        return np.array([log_odds(answer, yes=yes, no=no) for answer in answers], np.float32)
+
+
+def log_odds(answer: Mapping[int, Any], *, yes: int, no: int) -> float:
+    """Return log P(yes) - log P(no) from vLLM's log probabilities of the first answered token.
+
+    Args:
+        answer: By token id an object with `logprob`; an answer that is missing counts as
+            `MISSING_LOG_PROBABILITY`.
+        yes, no: The two token ids.
+    """
+    found = {token: float(answer[token].logprob) for token in (yes, no) if token in answer}
+    missing = MISSING_LOG_PROBABILITY
+    return found.get(yes, missing) - found.get(no, missing)
+
+
 def load_torch_reranker(
-    name_or_path: str, *, runtime: Literal["sentence-transformers", "transformers"] | None = None
+    name_or_path: str,
+    *,
+    runtime: Literal["sentence-transformers", "transformers", "vllm"] | None = None,
 ) -> LocalReranker:
     """Load a cross-encoder, or a causal language model that answers yes or no.
 
@@ -276,7 +356,7 @@ def load_torch_reranker(
             that sentence-transformers did not write, else sentence-transformers.
 
     Raises:
-        MissingExtra: The `[torch]` extra is not installed.
+        MissingExtra: The `[torch]` extra, or vLLM, is not installed.
         ModelError: It cannot be loaded, or ranks known pairs wrongly.
     """
     if runtime is None:
@@ -284,6 +364,8 @@ def load_torch_reranker(
         has_modules = (Path(name_or_path) / "modules.json").is_file()
         is_plain = not has_modules and _is_causal(name_or_path)
         runtime = "transformers" if is_plain else "sentence-transformers"
+    if runtime == "vllm":
+        return VllmReranker(name_or_path)
     if runtime == "transformers":
         return YesNoReranker(name_or_path)
     return TorchCrossEncoder(name_or_path)

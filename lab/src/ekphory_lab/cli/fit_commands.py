@@ -176,7 +176,7 @@ def unpack(
 ) -> None:
     """Turn an exported 8-bit model back into weights that training can start from."""
     from ekphory.models.model_record import is_reranker
-    from ekphory.models.onnx_unpack import unpack_embedder
+    from ekphory.models.onnx_export import unpack_embedder
     from ekphory_lab.training.reranker.export import unpack_reranker
 
     directory = _model_directory(source)
@@ -375,8 +375,7 @@ def reranker_calibration(
 
     Name the file in EKPHORY_RERANKER_CALIBRATION, or give it to Reranker.from_pretrained.
     """
-    from ekphory.models.calibrated_reranker import FittedCalibration, write_calibration
-    from ekphory.models.loading import load_named_reranker
+    from ekphory.models.loading import FittedCalibration, load_named_reranker, write_calibration
     from ekphory_lab.evaluation.reranking.report import reliability_svg
 
     _check_target(target)

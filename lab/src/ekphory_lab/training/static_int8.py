@@ -19,6 +19,7 @@ from ekphory.models.onnx_graph import (
     FLOAT,
     MICROSOFT,
     Activation,
+    Arithmetic,
     Array,
     EncoderWeights,
     FloatArithmetic,
@@ -155,7 +156,7 @@ class _Step:
     zero: np.uint8
 
 
-class StaticInt8Arithmetic:
+class StaticInt8Arithmetic(Arithmetic):
     """Projections in 8-bit integers, word vectors stored in 8 bits with one scale per word."""
 
     def __init__(self, weights: EncoderWeights, ranges: Mapping[Site, ActivationRange]) -> None:

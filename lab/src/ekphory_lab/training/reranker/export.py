@@ -20,10 +20,10 @@ from ekphory.models.model_record import (
     read_reranker_record,
     seal_reranker,
 )
+from ekphory.models.onnx_export import GraphReader, write_encoder
 from ekphory.models.onnx_graph import Array, FloatArithmetic
 from ekphory.models.onnx_reranker import CrossEncoderLayout, PairTokens
 from ekphory.models.onnx_session import OnnxSession
-from ekphory.models.onnx_unpack import GraphReader, write_encoder
 from ekphory.models.reranker import PlattScaling
 from ekphory_lab.evaluation.metrics import FloatArray, expected_calibration_error
 from ekphory_lab.training.reranker.examples import RerankExample, read_examples

@@ -69,9 +69,9 @@ def test_without_torch_the_extra_is_named(ekphory, arguments):
     [
         (
             "embedder",
-            "small, refined, settled, conversing, anchored, documented, remembering",
+            "small, refined, settled, conversing, anchored, documented, remembering, base",
         ),
-        ("reranker", "small, tiny, refined"),
+        ("reranker", "small, tiny, refined, following, 0.6b, 4b"),
     ],
 )
 def test_an_unknown_configuration_is_named(ekphory, model, configurations):

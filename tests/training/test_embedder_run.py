@@ -135,6 +135,16 @@ def test_written_passages_are_pulled_to_the_vectors_of_the_base_model(base, tmp_
     assert second > first + 0.3
 
 
+def test_large_steps_take_the_same_way_with_cached_gradients(base, tmp_path):
+    plain = run(base, tmp_path / "plain", steps=2)
+    cached = run(base, tmp_path / "cached", steps=2, cached_gradients=1)
+
+    first, second = (
+        load_agent_encoder(model).parts["projection"].weight for model in (plain, cached)
+    )
+    assert (first - second).abs().max() <= 1e-4
+
+
 def test_frozen_layers_and_word_vectors_stay(base, tmp_path):
     model = run(base, tmp_path / "run", steps=2, frozen_layers=1)
 

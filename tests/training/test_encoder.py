@@ -16,8 +16,9 @@ pytestmark = pytest.mark.torch
 
 if torch:
     from ekphory_lab.training.encoder import (
-        add_gradients,
         anchor_loss,
+        cached_gradients,
+        plain_gradients,
         ranking_loss,
         teacher_loss,
     )
@@ -62,7 +63,7 @@ def test_the_anchor_is_one_minus_the_mean_cosine():
     assert float(anchor_loss(vectors, torch.tensor([[1.0, 0.0], [1.0, 0.0]]))) == 0.5
 
 
-def test_the_gradients_of_chunks_are_those_of_all_together():
+def test_cached_gradients_equal_plain_ones():
     torch.manual_seed(3)
     layer = torch.nn.Linear(8, 4)
     chunks = [torch.randn(size, 8) for size in (3, 5, 2)]
@@ -72,12 +73,31 @@ def test_the_gradients_of_chunks_are_those_of_all_together():
         scores = vectors[:4] @ vectors[4:].T
         return ranking_loss(scores, torch.eye(4, 6, dtype=torch.bool), temperature=0.5)
 
+    def gradients_by(accumulate):
+        layer.zero_grad()
+        loss = accumulate(layer, chunks, loss_of, weights)
+        return loss, torch.cat([weight.grad.flatten() for weight in weights])
+
     loss_of(torch.cat([layer(chunk) for chunk in chunks])).backward()
     whole = torch.cat([weight.grad.flatten() for weight in weights])
-    layer.zero_grad()
-    add_gradients(layer, chunks, loss_of, weights)
-    found = torch.cat([weight.grad.flatten() for weight in weights])
-    assert (found - whole).abs().max() <= 1e-5
+    for accumulate in (plain_gradients, cached_gradients):
+        _, found = gradients_by(accumulate)
+        assert (found - whole).abs().max() <= 1e-5
+
+
+def test_caching_repeats_the_same_dropout():
+    layer = torch.nn.Dropout(0.5)
+    seen = []
+
+    def encode(chunk):
+        seen.append(layer(chunk))
+        return seen[-1]
+
+    chunk = torch.ones(1, 64, requires_grad=True)
+    cached_gradients(encode, [chunk], lambda vectors: vectors.sum(), [chunk])
+
+    first, second = (vectors.detach() for vectors in seen)
+    assert torch.equal(first, second)
 
 
 if torch:

@@ -77,6 +77,7 @@ if torch:
     from ekphory_lab.training.reranker.examples import write_examples
     from ekphory_lab.training.reranker.models import (
         load_cross_encoder,
+        with_layers,
     )
     from ekphory_lab.training.reranker.preparation import (
         HELD_BACK_FILE,
@@ -126,7 +127,7 @@ def base(tmp_path):
     return write_trainable_encoder(tmp_path / "base")
 
 
-def run(base, target, *, progress=silent, report=silent, **changes):
+def run(base, target, *, followed=None, progress=silent, report=silent, **changes):
     fields = CONFIG_FIELDS | {"held_back": HeldBack(measured=20, every_steps=4)} | changes
     target.mkdir(exist_ok=True)
     if not (target / TRAINED_FILE).is_file():
@@ -135,7 +136,7 @@ def run(base, target, *, progress=silent, report=silent, **changes):
     return train_reranker(
         RerankerConfig(**fields),
         ExampleMaking(folder=target, base=None, base_name="none"),
-        places=RerankRunPlaces(base=base, target=target),
+        places=RerankRunPlaces(base=base, target=target, followed=followed),
         listener=Listener(progress=progress, report=report),
     )
 
@@ -147,6 +148,12 @@ def losses(target):
 def scores(directory, examples):
     model = load_cross_encoder(directory)
     return score_batches(model, pair_batches(model, examples, chunk_pairs=8))
+
+
+def distance(scores, wanted):
+    """How far two tables differ beyond what a shift of each list can mend."""
+    difference = (scores - wanted).nan_to_num()
+    return (difference - difference.mean(dim=1, keepdim=True)).square().mean().sqrt().item()
 
 
 def test_a_few_steps_lower_the_loss_and_raise_the_rank(base, tmp_path):
@@ -218,15 +225,76 @@ def test_a_model_of_some_layers_follows_the_whole_one(base, tmp_path):
     assert np.mean(taken[-4:]) < np.mean(taken[:4])
 
 
-def test_a_layer_that_is_not_there_is_refused_and_leaves_no_target(base, tmp_path):
-    with pytest.raises(InvalidInput, match="the base has 2"):
+def test_a_model_goes_on_following_another_one(base, tmp_path):
+    loss = RerankLossWeights(contrast=0.0, soft=0.0, following=1.0)
+    larger = run(base, tmp_path / "larger", questions=240)
+
+    model = run(base, tmp_path / "run", followed=larger, loss=loss, questions=240)
+
+    examples = word_examples(20, 3)
+    wanted, before, after = (scores(each, examples) for each in (larger, base, model))
+    assert distance(after, wanted) < 0.7 * distance(before, wanted)
+
+
+def test_a_configuration_that_follows_asks_for_a_model(base, tmp_path):
+    loss = RerankLossWeights(following=1.0)
+
+    with pytest.raises(InvalidInput, match="Give its directory as `--followed`"):
+        run(base, tmp_path / "run", loss=loss)
+    assert not (tmp_path / "run" / "manifest.json").exists()
+
+
+def test_a_model_is_not_followed_where_the_configuration_does_not(base, tmp_path):
+    with pytest.raises(InvalidInput, match="follows no model"):
+        run(base, tmp_path / "run", followed=base)
+
+
+def test_a_refused_run_leaves_no_target(base, tmp_path):
+    with pytest.raises(InvalidInput, match="follows no model"):
         train_reranker(
-            RerankerConfig(**CONFIG_FIELDS, layers=(0, 2)),
+            RerankerConfig(**CONFIG_FIELDS),
             ExampleMaking(folder=tmp_path, base=None, base_name="none"),
-            places=RerankRunPlaces(base=base, target=tmp_path / "run"),
+            places=RerankRunPlaces(base=base, target=tmp_path / "run", followed=base),
             listener=Listener(progress=silent, report=silent),
         )
     assert not (tmp_path / "run").exists()
+
+
+def test_a_model_without_a_head_is_not_followed(base, tmp_path):
+    loss = RerankLossWeights(following=1.0)
+
+    with pytest.raises(InvalidInput, match=r"has no ekphory_reranker\.safetensors"):
+        run(base, tmp_path / "run", followed=base, loss=loss)
+
+
+def test_a_model_that_reads_other_tokens_is_not_followed(base, tmp_path):
+    loss = RerankLossWeights(following=1.0)
+    other = run(base, tmp_path / "other")
+    tokenizer = json.loads((other / "tokenizer.json").read_text())
+    vocabulary = tokenizer["model"]["vocab"]
+    last = max(vocabulary, key=vocabulary.get)
+    tokenizer["model"]["vocab"] = {
+        f"{word}s" if word == last else word: number for word, number in vocabulary.items()
+    }
+    (other / "tokenizer.json").write_text(json.dumps(tokenizer))
+
+    with pytest.raises(InvalidInput, match="reads other tokens than the base"):
+        run(base, tmp_path / "run", followed=other, loss=loss)
+
+
+def test_a_run_that_followed_another_model_is_refused(base, tmp_path):
+    loss = RerankLossWeights(following=1.0)
+    larger = run(base, tmp_path / "larger")
+    run(base, tmp_path / "run", followed=larger, loss=loss)
+    other = run(base, tmp_path / "other", questions=240)
+
+    with pytest.raises(InvalidInput, match="holds a run with another data"):
+        run(base, tmp_path / "run", followed=other, loss=loss)
+
+
+def test_a_layer_that_is_not_there_is_refused(base):
+    with pytest.raises(InvalidInput, match="the base has 2"):
+        with_layers(load_cross_encoder(base), [0, 2])
 
 
 def test_word_vectors_stay(base, tmp_path):

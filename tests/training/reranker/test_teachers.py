@@ -14,7 +14,9 @@ from ekphory_lab.training.reranker.teachers import (
     LabelTeacher,
     ScoreTeacher,
     WeightedTeacher,
+    abilities_of_ratings,
     bradley_terry,
+    elo,
     lexical_teacher,
     pairwise_prompt,
     reranking_teacher,
@@ -131,9 +133,9 @@ def silent(*_):
     pass
 
 
-def labelled(examples, *teachers):
+def labelled(examples, *teachers, aggregation="bradley_terry"):
     weighted = [WeightedTeacher(teacher, weight) for teacher, weight in teachers]
-    return with_soft_labels(examples, weighted, progress=silent)
+    return with_soft_labels(examples, weighted, aggregation=aggregation, progress=silent)
 
 
 def scores(*values):
@@ -163,3 +165,40 @@ def test_what_was_made_to_be_wrong_stays_irrelevant():
     found = labelled([asked], (LabelTeacher(), 2.0), (scores(0.0, 50.0), 1.0))
 
     assert found.examples[0].labels == (0.98, 0.02)
+
+
+def test_the_winner_of_a_first_match_takes_half_of_elos_step():
+    assert elo([(0, 1, 1.0)], 2).tolist() == [1516.0, 1484.0]
+
+
+def test_a_draw_with_a_better_one_is_a_gain():
+    ratings = elo([(0, 1, 1.0), (0, 1, 0.5)], 2)
+
+    expected = 1 / (1 + 10 ** ((1484 - 1516) / 400))
+    assert ratings[1] == pytest.approx(1484 + 32 * (expected - 0.5))
+
+
+def test_four_hundred_points_are_ten_to_one():
+    assert abilities_of_ratings(np.array([1700.0, 1300.0])) == pytest.approx(
+        [math.log(10) / 2, -math.log(10) / 2]
+    )
+
+
+def test_elo_tells_answers_from_the_rest_as_well():
+    asked = example(candidate("a", relevant=True), candidate("b"), candidate("c"))
+
+    found = labelled([asked], (LabelTeacher(), 8.0), aggregation="elo")
+
+    assert found.examples[0].labels == (0.98, 0.02, 0.02)
+
+
+def test_teachers_that_say_the_opposite_are_reported():
+    asked = example(candidate("a", relevant=True), candidate("b"))
+
+    (agreement,) = labelled(
+        [asked, asked], (LabelTeacher(), 1.0), (scores(0.0, 9.0), 1.0)
+    ).agreements
+
+    assert (agreement.first, agreement.second) == ("labels", "scores")
+    assert agreement.kendall == -1.0
+    assert agreement.questions == 2

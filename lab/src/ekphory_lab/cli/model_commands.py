@@ -30,7 +30,8 @@ class RunOptions:
     config: Annotated[
         str,
         typer.Option(
-            help="small, refined, settled, conversing, anchored, documented or remembering."
+            help="small, refined, settled, conversing, anchored, documented or remembering (384 "
+            "numbers), or base (768)."
         ),
     ] = "small"
     steps: Annotated[int | None, typer.Option(help="Else the configuration's.", min=1)] = None
@@ -155,7 +156,10 @@ class RerankRunOptions:
 
     config: Annotated[
         str,
-        typer.Option(help="small, tiny (three layers) or refined (goes on)."),
+        typer.Option(
+            help="small, tiny (three layers), refined (goes on), following (goes on and follows "
+            "a larger one), 0.6b or 4b (LoRA)."
+        ),
     ] = "small"
     questions: Annotated[
         int | None, typer.Option(help="How many to train on; else the configuration's.", min=1)
@@ -186,6 +190,10 @@ class TeacherOptions:
             help="A further teacher: a reranker's directory or URL, or `chat` for the language "
             "model that is configured; repeatable.",
         ),
+    ] = None
+    followed: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A larger reranker's weights, whose scores are followed."),
     ] = None
 
 
@@ -232,7 +240,7 @@ def reranker(
         model = train_reranker(
             config,
             making,
-            places=RerankRunPlaces(base=base, target=target),
+            places=RerankRunPlaces(base=base, target=target, followed=teachers.followed),
             listener=Listener(progress=progress, report=_print_development),
         )
     if output.json:

@@ -75,6 +75,7 @@ class EmbedderConfig:
         frozen_layers: How many of the first layers stay as they are; word vectors always do.
         max_tokens: Where a text is cut in training.
         chunk_texts: How many texts of similar length are encoded together.
+        cached_gradients: Above how many texts a step is encoded twice, to save memory.
         long_messages: Share of the groups in which a speaker's turns are put together.
         memories: What generated memories teach beside the questions.
         written: Written passages that hold what is known of documents.
@@ -95,6 +96,7 @@ class EmbedderConfig:
     frozen_layers: int = 0
     max_tokens: int = 128
     chunk_texts: int = 64
+    cached_gradients: int = 2048
     long_messages: float = 0.0
     memories: MemoryPart = MemoryPart()
     written: WrittenPart = WrittenPart()
@@ -223,5 +225,17 @@ CONFIGS: Mapping[str, EmbedderConfig] = {
         learning_rate=5e-5,
         memories=MemoryPart(samples_per_step=72),
         seed=26,
+    ),
+    "base": EmbedderConfig(
+        name="base",
+        base="a model of 768 numbers, such as ModernBERT-base after contrastive training",
+        mix=MIX,
+        groups_per_step=16,
+        steps=4000,
+        learning_rate=2e-5,
+        max_tokens=256,
+        chunk_texts=128,
+        cached_gradients=256,
+        memories=MemoryPart(samples_per_step=64),
     ),
 }

@@ -20,10 +20,11 @@ from ekphory_lab.training.embedder_config import EmbedderConfig, LossWeights
 from ekphory_lab.training.encoder import (
     AgentEncoder,
     Tensor,
-    add_gradients,
     anchor_loss,
+    cached_gradients,
     load_agent_encoder,
     mixed_precision,
+    plain_gradients,
     ranking_loss,
     save_agent_encoder,
     teacher_loss,
@@ -271,7 +272,8 @@ def accumulate_gradients(
     def loss_of(pooled: Tensor) -> Tensor:
         return step_loss(encoder, pooled[places], batch, config)
 
-    return add_gradients(encode, chunks, loss_of, weights)
+    accumulate = cached_gradients if len(texts) > config.cached_gradients else plain_gradients
+    return accumulate(encode, chunks, loss_of, weights)
 
 
 def step_loss(

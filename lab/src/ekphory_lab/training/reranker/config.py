@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal
 
 from ekphory_lab.training.reranker.sources import CandidateCounts
+from ekphory_lab.training.reranker.teachers import Aggregation
+
+Architecture = Literal["cross_encoder", "yes_no"]
 
 FEW_CANDIDATES = CandidateCounts()
 MANY_CANDIDATES = CandidateCounts(hard=14, random=4)
@@ -39,12 +43,14 @@ class TeacherWeights:
         lexical: BM25.
         dense: The embedder that found the candidates.
         further: Each reranker or language model given on the command line.
+        aggregation: How preferences become abilities.
     """
 
     labels: float = 12.0
     lexical: float = 1.0
     dense: float = 1.0
     further: float = 2.0
+    aggregation: Aggregation = "bradley_terry"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +71,30 @@ class HeldBack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoraShape:
+    """Low-rank adapters. Source: Hu et al., "LoRA", ICLR 2022.
+
+    Attributes:
+        rank: Of the two matrices.
+        scale: LoRA's alpha; the product counts scale / rank times.
+        targets: Names of the projections that are adapted.
+        most_tokens: Where a prompt is cut in training.
+    """
+
+    rank: int = 32
+    scale: int = 64
+    targets: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj")
+    most_tokens: int = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RerankerConfig:
     """Everything that decides a training run, besides data, base weights and further teachers.
 
     Attributes:
         name: How it is called on the command line.
         base: Which weights it starts from, in words.
+        architecture: A cross-encoder trained whole, or yes/no logits of a language model by LoRA.
         mix: Share of each source among the questions.
         counts: How many candidates compete for a question.
         questions: How many questions are made.
@@ -87,12 +111,14 @@ class RerankerConfig:
         loss: How the loss is put together.
         teachers: How much each teacher's word counts.
         held_back: What is held back.
+        lora: Adapters of the architecture `yes_no`.
         seed: Decides the examples and their order.
         checkpoint_seconds: How often the state is written.
     """
 
     name: str
     base: str
+    architecture: Architecture = "cross_encoder"
     mix: Mapping[str, float]
     counts: CandidateCounts = FEW_CANDIDATES
     questions: int = 18_000
@@ -109,6 +135,7 @@ class RerankerConfig:
     loss: RerankLossWeights = RerankLossWeights()
     teachers: TeacherWeights = TeacherWeights()
     held_back: HeldBack = HeldBack()
+    lora: LoraShape = LoraShape()
     seed: int = 20
     checkpoint_seconds: float = 180.0
 
@@ -145,31 +172,62 @@ REFINING_MIX: Mapping[str, float] = {
     "policyqa": 0.02,
 }
 
-_SMALL = RerankerConfig(
-    name="small",
-    base="a MiniLM of six layers: all-MiniLM-L6-v2, or the embedder trained here",
-    mix=MIX,
-)
+_FOLLOWING = RerankLossWeights(contrast=0.5, soft=0.25, following=1.0)
 
 CONFIGS: Mapping[str, RerankerConfig] = {
-    "small": _SMALL,
-    "tiny": replace(
-        _SMALL,
+    "small": RerankerConfig(
+        name="small",
+        base="a MiniLM of six layers: all-MiniLM-L6-v2, or the embedder trained here",
+        mix=MIX,
+    ),
+    "tiny": RerankerConfig(
         name="tiny",
         base="the model that `small` gives, of whose layers three are kept",
+        mix=MIX,
         questions=26_000,
         layers=(0, 2, 5),
         learning_rate=1.5e-4,
         head_factor=1.0,
-        loss=RerankLossWeights(contrast=0.5, soft=0.25, following=1.0),
+        loss=_FOLLOWING,
     ),
-    "refined": replace(
-        _SMALL,
+    "refined": RerankerConfig(
         name="refined",
         base="a cross-encoder that `small` or `tiny` trained",
         mix=REFINING_MIX,
         questions=16_000,
         head_factor=1.0,
         seed=21,
+    ),
+    "following": RerankerConfig(
+        name="following",
+        base="a cross-encoder of few layers, such as `tiny` trained; it follows a larger one",
+        mix=REFINING_MIX,
+        questions=16_000,
+        learning_rate=1e-4,
+        head_factor=1.0,
+        loss=_FOLLOWING,
+        seed=22,
+    ),
+    "0.6b": RerankerConfig(
+        name="0.6b",
+        base="Qwen3-Reranker-0.6B",
+        architecture="yes_no",
+        mix=MIX,
+        questions=40_000,
+        counts=MANY_CANDIDATES,
+        chunk_pairs=16,
+        learning_rate=1e-4,
+        loss=RerankLossWeights(soft=1.0),
+    ),
+    "4b": RerankerConfig(
+        name="4b",
+        base="Qwen3-Reranker-4B",
+        architecture="yes_no",
+        mix=MIX,
+        questions=40_000,
+        counts=MANY_CANDIDATES,
+        chunk_pairs=8,
+        learning_rate=5e-5,
+        loss=RerankLossWeights(soft=1.0),
     ),
 }

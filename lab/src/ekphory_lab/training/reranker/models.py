@@ -1,12 +1,4 @@
-"""The cross-encoder in torch: one encoder reads question and passage together.
-
-    logit = a · cos(W u + b, W v + b) + c + h · tanh(D m + d)
-
-u is the mean over the question's tokens, v over the target's, m over all of them. The first part
-is what a sentence encoder says, with eyes on the other side, so a model that starts from one
-ranks from its first step on; the second part learns what a cosine cannot say. [CLS] is not read:
-sentence encoders train the mean, and their [CLS] knows nothing of its own. Needs torch.
-"""
+"""The models in torch: a cross-encoder, or a language model that answers yes or no."""
 
 from __future__ import annotations
 
@@ -14,20 +6,38 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import nn
-from transformers import AutoModel
+from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
 
-from ekphory.errors import InvalidInput, ModelError
+from ekphory.errors import InvalidInput, MissingExtra, ModelError
 from ekphory.models.model_record import TOKENIZER_FILE
 from ekphory.models.onnx_reranker import CrossEncoderLayout, PairTokens
+from ekphory.models.torch_reranker import YesNoPrompt
+from ekphory.threads import count_usable_cores
 from ekphory_lab.training.encoder import Tensor, load_agent_encoder, mixed_precision
+from ekphory_lab.training.reranker.config import LoraShape
 from ekphory_lab.training.reranker.examples import RerankExample
 from ekphory_lab.training.reranker.graph import HEAD_FILE
+
+if TYPE_CHECKING:
+    pass
+
+
+# What the training loop needs of a model, whatever it is made of. Needs torch.
+
+
+class TokenPair(Protocol):
+    """A question and a passage as tokens."""
+
+    @property
+    def ids(self) -> list[int]:
+        """Token ids of both."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +47,63 @@ class PairBatch:
     Attributes:
         ids: Token ids.
         mask: 1 for each token, 0 for padding.
-        type_ids: Which side a token belongs to.
+        type_ids: Which side a token belongs to; None for models that do not ask.
     """
 
     ids: Tensor
     mask: Tensor
-    type_ids: Tensor
+    type_ids: Tensor | None = None
 
+
+class PairModel(Protocol):
+    """A model that gives one logit for each pair."""
+
+    @property
+    def parts(self) -> Any:  # noqa: ANN401  torch's modules
+        """A torch module with all weights; those that are trained require gradients."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """How many chunks are computed at once."""
+        ...
+
+    def pairs(self, example: RerankExample) -> Sequence[TokenPair]:
+        """Tokenise an example's candidates with its question."""
+        ...
+
+    def batch(self, pairs: Sequence[Any]) -> PairBatch:
+        """Pad pairs to the longest."""
+        ...
+
+    def logits(self, batch: PairBatch) -> Tensor:
+        """Score pairs; shape (pairs,), in float."""
+        ...
+
+    def save(self, directory: Path) -> None:
+        """Write the trained model; it may be used no more in training."""
+        ...
+
+
+def training_logits(model: PairModel, batch: PairBatch) -> Tensor:
+    """Score pairs in the device's fastest precision."""
+    with mixed_precision(batch.ids.device.type):
+        return model.logits(batch)
+
+
+def trained_weights(model: PairModel) -> dict[str, Tensor]:
+    """Return the weights that require gradients, by name."""
+    return {name: weight for name, weight in model.parts.named_parameters() if weight.requires_grad}
+
+
+# The cross-encoder in torch: one encoder reads question and passage together.
+#
+#     logit = a · cos(W u + b, W v + b) + c + h · tanh(D m + d)
+#
+# u is the mean over the question's tokens, v over the target's, m over all of them. The first part
+# is what a sentence encoder says, with eyes on the other side, so a model that starts from one
+# ranks from its first step on; the second part learns what a cosine cannot say. [CLS] is not read:
+# sentence encoders train the mean, and their [CLS] knows nothing of its own. Needs torch.
 
 HEAD_PARTS = ("projection", "match", "dense", "out")
 _FIRST_SLOPE, _FIRST_INTERCEPT = 10.0, -5.0
@@ -71,20 +131,14 @@ class CrossEncoder:
         return int(self.tokenizer.token_to_id("[SEP]") or 0)
 
     @property
-    def trained_weights(self) -> dict[str, Tensor]:
-        """The weights that require gradients, by name."""
-        named = self.parts.named_parameters()
-        return {name: weight for name, weight in named if weight.requires_grad}
+    def workers(self) -> int:
+        """One chunk for each core: on a busy machine no thread waits for another."""
+        return count_usable_cores()
 
     def pairs(self, example: RerankExample) -> Sequence[PairTokens]:
         """Tokenise an example's candidates with its question."""
         passages = [candidate.passage for candidate in example.candidates]
         return self.layout.pairs(example.query, passages)
-
-    def training_logits(self, batch: PairBatch) -> Tensor:
-        """Score pairs in the processor's fastest precision."""
-        with mixed_precision():
-            return self.logits(batch)
 
     def logits(self, batch: PairBatch) -> Tensor:
         """Score pairs; shape (pairs,), in float."""
@@ -219,3 +273,105 @@ def _linear(layer: Any, value: Tensor) -> Tensor:  # noqa: ANN401  torch's modul
     # Outside of autocast's reach the head stays in float.
     with torch.autocast("cpu", enabled=False):
         return nn.functional.linear(value.float(), layer.weight, layer.bias)
+
+
+# A causal language model that answers yes or no, with adapters of low rank to be trained.
+#
+# Its logit is logit(yes) - logit(no) at the last position. Needs torch and peft.
+
+ADAPTER_FOLDER = "adapter"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTokens:
+    """One prompt, which ends where the answer begins."""
+
+    ids: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class YesNoModel:
+    """The language model with its adapters.
+
+    Attributes:
+        parts: The model, wrapped by peft.
+        tokenizer: Its tokenizer.
+        prompt: How a pair is asked for.
+    """
+
+    parts: Any
+    tokenizer: Any
+    prompt: YesNoPrompt
+
+    @property
+    def workers(self) -> int:
+        """One: a chunk fills the machine."""
+        return 1
+
+    def pairs(self, example: RerankExample) -> Sequence[PromptTokens]:
+        """Write a prompt for each candidate."""
+        passages = [candidate.passage for candidate in example.candidates]
+        return [PromptTokens(ids) for ids in self.prompt.token_ids(example.query, passages)]
+
+    def batch(self, pairs: Sequence[PromptTokens]) -> PairBatch:
+        """Pad on the left, so that all prompts end together."""
+        width = max(len(pair.ids) for pair in pairs)
+        empty = int(self.tokenizer.pad_token_id or 0)
+
+        def padded(rows: list[list[int]], value: int) -> Tensor:
+            table = [[*[value] * (width - len(row)), *row] for row in rows]
+            return torch.tensor(table, device=self.parts.device)
+
+        return PairBatch(
+            padded([pair.ids for pair in pairs], empty),
+            padded([[1] * len(pair.ids) for pair in pairs], 0),
+        )
+
+    def logits(self, batch: PairBatch) -> Tensor:
+        """Score prompts; shape (prompts,), in float."""
+        given = self.parts(
+            input_ids=batch.ids, attention_mask=batch.mask, use_cache=False, logits_to_keep=1
+        ).logits[:, -1, :]
+        return given[:, self.prompt.yes].float() - given[:, self.prompt.no].float()
+
+    def save(self, directory: Path) -> None:
+        """Write the adapters alone, and beside them the model with the adapters added in."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self.parts.save_pretrained(directory / ADAPTER_FOLDER)
+        self.parts.merge_and_unload().save_pretrained(directory)
+        self.tokenizer.save_pretrained(directory)
+
+
+def load_yes_no_model(directory: Path, shape: LoraShape) -> YesNoModel:
+    """Load a model and put new adapters beside its projections; only they are trained.
+
+    It goes to the GPU where there is one, in bfloat16, else it stays in float.
+
+    Raises:
+        MissingExtra: peft is not installed.
+        ModelError: The directory cannot be loaded, or the model cannot say yes and no.
+    """
+    try:
+        from peft import LoraConfig, get_peft_model
+    except ImportError as error:
+        raise MissingExtra("train", "Training by LoRA", package="ekphory-lab") from error
+    on_gpu = torch.cuda.is_available()
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
+        model = AutoModelForCausalLM.from_pretrained(
+            directory, local_files_only=True, dtype=torch.bfloat16 if on_gpu else torch.float32
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{directory}: cannot be loaded as a causal language model ({error})."
+        ) from error
+    adapters = LoraConfig(
+        task_type="CAUSAL_LM",
+        r=shape.rank,
+        lora_alpha=shape.scale,
+        # None: chunks are computed twice, and have to come out the same.
+        lora_dropout=0.0,
+        target_modules=list(shape.targets),
+    )
+    wrapped = get_peft_model(model.to("cuda" if on_gpu else "cpu"), adapters)
+    return YesNoModel(wrapped, tokenizer, YesNoPrompt(tokenizer, most_tokens=shape.most_tokens))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
@@ -186,7 +186,7 @@ def prepare_examples(
     """Read the run's examples, or make and write them where it has none.
 
     Writes `examples.jsonl.gz`, `held_back.jsonl.gz` and `examples.json`, which counts sources, hard
-    cases and levels.
+    cases and levels and says how far teachers agree.
 
     Raises:
         DatasetError: A training file is missing or malformed.
@@ -224,6 +224,7 @@ def _make(config: RerankerConfig, making: ExampleMaking, target: Path, progress:
     labelled = with_soft_labels(
         drawn,
         _teachers(config, making.further),
+        aggregation=config.teachers.aggregation,
         progress=lambda done, total: progress("asking teachers", done, total),
     )
     report = json.dumps(example_report(labelled), indent=2)
@@ -233,7 +234,7 @@ def _make(config: RerankerConfig, making: ExampleMaking, target: Path, progress:
 
 
 def example_report(labelled: LabelledExamples) -> Mapping[str, Any]:
-    """Count examples by source, candidates by kind and level, as `examples.json` says."""
+    """Count examples by source, candidates by kind and level, and give the teachers' agreement."""
     examples = labelled.examples
     kinds = Counter(each.kind for example in examples for each in example.candidates)
     return {
@@ -243,6 +244,7 @@ def example_report(labelled: LabelledExamples) -> Mapping[str, Any]:
         "candidates": dict(kinds.most_common()),
         "hard cases": {kind: kinds[kind] for kind in HARD_CASES},
         "levels": dict(labelled.levels),
+        "agreement": [asdict(agreement) for agreement in labelled.agreements],
     }
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from ekphory.threads import count_usable_cores
-from ekphory_lab.training.encoder import Tensor, add_gradients, teacher_loss
+from ekphory.errors import InvalidInput
+from ekphory_lab.training.encoder import Tensor, cached_gradients, plain_gradients, teacher_loss
 from ekphory_lab.training.reranker.config import RerankerConfig, RerankLossWeights
 from ekphory_lab.training.reranker.examples import (
     Development,
@@ -24,11 +24,15 @@ from ekphory_lab.training.reranker.examples import (
     development,
     first_stage_scores,
 )
+from ekphory_lab.training.reranker.graph import HEAD_FILE
 from ekphory_lab.training.reranker.models import (
     HEAD_PARTS,
     CrossEncoder,
     PairBatch,
+    PairModel,
     load_cross_encoder,
+    trained_weights,
+    training_logits,
     with_layers,
 )
 from ekphory_lab.training.reranker.preparation import (
@@ -46,6 +50,7 @@ from ekphory_lab.training.run_files import (
     note_loss,
     rise_and_fall,
     run_manifest,
+    weights_hash,
 )
 
 # The losses of a reranker. Needs torch. All take logits of shape (questions, candidates).
@@ -67,6 +72,12 @@ class RerankTargets:
     present: Tensor
     relevant: Tensor
     labels: Tensor
+
+    def on(self, device: Any) -> RerankTargets:  # noqa: ANN401  torch's
+        """Return the same on a device."""
+        return RerankTargets(
+            self.present.to(device), self.relevant.to(device), self.labels.to(device)
+        )
 
 
 def rerank_loss(
@@ -169,15 +180,21 @@ class PairBatches:
     order: Tensor
     sizes: Sequence[int]
 
+    @property
+    def device(self) -> Any:  # noqa: ANN401  torch's
+        """Where the pairs are."""
+        return self.chunks[0].ids.device
+
     def table(self, logits: Tensor) -> Tensor:
         """Bring logits in the order of the chunks to shape (examples, candidates), 0 if absent."""
-        ordered = torch.empty_like(logits).index_copy(0, self.order, logits)
+        order = self.order.to(logits.device)
+        ordered = torch.empty_like(logits).index_copy(0, order, logits)
         parts = ordered.split(list(self.sizes))
         return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True)
 
 
 def pair_batches(
-    model: CrossEncoder, examples: Sequence[RerankExample], *, chunk_pairs: int
+    model: PairModel, examples: Sequence[RerankExample], *, chunk_pairs: int
 ) -> PairBatches:
     """Tokenise all pairs and cut them into chunks."""
     pairs = [pair for example in examples for pair in model.pairs(example)]
@@ -203,15 +220,17 @@ def targets_of(examples: Sequence[RerankExample]) -> RerankTargets:
     )
 
 
-def score_batches(model: CrossEncoder, batches: PairBatches) -> Tensor:
+def score_batches(model: PairModel, batches: PairBatches) -> Tensor:
     """Score without gradients; shape (examples, candidates)."""
 
     def score(chunk: PairBatch) -> Tensor:
         with torch.no_grad():
-            return model.training_logits(chunk)
+            return training_logits(model, chunk)
 
+    if model.workers == 1:
+        return batches.table(torch.cat([score(chunk) for chunk in batches.chunks]))
     threads = {"initializer": torch.set_num_threads, "initargs": (1,)}
-    with ThreadPoolExecutor(count_usable_cores(), **threads) as workers:
+    with ThreadPoolExecutor(model.workers, **threads) as workers:
         return batches.table(torch.cat(list(workers.map(score, batches.chunks))))
 
 
@@ -230,27 +249,25 @@ class RunState:
         mean: The mean of the last weights.
     """
 
-    model: CrossEncoder
-    followed: CrossEncoder | None
+    model: PairModel
+    followed: PairModel | None
     trained: list[Tensor]
     optimizer: Any
     schedule: Any
     mean: WeightMean
 
 
-def new_state(config: RerankerConfig, base: Path) -> RunState:
-    """Load the base and begin; where layers of it are left out, the whole of it is followed.
+def new_state(config: RerankerConfig, base: Path, followed: Path | None = None) -> RunState:
+    """Load the base, and the model that is followed, and begin.
 
     Raises:
-        InvalidInput: The base has not the layers that are to be kept.
+        InvalidInput: The base has not the layers that are to be kept, or the configuration follows
+            a model and there is none, or the reverse.
+        MissingExtra: The architecture needs peft, which is not installed.
         ModelError: The base cannot be loaded.
     """
-    whole = load_cross_encoder(base)
-    model = with_layers(whole, config.layers) if config.layers else whole
-    model.parts["encoder"].get_input_embeddings().requires_grad_(False)
-    model.parts.train()
-    followed = whole if config.layers and config.loss.following else None
-    named = model.trained_weights
+    model, larger = _models(config, base, followed)
+    named = trained_weights(model)
     head = [weight for name, weight in named.items() if name.partition(".")[0] in HEAD_PARTS[1:]]
     body = {name: weight for name, weight in named.items() if not _among(weight, head)}
     spared = [weight for name, weight in body.items() if _is_spared(name)]
@@ -266,7 +283,7 @@ def new_state(config: RerankerConfig, base: Path) -> RunState:
     )
     rate = rise_and_fall(config.steps, warm_up=config.warm_up)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
-    return RunState(model, followed, list(named.values()), optimizer, schedule, WeightMean())
+    return RunState(model, larger, list(named.values()), optimizer, schedule, WeightMean())
 
 
 def write_checkpoint(state: RunState, target: Path, *, done: int) -> None:
@@ -301,6 +318,56 @@ def restore_checkpoint(state: RunState, target: Path) -> int:
     return int(content["done"])
 
 
+def _models(
+    config: RerankerConfig, base: Path, followed: Path | None
+) -> tuple[PairModel, PairModel | None]:
+    if followed is not None and not config.loss.following:
+        raise InvalidInput(
+            "followed",
+            str(followed),
+            f"the configuration {config.name} follows no model",
+            "Leave it out, or take `--config following`.",
+        )
+    if config.architecture == "yes_no":
+        from ekphory_lab.training.reranker.models import load_yes_no_model
+
+        language_model = load_yes_no_model(base, config.lora)
+        language_model.parts.train()
+        return language_model, None
+    whole = load_cross_encoder(base)
+    model = with_layers(whole, config.layers) if config.layers else whole
+    model.parts["encoder"].get_input_embeddings().requires_grad_(False)
+    model.parts.train()
+    return model, _followed(config, whole, followed)
+
+
+def _followed(
+    config: RerankerConfig, whole: CrossEncoder, followed: Path | None
+) -> CrossEncoder | None:
+    if not config.loss.following:
+        return None
+    if followed is not None:
+        return _reading_alike(whole, followed)
+    if not config.layers:
+        raise InvalidInput(
+            "followed",
+            None,
+            f"the configuration {config.name} follows the scores of a larger model",
+            "Give its directory as `--followed`.",
+        )
+    return whole
+
+
+def _reading_alike(model: CrossEncoder, place: Path) -> CrossEncoder:
+    remedy = "Give the directory of a reranker of the same vocabulary."
+    if not (place / HEAD_FILE).is_file():
+        raise InvalidInput("followed", str(place), f"has no {HEAD_FILE}, so no scores", remedy)
+    followed = load_cross_encoder(place)
+    if followed.tokenizer.get_vocab() != model.tokenizer.get_vocab():
+        raise InvalidInput("followed", str(place), "reads other tokens than the base", remedy)
+    return followed
+
+
 def _is_spared(name: str) -> bool:
     return name.endswith("bias") or "LayerNorm" in name
 
@@ -320,13 +387,17 @@ class RerankRunPlaces:
     """Where a run reads and writes.
 
     Attributes:
-        base: Weights to start from: a sentence-transformers directory, or a cross-encoder's.
+        base: Weights to start from: a sentence-transformers directory, a cross-encoder's, or for
+            `yes_no` a causal language model's.
+        followed: Cross-encoder whose scores are followed; None for the base, where layers are
+            left out of it.
         target: Gets the examples, `manifest.json`, `losses.jsonl`, `development.jsonl`,
             `checkpoint.pt` and the folder `model`.
     """
 
     base: Path
     target: Path
+    followed: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,14 +430,18 @@ def train_reranker(
         The trained model's directory.
 
     Raises:
-        InvalidInput: The target holds a run of another configuration or other data, or the base has
-            not the layers that are to be kept.
+        InvalidInput: The target holds a run of another configuration or other data, or there is no
+            model to follow where the configuration follows one.
+        MissingExtra: The architecture needs peft, which is not installed.
         ModelError: The base weights cannot be loaded.
     """
     torch.manual_seed(config.seed)
     target = places.target
-    state = new_state(config, places.base)
-    manifest = run_manifest(config, base=places.base, hashes=making.identity(config))
+    state = new_state(config, places.base, places.followed)
+    hashes = dict(making.identity(config))
+    if places.followed is not None:
+        hashes["followed"] = weights_hash(places.followed)
+    manifest = run_manifest(config, base=places.base, hashes=hashes)
     target.mkdir(parents=True, exist_ok=True)
     claim_folder(target, manifest)
     prepared = prepare_examples(config, making, target, progress=listener.progress)
@@ -419,17 +494,22 @@ def _step(
 
 def _gradients(state: RunState, examples: Sequence[RerankExample], config: RerankerConfig) -> float:
     batches = pair_batches(state.model, examples, chunk_pairs=config.chunk_pairs)
-    targets = targets_of(examples)
+    targets = targets_of(examples).on(batches.device)
     followed = None if state.followed is None else score_batches(state.followed, batches)
+
+    def encode(chunk: PairBatch) -> Tensor:
+        return training_logits(state.model, chunk)
 
     def loss_of(logits: Tensor) -> Tensor:
         return rerank_loss(batches.table(logits), targets, config.loss, followed)
 
-    return add_gradients(state.model.training_logits, batches.chunks, loss_of, state.trained)
+    # One worker means a model so large that the memory of one chunk is all there is.
+    accumulate = cached_gradients if state.model.workers == 1 else plain_gradients
+    return accumulate(encode, batches.chunks, loss_of, state.trained)
 
 
 def _measure(
-    model: CrossEncoder,
+    model: PairModel,
     examples: Sequence[RerankExample],
     target: Path,
     listener: Listener,
@@ -437,7 +517,7 @@ def _measure(
     step: int,
 ) -> None:
     batches = pair_batches(model, examples, chunk_pairs=32)
-    table = score_batches(model, batches).double().numpy()
+    table = score_batches(model, batches).double().cpu().numpy()
     scores = [row[:size] for row, size in zip(table, batches.sizes, strict=True)]
     _report(development(examples, scores, step=step), target, listener)
 

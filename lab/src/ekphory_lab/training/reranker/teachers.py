@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Protocol
+from random import Random
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,7 +193,7 @@ def _safe(text: str) -> str:
     return text.replace("<", "‹").replace(">", "›")
 
 
-# From pairwise preferences to one ability per candidate: Bradley–Terry.
+# From pairwise preferences to one ability per candidate: Bradley–Terry, and Elo.
 
 _MOST_ROUNDS = 500
 _TOLERANCE = 1e-9
@@ -231,7 +232,116 @@ def bradley_terry(wins: FloatArray, *, prior: float = 0.1) -> FloatArray:
     return np.log(strengths)
 
 
+def elo(matches: Iterable[tuple[int, int, float]], count: int, *, step: float = 32.0) -> FloatArray:
+    """Ratings after matches in the order given; all begin at 1500.
+
+    Source: Elo, "The Rating of Chessplayers, Past and Present", 1978. Expected is
+    1 / (1 + 10^((R_j - R_i) / 400)), and `step` times the surprise goes from one to the other.
+
+    Args:
+        matches: First candidate, second candidate, score of the first from 0 to 1.
+        count: How many candidates.
+        step: Elo's K.
+    """
+    ratings = np.full(count, 1500.0)
+    for first, second, score in matches:
+        expected = 1 / (1 + 10 ** ((ratings[second] - ratings[first]) / 400))
+        change = step * (score - expected)
+        ratings[first] += change
+        ratings[second] -= change
+    return ratings
+
+
+def abilities_of_ratings(ratings: FloatArray) -> FloatArray:
+    """Bring Elo ratings to the scale of `bradley_terry`: natural logarithms, mean 0."""
+    scaled: FloatArray = ratings * (np.log(10) / 400)
+    return np.asarray(scaled - scaled.mean())
+
+
+# How far two teachers agree: Kendall's tau and Cohen's kappa over pairs of candidates.
+
+_TIE = 0.02
+"""Preferences this near to one half are no preference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Two teachers over the same questions.
+
+    Attributes:
+        first, second: Their names.
+        kendall: Mean of Kendall's tau-b over the questions on which both prefer something.
+        cohen: Cohen's kappa of "the first", "the second" and "neither" over all pairs.
+        questions: How many questions `kendall` is the mean of.
+    """
+
+    first: str
+    second: str
+    kendall: float | None
+    cohen: float | None
+    questions: int
+
+
+def agreements(preferences: Mapping[str, Sequence[FloatArray]]) -> list[Agreement]:
+    """Compare every two teachers.
+
+    Args:
+        preferences: Of each teacher a matrix for every question, the same questions for all.
+    """
+    verdicts = {name: [_verdicts(each) for each in given] for name, given in preferences.items()}
+    found = []
+    for first, second in combinations(verdicts, 2):
+        pairs = list(zip(verdicts[first], verdicts[second], strict=True))
+        taus = [tau for pair in pairs if (tau := kendall_tau_b(*pair)) is not None]
+        everything = [np.concatenate(column) for column in zip(*pairs, strict=True)]
+        cohen = cohen_kappa(everything[0], everything[1]) if everything else None
+        mean = float(np.mean(taus)) if taus else None
+        found.append(Agreement(first, second, mean, cohen, len(taus)))
+    return found
+
+
+def kendall_tau_b(first: NDArray[np.int64], second: NDArray[np.int64]) -> float | None:
+    """Agreements less disagreements, over the geometric mean of the pairs that each decides.
+
+    Source: Kendall, "The Treatment of Ties in Ranking Problems", 1945.
+
+    Args:
+        first, second: For each pair 1, -1, or 0 for a tie.
+
+    Returns:
+        None where one of them decides no pair.
+    """
+    decided = np.abs(first).sum() * np.abs(second).sum()
+    return float((first * second).sum() / np.sqrt(decided)) if decided else None
+
+
+def cohen_kappa(first: NDArray[np.int64], second: NDArray[np.int64]) -> float | None:
+    """Agreement beyond chance, (p_o - p_e) / (1 - p_e).
+
+    Source: Cohen, "A Coefficient of Agreement for Nominal Scales", 1960.
+
+    Returns:
+        None where there is nothing to compare, or chance explains everything.
+    """
+    if not len(first):
+        return None
+    observed = float((first == second).mean())
+    values = np.union1d(first, second)
+    chance = float(sum((first == value).mean() * (second == value).mean() for value in values))
+    return (observed - chance) / (1 - chance) if chance < 1 else None
+
+
+def _verdicts(preferences: FloatArray) -> NDArray[np.int64]:
+    """1, -1 or 0 for each pair i < j."""
+    upper = preferences[np.triu_indices(len(preferences), k=1)] - 0.5
+    return np.where(np.abs(upper) < _TIE, 0, np.sign(upper)).astype(np.int64)
+
+
 # The first stage of the method: pairwise preferences of teachers become a soft label each.
+
+Aggregation = Literal["bradley_terry", "elo"]
+
+_ELO_ROUNDS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,16 +359,19 @@ class LabelledExamples:
     Attributes:
         examples: In the order given.
         levels: How many candidates are of each level, 1 to 5.
+        agreements: How far every two teachers agree.
     """
 
     examples: tuple[RerankExample, ...]
     levels: Mapping[int, int]
+    agreements: tuple[Agreement, ...]
 
 
 def with_soft_labels(
     examples: Sequence[RerankExample],
     teachers: Sequence[WeightedTeacher],
     *,
+    aggregation: Aggregation = "bradley_terry",
     progress: Callable[[int, int], None],
 ) -> LabelledExamples:
     """Ask every teacher about every example.
@@ -268,29 +381,54 @@ def with_soft_labels(
     Args:
         examples: Without labels.
         teachers: At least one.
+        aggregation: How preferences become abilities.
         progress: Is told how many examples are labelled, and of how many.
 
     Raises:
         ServiceError: A remote teacher failed after all repeats.
     """
+    heard: dict[str, list[FloatArray]] = {each.teacher.name: [] for each in teachers}
     labelled = []
     counts = dict.fromkeys(range(1, len(SOFT_LABELS) + 1), 0)
     for done, example in enumerate(examples, start=1):
-        wins = np.zeros((len(example.candidates),) * 2)
-        for each in teachers:
-            wins = wins + each.weight * each.teacher.preferences(example)
-        found = _levels(example, wins)
+        own = [each.teacher.preferences(example) for each in teachers]
+        for each, preferences in zip(teachers, own, strict=True):
+            heard[each.teacher.name].append(preferences)
+        wins = sum(
+            (each.weight * preferences for each, preferences in zip(teachers, own, strict=True)),
+            np.zeros_like(own[0]),
+        )
+        found = _levels(example, wins, aggregation)
         for level in found:
             counts[int(level)] += 1
         labels = tuple(float(label) for label in soft_labels(found))
         labelled.append(replace(example, labels=labels))
         progress(done, len(examples))
-    return LabelledExamples(tuple(labelled), counts)
+    return LabelledExamples(tuple(labelled), counts, tuple(agreements(heard)))
 
 
-def _levels(example: RerankExample, wins: FloatArray) -> NDArray[np.int64]:
+def _levels(
+    example: RerankExample, wins: FloatArray, aggregation: Aggregation
+) -> NDArray[np.int64]:
     relevant = np.array([candidate.relevant for candidate in example.candidates])
     judged = np.array([candidate.judged for candidate in example.candidates])
-    found = levels(relevance(bradley_terry(wins), relevant))
+    if aggregation == "bradley_terry":
+        abilities = bradley_terry(wins)
+    else:
+        abilities = abilities_of_ratings(elo(_matches(wins), len(wins)))
+    found = levels(relevance(abilities, relevant))
     found[judged & ~relevant] = 1
     return found
+
+
+def _matches(wins: FloatArray) -> list[tuple[int, int, float]]:
+    """Every pair once a round, in an order that is drawn anew and the same in every run."""
+    count = len(wins)
+    pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
+    random = Random(count)  # noqa: S311  no secret
+    rounds = [random.sample(pairs, len(pairs)) for _ in range(_ELO_ROUNDS)]
+    return [
+        (i, j, float(wins[i, j] / max(wins[i, j] + wins[j, i], 1e-12)))
+        for matches in rounds
+        for i, j in matches
+    ]

@@ -1,0 +1,34 @@
+import numpy as np
+import pytest
+
+from ekphory_lab.training.reranker.teachers import agreements, cohen_kappa, kendall_tau_b
+
+
+def pairs(*values):
+    return np.array(values, np.int64)
+
+
+def test_tau_is_agreements_less_disagreements_over_what_both_decide():
+    assert kendall_tau_b(pairs(1, 1, 1, 0), pairs(1, 1, -1, 1)) == pytest.approx(1 / np.sqrt(3 * 4))
+
+
+def test_a_teacher_that_decides_nothing_has_no_tau():
+    assert kendall_tau_b(pairs(0, 0), pairs(1, -1)) is None
+
+
+def test_kappa_is_the_agreement_beyond_chance():
+    # Observed 3/4; by chance 1/2 · 3/4 + 1/2 · 1/4 = 1/2.
+    assert cohen_kappa(pairs(1, 1, -1, -1), pairs(1, 1, 1, -1)) == pytest.approx(0.5)
+
+
+def test_kappa_is_undefined_where_both_always_say_the_same():
+    assert cohen_kappa(pairs(1, 1), pairs(1, 1)) is None
+
+
+def test_every_two_teachers_are_compared():
+    preferences = {name: [np.array([[0.5, 0.9], [0.1, 0.5]])] for name in ("a", "b", "c")}
+
+    found = agreements(preferences)
+
+    assert [(each.first, each.second) for each in found] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [each.kendall for each in found] == [1.0, 1.0, 1.0]

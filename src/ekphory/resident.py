@@ -44,7 +44,7 @@ PASSED_ON = (
 """Variables that each request carries; every other one of ekphory's must be the same in both."""
 
 
-class NoResident(Exception):
+class NoResident(EkphoryError):
     """No resident process answers, or it may not be asked."""
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from ekphory.errors import EmbedderMismatch, InvalidInput, StoreError
 from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel
-from ekphory.models.late_bound import late_bound_of
+from ekphory.models.late_bound import find_late_bound
 from ekphory.retrieval.lexical import TERMS_VERSION
 from ekphory.retrieval.snapshot import Snapshots
 from ekphory.retrieval.stages.shape import PinnedRules
 from ekphory.store.lance import LanceStore
 from ekphory.store.protocol import SCHEMA_VERSION, Store, StoreHealth, StoreIdentity
-from ekphory.store.writer import UpkeepState, Writer, lock_for
+from ekphory.store.writer import UpkeepState, Writer, make_lock
 from ekphory.threads import ForkSafeLock, run_after_fork
 from ekphory.types import is_storable
 
@@ -119,8 +119,8 @@ def _make_engine(uri: str, embedder: EmbeddingModel) -> Engine:
     return Engine(
         uri,
         store,
-        Writer(store, lock_for(uri), upkeep=UpkeepState(None if "://" in uri else Path(uri))),
-        Snapshots(store, late_bound_of(embedder)),
+        Writer(store, make_lock(uri), upkeep=UpkeepState(None if "://" in uri else Path(uri))),
+        Snapshots(store, find_late_bound(embedder)),
         embedder,
         PinnedRules(store.fetch),
     )

@@ -122,7 +122,7 @@ def _named_values(tree: Filter) -> Iterator[tuple[str, tuple[Value, ...]]]:
 OWNER_FIELDS = ("org", "project", "agent", "user")
 
 
-def owner_of(record: MemoryRecord) -> tuple[str | None, ...]:
+def get_owner(record: MemoryRecord) -> tuple[str | None, ...]:
     """Return the record's org, project, agent and user."""
     return tuple(getattr(record, name) for name in OWNER_FIELDS)
 
@@ -146,13 +146,13 @@ def owner_name(owner: Iterable[str | None]) -> str:
     return " ".join(f"{name}={value}" for name, value in named if value)
 
 
-def orphaned_owners(records: Iterable[MemoryRecord]) -> tuple[str, ...]:
+def list_orphaned_owners(records: Iterable[MemoryRecord]) -> tuple[str, ...]:
     """Name the owners that are left with nothing but history and expired memories."""
     now = now_utc()
     owners: set[str] = set()
     alive: set[str] = set()
     for record in records:
-        name = owner_name(owner_of(record))
+        name = owner_name(get_owner(record))
         owners.add(name)
         if record.superseded_by is None and (not record.expires_at or record.expires_at > now):
             alive.add(name)

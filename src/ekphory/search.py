@@ -34,8 +34,8 @@ from ekphory.retrieval.pipeline import (
     Pipeline,
     RecordReader,
     RememberedRecords,
-    Resources,
     SearchRequest,
+    SearchResources,
     SearchState,
     read_candidates,
 )
@@ -292,7 +292,7 @@ def _resources(
     question: Question,
     models: OptionalModels,
     records: RecordReader,
-) -> Resources:
+) -> SearchResources:
     in_view: tuple[Filter, ...] = (scope.predicate(), CURRENT, question.filter)
     if question.pools is not None:
         in_view += (In(Field("pool"), tuple(question.pools)),)
@@ -303,7 +303,7 @@ def _resources(
         now = question.now
         return [each for each in found if each.expires_at is None or each.expires_at > now]
 
-    return Resources(
+    return SearchResources(
         embedder=engine.embedder,
         records=records,
         children=children,

@@ -31,7 +31,7 @@ from ekphory.engine import Engine
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.filters.tree import And, Filter
 from ekphory.history import unexpired
-from ekphory.scope import Scope, owner_of
+from ekphory.scope import Scope, get_owner
 from ekphory.store.lance_snapshot import KeptMemory, LanceSnapshot, newest_state
 from ekphory.store.protocol import CURRENT, IntArray, Presence
 from ekphory.types import Failure, MemoryRecord, Progress, WriteReport, now_utc, to_utc
@@ -41,12 +41,12 @@ from ekphory.write import (
     Identity,
     Prepared,
     append_after,
+    compute_thread,
     delete_expired,
     find_alive_ids,
     make_draft,
     prepare,
     read_records,
-    thread_of,
 )
 
 FORMAT_VERSION = 1
@@ -249,7 +249,7 @@ def _content(memory: KeptMemory) -> dict[str, Any]:
 
 def _successor(memory: KeptMemory) -> tuple[str | None, ...]:
     record = memory.record
-    return (record.id, record.session, *owner_of(record))
+    return (record.id, record.session, *get_owner(record))
 
 
 def _digest(successor: tuple[str | None, ...]) -> int:
@@ -301,7 +301,7 @@ def _read_unit(scope: Scope, given: Mapping[str, Any]) -> Unit:
 def _check_place(record: MemoryRecord, successor: MemoryRecord | None) -> None:
     expected = None if successor is None else successor.id
     if record.superseded_by != expected or (
-        successor is not None and owner_of(record) != owner_of(successor)
+        successor is not None and get_owner(record) != get_owner(successor)
     ):
         problem = f"memory {record.id!r} is not an earlier version of the one it stands with"
         raise InvalidInput("superseded_by", record.superseded_by, problem, _REMEDY)
@@ -321,7 +321,7 @@ def _read_draft(scope: Scope, given: Mapping[str, Any]) -> Draft:
         supersedes=_check_id(given, "supersedes"),
         superseded_by=_check_id(given, "superseded_by"),
     )
-    return Draft(record, thread_of(record), _check_fingerprint(given.get(FINGERPRINT_KEY)))
+    return Draft(record, compute_thread(record), _check_fingerprint(given.get(FINGERPRINT_KEY)))
 
 
 def _check_id(given: Mapping[str, Any], name: str) -> str | None:
@@ -373,6 +373,6 @@ def _present(engine: Engine, scope: Scope, units: list[Unit]) -> list[Presence]:
 
 
 def _identities(unit: Unit) -> set[Identity]:
-    owner = owner_of(unit[-1].record)
+    owner = get_owner(unit[-1].record)
     fingerprints = {entry.fingerprint for entry in unit if entry.fingerprint is not None}
     return {(*owner, name) for name in {unit[-1].record.id, *fingerprints}}

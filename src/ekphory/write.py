@@ -20,10 +20,10 @@ import numpy as np
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.models.embedder import FloatMatrix
-from ekphory.models.late_bound import PredictedTraits, read_passages, traits_by_memory
+from ekphory.models.late_bound import PredictedTraits, average_traits, read_passages
 from ekphory.prompting.recall_block import strip_recall_blocks
 from ekphory.retrieval.lexical import passage_terms
-from ekphory.scope import LONGEST_NAME, SCOPE_FIELDS, Scope, owner_of
+from ekphory.scope import LONGEST_NAME, SCOPE_FIELDS, Scope, get_owner
 from ekphory.store.protocol import Presence, StoredMemory, first_key
 from ekphory.types import (
     MEMORY_TYPES,
@@ -115,7 +115,7 @@ def make_draft(
     if fingerprint is not None:
         fields["id"] = _make_id(at or now, fingerprint)
     record = MemoryRecord(text=text, at=at or now, created_at=now, **owner, **fields)
-    return Draft(record, thread_of(record), fingerprint, _PREDICTABLE - values.keys())
+    return Draft(record, compute_thread(record), fingerprint, _PREDICTABLE - values.keys())
 
 
 def _refuse_unknown(values: Mapping[str, Any]) -> None:
@@ -250,7 +250,7 @@ def _make_id(at: datetime, fingerprint: str) -> str:
     return f"{milliseconds:013x}-{fingerprint[:16]}"
 
 
-def thread_of(record: MemoryRecord) -> int:
+def compute_thread(record: MemoryRecord) -> int:
     """Return the session's number: neighbours are looked for among memories that share it."""
     if record.session is None and record.sequence is None:
         return 0
@@ -293,11 +293,11 @@ def make_message_drafts(
 
 
 def _set_sequence(entry: Draft, position: int) -> Draft:
-    """Give a message outside any session a number, by which it has neighbours."""
+    """Place a message outside any session, so that it has neighbours."""
     if entry.record.session is not None or entry.record.sequence is not None:
         return entry
     record = replace(entry.record, sequence=position)
-    return replace(entry, record=record, thread=thread_of(record))
+    return replace(entry, record=record, thread=compute_thread(record))
 
 
 def _read_message(message: Mapping[str, Any], place: int) -> dict[str, Any]:
@@ -338,7 +338,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommitOutcome:
     """What one commit did.
 
     Attributes:
@@ -359,7 +359,7 @@ class _Tally:
     failed: list[Failure] = field(default_factory=list)
     sampled: list[str] = field(default_factory=list)
 
-    def count(self, outcome: Outcome) -> None:
+    def count(self, outcome: CommitOutcome) -> None:
         self.added += outcome.added
         self.skipped += len(outcome.ids) - outcome.added
 
@@ -380,7 +380,7 @@ def add_all(
     """
     tally = _Tally()
     tell = on_progress or (lambda _report: None)
-    pending: Future[Outcome] | None = None
+    pending: Future[CommitOutcome] | None = None
     drafts = _read_drafts(records, scope, tally)
     try:
         while batch := list(islice(drafts, BATCH)):
@@ -421,7 +421,7 @@ def prepare(engine: Engine, drafts: list[Draft]) -> list[Prepared]:
     counts = [len(texts) for texts in windows]
     reading = read_passages(engine.embedder, [text for texts in windows for text in texts])
     parts = np.split(reading.content, np.cumsum(counts)[:-1]) if drafts else []
-    traits = traits_by_memory(reading, counts)
+    traits = average_traits(reading, counts)
     return [
         Prepared(_fill_in(entry, trait), passage_terms(entry.record.indexed_text), part)
         for entry, part, trait in zip(drafts, parts, traits, strict=True)
@@ -438,7 +438,7 @@ def _fill_in(entry: Draft, traits: PredictedTraits) -> Draft:
     return replace(entry, record=replace(entry.record, **values, predicted=marked))
 
 
-def submit(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Future[Outcome]:
+def submit(engine: Engine, scope: Scope, prepared: list[Prepared]) -> Future[CommitOutcome]:
     """Queue memories to be written; the result says how many of them were new.
 
     All of them are in one commit, which may be that of others that wait beside them too.
@@ -456,7 +456,7 @@ def to_stored(prepared: Prepared, key: int) -> StoredMemory:
     )
 
 
-def _append(engine: Engine, waiting: Sequence[tuple[Scope, list[Prepared]]]) -> list[Outcome]:
+def _append(engine: Engine, waiting: Sequence[tuple[Scope, list[Prepared]]]) -> list[CommitOutcome]:
     version = engine.store.version()
     found: list[Presence] = []
     new: list[Prepared] = []
@@ -468,7 +468,7 @@ def _append(engine: Engine, waiting: Sequence[tuple[Scope, list[Prepared]]]) -> 
         written |= {_identity(entry.draft): entry.draft.record.id for entry in fresh}
         found += here
         new += fresh
-        outcomes.append(Outcome(len(fresh), ids))
+        outcomes.append(CommitOutcome(len(fresh), ids))
     if new:
         delete_expired(engine, found, {_identity(entry.draft) for entry in new})
         append_after(engine, version, new)
@@ -536,7 +536,7 @@ def _present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Presence
 
 
 def _identity(entry: Draft) -> Identity:
-    return (*owner_of(entry.record), entry.fingerprint or entry.record.id)
+    return (*get_owner(entry.record), entry.fingerprint or entry.record.id)
 
 
 def _read_drafts(

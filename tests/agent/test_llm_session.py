@@ -7,12 +7,12 @@ from tests.prompting.hits import hit
 
 from ekphory.agent.llm_bundle import lay_out, load_spec
 from ekphory.agent.llm_session import read_final_words
-from ekphory.agent.provider import Found
+from ekphory.agent.provider import QueryHits
 from ekphory.errors import InvalidInput
 
 WIFE = hit("Rembrandt married Saskia")
 ROOF = hit("The roof leaks")
-FOUND = [Found("wife of Rembrandt", (ROOF, WIFE)), Found("roof", (ROOF,))]
+FOUND = [QueryHits("wife of Rembrandt", (ROOF, WIFE)), QueryHits("roof", (ROOF,))]
 TEXT = """[StageResult] Query: Wife of Rembrandt? | Answer: Saskia | Confidence: 0.9 | Reason: a
 She was Saskia.
 Sufficient: yes"""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.prompting.hits import hit
 
-from ekphory.agent.provider import Budget, Found, QueryRefused, SearchTool, SessionFault
+from ekphory.agent.provider import Budget, QueryHits, QueryRefused, SearchTool, SessionFault
 from ekphory.agent.session import merge_hits
 from ekphory.agent_trace import AgentEvent, EventLog, HopResolved
 from ekphory.errors import StoreError
@@ -76,7 +76,7 @@ def order(hits):
 
 
 def test_the_chain_comes_first_and_every_memory_once():
-    hits = merge_hits([A, B], [Found("q", (C, A))], [hop(1, C, 0.9), hop(2, D, 0.9)])
+    hits = merge_hits([A, B], [QueryHits("q", (C, A))], [hop(1, C, 0.9), hop(2, D, 0.9)])
     assert order(hits) == ["c", "a", "b"]
 
 
@@ -86,12 +86,12 @@ def test_the_first_hops_of_all_threads_come_before_the_second():
 
 
 def test_evidence_that_is_more_likely_wrong_stays_in_its_place():
-    assert order(merge_hits([A, B], [Found("q", (C,))], [hop(1, C, 0.4)])) == ["a", "b", "c"]
+    assert order(merge_hits([A, B], [QueryHits("q", (C,))], [hop(1, C, 0.4)])) == ["a", "b", "c"]
 
 
 def test_what_a_sure_chain_finds_comes_by_its_probability():
     likely = replace(D, score=0.9)
-    hits = merge_hits([A, B], [Found("q", (C, likely))], [hop(1, C, 0.9)])
+    hits = merge_hits([A, B], [QueryHits("q", (C, likely))], [hop(1, C, 0.9)])
     assert order(hits) == ["c", "d", "a", "b"]
 
 
@@ -100,12 +100,12 @@ def test_plain_search_keeps_its_order():
 
 
 def test_a_score_is_the_probability_that_plain_search_gave():
-    first, second = merge_hits([A, B], [Found("q", (replace(B, score=0.7),))], [hop(1, A, 0.8)])
+    first, second = merge_hits([A, B], [QueryHits("q", (replace(B, score=0.7),))], [hop(1, A, 0.8)])
     assert (first.score, second.score) == (0.1, 0.1)
     assert first.scores["hop"] == 0.8
 
 
 def test_what_only_a_hop_found_scores_at_most_the_least_of_plain_search():
     plain = [replace(A, score=0.6), replace(B, score=0.3)]
-    hits = merge_hits(plain, [Found("q", (replace(C, score=0.9), replace(D, score=0.2)))], [])
+    hits = merge_hits(plain, [QueryHits("q", (replace(C, score=0.9), replace(D, score=0.2)))], [])
     assert {each.text: each.score for each in hits} == {"a": 0.6, "b": 0.3, "c": 0.3, "d": 0.2}

@@ -1,6 +1,6 @@
 import pytest
 
-from ekphory.documents.blocks import Block, LeftOut
+from ekphory.documents.blocks import Block, SkippedPart
 from ekphory.documents.html import parse_page, read_html
 from ekphory.documents.settings import ReadingSettings
 
@@ -79,7 +79,7 @@ def test_what_is_not_shown_is_not_read(noise):
     ],
 )
 def test_menus_and_footers_are_left_out_as_navigation(menu):
-    assert list(parse_page(menu)) == [LeftOut("navigation")]
+    assert list(parse_page(menu)) == [SkippedPart("navigation")]
 
 
 def test_a_list_of_links_with_words_about_them_stays():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from documents.making import read
-from ekphory.documents.blocks import Block, LeftOut, Problem, Section, estimate_tokens
+from ekphory.documents.blocks import Block, Problem, Section, SkippedPart, estimate_tokens
 from ekphory.documents.passages import (
     PASSAGE_TOKENS,
     WHOLE_TOKENS,
@@ -168,8 +168,8 @@ def test_a_rest_of_another_section_does_not():
 
 
 def test_what_is_no_block_is_passed_on_in_its_place():
-    blocks = [Block("one", "paragraph", 1, 1), Problem("broken", 2), LeftOut("navigation")]
-    assert [type(found) for found in passages(blocks)] == [Problem, LeftOut, type(of("x")[0])]
+    blocks = [Block("one", "paragraph", 1, 1), Problem("broken", 2), SkippedPart("navigation")]
+    assert [type(found) for found in passages(blocks)] == [Problem, SkippedPart, type(of("x")[0])]
 
 
 def test_a_passage_says_what_it_is_made_of():
@@ -246,7 +246,7 @@ def test_a_heading_with_nothing_below_it_is_left_out():
         "heading alone",
         None,
     ]
-    assert LeftOut("heading alone").reason == "heading alone"
+    assert SkippedPart("heading alone").reason == "heading alone"
 
 
 WITHOUT = """

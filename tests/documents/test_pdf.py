@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from documents.making import PdfMaker, passages_of, read
-from ekphory.documents.blocks import LeftOut, Problem
+from ekphory.documents.blocks import Problem, SkippedPart
 from ekphory.documents.passages import Passage
 from ekphory.documents.settings import OwnPageReader, ReadingSettings
 from ekphory.errors import ServiceError
@@ -76,7 +76,7 @@ def test_running_titles_and_page_numbers_are_left_out(pdf):
     for number in range(1, 5):
         pdf.page(f"{FULL} {number}.", header="ACME manual", footer=f"Page {number} of 4")
     found = read(pdf.save())
-    assert found.count(LeftOut("running title or page number")) == 8
+    assert found.count(SkippedPart("running title or page number")) == 8
     assert "ACME" not in " ".join(str(one) for one in found)
 
 
@@ -120,7 +120,7 @@ def test_a_page_with_a_line_of_text_and_a_drawing_is_not(pdf):
 
 
 def test_without_a_page_reader_a_scanned_page_is_left_out(pdf):
-    assert read(pdf.scan("words").save()) == [LeftOut("scanned page")]
+    assert read(pdf.scan("words").save()) == [SkippedPart("scanned page")]
 
 
 def test_a_page_reader_that_fails_is_told_with_the_page_and_the_others_are_read(pdf):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.documents.blocks import Block, LeftOut, Problem
+from ekphory.documents.blocks import Block, Problem, SkippedPart
 from ekphory.documents.settings import ReadingSettings
 from ekphory.documents.text import (
     LARGEST_TEXT,
@@ -139,15 +139,15 @@ def test_front_matter_is_one_block_and_no_heading():
 
 
 def test_badges_are_left_out():
-    assert only("[![build](b.svg)](ci) ![cover](c.svg)") == LeftOut("pictures and tags only")
+    assert only("[![build](b.svg)](ci) ![cover](c.svg)") == SkippedPart("pictures and tags only")
 
 
 def test_a_comment_is_left_out():
-    assert only("<!-- toc -->") == LeftOut("comment")
+    assert only("<!-- toc -->") == SkippedPart("comment")
 
 
 def test_a_list_of_links_within_the_page_is_left_out_as_its_table_of_contents():
-    assert only("- [Install](#install)\n  - [Linux](#linux)\n") == LeftOut("table of contents")
+    assert only("- [Install](#install)\n  - [Linux](#linux)\n") == SkippedPart("table of contents")
     assert isinstance(only("- [Install](install.md)\n"), Block)
 
 

@@ -3,7 +3,7 @@ from itertools import islice
 
 import pytest
 
-from ekphory.documents.blocks import Exclusion, LeftOut
+from ekphory.documents.blocks import Exclusion, SkippedPart
 from ekphory.documents.tree import DocumentFile, find_document, find_documents, watch_changes
 from ekphory.errors import InvalidInput
 
@@ -70,7 +70,7 @@ def test_links_are_not_followed_and_are_counted(file, tmp_path):
     (root / "folder").symlink_to(secret.parent)
     (root / "secret.md").symlink_to(secret)
     assert names(root) == ["a.md"]
-    assert list(find_documents(root)).count(LeftOut("symbolic link")) == 3
+    assert list(find_documents(root)).count(SkippedPart("symbolic link")) == 3
 
 
 def test_a_path_behind_a_link_is_not_read(file, tmp_path):

@@ -4,7 +4,7 @@ import docx
 import pytest
 
 from documents.making import word_file
-from ekphory.documents.blocks import Block, LeftOut, Problem
+from ekphory.documents.blocks import Block, Problem, SkippedPart
 from ekphory.documents.settings import ReadingSettings
 from ekphory.documents.word import LARGEST_UNPACKED, read_word
 
@@ -77,7 +77,7 @@ def test_the_lines_of_a_table_of_contents_are_left_out(tmp_path):
     style = document.styles.add_style("toc 1", docx.enum.style.WD_STYLE_TYPE.PARAGRAPH)
     document.add_paragraph("Leave ..... 3", style=style)
     document.save(str(tmp_path / "a.docx"))
-    assert read(tmp_path / "a.docx") == [LeftOut("table of contents")]
+    assert read(tmp_path / "a.docx") == [SkippedPart("table of contents")]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from documents.making import PdfMaker
-from ekphory.documents.blocks import Exclusion, parent_text
+from ekphory.documents.blocks import Exclusion, join_passages
 from ekphory.documents.text import LARGEST_TEXT
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.importers.documents import DocumentOptions, import_documents, watch_documents
@@ -83,7 +83,7 @@ def test_the_children_of_a_section_share_its_id_and_give_its_text(memory, file):
     records = memory.list()
     assert len(records) > 2
     assert len({record.parent_id for record in records}) == 1
-    assert parent_text(records).split() == section.split()
+    assert join_passages(records).split() == section.split()
 
 
 def test_a_second_import_adds_nothing(memory, house):

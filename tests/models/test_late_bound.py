@@ -15,12 +15,12 @@ from ekphory.models.late_bound import (
     PredictedTraits,
     age_buckets,
     age_buckets_at,
-    late_bound_of,
+    average_traits,
+    find_late_bound,
     late_bound_scores,
     normalised,
     read_components,
     read_passages,
-    traits_by_memory,
     type_codes,
     write_components,
 )
@@ -249,7 +249,7 @@ def test_any_model_can_read_passages():
 
     assert np.array_equal(reading.content, embedder.encode(["tea", "coffee"]))
     assert (reading.importance, reading.type_logits) == (None, None)
-    assert late_bound_of(embedder) is None
+    assert find_late_bound(embedder) is None
 
 
 def test_a_memorys_traits_are_the_mean_over_its_windows():
@@ -257,10 +257,10 @@ def test_a_memorys_traits_are_the_mean_over_its_windows():
     logits = np.array([[0, 3, 0, 0], [5, 0, 0, 0], [0, 1, 0, 2]], np.float32)
     reading = PassageReading(content, np.array([0.2, 0.6, 0.9], np.float32), logits)
 
-    assert traits_by_memory(reading, [2, 1]) == [
+    assert average_traits(reading, [2, 1]) == [
         PredictedTraits(pytest.approx(0.4), "episodic"),
         PredictedTraits(pytest.approx(0.9), "unknown"),
     ]
     # A model without heads predicts nothing.
-    assert traits_by_memory(PassageReading(content), [1, 2]) == [PredictedTraits(None, None)] * 2
-    assert traits_by_memory(PassageReading(content[:0]), []) == []
+    assert average_traits(PassageReading(content), [1, 2]) == [PredictedTraits(None, None)] * 2
+    assert average_traits(PassageReading(content[:0]), []) == []

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 from tests.store.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
 
-from ekphory.retrieval.pipeline import Candidates, Resources, SearchRequest, SearchState
+from ekphory.retrieval.pipeline import Candidates, SearchRequest, SearchResources, SearchState
 from ekphory.retrieval.snapshot import Snapshots
 from ekphory.scope import Scope
 from ekphory.store.in_memory import InMemoryStore
 from ekphory.testing.models import HashEmbedder
-from ekphory.write import thread_of
+from ekphory.write import compute_thread
 
 NOW = 1_800_000_000_000_000
 
@@ -21,10 +21,10 @@ def state_of(*records, query="memory", k=10, min_score=None, reranker=None, chat
     """A state before the first stage, over a store with these records."""
     store = InMemoryStore(CONTRACT_IDENTITY)
     rows = [contract_row(key, record) for key, record in enumerate(records, start=1)]
-    store.append([replace(row, thread=thread_of(row.record)) for row in rows])
+    store.append([replace(row, thread=compute_thread(row.record)) for row in rows])
     snapshot = Snapshots(store).of(Scope().predicate())
     request = SearchRequest(query, k, NOW, min_score, np.ones(len(snapshot), bool))
-    resources = Resources(
+    resources = SearchResources(
         embedder=HashEmbedder(),
         records=store.fetch,
         children=lambda parents: [each for each in records if each.parent_id in parents],

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.store.store_contract import contract_record
 
-from ekphory.retrieval.time_arm import choose_sessions, timed_rows
+from ekphory.retrieval.time_arm import choose_sessions, find_timed_rows
 from ekphory.time_words.parse import read_time
 from ekphory.time_words.reference import Sessions
 from ekphory.types import to_microseconds
@@ -28,7 +28,7 @@ def told(*moments):
 def timed(snapshot, query):
     reading = read_time(query, now=NOW)
     visible = np.ones(len(snapshot), bool)
-    return timed_rows(snapshot, reading, visible=visible, now=to_microseconds(NOW))
+    return find_timed_rows(snapshot, reading, visible=visible, now=to_microseconds(NOW))
 
 
 @pytest.mark.parametrize(
@@ -76,5 +76,5 @@ def test_rows_that_are_not_visible_are_not_found():
     snapshot = told("2026-05-08", "2026-05-08")
     reading = read_time("on May 8th", now=NOW)
     visible = np.array([False, True])
-    found = timed_rows(snapshot, reading, visible=visible, now=to_microseconds(NOW))
+    found = find_timed_rows(snapshot, reading, visible=visible, now=to_microseconds(NOW))
     assert found.rows.tolist() == [1]

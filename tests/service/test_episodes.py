@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 
 from ekphory.catalog.database import NotThere
 from ekphory.catalog.projects import EpisodicSwitches
-from ekphory.service.episodes import EpisodeQuery, Message, decode_uuid, encode_uuid
+from ekphory.service.episodes import EpisodeMessage, EpisodeQuery, decode_uuid, encode_uuid
 from ekphory.service.handles import Place
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 def say(service, place, *contents, **fields):
-    return service.episodes.add(place, [Message(content=each, **fields) for each in contents])
+    return service.episodes.add(
+        place, [EpisodeMessage(content=each, **fields) for each in contents]
+    )
 
 
 def find(service, place, text, *, short_term=False, **settings):

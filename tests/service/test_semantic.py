@@ -123,10 +123,10 @@ def test_pages_go_through_the_project_and_then_its_organisation(service, home):
 
 
 def test_a_deleted_project_leaves_nothing(service, home):
-    from ekphory.service.episodes import Message
+    from ekphory.service.episodes import EpisodeMessage
 
     service.projects.ensure(*home.owner)
-    service.episodes.add(home, [Message(content="tea")])
+    service.episodes.add(home, [EpisodeMessage(content="tea")])
     feature_id = learn(service, home)
     service.delete_project(home)
     assert service.episodes.count(home) == 0

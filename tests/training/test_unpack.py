@@ -8,7 +8,7 @@ from tests.training.tiny_encoder import TEXTS
 from ekphory.errors import ModelError
 from ekphory.models.late_bound import read_components
 from ekphory.models.onnx_embedder import OnnxEmbedder
-from ekphory.models.onnx_export import Prompts, export_embedder, prompts_of, unpack_embedder
+from ekphory.models.onnx_export import Prompts, export_embedder, read_prompts, unpack_embedder
 from ekphory_lab.training.static_int8 import CalibrationSource, export_int8_embedder
 
 CALIBRATION = CalibrationSource(tuple(TEXTS), {"texts.jsonl": "0" * 64})
@@ -51,7 +51,7 @@ def test_age_type_projection_and_heads_come_back_exactly(source, unpacked):
 
 
 def test_the_prompts_come_back(unpacked):
-    assert prompts_of(unpacked) == Prompts(query="the ", passage="")
+    assert read_prompts(unpacked) == Prompts(query="the ", passage="")
 
 
 @pytest.mark.torch

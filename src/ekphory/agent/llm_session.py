@@ -28,11 +28,11 @@ from ekphory.agent.openai_dialogue import OpenAIDialogue
 from ekphory.agent.provider import (
     AgentSettings,
     Budget,
-    Found,
-    Outcome,
+    QueryHits,
     SearchTool,
     SessionCancelled,
     SessionFault,
+    SessionOutcome,
     normalise_query,
 )
 from ekphory.agent_trace import (
@@ -141,7 +141,7 @@ class FinalWords:
     hops: tuple[HopResolved, ...]
 
 
-def read_final_words(text: str, found: Sequence[Found]) -> FinalWords:
+def read_final_words(text: str, found: Sequence[QueryHits]) -> FinalWords:
     """Read a model's last message.
 
     A hop's memories are those that its query found and that name its answer, the best three; of a
@@ -156,7 +156,7 @@ def read_final_words(text: str, found: Sequence[Found]) -> FinalWords:
     return FinalWords(response, not _INSUFFICIENT.search(text), tuple(hops[:_MOST] or untold))
 
 
-def _read_hop(place: int, line: re.Match[str], found: Sequence[Found]) -> HopResolved:
+def _read_hop(place: int, line: re.Match[str], found: Sequence[QueryHits]) -> HopResolved:
     query = line["query"].strip()[:_LONGEST_QUERY]
     answer = line["answer"].strip()[:_LONGEST_ANSWER]
     return HopResolved(
@@ -170,7 +170,7 @@ def _read_hop(place: int, line: re.Match[str], found: Sequence[Found]) -> HopRes
     )
 
 
-def _make_hop(place: int, found: Found) -> HopResolved:
+def _make_hop(place: int, found: QueryHits) -> HopResolved:
     best = found.hits[0]
     return HopResolved(
         branch=1,
@@ -183,7 +183,7 @@ def _make_hop(place: int, found: Found) -> HopResolved:
     )
 
 
-def _find_stating(query: str, answer: str, found: Sequence[Found]) -> tuple[str, ...]:
+def _find_stating(query: str, answer: str, found: Sequence[QueryHits]) -> tuple[str, ...]:
     asked = normalise_query(query)
     lists = [each.hits for each in found if normalise_query(each.query) == asked]
     hits = [hit for hits in lists or [each.hits for each in found] for hit in hits]
@@ -228,7 +228,7 @@ class SessionLoop:
     spec: AgentSpec
     settings: AgentSettings
 
-    def run(self, question: str) -> Outcome:
+    def run(self, question: str) -> SessionOutcome:
         """Hold the session.
 
         Raises:
@@ -244,7 +244,7 @@ class SessionLoop:
                 thread.run(self.dialogue.close(), lambda: None)
         self._tell(question, words, status="success")
         confidence = min((hop.confidence for hop in words.hops), default=0.0)
-        return Outcome(words.response, words.sufficient, confidence)
+        return SessionOutcome(words.response, words.sufficient, confidence)
 
     def _final_words(self, thread: ModelThread) -> FinalWords:
         answers: list[ToolAnswer] = []
@@ -376,7 +376,7 @@ class OpenAIProvider:
         self._model = settings.llm_model
         self._specs = tuple(load_spec(name) for name in _BUNDLE)
 
-    def run(self, question: str, tool: SearchTool, log: EventLog) -> Outcome:
+    def run(self, question: str, tool: SearchTool, log: EventLog) -> SessionOutcome:
         """Hold the session.
 
         Raises:
@@ -419,7 +419,7 @@ class AnthropicProvider:
         self._settings = settings
         self._specs = tuple(load_spec(name) for name in _BUNDLE)
 
-    def run(self, question: str, tool: SearchTool, log: EventLog) -> Outcome:
+    def run(self, question: str, tool: SearchTool, log: EventLog) -> SessionOutcome:
         """Hold the session.
 
         Raises:

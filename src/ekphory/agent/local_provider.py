@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ekphory.agent.local_chain import Follower, OpenFollower, Thread, strip_brackets
-from ekphory.agent.provider import Outcome, SearchTool
+from ekphory.agent.provider import SearchTool, SessionOutcome
 from ekphory.agent.question import QuestionReading, read_question
 from ekphory.agent.relations import meaning_words
 from ekphory.agent_trace import (
@@ -46,7 +46,7 @@ class LocalProvider:
 
     reranker: RerankingModel | None = None
 
-    def run(self, question: str, tool: SearchTool, log: EventLog) -> Outcome:
+    def run(self, question: str, tool: SearchTool, log: EventLog) -> SessionOutcome:
         """Look the question up, and follow it where that is not enough.
 
         Raises:
@@ -112,10 +112,10 @@ def _sentences(hit: Hit) -> list[str]:
     return [memory.index_prefix + part for part in _SENTENCE_END.split(memory.text)]
 
 
-def _one_lookup(first: Sequence[Hit], log: EventLog, why: str) -> Outcome:
+def _one_lookup(first: Sequence[Hit], log: EventLog, why: str) -> SessionOutcome:
     log.add(RouteChosen(route="memmachine_search", reason_code=why, reason_note=_REASONS[why]))
     confidence = first[0].score if first else 0.0
-    return Outcome("One lookup.", confidence >= _SURE, confidence)
+    return SessionOutcome("One lookup.", confidence >= _SURE, confidence)
 
 
 def _follow_and_tell(
@@ -150,8 +150,8 @@ def _follow_and_tell(
     return thread
 
 
-def _sum_up(threads: Sequence[Thread | None]) -> Outcome:
+def _sum_up(threads: Sequence[Thread | None]) -> SessionOutcome:
     confidence = min((thread.confidence if thread else 0.0) for thread in threads)
     answers = ", ".join(thread.entity for thread in threads if thread and thread.entity)
     told = f"Followed to {answers}." if answers else "Nothing to follow was found."
-    return Outcome(told, confidence >= _SURE, confidence)
+    return SessionOutcome(told, confidence >= _SURE, confidence)

@@ -251,7 +251,7 @@ class QueryRefused(EkphoryError):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class QueryHits:
     """What one query found.
 
     Attributes:
@@ -277,7 +277,7 @@ class SearchTool:
     search: PlainSearch
     budget: Budget
     log: EventLog
-    found: list[Found] = field(default_factory=list)
+    found: list[QueryHits] = field(default_factory=list)
     _asked: set[str] = field(default_factory=set)
 
     def __call__(self, query: str, *, actor: str = TOP_LEVEL) -> tuple[Hit, ...]:
@@ -309,7 +309,7 @@ class SearchTool:
             returned = ToolReturned(call=call, query=query, status="failed", summary=str(error))
             self.log.add(returned, actor=actor)
             raise SessionFault("downstream_tool_failure", str(error)) from error
-        self.found.append(Found(query, hits))
+        self.found.append(QueryHits(query, hits))
         returned = ToolReturned(
             call=call,
             query=query,
@@ -340,7 +340,7 @@ def normalise_query(query: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SessionOutcome:
     """How a session ended.
 
     Attributes:
@@ -365,7 +365,7 @@ class SessionProvider(Protocol):
         """What the trace calls it."""
         ...
 
-    def run(self, question: str, tool: SearchTool, log: EventLog) -> Outcome:
+    def run(self, question: str, tool: SearchTool, log: EventLog) -> SessionOutcome:
         """Hold the session; every hop that is resolved is told to the log at once.
 
         Raises:

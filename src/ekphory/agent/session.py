@@ -18,11 +18,11 @@ from ekphory.agent.provider import (
     AgentOptions,
     AgentSettings,
     Budget,
-    Found,
-    Outcome,
+    QueryHits,
     QueryRefused,
     SearchTool,
     SessionFault,
+    SessionOutcome,
     SessionProvider,
 )
 from ekphory.agent_trace import (
@@ -75,7 +75,7 @@ _UNTOLD = 0.3
 
 
 def merge_hits(
-    plain: Sequence[Hit], found: Sequence[Found], events: Iterable[AgentEvent]
+    plain: Sequence[Hit], found: Sequence[QueryHits], events: Iterable[AgentEvent]
 ) -> list[Hit]:
     """Put the hits of plain search and of all calls into one list, each memory once.
 
@@ -104,7 +104,7 @@ def merge_hits(
 
 
 def _order_by_worth(
-    plain: Sequence[Hit], found: Sequence[Found], hops: Sequence[HopResolved]
+    plain: Sequence[Hit], found: Sequence[QueryHits], hops: Sequence[HopResolved]
 ) -> list[str]:
     """Return all ids, the likeliest first."""
     worth: dict[str, float] = {}
@@ -255,10 +255,10 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
 
 def _hold(
     provider: SessionProvider, query: str, tool: SearchTool, log: EventLog
-) -> tuple[bool, Outcome]:
+) -> tuple[bool, SessionOutcome]:
     """Hold the session; says whether it ended as it should, and how."""
     if not query.strip():
-        return True, Outcome("Nothing was asked; these are the newest memories.", True, None)
+        return True, SessionOutcome("Nothing was asked; these are the newest memories.", True, None)
     if len(query) > LONGEST_QUERY:
         problem = f"the query is longer than {LONGEST_QUERY:,} characters"
         return _fall_back(provider, SessionFault("invalid_tool_call", problem), log)
@@ -272,7 +272,7 @@ def _hold(
 
 def _fall_back(
     provider: SessionProvider, fault: SessionFault, log: EventLog
-) -> tuple[bool, Outcome]:
+) -> tuple[bool, SessionOutcome]:
     """Tell why plain search answers."""
     log.add(FellBack(reason=fault.reason, problem=fault.problem))
     _log.warning(
@@ -281,7 +281,7 @@ def _fall_back(
         fault.reason,
         fault.problem,
     )
-    return False, Outcome(f"Fell back to plain search: {fault.reason}.", False, None)
+    return False, SessionOutcome(f"Fell back to plain search: {fault.reason}.", False, None)
 
 
 def _order_hits(

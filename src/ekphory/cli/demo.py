@@ -103,7 +103,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DemoAnswer:
     """What the demo found for one of its questions.
 
     Attributes:
@@ -136,7 +136,7 @@ class Showing:
     seconds: float
     scenes: tuple[tuple[Scene, SearchResult], ...]
     versions: tuple[MemoryRecord, ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[DemoAnswer, ...]
 
     @property
     def answered(self) -> int:
@@ -176,7 +176,7 @@ def _play(memory: Memory, scene: Scene) -> SearchResult:
     return memory.search(scene.query, k=_SHOWN, now=DEMO_NOW, filter=scene.filter, pools=pools)
 
 
-def _ask(memory: Memory, question: DemoQuestion) -> Answer:
+def _ask(memory: Memory, question: DemoQuestion) -> DemoAnswer:
     started = time.perf_counter()
     result = memory.search(
         question.text,
@@ -190,7 +190,7 @@ def _ask(memory: Memory, question: DemoQuestion) -> Answer:
     ranked = ((rank, hit) for rank, hit in enumerate(hits, start=1) if hit.id in question.expected)
     rank, hit = next(ranked, (None, hits[0]))
     hops = () if result.retrieval_trace is None else result.retrieval_trace.hops
-    return Answer(question, rank, hit, milliseconds, hops)
+    return DemoAnswer(question, rank, hit, milliseconds, hops)
 
 
 @command
@@ -268,7 +268,7 @@ def _print_showing(showing: Showing, keep: Path | None) -> None:
     _print_next_steps(keep)
 
 
-def _print_chain(console: Console, answer: Answer) -> None:
+def _print_chain(console: Console, answer: DemoAnswer) -> None:
     if not answer.hops:
         return
     command = f'ekphory ask "{answer.question.text}"'

@@ -120,7 +120,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedPart:
     """Text that is passed over on purpose, with the reason, in words that can be counted."""
 
     reason: str
@@ -139,7 +139,7 @@ class Problem:
     position: int | None = None
 
 
-Read: TypeAlias = Block | LeftOut | Problem
+Read: TypeAlias = Block | SkippedPart | Problem
 
 
 def format_place(first: int, last: int, unit: Unit) -> str:
@@ -183,7 +183,7 @@ def parent_id(document: str, section: Section) -> str:
     return f"section:{digest.hexdigest()[:32]}"
 
 
-def parent_text(children: Iterable[MemoryRecord]) -> str:
+def join_passages(children: Iterable[MemoryRecord]) -> str:
     """Join the passages of one section into its text.
 
     Passages that lie on adjoining lines are joined by a line end, parts of one line by a blank,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ekphory.documents.blocks import Block, BlockKind, LeftOut, Problem, Read, from_docs_extra
+from ekphory.documents.blocks import Block, BlockKind, Problem, Read, SkippedPart, from_docs_extra
 from ekphory.documents.settings import ReadingSettings
 from ekphory.documents.text import decode, read_bytes
 
@@ -53,7 +53,7 @@ def read_html(path: Path, settings: ReadingSettings) -> Iterator[Read]:
     yield from parse_page(text)
 
 
-def parse_page(text: str) -> Iterator[Block | LeftOut]:
+def parse_page(text: str) -> Iterator[Block | SkippedPart]:
     """Return the blocks of a page; their lines are counted from its tags."""
     with from_docs_extra("Reading HTML files"):
         from lxml import etree
@@ -125,7 +125,7 @@ class _Walk:
         self._inline: list[str] = []
         self._first = 0
 
-    def blocks(self, element: Element) -> Iterator[Block | LeftOut]:
+    def blocks(self, element: Element) -> Iterator[Block | SkippedPart]:
         """Return the blocks in an element."""
         self._say(element.text, element)
         for child in element:
@@ -148,12 +148,12 @@ class _Walk:
             self._first = _find_line(near)
         self._inline.append(text.replace("\v", " "))
 
-    def _read_child(self, child: Element) -> Iterator[Block | LeftOut]:
+    def _read_child(self, child: Element) -> Iterator[Block | SkippedPart]:
         tag = str(child.tag)
         if tag in _SILENT or _is_hidden(child):
             return
         if tag in _NAVIGATION or child.get("role") in _NAVIGATION_ROLES:
-            yield LeftOut("navigation")
+            yield SkippedPart("navigation")
         elif tag == "br":
             self._inline.append("\v")
         elif tag in _BLOCKS:
@@ -166,13 +166,13 @@ class _Walk:
         else:
             yield from self.blocks(child)
 
-    def _read_whole(self, element: Element, tag: str) -> Iterator[Block | LeftOut]:
+    def _read_whole(self, element: Element, tag: str) -> Iterator[Block | SkippedPart]:
         """Return an element that is one block."""
         if tag in _HEADINGS:
             yield from _read_heading(element, int(tag[1]))
         elif tag in _LISTS:
             yield (
-                LeftOut("navigation")
+                SkippedPart("navigation")
                 if _is_menu(element)
                 else _make_block(element, "list", "\n".join(_read_items(element, 0)))
             )
@@ -192,9 +192,9 @@ def _read_heading(element: Element, level: int) -> Iterator[Block]:
         yield Block(title, "heading", line, line, level=level, title=title)
 
 
-def _make_block(element: Element, kind: BlockKind, text: str) -> Block | LeftOut:
+def _make_block(element: Element, kind: BlockKind, text: str) -> Block | SkippedPart:
     if not text.strip():
-        return LeftOut(f"empty {kind}")
+        return SkippedPart(f"empty {kind}")
     first = _find_line(element)
     return Block(text, kind, first, first + "".join(element.itertext()).strip().count("\n"))
 

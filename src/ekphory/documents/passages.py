@@ -15,10 +15,10 @@ from ekphory.documents.blocks import (
     DENSE,
     Block,
     BlockKind,
-    LeftOut,
     Problem,
     Read,
     Section,
+    SkippedPart,
     estimate_tokens,
     is_dense,
 )
@@ -154,7 +154,7 @@ class Passage:
     kinds: frozenset[BlockKind]
 
 
-def passages(blocks: Iterable[Read]) -> Iterator[Passage | LeftOut | Problem]:
+def passages(blocks: Iterable[Read]) -> Iterator[Passage | SkippedPart | Problem]:
     """Gather blocks into passages, in order and in the memory of two of them.
 
     A heading is the beginning of the first passage of its section. A short rest at the end of a
@@ -329,7 +329,7 @@ def _is_encoded(text: str) -> bool:
 
 def read_document(
     path: Path, reader: Reader, settings: ReadingSettings
-) -> Iterator[Passage | LeftOut | Problem]:
+) -> Iterator[Passage | SkippedPart | Problem]:
     """Read the passages of a document in order.
 
     Yields:
@@ -343,7 +343,7 @@ def read_document(
     for found in passages(_read_blocks(path, reader, settings)):
         found_any = True
         reason = explain_exclusion(found) if isinstance(found, Passage) else None
-        yield found if reason is None else LeftOut(reason)
+        yield found if reason is None else SkippedPart(reason)
     if not found_any:
         yield Problem("there is no text in it.")
 

@@ -16,9 +16,9 @@ import numpy as np
 from ekphory.documents.blocks import (
     Block,
     BlockKind,
-    LeftOut,
     Problem,
     Read,
+    SkippedPart,
     from_docs_extra,
     is_dense,
 )
@@ -332,7 +332,7 @@ class _Reading:
             return
         kept = [line for line in lines if not self._layout.is_running(line)]
         for _ in range(len(lines) - len(kept)):
-            yield LeftOut("running title or page number")
+            yield SkippedPart("running title or page number")
         if sum(len(line.text) for line in kept) >= _FEWEST_SIGNS:
             yield from self._join_sentences(self._make_blocks(kept, place))
             return
@@ -355,7 +355,7 @@ class _Reading:
                 ):
                     return None
                 if self._page_reader is None:
-                    return [LeftOut("scanned page"), *self._make_blocks(lines, place)]
+                    return [SkippedPart("scanned page"), *self._make_blocks(lines, place)]
                 return list(_read_picture(page, self._page_reader, place + 1))
         except PdfiumError as error:
             return [_describe_unreadable(error, place)]

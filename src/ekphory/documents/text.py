@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ekphory.documents.blocks import Block, BlockKind, LeftOut, Problem, Read, from_docs_extra
+from ekphory.documents.blocks import Block, BlockKind, Problem, Read, SkippedPart, from_docs_extra
 from ekphory.documents.settings import ReadingSettings
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ _PORTION = 2**20
 """Characters after which the next heading begins a new portion: the parser keeps all its tokens."""
 
 
-def parse_markdown(text: str) -> Iterator[Block | LeftOut]:
+def parse_markdown(text: str) -> Iterator[Block | SkippedPart]:
     """Return the outermost blocks of a Markdown text, their text that of the file to the letter."""
     with from_docs_extra("Reading Markdown files"):
         from markdown_it import MarkdownIt
@@ -239,7 +239,7 @@ def parse_markdown(text: str) -> Iterator[Block | LeftOut]:
 read_markdown = _make_reader(parse_markdown)
 
 
-def _parse_portion(parser: MarkdownIt, lines: list[str]) -> Iterator[Block | LeftOut]:
+def _parse_portion(parser: MarkdownIt, lines: list[str]) -> Iterator[Block | SkippedPart]:
     tokens = parser.parse("\n".join(lines))
     for place, token in enumerate(tokens):
         if token.level == 0 and token.map is not None and token.type in _KINDS:
@@ -262,8 +262,8 @@ def _part_text(text: str) -> Iterator[list[str]]:
     yield portion
 
 
-def _move_lines(found: Block | LeftOut, lines: int) -> Block | LeftOut:
-    if isinstance(found, LeftOut) or lines == 0:
+def _move_lines(found: Block | SkippedPart, lines: int) -> Block | SkippedPart:
+    if isinstance(found, SkippedPart) or lines == 0:
         return found
     return replace(found, first=found.first + lines, last=found.last + lines)
 
@@ -279,7 +279,7 @@ def _find_front_matter(text: str) -> Block | None:
 
 def _make_block(
     token: Token, inner: Sequence[Token], lines: list[str]
-) -> Iterator[Block | LeftOut]:
+) -> Iterator[Block | SkippedPart]:
     first, last = _find_span(token, lines)
     text = "\n".join(line.rstrip() for line in lines[first:last])
     if token.type == "heading_open":
@@ -291,7 +291,7 @@ def _make_block(
     kind = _KINDS[token.type]
     reason = None if kind == "code" else _explain_exclusion(text, kind)
     if reason is not None:
-        yield LeftOut(reason)
+        yield SkippedPart(reason)
     elif text.strip():
         yield Block(text, kind, first + 1, last, verbatim=True)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from ekphory.documents.blocks import (
     NOTHING_EXCLUDED,
     Exclusion,
-    LeftOut,
     Problem,
     Read,
+    SkippedPart,
     Unit,
     from_docs_extra,
 )
@@ -115,7 +115,7 @@ class DocumentFile:
     name: str
 
 
-Found = DocumentFile | LeftOut | tuple[str, Problem]
+Found = DocumentFile | SkippedPart | tuple[str, Problem]
 """A document, a link that is not followed, or a place with what keeps it from being read."""
 
 
@@ -172,7 +172,7 @@ def _find_in_folder(root: Path, folder: Path, exclude: Exclusion) -> Iterator[Fo
 
 def _find_file(root: Path, entry: os.DirEntry[str]) -> Iterator[Found]:
     if entry.is_symlink():
-        yield LeftOut("symbolic link")
+        yield SkippedPart("symbolic link")
     elif entry.is_file(follow_symlinks=False):
         path = Path(entry.path)
         yield DocumentFile(path, path.relative_to(root).as_posix())

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ekphory.documents.blocks import Block, BlockKind, LeftOut, Problem, Read, from_docs_extra
+from ekphory.documents.blocks import Block, BlockKind, Problem, Read, SkippedPart, from_docs_extra
 from ekphory.documents.settings import ReadingSettings
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _make_block(text: str, kind: BlockKind, style: str, number: int) -> Iterator
         return
     level = _read_heading_level(style)
     if style.lower().startswith("toc"):
-        yield LeftOut("table of contents")
+        yield SkippedPart("table of contents")
     elif level is not None:
         title = " ".join(text.split())
         yield Block(title, "heading", number, number, level=level, title=title)

@@ -469,7 +469,7 @@ _WORTH_WRITING = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundItem:
     """An item that a search gives, with its probability where a query asked for one."""
 
     record: MemoryRecord
@@ -489,7 +489,7 @@ class Items:
         lists = [self._memory.list(filter=where, limit=_ALL) for where in filter_ids(ids)]
         return {record.id: record for records in lists for record in records}
 
-    def search(self, op: SearchOp) -> list[Found]:
+    def search(self, op: SearchOp) -> list[FoundItem]:
         """Return a page of items: the likeliest first with a query, without one the newest.
 
         Items that a query cannot find stand behind all others.
@@ -505,9 +505,9 @@ class Items:
         if query:
             return self._rank(query, op, where)[op.offset : end]
         if op.filter:
-            return [Found(record) for record in self._list_matching(op, where)[op.offset : end]]
+            return [FoundItem(record) for record in self._list_matching(op, where)[op.offset : end]]
         page = self._memory.list(filter=where, limit=op.limit, offset=op.offset)
-        return [Found(record) for record in page]
+        return [FoundItem(record) for record in page]
 
     def namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         """Return a page of the namespaces that hold items, in order and each once.
@@ -527,7 +527,7 @@ class Items:
         records = self._memory.list(filter=where, limit=_ALL)
         return [each for each in records if passes_filter(op.filter or {}, read_value(each))]
 
-    def _rank(self, query: str, op: SearchOp, where: Filter) -> list[Found]:
+    def _rank(self, query: str, op: SearchOp, where: Filter) -> list[FoundItem]:
         end = op.offset + op.limit
         if op.filter:
             matching = self._list_matching(op, where)
@@ -538,11 +538,11 @@ class Items:
                 return ranked
             matching = self._memory.list(filter=where, limit=end)
         scored = {found.record.id for found in ranked}
-        return ranked + [Found(record) for record in matching if record.id not in scored]
+        return ranked + [FoundItem(record) for record in matching if record.id not in scored]
 
     def _rank_among(
         self, query: str, matching: Sequence[MemoryRecord], where: Filter
-    ) -> list[Found]:
+    ) -> list[FoundItem]:
         ids = [record.id for record in matching if record.metadata[_SEARCHABLE] is True]
         if not ids:
             return []
@@ -553,14 +553,14 @@ class Items:
         hits = self._search_hits(query, where, k=MOST_HITS)
         return [found for found in hits if found.record.id in wanted]
 
-    def _search_hits(self, query: str, where: Filter, *, k: int) -> list[Found]:
+    def _search_hits(self, query: str, where: Filter, *, k: int) -> list[FoundItem]:
         result = self._memory.search(
             query,
             k=min(k, MOST_HITS),
             filter=And((where, SEARCHABLE)),
             preset=self._preset,
         )
-        return [Found(hit.memory, hit.score) for hit in result]
+        return [FoundItem(hit.memory, hit.score) for hit in result]
 
     def put(self, items: Sequence[NewItem]) -> None:
         """Write items, in the place of those that are there.

@@ -23,7 +23,7 @@ _OTHER: dict[Role, Role] = {"user": "assistant", "assistant": "user"}
 
 
 @dataclass(frozen=True, slots=True)
-class ChatMessage:
+class ExportedMessage:
     """One visible message of an export.
 
     Attributes:
@@ -57,7 +57,7 @@ class _Product:
     ids: tuple[str, ...]
     title: str
     moments: tuple[str, ...]
-    messages: Callable[[Mapping[str, Any], str], Iterator[ChatMessage | Unreadable]]
+    messages: Callable[[Mapping[str, Any], str], Iterator[ExportedMessage | Unreadable]]
 
 
 def _read_export(path: Path, product: _Product) -> Iterator[Readable]:
@@ -162,7 +162,7 @@ def read_chatgpt(path: Path) -> Iterator[Readable]:
 
 def _read_chatgpt_messages(
     conversation: Mapping[str, Any], place: str
-) -> Iterator[ChatMessage | Unreadable]:
+) -> Iterator[ExportedMessage | Unreadable]:
     branch = _find_shown_branch(conversation["mapping"], conversation.get("current_node"))
     for node_id, message in branch:
         if message is None:
@@ -217,7 +217,7 @@ def _read_seconds(node: object) -> float:
     return moment.timestamp() if moment else 0.0
 
 
-def _read_message(message: Mapping[str, object], node_id: str) -> ChatMessage | None:
+def _read_message(message: Mapping[str, object], node_id: str) -> ExportedMessage | None:
     author = message.get("author")
     role = _ROLES.get(author.get("role")) if isinstance(author, dict) else None
     content = message.get("content")
@@ -227,7 +227,7 @@ def _read_message(message: Mapping[str, object], node_id: str) -> ChatMessage | 
     if not text:
         return None
     identity = message.get("id")
-    return ChatMessage(
+    return ExportedMessage(
         id=identity if isinstance(identity, str) and identity else node_id,
         role=role,
         text=text,
@@ -298,7 +298,7 @@ def read_claude(path: Path) -> Iterator[Readable]:
 
 def _read_claude_messages(
     conversation: Mapping[str, Any], place: str
-) -> Iterator[ChatMessage | Unreadable]:
+) -> Iterator[ExportedMessage | Unreadable]:
     for position, message in enumerate(conversation["chat_messages"]):
         where = f"{place}, message {position}"
         if not isinstance(message, dict):
@@ -320,11 +320,13 @@ _CLAUDE = _Product(
 )
 
 
-def _read_claude_message(message: Mapping[str, object], text: str, position: int) -> ChatMessage:
+def _read_claude_message(
+    message: Mapping[str, object], text: str, position: int
+) -> ExportedMessage:
     identity = message.get("uuid")
     names = [join_file_names(message.get(kind), "file_name") for kind in ("attachments", "files")]
     attached = ", ".join(name for name in names if name)
-    return ChatMessage(
+    return ExportedMessage(
         id=identity if isinstance(identity, str) and identity else str(position),
         role=_CLAUDE_ROLES[message.get("sender")],
         text=text,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 from ekphory.documents.blocks import (
     NOTHING_EXCLUDED,
     Exclusion,
-    LeftOut,
     Problem,
+    SkippedPart,
     format_place,
     parent_id,
 )
@@ -51,7 +51,7 @@ _READ_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ImportedDocument:
     """A document that is being imported.
 
     Attributes:
@@ -67,7 +67,7 @@ class Document:
     pool: str
 
 
-def compute_digest(document: Document, settings: ReadingSettings) -> str:
+def compute_digest(document: ImportedDocument, settings: ReadingSettings) -> str:
     """Compute a digest of what the file holds and of all that decides what becomes of it.
 
     Raises:
@@ -84,8 +84,8 @@ def compute_digest(document: Document, settings: ReadingSettings) -> str:
 
 
 def read_records(
-    document: Document, settings: ReadingSettings, digest: str
-) -> Iterator[ImportedRecord | LeftOut | Unreadable]:
+    document: ImportedDocument, settings: ReadingSettings, digest: str
+) -> Iterator[ImportedRecord | SkippedPart | Unreadable]:
     """Read a document into records, in order.
 
     The id of a record is made of all that it says and where it says it. So a passage that moved
@@ -114,7 +114,7 @@ def read_records(
 
 
 def _make_record(
-    document: Document,
+    document: ImportedDocument,
     passage: Passage,
     sequence: int,
     metadata: dict[str, Scalar],
@@ -140,7 +140,7 @@ def _make_record(
     return ImportedRecord(fields, f"{document.file.name} ({lines})")
 
 
-def _describe_problem(document: Document, problem: Problem) -> Unreadable:
+def _describe_problem(document: ImportedDocument, problem: Problem) -> Unreadable:
     name, position = document.file.name, problem.position
     if position is None:
         return Unreadable(name, "file", problem.message)
@@ -381,7 +381,7 @@ class _Import:
                 done += 1
         self._write()
 
-    def _make_document(self, file: DocumentFile) -> Document | None:
+    def _make_document(self, file: DocumentFile) -> ImportedDocument | None:
         reader = find_reader(file.path)
         if reader is None:
             return None
@@ -389,7 +389,7 @@ class _Import:
             message = "its name is not UTF-8. Rename it."
             self._tally.fail(Unreadable(repr(file.name), "file", message))
             return None
-        return Document(file, reader, f"{self._name}/{file.name}", self._options.pool)
+        return ImportedDocument(file, reader, f"{self._name}/{file.name}", self._options.pool)
 
     def _find_known(self, sessions: Sequence[str]) -> dict[str, _Known]:
         which = And((self._mine, In(Field("session"), tuple(sessions))))
@@ -401,7 +401,7 @@ class _Import:
             document.is_whole |= record.metadata.get(LAST) is True
         return known
 
-    def _read(self, document: Document, known: _Known) -> None:
+    def _read(self, document: ImportedDocument, known: _Known) -> None:
         ids: set[str] = set()
         failures: list[Unreadable] = []
         try:
@@ -412,7 +412,7 @@ class _Import:
             for found in read_records(document, self._settings, digest):
                 if isinstance(found, ImportedRecord):
                     ids.add(self._take(found, known))
-                elif isinstance(found, LeftOut):
+                elif isinstance(found, SkippedPart):
                     self._tally.leave_out(found.reason)
                 else:
                     failures.append(found)
@@ -479,7 +479,7 @@ class _Import:
         for found in find_documents(self._root, exclude=self._options.exclude):
             if isinstance(found, DocumentFile):
                 files.append(found)
-            elif isinstance(found, LeftOut):
+            elif isinstance(found, SkippedPart):
                 self._tally.leave_out(found.reason)
             else:
                 place, problem = found

@@ -17,10 +17,10 @@ from ekphory.mcp_server.memory_tools import EXPLAIN, FORGET, LIST, RECALL, REMEM
 from ekphory.mcp_server.tool import (
     DEFAULT_TOKENS,
     MOST_SHOWN,
-    Answer,
     Answered,
     AnyTool,
     Arguments,
+    McpAnswer,
     Memories,
     Tool,
     drop_steering,
@@ -139,7 +139,7 @@ class DeleteMemory(MemMachineArguments):
     ] = None
 
 
-class Status(Answer):
+class Status(McpAnswer):
     """Whether it was done."""
 
     status: int = 200
@@ -149,7 +149,7 @@ class Status(Answer):
 _DONE = Answered(Status(), ("Success",))
 
 
-class FoundMemories(Answer):
+class FoundMemories(McpAnswer):
     """What was found, in the shape of MemMachine's search."""
 
     status: int = 0

@@ -20,7 +20,7 @@ from ekphory.models.late_bound import (
     LateBoundParts,
     PassageReading,
     age_buckets,
-    predicted_types,
+    predict_types,
     type_codes,
 )
 from ekphory.models.loading import ONNX_FOLDER, Runtime, load_local_embedder
@@ -289,7 +289,7 @@ class Embedder:
         Raises:
             ModelError: The model has no type head.
         """
-        return predicted_types(self._require(self.read(_listed(texts)).type_logits, "type head"))
+        return predict_types(self._require(self.read(_listed(texts)).type_logits, "type head"))
 
     def read(self, texts: Sequence[str]) -> PassageReading:
         """Read passages in one pass: what is stored, and what the heads say of them."""

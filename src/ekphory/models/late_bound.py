@@ -238,7 +238,7 @@ class EmbedderComponents:
         )
 
 
-def components_of(tensors: Mapping[str, NDArray[Any]], *, where: Path) -> EmbedderComponents:
+def build_components(tensors: Mapping[str, NDArray[Any]], *, where: Path) -> EmbedderComponents:
     """Put the tensors of a components file together.
 
     Raises:
@@ -292,7 +292,7 @@ def read_components(directory: Path) -> EmbedderComponents | None:
     except ImportError as error:
         raise MissingExtra("torch", f"Reading {path}") from error
     try:
-        return components_of(load_file(path), where=path)
+        return build_components(load_file(path), where=path)
     except (OSError, SafetensorError) as error:
         raise ModelError(
             f"{path}: cannot be read as safetensors ({error}). Save the model again."
@@ -369,7 +369,7 @@ class PassageReader(Protocol):
         ...
 
 
-def late_bound_of(model: EmbeddingModel) -> LateBoundParts | None:
+def find_late_bound(model: EmbeddingModel) -> LateBoundParts | None:
     """Return the model's vectors of age and type; None for a model that knows neither."""
     return model.late_bound if isinstance(model, PassageReader) else None
 
@@ -381,12 +381,12 @@ def read_passages(model: EmbeddingModel, texts: Sequence[str]) -> PassageReading
     return PassageReading(model.encode(texts))
 
 
-def predicted_types(logits: FloatMatrix) -> list[MemoryType]:
+def predict_types(logits: FloatMatrix) -> list[MemoryType]:
     """Return the most probable type of each passage."""
     return [MEMORY_TYPES[code] for code in np.argmax(logits, axis=1)]
 
 
-def traits_by_memory(reading: PassageReading, windows: Sequence[int]) -> list[PredictedTraits]:
+def average_traits(reading: PassageReading, windows: Sequence[int]) -> list[PredictedTraits]:
     """Return the traits of memories from the mean over their windows.
 
     Args:
@@ -408,5 +408,5 @@ def traits_by_memory(reading: PassageReading, windows: Sequence[int]) -> list[Pr
         means = average(reading.importance[:, None])[:, 0]
         importance = [round(value, 3) for value in means.tolist()]
     if reading.type_logits is not None:
-        types = predicted_types(average(reading.type_logits))
+        types = predict_types(average(reading.type_logits))
     return [PredictedTraits(*traits) for traits in zip(importance, types, strict=True)]

@@ -89,7 +89,7 @@ class SentenceLayout:
     prompts: Prompts
 
 
-def window_of(directory: Path) -> int:
+def read_window(directory: Path) -> int:
     """Return the longest input in tokens; sentence-transformers writes it to one of two files."""
     given = (
         _optional_json(directory / _WINDOW_FILE).get("max_seq_length"),
@@ -99,7 +99,7 @@ def window_of(directory: Path) -> int:
     return next((int(each) for each in numbers if each < _NO_WINDOW), DEFAULT_MAX_TOKENS)
 
 
-def prompts_of(directory: Path) -> Prompts:
+def read_prompts(directory: Path) -> Prompts:
     """Read the prompts that the directory names; empty ones where it names none."""
     named = _optional_json(directory / _PROMPTS_FILE).get("prompts") or {}
     return Prompts(
@@ -186,7 +186,7 @@ def load_export_source(directory: Path) -> ExportSource:
         )
     weights = load_encoder_weights(directory)
     _check_modules(directory, weights)
-    max_tokens = min(window_of(directory), len(weights.positions))
+    max_tokens = min(read_window(directory), len(weights.positions))
     path = directory / TOKENIZER_FILE
     if not path.is_file():
         raise ModelError(f"{path}: no such file. Save the model with a fast tokenizer.")
@@ -194,7 +194,7 @@ def load_export_source(directory: Path) -> ExportSource:
         weights=replace(weights, positions=weights.positions[:max_tokens]),
         tokenizer=Tokenizer.from_file(str(path)),
         max_tokens=max_tokens,
-        prompts=prompts_of(directory),
+        prompts=read_prompts(directory),
     )
 
 

@@ -144,7 +144,7 @@ def read_documents(documents: Sequence[Document]) -> list[RerankPassage]:
     return [_read_document(document, place) for place, document in enumerate(documents)]
 
 
-def told_type(record: MemoryRecord) -> MemoryType | None:
+def find_stated_type(record: MemoryRecord) -> MemoryType | None:
     """Return the type that somebody has said; None for one that is unknown or predicted."""
     return None if "type" in record.predicted else _known(record.type)
 
@@ -156,7 +156,7 @@ def _read_document(document: object, place: int) -> RerankPassage:
         return document
     record = document.memory if isinstance(document, Hit) else document
     if isinstance(record, MemoryRecord):
-        return RerankPassage(record.indexed_text, at=record.at, type=told_type(record))
+        return RerankPassage(record.indexed_text, at=record.at, type=find_stated_type(record))
     if isinstance(document, Mapping):
         return _read_mapping(document, place)
     problem = f"document {place} must be a text, a memory, a hit or a dict"

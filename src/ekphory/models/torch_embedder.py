@@ -30,7 +30,7 @@ from ekphory.models.late_bound import (
     COMPONENTS_FILE,
     EmbedderComponents,
     PassageReading,
-    components_of,
+    build_components,
     normalised,
     read_components,
     write_components,
@@ -199,7 +199,7 @@ def _load_agentrank(name_or_path: str, path: Path, device: str | None) -> TorchM
     }
     for name in ("age.weight", "type.weight"):
         tensors[name] = tensors[name] * AGENTRANK_SCALE
-    components = components_of(tensors, where=path)
+    components = build_components(tensors, where=path)
     transformer = Transformer(name_or_path)
     pooling = Pooling(components.dimension, str(stored["config"]["pooling"]))
     encoder = SentenceTransformer(modules=[transformer, pooling], device=device)

@@ -68,7 +68,7 @@ NO_OPTIONAL_MODELS = OptionalModels()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
+class SearchResources:
     """What a search has at hand.
 
     Attributes:
@@ -213,7 +213,7 @@ class SearchState:
 
     request: SearchRequest
     snapshot: ScopeSnapshot
-    resources: Resources
+    resources: SearchResources
     text: str
     query_class: QueryClass | None = None
     reading: TimeReading | None = None

@@ -234,7 +234,7 @@ def _complexity(text: str, words: Sequence[str]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class QueryBlock:
     """A stretch of text from a mark at which it opens to the next mark at which it closes."""
 
     name: str | None
@@ -251,7 +251,7 @@ class LineMark:
 
 
 BLOCKS = tuple(
-    Block(rule.get("name"), re.compile(rule["opens"]), re.compile(rule.get("closes", "")))
+    QueryBlock(rule.get("name"), re.compile(rule["opens"]), re.compile(rule.get("closes", "")))
     for rule in _RULES["block"]
 )
 _PREFIXES = tuple(

@@ -18,8 +18,8 @@ from ekphory.models.reranker import (
     RerankPassage,
     RerankQuery,
     check_scores,
+    find_stated_type,
     log_odds,
-    told_type,
 )
 from ekphory.retrieval.pipeline import Candidates, SearchRequest, SearchState, read_candidates
 from ekphory.store.protocol import IntArray
@@ -197,7 +197,7 @@ def read_passages(
             before=_text(state, found, int(before[place])),
             after=_text(state, found, int(after[place])),
             at=record.at,
-            type=told_type(record),
+            type=find_stated_type(record),
         )
         for place, record in enumerate(records)
     ]

@@ -49,7 +49,7 @@ class TimedRows:
         return self.confidence > 0
 
 
-def timed_rows(
+def find_timed_rows(
     snapshot: ScopeSnapshot, reading: TimeReading, *, visible: Mask, now: int
 ) -> TimedRows:
     """Find the rows that a query's references name.

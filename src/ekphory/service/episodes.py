@@ -243,7 +243,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class EpisodeMessage:
     """Something that was said.
 
     Attributes:
@@ -383,7 +383,7 @@ class Episodes:
         self._uids = uids
 
     def add(
-        self, place: Place, messages: Sequence[Message], *, kind: MemoryType | None = None
+        self, place: Place, messages: Sequence[EpisodeMessage], *, kind: MemoryType | None = None
     ) -> tuple[str, ...]:
         """Remember messages, in order and in one commit; return an id for each.
 
@@ -486,7 +486,7 @@ def _newest(memory: Memory, condition: Filter | None, limit: int) -> tuple[Memor
     return tuple(hit.memory for hit in reversed(found.hits))
 
 
-def _message_fields(message: Message, now: datetime, position: int) -> dict[str, object]:
+def _message_fields(message: EpisodeMessage, now: datetime, position: int) -> dict[str, object]:
     # A moment of its own for each: what is said again later is another episode.
     at = now + timedelta(microseconds=position) if message.at is None else message.at
     session = message.metadata.get(_SESSION_KEY, "")

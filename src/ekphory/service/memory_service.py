@@ -94,7 +94,7 @@ KINDS: tuple[Kind, ...] = ("episodic", "semantic")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchFindings:
     """What a search found; None where a kind of memory was not searched, or is switched off."""
 
     episodes: FoundEpisodes | None
@@ -172,7 +172,7 @@ class MemoryService:
         *,
         kinds: Collection[Kind] = KINDS,
         set_metadata: Mapping[str, object] | None = None,
-    ) -> Found:
+    ) -> SearchFindings:
         """Find what answers a question, in episodic and semantic memory.
 
         Args:
@@ -201,7 +201,7 @@ class MemoryService:
             )
         trace = retrieval_trace(secrets.token_hex(16), episodes, results)
         self._traces.keep(trace["trace_id"], *place.owner, drop_texts(trace))
-        return Found(episodes, features, trace)
+        return SearchFindings(episodes, features, trace)
 
     def trace(self, trace_id: str) -> StoredTrace:
         """Return what an earlier search did.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ekphory.filters.lance_sql import matches
 from ekphory.filters.tree import And, Filter
-from ekphory.scope import orphaned_owners, owner_of
+from ekphory.scope import get_owner, list_orphaned_owners
 from ekphory.store.protocol import (
     CURRENT,
     NEVER,
@@ -114,7 +114,7 @@ class InMemoryStore:
                 memory.key,
                 memory.record.superseded_by or memory.record.id,
                 memory.fingerprint,
-                owner_of(memory.record),
+                get_owner(memory.record),
                 to_microseconds(memory.record.expires_at) if memory.record.expires_at else NEVER,
             )
             for memory in self._matching(where)
@@ -196,7 +196,7 @@ class InMemoryStore:
             versions=1,
             bytes=None,
             vector_index_rows=None,
-            orphaned_scopes=orphaned_owners([memory.record for memory in rows]),
+            orphaned_scopes=list_orphaned_owners([memory.record for memory in rows]),
         )
 
     def verify(self, on_progress: Progress) -> Verification:

@@ -441,7 +441,7 @@ run_after_fork(_close_parents_files)
 WriterLock = DirectoryLock | WriterLease
 
 
-def lock_for(uri: str) -> WriterLock:
+def make_lock(uri: str) -> WriterLock:
     """Return the kind of lock that works at this URI."""
     return WriterLease(uri) if "://" in uri else DirectoryLock(Path(uri))
 

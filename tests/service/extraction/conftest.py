@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from ekphory.service.episodes import Message
+from ekphory.service.episodes import EpisodeMessage
 from ekphory.service.handles import Place
 
 from .teacher import Teacher, learning_service, taught, until
@@ -51,7 +51,7 @@ def tell(service, wire, home):
     """Adds messages and hands them over; gives their ids."""
 
     def add(*contents, place=home, **fields):
-        said = [Message(content=content, **fields) for content in contents]
+        said = [EpisodeMessage(content=content, **fields) for content in contents]
         ids = service.episodes.add(place, said)
         service.extraction.learn_from(place, ids)
         return ids

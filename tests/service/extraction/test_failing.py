@@ -7,7 +7,7 @@ import pytest
 from tests.services.wire import Reply
 
 from ekphory.catalog.extraction import FailedExtraction
-from ekphory.service.episodes import Message
+from ekphory.service.episodes import EpisodeMessage
 from ekphory.service.handles import Place, ServiceModels
 from ekphory.service.learning import ExtractionSettings
 from ekphory.service.memory_service import MemoryService
@@ -88,7 +88,7 @@ def test_while_the_service_is_out_of_order_everything_waits(
 
 def test_a_service_that_is_not_there_loses_nothing(tmp_path, home):
     with learning_service(tmp_path / "store", "http://127.0.0.1:9") as service:
-        ids = service.episodes.add(home, [Message(content="I love pizza")])
+        ids = service.episodes.add(home, [EpisodeMessage(content="I love pizza")])
         service.extraction.learn_from(home, ids)
         until(lambda: service.extraction.state().out_of_order is not None)
         assert service.extraction.state(home).waiting == 1
@@ -137,7 +137,7 @@ def test_what_another_process_drops_while_it_is_written_is_taken_back(
             "BEGIN DELETE FROM extraction_jobs; END"
         )
         catalog.close()
-        ids = service.episodes.add(home, [Message(content="I love pizza")])
+        ids = service.episodes.add(home, [EpisodeMessage(content="I love pizza")])
         service.extraction.learn_from(home, ids)
         until(lambda: service.sets.known(home) and not service.extraction.state().waiting)
         until(lambda: not service.features.page(home, limit=5))
@@ -151,7 +151,9 @@ def test_what_waits_when_the_service_ends_is_read_after_the_next_start(
     store = tmp_path / "store"
     hasty = ExtractionSettings(stop=0.1, poll=0.05)
     with learning_service(store, wire.host, settings=hasty) as service:
-        ids = service.episodes.add(home, [Message(content="pizza"), Message(content="tea")])
+        ids = service.episodes.add(
+            home, [EpisodeMessage(content="pizza"), EpisodeMessage(content="tea")]
+        )
         service.extraction.learn_from(home, ids)
         until(lambda: wire.asked)
     with learning_service(store, wire.host) as service:
@@ -167,10 +169,10 @@ def test_of_two_services_on_one_store_one_reads_and_the_other_takes_over(
     with learning_service(store, wire.host) as second:
         with learning_service(store, wire.host) as first:
             for service, text in ((first, "one"), (second, "two")):
-                ids = service.episodes.add(home, [Message(content=text)])
+                ids = service.episodes.add(home, [EpisodeMessage(content=text)])
                 service.extraction.learn_from(home, ids)
             until(lambda: second.extraction.state(home).waiting == 0)
-        ids = second.episodes.add(home, [Message(content="three")])
+        ids = second.episodes.add(home, [EpisodeMessage(content="three")])
         second.extraction.learn_from(home, ids)
         until(lambda: second.extraction.state(home).waiting == 0)
     assert sorted(teacher.texts()) == ["one", "three", "two"]
@@ -187,7 +189,7 @@ def test_without_a_language_model_nothing_is_queued(tmp_path, home):
 def test_what_is_learnt_is_a_setting(tmp_path, teacher, wire, home, learnt, asked):
     settings = ExtractionSettings(learnt=learnt, poll=0.05)
     with learning_service(tmp_path / "store", wire.host, settings=settings) as service:
-        ids = service.episodes.add(home, [Message(content="pizza")])
+        ids = service.episodes.add(home, [EpisodeMessage(content="pizza")])
         service.extraction.learn_from(home, ids)
         until(lambda: service.extraction.state(home).waiting == 0)
     assert len(teacher.asked) == asked

@@ -21,10 +21,10 @@ from ekphory.models.late_bound import (
     NO_TYPE,
     Codes,
     age_buckets,
-    late_bound_of,
-    predicted_types,
+    average_traits,
+    find_late_bound,
+    predict_types,
     read_passages,
-    traits_by_memory,
     type_codes,
 )
 from ekphory.models.loading import load_embedder
@@ -108,7 +108,7 @@ class EmbedderScorer:
     def __init__(self, name: str, model: EmbeddingModel) -> None:
         self.name = name
         self._model = model
-        self._parts = late_bound_of(model)
+        self._parts = find_late_bound(model)
         bound = "text alone" if self._parts is None else "text, age and type"
         self.configuration: Mapping[str, Setting] = {
             "embedder": str(model.identity),
@@ -133,7 +133,7 @@ class EmbedderScorer:
         counts = [len(each) for each in pieces]
         reading = read_passages(self._model, [piece for each in pieces for piece in each])
         vectors = np.split(reading.content, np.cumsum(counts)[:-1])
-        traits = traits_by_memory(reading, counts)
+        traits = average_traits(reading, counts)
         return {
             text: _ReadText(own, each.type)
             for text, own, each in zip(texts, vectors, traits, strict=True)
@@ -508,7 +508,7 @@ def _judge_heads(
     if reading.importance is not None:
         importance = _correlation(texts, reading.importance.astype(np.float64))
     if reading.type_logits is not None:
-        pairs = zip(texts, predicted_types(reading.type_logits), strict=True)
+        pairs = zip(texts, predict_types(reading.type_logits), strict=True)
         type_ = _share([each.type == guess for each, guess in pairs if each.type != "unknown"])
     return importance, type_
 

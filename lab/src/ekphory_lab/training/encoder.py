@@ -17,13 +17,18 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from ekphory.errors import InvalidInput, ModelError
-from ekphory.models.late_bound import AGE_BUCKETS, COMPONENTS_FILE, components_of, write_components
+from ekphory.models.late_bound import (
+    AGE_BUCKETS,
+    COMPONENTS_FILE,
+    build_components,
+    write_components,
+)
 from ekphory.models.onnx_export import (
     NO_PROMPTS,
     Prompts,
     SentenceLayout,
-    prompts_of,
-    window_of,
+    read_prompts,
+    read_window,
     write_sentence_layout,
 )
 from ekphory.threads import count_usable_cores
@@ -266,10 +271,10 @@ def load_base_encoder(directory: Path) -> AgentEncoder:
         ModelError: It cannot be loaded.
     """
     encoder, tokenizer = _load_transformer(directory)
-    window = window_of(directory)
+    window = read_window(directory)
     positions = getattr(encoder.config, "max_position_embeddings", None) or window
     return AgentEncoder(
-        _new_parts(encoder), tokenizer, min(window, positions), prompts_of(directory)
+        _new_parts(encoder), tokenizer, min(window, positions), read_prompts(directory)
     )
 
 
@@ -364,7 +369,7 @@ def save_agent_encoder(encoder: AgentEncoder, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     encoder.parts["encoder"].save_pretrained(directory)
     encoder.tokenizer.save_pretrained(directory)
-    components = components_of(_components(encoder), where=directory)
+    components = build_components(_components(encoder), where=directory)
     layout = SentenceLayout(
         projection=components.projection,
         max_tokens=encoder.max_tokens,

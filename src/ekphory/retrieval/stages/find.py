@@ -25,7 +25,7 @@ from ekphory.retrieval.lexical import query_terms
 from ekphory.retrieval.pipeline import NO_ROWS, Candidates, SearchState, skip_without_candidates
 from ekphory.retrieval.query import depth_factor
 from ekphory.retrieval.snapshot import LARGEST_SHARE, Neighbours, ScopeSnapshot
-from ekphory.retrieval.time_arm import timed_rows
+from ekphory.retrieval.time_arm import find_timed_rows
 from ekphory.store.protocol import IntArray, ScoreArray
 
 # The two arms over one or several wordings of a query, and the best that each finds in a pool.
@@ -232,7 +232,7 @@ class SearchTime:
         request, reading = state.request, state.reading
         if reading is None:
             return state
-        timed = timed_rows(state.snapshot, reading, visible=request.visible, now=request.now)
+        timed = find_timed_rows(state.snapshot, reading, visible=request.visible, now=request.now)
         notes: dict[str, object] = {"inside": len(timed.rows), "by_words": timed.found}
         if timed.widened:
             notes["widened"] = list(timed.widened)

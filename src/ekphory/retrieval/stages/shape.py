@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ekphory.documents.blocks import parent_text
+from ekphory.documents.blocks import join_passages
 from ekphory.errors import StoreError
 from ekphory.prompting.block import MOST_SHARED, already_said, fit_token_budget
 from ekphory.prompting.injection import find_injection
@@ -24,7 +24,7 @@ from ekphory.retrieval.pipeline import (
 )
 from ekphory.retrieval.rerank import min_max
 from ekphory.retrieval.snapshot import ScopeSnapshot
-from ekphory.scope import owner_of
+from ekphory.scope import get_owner
 from ekphory.store.protocol import IntArray
 from ekphory.types import MemoryRecord
 
@@ -92,7 +92,7 @@ def family_of(record: MemoryRecord) -> Family | None:
     """Return what a part shares with the other parts of its parent; None for what is whole."""
     if not record.parent_id:
         return None
-    return owner_of(record), record.session, record.parent_id
+    return get_owner(record), record.session, record.parent_id
 
 
 def group_by_family(records: Iterable[MemoryRecord]) -> dict[Family, list[MemoryRecord]]:
@@ -121,7 +121,7 @@ def join_around(parts: Sequence[MemoryRecord], part_id: str, *, longest: int) ->
         beside = [place for place in (first - 1, last + 1) if 0 <= place < len(parts)]
         fitting = [place for place in beside if length + len(parts[place].text) <= longest]
         if not fitting:
-            return parent_text(parts[first : last + 1])
+            return join_passages(parts[first : last + 1])
         for place in fitting:
             if length + len(parts[place].text) <= longest:
                 length += len(parts[place].text)

@@ -16,7 +16,7 @@ from ekphory.retrieval.pipeline import (
     skip_without_candidates,
 )
 from ekphory.retrieval.query import QueryClass
-from ekphory.scope import owner_of
+from ekphory.scope import get_owner
 from ekphory.store.protocol import ScoreArray
 from ekphory.types import MemoryRecord, MemoryType
 
@@ -175,7 +175,7 @@ def _origin(record: MemoryRecord) -> Hashable | None:
     for name in ("parent_id", "path", "source"):
         value = getattr(record, name)
         if value:
-            return owner_of(record), name, value
+            return get_owner(record), name, value
     return None
 
 

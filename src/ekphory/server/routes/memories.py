@@ -45,8 +45,8 @@ from ekphory.server.schemas.memories import (
     listed_episodes,
 )
 from ekphory.server.schemas.names import InProject
+from ekphory.service.episodes import EpisodeMessage as Said
 from ekphory.service.episodes import EpisodeQuery
-from ekphory.service.episodes import Message as Said
 from ekphory.service.handles import Place
 from ekphory.service.memory_service import KINDS, MemoryService
 

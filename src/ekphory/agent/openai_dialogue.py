@@ -170,11 +170,9 @@ def _read_turn(response: Response) -> ModelTurn:
             commands = json.dumps({"commands": item.action.commands})
             calls.append(ToolCall(item.call_id, SHELL, commands))
         elif item.type == "message":
-            for part in item.content:
-                if part.type == "refusal":
-                    refusal = part.refusal
-                else:
-                    texts.append(part.text)
+            texts += [part.text for part in item.content if part.type != "refusal"]
+            refusals = [part.refusal for part in item.content if part.type == "refusal"]
+            refusal = refusals[-1] if refusals else refusal
     if response.incomplete_details is not None:
         refusal = f"cut off: {response.incomplete_details.reason}"
     usage = response.usage

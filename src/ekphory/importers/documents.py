@@ -280,21 +280,23 @@ def watch_documents(
     """
     chosen = options or DocumentOptions()
     root = Path(path).resolve()
-    with failures_file(root, failures_path) as failures:
+    with (
+        failures_file(root, failures_path) as failures,
+        closing(watch_changes(root, stopped=stopped)) as rounds,
+    ):
         tally = Tally(failures)
         run = _Import(memory, root, chosen, tally, on_progress or _ignore)
-        with closing(watch_changes(root, stopped=stopped)) as rounds:
-            try:
-                # The watch begins before the first import, so that no change falls between.
-                next(rounds)
-                run.run()
-                for changed in rounds:
-                    run.follow(changed)
-            except ImportInterrupted:
-                raise
-            except KeyboardInterrupt:
-                # Between two imports it ends the watch.
-                return tally.report()
+        try:
+            # The watch begins before the first import, so that no change falls between.
+            next(rounds)
+            run.run()
+            for changed in rounds:
+                run.follow(changed)
+        except ImportInterrupted:
+            raise
+        except KeyboardInterrupt:
+            # Between two imports it ends the watch.
+            return tally.report()
         return tally.report()
 
 

@@ -92,6 +92,11 @@ def rerank_tables(report: RerankReport) -> Iterator[ReportTable]:
 
 def set_tables(measured: RerankedSet) -> Iterator[ReportTable]:
     """Show one set: order, with published rows where there are any, speed, and calibration."""
+    yield from _order_tables(measured)
+    yield from _speed_and_calibration_tables(measured)
+
+
+def _order_tables(measured: RerankedSet) -> Iterator[ReportTable]:
     name, results = measured.dataset.name, measured.results
     estimates = {
         result.name: [result.report.overall.estimates[each] for each in PUBLISHED_MEASURES]
@@ -138,6 +143,10 @@ def set_tables(measured: RerankedSet) -> Iterator[ReportTable]:
             for result in results
         },
     )
+
+
+def _speed_and_calibration_tables(measured: RerankedSet) -> Iterator[ReportTable]:
+    name, results = measured.dataset.name, measured.results
     yield _table(
         f"{name}: milliseconds, p50 / p95",
         [f"{count} candidates" for count in READ_COUNTS],

@@ -16,7 +16,7 @@ from ekphory_lab.evaluation.loaders import load_conversation
         ("q.jsonl", b'{"id": "\xff"}\n', r"q\.jsonl:1: not JSON"),
         (
             "q.gz",
-            gzip.compress(b'{"id": "1"}\n' * 5)[:-6],
+            gzip.compress(b'{"id": "1"}\n' * 5, mtime=0)[:-6],
             r"q\.gz:\d+: the compressed file breaks",
         ),
     ],

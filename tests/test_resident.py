@@ -15,7 +15,7 @@ import pytest
 
 from ekphory import resident
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 class Home:

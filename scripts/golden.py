@@ -218,7 +218,7 @@ def _export(memory: Any, folder: Path) -> list[str]:
     file = folder / "e.jsonl"
     memory.close()
     place = ["--store", str(folder / "s"), "--project", "p", "--user", "mara"]
-    result = typer.CliRunner().invoke(app._application(), ["export", "--target", str(file), *place])
+    result = typer.CliRunner().invoke(app.app, ["export", "--target", str(file), *place])
     if result.exit_code:
         raise RuntimeError(result.output)
     lines = file.read_text().splitlines()
@@ -231,7 +231,7 @@ def _export(memory: Any, folder: Path) -> list[str]:
 def _help() -> dict[str, str]:
     typer = importlib.import_module("typer.testing")
     main = importlib.import_module("typer.main")
-    app = importlib.import_module(f"{NAME}.cli.app")._application()
+    app = importlib.import_module(f"{NAME}.cli.app").app
     runner = typer.CliRunner(env={"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1"})
     found: dict[str, str] = {}
 
@@ -251,7 +251,7 @@ HOMES = {
     "ServiceModels": ("service.models", "service.handles"),
     "load_embedder": ("models.loading",),
     "bundled_reranker": ("models.bundled_reranker", "models.reranker"),
-    "_announced": ("mcp_server.protocol",),
+    "describe": ("mcp_server.protocol",),
     "tools_of": ("mcp_server.toolsets", "mcp_server.memmachine"),
 }
 """Where each thing is, before and after the moves."""
@@ -283,7 +283,7 @@ def _openapi() -> Any:
 
 def _tools() -> Any:
     return [
-        _the("_announced")(tool).model_dump(mode="json") for tool in _the("tools_of")(NAME, None)
+        _the("describe")(tool).model_dump(mode="json") for tool in _the("tools_of")(NAME, None)
     ]
 
 

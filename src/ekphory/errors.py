@@ -15,7 +15,7 @@ EkphoryError
 │   ├── ServiceUnavailable        not reached, or busy (http_service.py)
 │   └── ServiceRefusal            refuses this very request (http_service.py)
 ├── DatasetError                  a benchmark or training file is missing, changed or malformed
-├── NoResident, UnansweredWrite   of the command line and its resident process (resident.py)
+├── NoResident, Unanswered        of the command line and its resident process (resident.py)
 └── MissingExtra (ImportError)    an optional dependency is not installed
 """
 

@@ -48,8 +48,8 @@ class NoResident(EkphoryError):
     """No resident process answers, or it may not be asked."""
 
 
-class UnansweredWrite(EkphoryError):
-    """The resident process took a write and did not say what became of it."""
+class Unanswered(EkphoryError):
+    """The resident process took a message and did not say what became of it."""
 
 
 def is_wanted() -> bool:
@@ -189,7 +189,7 @@ def ask(message: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
 
     Raises:
         NoResident: There is none, or it did not take the message.
-        UnansweredWrite: It took the message and did not answer in time.
+        Unanswered: It took the message and did not answer in time.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(_CONNECT_SECONDS)
@@ -203,7 +203,7 @@ def ask(message: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         try:
             return receive(connection)
         except (OSError, NoResident) as error:
-            raise UnansweredWrite(str(error)) from error
+            raise Unanswered(str(error)) from error
 
 
 def run_command(arguments: Sequence[str]) -> int | None:
@@ -216,25 +216,41 @@ def run_command(arguments: Sequence[str]) -> int | None:
     """
     if not is_wanted() or not _may_be_asked(arguments):
         return None
-    writes = arguments[0] in _WRITING
     try:
-        answer = ask(_request(arguments), seconds=_WRITE_SECONDS if writes else _READ_SECONDS)
-    except NoResident:
-        start()
-        return None
-    except UnansweredWrite as error:
-        if not writes:
-            return None
+        answer = _find_answer(arguments)
+    except Unanswered as error:
         sys.stderr.write(
             f"The resident process took the command and did not answer ({error}). Look with "
             "`ekphory list --limit 1` whether it was written, before running it again.\n"
         )
         return 1
-    if answer.get("alone"):
+    if answer is None or answer.get("alone"):
         return None
     _write(sys.stdout, str(answer["out"]))
     _write(sys.stderr, str(answer["err"]))
     return int(answer["status"])
+
+
+def _find_answer(arguments: Sequence[str]) -> dict[str, Any] | None:
+    """Return the resident process's answer; None where there is none and nothing was written.
+
+    Raises:
+        Unanswered: It took a write and did not say what became of it.
+    """
+    writes = arguments[0] in _WRITING
+    try:
+        request = _request(arguments)
+    except (EkphoryError, OSError):
+        return None  # the command itself says what is wrong
+    try:
+        return ask(request, seconds=_WRITE_SECONDS if writes else _READ_SECONDS)
+    except NoResident:
+        pass
+    except Unanswered:
+        if writes:
+            raise
+    start()  # one that still runs keeps its socket
+    return None
 
 
 def _may_be_asked(arguments: Sequence[str]) -> bool:
@@ -285,10 +301,14 @@ def _write(stream: Any, text: str) -> None:  # noqa: ANN401  a text stream or wh
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
     except BrokenPipeError:
-        # The reader has all that it wanted; what is buffered goes nowhere.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+        discard(stream)
+
+
+def discard(stream: Any) -> None:  # noqa: ANN401  likewise
+    """Send what a stream has buffered nowhere, once the reader of the pipe is gone."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def start() -> None:
@@ -314,7 +334,7 @@ def release(store: str | Path) -> None:
     For what needs every file of the store: a backup, a restore, a purge.
 
     Raises:
-        UnansweredWrite: It was asked and did not answer.
+        Unanswered: It was asked and did not answer.
     """
     if not is_wanted() or "://" in str(store):
         return

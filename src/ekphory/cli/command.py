@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import inspect
-import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +26,7 @@ from rich.progress import (
 from ekphory.cli.options import FileOutputOptions, OutputOptions
 from ekphory.cli.output import describe_error, print_json
 from ekphory.errors import EkphoryError
+from ekphory.resident import discard
 
 Output = OutputOptions | FileOutputOptions
 
@@ -64,13 +64,6 @@ def print_result(output: Output, value: object, shown: RenderableType) -> None:
         result_console().print(shown, soft_wrap=isinstance(shown, str))
 
 
-def discard_results() -> None:
-    """Send what is still buffered nowhere, once the reader of the pipe is gone."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-
-
 def make_unprintable_harmless() -> None:
     """Let characters that the terminal's encoding lacks be shown escaped, not end the command."""
     for stream in (sys.stdout, sys.stderr):
@@ -100,7 +93,7 @@ def report_errors(output: Output) -> Iterator[None]:
         raise
     except BrokenPipeError:
         # The reader has all that it wanted, as in `ekphory list | head`.
-        discard_results()
+        discard(sys.stdout)
         raise typer.Exit(0) from None
     except KeyboardInterrupt as interruption:
         message = str(interruption) or _SAFE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -330,15 +331,18 @@ def recipe(
 ) -> None:
     """Make a bundled model again from base weights, step by step; run it again to go on."""
     from ekphory_lab.training.recipes import read_recipe, run_recipe, unfinished_steps
+    from ekphory_lab.training.texts import CONVERSATIONS
 
     found = read_recipe(name)
+    folders = {"base": Path("BASE"), "data": data, "conversations": CONVERSATIONS, "output": target}
+    commands = {each.name: shlex.join(each.arguments(folders)) for each in found.steps}
     unfinished = {step.name for step in unfinished_steps(found, target)}
     if not dry_run:
         run_recipe(
             found,
             data=data,
             output=target,
-            on_step=lambda step: message_console().print(f"{step.name}: {step.command}"),
+            on_step=lambda step: message_console().print(f"{step.name}: {commands[step.name]}"),
         )
         unfinished = set()
     if output.json:
@@ -349,7 +353,7 @@ def recipe(
         hours = each.hours if isinstance(each.hours, str) else f"{each.hours:g} h"
         state = "to do" if each.name in unfinished else "finished"
         result_console().print(
-            f"{each.name} ({state}; {hours}; {each.distance}): ekphory train {each.command}",
+            f"{each.name} ({state}; {hours}; {each.distance}): ekphory train {commands[each.name]}",
             soft_wrap=True,
             markup=False,
         )

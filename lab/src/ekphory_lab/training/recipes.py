@@ -126,7 +126,9 @@ def read_recipe(name: str) -> Recipe:
         steps = _shared_steps(given.pop("begins_with", None))
         steps += [RecipeStep(**each) for each in given.pop("steps")]
         return Recipe(**given, steps=tuple(steps))
-    except (ValueError, KeyError, TypeError) as error:
+    except KeyError as error:
+        raise DatasetError(f"{path}: must be a recipe; it has no `{error.args[0]}`.") from error
+    except (ValueError, TypeError) as error:
         raise DatasetError(f"{path}: must be a recipe ({error}).") from error
 
 

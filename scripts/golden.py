@@ -282,9 +282,7 @@ def _openapi() -> Any:
 
 
 def _tools() -> Any:
-    return [
-        _the("describe")(tool).model_dump(mode="json") for tool in _the("tools_of")(NAME, None)
-    ]
+    return [_the("describe")(tool).model_dump(mode="json") for tool in _the("tools_of")(NAME, None)]
 
 
 def _wire() -> Any:

@@ -33,9 +33,10 @@ WORDS = ["tea", "dog", "Oslo", "song"]
 NOW = "2030-01-01"
 
 names = st.none() | st.sampled_from(NAMES)
-projects = st.none() | st.sampled_from(["p", "q"])
+projects = st.none() | st.sampled_from(["p", "q", "default"])
 scopes = st.fixed_dictionaries(
-    {"org": st.none() | st.just("o"), "project": projects, "agent": names, "user": names,
+    {"org": st.none() | st.sampled_from(["o", "default"]),
+     "project": projects, "agent": names, "user": names,
      "session": st.none() | st.sampled_from(["s", "t"])}
 )  # fmt: skip
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
@@ -71,7 +72,7 @@ def worlds(draw, ids=None):
 
 def is_visible(record, scope):
     """The rule of visibility, written out once more."""
-    if any(scope[name] not in (None, record[name]) for name in ("org", "project")):
+    if any(scope[name] not in (None, record[name] or "default") for name in ("org", "project")):
         return False
     owned = all(scope[name] in (None, record[name]) for name in ("agent", "user", "session"))
     return owned or record["pool"] in SHARED

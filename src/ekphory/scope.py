@@ -22,6 +22,8 @@ from ekphory.filters.tree import (
 from ekphory.types import SHARED_POOLS, MemoryRecord, is_storable, now_utc
 
 LONGEST_NAME = 10_000
+DEFAULT_NAME = "default"
+"""The organisation and the project of memories that name none."""
 SCOPE_FIELDS = ("org", "project", "agent", "user", "session")
 _PROJECT_FIELDS = ("org", "project")
 _OWNER_FIELDS = ("agent", "user", "session")
@@ -33,7 +35,8 @@ class Scope:
     """The fields a handle is bound to; an unbound field (None) restricts nothing.
 
     Attributes:
-        org, project: Restrict every pool.
+        org, project: Restrict every pool. Bound to "default", they also hold the memories that
+            name no organisation, or no project.
         agent, user, session: Restrict every pool except the shared and reference ones, which
             the whole project sees.
     """
@@ -91,7 +94,14 @@ class Scope:
 
     def _equalities(self, names: tuple[str, ...]) -> list[Filter]:
         values = ((name, getattr(self, name)) for name in names)
-        return [Comparison(Field(name), "eq", value) for name, value in values if value is not None]
+        return [_equality(name, value) for name, value in values if value is not None]
+
+
+def _equality(name: str, value: str) -> Filter:
+    equal = Comparison(Field(name), "eq", value)
+    if name in _PROJECT_FIELDS and value == DEFAULT_NAME:
+        return Or((equal, IsNull(Field(name))))
+    return equal
 
 
 def _is_name(value: object) -> bool:

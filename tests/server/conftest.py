@@ -21,6 +21,13 @@ def project():
 
 
 @pytest.fixture
+def made_project(server, project):
+    """The same, with the project in the catalog."""
+    server.answer("/projects", project, status=201)
+    return project
+
+
+@pytest.fixture
 def say(server, project):
     """Adds messages to the test's project; gives their ids."""
 

@@ -99,6 +99,7 @@ def test_a_key_of_a_project_does_not_reach_another(guarded, key_for, path, body,
 
 def test_a_key_of_an_organisation_reaches_all_of_its_projects(guarded, key_for):
     bound = key_for(org="home")
+    guarded.service.projects.ensure(*OTHER.values())
     assert guarded.post("/memories/list", OTHER, key=bound).status_code == 200
     assert guarded.post("/memories/list", FOREIGN, key=bound).status_code == 403
 
@@ -111,6 +112,7 @@ def test_a_request_that_names_no_project_goes_to_the_keys_own(guarded, key_for):
 
 def test_a_trace_of_another_project_is_not_there(guarded, key_for):
     mine, theirs = (key_for(org="home", project=name) for name in ("chat", "work"))
+    guarded.service.projects.ensure(*OWN.values())
     searched = guarded.post("/memories/search", OWN | {"query": "x"}, key=mine)
     path = f"/api/v2/traces/{searched.headers['X-Trace-ID']}"
     statuses = [
@@ -194,6 +196,7 @@ def test_a_key_that_the_server_is_started_with_may_do_everything(started_with_a_
 
 
 def test_keys_of_the_catalog_are_known_beside_it(started_with_a_key):
+    started_with_a_key.service.projects.ensure(*OWN.values())
     bound = started_with_a_key.service.keys.create(org="home", project="chat").text
     assert started_with_a_key.post("/memories/list", OWN, key=bound).status_code == 200
     assert started_with_a_key.post("/memories/list", OTHER, key=bound).status_code == 403

@@ -84,8 +84,8 @@ def test_a_search_of_the_inspector_leaves_no_trace(server, say, project, examine
         ({"time": "filter", "preset": "rrf"}, "reads no time"),
     ],
 )
-def test_what_cannot_be_searched_is_refused_in_words(server, project, settings, said):
-    asked = {**project, "query": "tea", **settings}
+def test_what_cannot_be_searched_is_refused_in_words(server, made_project, settings, said):
+    asked = {**made_project, "query": "tea", **settings}
     status, message = server.refusal("/inspect/search", asked)
     assert status == 422
     assert said in message
@@ -111,6 +111,7 @@ def test_a_count_is_of_what_the_other_filters_let_through(outlined, say):
     assert outline["bars"] == []
 
 
+@pytest.mark.usefixtures("made_project")
 def test_an_empty_project_has_an_empty_outline(outlined):
     outline = outlined()
     assert (outline["total"], outline["bars"], outline["unit"]) == (0, [], None)

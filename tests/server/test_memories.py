@@ -53,8 +53,8 @@ def test_a_message_of_one_kind_has_that_type(server, say, project):
     assert texts(listed["content"]["episodic_memory"]) == ["I like tea"]
 
 
-def test_a_search_of_a_project_that_is_not_there_is_empty_and_makes_none(server, project, found):
-    assert found("tea")["episodic_memory"]["long_term_memory"] == {"episodes": []}
+def test_a_search_of_a_project_that_is_not_there_makes_none(server, project):
+    assert server.refusal("/memories/search", {**project, "query": "tea"})[0] == 404
     assert server.refusal("/projects/get", project) == (404, "Project does not exist")
 
 
@@ -97,6 +97,7 @@ def test_a_trace_that_is_not_there_is_told(server):
 
 
 def test_a_filter_that_cannot_be_read_names_its_fault(server, project):
+    server.answer("/projects", project, status=201)
     status, message = server.refusal("/memories/search", {**project, "query": "", "filter": "a ="})
     assert status == 422
     assert "unknown field" in message
@@ -115,7 +116,7 @@ def test_an_error_has_memmachines_shape(server, project):
 
 
 def test_several_faults_of_a_payload_are_listed(server):
-    status, message = server.refusal("/memories/search", {"top_k": 0, "org_id": "a/b"})
+    status, message = server.refusal("/memories/search", {"top_k": 0, "org_id": "a\nb"})
     assert status == 422
     assert message.startswith("Invalid request payload:\n- ")
     assert {line.partition(":")[0] for line in message.splitlines()[1:]} == {

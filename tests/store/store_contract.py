@@ -267,6 +267,15 @@ class StoreContract:
         for row in rows:
             assert np.array_equal(found.vectors[found.keys == row.key], row.vectors)
 
+    def test_current_memories_are_counted_by_organisation_and_project(self, store: Store) -> None:
+        in_app = {"org": "acme", "project": "app"}
+        records = [replace(contract_record(number), **in_app) for number in (1, 2)]
+        records += [
+            replace(each, project="home") for each in (contract_record(3), history_record(3))
+        ]
+        store.append([contract_row(key, each) for key, each in enumerate(records, start=1)])
+        assert store.count_by_project() == {("acme", "app"): 2, (None, "home"): 1}
+
     def test_a_long_memory_counts_once(self, store: Store) -> None:
         store.append([contract_row(1, windows=3)])
         assert store.count(_EVERYTHING) == 1

@@ -33,7 +33,7 @@ try it:
     -d '{{"messages": [{{"content": "I like pizza"}}]}}'
   curl {url}/api/v2/memories/search{key} -H 'Content-Type: application/json' \\
     -d '{{"query": "What do I like to eat?"}}'
-docs: {url}/docs   stop: Ctrl-C"""
+look: {url}/inspect   docs: {url}/docs   stop: Ctrl-C"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

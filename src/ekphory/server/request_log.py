@@ -27,7 +27,7 @@ Receive = Callable[[], Awaitable[AsgiMessage]]
 Send = Callable[[AsgiMessage], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-OPEN_PATHS = frozenset({"/health", "/api/v2/health", "/docs", "/openapi.json", "/inspect"})
+OPEN_PATHS = frozenset({"/health", "/api/v2/health", "/docs", "/openapi.json", "/", "/inspect"})
 """Answered without a key, and whatever the load."""
 ASSETS = "/docs/"
 INSPECTOR = "/inspect/"

@@ -25,9 +25,11 @@ from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery, 
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import BALANCED, preset
 from ekphory.retrieval.rerank import score_relevance
-from ekphory.scope import Scope
+from ekphory.scope import DEFAULT_NAME, Scope
 from ekphory.store.protocol import StoreHealth
 
+FEATURES = "/semantic"
+"""How the scope of a project's features ends; the name of no project ends so."""
 Reach = Literal["project", "org"]
 """How far changes may go: to the project alone, or to what its whole organisation shares."""
 
@@ -229,8 +231,20 @@ class Handles:
 
     def features(self, org: str, project: str | None) -> Memory:
         """Open a handle on the features of a project's sets, or of its organisation's own."""
-        # No name of a project holds a slash, so these scopes are nobody's by accident.
-        return self.open(Scope(org=org, project=f"{project or ''}/semantic"))
+        return self.open(Scope(org=org, project=(project or "") + FEATURES))
+
+    def list_places(self) -> list[Place]:
+        """Return the projects whose memories the store holds, by name; features are none."""
+        with self.engine() as engine:
+            engine.store.version()
+            found = engine.store.count_by_project()
+        named = {(org or DEFAULT_NAME, project or DEFAULT_NAME) for org, project in found}
+        return [Place(*names) for names in sorted(named) if not names[1].endswith(FEATURES)]
+
+    def holds(self, place: Place) -> bool:
+        """Return whether the store holds a memory of a project."""
+        with self.episodes(place) as memory:
+            return memory.count() > 0
 
     def health(self) -> StoreHealth:
         """Measure the whole store, all scopes together."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from ekphory.catalog.access_keys import AccessKeys
-from ekphory.catalog.database import Database
+from ekphory.catalog.database import Database, NotThere
 from ekphory.catalog.extraction import Consolidations, ExtractionQueue
 from ekphory.catalog.projects import (
     EpisodicSwitches,
@@ -187,7 +187,7 @@ class MemoryService:
         episodes: FoundEpisodes | None = None
         features: list[Feature] | None = None
         results: list[SearchResult] = []
-        project = self.projects.find(*place.owner)
+        project = self.find_project(place)
         switches = EpisodicSwitches() if project is None else project.switches
         if "episodic" in kinds and switches.enabled:
             episodes = self.episodes.search(place, query, switches)
@@ -210,6 +210,40 @@ class MemoryService:
             NotThere: It is not known, or not any more.
         """
         return self._traces.get(trace_id)
+
+    def list_projects(self) -> list[Project]:
+        """Return the projects of the catalog and those that the store alone knows, by name."""
+        known = {(each.org, each.project): each for each in self.projects.all()}
+        held = {place.owner: Project(*place.owner) for place in self._handles.list_places()}
+        return [each for _, each in sorted((held | known).items())]
+
+    def find_project(self, place: Place) -> Project | None:
+        """Return a project of the catalog or, without settings, of the store; else None."""
+        known = self.projects.find(*place.owner)
+        if known is None and self._handles.holds(place):
+            return Project(*place.owner)
+        return known
+
+    def get_project(self, place: Place) -> Project:
+        """Return a project.
+
+        Raises:
+            NotThere: There is none of that name.
+        """
+        found = self.find_project(place)
+        if found is None:
+            raise NotThere("Project does not exist")
+        return found
+
+    def switch_parts(self, place: Place, changes: Mapping[str, bool | None]) -> None:
+        """Switch parts of episodic memory on or off; None leaves one as it is.
+
+        Raises:
+            NotThere: There is no such project.
+        """
+        self.get_project(place)
+        self.projects.ensure(*place.owner)
+        self.projects.switch(*place.owner, changes)
 
     def create_project(self, project: Project) -> Project:
         """Add a project; return it with the names of the models that it uses.
@@ -234,7 +268,7 @@ class MemoryService:
         Raises:
             NotThere: There is no such project.
         """
-        self.projects.get(*place.owner)
+        self.get_project(place)
         self.extraction.drop(place)
         self.episodes.delete_all(place)
         self.features.delete_all(place)

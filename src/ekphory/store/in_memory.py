@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -129,6 +130,11 @@ class InMemoryStore:
     def count(self, where: Filter) -> int:
         """Return how many memories match."""
         return len(self._matching(where))
+
+    def count_by_project(self) -> dict[tuple[str | None, str | None], int]:
+        """Return how many current memories there are by organisation and project."""
+        records = [memory.record for memory in self._matching(CURRENT)]
+        return dict(Counter((record.org, record.project) for record in records))
 
     def growth_since(self, version: int) -> Growth | None:  # noqa: ARG002  as the protocol has it
         """Return None: reading is as cheap."""

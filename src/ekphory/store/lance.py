@@ -379,6 +379,14 @@ class LanceStore:
         condition = self._condition(where)
         return int(self._read(lambda: self._table.count_rows(condition)))
 
+    @with_lance_errors_translated("read")
+    def count_by_project(self) -> dict[tuple[str | None, str | None], int]:
+        """Return how many current memories there are by organisation and project."""
+        names = ["org", "project"]
+        rows = self._rows(self._condition(CURRENT), names)
+        counted = rows.group_by(names).aggregate([([], "count_all")])
+        return {(row["org"], row["project"]): row["count_all"] for row in counted.to_pylist()}
+
     def growth_since(self, version: int) -> Growth | None:
         """Return what this process added since, if nobody changed anything else."""
         return self._recent.since(version, newest=self._version.seen)

@@ -289,6 +289,9 @@ class Store(Protocol):
     def count(self, where: Filter) -> int:
         """Return how many memories match, history included."""
 
+    def count_by_project(self) -> dict[tuple[str | None, str | None], int]:
+        """Return how many current memories there are by organisation and project."""
+
     def growth_since(self, version: int) -> Growth | None:
         """Return what was added to that version; None where that is unknown, or not all."""
 

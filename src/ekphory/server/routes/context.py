@@ -7,10 +7,12 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from ekphory.catalog.access_keys import Rights
+from ekphory.catalog.database import NotThere
 from ekphory.server.auth import Caller
 from ekphory.server.options import Limits
 from ekphory.server.request_log import Metrics
-from ekphory.server.schemas.names import ErrorAnswer
+from ekphory.server.schemas.names import ErrorAnswer, InProject
+from ekphory.service.handles import Place
 from ekphory.service.memory_service import MemoryService
 
 _REFUSALS = {
@@ -67,6 +69,23 @@ async def _metrics(request: Request) -> Metrics:
 async def _limits(request: Request) -> Limits:
     limits: Limits = request.app.state.limits
     return limits
+
+
+def existing_place(request: InProject, service: MemoryService, caller: Caller) -> Place:
+    """Return the project that a request reads; a request that names one must name one that exists.
+
+    Raises:
+        NotPermitted: The key does not reach there, or may not read.
+        NotThere: There is no such project.
+    """
+    place = caller.place_of(request, "read")
+    named = request.model_fields_set & InProject.model_fields.keys()
+    if named and service.find_project(place) is None:
+        raise NotThere(
+            f"There is no project {place.project!r} of organisation {place.org!r}. "
+            "POST /api/v2/projects/list lists those that there are."
+        )
+    return place
 
 
 TheService = Annotated[MemoryService, Depends(_service)]

@@ -17,7 +17,14 @@ from ekphory.catalog.database import NotPermitted, NotThere
 from ekphory.prompting.block import format_age
 from ekphory.retrieval.presets import PRESETS
 from ekphory.server import inspector
-from ekphory.server.routes.context import MAY_READ, REFUSALS, TheReader, TheService
+from ekphory.server.routes.context import (
+    MAY_READ,
+    NOT_THERE,
+    REFUSALS,
+    TheReader,
+    TheService,
+    existing_place,
+)
 from ekphory.server.schemas.inspect import (
     HealthAnswer,
     InspectOutline,
@@ -116,12 +123,12 @@ def list_presets(service: TheService) -> list[ShownPreset]:
     ]
 
 
-@inspect_router.post("/search")
+@inspect_router.post("/search", responses=NOT_THERE)
 def inspect_search(
     request: InspectSearch, service: TheService, caller: TheReader
 ) -> InspectSearchAnswer:
     """Search a project, and tell every stage, every score and every hop. Nothing is kept."""
-    place = caller.place_of(request, "read")
+    place = existing_place(request, service, caller)
     settings = request.model_dump(include={"pools", "min_score", "now", "time", "agent_mode"})
     examined = service.inspection.search(
         place,
@@ -134,20 +141,20 @@ def inspect_search(
     return search_answer(examined, request.query)
 
 
-@inspect_router.post("/outline")
+@inspect_router.post("/outline", responses=NOT_THERE)
 def inspect_outline(
     request: InspectOutline, service: TheService, caller: TheReader
 ) -> OutlineAnswer:
     """Count a project's memories by pool, type, importance and time."""
-    place = caller.place_of(request, "read")
+    place = existing_place(request, service, caller)
     return service.inspection.outline(place, _selection(request))
 
 
-@inspect_router.post("/memories")
+@inspect_router.post("/memories", responses=NOT_THERE)
 def inspect_memories(request: InspectPage, service: TheService, caller: TheReader) -> PageAnswer:
     """Read a page of a project's memories with all their fields."""
     found = service.inspection.page(
-        caller.place_of(request, "read"),
+        existing_place(request, service, caller),
         _selection(request),
         limit=request.page_size,
         offset=request.page_size * request.page_num,
@@ -205,6 +212,12 @@ _HEADERS = {
 }
 
 inspector_page_router = APIRouter(include_in_schema=False)
+
+
+@inspector_page_router.get("/")
+def lead_to_page() -> RedirectResponse:
+    """Lead from the server's address to the page."""
+    return RedirectResponse("inspect")
 
 
 @inspector_page_router.get("/inspect")

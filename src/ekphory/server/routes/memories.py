@@ -18,6 +18,7 @@ from ekphory.server.routes.context import (
     TheReader,
     TheService,
     TheWriter,
+    existing_place,
 )
 from ekphory.server.schemas.memories import (
     AddedMemories,
@@ -48,7 +49,7 @@ from ekphory.server.schemas.names import InProject
 from ekphory.service.episodes import EpisodeMessage as Said
 from ekphory.service.episodes import EpisodeQuery
 from ekphory.service.handles import Place
-from ekphory.service.memory_service import KINDS, MemoryService
+from ekphory.service.memory_service import KINDS, MemoryService, SearchFindings
 
 TRACE_ID = "X-Trace-ID"
 TraceWanted = Annotated[
@@ -80,7 +81,7 @@ def add_memories(
     return AddedMemories(results=[AddedMemory(uid=each) for each in service.uids.shown(place, ids)])
 
 
-@memories_router.post("/memories/search", response_model=SearchAnswer)
+@memories_router.post("/memories/search", response_model=SearchAnswer, responses=NOT_THERE)
 def search_memories(
     request: SearchMemories,
     service: TheService,
@@ -89,7 +90,7 @@ def search_memories(
     trace_wanted: TraceWanted = False,
 ) -> Response:
     """Find what answers a question. The header X-Trace-ID names the trace of the search."""
-    place = caller.place_of(request, "read")
+    place = existing_place(request, service, caller)
     threshold = request.score_threshold
     query = EpisodeQuery(
         text=request.query,
@@ -113,13 +114,14 @@ def search_memories(
         content.semantic_memory = cited_features(found.features, place, service.uids)
     if request.retrieval_trace or trace_wanted:
         content.retrieval_trace = dict(found.trace)
-    return _write_answer(SearchAnswer(content=content), {TRACE_ID: found.trace["trace_id"]})
+    answer = SearchAnswer(content=content, hint=_hint(service, place, found))
+    return _write_answer(answer, {TRACE_ID: found.trace["trace_id"]})
 
 
-@memories_router.post("/memories/list", response_model=ListAnswer)
+@memories_router.post("/memories/list", response_model=ListAnswer, responses=NOT_THERE)
 def list_memories(request: ListMemories, service: TheService, caller: TheReader) -> Response:
     """List a page of episodes in the order in which they were said, and of features."""
-    place = caller.place_of(request, "read")
+    place = existing_place(request, service, caller)
     kinds = KINDS if request.type is None else (request.type,)
     limit, offset = request.page_size, request.page_size * request.page_num
     content = ListContent()
@@ -144,6 +146,7 @@ def list_memories(request: ListMemories, service: TheService, caller: TheReader)
 def delete_episodic(request: DeleteEpisodes, service: TheService, caller: TheWriter) -> None:
     """Forget episodes: all that are named, or none where one of them is not there."""
     place = caller.place_of(request, "write")
+    service.projects.ensure(*place.owner)  # it stays when its last memory goes
     service.episodes.delete(place, service.uids.stored(place, request.episodic_ids))
 
 
@@ -166,6 +169,20 @@ def get_trace(
         raise NotThere("Trace does not exist")
     names = {"org_id": found.org, "project_id": found.project, "created_at": found.created_at}
     return {**names, **found.content}
+
+
+_NOTHING_YET = (
+    "This project holds no memories yet. Add some with POST /api/v2/memories, or import files "
+    "and chats with `ekphory import`."
+)
+
+
+def _hint(service: MemoryService, place: Place, found: SearchFindings) -> str | None:
+    """Return what to do where a search found nothing because there is nothing."""
+    episodes = found.episodes
+    if found.features or (episodes and (episodes.long_term or episodes.short_term)):
+        return None
+    return None if service.episodes.count(place) else _NOTHING_YET
 
 
 def _write_answer(
@@ -194,7 +211,7 @@ def create_project(request: CreateProject, service: TheService, caller: TheWrite
 def get_project(request: ProjectName, service: TheService, caller: TheReader) -> ProjectAnswer:
     """Read a project."""
     place = caller.place(request.org_id, request.project_id, "read")
-    return _show_project(service.projects.get(*place.owner))
+    return _show_project(service.get_project(place))
 
 
 @projects_router.post("/list")
@@ -202,7 +219,7 @@ def list_projects(service: TheService, caller: TheReader) -> list[dict[str, str]
     """List the projects that the key reaches."""
     return [
         {"org_id": each.org, "project_id": each.project}
-        for each in service.projects.all()
+        for each in service.list_projects()
         if caller.may_see(each.org, each.project)
     ]
 
@@ -213,10 +230,11 @@ def delete_project(request: ProjectName, service: TheService, caller: TheAdmin) 
     service.delete_project(caller.place(request.org_id, request.project_id, "admin"))
 
 
-@projects_router.post("/episode_count/get")
+@projects_router.post("/episode_count/get", responses=NOT_THERE)
 def get_episode_count(request: ProjectName, service: TheService, caller: TheReader) -> EpisodeCount:
     """Count the episodes of a project."""
     place = caller.place(request.org_id, request.project_id, "read")
+    service.get_project(place)
     return EpisodeCount(count=service.episodes.count(place))
 
 
@@ -256,7 +274,7 @@ def configure(request: ConfigureEpisodic, service: TheService, caller: TheWriter
     """Switch parts on or off; what is said is kept all the same."""
     place = caller.place_of(request, "write")
     changes = {own: getattr(request, wire) for wire, own in _SWITCHES.items()}
-    service.projects.switch(*place.owner, changes)
+    service.switch_parts(place, changes)
 
 
 @episodic_config_router.post("/short_term/config/get")
@@ -270,7 +288,7 @@ def get_short_term(request: InProject, service: TheService, caller: TheReader) -
 def configure_short_term(request: ConfigurePart, service: TheService, caller: TheWriter) -> None:
     """Say whether the newest messages come with every search."""
     place = caller.place_of(request, "write")
-    service.projects.switch(*place.owner, {"short_term": request.enabled})
+    service.switch_parts(place, {"short_term": request.enabled})
 
 
 @episodic_config_router.post("/long_term/config/get")
@@ -284,11 +302,8 @@ def get_long_term(request: InProject, service: TheService, caller: TheReader) ->
 def configure_long_term(request: ConfigurePart, service: TheService, caller: TheWriter) -> None:
     """Say whether what answers a query is looked for."""
     place = caller.place_of(request, "write")
-    service.projects.switch(*place.owner, {"long_term": request.enabled})
+    service.switch_parts(place, {"long_term": request.enabled})
 
 
 def _switches(service: MemoryService, place: Place) -> EpisodicSwitches:
-    found = service.projects.find(*place.owner)
-    if found is None:
-        raise NotThere("Project not found")
-    return found.switches
+    return service.get_project(place).switches

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from ekphory.server.schemas.names import (
+    IdOrEmpty,
     Ids,
     InProject,
     JsonMetadata,
     Metadata,
     Moment,
     Name,
-    NameOrEmpty,
     has_few_entries,
 )
 from ekphory.service.episodes import Episode, FoundEpisodes, Uids, shown_metadata
@@ -236,6 +236,7 @@ class SearchAnswer(BaseModel):
 
     status: int = 0
     content: SearchContent
+    hint: str | None = Field(None, description="What to do next, where nothing is stored yet.")
 
 
 class ListMemories(InProject):
@@ -294,7 +295,7 @@ def _merge_ids(ids: list[str], one: str, kind: str) -> list[str]:
 class DeleteEpisodes(InProject):
     """Episodes to be forgotten, at least one."""
 
-    episodic_id: NameOrEmpty = ""
+    episodic_id: IdOrEmpty = ""
     episodic_ids: Ids = Field(default_factory=list)
 
     @model_validator(mode="after")
@@ -306,7 +307,7 @@ class DeleteEpisodes(InProject):
 class DeleteFeatures(InProject):
     """Features to be forgotten, at least one."""
 
-    semantic_id: NameOrEmpty = ""
+    semantic_id: IdOrEmpty = ""
     semantic_ids: Ids = Field(default_factory=list)
 
     @model_validator(mode="after")

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue, WithJsonSchema
 
 from ekphory.errors import InvalidInput
+from ekphory.service.handles import FEATURES
 from ekphory.types import to_utc
 
 # Errors on the wire, as MemMachine's clients read them.
@@ -66,26 +67,35 @@ UNIVERSAL = "universal"
 """The organisation and the project of a request that names none."""
 _LONGEST_NAME = 1_000
 _MOST_ENTRIES = 1_000
-_NAME = re.compile(r"[\w:-]+")
+_ID = re.compile(r"[\w:-]+")
 
 
-def _is_name(value: str) -> str:
-    if not _NAME.fullmatch(value) or len(value) > _LONGEST_NAME:
-        raise ValueError("a name has 1 to 1,000 letters, digits, underscores, hyphens and colons")
+def _is_id(value: str) -> str:
+    if not _ID.fullmatch(value) or len(value) > _LONGEST_NAME:
+        raise ValueError("must have 1 to 1,000 letters, digits, underscores, hyphens and colons")
     return value
 
 
-def _is_name_or_empty(value: str) -> str:
-    return value and _is_name(value)
+def _is_id_or_empty(value: str) -> str:
+    return value and _is_id(value)
+
+
+def _is_name(value: str) -> str:
+    if not value.strip() or not value.isprintable() or len(value) > _LONGEST_NAME:
+        raise ValueError("must have 1 to 1,000 characters that can be printed")
+    if value.endswith(FEATURES):
+        raise ValueError(f"must not end with {FEATURES!r}, as the scopes of features do")
+    return value
 
 
 Name = Annotated[
     str,
     AfterValidator(_is_name),
-    WithJsonSchema({"type": "string", "pattern": r"^[A-Za-z0-9_:-]+$", "maxLength": _LONGEST_NAME}),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": _LONGEST_NAME}),
 ]
+"""Characters that can be printed, such as `github.com/acme/app`."""
+IdOrEmpty = Annotated[str, AfterValidator(_is_id_or_empty)]
 """Letters and digits of any script, `_`, `-` and `:`."""
-NameOrEmpty = Annotated[str, AfterValidator(_is_name_or_empty)]
 
 
 def has_few_entries(value: object) -> object:
@@ -103,7 +113,7 @@ def has_few_entries(value: object) -> object:
 Metadata = Annotated[dict[str, str], BeforeValidator(has_few_entries)]
 JsonMetadata = Annotated[dict[str, JsonValue], BeforeValidator(has_few_entries)]
 MOST_IDS = 10_000
-Ids = Annotated[list[NameOrEmpty], Field(max_length=MOST_IDS, fail_fast=True)]
+Ids = Annotated[list[IdOrEmpty], Field(max_length=MOST_IDS, fail_fast=True)]
 """Names of what is deleted; the first wrong one is told, and no further one looked at."""
 Tags = Annotated[list[str], Field(max_length=_MOST_ENTRIES, fail_fast=True)]
 

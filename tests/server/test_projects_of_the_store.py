@@ -1,0 +1,94 @@
+"""What the library wrote is listed, searched and shown by the server."""
+
+import pytest
+from tests.server.running import running_server
+
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
+
+HOME = {"org_id": "default", "project_id": "home"}
+DEFAULT = {"org_id": "default", "project_id": "default"}
+APP = {"org_id": "acme", "project_id": "github.com/acme/app"}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A server on a store that the library wrote."""
+    path = tmp_path_factory.mktemp("written") / "store"
+    for text, scope in [
+        ("green tea at home", {"project": "home", "user": "mara"}),
+        ("black tea anywhere", {}),
+        ("tea for the whole app", {"org": "acme", "project": "github.com/acme/app"}),
+    ]:
+        with Memory(path, embedder=HashEmbedder(), **scope) as memory:
+            memory.add(text)
+    with running_server(path) as running:
+        yield running
+
+
+def found(served, **asked):
+    answer = served.answer("/memories/search", {"query": "tea", **asked})
+    episodes = answer["content"]["episodic_memory"]
+    both = episodes["long_term_memory"]["episodes"] + episodes["short_term_memory"]["episodes"]
+    return [each["content"] for each in both]
+
+
+def test_projects_that_the_library_made_are_listed(served):
+    assert served.answer("/projects/list") == [APP, DEFAULT, HOME]
+
+
+@pytest.mark.parametrize(
+    ("scope", "texts"),
+    [
+        (HOME, ["green tea at home"]),
+        (DEFAULT, ["black tea anywhere"]),
+        (APP, ["tea for the whole app"]),
+    ],
+    ids=["without an organisation", "without both", "with a name that has slashes"],
+)
+def test_what_the_library_wrote_is_found_and_counted_in_its_project(served, scope, texts):
+    assert found(served, **scope) == texts
+    assert served.answer("/projects/episode_count/get", scope) == {"count": 1}
+    outline = served.answer("/inspect/outline", scope)
+    assert outline["total"] == 1
+
+
+def test_a_key_of_another_organisation_does_not_see_what_names_none(served):
+    key = served.service.keys.create(org="acme", rights="read").text
+    assert served.answer("/projects/list", key=key) == [APP]
+    assert served.refusal("/memories/search", {"query": "tea", **HOME}, key=key)[0] == 403
+
+
+def test_the_organisation_default_is_no_door_to_others(served):
+    assert served.refusal("/memories/search", {"query": "tea", **HOME, "org_id": "home"})[0] == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/memories/search", "/memories/list", "/inspect/search", "/inspect/outline"],
+)
+def test_a_project_that_does_not_exist_is_not_found(served, path):
+    asked = {"query": "tea", "org_id": "acme", "project_id": "ap"}
+    assert served.refusal(path, asked) == (
+        404,
+        "There is no project 'ap' of organisation 'acme'. "
+        "POST /api/v2/projects/list lists those that there are.",
+    )
+
+
+def test_an_empty_project_says_how_to_fill_it(served):
+    served.answer("/projects", {"org_id": "acme", "project_id": "new"}, status=201)
+    answer = served.answer("/memories/search", {"query": "", "org_id": "acme", "project_id": "new"})
+    assert answer["hint"].startswith("This project holds no memories yet.")
+    served.answer("/projects/delete", {"org_id": "acme", "project_id": "new"}, status=204)
+
+
+def test_parts_of_a_project_that_the_library_made_can_be_switched(served):
+    served.answer("/memory/episodic/config", {**HOME, "enabled": False}, status=204)
+    assert served.answer("/memory/episodic/config/get", HOME)["enabled"] is False
+    served.answer("/memory/episodic/config", {**HOME, "enabled": True}, status=204)
+
+
+def test_the_servers_address_leads_to_the_inspector(served):
+    answer = served.client.get("/")
+    assert (answer.status_code, answer.headers["location"]) == (307, "inspect")

@@ -6,7 +6,6 @@ import json
 import pytest
 from tests.models.tiny_components import write_tiny_embedder
 
-from ekphory.cli.output import plain
 from ekphory.errors import InvalidInput
 from ekphory.importers.text import read_jsonl
 from ekphory.memory import Memory
@@ -14,6 +13,7 @@ from ekphory.models.agent_embedder import Embedder
 from ekphory.models.onnx_export import ModelDescription, export_embedder
 from ekphory.prompting.recall_block import SECURITY_COMMENT
 from ekphory.testing.models import HashEmbedder
+from ekphory.types import to_plain_data
 from ekphory.write import LONGEST_WHOLE, SAMPLED_WINDOWS
 
 # `add_messages`: a conversation in the form that chat APIs use.
@@ -350,7 +350,7 @@ def test_an_earlier_version_keeps_its_marks(predicting):
 def test_a_listing_that_is_imported_elsewhere_keeps_values_and_marks(predicting, memory, tmp_path):
     predicting.add("the cat sat", id="1", type="semantic")
     listed = tmp_path / "listing.jsonl"
-    listed.write_text(json.dumps(plain(predicting.get("1"))) + "\n")
+    listed.write_text(json.dumps(to_plain_data(predicting.get("1"))) + "\n")
 
     memory.add_many(record.fields for record in read_jsonl(listed))
 

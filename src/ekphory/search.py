@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import html
+import json
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, tzinfo
-from typing import NoReturn, get_args
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NoReturn, get_args, overload
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ekphory.agent_trace import RetrievalTrace
 from ekphory.engine import Engine
-from ekphory.errors import InvalidInput
+from ekphory.errors import InvalidInput, MissingExtra, shorten
 from ekphory.filters.tree import EVERYTHING, And, Field, Filter, In
 from ekphory.prompting.block import (
     NOTHING_FOUND,
@@ -54,7 +58,11 @@ from ekphory.types import (
     are_strings,
     find_zone,
     to_microseconds,
+    to_plain_data,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,63 @@ class SearchResult:
 
     def __len__(self) -> int:
         return len(self.hits)
+
+    @overload
+    def __getitem__(self, place: int) -> Hit: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[place]
+
+    def __repr__(self) -> str:
+        if not self.hits:
+            return f"<SearchResult: no hits{', none likely enough' if self.abstained else ''}>"
+        best = self.hits[0]
+        count = f"{len(self)} hit{'s' if len(self) > 1 else ''}"
+        return f"<SearchResult: {count}, the first {best.score:.2f} {shorten(best.text)}>"
+
+    def _repr_html_(self) -> str:
+        """Return the hits as a table, for notebooks."""
+        rows = "".join(
+            f"<tr><td>{place}<td>{hit.score:.2f}<td style='text-align:left'>{html.escape(hit.text)}"
+            f"<td>{hit.memory.at:%Y-%m-%d}<td>{html.escape(hit.memory.pool)}</tr>"
+            for place, hit in enumerate(self.hits, start=1)
+        )
+        head = "<tr><th><th>score<th style='text-align:left'>text<th>at<th>pool</tr>"
+        caption = html.escape(repr(self)[1:-1].partition(",")[0])
+        return f"<table><caption>{caption}</caption>{head}{rows}</table>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return hits and how they are ordered as `json.dumps` takes it; `trace` has its own."""
+        return {
+            "hits": [to_plain_data(hit) for hit in self.hits],
+            "abstained": self.abstained,
+            "order": self.order,
+        }
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table of a row a hit, best first: id, text, score, and the memory's fields.
+
+        `metadata` is JSON. Raw scores are columns named `scores.cosine` and so on, null where a
+        hit has none.
+        """
+        scores = sorted({f"scores.{name}" for hit in self.hits for name in hit.scores})
+        columns = {"score": pa.float64()} | dict.fromkeys(scores, pa.float64()) | _RECORD_COLUMNS
+        first = ["id", "text"]
+        schema = pa.schema([(name, columns[name]) for name in dict.fromkeys([*first, *columns])])
+        return pa.Table.from_pylist(list(map(_as_row, self.hits)), schema=schema)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the table of `to_arrow` as a data frame.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        if find_spec("pandas") is None:
+            raise MissingExtra("pandas", "SearchResult.to_pandas()")
+        return self.to_arrow().to_pandas()
 
     def to_prompt(
         self,
@@ -168,6 +233,27 @@ class SearchResult:
     def _block(self, settings: BlockSettings, *, notes: Sequence[str]) -> PromptBlock:
         if_empty = NOTHING_LIKELY if self.abstained else NOTHING_FOUND
         return prompt_block(self.hits, settings, if_empty=if_empty, notes=notes)
+
+
+_COLUMN_TYPES = {
+    **dict.fromkeys(("at", "created_at", "expires_at"), pa.timestamp("us", tz="UTC")),
+    "importance": pa.float64(),
+    "predicted": pa.list_(pa.string()),
+    "sequence": pa.int64(),
+}
+_RECORD_COLUMNS = {
+    entry.name: _COLUMN_TYPES.get(entry.name, pa.string()) for entry in fields(MemoryRecord)
+}
+
+
+def _as_row(hit: Hit) -> dict[str, object]:
+    record = {name: getattr(hit.memory, name) for name in _RECORD_COLUMNS}
+    record |= {
+        "predicted": sorted(hit.memory.predicted),
+        "metadata": json.dumps(dict(hit.memory.metadata)),
+    }
+    scores = {f"scores.{name}": score for name, score in hit.scores.items()}
+    return record | scores | {"id": hit.id, "text": hit.text, "score": hit.score}
 
 
 # Searching.

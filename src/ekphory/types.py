@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -31,6 +32,24 @@ MEMORY_TYPES: tuple[MemoryType, ...] = ("episodic", "semantic", "procedural", "u
 def ignore_progress(done: int, total: int) -> None:
     """Do nothing with a progress that nobody asked for."""
     del done, total
+
+
+def to_plain_data(value: object) -> object:
+    """Turn dataclasses, moments, paths and sets of names into what JSON has.
+
+    NaN and infinity become null; a set becomes a sorted list.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {entry.name: to_plain_data(getattr(value, entry.name)) for entry in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_plain_data(entry) for key, entry in value.items()}
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [to_plain_data(entry) for entry in value]
+    if isinstance(value, datetime | Path):
+        return value.isoformat() if isinstance(value, datetime) else str(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

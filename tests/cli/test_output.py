@@ -10,9 +10,8 @@ from ekphory.cli.output import (
     make_memory_table,
     make_printable,
     make_record_table,
-    plain,
 )
-from ekphory.types import Failure, MemoryRecord, WriteReport
+from ekphory.types import Failure, MemoryRecord, WriteReport, to_plain_data
 
 AT = datetime(2026, 3, 1, 10, 5, tzinfo=UTC)
 
@@ -80,7 +79,7 @@ def test_a_whole_memory_marks_what_was_predicted_where_it_stands():
 
 def test_dataclasses_moments_and_tuples_become_plain_values():
     report = WriteReport(1, 0, [Failure(3, None, "at", "bad")], ("a",))
-    assert plain({"report": report, "now": datetime(2026, 3, 1, tzinfo=UTC)}) == {
+    assert to_plain_data({"report": report, "now": datetime(2026, 3, 1, tzinfo=UTC)}) == {
         "report": {
             "added": 1,
             "skipped": 0,
@@ -93,8 +92,8 @@ def test_dataclasses_moments_and_tuples_become_plain_values():
 
 
 def test_numbers_that_json_lacks_become_null():
-    assert plain([1.5, math.nan, -math.inf, True, "a"]) == [1.5, None, None, True, "a"]
+    assert to_plain_data([1.5, math.nan, -math.inf, True, "a"]) == [1.5, None, None, True, "a"]
 
 
 def test_a_set_of_names_becomes_a_sorted_list():
-    assert plain(frozenset({"type", "importance"})) == ["importance", "type"]
+    assert to_plain_data(frozenset({"type", "importance"})) == ["importance", "type"]

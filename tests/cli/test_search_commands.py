@@ -14,9 +14,11 @@ def test_hits_are_shown_with_their_speaker_and_what_they_are(kitchen):
     assert second == "2026-03-02 00:00Z · episodic · importance 0.9 · id sink"
 
 
-def test_json_carries_the_hits_with_their_memories_and_the_trace(kitchen):
-    found = kitchen.json("search", "who repaired the sink?", "--k", "2")
-    assert list(found) == ["query", "abstained", "order", "hits", "trace"]
+def test_json_has_the_hits_first_and_with_explain_the_trace(kitchen):
+    question = ("search", "who repaired the sink?", "--k", "2")
+    assert list(kitchen.json(*question)) == ["hits", "abstained", "order", "query"]
+    found = kitchen.json(*question, "--explain")
+    assert list(found)[-1] == "trace"
     assert (found["abstained"], len(found["hits"])) == (False, 2)
     best = found["hits"][0]
     assert list(best) == ["id", "text", "score", "scores", "memory"]
@@ -25,6 +27,14 @@ def test_json_carries_the_hits_with_their_memories_and_the_trace(kitchen):
         "number", "name", "status", "reason", "candidates_in", "candidates_out",
         "milliseconds", "detail",
     }  # fmt: skip
+
+
+def test_a_search_can_be_printed_as_the_block_of_a_prompt(kitchen):
+    question = ("search", "who repaired the sink?", "--prompt", "--now", "2026-03-03")
+    block = kitchen.run(*question).stdout
+    assert "Anna repaired the sink" in block
+    assert kitchen.json(*question)["text"] == block.rstrip("\n")
+    assert kitchen.json(*question, "--max-tokens", "30")["text"] == ""
 
 
 @pytest.mark.parametrize(
@@ -240,7 +250,7 @@ def stages(found):
 def test_a_search_is_reranked_by_the_service_that_is_named(kitchen, reranker):
     environment = {"EKPHORY_RERANKER": reranker.host, "EKPHORY_RERANKER_MODEL": "m-1"}
     found = kitchen.json(
-        *("search", "and when?", "--preset", "accurate", "--now", "2026-06-01"),
+        *("search", "and when?", "--preset", "accurate", "--now", "2026-06-01", "--explain"),
         *("--context", "user: the oven broke", "--context", "assistant: oh no"),
         **environment,
     )
@@ -254,8 +264,9 @@ def test_a_search_is_reranked_by_the_service_that_is_named(kitchen, reranker):
 
 def test_the_environment_names_the_preset_of_searches_that_name_none(kitchen, reranker):
     environment = {"EKPHORY_RERANKER": reranker.host, "EKPHORY_PRESET": "accurate"}
-    assert stages(kitchen.json("search", "oven", **environment))["rerank"]["status"] == "ran"
-    named = kitchen.json("search", "oven", "--preset", "fast", **environment)
+    found = kitchen.json("search", "oven", "--explain", **environment)
+    assert stages(found)["rerank"]["status"] == "ran"
+    named = kitchen.json("search", "oven", "--preset", "fast", "--explain", **environment)
     assert named["trace"]["preset"] == "fast"
 
 
@@ -291,5 +302,5 @@ def test_configurations_that_need_a_reranker_run_with_the_one_that_is_named(
 
 def test_a_reranker_may_be_a_directory(kitchen, tmp_path):
     write_overlap_reranker(tmp_path / "reranker")
-    found = kitchen.json("search", "oven", EKPHORY_RERANKER=str(tmp_path / "reranker"))
+    found = kitchen.json("search", "oven", "--explain", EKPHORY_RERANKER=str(tmp_path / "reranker"))
     assert stages(found)["rerank"]["detail"]["reranker"] == "overlap"

@@ -235,7 +235,7 @@ def _make_report(showing: Showing, keep: Path | None) -> dict[str, object]:
         "seconds": showing.seconds,
         "searches": [
             {"shows": scene.shows, "filter": scene.filter, "pool": scene.pool}
-            | describe_search(scene.query, result)
+            | describe_search(scene.query, result, trace=False)
             for scene, result in showing.scenes
         ],
         "history": showing.versions,

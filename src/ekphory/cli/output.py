@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +26,7 @@ from ekphory.agent_trace import (
     ToolReturned,
 )
 from ekphory.errors import InvalidInput
-from ekphory.types import Hit, MemoryRecord, StageTrace, Trace
+from ekphory.types import Hit, MemoryRecord, StageTrace, Trace, to_plain_data
 
 if TYPE_CHECKING:
     from ekphory.search import SearchResult
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 def print_json(value: object) -> None:
     """Print one JSON document on standard output."""
     encoding = (sys.stdout.encoding or "ascii").lower()
-    text = json.dumps(plain(value), indent=2, ensure_ascii=not encoding.startswith("utf"))
+    text = json.dumps(to_plain_data(value), indent=2, ensure_ascii=not encoding.startswith("utf"))
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
@@ -45,46 +43,16 @@ def print_json(value: object) -> None:
 def write_json(value: object, file: Path) -> None:
     """Write one JSON document to a file, whose folder is made if need be."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(plain(value), indent=2) + "\n", encoding="utf-8")
+    file.write_text(json.dumps(to_plain_data(value), indent=2) + "\n", encoding="utf-8")
 
 
-def plain(value: object) -> object:
-    """Turn dataclasses, moments, paths and sets of names into what JSON has.
-
-    NaN and infinity become null; a set becomes a sorted list.
-    """
-    if is_dataclass(value) and not isinstance(value, type):
-        return {entry.name: plain(getattr(value, entry.name)) for entry in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, frozenset):
-        return sorted(value)
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return [plain(entry) for entry in value]
-    return _plain_scalar(value)
-
-
-def _plain_scalar(value: object) -> object:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def describe_search(query: str, result: SearchResult) -> dict[str, object]:
-    """Return a search's hits and its trace, and what the agent did where it was asked."""
-    found: dict[str, object] = {
-        "query": query,
-        "abstained": result.abstained,
-        "order": result.order,
-        "hits": result.hits,
-        "trace": result.trace.to_dict(),
-    }
+def describe_search(query: str, result: SearchResult, *, trace: bool) -> dict[str, object]:
+    """Return a search's hits first, what the agent did where it was asked, and the trace."""
+    found: dict[str, object] = {**result.to_dict(), "query": query}
     if result.retrieval_trace is not None:
         found["retrieval_trace"] = result.retrieval_trace.to_dict()
+    if trace:
+        found["trace"] = result.trace.to_dict()
     return found
 
 

@@ -80,25 +80,45 @@ class SearchOptions:
         return given
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowOptions:
+    """What is shown of a search."""
+
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what every stage did, and all raw scores.")
+    ] = False
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="Print the hits as a block for a model's prompt.")
+    ] = False
+    max_tokens: Annotated[
+        int, typer.Option(metavar="N", help="With --prompt: most tokens of the block.")
+    ] = 2000
+
+
 @command
 def search(
     query: Annotated[str, typer.Argument(help='A question or some words; "" lists the newest.')],
     asked: SearchOptions,
     where: StoreOptions,
+    show: ShowOptions,
     output: OutputOptions,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show what every stage did, and all raw scores.")
-    ] = False,
 ) -> None:
     """Find the memories that answer a question, best first.
 
     The number before a hit is the probability that it answers. Nothing found is an empty
-    result, with exit code 0.
+    result, with exit code 0. With --json the hits come first; --explain adds the trace.
     """
     with open_existing(where) as memory:
         result = memory.search(query, **asked.arguments())
+    if show.prompt:
+        block = result.prompt_block(show.max_tokens, now=asked.now)
+        if output.json:
+            print_json(block)
+        else:
+            typer.echo(block.text)
+        return
     if output.json:
-        print_json(describe_search(query, result))
+        print_json(describe_search(query, result, trace=show.explain))
         return
     console = result_console()
     if result.hits:
@@ -106,7 +126,7 @@ def search(
     else:
         reason = "reaches --min-score" if result.abstained else "matches"
         message_console().print(f"No memory {reason}.")
-    if explain:
+    if show.explain:
         console.print()
         console.print(make_stage_table(result.trace))
         if result.hits:
@@ -182,7 +202,7 @@ def ask(
     if agent.events is not None and trace is not None:
         agent.events.write_text("\n".join(json_lines(trace.events)) + "\n", encoding="utf-8")
     if output.json:
-        print_json(describe_search(question, result))
+        print_json(describe_search(question, result, trace=False))
         return
     if answer_context:
         typer.echo(result.answer_context(now=asked.now))

@@ -16,9 +16,10 @@ from rich.table import Table
 from ekphory import resident
 from ekphory.cli.command import command, message_console, print_result, result_console
 from ekphory.cli.options import OutputOptions, StoreOptions, settings_for
-from ekphory.cli.output import plain, print_json
+from ekphory.cli.output import print_json
 from ekphory.config import read_settings
 from ekphory.errors import InvalidInput, MissingExtra
+from ekphory.types import to_plain_data
 
 if TYPE_CHECKING:
     from ekphory.catalog.access_keys import AccessKeys, Rights
@@ -280,7 +281,7 @@ def create_key(
     with _open_keys(where) as keys:
         made = keys.create(name=name, org=org, project=project, rights=cast("Rights", rights))
     if output.json:
-        print_json({"key": made.text, **cast("dict[str, object]", plain(made.key))})
+        print_json({"key": made.text, **cast("dict[str, object]", to_plain_data(made.key))})
         return
     result_console().print(made.text, soft_wrap=True)
     message_console().print("Keep it: it cannot be shown again.", style="yellow")

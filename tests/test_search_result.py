@@ -1,0 +1,75 @@
+"""What a search gives: hits by place, and the same as data, as a table and in a notebook."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from ekphory.search import SearchResult
+from ekphory.types import Hit, MemoryRecord, Trace
+
+AT = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def make_hit(name, score, **scores):
+    record = MemoryRecord(
+        id=name, text=f"text of {name}", at=AT, created_at=AT, metadata={"city": "Oslo"}
+    )
+    return Hit(id=name, text=record.text, score=score, scores=scores, memory=record)
+
+
+@pytest.fixture
+def result():
+    hits = (make_hit("a", 0.75, cosine=0.5), make_hit("b", 0.5, bm25=2.0), make_hit("c", 0.25))
+    return SearchResult(hits=hits, trace=Trace(preset="balanced"))
+
+
+EMPTY = SearchResult(hits=(), trace=Trace(preset="balanced"))
+
+
+def test_hits_are_reached_by_place_and_by_slice(result):
+    assert (result[0].id, result[-1].id) == ("a", "c")
+    assert [hit.id for hit in result[1:]] == ["b", "c"]
+    with pytest.raises(IndexError):
+        result[3]
+
+
+def test_its_representation_is_one_line(result):
+    assert repr(result) == "<SearchResult: 3 hits, the first 0.75 'text of a'>"
+    assert repr(EMPTY) == "<SearchResult: no hits>"
+
+
+def test_it_is_plain_data(result):
+    data = json.loads(json.dumps(result.to_dict()))
+    assert list(data) == ["hits", "abstained", "order"]
+    assert data["hits"][0]["scores"] == {"cosine": 0.5}
+    assert data["hits"][0]["memory"]["at"] == "2026-05-01T00:00:00+00:00"
+
+
+def test_a_table_has_a_row_a_hit_and_a_column_a_score(result):
+    table = result.to_arrow()
+    assert table.column_names[:4] == ["id", "text", "score", "scores.bm25"]
+    assert table.column("scores.bm25").to_pylist() == [None, 2.0, None]
+    assert table.column("at").to_pylist() == [AT, AT, AT]
+    assert table.column("metadata").to_pylist()[0] == '{"city": "Oslo"}'
+
+
+def test_a_table_of_nothing_has_the_same_types(result):
+    empty = EMPTY.to_arrow()
+    assert empty.num_rows == 0
+    assert set(empty.schema) <= set(result.to_arrow().schema)
+
+
+def test_a_data_frame_has_the_same_rows(result):
+    pytest.importorskip("pandas")
+    frame = result.to_pandas()
+    assert frame["score"].tolist() == [0.75, 0.5, 0.25]
+
+
+def test_a_notebook_shows_a_table_in_which_no_text_is_markup():
+    hit = make_hit("a", 0.5)
+    shown = SearchResult(
+        hits=(Hit("a", "<script>x</script>", 0.5, {}, hit.memory),), trace=Trace(preset="balanced")
+    )._repr_html_()
+    assert "&lt;script&gt;x&lt;/script&gt;" in shown
+    assert "<script" not in shown

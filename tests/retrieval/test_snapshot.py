@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.store.in_memory import InMemoryStore
 from tests.store.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
 
 from ekphory.filters.tree import And, Comparison, Field
 from ekphory.retrieval.dense import Wanted
 from ekphory.retrieval.snapshot import LEAST_BYTES, Neighbours, Snapshots, snapshot_budget
-from ekphory.store.in_memory import InMemoryStore
 from ekphory.store.protocol import KEYS_A_COMMIT, ScopeColumns, first_key
 
 

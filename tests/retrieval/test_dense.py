@@ -33,7 +33,7 @@ def documents(number):
 
 def scored(arm, *also, visible):
     search = arm.begin(EAST, Wanted(nearest=3, visible=np.array(visible, bool), now=0))
-    return search.scores(np.array(also, np.int64))
+    return search(np.array(also, np.int64))
 
 
 def test_resident_vectors_score_every_row():

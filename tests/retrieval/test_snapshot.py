@@ -161,7 +161,7 @@ def assert_same(held, fresh):
     every = np.ones(len(held), bool)
     wanted = Wanted(nearest=99, visible=every, now=0)
     nobody = np.array([], np.int64)
-    found = [one.dense.begin(direction, wanted).scores(nobody)[1].tolist() for one in (held, fresh)]
+    found = [one.dense.begin(direction, wanted)(nobody)[1].tolist() for one in (held, fresh)]
     assert found[0] == found[1]
 
 

@@ -203,16 +203,9 @@ class Wanted:
     visible: NDArray[np.bool_]
 
 
-class DenseSearch(Protocol):
-    """A search that has begun."""
-
-    def scores(self, also: IntArray) -> tuple[IntArray, ScoreArray]:
-        """Return what was wanted, and `also` these rows, which are distinct.
-
-        Returns:
-            Rows, ascending, and the exact score of each; there may be more than was wanted.
-        """
-        ...
+DenseSearch = Callable[[IntArray], tuple[IntArray, ScoreArray]]
+"""A search that has begun: gives what was wanted, and these rows besides, which are distinct: rows,
+ascending, and the exact score of each; there may be more than was wanted."""
 
 
 class DenseArm(Protocol):
@@ -251,7 +244,7 @@ class ResidentVectors:
             products = self.bound.scores(vector, products, now=wanted.now)
         if len(products) != len(self.discounts):
             products = best_window(products, self.owners, self.discounts)
-        return _EveryRow(products)
+        return lambda _: (np.arange(len(products), dtype=np.int64), products)
 
     def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
         """Copy them out of the blocks."""
@@ -296,7 +289,12 @@ class IndexedVectors:
             found = np.flatnonzero(wanted.visible)
         else:
             found = self._nearest(vector, wanted, visible)
-        return _SomeRows(found, lambda rows: self._exact(vector, rows, wanted.now))
+
+        def score(also: IntArray) -> tuple[IntArray, ScoreArray]:
+            rows = np.union1d(found, also)
+            return rows, self._exact(vector, rows, wanted.now)
+
+        return score
 
     def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
         """Read them by their keys."""
@@ -341,25 +339,6 @@ class IndexedVectors:
             return np.full(len(keys), -1, np.int64)
         places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[places] == keys, places, -1)
-
-
-@dataclass(frozen=True, slots=True)
-class _EveryRow:
-    products: ScoreArray
-
-    def scores(self, also: IntArray) -> tuple[IntArray, ScoreArray]:
-        del also
-        return np.arange(len(self.products), dtype=np.int64), self.products
-
-
-@dataclass(frozen=True, slots=True)
-class _SomeRows:
-    found: IntArray
-    exact: Callable[[IntArray], ScoreArray]
-
-    def scores(self, also: IntArray) -> tuple[IntArray, ScoreArray]:
-        rows = np.union1d(self.found, also)
-        return rows, self.exact(rows)
 
 
 def _products(blocks: Sequence[NDArray[np.float32]], vector: ScoreArray) -> ScoreArray:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
-from typing import NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,13 +94,7 @@ class SearchResult:
         count_tokens: CountTokens = estimate_tokens,
     ) -> str:
         """Return the hits as text for a model's prompt: the `text` of `prompt_block`."""
-        return self.prompt_block(
-            max_tokens,
-            now=now,
-            recent_messages=recent_messages,
-            injections=injections,
-            count_tokens=count_tokens,
-        ).text
+        return self._block(locals()).text
 
     def prompt_block(
         self,
@@ -130,14 +124,7 @@ class SearchResult:
         Raises:
             InvalidInput: An argument cannot be used.
         """
-        settings = BlockSettings(
-            max_tokens=max_tokens,
-            now=now,
-            recent_messages=recent_messages,
-            injections=injections,
-            count_tokens=count_tokens,
-        )
-        return self._block(settings, notes=())
+        return self._block(locals())
 
     def answer_context(
         self,
@@ -154,18 +141,13 @@ class SearchResult:
         what it found, how sure that is, and which memories state it. Without `agent_mode`, and
         where one lookup was enough, it is the same as `to_prompt`.
         """
-        settings = BlockSettings(
-            max_tokens=max_tokens,
-            now=now,
-            recent_messages=recent_messages,
-            injections=injections,
-            count_tokens=count_tokens,
-        )
-        traced = self.retrieval_trace
-        notes = () if traced is None else format_hop_notes(traced, self.hits)
-        return self._block(settings, notes=notes).text
+        return self._block(locals(), with_chain=True).text
 
-    def _block(self, settings: BlockSettings, *, notes: Sequence[str]) -> PromptBlock:
+    def _block(self, given: dict[str, Any], *, with_chain: bool = False) -> PromptBlock:
+        """Render the block as the arguments that a method was given want it."""
+        settings = BlockSettings(**{name: given[name] for name in given if name != "self"})
+        traced = self.retrieval_trace if with_chain else None
+        notes = () if traced is None else format_hop_notes(traced, self.hits)
         if_empty = NOTHING_LIKELY if self.abstained else NOTHING_FOUND
         return prompt_block(self.hits, settings, if_empty=if_empty, notes=notes)
 

@@ -255,7 +255,7 @@ def import_documents(
     chosen = options or DocumentOptions()
     root = Path(path).resolve()
     with failures_file(root, failures_path) as failures:
-        return _Import(memory, root, chosen, Tally(failures), on_progress or _ignore).run()
+        return _Import(memory, root, chosen, Tally(failures), on_progress or (lambda _: None)).run()
 
 
 def watch_documents(
@@ -285,7 +285,7 @@ def watch_documents(
         closing(watch_changes(root, stopped=stopped)) as rounds,
     ):
         tally = Tally(failures)
-        run = _Import(memory, root, chosen, tally, on_progress or _ignore)
+        run = _Import(memory, root, chosen, tally, on_progress or (lambda _: None))
         try:
             # The watch begins before the first import, so that no change falls between.
             next(rounds)
@@ -298,10 +298,6 @@ def watch_documents(
             # Between two imports it ends the watch.
             return tally.report()
         return tally.report()
-
-
-def _ignore(progress: DocumentProgress) -> None:
-    del progress
 
 
 class _Import:

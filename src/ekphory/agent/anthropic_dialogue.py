@@ -68,7 +68,15 @@ class AnthropicDialogue:
         self._answered: Sequence[ToolAnswer] = ()
 
     async def answer(self, answers: Sequence[ToolAnswer], *, must_search: bool) -> ModelTurn:
-        """Hand over the answers of tools and give the model's next message."""
+        """Hand over the answers of tools and give the model's next message.
+
+        Args:
+            answers: To the calls of the message before; empty at the beginning.
+            must_search: Whether the model has to call the search tool.
+
+        Raises:
+            ModelFault: There is no message.
+        """
         if answers and answers is not self._answered:
             content = [_result(answer) for answer in answers]
             self._messages.append({"role": "user", "content": content})

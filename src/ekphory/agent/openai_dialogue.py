@@ -71,7 +71,15 @@ class OpenAIDialogue:
         self._answered: Sequence[ToolAnswer] = ()
 
     async def answer(self, answers: Sequence[ToolAnswer], *, must_search: bool) -> ModelTurn:
-        """Hand over the answers of tools and give the model's next message."""
+        """Hand over the answers of tools and give the model's next message.
+
+        Args:
+            answers: To the calls of the message before; empty at the beginning.
+            must_search: Whether the model has to call the search tool.
+
+        Raises:
+            ModelFault: There is no message.
+        """
         if answers and answers is not self._answered:
             self._items += [_output(answer) for answer in answers]
             self._answered = answers

@@ -23,7 +23,6 @@ from ekphory.agent.provider import (
     SearchTool,
     SessionFault,
     SessionOutcome,
-    SessionProvider,
 )
 from ekphory.agent_trace import (
     AgentEvent,
@@ -44,6 +43,12 @@ from ekphory.search import Question, SearchResult, search
 from ekphory.types import Hit
 
 # Which provider holds the sessions.
+
+SessionProvider = LocalProvider | OpenAIProvider | AnthropicProvider
+"""Holds one session: asks the search tool, at least once, until it has enough.
+
+What it finds out it tells the log, hop by hop, so that a session that cannot go on has kept it.
+"""
 
 
 def provider_for(

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,18 +207,6 @@ DenseSearch = Callable[[IntArray], tuple[IntArray, ScoreArray]]
 ascending, and the exact score of each; there may be more than was wanted."""
 
 
-class DenseArm(Protocol):
-    """Scores rows of one scope against a query vector."""
-
-    def begin(self, vector: ScoreArray, wanted: Wanted) -> DenseSearch:
-        """Begin to look for what is wanted, by the query's vector of shape (dimension,)."""
-        ...
-
-    def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
-        """Return the vector of each row's first window, with length 1, shape (rows, dimension)."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class ResidentVectors:
     """All vectors of the scope in memory; a memory with several windows counts by its best.
@@ -238,7 +225,7 @@ class ResidentVectors:
     bound: LateBoundWindows | None = None
 
     def begin(self, vector: ScoreArray, wanted: Wanted) -> DenseSearch:
-        """Score every row, which costs less than choosing some."""
+        """Begin to look for what is wanted: score every row, which costs less than choosing."""
         products = _products(self.blocks, vector)
         if self.bound is not None:
             products = self.bound.scores(vector, products, now=wanted.now)
@@ -247,7 +234,7 @@ class ResidentVectors:
         return lambda _: (np.arange(len(products), dtype=np.int64), products)
 
     def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
-        """Copy them out of the blocks."""
+        """Return the vector of each row's first window, with length 1, shape (rows, dimension)."""
         windows = np.searchsorted(self.owners, rows)
         starts = np.cumsum([0, *(len(block) for block in self.blocks)])
         vectors = np.empty((len(rows), self.blocks[0].shape[1]), np.float32)
@@ -297,7 +284,7 @@ class IndexedVectors:
         return score
 
     def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
-        """Read them by their keys."""
+        """Return the same vectors as `ResidentVectors` does, read by their keys."""
         wanted = self.keys[rows]
         stored = self.vectors.read(np.unique(wanted))
         order = np.argsort(stored.keys, kind="stable")
@@ -339,6 +326,10 @@ class IndexedVectors:
             return np.full(len(keys), -1, np.int64)
         places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[places] == keys, places, -1)
+
+
+DenseArm = ResidentVectors | IndexedVectors
+"""Scores rows of one scope against a query vector."""
 
 
 def _products(blocks: Sequence[NDArray[np.float32]], vector: ScoreArray) -> ScoreArray:

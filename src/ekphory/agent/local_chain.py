@@ -15,7 +15,7 @@ from ekphory.agent.question import Branch, Name, names_in
 from ekphory.agent.relations import Relation, folded, meaning_words, relation, words_in
 from ekphory.agent_trace import BRANCH
 from ekphory.errors import ModelError, ServiceError
-from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery
+from ekphory.models.reranker import RelevanceScores, RerankingModel, RerankPassage, RerankQuery
 from ekphory.retrieval.lexical import passage_terms, query_terms
 from ekphory.types import Hit
 
@@ -146,21 +146,30 @@ def rate_evidence(
     weights = [1 / (1 + _RANK_DISCOUNT * place) for place in range(len(hits))]
     head = list(hits[:MOST_RERANKED])
     if reranker is not None and head:
-        passages = [
-            RerankPassage(hit.memory.indexed_text, at=hit.memory.at, type=hit.memory.type)
-            for hit in head
-        ]
-        try:
-            read = reranker.score(RerankQuery(query, context=tuple(chain)), passages)
-        except (ServiceError, ModelError) as error:
-            _log.warning("the agent goes on without its reranker: %s", error)
-        else:
+        asked = RerankQuery(query, context=tuple(chain))
+        read = score_hits(head, asked, reranker, otherwise="the agent goes on without its reranker")
+        if read is not None:
             highest = max(float(read.max()), 1e-6)
             weights[: len(head)] = [
                 weight * (0.5 + 0.5 * float(score) / highest)
                 for weight, score in zip(weights, read, strict=False)
             ]
     return [Rated(hit, weight) for hit, weight in zip(hits, weights, strict=True)]
+
+
+def score_hits(
+    hits: Sequence[Hit], query: RerankQuery, reranker: RerankingModel, *, otherwise: str
+) -> RelevanceScores | None:
+    """Return what a reranker makes of hits, None where it fails; the log then says `otherwise`."""
+    passages = [
+        RerankPassage(hit.memory.indexed_text, at=hit.memory.at, type=hit.memory.type)
+        for hit in hits
+    ]
+    try:
+        return reranker.score(query, passages)
+    except (ServiceError, ModelError) as error:
+        _log.warning("%s: %s", otherwise, error)
+        return None
 
 
 def aboutness(text: str, entity: str) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ekphory.agent.configuration import read_agent_settings
 from ekphory.agent.llm_session import AnthropicProvider, OpenAIProvider
+from ekphory.agent.local_chain import score_hits
 from ekphory.agent.local_provider import LocalProvider
 from ekphory.agent.provider import (
     LONGEST_QUERY,
@@ -34,8 +35,7 @@ from ekphory.agent_trace import (
     SessionStarted,
 )
 from ekphory.engine import Engine
-from ekphory.errors import ModelError, ServiceError
-from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery
+from ekphory.models.reranker import RerankingModel, RerankQuery
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels
 from ekphory.retrieval.rerank import blended_ranks
 from ekphory.scope import Scope
@@ -158,14 +158,8 @@ def rerank_after_chain(
     chain, rest, tail = hits[:length], hits[length:][:MOST_REREAD], hits[length + MOST_REREAD :]
     if reranker is None or len(rest) < 2:
         return list(hits), False
-    passages = [
-        RerankPassage(hit.memory.indexed_text, at=hit.memory.at, type=hit.memory.type)
-        for hit in rest
-    ]
-    try:
-        scores = reranker.score(query, passages)
-    except (ServiceError, ModelError) as error:
-        _log.warning("the agent's evidence keeps its order: %s", error)
+    scores = score_hits(rest, query, reranker, otherwise="the agent's evidence keeps its order")
+    if scores is None:
         return list(hits), False
     order = np.argsort(-blended_ranks(scores.astype(np.float64)), kind="stable")
     return [*chain, *(rest[place] for place in order), *tail], True

@@ -30,6 +30,7 @@ from ekphory.models.onnx_session import BatchedRun, OnnxSession, load_tokenizer
 from ekphory.models.reranker import (
     UNCALIBRATED,
     Judgement,
+    JudgingReranker,
     LocalReranker,
     RelevanceScores,
     RerankPassage,
@@ -212,7 +213,7 @@ def check_order(model: LocalReranker) -> None:
 _LOGITS = "logits"
 
 
-class OnnxReranker:
+class OnnxReranker(JudgingReranker):
     """A cross-encoder in a directory of `model.onnx`, `tokenizer.json` and `model.json`.
 
     The graph takes `input_ids`, `attention_mask` and `token_type_ids`, all int64 of shape
@@ -256,8 +257,8 @@ class OnnxReranker:
     def __repr__(self) -> str:
         return f"OnnxReranker({self.name!r}, revision {self.record.revision})"
 
-    def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
-        """Return the probability that each passage answers; shape (len(passages),).
+    def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
+        """Return probabilities, shape (len(passages),), and the logits that they are made from.
 
         A score does not depend on the passages beside it. The model reads context, date and
         neighbours; it knows no `now` and no type.
@@ -266,14 +267,6 @@ class OnnxReranker:
             InvalidInput: The query has an instruction, which the model cannot read.
             ModelError: The model gives numbers that are not finite, or too many.
         """
-        return self.judge(query, passages).scores
-
-    def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
-        """Return probabilities, and the logits that they are made from; otherwise as `score`."""
-        logits = self._logits(query, passages)
-        return Judgement(self._scaling.probabilities(logits), logits)
-
-    def _logits(self, query: RerankQuery, passages: Sequence[RerankPassage]) -> RelevanceScores:
         if query.instruction is not None:
             raise InvalidInput(
                 "instruction",
@@ -286,7 +279,7 @@ class OnnxReranker:
         tokenise = partial(self._layout.pairs_with, asked)
         BatchedRun(self._workers, tokenise, self._run).fill(logits, passages)
         check_finite(logits, model=repr(self))
-        return logits
+        return Judgement(self._scaling.probabilities(logits), logits)
 
     def _run(self, pairs: Sequence[PairTokens]) -> RelevanceScores:
         ids, type_ids = [pair.ids for pair in pairs], [pair.type_ids for pair in pairs]

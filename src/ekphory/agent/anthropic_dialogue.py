@@ -78,7 +78,7 @@ class AnthropicDialogue:
             ModelFault: There is no message.
         """
         if answers and answers is not self._answered:
-            content = [_result(answer) for answer in answers]
+            content = [_format_answer(answer) for answer in answers]
             self._messages.append({"role": "user", "content": content})
             self._answered = answers
         request = self._request(must_search=must_search)
@@ -142,5 +142,5 @@ def _repeat_blocks(message: Message) -> list[dict[str, Any]]:
     return blocks
 
 
-def _result(answer: ToolAnswer) -> dict[str, Any]:
+def _format_answer(answer: ToolAnswer) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": answer.call.id, "content": answer.text}

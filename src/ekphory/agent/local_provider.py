@@ -56,7 +56,7 @@ class LocalProvider:
         first = tool(question)
         why = _find_reason_to_stop(reading, question, first)
         if why is not None:
-            return _one_lookup(first, log, why)
+            return _end_after_one_lookup(first, log, why)
         chosen = RouteChosen(
             route="coq",
             reason_code=reading.kind,
@@ -90,12 +90,12 @@ def _find_reason_to_stop(
     if reading.kind == "parallel":
         return None
     asked = set(query_terms(question).tolist())
-    said = (text for hit in first[:_READ] for text in _sentences(hit))
+    said = (text for hit in first[:_READ] for text in _list_sentences(hit))
     # Every word that is searched for in one sentence: nothing is left to be looked up.
     return "answered" if any(asked <= set(passage_terms(text).tolist()) for text in said) else None
 
 
-def _sentences(hit: Hit) -> list[str]:
+def _list_sentences(hit: Hit) -> list[str]:
     """Return a memory's sentences, each with who says it; a turn of a dialogue is one."""
     memory = hit.memory
     if memory.producer:
@@ -103,7 +103,7 @@ def _sentences(hit: Hit) -> list[str]:
     return [memory.index_prefix + part for part in _SENTENCE_END.split(memory.text)]
 
 
-def _one_lookup(first: Sequence[Hit], log: EventLog, why: str) -> SessionOutcome:
+def _end_after_one_lookup(first: Sequence[Hit], log: EventLog, why: str) -> SessionOutcome:
     log.add(RouteChosen(route="memmachine_search", reason_code=why, reason_note=_REASONS[why]))
     confidence = first[0].score if first else 0.0
     return SessionOutcome("One lookup.", confidence >= _SURE, confidence)

@@ -81,7 +81,7 @@ class OpenAIDialogue:
             ModelFault: There is no message.
         """
         if answers and answers is not self._answered:
-            self._items += [_output(answer) for answer in answers]
+            self._items += [_format_answer(answer) for answer in answers]
             self._answered = answers
         request = self._request(must_search=must_search)
         self._raw.tell("openai request", request)
@@ -223,7 +223,7 @@ def _repeat_items(response: Response) -> list[dict[str, Any]]:
     return items
 
 
-def _output(answer: ToolAnswer) -> dict[str, Any]:
+def _format_answer(answer: ToolAnswer) -> dict[str, Any]:
     if answer.call.name == SHELL:
         outcome = {"stdout": answer.text, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
         return {"type": "shell_call_output", "call_id": answer.call.id, "output": [outcome]}

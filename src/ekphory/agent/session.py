@@ -90,7 +90,7 @@ def merge_hits(
     plain search gave it; one that only a hop found has at most the lowest of those. How sure its
     hop is stands in `scores["hop"]`: it is a rating, not a probability.
     """
-    hops = _hops(events)
+    hops = _list_hops(events)
     best = {hit.id: hit for hit in plain}
     least = min((hit.score for hit in plain), default=1.0)
     for hit in chain.from_iterable(each.hits for each in found):
@@ -129,7 +129,7 @@ def _order_by_worth(
     return sorted(worth, key=lambda memory_id: -worth[memory_id])
 
 
-def _hops(events: Iterable[AgentEvent]) -> list[HopResolved]:
+def _list_hops(events: Iterable[AgentEvent]) -> list[HopResolved]:
     """Return the hops of all threads, the first hops before the second."""
     hops = [event.body for event in events if isinstance(event.body, HopResolved)]
     return sorted(hops, key=lambda hop: (hop.hop, hop.branch))
@@ -291,13 +291,13 @@ def _order_hits(
     if all(found.query == question.query for found in tool.found):
         return plain.hits, False
     merged_hits = merge_hits(plain.hits, tool.found, log.events)
-    query = RerankQuery(question.query, context=_chain(log), now=question.now)
+    query = RerankQuery(question.query, context=_describe_chain(log), now=question.now)
     hits, rerank_applied = rerank_after_chain(merged_hits, query, reranker)
     if question.min_score is not None:
         hits = [hit for hit in hits if hit.score >= question.min_score]
     return tuple(hits[: question.k]), rerank_applied
 
 
-def _chain(log: EventLog) -> tuple[str, ...]:
+def _describe_chain(log: EventLog) -> tuple[str, ...]:
     hops = (event.body for event in log.events if isinstance(event.body, HopResolved))
     return tuple(f"{hop.query}: {hop.answer}" for hop in hops if hop.answer)

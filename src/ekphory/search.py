@@ -147,7 +147,8 @@ class SearchResult:
         """
         if find_spec("pandas") is None:
             raise MissingExtra("pandas", "SearchResult.to_pandas()")
-        return self.to_arrow().to_pandas()
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
 
     def to_prompt(
         self,
@@ -159,13 +160,7 @@ class SearchResult:
         count_tokens: CountTokens = estimate_tokens,
     ) -> str:
         """Return the hits as text for a model's prompt: the `text` of `prompt_block`."""
-        return self.prompt_block(
-            max_tokens,
-            now=now,
-            recent_messages=recent_messages,
-            injections=injections,
-            count_tokens=count_tokens,
-        ).text
+        return self._block(locals()).text
 
     def prompt_block(
         self,
@@ -195,14 +190,7 @@ class SearchResult:
         Raises:
             InvalidInput: An argument cannot be used.
         """
-        settings = BlockSettings(
-            max_tokens=max_tokens,
-            now=now,
-            recent_messages=recent_messages,
-            injections=injections,
-            count_tokens=count_tokens,
-        )
-        return self._block(settings, notes=())
+        return self._block(locals())
 
     def answer_context(
         self,
@@ -219,18 +207,13 @@ class SearchResult:
         what it found, how sure that is, and which memories state it. Without `agent_mode`, and
         where one lookup was enough, it is the same as `to_prompt`.
         """
-        settings = BlockSettings(
-            max_tokens=max_tokens,
-            now=now,
-            recent_messages=recent_messages,
-            injections=injections,
-            count_tokens=count_tokens,
-        )
-        traced = self.retrieval_trace
-        notes = () if traced is None else format_hop_notes(traced, self.hits)
-        return self._block(settings, notes=notes).text
+        return self._block(locals(), with_chain=True).text
 
-    def _block(self, settings: BlockSettings, *, notes: Sequence[str]) -> PromptBlock:
+    def _block(self, given: dict[str, Any], *, with_chain: bool = False) -> PromptBlock:
+        """Render the block as the arguments that a method was given want it."""
+        settings = BlockSettings(**{name: given[name] for name in given if name != "self"})
+        traced = self.retrieval_trace if with_chain else None
+        notes = () if traced is None else format_hop_notes(traced, self.hits)
         if_empty = NOTHING_LIKELY if self.abstained else NOTHING_FOUND
         return prompt_block(self.hits, settings, if_empty=if_empty, notes=notes)
 

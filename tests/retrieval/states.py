@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from tests.store.in_memory import InMemoryStore
 from tests.store.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
 
 from ekphory.retrieval.pipeline import Candidates, SearchRequest, SearchResources, SearchState
 from ekphory.retrieval.snapshot import Snapshots
 from ekphory.scope import Scope
-from ekphory.store.in_memory import InMemoryStore
 from ekphory.testing.models import HashEmbedder
 from ekphory.write import compute_thread
 

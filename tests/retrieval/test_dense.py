@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.models.tiny_components import tiny_components
+from tests.store.in_memory import InMemoryStore
 from tests.store.store_contract import CONTRACT_IDENTITY, contract_row, owned_record
 
 from ekphory.filters.tree import And, Comparison, Field
@@ -20,7 +21,6 @@ from ekphory.retrieval.dense import (
     Wanted,
     length_discounts,
 )
-from ekphory.store.in_memory import InMemoryStore
 from ekphory.store.protocol import StoreIdentity
 
 WINDOWS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
@@ -33,7 +33,7 @@ def documents(number):
 
 def scored(arm, *also, visible):
     search = arm.begin(EAST, Wanted(nearest=3, visible=np.array(visible, bool), now=0))
-    return search.scores(np.array(also, np.int64))
+    return search(np.array(also, np.int64))
 
 
 def test_resident_vectors_score_every_row():

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.store.in_memory import InMemoryStore
 from tests.store.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
 
 from ekphory.filters.tree import And, Comparison, Field
 from ekphory.retrieval.dense import Wanted
 from ekphory.retrieval.snapshot import LEAST_BYTES, Neighbours, Snapshots, snapshot_budget
-from ekphory.store.in_memory import InMemoryStore
 from ekphory.store.protocol import KEYS_A_COMMIT, ScopeColumns, first_key
 
 
@@ -161,7 +161,7 @@ def assert_same(held, fresh):
     every = np.ones(len(held), bool)
     wanted = Wanted(nearest=99, visible=every, now=0)
     nobody = np.array([], np.int64)
-    found = [one.dense.begin(direction, wanted).scores(nobody)[1].tolist() for one in (held, fresh)]
+    found = [one.dense.begin(direction, wanted)(nobody)[1].tolist() for one in (held, fresh)]
     assert found[0] == found[1]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.store.in_memory import InMemoryStore
 from tests.store.store_contract import (
     CONTRACT_IDENTITY,
     DurableStoreContract,
@@ -20,7 +21,6 @@ from tests.store.store_contract import (
 )
 
 from ekphory.filters.tree import And
-from ekphory.store.in_memory import InMemoryStore
 from ekphory.store.lance import KnownNames, LanceStore
 
 from .strategies import NAMES, filters, rows, scope_filters

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.store.in_memory import InMemoryStore
 from tests.store.store_contract import (
     CONTRACT_IDENTITY,
     contract_record,
@@ -12,7 +13,6 @@ from tests.store.store_contract import (
 )
 
 from ekphory.filters.tree import And, Comparison, Field
-from ekphory.store.in_memory import InMemoryStore
 from ekphory.store.lance_snapshot import RecordCache, ScopeBlocks, ScopeRecords
 
 

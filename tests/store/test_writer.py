@@ -8,12 +8,12 @@ import time
 import filelock
 import numpy as np
 import pytest
+from tests.store.in_memory import InMemoryStore
 from tests.store.store_contract import CONTRACT_IDENTITY
 
 from ekphory.errors import StoreClosed, StoreError, StoreLocked
 from ekphory.filters.tree import And, Comparison, Field
 from ekphory.memory import Memory
-from ekphory.store.in_memory import InMemoryStore
 from ekphory.store.protocol import ScopeColumns
 from ekphory.store.writer import (
     LOCK_FILE,

@@ -68,9 +68,17 @@ class AnthropicDialogue:
         self._answered: Sequence[ToolAnswer] = ()
 
     async def answer(self, answers: Sequence[ToolAnswer], *, must_search: bool) -> ModelTurn:
-        """Hand over the answers of tools and give the model's next message."""
+        """Hand over the answers of tools and give the model's next message.
+
+        Args:
+            answers: To the calls of the message before; empty at the beginning.
+            must_search: Whether the model has to call the search tool.
+
+        Raises:
+            ModelFault: There is no message.
+        """
         if answers and answers is not self._answered:
-            content = [_result(answer) for answer in answers]
+            content = [_format_answer(answer) for answer in answers]
             self._messages.append({"role": "user", "content": content})
             self._answered = answers
         request = self._request(must_search=must_search)
@@ -134,5 +142,5 @@ def _repeat_blocks(message: Message) -> list[dict[str, Any]]:
     return blocks
 
 
-def _result(answer: ToolAnswer) -> dict[str, Any]:
+def _format_answer(answer: ToolAnswer) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": answer.call.id, "content": answer.text}

@@ -163,10 +163,8 @@ def language_model(
     Raises:
         InvalidInput: There is none of that id, or it is not complete.
     """
-    entry = _find_entry(resources, "language_models", model_id)
     place = f"resources.language_models.{model_id}"
-    provider = text(entry.get("provider"), place=f"{place}.provider")
-    refuse_unknown([provider], _MODEL_PROVIDERS, place=f"{place}.provider")
+    entry, provider = _find_entry(resources, "language_models", model_id, _MODEL_PROVIDERS)
     if not provider.startswith("openai"):
         raise InvalidInput(
             f"{place}.provider",
@@ -201,10 +199,8 @@ def reranker(
         MissingExtra: It needs the `[torch]` extra.
         ModelError: It cannot be loaded.
     """
-    entry = _find_entry(resources, "rerankers", reranker_id)
     place = f"resources.rerankers.{reranker_id}"
-    provider = text(entry.get("provider"), place=f"{place}.provider")
-    refuse_unknown([provider], (*_LOADED, *_BUILT_IN), place=f"{place}.provider")
+    entry, provider = _find_entry(resources, "rerankers", reranker_id, (*_LOADED, *_BUILT_IN))
     if provider in _BUILT_IN:
         return None
     config = mapping(entry.get("config"), place=f"{place}.config")
@@ -229,7 +225,10 @@ def reranker(
     )
 
 
-def _find_entry(resources: Mapping[str, Any], kind: str, wanted: str) -> dict[str, Any]:
+def _find_entry(
+    resources: Mapping[str, Any], kind: str, wanted: str, providers: Iterable[str]
+) -> tuple[dict[str, Any], str]:
+    """Return an entry, and which of the providers it names."""
     entries = mapping(resources.get(kind), place=f"resources.{kind}")
     if wanted not in entries:
         near = difflib.get_close_matches(wanted, entries, n=1)
@@ -239,7 +238,9 @@ def _find_entry(resources: Mapping[str, Any], kind: str, wanted: str) -> dict[st
     place = f"resources.{kind}.{wanted}"
     entry = mapping(entries[wanted], place=place)
     refuse_unknown(entry, _ENTRY, place=place)
-    return entry
+    provider = text(entry.get("provider"), place=f"{place}.provider")
+    refuse_unknown([provider], providers, place=f"{place}.provider")
+    return entry, provider
 
 
 def _read_optional(value: object, *, place: str) -> str | None:

@@ -8,7 +8,7 @@ import shlex
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -57,6 +57,7 @@ def load_spec(name: str) -> AgentSpec:
 _READING = frozenset({"cat", "head", "tail", "sed", "less", "more", "nl"})
 _SEARCHING = ("memmachine", "search")
 _MANIFEST = "SKILL.md"
+_ROOT = "agent_native_bundle_root"
 _NOT_ALLOWED = 'Only reading the attached guidance and `memmachine search "<query>"` are allowed.'
 
 
@@ -126,30 +127,19 @@ def lay_out(specs: Sequence[AgentSpec], root: str | None) -> Iterator[BundleDire
     Raises:
         InvalidInput: The directory cannot be written.
     """
-    try:
-        folder = None if root is None else Path(root).expanduser()
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-        made = tempfile.TemporaryDirectory(
-            prefix="ekphory-agent-", dir=folder, ignore_cleanup_errors=True
-        )
-    except OSError as error:
-        raise _unwritable(root, error) from error
-    with made as place:
+    with ExitStack() as made:
         try:
-            _write(specs, Path(place))
+            folder = None if root is None else Path(root).expanduser()
+            if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+            held = tempfile.TemporaryDirectory(
+                prefix="ekphory-agent-", dir=folder, ignore_cleanup_errors=True
+            )
+            place = Path(made.enter_context(held))
+            for spec in specs:
+                (place / spec.name).mkdir()
+                (place / spec.name / _MANIFEST).write_text(render_manifest(spec), encoding="utf-8")
         except OSError as error:
-            raise _unwritable(root, error) from error
-        yield BundleDirectory(Path(place), tuple(specs))
-
-
-def _write(specs: Sequence[AgentSpec], place: Path) -> None:
-    for spec in specs:
-        (place / spec.name).mkdir()
-        (place / spec.name / _MANIFEST).write_text(render_manifest(spec), encoding="utf-8")
-
-
-def _unwritable(root: str | None, error: OSError) -> InvalidInput:
-    return InvalidInput(
-        "agent_native_bundle_root", root, f"cannot be written: {error.strerror}", "Name another"
-    )
+            problem = f"cannot be written: {error.strerror}"
+            raise InvalidInput(_ROOT, root, problem, "Name another") from error
+        yield BundleDirectory(place, tuple(specs))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from ekphory.agent.llm_bundle import BundleDirectory
 from ekphory.agent.provider import NAME, QueryRefused, SearchTool, SessionFault
@@ -76,28 +76,6 @@ class ModelFault(EkphoryError):
         self.may_pass = may_pass
         self.retry_after = retry_after
         super().__init__(problem)
-
-
-class Dialogue(Protocol):
-    """A conversation with a model at a service, which keeps what was said."""
-
-    async def answer(self, answers: Sequence[ToolAnswer], *, must_search: bool) -> ModelTurn:
-        """Hand over the answers of tools and give the model's next message.
-
-        Asking again after a fault gives the same answers.
-
-        Args:
-            answers: To the calls of the message before; empty at the beginning.
-            must_search: Whether the model has to call the search tool.
-
-        Raises:
-            ModelFault: There is no message.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Close the connections."""
-        ...
 
 
 # Payloads of a provider in the debugging log, without secrets; off unless it is wanted.

@@ -17,7 +17,6 @@ from typing import Any, Self, TypeVar
 from ekphory.agent.anthropic_dialogue import AnthropicDialogue
 from ekphory.agent.llm_bundle import AgentSpec, lay_out, load_spec
 from ekphory.agent.llm_dialogue import (
-    Dialogue,
     ModelFault,
     ModelTurn,
     RawOutput,
@@ -208,6 +207,11 @@ ATTEMPTS = 4
 _FIRST_WAIT = 1.0
 """Seconds before the first repeat, doubled each time."""
 _LOOP_LOOK_SECONDS = 0.05
+
+
+Dialogue = OpenAIDialogue | AnthropicDialogue
+"""A conversation with a model at a service, which keeps what was said. Asking again after a fault
+gives the same answers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ekphory.agent.question import Branch, Name, names_in
 from ekphory.agent.relations import Relation, folded, meaning_words, relation, words_in
 from ekphory.agent_trace import BRANCH
 from ekphory.errors import ModelError, ServiceError
-from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery
+from ekphory.models.reranker import RelevanceScores, RerankingModel, RerankPassage, RerankQuery
 from ekphory.retrieval.lexical import passage_terms, query_terms
 from ekphory.types import Hit
 
@@ -146,21 +146,30 @@ def rate_evidence(
     weights = [1 / (1 + _RANK_DISCOUNT * place) for place in range(len(hits))]
     head = list(hits[:MOST_RERANKED])
     if reranker is not None and head:
-        passages = [
-            RerankPassage(hit.memory.indexed_text, at=hit.memory.at, type=hit.memory.type)
-            for hit in head
-        ]
-        try:
-            read = reranker.score(RerankQuery(query, context=tuple(chain)), passages)
-        except (ServiceError, ModelError) as error:
-            _log.warning("the agent goes on without its reranker: %s", error)
-        else:
+        asked = RerankQuery(query, context=tuple(chain))
+        read = score_hits(head, asked, reranker, otherwise="the agent goes on without its reranker")
+        if read is not None:
             highest = max(float(read.max()), 1e-6)
             weights[: len(head)] = [
                 weight * (0.5 + 0.5 * float(score) / highest)
                 for weight, score in zip(weights, read, strict=False)
             ]
     return [Rated(hit, weight) for hit, weight in zip(hits, weights, strict=True)]
+
+
+def score_hits(
+    hits: Sequence[Hit], query: RerankQuery, reranker: RerankingModel, *, otherwise: str
+) -> RelevanceScores | None:
+    """Return what a reranker makes of hits, None where it fails; the log then says `otherwise`."""
+    passages = [
+        RerankPassage(hit.memory.indexed_text, at=hit.memory.at, type=hit.memory.type)
+        for hit in hits
+    ]
+    try:
+        return reranker.score(query, passages)
+    except (ServiceError, ModelError) as error:
+        _log.warning("%s: %s", otherwise, error)
+        return None
 
 
 def aboutness(text: str, entity: str) -> float:
@@ -227,7 +236,7 @@ def find_leads(
         memory = rated.hit.memory
         about = aboutness(memory.indexed_text[:_LONGEST], entity) * rated.weight
         # Who says something is seldom whom it is about.
-        for name, fit in _fits(memory.text[:_LONGEST], entity, relation, known):
+        for name, fit in _rate_names(memory.text[:_LONGEST], entity, relation, known):
             words = meaning_words(name)
             # In a dialogue people call each other by name, whatever they speak of.
             factor = _SPEAKER if words in speakers else 1.0
@@ -239,7 +248,7 @@ def find_leads(
 
 def states(text: str, relation: Relation) -> bool:
     """Whether a text has words for a relation."""
-    return next(_cue_places(folded(text), relation), None) is not None
+    return next(_find_cues(folded(text), relation), None) is not None
 
 
 def strip_brackets(name: str) -> str:
@@ -247,7 +256,7 @@ def strip_brackets(name: str) -> str:
     return _BRACKETS.sub("", name).strip() or name
 
 
-def _fits(
+def _rate_names(
     text: str, entity: str, relation: Relation, known: frozenset[str]
 ) -> Iterator[tuple[str, float]]:
     """Return the names of a text, each in its fullest form, and how well each fits."""
@@ -256,11 +265,11 @@ def _fits(
         lower = text.lower()
     own = meaning_words(strip_brackets(entity))
     names = [name for name in names_in(text, style="memory") if _may_be_meant(text, name)]
-    cues = list(_cue_places(lower, relation))
+    cues = list(_find_cues(lower, relation))
     for place, name in enumerate(names):
         if name.words <= known or name.words <= own:
             continue
-        nearness = max((_nearness(text, name, cue) for cue in cues), default=0.0)
+        nearness = max((_measure_nearness(text, name, cue) for cue in cues), default=0.0)
         fullest = max(
             (
                 other.text
@@ -298,7 +307,7 @@ class _CuePlace:
 
 
 @cache
-def _patterns(relation: Relation) -> tuple[tuple[re.Pattern[str], float, bool], ...]:
+def _compile_cues(relation: Relation) -> tuple[tuple[re.Pattern[str], float, bool], ...]:
     """Return, for every cue, how it is found, its weight, and whether the name can only follow."""
     found = []
     for order, cue in enumerate(relation.cues):
@@ -308,15 +317,15 @@ def _patterns(relation: Relation) -> tuple[tuple[re.Pattern[str], float, bool], 
     return tuple(found)
 
 
-def _cue_places(text: str, relation: Relation) -> Iterator[_CuePlace]:
+def _find_cues(text: str, relation: Relation) -> Iterator[_CuePlace]:
     breaks = [found.start() for found in _SENTENCE_END.finditer(text)]
-    for pattern, weight, only_after in _patterns(relation):
+    for pattern, weight, only_after in _compile_cues(relation):
         for found in pattern.finditer(text):
             before = sum(place < found.start() for place in breaks)
             yield _CuePlace(found.start(), found.end(), weight / (1 + 0.1 * before), only_after)
 
 
-def _nearness(text: str, name: Name, cue: _CuePlace) -> float:
+def _measure_nearness(text: str, name: Name, cue: _CuePlace) -> float:
     if name.start >= cue.end:
         between, factor = text[cue.end : name.start], 1.0
     elif name.end <= cue.start and not cue.leads_on:
@@ -409,7 +418,7 @@ class Follower:
         self._open.remove(thread)
         for place, lead in enumerate(found[:BEAM]):
             if lead.score >= _WEAKEST * found[0].score:
-                self._open.append(thread.then(_link(query, lead, found[place + 1 :])))
+                self._open.append(thread.then(_make_link(query, lead, found[place + 1 :])))
         self._open.sort(key=lambda each: -each.priority)
         del self._open[BEAM:]
 
@@ -430,7 +439,7 @@ class Follower:
         found = rate_evidence(hits, query, chain=thread.chain, reranker=self.reranker)
         evidence = sorted(
             (
-                (_evidence_fit(each, thread.entity, self.branch), each.hit)
+                (_measure_evidence(each, thread.entity, self.branch), each.hit)
                 for each in found
                 if each.hit.id not in taken
             ),
@@ -456,7 +465,7 @@ def _search_unless_refused(tool: SearchTool, query: str) -> Sequence[Hit]:
         return ()
 
 
-def _evidence_fit(found: Rated, entity: str, branch: Branch) -> float:
+def _measure_evidence(found: Rated, entity: str, branch: Branch) -> float:
     """How far a memory is about the entity, and holds what is asked of it."""
     text = found.hit.memory.indexed_text
     asked = set(query_terms(branch.asked_of("")).tolist())
@@ -486,7 +495,7 @@ def _with_kind(thread: Thread, branch: Branch) -> str:
     return f"{kind} {thread.entity}".strip()
 
 
-def _link(query: str, lead: Lead, others: Sequence[Lead]) -> Link:
+def _make_link(query: str, lead: Lead, others: Sequence[Lead]) -> Link:
     rival = others[0].score if others else 0.0
     margin = lead.score / max(rival, 1e-6)
     return Link(query, lead.name, lead.hit, lead.score, margin)

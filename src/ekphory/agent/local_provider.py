@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ekphory.agent.local_chain import Follower, OpenFollower, Thread, strip_brackets
@@ -56,7 +56,7 @@ class LocalProvider:
         first = tool(question)
         why = _find_reason_to_stop(reading, question, first)
         if why is not None:
-            return _one_lookup(first, log, why)
+            return _end_after_one_lookup(first, log, why)
         chosen = RouteChosen(
             route="coq",
             reason_code=reading.kind,
@@ -64,30 +64,21 @@ class LocalProvider:
             branches=max(1, len(reading.branches)),
         )
         log.add(chosen)
-        return _sum_up(self._threads(question, reading, first, tool, log))
+        followers = enumerate(self._list_followers(question, reading, first, tool), start=1)
+        return _sum_up([_follow_and_tell(number, *one, log) for number, one in followers])
 
-    def _threads(
-        self,
-        question: str,
-        reading: QuestionReading,
-        first: Sequence[Hit],
-        tool: SearchTool,
-        log: EventLog,
-    ) -> list[Thread | None]:
+    def _list_followers(
+        self, question: str, reading: QuestionReading, first: Sequence[Hit], tool: SearchTool
+    ) -> Iterator[tuple[str, Follower | OpenFollower]]:
+        """Return what is asked by each thread and what follows it, made when its turn comes."""
         known = meaning_words(strip_brackets(question))
         if reading.kind == "open chain":
-            return [
-                _follow_and_tell(
-                    1, question, OpenFollower(question, tool, first, known, self.reranker), log
-                )
-            ]
-        threads = []
-        for number, branch in enumerate(reading.branches, start=1):
-            left = len(reading.branches) - number + 1
-            most_calls = max(1, tool.budget.calls_left // left)
+            yield question, OpenFollower(question, tool, first, known, self.reranker)
+            return
+        for place, branch in enumerate(reading.branches):
+            most_calls = max(1, tool.budget.calls_left // (len(reading.branches) - place))
             follower = Follower(branch, tool, first, known, most_calls, self.reranker)
-            threads.append(_follow_and_tell(number, branch.asked_of(branch.anchor), follower, log))
-        return threads
+            yield branch.asked_of(branch.anchor), follower
 
 
 def _find_reason_to_stop(
@@ -99,12 +90,12 @@ def _find_reason_to_stop(
     if reading.kind == "parallel":
         return None
     asked = set(query_terms(question).tolist())
-    said = (text for hit in first[:_READ] for text in _sentences(hit))
+    said = (text for hit in first[:_READ] for text in _list_sentences(hit))
     # Every word that is searched for in one sentence: nothing is left to be looked up.
     return "answered" if any(asked <= set(passage_terms(text).tolist()) for text in said) else None
 
 
-def _sentences(hit: Hit) -> list[str]:
+def _list_sentences(hit: Hit) -> list[str]:
     """Return a memory's sentences, each with who says it; a turn of a dialogue is one."""
     memory = hit.memory
     if memory.producer:
@@ -112,7 +103,7 @@ def _sentences(hit: Hit) -> list[str]:
     return [memory.index_prefix + part for part in _SENTENCE_END.split(memory.text)]
 
 
-def _one_lookup(first: Sequence[Hit], log: EventLog, why: str) -> SessionOutcome:
+def _end_after_one_lookup(first: Sequence[Hit], log: EventLog, why: str) -> SessionOutcome:
     log.add(RouteChosen(route="memmachine_search", reason_code=why, reason_note=_REASONS[why]))
     confidence = first[0].score if first else 0.0
     return SessionOutcome("One lookup.", confidence >= _SURE, confidence)

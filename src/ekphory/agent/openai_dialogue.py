@@ -71,9 +71,17 @@ class OpenAIDialogue:
         self._answered: Sequence[ToolAnswer] = ()
 
     async def answer(self, answers: Sequence[ToolAnswer], *, must_search: bool) -> ModelTurn:
-        """Hand over the answers of tools and give the model's next message."""
+        """Hand over the answers of tools and give the model's next message.
+
+        Args:
+            answers: To the calls of the message before; empty at the beginning.
+            must_search: Whether the model has to call the search tool.
+
+        Raises:
+            ModelFault: There is no message.
+        """
         if answers and answers is not self._answered:
-            self._items += [_output(answer) for answer in answers]
+            self._items += [_format_answer(answer) for answer in answers]
             self._answered = answers
         request = self._request(must_search=must_search)
         self._raw.tell("openai request", request)
@@ -215,7 +223,7 @@ def _repeat_items(response: Response) -> list[dict[str, Any]]:
     return items
 
 
-def _output(answer: ToolAnswer) -> dict[str, Any]:
+def _format_answer(answer: ToolAnswer) -> dict[str, Any]:
     if answer.call.name == SHELL:
         outcome = {"stdout": answer.text, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
         return {"type": "shell_call_output", "call_id": answer.call.id, "output": [outcome]}

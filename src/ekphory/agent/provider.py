@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from ekphory.agent.relations import words_in
 from ekphory.agent_trace import TOP_LEVEL, EventLog, Listener, StageResults, ToolReturned
@@ -336,7 +336,7 @@ def normalise_query(query: str) -> str:
     return " ".join(words_in(query)) or query.strip()
 
 
-# Who decides on the queries of a session.
+# How a session ended.
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,23 +352,3 @@ class SessionOutcome:
     response: str
     sufficient: bool
     confidence: float | None
-
-
-class SessionProvider(Protocol):
-    """Holds one session: asks the search tool, at least once, until it has enough.
-
-    What it finds out it tells the log, hop by hop, so that a session that cannot go on has kept it.
-    """
-
-    @property
-    def name(self) -> str:
-        """What the trace calls it."""
-        ...
-
-    def run(self, question: str, tool: SearchTool, log: EventLog) -> SessionOutcome:
-        """Hold the session; every hop that is resolved is told to the log at once.
-
-        Raises:
-            SessionFault: It cannot go on.
-        """
-        ...

@@ -144,7 +144,7 @@ _BEFORE_IS = frozenset("wWQHIiT")
 def kinds_of(text: str) -> str:
     """Return the kind of each word of a text, possessives split off."""
     composed = text if text.isascii() else unicodedata.normalize("NFC", text).replace("’", "'")
-    words = [part for word in _QUESTION_WORD.findall(composed) for part in _parts(word)]
+    words = [part for word in _QUESTION_WORD.findall(composed) for part in _split_possessive(word)]
     kinds: list[str] = []
     for place, written in enumerate(words):
         word = written.lower()
@@ -163,7 +163,7 @@ def kinds_of(text: str) -> str:
     return "".join(kinds)
 
 
-def _parts(word: str) -> tuple[str, ...]:
+def _split_possessive(word: str) -> tuple[str, ...]:
     stem, apostrophe, ending = word.rpartition("'")
     if not apostrophe or ending not in ("s", "S"):
         return (word,)

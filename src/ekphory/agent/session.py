@@ -12,6 +12,7 @@ import numpy as np
 
 from ekphory.agent.configuration import read_agent_settings
 from ekphory.agent.llm_session import AnthropicProvider, OpenAIProvider
+from ekphory.agent.local_chain import score_hits
 from ekphory.agent.local_provider import LocalProvider
 from ekphory.agent.provider import (
     LONGEST_QUERY,
@@ -23,7 +24,6 @@ from ekphory.agent.provider import (
     SearchTool,
     SessionFault,
     SessionOutcome,
-    SessionProvider,
 )
 from ekphory.agent_trace import (
     AgentEvent,
@@ -35,8 +35,7 @@ from ekphory.agent_trace import (
     SessionStarted,
 )
 from ekphory.engine import Engine
-from ekphory.errors import ModelError, ServiceError
-from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery
+from ekphory.models.reranker import RerankingModel, RerankQuery
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels
 from ekphory.retrieval.rerank import blended_ranks
 from ekphory.scope import Scope
@@ -44,6 +43,12 @@ from ekphory.search import Question, SearchResult, search
 from ekphory.types import Hit
 
 # Which provider holds the sessions.
+
+SessionProvider = LocalProvider | OpenAIProvider | AnthropicProvider
+"""Holds one session: asks the search tool, at least once, until it has enough.
+
+What it finds out it tells the log, hop by hop, so that a session that cannot go on has kept it.
+"""
 
 
 def provider_for(
@@ -85,7 +90,7 @@ def merge_hits(
     plain search gave it; one that only a hop found has at most the lowest of those. How sure its
     hop is stands in `scores["hop"]`: it is a rating, not a probability.
     """
-    hops = _hops(events)
+    hops = _list_hops(events)
     best = {hit.id: hit for hit in plain}
     least = min((hit.score for hit in plain), default=1.0)
     for hit in chain.from_iterable(each.hits for each in found):
@@ -124,7 +129,7 @@ def _order_by_worth(
     return sorted(worth, key=lambda memory_id: -worth[memory_id])
 
 
-def _hops(events: Iterable[AgentEvent]) -> list[HopResolved]:
+def _list_hops(events: Iterable[AgentEvent]) -> list[HopResolved]:
     """Return the hops of all threads, the first hops before the second."""
     hops = [event.body for event in events if isinstance(event.body, HopResolved)]
     return sorted(hops, key=lambda hop: (hop.hop, hop.branch))
@@ -153,14 +158,8 @@ def rerank_after_chain(
     chain, rest, tail = hits[:length], hits[length:][:MOST_REREAD], hits[length + MOST_REREAD :]
     if reranker is None or len(rest) < 2:
         return list(hits), False
-    passages = [
-        RerankPassage(hit.memory.indexed_text, at=hit.memory.at, type=hit.memory.type)
-        for hit in rest
-    ]
-    try:
-        scores = reranker.score(query, passages)
-    except (ServiceError, ModelError) as error:
-        _log.warning("the agent's evidence keeps its order: %s", error)
+    scores = score_hits(rest, query, reranker, otherwise="the agent's evidence keeps its order")
+    if scores is None:
         return list(hits), False
     order = np.argsort(-blended_ranks(scores.astype(np.float64)), kind="stable")
     return [*chain, *(rest[place] for place in order), *tail], True
@@ -292,13 +291,13 @@ def _order_hits(
     if all(found.query == question.query for found in tool.found):
         return plain.hits, False
     merged_hits = merge_hits(plain.hits, tool.found, log.events)
-    query = RerankQuery(question.query, context=_chain(log), now=question.now)
+    query = RerankQuery(question.query, context=_describe_chain(log), now=question.now)
     hits, rerank_applied = rerank_after_chain(merged_hits, query, reranker)
     if question.min_score is not None:
         hits = [hit for hit in hits if hit.score >= question.min_score]
     return tuple(hits[: question.k]), rerank_applied
 
 
-def _chain(log: EventLog) -> tuple[str, ...]:
+def _describe_chain(log: EventLog) -> tuple[str, ...]:
     hops = (event.body for event in log.events if isinstance(event.body, HopResolved))
     return tuple(f"{hop.query}: {hop.answer}" for hop in hops if hop.answer)

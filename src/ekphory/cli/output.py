@@ -7,12 +7,13 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from ekphory.agent_trace import (
@@ -187,23 +188,24 @@ def _names_document(record: MemoryRecord) -> bool:
     return bool(record.path) and (record.session or "").endswith(f"/{record.path}")
 
 
+number_column = partial(Column, justify="right", no_wrap=True)
+word_column = partial(Column, no_wrap=True)
+
+
+def make_table(title: str | None, *columns: Column) -> Table:
+    """Make an empty table in the style of all that have a heading."""
+    return Table(*columns, title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+
+
 _STATUS_STYLE = {"ran": "", "skipped": "dim", "degraded": "yellow"}
 
 
 def make_stage_table(trace: Trace) -> Table:
     """Draw the stages in the order in which they ran, a line each."""
-    table = Table(
-        title=f"preset {trace.preset}: {len(trace.stages)} stages, {trace.milliseconds:.1f} ms",
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("stage", no_wrap=True)
-    table.add_column("in → out", justify="right", no_wrap=True)
-    table.add_column("ms", justify="right", no_wrap=True)
-    table.add_column("status", no_wrap=True)
-    table.add_column("what it did", overflow="fold")
+    title = f"preset {trace.preset}: {len(trace.stages)} stages, {trace.milliseconds:.1f} ms"
+    columns = [number_column("#"), word_column("stage"), number_column("in → out")]
+    columns += [number_column("ms"), word_column("status"), Column("what it did", overflow="fold")]
+    table = make_table(title, *columns)
     for stage in trace.stages:
         table.add_row(
             str(stage.number),
@@ -220,11 +222,8 @@ def make_stage_table(trace: Trace) -> Table:
 def make_score_table(hits: Sequence[Hit]) -> Table:
     """Draw the raw scores of every hit, a column for each that any of them has."""
     names = list(dict.fromkeys(name for hit in hits for name in hit.scores))
-    table = Table(title="scores", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("#", justify="right", no_wrap=True)
-    for name in names:
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("id", overflow="fold")
+    columns = [*map(number_column, ("#", *names)), Column("id", overflow="fold")]
+    table = make_table("scores", *columns)
     for rank, hit in enumerate(hits, start=1):
         values = (f"{hit.scores[name]:.3f}" if name in hit.scores else "–" for name in names)
         table.add_row(str(rank), *values, Text(make_printable(hit.id)))
@@ -244,18 +243,11 @@ def _format_value(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else make_printable(str(value))
 
 
-class ChainPrinter:
-    """Prints every event that a reader wants to see, when it happens."""
-
-    def __init__(self, console: Console) -> None:
-        """Print to this console."""
-        self._console = console
-
-    def __call__(self, event: AgentEvent) -> None:
-        """Print one event; most are not shown."""
-        shown = format_event(event)
-        if shown is not None:
-            self._console.print(shown, soft_wrap=True)
+def print_event(console: Console, event: AgentEvent) -> None:
+    """Print an event if a reader wants to see it."""
+    shown = format_event(event)
+    if shown is not None:
+        console.print(shown, soft_wrap=True)
 
 
 def format_event(event: AgentEvent) -> Text | None:

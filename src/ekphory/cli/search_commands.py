@@ -14,7 +14,6 @@ from ekphory.agent_trace import StageResults, json_lines
 from ekphory.cli.command import command, message_console, print_result, result_console
 from ekphory.cli.options import MemoryId, OutputOptions, StoreOptions, open_existing
 from ekphory.cli.output import (
-    ChainPrinter,
     describe_search,
     format_ending,
     make_history_table,
@@ -23,6 +22,7 @@ from ekphory.cli.output import (
     make_record_table,
     make_score_table,
     make_stage_table,
+    print_event,
     print_json,
 )
 from ekphory.types import TimeUse
@@ -192,7 +192,7 @@ def ask(
     options = AgentOptions(
         settings=settings,
         stage_results=agent.stage_results,
-        on_event=None if quiet else ChainPrinter(result_console()),
+        on_event=None if quiet else partial(print_event, result_console()),
     )
     with open_existing(where) as memory:
         result = memory.search(

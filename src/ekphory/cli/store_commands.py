@@ -7,13 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from ekphory.cli.command import command, message_console, print_result, result_console, step_bar
 from ekphory.cli.options import OutputOptions, StoreOptions, open_existing, settings_for
-from ekphory.cli.output import print_json
+from ekphory.cli.output import make_table, number_column, print_json, word_column
 from ekphory.config import read_settings
 
 if TYPE_CHECKING:
@@ -83,10 +82,8 @@ def _print_findings(
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for finding in findings:
-        mark, style = _MARKS[finding.state]
-        table.add_row(Text(mark, style=style), Text(finding.sentence))
-    for state, sentence in _describe_verification(verification):
+    said = [(finding.state, finding.sentence) for finding in findings]
+    for state, sentence in (*said, *_describe_verification(verification)):
         mark, style = _MARKS[state]
         table.add_row(Text(mark, style=style), Text(sentence))
     console = result_console()
@@ -137,11 +134,8 @@ def show(
     stages = describe(pipeline)
     used = sum(stage.used for stage in stages)
     title = f"preset {pipeline.name}: {used} stages\n{pipeline.summary}"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("stage", no_wrap=True)
-    table.add_column("what it does", ratio=1)
-    table.add_column("settings", ratio=1)
+    wide = [Column(name, ratio=1) for name in ("what it does", "settings")]
+    table = make_table(title, number_column("#"), word_column("stage"), *wide)
     for stage in stages:
         cells = (stage.purpose, _format_settings(stage.settings)) if stage.used else ("–", "")
         style = "" if stage.used else "dim"
@@ -166,10 +160,7 @@ def list_presets(output: OutputOptions) -> None:
         }
         for pipeline in PRESETS.values()
     ]
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("preset", no_wrap=True)
-    table.add_column("stages", no_wrap=True)
-    table.add_column("")
+    table = make_table(None, word_column("preset"), word_column("stages"), Column(""))
     for pipeline in PRESETS.values():
         numbers = dict.fromkeys(str(stage.number) for stage in pipeline.stages)
         table.add_row(pipeline.name, " ".join(numbers), pipeline.summary)
@@ -186,9 +177,5 @@ def _format_value(value: object) -> str:
     if isinstance(value, dict):
         return "{" + _format_settings(value) + "}"
     if isinstance(value, list):
-        return (
-            " to ".join(map(_format_value, value))
-            if len(value) == 2
-            else " ".join(map(_format_value, value))
-        )
+        return (" to " if len(value) == 2 else " ").join(map(_format_value, value))
     return "none" if value is None else str(value)

@@ -42,15 +42,13 @@ _BLANKS = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 
 def read_html(path: Path, settings: ReadingSettings) -> Iterator[Read]:
     """Read a page: its main part where it marks one, never menus, footers or hidden text."""
-    data = read_bytes(path)
-    if isinstance(data, Problem):
-        yield data
-        return
-    text = decode(data, _find_declared_encoding(data) or settings.encoding)
+    text: bytes | str | Problem = read_bytes(path)
+    if isinstance(text, bytes):
+        text = decode(text, _find_declared_encoding(text) or settings.encoding)
     if isinstance(text, Problem):
         yield text
-        return
-    yield from parse_page(text)
+    else:
+        yield from parse_page(text)
 
 
 def parse_page(text: str) -> Iterator[Block | SkippedPart]:
@@ -171,11 +169,8 @@ class _Walk:
         if tag in _HEADINGS:
             yield from _read_heading(element, int(tag[1]))
         elif tag in _LISTS:
-            yield (
-                SkippedPart("navigation")
-                if _is_menu(element)
-                else _make_block(element, "list", "\n".join(_read_items(element, 0)))
-            )
+            items = _make_block(element, "list", "\n".join(_read_items(element, 0)))
+            yield SkippedPart("navigation") if _is_menu(element) else items
         elif tag == "pre":
             yield _make_block(element, "code", _read_code(element))
         elif _is_frame(element):
@@ -231,11 +226,8 @@ def _read_items(element: Element, depth: int) -> Iterator[str]:
             continue
         number += 1
         inner = [entry for entry in child.iter(*_LISTS) if _find_list_above(entry) is child]
-        own = (
-            _collapse_blanks(_read_visible_text(child))
-            if not inner
-            else _collapse_blanks(_read_own_text(child))
-        )
+        read = _read_own_text if inner else _read_visible_text
+        own = _collapse_blanks(read(child))
         mark = f"{number}." if element.tag == "ol" else "-"
         if own:
             yield f"{'  ' * depth}{mark} {own}"

@@ -348,11 +348,7 @@ class _Reading:
 
         try:
             with closing(self._document[place]) as page:
-                if not (
-                    has_objects(page, "picture")
-                    if lines
-                    else has_objects(page, "picture", "drawing")
-                ):
+                if not has_objects(page, "picture", *(() if lines else ("drawing",))):
                     return None
                 if self._page_reader is None:
                     return [SkippedPart("scanned page"), *self._make_blocks(lines, place)]

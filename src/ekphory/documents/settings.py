@@ -74,10 +74,8 @@ def find_page_reader(
 class OwnPageReader:
     """PP-OCR on ONNX Runtime: Latin letters, Chinese and Japanese; about a second a page."""
 
-    @property
-    def name(self) -> str:
-        """The library's name, in place of a version of its models."""
-        return "rapidocr"
+    name = "rapidocr"
+    """The library's, in place of a version of its models."""
 
     def read(self, picture: Picture) -> str:
         """Return the lines from top to bottom."""
@@ -101,7 +99,11 @@ _SETTINGS = ServiceSettings(timeout=120.0)
 
 
 class RemotePageReader:
-    """A model behind `/v1/chat/completions` that takes pictures."""
+    """A model behind `/v1/chat/completions` that takes pictures.
+
+    Attributes:
+        name: The model's name.
+    """
 
     def __init__(
         self,
@@ -122,6 +124,7 @@ class RemotePageReader:
         Raises:
             InvalidInput: The URL is not one.
         """
+        self.name = model
         self._service = Service(
             kind="page reading service",
             url=complete_url(url, prefix="/v1", operation="/chat/completions"),
@@ -129,11 +132,6 @@ class RemotePageReader:
             api_key=api_key,
         )
         self._transport = JsonTransport(self._service, settings=settings)
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._service.model or ""
 
     def read(self, picture: Picture) -> str:
         """Send the page as PNG; return what the model answers.

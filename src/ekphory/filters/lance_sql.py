@@ -68,33 +68,21 @@ def to_lance_sql(tree: Filter) -> str:
     The tree must have passed `check_filter`, as what callers give has, or be made by us; only
     so is every literal of a kind that its column can be compared with.
     """
-    return _holds(tree).text
+    return _compile(tree).text
 
 
 # Negation moves down to the conditions: Lance's reader takes few levels of NOT (…), and a
 # condition that stands unnegated needs no COALESCE, so that scalar indices can serve it.
-def _holds(tree: Filter) -> _Sql:
+def _compile(tree: Filter, *, negated: bool = False) -> _Sql:
     match tree:
-        case And(children=children):
-            return _all_of(map(_holds, children))
-        case Or(children=children):
-            return _any_of(map(_holds, children))
+        case And(children=children) | Or(children=children):
+            join = _all_of if isinstance(tree, And) != negated else _any_of
+            return join(_compile(child, negated=negated) for child in children)
         case Not(child=child):
-            return _fails(child)
+            return _compile(child, negated=not negated)
         case _:
-            return _condition(tree)
-
-
-def _fails(tree: Filter) -> _Sql:
-    match tree:
-        case And(children=children):
-            return _any_of(map(_fails, children))
-        case Or(children=children):
-            return _all_of(map(_fails, children))
-        case Not(child=child):
-            return _holds(child)
-        case _:
-            return _Sql(f"NOT COALESCE({_condition(tree).text}, FALSE)")
+            condition = _condition(tree)
+            return _Sql(f"NOT COALESCE({condition.text}, FALSE)") if negated else condition
 
 
 def _all_of(parts: Iterable[_Sql]) -> _Sql:

@@ -13,7 +13,6 @@ from ekphory.importers.source import (
     ImportedRecord,
     Readable,
     Unreadable,
-    open_exports,
     stream_elements,
 )
 from ekphory.types import Scalar, to_utc
@@ -61,15 +60,14 @@ class _Product:
 
 
 def _read_export(path: Path, product: _Product) -> Iterator[Readable]:
-    for name, stream in open_exports(path):
-        for position, element in stream_elements(stream, name):
-            if isinstance(element, Unreadable):
-                yield element
-            else:
-                yield from _read_conversation(element, f"{name}: conversation {position}", product)
+    for found in stream_elements(path, "conversation"):
+        if isinstance(found, Unreadable):
+            yield found
+        else:
+            yield from _read_conversation(*found, product)
 
 
-def _read_conversation(element: object, place: str, product: _Product) -> Iterator[Readable]:
+def _read_conversation(place: str, element: object, product: _Product) -> Iterator[Readable]:
     """Turn the messages of one conversation, in order, into records.
 
     A message without a moment takes that of the message before it, or else the conversation's.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 from itertools import islice
 from pathlib import Path
@@ -17,6 +16,7 @@ from ekphory.importers.source import (
     iterate_numbered_lines,
     looks_like_json,
     open_exports,
+    parse_object,
     top_level_keys,
 )
 from ekphory.importers.text import TEXT_SUFFIXES
@@ -192,11 +192,4 @@ def _has_json_line(path: Path) -> bool:
     if not path.is_file():
         return False
     lines = (line for _, line in iterate_numbered_lines(path) if line is not None and line.strip())
-    return any(_is_json_object(line) for line in islice(lines, _PROBED_LINES))
-
-
-def _is_json_object(line: bytes) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
+    return any(parse_object(line) is not None for line in islice(lines, _PROBED_LINES))

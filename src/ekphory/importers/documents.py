@@ -252,10 +252,9 @@ def import_documents(
         MissingExtra: None of the documents can be read without `[docs]`.
         ImportInterrupted: Ctrl-C was pressed.
     """
-    chosen = options or DocumentOptions()
     root = Path(path).resolve()
     with failures_file(root, failures_path) as failures:
-        return _Import(memory, root, chosen, Tally(failures), on_progress or _ignore).run()
+        return _Import(memory, root, options, Tally(failures), on_progress).run()
 
 
 def watch_documents(
@@ -278,14 +277,13 @@ def watch_documents(
     Raises:
         ImportInterrupted: Ctrl-C was pressed while documents were being read.
     """
-    chosen = options or DocumentOptions()
     root = Path(path).resolve()
     with (
         failures_file(root, failures_path) as failures,
         closing(watch_changes(root, stopped=stopped)) as rounds,
     ):
         tally = Tally(failures)
-        run = _Import(memory, root, chosen, tally, on_progress or _ignore)
+        run = _Import(memory, root, options, tally, on_progress)
         try:
             # The watch begins before the first import, so that no change falls between.
             next(rounds)
@@ -300,10 +298,6 @@ def watch_documents(
         return tally.report()
 
 
-def _ignore(progress: DocumentProgress) -> None:
-    del progress
-
-
 class _Import:
     """One import of a root, which may be repeated for parts of it."""
 
@@ -311,17 +305,18 @@ class _Import:
         self,
         memory: Memory,
         root: Path,
-        options: DocumentOptions,
+        options: DocumentOptions | None,
         tally: Tally,
-        on_progress: OnProgress,
+        on_progress: OnProgress | None,
     ) -> None:
+        options = options or DocumentOptions()
         _check(memory.scope, options)
         self._memory = memory
         self._root = root
         self._folder = root if root.is_dir() else root.parent
         self._options = options
         self._tally = tally
-        self._on_progress = on_progress
+        self._on_progress = on_progress or (lambda _: None)
         self._name = options.name or self._folder.as_posix().rstrip("/")
         self._settings = ReadingSettings(encoding=options.encoding, page_reader=options.page_reader)
         self._waiting: list[ImportedRecord] = []

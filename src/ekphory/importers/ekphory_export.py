@@ -9,8 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from ekphory.errors import InvalidInput
-from ekphory.importers.source import ImportedRecord, Readable, Unreadable, iterate_numbered_lines
-from ekphory.importers.text import describe_excess_length
+from ekphory.importers.source import (
+    ImportedRecord,
+    Readable,
+    Unreadable,
+    describe_excess_length,
+    iterate_numbered_lines,
+)
 from ekphory.transfer import (
     END_KEY,
     FORMAT_VERSION,

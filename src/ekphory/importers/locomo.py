@@ -18,7 +18,6 @@ from ekphory.importers.source import (
     ImportedRecord,
     Readable,
     Unreadable,
-    open_exports,
     stream_elements,
 )
 
@@ -174,15 +173,11 @@ def _make_fields(turn: LocomoTurn, project: str) -> dict[str, object]:
 
 
 def _read_samples(path: Path) -> Iterator[_Sample | Unreadable]:
-    for name, stream in open_exports(path):
-        for position, element in stream_elements(stream, name):
-            if isinstance(element, Unreadable):
-                yield element
-            else:
-                yield _read_sample(element, f"{name}: conversation {position}")
+    for found in stream_elements(path, "conversation"):
+        yield found if isinstance(found, Unreadable) else _read_sample(*found)
 
 
-def _read_sample(element: object, place: str) -> _Sample | Unreadable:
+def _read_sample(place: str, element: object) -> _Sample | Unreadable:
     if not isinstance(element, dict) or not isinstance(element.get("conversation"), dict):
         return Unreadable(place, "conversation", "LoCoMo's `conversation` is missing here.")
     sample_id = element.get("sample_id")

@@ -17,10 +17,10 @@ from ekphory.importers.source import (
     Readable,
     Unreadable,
     iterate_numbered_lines,
-    open_exports,
+    parse_object,
     stream_elements,
+    stream_lines,
 )
-from ekphory.importers.text import describe_excess_length
 from ekphory.scope import SCOPE_FIELDS
 from ekphory.types import MAX_WHOLE_NUMBER, Scalar, is_storable, now_utc
 
@@ -143,40 +143,26 @@ def _is_json_lines(path: Path) -> bool:
         return True
     written = (line for _, line in iterate_numbered_lines(path) if line is None or line.strip())
     first, second = next(written, None), next(written, None)
-    return first is not None and second is not None and isinstance(_parse_line(first), dict)
+    return first is not None and second is not None and parse_object(first) is not None
 
 
 def _read_lines(path: Path) -> Iterator[Row | Unreadable]:
-    for number, line in iterate_numbered_lines(path):
-        place = f"{path.name}:{number}"
-        if line is None:
-            yield Unreadable(place, "line", describe_excess_length("line"))
-        elif line.strip():
-            value = _parse_line(line)
-            if isinstance(value, dict):
-                yield Row(value, place)
-            else:
-                shown = line[:500].decode("utf-8", errors="replace").strip()
-                yield Unreadable(place, "line", "not a JSON object. Mend this line.", shown)
+    for found in stream_lines(path):
+        if isinstance(found, Unreadable):
+            yield found
+            continue
+        place, line = found
+        value = parse_object(line)
+        if value is not None:
+            yield Row(value, place)
+        else:
+            shown = line[:500].decode("utf-8", errors="replace").strip()
+            yield Unreadable(place, "line", "not a JSON object. Mend this line.", shown)
 
 
 def _read_elements(path: Path) -> Iterator[Row | Unreadable]:
-    for name, stream in open_exports(path):
-        for position, element in stream_elements(stream, name):
-            place = f"{name}: element {position}"
-            if isinstance(element, Unreadable):
-                yield element
-            elif isinstance(element, dict):
-                yield Row(element, place)
-            else:
-                yield _refuse_non_object(place, element)
-
-
-def _parse_line(line: bytes) -> object:
-    try:
-        return json.loads(line.decode("utf-8"))
-    except (ValueError, RecursionError):
-        return None
+    for found in stream_elements(path, "element"):
+        yield found if isinstance(found, Unreadable) else _make_row(*found, around={})
 
 
 def _find_rows(found: Row, form: RowFormat, *, depth: int) -> Iterator[Row | Unreadable]:
@@ -192,14 +178,16 @@ def _find_rows(found: Row, form: RowFormat, *, depth: int) -> Iterator[Row | Unr
     around = {**found.around, **{k: v for k, v in found.value.items() if k not in held}}
     for name, elements in held.items():
         for position, element in enumerate(elements):
-            place = f"{found.place}, {name} {position}"
-            if isinstance(element, dict):
-                yield from _find_rows(Row(element, place, around), form, depth=depth + 1)
+            row = _make_row(f"{found.place}, {name} {position}", element, around)
+            if isinstance(row, Row):
+                yield from _find_rows(row, form, depth=depth + 1)
             else:
-                yield _refuse_non_object(place, element)
+                yield row
 
 
-def _refuse_non_object(place: str, found: object) -> Unreadable:
+def _make_row(place: str, found: object, around: Mapping[str, object]) -> Row | Unreadable:
+    if isinstance(found, dict):
+        return Row(found, place, around)
     return Unreadable(place, "row", "not an object.", str(found)[:500])
 
 

@@ -77,7 +77,7 @@ def import_path(
         raise InvalidInput(
             "conversation", conversation, f"{chosen} has no selection", "Leave it out."
         )
-    tell = on_progress or _ignore
+    tell = on_progress or (lambda _: None)
     if chosen == "documents":
         return import_documents(
             memory,
@@ -96,10 +96,6 @@ def import_path(
         else:
             records = _READERS[chosen](source)
         return _run(memory.scope, write, records, tally, tell)
-
-
-def _ignore(report: ImportReport) -> None:
-    del report
 
 
 def _run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import json
 import re
 import zipfile
 import zlib
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import ijson
 
@@ -68,26 +69,27 @@ _HOLDERS = {
 """Parts of the path to a record: an array, and the names under which exports keep theirs."""
 
 
-def stream_elements(stream: io.BufferedReader, name: str) -> Iterator[tuple[int, object]]:
+def stream_elements(path: Path, unit: str) -> Iterator[tuple[str, object] | Unreadable]:
     """Read the elements of a JSON array, or of the `conversations` array of an object.
 
-    A single object counts as its own only element. Where the file breaks off or breaks, all
-    elements before that point are given, then one `Unreadable`.
+    A single object counts as its own only element. Where a file breaks off or breaks, all elements
+    before that point are given, then one `Unreadable`.
 
     Args:
-        stream: The JSON text.
-        name: What to call it in a report.
+        path: As for `open_exports`.
+        unit: What an element is called in a report.
 
     Yields:
-        The element's position, from 0, and the element.
+        The element's place and the element.
     """
-    position = 0
-    try:
-        for element in _read_elements(stream):
-            yield position, element
-            position += 1
-    except _BROKEN as error:
-        yield position, describe_json_error(name, position, error)
+    for name, stream in open_exports(path):
+        position = 0
+        try:
+            for element in _read_elements(stream):
+                yield f"{name}: {unit} {position}", element
+                position += 1
+        except _BROKEN as error:
+            yield describe_json_error(name, position, error)
 
 
 def top_level_keys(stream: io.BufferedReader) -> Iterator[str]:
@@ -272,6 +274,30 @@ def iterate_numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
                 yield number, None
             else:
                 yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+
+
+def stream_lines(path: Path) -> Iterator[tuple[str, bytes] | Unreadable]:
+    """Read the lines that are not blank, each with its place; one that is too long is reported."""
+    for number, line in iterate_numbered_lines(path):
+        place = f"{path.name}:{number}"
+        if line is None:
+            yield Unreadable(place, "line", describe_excess_length("line"))
+        elif line.strip():
+            yield place, line
+
+
+def describe_excess_length(unit: str) -> str:
+    """Say that a line or paragraph is longer than the importers read."""
+    return f"the {unit} is longer than 20 MB. Split it into several {unit}s."
+
+
+def parse_object(line: bytes) -> dict[str, Any] | None:
+    """Return the JSON object that is all of a line; None where it is something else."""
+    try:
+        value = json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _skip_rest_of_line(stream: IO[bytes]) -> None:

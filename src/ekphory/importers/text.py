@@ -15,7 +15,9 @@ from ekphory.importers.source import (
     ImportedRecord,
     Readable,
     Unreadable,
+    describe_excess_length,
     iterate_numbered_lines,
+    stream_lines,
 )
 
 _SET_BY_THE_STORE = ("created_at", "supersedes", "superseded_by")
@@ -34,20 +36,11 @@ def read_jsonl(path: Path) -> Iterator[Readable]:
     Yields:
         One record or one `Unreadable` for every line that is not blank.
     """
-    for number, line in iterate_numbered_lines(path):
-        place = f"{path.name}:{number}"
-        if line is None:
-            yield Unreadable(place, "line", describe_excess_length("line"))
-        elif line.strip():
-            yield _read_line(line, place)
+    for found in stream_lines(path):
+        yield found if isinstance(found, Unreadable) else _read_line(*found)
 
 
-def describe_excess_length(unit: str) -> str:
-    """Say that a line or paragraph is longer than the importers read."""
-    return f"the {unit} is longer than 20 MB. Split it into several {unit}s."
-
-
-def _read_line(line: bytes, place: str) -> Readable:
+def _read_line(place: str, line: bytes) -> Readable:
     content = line[:500].decode("utf-8", errors="replace").strip()
     try:
         parsed = json.loads(line.decode("utf-8").strip())

@@ -10,14 +10,13 @@ from typing import Any, TypeGuard, get_args
 import numpy as np
 
 from ekphory.errors import InvalidInput, MissingExtra, ModelError
-from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
+from ekphory.models.embedder import FloatMatrix
 from ekphory.models.late_bound import (
     COMPONENTS_FILE,
     NO_AGE,
     NO_TYPE,
     Codes,
     FloatVector,
-    LateBoundParts,
     PassageReading,
     age_buckets,
     predict_types,
@@ -192,11 +191,17 @@ class Embedder:
         embedder.encode(["I prefer tea"], days_ago=3, memory_type="semantic")
 
     It follows `EmbeddingModel`, so that `Memory(path, embedder=embedder)` takes it.
+
+    Attributes:
+        identity: Name, revision and dimension.
+        late_bound: Vectors of age and type; None for a model that knows neither.
     """
 
     def __init__(self, model: OnnxEmbedder | TorchEmbedder) -> None:
         """Wrap a loaded model; `from_pretrained` loads one."""
         self._model = model
+        self.identity = model.identity
+        self.late_bound = model.late_bound
 
     @classmethod
     def from_pretrained(
@@ -219,16 +224,6 @@ class Embedder:
 
     def __repr__(self) -> str:
         return f"Embedder({self.identity})"
-
-    @property
-    def identity(self) -> EmbedderIdentity:
-        """Name, revision and dimension."""
-        return self._model.identity
-
-    @property
-    def late_bound(self) -> LateBoundParts | None:
-        """Vectors of age and type; None for a model that knows neither."""
-        return self._model.late_bound
 
     def encode(
         self,

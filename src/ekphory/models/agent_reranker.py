@@ -61,11 +61,19 @@ class Reranker:
         reranker.score("When was that?", ["Ann: in May", "Bob: nice"], context=["Ann: I ran"])
 
     It follows `RerankingModel`, so that `Memory(path, reranker=reranker)` takes it.
+
+    Attributes:
+        name: The model's name.
+        bundled_name: The same, if it came with ekphory: searches then know what it is good at.
+        is_remote: Whether a service is asked over the network.
     """
 
     def __init__(self, model: RerankingModel) -> None:
         """Wrap a loaded model; `from_pretrained` loads one."""
         self._model = model
+        self.name = model.name
+        self.bundled_name = bundled_name(model)
+        self.is_remote = is_remote(model)
 
     @classmethod
     def from_pretrained(  # noqa: PLR0913  what a service must be told
@@ -114,11 +122,6 @@ class Reranker:
         return f"Reranker({self._model!r})"
 
     @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._model.name
-
-    @property
     def batch_size(self) -> int:
         """How many documents are best given at a time."""
         return self._model.batch_size
@@ -135,19 +138,9 @@ class Reranker:
         return card if isinstance(card, CalibrationCard) else None
 
     @property
-    def bundled_name(self) -> str | None:
-        """Its name, if it came with ekphory: searches then know what it is good at."""
-        return bundled_name(self._model)
-
-    @property
     def model_id(self) -> str | None:
         """`name@revision`, where the model states one."""
         return model_id(self._model)
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether a service is asked over the network."""
-        return is_remote(self._model)
 
     def score(
         self,

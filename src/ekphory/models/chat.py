@@ -276,6 +276,9 @@ class OpenAIChat:
     What the service does not understand of the protocol is left out after its first refusal
     (status 400 or 422), and not tried again: a JSON schema, then the JSON mode, which are replaced
     by words in the system message; the name `max_tokens`; a temperature.
+
+    Attributes:
+        name: The model's name.
     """
 
     def __init__(self, url: str, *, settings: ChatSettings) -> None:
@@ -288,6 +291,7 @@ class OpenAIChat:
         Raises:
             InvalidInput: The URL is not one.
         """
+        self.name = settings.model
         self._settings = settings
         self._service = Service(
             kind="chat service",
@@ -300,11 +304,6 @@ class OpenAIChat:
 
     def __repr__(self) -> str:
         return f"OpenAIChat({shown(self._service.url)!r}, {self._settings!r})"
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._settings.model
 
     def complete(
         self, messages: Sequence[ChatMessage], *, options: ChatOptions = DEFAULT_CHAT_OPTIONS

@@ -21,8 +21,8 @@ from ekphory.models.reranker import (
     BUNDLED_RERANKERS,
     SMALL_RERANKER,
     Judgement,
+    JudgingReranker,
     LocalReranker,
-    RelevanceScores,
     RerankingModel,
     RerankPassage,
     RerankQuery,
@@ -352,7 +352,7 @@ def read_calibration(path: Path | str) -> FittedCalibration:
     return FittedCalibration(reranker, card)
 
 
-class CalibratedReranker:
+class CalibratedReranker(JudgingReranker):
     """Gives σ(slope · logit(s) + intercept) where the reranker gives s. As safe for threads.
 
     Attributes:
@@ -394,16 +394,12 @@ class CalibratedReranker:
         """The reranker's own, where it states one."""
         return model_id(self._model)
 
-    def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
-        """Return the probability that each passage answers; shape (len(passages),).
+    def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
+        """Return probabilities, and beside them what the reranker itself shows or gives.
 
         Raises:
             ServiceError, ModelError: The reranker failed.
         """
-        return self.judge(query, passages).scores
-
-    def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
-        """Return probabilities, and beside them what the reranker itself shows or gives."""
         own = judge_passages(self._model, query, passages)
         given = check_scores(own.scores, count=len(passages))
         return Judgement(self.calibration.scaling.probabilities(log_odds(given)), own.raw)

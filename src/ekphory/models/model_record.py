@@ -81,6 +81,11 @@ def write_record(record: ModelRecord, directory: Path) -> None:
     _write({"format": RECORD_FORMAT, **content, "prompts": prompts}, directory)
 
 
+def hash_files(directory: Path, *names: str) -> dict[str, str]:
+    """Return the SHA-256 of some files of a directory, by their names."""
+    return {name: hashlib.sha256((directory / name).read_bytes()).hexdigest() for name in names}
+
+
 def content_revision(hashes: Mapping[str, str], *, prompts: Mapping[str, str]) -> str:
     """Return the revision that follows from the files' hashes and the prompts."""
     content = json.dumps([dict(hashes), dict(prompts)], sort_keys=True)
@@ -220,10 +225,7 @@ def seal_reranker(record: RerankerRecord, directory: Path) -> RerankerRecord:
     Returns:
         The record with its revision and the hashes.
     """
-    files = {
-        name: hashlib.sha256((directory / name).read_bytes()).hexdigest()
-        for name in (MODEL_FILE, TOKENIZER_FILE)
-    }
+    files = hash_files(directory, MODEL_FILE, TOKENIZER_FILE)
     calibration = json.dumps(asdict(record)["calibration"], sort_keys=True)
     reading = {"layout": record.layout, "calibration": calibration}
     sealed = replace(record, files=files, revision=content_revision(files, prompts=reading))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,11 +12,11 @@ import numpy as np
 from tokenizers import Encoding
 
 from ekphory.models.embedder import (
+    CHARACTERS_PER_TOKEN,
     EmbedderIdentity,
     FloatMatrix,
     Offsets,
     VectorCache,
-    batch_by_length,
     check_finite,
     replace_lone_surrogates,
     split_behind_prefix,
@@ -30,15 +30,12 @@ from ekphory.models.model_record import (
     read_checked,
     read_record,
 )
-from ekphory.models.onnx_session import OnnxSession, load_tokenizer
+from ekphory.models.onnx_session import BatchedRun, OnnxSession, load_tokenizer
 from ekphory.threads import ForkSafeLock, Workers, count_usable_cores
 from ekphory.types import MEMORY_TYPES
 
 BUNDLED = "ekphory-small"
 QUERY_CACHE = 1024
-TOKENS_PER_RUN = 512  # 12 to 20 texts of a chat: fits the cache of one core, measured fastest
-TEXTS_PER_ROUND = 1024  # bounds the tokens in memory while a long list is embedded
-CHARACTERS_PER_TOKEN = 64  # no natural text has words so long: what is beyond is never reached
 
 
 class OnnxEmbedder:
@@ -48,6 +45,12 @@ class OnnxEmbedder:
 
     Safe to call from several threads: each call runs in its caller's thread, and a call with many
     texts on up to `threads` threads more. A single query takes one core.
+
+    Attributes:
+        directory: Where the model was read from.
+        record: What `model.json` says.
+        identity: Name, revision and dimension of the record.
+        late_bound: Vectors of age and type; None for a model that knows neither.
     """
 
     def __init__(self, directory: Path | str, *, threads: int | None = None) -> None:
@@ -60,42 +63,20 @@ class OnnxEmbedder:
         Raises:
             ModelError: A file is missing, cut short or changed, or is not such a model.
         """
-        self._directory = Path(directory)
-        self._record = read_record(self._directory)
-        self._tokenizer = load_tokenizer(
-            self._directory / TOKENIZER_FILE, self._record.files[TOKENIZER_FILE]
-        )
-        model = read_checked(self._directory / MODEL_FILE, self._record.files[MODEL_FILE])
+        folder = self.directory = Path(directory)
+        record = self.record = read_record(folder)
+        self.identity = EmbedderIdentity(record.name, record.revision, record.dimension)
+        self._tokenizer = load_tokenizer(folder / TOKENIZER_FILE, record.files[TOKENIZER_FILE])
+        model = read_checked(folder / MODEL_FILE, record.files[MODEL_FILE])
         self._session = OnnxSession(model, name=str(directory))
-        self._late_bound = _load_late_bound(self._directory, self._record)
-        self._vector = "embedding" if self._record.normalise else "pooled"
+        self.late_bound = _load_late_bound(folder, record)
+        self._vector = {"embedding" if record.normalise else "pooled": record.dimension}
         self._workers = Workers(threads or count_usable_cores())
         self._queries = VectorCache(QUERY_CACHE)
         self._special_tokens = self._tokenizer.num_special_tokens_to_add(False)
 
     def __repr__(self) -> str:
         return f"OnnxEmbedder({self.identity})"
-
-    @property
-    def identity(self) -> EmbedderIdentity:
-        """Name, revision and dimension of the model's record."""
-        record = self._record
-        return EmbedderIdentity(record.name, record.revision, record.dimension)
-
-    @property
-    def record(self) -> ModelRecord:
-        """What `model.json` says."""
-        return self._record
-
-    @property
-    def directory(self) -> Path:
-        """Where the model was read from."""
-        return self._directory
-
-    @property
-    def late_bound(self) -> LateBoundParts | None:
-        """Vectors of age and type; None for a model that knows neither."""
-        return self._late_bound
 
     def encode(self, texts: Sequence[str]) -> FloatMatrix:
         """Embed passages without age or type; shape (len(texts), dimension), rows of length 1.
@@ -106,7 +87,7 @@ class OnnxEmbedder:
         Raises:
             ModelError: The model gives numbers that are not finite.
         """
-        return self._encode(texts, self._record.passage_prompt, {self._vector: self._dimension})
+        return self._encode(texts, self.record.passage_prompt, self._vector)
 
     def read(self, texts: Sequence[str]) -> PassageReading:
         """Read passages in one pass: their content vectors, and what the heads say of them.
@@ -114,10 +95,10 @@ class OnnxEmbedder:
         Raises:
             ModelError: The model gives numbers that are not finite.
         """
-        widths = {"content" if self._late_bound else self._vector: self._dimension}
+        widths = {"content": self.record.dimension} if self.late_bound else dict(self._vector)
         heads = {"importance": 1, "memory_type": len(MEMORY_TYPES)}
-        widths |= {name: heads[name] for name in heads if name in self._record.parts}
-        joined = self._encode(texts, self._record.passage_prompt, widths)
+        widths |= {name: heads[name] for name in heads if name in self.record.parts}
+        joined = self._encode(texts, self.record.passage_prompt, widths)
         ends = np.cumsum(list(widths.values()))[:-1]
         content, *others = np.split(joined, ends, axis=1)
         said = dict(zip(list(widths)[1:], others, strict=True))
@@ -130,11 +111,9 @@ class OnnxEmbedder:
 
     def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
         """Embed queries; the vectors of the last ones are kept and not computed again."""
+        prompt, wanted = self.record.query_prompt, self._vector
         return self._queries.encode(
-            texts,
-            missing=lambda unknown: self._encode(
-                unknown, self._record.query_prompt, {self._vector: self._dimension}
-            ),
+            texts, missing=lambda unknown: self._encode(unknown, prompt, wanted)
         )
 
     def windows(self, text: str, *, prefix: str = "") -> list[str]:
@@ -143,10 +122,10 @@ class OnnxEmbedder:
         Pieces end at sentences or words where they can. Each starts with `prefix`, of which no more
         is kept than fits half a window. A text that fits comes back as one piece.
         """
-        room = self._record.max_tokens - self._special_tokens
-        if _surely_fits(self._record.passage_prompt + prefix + text, prefix, room=room):
+        room = self.record.max_tokens - self._special_tokens
+        if _surely_fits(self.record.passage_prompt + prefix + text, prefix, room=room):
             return [prefix + text]
-        room -= len(self._offsets(self._record.passage_prompt))
+        room -= len(self._offsets(self.record.passage_prompt))
         return split_behind_prefix(text, prefix, room=room, tokenise=self._offsets, joint=1)
 
     def _offsets(self, text: str) -> Offsets:
@@ -154,51 +133,23 @@ class OnnxEmbedder:
             replace_lone_surrogates(text), add_special_tokens=False
         ).offsets
 
-    @property
-    def _dimension(self) -> int:
-        return self._record.dimension
-
     def _encode(self, texts: Sequence[str], prompt: str, widths: Mapping[str, int]) -> FloatMatrix:
         """Return the outputs of these names and widths side by side."""
         vectors = np.empty((len(texts), sum(widths.values())), dtype=np.float32)
-        for start in range(0, len(texts), TEXTS_PER_ROUND):
-            part = [prompt + text for text in texts[start : start + TEXTS_PER_ROUND]]
-            self._encode_round(part, list(widths), vectors[start:][: len(part)])
+        tokenise, run = partial(self._token_ids, prompt), partial(self._run, list(widths))
+        BatchedRun(self._workers, tokenise, run).fill(vectors, texts)
         check_finite(vectors, model=str(self.identity))
         return vectors
 
-    def _encode_round(
-        self, texts: Sequence[str], outputs: Sequence[str], vectors: FloatMatrix
-    ) -> None:
-        share = -(-len(texts) // self._workers.threads)
-        parts = [texts[start : start + share] for start in range(0, len(texts), share)]
-        inputs = [each for part in self._workers.map(self._token_ids, parts) for each in part]
-
-        def run(batch: list[int]) -> None:
-            vectors[batch] = self._run([inputs[position] for position in batch], outputs)
-
-        batches = batch_by_length(
-            [len(each) for each in inputs],
-            most_tokens=TOKENS_PER_RUN,
-            threads=self._workers.threads,
-        )
-        self._workers.map(run, batches)
-
-    def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+    def _token_ids(self, prompt: str, texts: Sequence[str]) -> list[list[int]]:
         # one by one: encode_batch starts threads of its own, as many as the machine has CPUs
-        longest = self._record.max_tokens * CHARACTERS_PER_TOKEN
-        encodings = (
-            self._tokenizer.encode(replace_lone_surrogates(text[:longest])) for text in texts
-        )
-        return [_truncated(encoding, self._record.max_tokens) for encoding in encodings]
+        longest = self.record.max_tokens * CHARACTERS_PER_TOKEN
+        given = (replace_lone_surrogates((prompt + text)[:longest]) for text in texts)
+        encodings = map(self._tokenizer.encode, given)
+        return [_truncated(encoding, self.record.max_tokens) for encoding in encodings]
 
-    def _run(self, inputs: Sequence[Sequence[int]], outputs: Sequence[str]) -> FloatMatrix:
-        shape = (len(inputs), max(len(each) for each in inputs))
-        ids, mask = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-        for row, each in enumerate(inputs):
-            ids[row, : len(each)] = each
-            mask[row, : len(each)] = 1
-        values = self._session.run(outputs, input_ids=ids, mask=mask)
+    def _run(self, outputs: Sequence[str], inputs: Sequence[Sequence[int]]) -> FloatMatrix:
+        values = self._session.run(outputs, inputs)
         if len(values) == 1:
             return values[0]
         return np.concatenate([value.reshape(len(inputs), -1) for value in values], axis=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from ekphory.models.model_record import (
     ModelPart,
     ModelRecord,
     content_revision,
+    hash_files,
     read_checked,
     read_record,
     write_record,
@@ -303,7 +303,7 @@ def write_export(
         names.append(LATE_BOUND_FILE)
         heads = (head for head in _HEADS if getattr(components, head) is not None)
         parts = ("late_bound", *heads)
-    hashes = {name: hashlib.sha256((target / name).read_bytes()).hexdigest() for name in names}
+    hashes = hash_files(target, *names)
     prompts = {
         "query": description.query_prompt or source.prompts.query,
         "passage": description.passage_prompt or source.prompts.passage,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,6 @@ from tokenizers import Tokenizer
 from ekphory.errors import InvalidInput, ModelError
 from ekphory.models.embedder import (
     CHARACTERS_PER_TOKEN,
-    batch_by_length,
     check_finite,
     find_best_piece,
     find_best_tokens,
@@ -27,10 +26,11 @@ from ekphory.models.model_record import (
     read_checked,
     read_reranker_record,
 )
-from ekphory.models.onnx_session import OnnxSession, load_tokenizer
+from ekphory.models.onnx_session import BatchedRun, OnnxSession, load_tokenizer
 from ekphory.models.reranker import (
     UNCALIBRATED,
     Judgement,
+    JudgingReranker,
     LocalReranker,
     RelevanceScores,
     RerankPassage,
@@ -78,6 +78,9 @@ class PairTokens:
     ids: list[int]
     type_ids: list[int]
 
+    def __len__(self) -> int:
+        return len(self.ids)
+
 
 class CrossEncoderLayout:
     """Turns questions and passages into tokens. Safe to call from several threads."""
@@ -121,8 +124,11 @@ class CrossEncoderLayout:
 
     def pairs(self, query: RerankQuery, passages: Sequence[RerankPassage]) -> list[PairTokens]:
         """Tokenise a question with each of some passages."""
-        asked = self.query(query)
-        return [self.pair(asked, passage) for passage in passages]
+        return self.pairs_with(self.query(query), passages)
+
+    def pairs_with(self, query: QueryTokens, passages: Sequence[RerankPassage]) -> list[PairTokens]:
+        """Tokenise the passages' side, with a question that is tokenised already."""
+        return [self.pair(query, passage) for passage in passages]
 
     def _said_before(self, context: Sequence[str], room: int) -> list[int]:
         if not context or room <= 0:
@@ -204,12 +210,10 @@ def check_order(model: LocalReranker) -> None:
 
 # The reranker.
 
-TOKENS_PER_RUN = 512  # as for the embedder: fits the cache of one core
-PASSAGES_PER_ROUND = 1024  # bounds the tokens in memory while a long list is read
 _LOGITS = "logits"
 
 
-class OnnxReranker:
+class OnnxReranker(JudgingReranker):
     """A cross-encoder in a directory of `model.onnx`, `tokenizer.json` and `model.json`.
 
     The graph takes `input_ids`, `attention_mask` and `token_type_ids`, all int64 of shape
@@ -253,8 +257,8 @@ class OnnxReranker:
     def __repr__(self) -> str:
         return f"OnnxReranker({self.name!r}, revision {self.record.revision})"
 
-    def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
-        """Return the probability that each passage answers; shape (len(passages),).
+    def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
+        """Return probabilities, shape (len(passages),), and the logits that they are made from.
 
         A score does not depend on the passages beside it. The model reads context, date and
         neighbours; it knows no `now` and no type.
@@ -263,14 +267,6 @@ class OnnxReranker:
             InvalidInput: The query has an instruction, which the model cannot read.
             ModelError: The model gives numbers that are not finite, or too many.
         """
-        return self.judge(query, passages).scores
-
-    def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
-        """Return probabilities, and the logits that they are made from; otherwise as `score`."""
-        logits = self._logits(query, passages)
-        return Judgement(self._scaling.probabilities(logits), logits)
-
-    def _logits(self, query: RerankQuery, passages: Sequence[RerankPassage]) -> RelevanceScores:
         if query.instruction is not None:
             raise InvalidInput(
                 "instruction",
@@ -280,36 +276,14 @@ class OnnxReranker:
             )
         asked = self._layout.query(query)
         logits = np.empty(len(passages), np.float32)
-        for start in range(0, len(passages), PASSAGES_PER_ROUND):
-            some = passages[start : start + PASSAGES_PER_ROUND]
-            share = -(-len(some) // self._workers.threads)
-            parts = [some[place : place + share] for place in range(0, len(some), share)]
-            pairs = self._workers.map(
-                lambda part: [self._layout.pair(asked, passage) for passage in part], parts
-            )
-            self._run_all([pair for part in pairs for pair in part], logits[start:])
+        tokenise = partial(self._layout.pairs_with, asked)
+        BatchedRun(self._workers, tokenise, self._run).fill(logits, passages)
         check_finite(logits, model=repr(self))
-        return logits
-
-    def _run_all(self, pairs: Sequence[PairTokens], logits: RelevanceScores) -> None:
-        def run(batch: list[int]) -> None:
-            logits[batch] = self._run([pairs[position] for position in batch])
-
-        batches = batch_by_length(
-            [len(pair.ids) for pair in pairs],
-            most_tokens=TOKENS_PER_RUN,
-            threads=self._workers.threads,
-        )
-        self._workers.map(run, batches)
+        return Judgement(self._scaling.probabilities(logits), logits)
 
     def _run(self, pairs: Sequence[PairTokens]) -> RelevanceScores:
-        shape = (len(pairs), max(len(pair.ids) for pair in pairs))
-        ids, mask, type_ids = (np.zeros(shape, np.int64) for _ in range(3))
-        for row, pair in enumerate(pairs):
-            ids[row, : len(pair.ids)] = pair.ids
-            mask[row, : len(pair.ids)] = 1
-            type_ids[row, : len(pair.ids)] = pair.type_ids
-        (given,) = self._session.run([_LOGITS], input_ids=ids, mask=mask, type_ids=type_ids)
+        ids, type_ids = [pair.ids for pair in pairs], [pair.type_ids for pair in pairs]
+        (given,) = self._session.run([_LOGITS], ids, type_ids=type_ids)
         if given.size != len(pairs):
             raise ModelError(
                 f"{self!r}: gave logits of shape {given.shape} for {len(pairs)} passages. "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Sized
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Generic, TypeVar, cast
 
 import numpy as np
 import onnxruntime
@@ -13,8 +14,9 @@ from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors
 from tokenizers import Tokenizer
 
 from ekphory.errors import ModelError
-from ekphory.models.embedder import FloatMatrix
+from ekphory.models.embedder import FloatMatrix, batch_by_length
 from ekphory.models.model_record import read_checked
+from ekphory.threads import Workers
 
 # The `tokenizer.json` of a model directory.
 
@@ -82,24 +84,24 @@ class OnnxSession:
     def run(
         self,
         outputs: Sequence[str],
+        ids: Sequence[Sequence[int]],
         *,
-        input_ids: IntegerMatrix,
-        mask: IntegerMatrix,
-        type_ids: IntegerMatrix | None = None,
+        type_ids: Sequence[Sequence[int]] | None = None,
     ) -> list[FloatMatrix]:
-        """Compute some outputs for a padded batch, in the order in which they are asked for.
+        """Compute some outputs for a batch, in the order in which they are asked for.
 
         Args:
             outputs: Names of the outputs.
-            input_ids, mask: Shape (batch, tokens).
+            ids: Tokens of each input.
             type_ids: Likewise; None for a graph that has no such input.
 
         Raises:
             ModelError: The graph cannot take these inputs.
         """
-        inputs = {"input_ids": input_ids, "attention_mask": mask}
+        mask = [[1] * len(each) for each in ids]
+        inputs = {"input_ids": _pad(ids), "attention_mask": _pad(mask)}
         if type_ids is not None:
-            inputs["token_type_ids"] = type_ids
+            inputs["token_type_ids"] = _pad(type_ids)
         try:
             return cast(list[FloatMatrix], self._session.run(list(outputs), inputs))
         except _ERRORS as error:
@@ -112,6 +114,14 @@ class OnnxSession:
         )
 
 
+def _pad(rows: Sequence[Sequence[int]]) -> IntegerMatrix:
+    """Fill rows up with zeros to the length of the longest."""
+    padded = np.zeros((len(rows), max(map(len, rows))), np.int64)
+    for row, each in zip(padded, rows, strict=True):
+        row[: len(each)] = each
+    return padded
+
+
 def _options() -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -122,6 +132,47 @@ def _options() -> onnxruntime.SessionOptions:
     if not has_vnni():
         options.add_session_config_entry("session.x64quantprecision", "1")
     return options
+
+
+# A list of any length, in batches for all threads.
+
+TOKENS_PER_RUN = 512  # 12 to 20 texts of a chat: fits the cache of one core, measured fastest
+INPUTS_PER_ROUND = 1024  # bounds the tokens in memory while a long list is computed
+Input = TypeVar("Input")
+Tokens = TypeVar("Tokens", bound=Sized)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchedRun(Generic[Input, Tokens]):
+    """Computes an output for each of many inputs.
+
+    Attributes:
+        workers: The threads.
+        tokenise: Gives the tokens of some inputs.
+        run: Gives the outputs for a batch of tokens.
+    """
+
+    workers: Workers
+    tokenise: Callable[[Sequence[Input]], Sequence[Tokens]]
+    run: Callable[[Sequence[Tokens]], NDArray[np.float32]]
+
+    def fill(self, outputs: NDArray[np.float32], inputs: Sequence[Input]) -> None:
+        """Write the output of each input into its row."""
+        for start in range(0, len(inputs), INPUTS_PER_ROUND):
+            self._fill_round(outputs[start:], inputs[start : start + INPUTS_PER_ROUND])
+
+    def _fill_round(self, outputs: NDArray[np.float32], inputs: Sequence[Input]) -> None:
+        threads = self.workers.threads
+        share = -(-len(inputs) // threads)
+        parts = [inputs[start : start + share] for start in range(0, len(inputs), share)]
+        tokens = [each for part in self.workers.map(self.tokenise, parts) for each in part]
+
+        def run(batch: list[int]) -> None:
+            outputs[batch] = self.run([tokens[position] for position in batch])
+
+        lengths = [len(each) for each in tokens]
+        batches = batch_by_length(lengths, most_tokens=TOKENS_PER_RUN, threads=threads)
+        self.workers.map(run, batches)
 
 
 def has_vnni(*, processors: Path = _PROCESSORS) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -247,6 +248,22 @@ class LocalReranker(RerankingModel, Protocol):
         ...
 
 
+class JudgingReranker(ABC):
+    """What a reranker is that judges: its scores are those of its judgement."""
+
+    @abstractmethod
+    def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
+        """Return the scores that `score` gives, and beside them what they are made from."""
+
+    def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
+        """Return the probability that each passage answers; shape (len(passages),).
+
+        Raises:
+            ServiceError, ModelError, InvalidInput: As `judge`.
+        """
+        return self.judge(query, passages).scores
+
+
 def judge_passages(
     model: RerankingModel, query: RerankQuery, passages: Sequence[RerankPassage]
 ) -> Judgement:
@@ -394,7 +411,7 @@ BUNDLED_RERANKERS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class BundledReranker:
+class BundledReranker(JudgingReranker):
     """A reranker that is loaded when it is first needed, once a process. Safe for threads.
 
     Attributes:
@@ -429,10 +446,6 @@ class BundledReranker:
     def calibration(self) -> CalibrationCard | None:
         """That of its record."""
         return self._model.calibration
-
-    def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
-        """Score as `OnnxReranker.score`."""
-        return self._model.score(query, passages)
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
         """Judge as `OnnxReranker.judge`."""

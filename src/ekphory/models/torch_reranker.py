@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from ekphory.models.onnx_reranker import check_order
 from ekphory.models.reranker import (
     UNCALIBRATED,
     Judgement,
+    JudgingReranker,
     LocalReranker,
     RelevanceScores,
     RerankPassage,
@@ -104,7 +105,7 @@ def _token_id(tokenizer: Any, token: str) -> int:  # noqa: ANN401  transformers'
     return int(known)
 
 
-class _TorchReranker(ABC):
+class _TorchReranker(JudgingReranker):
     """A model of which one thread at a time computes; it ranks known pairs rightly."""
 
     batch_size: int
@@ -117,18 +118,6 @@ class _TorchReranker(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
-
-    def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
-        """Return the probability that each passage answers; shape (len(passages),).
-
-        Raises:
-            ModelError: The model gives numbers that are not finite.
-        """
-        return self.judge(query, passages).scores
-
-    @abstractmethod
-    def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
-        """Return scores, and beside them what the model itself gives; otherwise as `score`."""
 
 
 # Reranks with a sentence-transformers `CrossEncoder`.

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape
-from typing import Literal, get_args
+from typing import Literal, NoReturn, get_args
 
 from ekphory.agent_trace import CONFIDENT, RetrievalTrace, StageResult
 from ekphory.errors import InvalidInput
 from ekphory.prompting.injection import UNSPACED, find_injection, neutralise_markers
 from ekphory.prompting.recall_block import CLOSING, OPENING, SECURITY_COMMENT
-from ekphory.types import Hit, now_utc, to_utc
+from ekphory.types import Hit, are_strings, now_utc, to_utc
 
 # A budget of tokens: what does not fit is passed over, and what follows is tried.
 
@@ -237,28 +237,19 @@ class BlockSettings:
     count_tokens: CountTokens = estimate_tokens
 
     def __post_init__(self) -> None:
-        most, said = self.max_tokens, self.recent_messages
-        is_number = isinstance(most, int) and not isinstance(most, bool)
-        is_list = isinstance(said, Sequence) and not isinstance(said, str)
-        are_texts = is_list and all(isinstance(text, str) for text in said)
-        for name, is_right, problem, remedy in (
-            ("max_tokens", is_number and most >= 1, "must be a number from 1 on", "Give 1 or more"),
-            (
-                "injections",
-                self.injections in get_args(Injections),
-                "must be drop or keep",
-                "Give one",
-            ),
-            ("count_tokens", callable(self.count_tokens), "must be a function", "Give one"),
-            (
-                "recent_messages",
-                are_texts,
-                "must be a list of strings",
-                'Give ["the last message"]',
-            ),
-        ):
-            if not is_right:
-                raise InvalidInput(name, getattr(self, name), problem, remedy)
+        most = self.max_tokens
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            self._refuse("max_tokens", "must be a number from 1 on", "Give 1 or more")
+        if self.injections not in get_args(Injections):
+            self._refuse("injections", "must be drop or keep", "Give one")
+        if not callable(self.count_tokens):
+            self._refuse("count_tokens", "must be a function", "Give one")
+        if not are_strings(self.recent_messages):
+            remedy = 'Give ["the last message"]'
+            self._refuse("recent_messages", "must be a list of strings", remedy)
+
+    def _refuse(self, name: str, problem: str, remedy: str) -> NoReturn:
+        raise InvalidInput(name, getattr(self, name), problem, remedy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,28 +202,9 @@ class Wanted:
     visible: NDArray[np.bool_]
 
 
-class DenseSearch(Protocol):
-    """A search that has begun."""
-
-    def scores(self, also: IntArray) -> tuple[IntArray, ScoreArray]:
-        """Return what was wanted, and `also` these rows, which are distinct.
-
-        Returns:
-            Rows, ascending, and the exact score of each; there may be more than was wanted.
-        """
-        ...
-
-
-class DenseArm(Protocol):
-    """Scores rows of one scope against a query vector."""
-
-    def begin(self, vector: ScoreArray, wanted: Wanted) -> DenseSearch:
-        """Begin to look for what is wanted, by the query's vector of shape (dimension,)."""
-        ...
-
-    def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
-        """Return the vector of each row's first window, with length 1, shape (rows, dimension)."""
-        ...
+DenseSearch = Callable[[IntArray], tuple[IntArray, ScoreArray]]
+"""A search that has begun: gives what was wanted, and these rows besides, which are distinct: rows,
+ascending, and the exact score of each; there may be more than was wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,16 +225,16 @@ class ResidentVectors:
     bound: LateBoundWindows | None = None
 
     def begin(self, vector: ScoreArray, wanted: Wanted) -> DenseSearch:
-        """Score every row, which costs less than choosing some."""
+        """Begin to look for what is wanted: score every row, which costs less than choosing."""
         products = _products(self.blocks, vector)
         if self.bound is not None:
             products = self.bound.scores(vector, products, now=wanted.now)
         if len(products) != len(self.discounts):
             products = best_window(products, self.owners, self.discounts)
-        return _EveryRow(products)
+        return lambda _: (np.arange(len(products), dtype=np.int64), products)
 
     def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
-        """Copy them out of the blocks."""
+        """Return the vector of each row's first window, with length 1, shape (rows, dimension)."""
         windows = np.searchsorted(self.owners, rows)
         starts = np.cumsum([0, *(len(block) for block in self.blocks)])
         vectors = np.empty((len(rows), self.blocks[0].shape[1]), np.float32)
@@ -296,10 +276,15 @@ class IndexedVectors:
             found = np.flatnonzero(wanted.visible)
         else:
             found = self._nearest(vector, wanted, visible)
-        return _SomeRows(found, lambda rows: self._exact(vector, rows, wanted.now))
+
+        def score(also: IntArray) -> tuple[IntArray, ScoreArray]:
+            rows = np.union1d(found, also)
+            return rows, self._exact(vector, rows, wanted.now)
+
+        return score
 
     def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
-        """Read them by their keys."""
+        """Return the same vectors as `ResidentVectors` does, read by their keys."""
         wanted = self.keys[rows]
         stored = self.vectors.read(np.unique(wanted))
         order = np.argsort(stored.keys, kind="stable")
@@ -343,23 +328,8 @@ class IndexedVectors:
         return np.where(self.keys[places] == keys, places, -1)
 
 
-@dataclass(frozen=True, slots=True)
-class _EveryRow:
-    products: ScoreArray
-
-    def scores(self, also: IntArray) -> tuple[IntArray, ScoreArray]:
-        del also
-        return np.arange(len(self.products), dtype=np.int64), self.products
-
-
-@dataclass(frozen=True, slots=True)
-class _SomeRows:
-    found: IntArray
-    exact: Callable[[IntArray], ScoreArray]
-
-    def scores(self, also: IntArray) -> tuple[IntArray, ScoreArray]:
-        rows = np.union1d(self.found, also)
-        return rows, self.exact(rows)
+DenseArm = ResidentVectors | IndexedVectors
+"""Scores rows of one scope against a query vector."""
 
 
 def _products(blocks: Sequence[NDArray[np.float32]], vector: ScoreArray) -> ScoreArray:

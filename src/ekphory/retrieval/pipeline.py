@@ -259,6 +259,9 @@ def places_of(kept: Iterable[int], *, read: int, total: int) -> IntArray:
 
 # What a stage is.
 
+SEARCH = 4
+"""Number of the stages that find the candidates."""
+
 
 class Stage(Protocol):
     """One step of a pipeline: settings in its constructor, one `run`.
@@ -272,27 +275,20 @@ class Stage(Protocol):
 
     number: int
     name: str
-    needs: frozenset[str]
-    gives: frozenset[str]
+    needs: frozenset[str] = frozenset()
+    gives: frozenset[str] = frozenset()
 
     def skip_reason(self, state: SearchState) -> str | None:
-        """Why there is nothing to do for this state; None when there is."""
-        ...
+        """Say why there is nothing to do for this state; None when there is.
+
+        Stages after the search have nothing to do without candidates.
+        """
+        is_idle = self.number > SEARCH and not len(state.candidates)
+        return "no candidates" if is_idle else None
 
     def run(self, state: SearchState) -> SearchState:
         """Do the work and give the next state."""
         ...
-
-
-def never_skip(stage: object, state: SearchState) -> None:
-    """Skip a stage never, whatever the state: its `skip_reason`."""
-    del stage, state
-
-
-def skip_without_candidates(stage: object, state: SearchState) -> str | None:
-    """Skip a stage that has nothing to do without candidates: its `skip_reason`."""
-    del stage
-    return None if len(state.candidates) else "no candidates"
 
 
 _SHOWN = 3

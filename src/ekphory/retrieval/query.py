@@ -242,22 +242,13 @@ class QueryBlock:
     closes: re.Pattern[str]
 
 
-@dataclass(frozen=True, slots=True)
-class LineMark:
-    """A mark at the start of a line, or a line that is nothing else."""
-
-    name: str
-    pattern: re.Pattern[str]
-
-
 BLOCKS = tuple(
     QueryBlock(rule.get("name"), re.compile(rule["opens"]), re.compile(rule.get("closes", "")))
     for rule in _RULES["block"]
 )
-_PREFIXES = tuple(
-    LineMark(rule["name"], re.compile(rf"{rule['pattern']}\s*+")) for rule in _RULES["prefix"]
-)
-_LINES = tuple(LineMark(rule["name"], re.compile(rule["pattern"])) for rule in _RULES["line"])
+# Marks at the start of a line, and lines that are nothing else, each with its name.
+_PREFIXES = [(rule["name"], re.compile(rf"{rule['pattern']}\s*+")) for rule in _RULES["prefix"]]
+_LINES = [(rule["name"], re.compile(rule["pattern"])) for rule in _RULES["line"]]
 _TASK_QUEUE = re.compile(_RULES["task_queue"]["pattern"], re.MULTILINE | re.VERBOSE)
 # At one place the first that matches decides; all begin with a plain character.
 _ANY_BLOCK = re.compile("|".join(block.opens.pattern for block in BLOCKS))
@@ -378,16 +369,16 @@ def _remove_marks(line: str, tally: _Tally) -> str:
         tally.add(name, end - position)
         position = end
     rest = rest[position:]
-    for kind in _LINES:
-        if kind.pattern.fullmatch(rest):
-            tally.add(kind.name, len(rest))
+    for name, pattern in _LINES:
+        if pattern.fullmatch(rest):
+            tally.add(name, len(rest))
             return ""
     return rest
 
 
 def _mark_at(line: str, position: int) -> tuple[str, int] | None:
-    for kind in _PREFIXES:
-        found = kind.pattern.match(line, position)
+    for name, pattern in _PREFIXES:
+        found = pattern.match(line, position)
         if found:
-            return kind.name, found.end()
+            return name, found.end()
     return None

@@ -324,7 +324,7 @@ class Snapshots:
 
     def _assemble(self, scope: Filter, records: RecordReader, parts: _Parts) -> ScopeSnapshot:
         columns = parts[1]
-        dense: ResidentVectors | IndexedVectors
+        dense: DenseArm
         if len(columns.key) <= RESIDENT_ROWS:
             dense = self._resident(columns, self._store.scan_vectors(scope))
         else:
@@ -415,6 +415,6 @@ def _count_bytes(snapshot: ScopeSnapshot) -> int:
         vectors = sum(block.nbytes for block in dense.blocks)
         vectors += 0 if dense.bound is None else dense.bound.lengths.nbytes
     else:
-        vectors = dense.vectors.nbytes if isinstance(dense, IndexedVectors) else 0
+        vectors = dense.vectors.nbytes
     records = snapshot.records.nbytes if isinstance(snapshot.records, ScopeRecords) else 0
     return columns * 2 + vectors + records

@@ -1,1 +1,1 @@
-"""Keeping memories: the protocol, the Lance store, the reference store, the writer."""
+"""Keeping memories: the protocol, the Lance store, the writer."""

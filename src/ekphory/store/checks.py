@@ -153,34 +153,34 @@ class Finding:
 def examine(health: StoreHealth) -> tuple[Finding, ...]:
     """Judge every part of a store's state."""
     return (
-        _contents(health),
-        _size(health),
-        _fragments(health),
-        _versions(health),
-        _index(health),
-        _orphans(health),
-        _upkeep(health),
+        _describe_contents(health),
+        _describe_size(health),
+        _describe_fragments(health),
+        _describe_versions(health),
+        _describe_index(health),
+        _describe_orphans(health),
+        _describe_upkeep(health),
     )
 
 
-def _contents(health: StoreHealth) -> Finding:
+def _describe_contents(health: StoreHealth) -> Finding:
     sentence = (
-        f"{_counted(health.memories, 'memory', 'memories')}, "
-        f"{_counted(health.history, 'earlier version', 'earlier versions')} and "
-        f"{_counted(health.vectors, 'vector', 'vectors')}."
+        f"{_format_count(health.memories, 'memory', 'memories')}, "
+        f"{_format_count(health.history, 'earlier version', 'earlier versions')} and "
+        f"{_format_count(health.vectors, 'vector', 'vectors')}."
     )
     return Finding("contents", "fine", sentence)
 
 
-def _size(health: StoreHealth) -> Finding:
+def _describe_size(health: StoreHealth) -> Finding:
     if health.bytes is None:
         return Finding("bytes", "note", "Its size is not measured: it is not a local directory.")
     each = f", {health.bytes / health.memories:,.0f} bytes a memory" if health.memories else ""
-    return Finding("bytes", "fine", f"{_readable(health.bytes)} on disk{each}.")
+    return Finding("bytes", "fine", f"{_format_size(health.bytes)} on disk{each}.")
 
 
-def _fragments(health: StoreHealth) -> Finding:
-    files = _counted(health.fragments, "data file", "data files")
+def _describe_fragments(health: StoreHealth) -> Finding:
+    files = _format_count(health.fragments, "data file", "data files")
     small = health.small_fragments
     if small > _MANY_SMALL_FRAGMENTS:
         sentence = f"{files}, of which {small:,} are small; merged, they read faster."
@@ -188,14 +188,14 @@ def _fragments(health: StoreHealth) -> Finding:
     return Finding("fragments", "fine", f"{files}, {small:,} of them small.")
 
 
-def _versions(health: StoreHealth) -> Finding:
-    kept = _counted(health.versions, "version", "versions")
+def _describe_versions(health: StoreHealth) -> Finding:
+    kept = _format_count(health.versions, "version", "versions")
     if health.versions > _MANY_VERSIONS:
         return Finding("versions", "repairable", f"{kept} are kept on disk; old ones can go.")
     return Finding("versions", "fine", f"{kept} kept on disk.")
 
 
-def _index(health: StoreHealth) -> Finding:
+def _describe_index(health: StoreHealth) -> Finding:
     covered = health.vector_index_rows
     if covered is None:
         if health.vectors < _INDEX_FROM:
@@ -213,29 +213,29 @@ def _index(health: StoreHealth) -> Finding:
     return Finding("index", "fine", f"{sentence}.")
 
 
-def _orphans(health: StoreHealth) -> Finding:
+def _describe_orphans(health: StoreHealth) -> Finding:
     scopes = health.orphaned_scopes
     if not scopes:
         return Finding("scopes", "fine", "Every scope holds a memory that can be found.")
     named = ", ".join(scopes[:_SCOPES_NAMED]) + (", …" if len(scopes) > _SCOPES_NAMED else "")
     sentence = (
-        f"{_counted(len(scopes), 'scope holds', 'scopes hold')} nothing but expired memories or "
-        f"history: {named}. Wipe them with `ekphory forget --purge` if they are not wanted."
+        f"{_format_count(len(scopes), 'scope holds', 'scopes hold')} nothing but expired memories "
+        f"or history: {named}. Wipe them with `ekphory forget --purge` if they are not wanted."
     )
     return Finding("scopes", "note", sentence)
 
 
-def _upkeep(health: StoreHealth) -> Finding:
+def _describe_upkeep(health: StoreHealth) -> Finding:
     if health.upkeep_failure is None:
         return Finding("upkeep", "fine", "Upkeep succeeds.")
     return Finding("upkeep", "repairable", health.upkeep_failure)
 
 
-def _counted(number: int, one: str, many: str) -> str:
+def _format_count(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
-def _readable(size: int) -> str:
+def _format_size(size: int) -> str:
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size >= factor:
             return f"{size / factor:.1f} {unit}"

@@ -247,7 +247,11 @@ _SORT_KEYS: dict[Order, list[tuple[str, str]]] = {
 
 
 class LanceStore:
-    """Keeps memories in a Lance table; safe for several threads, and for readers elsewhere."""
+    """Keeps memories in a Lance table; safe for several threads, and for readers elsewhere.
+
+    Attributes:
+        identity: What the store was made with.
+    """
 
     def __init__(self, uri: str, table: lancedb.table.Table, identity: StoreIdentity) -> None:
         self._uri = uri
@@ -279,11 +283,6 @@ class LanceStore:
             table = open_table(uri, TABLE, lance_rows.table_schema(identity))
             return cls(uri, table, lance_rows.read_identity(table.schema, where=uri))
 
-    @property
-    def identity(self) -> StoreIdentity:
-        """What the store was made with."""
-        return self._identity
-
     def version(self) -> int:
         """Return the number of the newest Lance version, of whichever process."""
         return self._version.get()
@@ -295,7 +294,7 @@ class LanceStore:
         version = int(self._table.add(lance_rows.to_table(memories, schema)).version)
         before = self._note_written(memories, version=version)
         # An earlier schema does not keep all that was given.
-        if self._identity.schema_version == SCHEMA_VERSION:
+        if self.identity.schema_version == SCHEMA_VERSION:
             self._recent.note(memories, before=before, after=version)
         self._note_state(version)
         self._upkeep.note_commit(len(memories))
@@ -495,13 +494,13 @@ class LanceStore:
 
     @property
     def _dimension(self) -> int:
-        return self._identity.embedder.dimension
+        return self.identity.embedder.dimension
 
     def _condition(self, where: Filter) -> str:
         return f"{_FIRST_WINDOW} AND ({to_lance_sql(where)})"
 
     def _record_columns(self) -> list[str]:
-        return lance_rows.keyed_record_columns(self._identity)
+        return lance_rows.keyed_record_columns(self.identity)
 
     def _with_keys(self, keys: list[int], condition: str) -> dict[int, MemoryRecord]:
         found: dict[int, MemoryRecord] = {}
@@ -534,7 +533,7 @@ class LanceStore:
             self._recent.note_rearranged(before=before, after=after)
 
     def _rewrite(self) -> None:
-        identity = replace(self._identity, schema_version=SCHEMA_VERSION)
+        identity = replace(self.identity, schema_version=SCHEMA_VERSION)
         schema = lance_rows.table_schema(identity)
         self._upkeep.rewrite(
             schema,
@@ -545,7 +544,7 @@ class LanceStore:
         self._adopt(identity)
 
     def _adopt(self, identity: StoreIdentity) -> None:
-        self._identity = identity
+        self.identity = identity
         self._schema = lance_rows.table_schema(identity)
         self._scan_columns = scan_columns(identity)
         self._takes = LanceTakes(self._take, identity)

@@ -25,18 +25,13 @@ class HashEmbedder:
     """
 
     def __init__(self, *, dimension: int = 32, window_words: int = 100) -> None:
-        self._identity = EmbedderIdentity("hash-embedder", "1", dimension)
+        self.identity = EmbedderIdentity("hash-embedder", "1", dimension)
         self._window_words = window_words
-
-    @property
-    def identity(self) -> EmbedderIdentity:
-        """Name, revision and dimension."""
-        return self._identity
 
     def encode(self, texts: Sequence[str]) -> FloatMatrix:
         """Embed passages; shape (len(texts), dimension)."""
         rows = [self._vector(text) for text in texts]
-        return np.array(rows, np.float32).reshape(len(texts), self._identity.dimension)
+        return np.array(rows, np.float32).reshape(len(texts), self.identity.dimension)
 
     def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
         """Embed queries, the same way as passages."""
@@ -50,7 +45,7 @@ class HashEmbedder:
         return [prefix + " ".join(run) for run in runs] if len(runs) > 1 else [prefix + text]
 
     def _vector(self, text: str) -> FloatMatrix:
-        total = np.zeros(self._identity.dimension)
+        total = np.zeros(self.identity.dimension)
         for word in re.findall(r"\w+", text.lower()):
             total += _word_vector(word, len(total))
         length = float(np.linalg.norm(total))
@@ -68,18 +63,10 @@ class OverlapReranker:
     Needs no weights and follows the `RerankingModel` protocol in full.
     """
 
+    name = "overlap-reranker"
+
     def __init__(self, *, batch_size: int = 16) -> None:
-        self._batch_size = batch_size
-
-    @property
-    def name(self) -> str:
-        """Always the same."""
-        return "overlap-reranker"
-
-    @property
-    def batch_size(self) -> int:
-        """As it was given."""
-        return self._batch_size
+        self.batch_size = batch_size
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
         """Score each passage in [0, 1]."""
@@ -98,14 +85,11 @@ class ScriptedChat:
     Follows the `Chat` protocol; `asked` holds what it was asked so far.
     """
 
+    name = "scripted-chat"
+
     def __init__(self, answers: Iterable[str | ServiceError]) -> None:
         self._answers = iter(answers)
         self.asked: list[tuple[ChatMessage, ...]] = []
-
-    @property
-    def name(self) -> str:
-        """Always the same."""
-        return "scripted-chat"
 
     def complete(
         self, messages: Sequence[ChatMessage], *, options: ChatOptions = DEFAULT_CHAT_OPTIONS

@@ -79,7 +79,7 @@ def _shares(
         depth = max(arm.depth, arm.depth_per_hit * cutoff)
         nobody, everybody = np.empty(0, np.int64), np.ones(len(snapshot), np.bool_)
         search = snapshot.dense.begin(vector, Wanted(nearest=depth, visible=everybody, now=0))
-        rows, scores = search.scores(nobody)
+        rows, scores = search(nobody)
         best = snapshot.columns.key[rows[np.argsort(-scores)[:wanted]]]
         reached = exact[np.searchsorted(keys, best)] >= threshold
         found[cutoff] = float(reached.sum()) / wanted

@@ -22,7 +22,12 @@ from ekphory.retrieval.fusion import (
     weighted_sum,
 )
 from ekphory.retrieval.lexical import query_terms
-from ekphory.retrieval.pipeline import NO_ROWS, Candidates, SearchState, skip_without_candidates
+from ekphory.retrieval.pipeline import (
+    NO_ROWS,
+    Candidates,
+    SearchState,
+    Stage,
+)
 from ekphory.retrieval.query import depth_factor
 from ekphory.retrieval.snapshot import LARGEST_SHARE, Neighbours, ScopeSnapshot
 from ekphory.retrieval.time_arm import find_timed_rows
@@ -119,7 +124,7 @@ def dense_scores(searches: Sequence[DenseSearch], also: IntArray) -> DenseScores
 
     Where an index finds the rows, a row counts by the vectors that it was found with.
     """
-    first, *others = (DenseScores(*search.scores(also)) for search in searches)
+    first, *others = (DenseScores(*search(also)) for search in searches)
     return reduce(_better, others, first)
 
 
@@ -207,7 +212,7 @@ def _best(scores: ScoreArray, places: IntArray, depth: int) -> IntArray:
 # Stage 4, first part: the memories in the time that the query names.
 
 
-class SearchTime:
+class SearchTime(Stage):
     """Finds all memories in the times and sessions that the query names.
 
     Where the caller wants time to filter, nothing else is visible any more.
@@ -248,7 +253,7 @@ Arms = Literal["both", "dense", "lexical"]
 
 
 @dataclass(kw_only=True, eq=False)
-class SearchPools:
+class SearchPools(Stage):
     """Runs the arms, dense and lexical, and takes the best of each from each pool.
 
     All pools are searched in one pass over the scope's arrays, which is what searching them beside
@@ -389,7 +394,7 @@ _BOTH_ARMS = frozenset({"cosine", "lexical"})
 
 
 @dataclass(kw_only=True, eq=False)
-class Fuse:
+class Fuse(Stage):
     """Fuses `cosine` and `lexical`, all pools on one scale.
 
     `weighted_sum` compares between queries; the reciprocal ranks order by ranks alone, which are
@@ -409,7 +414,6 @@ class Fuse:
     number = 5
     name = "fuse"
     gives = frozenset({"fused", "probability"})
-    skip_reason = skip_without_candidates
 
     method: FusionMethod = "weighted_sum"
     lexical_weight: LexicalWeight = LEXICAL_WEIGHT

@@ -11,7 +11,7 @@ import numpy as np
 
 from ekphory.errors import ServiceError
 from ekphory.models.chat import Chat, ChatMessage, ChatOptions
-from ekphory.retrieval.pipeline import SearchState, never_skip
+from ekphory.retrieval.pipeline import SearchState, Stage
 from ekphory.retrieval.query import LONGEST, classify_query, clean_query, depth_factor
 from ekphory.time_words.parse import read_time
 from ekphory.time_words.reference import TimeReference
@@ -115,7 +115,7 @@ def _compared(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CleanQuery:
+class CleanQuery(Stage):
     """Removes wrapping and folds white space; of an overlong query the end is kept.
 
     The cleaned query is empty only where nothing but white space was asked: where nothing but
@@ -124,9 +124,7 @@ class CleanQuery:
 
     number = 1
     name = "clean query"
-    needs = frozenset[str]()
     gives = frozenset({"query"})
-    skip_reason = never_skip
 
     longest: int = LONGEST
 
@@ -144,14 +142,13 @@ class CleanQuery:
 # Stage 1, second half: what kind of query it is.
 
 
-class ClassifyQuery:
+class ClassifyQuery(Stage):
     """Says what kind of query it is, by its words alone; later stages search and weigh by it."""
 
     number = 1
     name = "classify query"
     needs = frozenset({"query"})
     gives = frozenset({"query_class"})
-    skip_reason = never_skip
 
     def run(self, state: SearchState) -> SearchState:
         """Classify the query's text."""
@@ -169,7 +166,7 @@ class ClassifyQuery:
 # Stage 1, last part: which time the query names.
 
 
-class ReadTime:
+class ReadTime(Stage):
     """Reads the time in the query's words: "last Tuesday", "in May", "our third session"."""
 
     number = 1
@@ -208,7 +205,7 @@ def _note(reference: TimeReference) -> dict[str, object]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Hyde:
+class Hyde(Stage):
     """Gives the dense arm the vector of a hypothetical document (HyDE).
 
     Where the model fails, or answers junk twice, the query is searched plainly, and the stage is
@@ -222,7 +219,6 @@ class Hyde:
     number = 2
     name = "hyde"
     needs = frozenset({"query"})
-    gives = frozenset({"query vector"})
     skip_reason = reason_not_to_ask
 
     use: Literal["average", "replace"] = "average"
@@ -259,7 +255,7 @@ class Hyde:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ExpandQuery:
+class ExpandQuery(Stage):
     """Adds wordings that both arms search; a memory counts by the one that suits it best.
 
     Where the model fails or gives none, the query alone is searched, and the stage is degraded.
@@ -271,7 +267,6 @@ class ExpandQuery:
     number = 3
     name = "multi-query"
     needs = frozenset({"query"})
-    gives = frozenset({"wordings"})
     skip_reason = reason_not_to_ask
 
     wordings: int = 3

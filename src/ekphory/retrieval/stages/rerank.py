@@ -31,7 +31,7 @@ from ekphory.retrieval.gate import (
     gate_feature,
 )
 from ekphory.retrieval.lexical import long_share
-from ekphory.retrieval.pipeline import Candidates, SearchState
+from ekphory.retrieval.pipeline import Candidates, SearchState, Stage
 from ekphory.retrieval.rerank import (
     Blend,
     as_question,
@@ -47,7 +47,7 @@ from ekphory.store.protocol import ScoreArray
 
 
 @dataclass(kw_only=True, eq=False)
-class GateReranker:
+class GateReranker(Stage):
     """Decides from the first stage's scores; as published, from how far the best cosines spread.
 
     Attributes:
@@ -59,7 +59,6 @@ class GateReranker:
 
     number = 11
     name = "reranker gate"
-    gives = frozenset({"gate"})
 
     mode: GateMode = "hard"
     thresholds: GateThresholds = PUBLISHED_THRESHOLDS
@@ -77,7 +76,7 @@ class GateReranker:
         if self.mode == "auto" and self._learned(state) is None:
             embedder = state.resources.embedder.identity.name
             return f"no gate was learned for {reranker.name} with {embedder}"
-        return None if len(state.candidates) else "no candidates"
+        return super().skip_reason(state)
 
     def run(self, state: SearchState) -> SearchState:
         """Decide; the candidates stay as they are."""
@@ -119,7 +118,7 @@ _LEAVES_NOTHING = 0.95
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Rerank:
+class Rerank(Stage):
     """Orders the best candidates by their first-stage order and the reranker's scores together.
 
     All of them get a score. The others follow in the first stage's order: those after them, those
@@ -171,7 +170,7 @@ class Rerank:
             return "the query asks for a time alone"
         if state.gate is not None and not state.gate.rerank:
             return state.gate.reason
-        return None if len(state.candidates) else "no candidates"
+        return super().skip_reason(state)
 
     def _unfit(self, state: SearchState, reranker: RerankingModel) -> str | None:
         """Say why this reranker is not the one to ask here."""
@@ -259,7 +258,7 @@ class Rerank:
 # Stage 12, last part: the probability of each candidate, after everything that orders them.
 
 
-class Calibrate:
+class Calibrate(Stage):
     """Gives each candidate the probability that it answers, which falls along the list.
 
     The curves were fitted for the bundled embedder and reranker. With another embedder, or a
@@ -276,7 +275,7 @@ class Calibrate:
         """Nothing to do without candidates, or in a list that time orders."""
         if state.order == "time":
             return "the list is in the order of time, whose reading says how probable it is"
-        return None if len(state.candidates) else "no candidates"
+        return super().skip_reason(state)
 
     def run(self, state: SearchState) -> SearchState:
         """Put the probabilities in; the order stays."""

@@ -18,9 +18,9 @@ from ekphory.prompting.injection import find_injection
 from ekphory.retrieval.pipeline import (
     RecordReader,
     SearchState,
+    Stage,
     places_of,
     read_candidates,
-    skip_without_candidates,
 )
 from ekphory.retrieval.rerank import min_max
 from ekphory.retrieval.snapshot import ScopeSnapshot
@@ -178,7 +178,7 @@ class PinnedRules:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Diversify:
+class Diversify(Stage):
     """Orders the best candidates by maximal marginal relevance.
 
     Relevance is the ranking scaled to [0, 1] among them, so that it weighs the same whatever gave
@@ -193,7 +193,6 @@ class Diversify:
     number = 13
     name = "diversify"
     needs = frozenset({"cosine", "probability"})
-    gives = frozenset({"diverse"})
 
     trade_off: float | Literal["adaptive"] = 0.9
     among_per_hit: int = 4
@@ -224,7 +223,7 @@ class Diversify:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ExpandParents:
+class ExpandParents(Stage):
     """Shows in place of each part its whole parent, and each parent once, at its best part.
 
     Parents are no rows, so they take no candidate's place before: they are joined from the parts
@@ -238,8 +237,6 @@ class ExpandParents:
     number = 14
     name = "expand parents"
     needs = frozenset({"probability"})
-    gives = frozenset({"expanded"})
-    skip_reason = skip_without_candidates
 
     among_per_hit: int = 4
     longest: int = 8_000
@@ -276,7 +273,7 @@ class ExpandParents:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PinRules:
+class PinRules(Stage):
     """Moves pinned rules to the front, whatever the query, but never to more than half the hits.
 
     A rule is a memory of the pool `shared_rules`, found like any other by its relevance. One with
@@ -287,7 +284,6 @@ class PinRules:
     number = 15
     name = "pin rules"
     needs = frozenset({"probability"})
-    gives = frozenset({"pinned"})
 
     most: int = 3
 
@@ -312,7 +308,7 @@ class PinRules:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DropKnown:
+class DropKnown(Stage):
     """Drops memories whose words mostly stand in one of the request's context texts.
 
     The memory's own words are compared, not those of the parent that it is shown with.
@@ -334,7 +330,7 @@ class DropKnown:
         """Nothing is known without a context."""
         if not state.request.context:
             return "no context was given"
-        return None if len(state.candidates) else "no candidates"
+        return super().skip_reason(state)
 
     def run(self, state: SearchState) -> SearchState:
         """Drop what is known."""
@@ -352,7 +348,7 @@ class DropKnown:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FilterInjection:
+class FilterInjection(Stage):
     """Leaves out memories in whose text, or in that of the parent, an injection is found.
 
     What the filter finds, and what it cannot, `find_injection` says; the trace counts by rule.
@@ -365,8 +361,6 @@ class FilterInjection:
     number = 15
     name = "injection filter"
     needs = frozenset({"probability"})
-    gives = frozenset({"harmless"})
-    skip_reason = skip_without_candidates
 
     among_per_hit: int = 4
 
@@ -392,7 +386,7 @@ class FilterInjection:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FitBudget:
+class FitBudget(Stage):
     """Keeps the best hits whose texts together fit a budget of tokens.
 
     One that does not fit is passed over, and what follows is tried, until there are as many as were
@@ -406,8 +400,6 @@ class FitBudget:
     number = 15
     name = "token budget"
     needs = frozenset({"probability"})
-    gives = frozenset({"fitting"})
-    skip_reason = skip_without_candidates
 
     tokens: int = 2000
     among_per_hit: int = 4
@@ -429,14 +421,12 @@ class FitBudget:
 # The end of every pipeline: drop what is too unlikely, keep the k best.
 
 
-class Cut:
+class Cut(Stage):
     """Keeps candidates of at least `min_score` probability, and of those the first k."""
 
     number = 15
     name = "cut"
     needs = frozenset({"probability"})
-    gives = frozenset({"hits"})
-    skip_reason = skip_without_candidates
 
     def run(self, state: SearchState) -> SearchState:
         """Cut the list."""

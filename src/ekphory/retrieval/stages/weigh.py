@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ekphory.retrieval.pipeline import (
     SearchState,
+    Stage,
     places_of,
     read_candidates,
-    skip_without_candidates,
 )
 from ekphory.retrieval.query import QueryClass
 from ekphory.scope import get_owner
@@ -105,7 +105,7 @@ def type_importance_boost(
 # Stage 6: the pools' findings as one list, in which every memory stands once.
 
 
-class MergePools:
+class MergePools(Stage):
     """Keeps each memory once, with its best ranking.
 
     The pools were scored on one scale, so the list needs no scaling pool by pool, which would let
@@ -115,8 +115,6 @@ class MergePools:
     number = 6
     name = "merge pools"
     needs = frozenset({"candidates"})
-    gives = frozenset({"merged"})
-    skip_reason = skip_without_candidates
 
     def run(self, state: SearchState) -> SearchState:
         """Merge, and note how many candidates each pool gave."""
@@ -134,7 +132,7 @@ class MergePools:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SourceDedup:
+class SourceDedup(Stage):
     """Of passages of one source whose words are nearly the same keeps the best.
 
     A memory's source is its parent, else its path, else its source, of one owner. A memory that
@@ -149,7 +147,6 @@ class SourceDedup:
     number = 7
     name = "source dedup"
     needs = frozenset({"probability"})
-    gives = frozenset({"distinct"})
 
     threshold: float = 0.85
     among: int = 100
@@ -232,7 +229,7 @@ PUBLISHED_ORIGIN_WEIGHTS = OriginWeights(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Weigh:
+class Weigh(Stage):
     """Multiplies the ranking by the weights of pool and origin, and by importance.
 
     Importance .5 is neutral, and so is one that a model predicted. A query that asks for some type
@@ -249,8 +246,6 @@ class Weigh:
     number = 8
     name = "weigh"
     needs = frozenset({"probability"})
-    gives = frozenset({"weighted"})
-    skip_reason = skip_without_candidates
 
     pool_weights: Mapping[str, float] = field(default_factory=lambda: PUBLISHED_POOL_WEIGHTS)
     origin_weights: OriginWeights | None = None
@@ -303,7 +298,7 @@ def decay_factors(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Decay:
+class Decay(Stage):
     """Multiplies the ranking by a factor in [floor, 1] that falls with age, by memory type.
 
     Age is counted from when it happened (`at`), not from when a file was last written.
@@ -317,8 +312,6 @@ class Decay:
     number = 9
     name = "decay"
     needs = frozenset({"probability"})
-    gives = frozenset({"decayed"})
-    skip_reason = skip_without_candidates
 
     floor: float = 0.9
     rate: float = 0.03
@@ -339,7 +332,7 @@ class Decay:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FavourTime:
+class FavourTime(Stage):
     """Multiplies the ranking of what lies in the time named, if the query asks for more than it.
 
     Attributes:
@@ -350,7 +343,6 @@ class FavourTime:
     number = 9
     name = "favour time"
     needs = frozenset({"timed", "probability"})
-    gives = frozenset({"favoured"})
 
     strength: float = 14.0
     told: float = 0.5
@@ -361,7 +353,7 @@ class FavourTime:
             return "the query names no time"
         if state.reading.only_time:
             return "the query asks for the time alone"
-        return None if len(state.candidates) else "no candidates"
+        return super().skip_reason(state)
 
     def run(self, state: SearchState) -> SearchState:
         """Lift and order anew."""
@@ -377,7 +369,7 @@ class FavourTime:
 # Stage 9, last part: a query for a time alone gets what happened then, in order.
 
 
-class ListTime:
+class ListTime(Stage):
     """Puts the memories in the time named first, in order, if the query asks for nothing else.
 
     Such a memory answers if the words were read rightly, so its probability becomes the
@@ -389,13 +381,12 @@ class ListTime:
     number = 9
     name = "list time"
     needs = frozenset({"timed", "probability"})
-    gives = frozenset({"listed"})
 
     def skip_reason(self, state: SearchState) -> str | None:
         """Only a query for a time alone is answered by a list."""
         if state.timed is None or state.reading is None or not state.reading.only_time:
             return "the query asks for no time alone"
-        return None if len(state.candidates) else "no candidates"
+        return super().skip_reason(state)
 
     def run(self, state: SearchState) -> SearchState:
         """Order anew, and say how probable each is."""
@@ -418,13 +409,12 @@ class ListTime:
 # Stage 10: the best candidate ranks at 1.
 
 
-class Normalise:
+class Normalise(Stage):
     """Divides the ranking by its largest value; order and probabilities stay as they are."""
 
     number = 10
     name = "normalise"
     needs = frozenset({"probability"})
-    gives = frozenset({"normalised"})
 
     def skip_reason(self, state: SearchState) -> str | None:
         """Nothing to divide by without a positive value."""

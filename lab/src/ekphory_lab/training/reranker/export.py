@@ -272,13 +272,8 @@ def _fitted(
 
 
 def _logits(session: OnnxSession, pairs: Sequence[PairTokens]) -> FloatArray:
-    inputs = pair_inputs(pairs)
-    (found,) = session.run(
-        [LOGITS],
-        input_ids=inputs["input_ids"],
-        mask=inputs["attention_mask"],
-        type_ids=inputs["token_type_ids"],
-    )
+    ids, type_ids = [pair.ids for pair in pairs], [pair.type_ids for pair in pairs]
+    (found,) = session.run([LOGITS], ids, type_ids=type_ids)
     return np.asarray(found, np.float64)
 
 

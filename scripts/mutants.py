@@ -330,7 +330,7 @@ def _judge(mutant: Mutant, tests: Sequence[str], trace: Trace, runner: Runner) -
     source = (TRACED / mutant.module).read_text(encoding="utf-8")
     module.write_text(_change(mutant, source), encoding="utf-8")
     (runner.copy / "selected.txt").write_text("\n".join(tests), encoding="utf-8")
-    limit = 40 + 4 * sum(trace.seconds[each] for each in tests)
+    limit = 40 + 4 * sum(trace.seconds[each] for each in tests)  # of one core
     try:
         status = runner.run(["-x", "-p", "no:cacheprovider", "@selected.txt"], seconds=limit)
     finally:
@@ -364,7 +364,7 @@ class Runner:
         )
 
     def run(self, arguments: Sequence[str], *, seconds: float) -> int | None:
-        """Return pytest's status; None where it took longer. Negative: a signal ended it."""
+        """Return pytest's status; None where it took more of a core, or ten times as long."""
         request = json.dumps({"arguments": [*_FORKED, *arguments], "limit": seconds})
         self._process.stdin.write(request + "\n")
         self._process.stdin.flush()
@@ -378,7 +378,7 @@ class Runner:
 _FORKED = ["--hypothesis-seed=0", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
 """pytest's plugins among the libraries are imported before it can rewrite their asserts."""
 _FORKING = """
-import json, os, signal, sys, time, traceback
+import json, os, resource, signal, sys, time, traceback
 import fastapi, httpx, hypothesis, numpy, onnxruntime, pyarrow, pydantic, pytest, tokenizers
 
 for line in sys.stdin:
@@ -386,6 +386,7 @@ for line in sys.stdin:
     child = os.fork()
     if child == 0:
         os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (int(request["limit"]), int(request["limit"]) + 5))
         output = os.open("output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for stream in (1, 2):
             os.dup2(output, stream)
@@ -399,7 +400,7 @@ for line in sys.stdin:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)
-    ends, found = time.monotonic() + request["limit"], 0
+    ends, found = time.monotonic() + 10 * request["limit"], 0
     while not found and time.monotonic() < ends:
         found, status = os.waitpid(child, os.WNOHANG)
         time.sleep(0.05)
@@ -409,7 +410,8 @@ for line in sys.stdin:
         pass
     if not found:
         os.waitpid(child, 0)
-    print(json.dumps(os.waitstatus_to_exitcode(status) if found else None), flush=True)
+    code = os.waitstatus_to_exitcode(status) if found else None
+    print(json.dumps(None if code in (-signal.SIGXCPU, -signal.SIGKILL) else code), flush=True)
 """
 
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.agent.rembrandt import SINGLE, THREE_HOPS
+from tests.agent.rembrandt import SINGLE, THREE_HOPS, records
 
 from ekphory.agent_trace import (
     EventLog,
@@ -42,14 +42,11 @@ def filled(listener=None):
     return log
 
 
-def test_every_event_is_told_when_it_happens():
+def test_every_event_is_told_when_it_happens_and_is_a_line_of_json():
     told = []
     log = filled(told.append)
     assert told == log.events
-
-
-def test_every_event_is_a_line_of_json():
-    rows = [json.loads(line) for line in json_lines(filled().events)]
+    rows = [json.loads(line) for line in json_lines(log.events)]
     assert [row["event_type"] for row in rows] == [body.kind for body in BODIES]
     assert rows[0]["data"]["query"] == "\ud800"
     assert rows[2]["data"]["memory_ids"] == ["a", "b"]
@@ -86,8 +83,6 @@ RUN = {
 
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory):
-    from tests.agent.rembrandt import records
-
     with Memory(tmp_path_factory.mktemp("facts"), embedder=HashEmbedder()) as memory:
         memory.add_many(records())
         yield {
@@ -96,13 +91,11 @@ def traces(tmp_path_factory):
         }
 
 
-def test_a_chain_has_every_field(traces):
+def test_a_chain_and_a_single_lookup_have_every_field_as_plain_data(traces):
     assert set(traces[THREE_HOPS]) >= SEED | COUNTERS
     assert traces[THREE_HOPS]["agent"] == "RetrievalAgent"
-
-
-def test_a_single_lookup_has_the_same_fields_as_a_chain(traces):
     assert set(traces[SINGLE]) == set(traces[THREE_HOPS])
+    assert json.loads(json.dumps(traces)) == traces
 
 
 def test_the_way_is_told_by_both_of_its_names(traces):
@@ -123,7 +116,3 @@ def test_the_branch_is_told_as_a_run_of_its_own(traces):
     (run,) = traces[THREE_HOPS]["orchestrator_trace"]["sub_agent_runs"]
     assert set(run) == RUN
     assert (run["agent_name"], run["status"]) == ("coq", "success")
-
-
-def test_it_is_plain_data(traces):
-    assert json.loads(json.dumps(traces)) == traces

@@ -26,14 +26,8 @@ from ekphory.errors import EkphoryError
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-# Import name: distribution. Only for packages that a run without torch does not install.
-NOT_INSTALLED = {
-    "torch": "torch",
-    "sentence_transformers": "sentence-transformers",
-    "transformers": "transformers",
-    "vllm": "vllm",
-    "peft": "peft",
-}
+# Import name: distribution, of what is called otherwise and may not be installed.
+NOT_INSTALLED = {"sentence_transformers": "sentence-transformers"}
 
 
 def normalised(requirement: str) -> str:

@@ -11,37 +11,29 @@ from prompting.hits import hit, results
 BLOCK = prompt_block([hit("I prefer Python"), hit("a < b & c")], BlockSettings()).text
 
 
-def test_a_block_alone_leaves_nothing():
-    assert strip_recall_blocks(BLOCK) == ""
+UNDONE = BLOCK.replace("&lt;", "<").replace("&amp;", "&")
+OPENED = BLOCK.removesuffix(CLOSING)
 
 
-def test_what_stands_around_a_block_is_kept():
-    assert strip_recall_blocks(f"Context:\n\n{BLOCK}\n\nWhat now?  ") == "Context:\nWhat now?  "
-
-
-def test_several_blocks_are_removed():
-    assert strip_recall_blocks(f"{BLOCK} one {BLOCK}\ntwo\n{BLOCK}") == "one\ntwo"
-
-
-def test_a_block_whose_white_space_was_changed_is_removed():
-    assert strip_recall_blocks(" ".join(BLOCK.split())) == ""
-    assert strip_recall_blocks(BLOCK.replace("\n", "\r\n")) == ""
-
-
-def test_a_block_whose_escaping_was_undone_is_removed_to_its_closing_tag():
-    undone = BLOCK.replace("&lt;", "<").replace("&amp;", "&")
-    assert strip_recall_blocks(f"before {undone} after") == "before\nafter"
-
-
-def test_a_block_without_its_closing_tag_ends_with_its_last_memory():
-    opened = BLOCK.removesuffix(CLOSING)
-    assert strip_recall_blocks(f"{opened}And what do you think? 1 < 2") == (
-        "And what do you think? 1 < 2"
-    )
-
-
-def test_a_block_that_says_nothing_was_found_is_removed():
-    assert strip_recall_blocks(prompt_block([], BlockSettings()).text) == ""
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (BLOCK, ""),
+        (f"Context:\n\n{BLOCK}\n\nWhat now?  ", "Context:\nWhat now?  "),
+        (f"{BLOCK} one {BLOCK}\ntwo\n{BLOCK}", "one\ntwo"),
+        (" ".join(BLOCK.split()), ""),
+        (BLOCK.replace("\n", "\r\n"), ""),
+        (f"before {UNDONE} after", "before\nafter"),
+        (f"{OPENED}And what do you think? 1 < 2", "And what do you think? 1 < 2"),
+        (prompt_block([], BlockSettings()).text, ""),
+    ],
+    ids=[
+        *("alone", "with text around it", "several times", "on one line", "with other line ends"),
+        *("with its escaping undone", "without its closing tag", "that says nothing was found"),
+    ],
+)
+def test_a_block_is_removed_and_what_stands_around_it_kept(text, left):
+    assert strip_recall_blocks(text) == left
 
 
 @pytest.mark.parametrize(

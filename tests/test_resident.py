@@ -93,50 +93,30 @@ def running(home):
     return home
 
 
-def test_a_command_starts_the_process_that_answers_the_next_one(running):
-    assert running.search("where is the spare key?") == ["The spare key is under the pot"]
+def test_a_command_starts_the_process_that_answers_the_next_one_by_the_callers_path(running):
+    done = running.run("search", "where is the spare key?", "--store", "store", "--json")
+    (hit,) = json.loads(done.stdout)["hits"]
+    assert hit["memory"]["text"] == "The spare key is under the pot"
     status = running.wait_until_running()
-    assert status["requests"] == 1
-    assert status["stores"] == [str(running.store)]
+    assert (status["requests"], status["stores"]) == (1, [str(running.store)])
 
 
-def test_an_answer_is_the_same_with_and_without_it(running):
-    arguments = ("search", "where is the spare key?", "--store", str(running.store))
-    with_it = running.run(*arguments)
-    without = running.run(*arguments, EKPHORY_DAEMON="0")
-    assert (with_it.stdout, with_it.stderr, with_it.returncode) == (
-        without.stdout,
-        without.stderr,
-        without.returncode,
-    )
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(("search", "spare key"), 0), (("get", "nothing"), 1), (("search",), 2)]
+)
+def test_an_answer_or_an_error_is_the_same_with_and_without_it(running, arguments, code):
+    whole = (*arguments, "--store", str(running.store))
+    with_it, without = running.run(*whole), running.run(*whole, EKPHORY_DAEMON="0")
+    assert (with_it.stdout, with_it.stderr) == (without.stdout, without.stderr)
+    assert with_it.returncode == without.returncode == code
     assert running.status()["requests"] == 1
 
 
-def test_an_error_has_its_message_and_exit_code(running):
-    done = running.run("get", "nothing", "--store", str(running.store))
-    assert done.returncode == 1
-    assert "nothing" in done.stderr
-    assert running.status()["requests"] == 1
-
-
-def test_a_wrong_command_line_ends_with_2(running):
-    assert running.run("search", "--store", str(running.store)).returncode == 2
-
-
-def test_a_write_is_seen_by_a_command_that_runs_alone(running):
+def test_a_write_is_seen_with_and_without_it(running):
     running.add("Tea is in the tin")
+    running.add("Salt is in the jar", EKPHORY_DAEMON="0")
     assert "Tea is in the tin" in running.search("where is the tea?", EKPHORY_DAEMON="0")
-
-
-def test_a_write_of_another_process_is_seen(running):
-    running.add("Tea is in the tin", EKPHORY_DAEMON="0")
-    assert "Tea is in the tin" in running.search("where is the tea?")
-
-
-def test_a_relative_path_is_the_callers(running):
-    done = running.run("search", "spare key", "--store", "store", "--json")
-    assert json.loads(done.stdout)["hits"]
-    assert running.status()["requests"] == 1
+    assert "Salt is in the jar" in running.search("where is the salt?")
 
 
 def test_other_settings_run_alone(running):
@@ -240,14 +220,7 @@ def test_it_ends_when_nothing_is_asked(home):
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["add", "-"],
-        ["search", "tea", "--embedder", "model"],
-        ["search", "tea", "--embedder=model"],
-        ["serve"],
-        [],
-    ],
+    "command", ["add -", "search tea --embedder model", "search tea --embedder=model", "serve", ""]
 )
-def test_what_it_cannot_do_is_not_asked_of_it(arguments):
-    assert resident.run_command(arguments) is None
+def test_what_it_cannot_do_is_not_asked_of_it(command):
+    assert resident.run_command(command.split()) is None

@@ -17,13 +17,17 @@ MOST_BYTES = 80_000_000  # a package index takes 100 MB unasked
 pytestmark = pytest.mark.slow
 
 
+def built(source, folder):
+    """Build the wheel of a project; gives its path."""
+    build = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
+    subprocess.run([sys.executable, "-m", "pip", *build, str(folder), str(source)], check=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    build = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
-    subprocess.run([sys.executable, "-m", "pip", *build, str(folder), str(ROOT)], check=True)
-    (built,) = folder.glob("*.whl")
-    return built
+    return built(ROOT, tmp_path_factory.mktemp("wheel"))
 
 
 def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
@@ -34,35 +38,25 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     assert held == {name for name in expected if "__pycache__" not in name}
 
 
-def test_the_wheel_holds_the_model_the_demo_and_the_licence(wheel):
+def test_the_wheel_holds_the_model_the_demo_and_the_licence_and_nothing_that_trains(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert "ekphory/models/bundled/ekphory-small/model.onnx" in names
     assert "ekphory/cli/demo_data/conversation.jsonl" in names
     assert "ekphory/py.typed" in names
-    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
-    assert any(name.endswith(".dist-info/licenses/NOTICE") for name in names)
-
-
-def test_the_wheel_holds_nothing_that_trains_or_measures(wheel):
-    names = zipfile.ZipFile(wheel).namelist()
+    licences = {name.rpartition("/")[2] for name in names if ".dist-info/licenses/" in name}
+    assert licences == {"LICENSE", "NOTICE"}
     assert [name for name in names if "training" in name or "evaluation" in name] == []
+    # No larger than a package index likes.
+    assert wheel.stat().st_size <= MOST_BYTES
 
 
 def test_the_wheel_of_the_lab_adds_its_commands(tmp_path):
-    build = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
-    source = str(ROOT / "lab")
-    subprocess.run([sys.executable, "-m", "pip", *build, str(tmp_path), source], check=True)
-    (built,) = tmp_path.glob("ekphory_lab-*.whl")
-    archive = zipfile.ZipFile(built)
+    archive = zipfile.ZipFile(built(ROOT / "lab", tmp_path))
     (entries,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
     assert archive.read(entries).decode() == (
         "[ekphory.commands]\nlab = ekphory_lab.cli.commands:COMMANDS\n"
     )
     assert "ekphory_lab/training/conversations/README.md" in archive.namelist()
-
-
-def test_the_wheel_is_no_larger_than_a_package_index_likes(wheel):
-    assert wheel.stat().st_size <= MOST_BYTES
 
 
 def test_the_demo_runs_from_the_unpacked_wheel(wheel, tmp_path):

@@ -6,7 +6,12 @@ from ekphory.catalog.database import Database
 
 
 @pytest.fixture
-def database(tmp_path):
-    one = Database(tmp_path / "catalog.sqlite3")
+def path(tmp_path):
+    return tmp_path / "new folder" / "catalog.sqlite3"
+
+
+@pytest.fixture
+def database(path):
+    one = Database(path)
     yield one
     one.close()

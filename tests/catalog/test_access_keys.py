@@ -17,10 +17,10 @@ def test_a_key_is_recognised_with_what_it_is_bound_to(keys):
     assert (found.org, found.project, found.rights) == ("home", "chat", "read")
 
 
-def test_the_catalog_keeps_no_byte_of_the_key(keys, database, tmp_path):
+def test_the_catalog_keeps_no_byte_of_the_key(keys, database, path):
     secret = keys.create().text.split("_", 2)[2].encode()  # it may hold underscores itself
     database.close()
-    assert not any(secret in file.read_bytes() for file in tmp_path.iterdir())
+    assert not any(secret in file.read_bytes() for file in path.parent.iterdir())
 
 
 def test_a_key_is_not_shown_with_what_is_known_of_it(keys):
@@ -46,9 +46,6 @@ def test_a_revoked_key_is_worth_nothing(keys):
     assert keys.recognise(made.text) is None
     assert keys.any_in_use() is False
     assert keys.all()[0].revoked_at is not None
-
-
-def test_revoking_what_is_no_key_is_told(keys):
     with pytest.raises(NotThere, match="no key 'abc'"):
         keys.revoke("abc")
 

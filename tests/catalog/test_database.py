@@ -8,18 +8,6 @@ from ekphory.catalog.database import Database
 from ekphory.errors import SchemaTooNew, StoreClosed, StoreError
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "new folder" / "catalog.sqlite3"
-
-
-@pytest.fixture
-def database(path):
-    one = Database(path)
-    yield one
-    one.close()
-
-
 def add_project(database, name):
     database.write(
         "INSERT INTO projects (org, project, description, config, created_at) "
@@ -35,8 +23,12 @@ def projects(database):
 def test_what_was_written_is_there_after_opening_again(path, database):
     add_project(database, "p")
     database.close()
+    with pytest.raises(StoreClosed):
+        projects(database)
     again = Database(path)
     assert projects(again) == ["p"]
+    with pytest.raises(sqlite3.IntegrityError):  # a rule of the tables is told as it is
+        add_project(again, "p")
     again.close()
 
 
@@ -49,12 +41,6 @@ def test_statements_of_a_transaction_fail_together(database):
         connection.execute("INSERT INTO projects VALUES ('o', 'p', '', '{}', 1, 1, 1, '')")
         raise RuntimeError
     assert projects(database) == []
-
-
-def test_a_rule_of_the_tables_is_told_as_it_is(database):
-    add_project(database, "p")
-    with pytest.raises(sqlite3.IntegrityError):
-        add_project(database, "p")
 
 
 def test_threads_and_handles_may_write_at_the_same_time(path, database):
@@ -82,9 +68,3 @@ def test_a_file_that_is_no_catalog_is_an_error_with_its_path(tmp_path):
     (tmp_path / "notes.txt").write_text("not a database, but long enough to be one" * 20)
     with pytest.raises(StoreError, match=r"notes\.txt: the catalog cannot be used"):
         Database(tmp_path / "notes.txt")
-
-
-def test_a_closed_catalog_says_so(database):
-    database.close()
-    with pytest.raises(StoreClosed):
-        projects(database)

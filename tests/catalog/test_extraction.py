@@ -25,17 +25,12 @@ def order(queue, now=100.0):
     return episodes
 
 
-def test_jobs_come_in_the_order_in_which_they_were_added(queue):
+def test_jobs_come_in_the_order_in_which_they_were_added_and_each_episode_once(queue):
+    queue.add(HOME, "org", ["a"])
     queue.add(HOME, "org", ["a", "b"])
     queue.add(WORK, "project", ["c"])
     assert queue.next(0.0).reach == "org"
     assert order(queue) == ["a", "b", "c"]
-
-
-def test_an_episode_is_in_the_queue_once(queue):
-    queue.add(HOME, "org", ["a"])
-    queue.add(HOME, "org", ["a", "b"])
-    assert order(queue) == ["a", "b"]
 
 
 def test_behind_a_job_that_waits_its_project_waits_and_no_other(queue):
@@ -81,18 +76,11 @@ GROUP = FeatureGroup(
 )
 
 
-def test_groups_of_several_users_and_of_none_have_sizes_of_their_own(tmp_path):
-    sizes = Consolidations(Database(tmp_path / "catalog.sqlite3"))
-    for size, user in enumerate((None, "", "mara"), start=1):
+def test_groups_of_several_users_and_of_none_have_sizes_of_their_own(database):
+    sizes = Consolidations(database)
+    for size, user in enumerate((None, "", "mara", "mara"), start=1):
         sizes.note(GROUP._replace(user=user), size)
-    assert [sizes.size(GROUP._replace(user=user)) for user in (None, "", "mara")] == [1, 2, 3]
-
-
-def test_a_size_can_be_noted_again(tmp_path):
-    sizes = Consolidations(Database(tmp_path / "catalog.sqlite3"))
-    sizes.note(GROUP, 8)
-    sizes.note(GROUP, 3)
-    assert sizes.size(GROUP) == 3
+    assert [sizes.size(GROUP._replace(user=user)) for user in (None, "", "mara")] == [1, 2, 4]
 
 
 def test_sizes_that_an_earlier_version_noted_are_those_of_no_user(tmp_path, monkeypatch):

@@ -31,12 +31,33 @@ class Failing:
 
 
 BAD_VALUE = InvalidInput("k", 0, "is out of range", "Give 1 to 1,000")
+FULL = OSError(errno.ENOSPC, "No space left on device", "/data/x")
+LOCKED = PermissionError(errno.EACCES, "Permission denied", "/data/x")
 
 
-def test_an_error_of_ours_is_one_sentence_and_exit_code_1():
-    result = Failing(BAD_VALUE).run()
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == "k=0: is out of range. Give 1 to 1,000\n"
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (BAD_VALUE, 1, "k=0: is out of range. Give 1 to 1,000"),
+        (
+            KeyboardInterrupt(),
+            130,
+            "Interrupted. What was acknowledged is stored and complete; "
+            "nothing is half written, and the command can be run again.",
+        ),
+        (FULL, 1, "/data/x: No space left on device. Free some space."),
+        (LOCKED, 1, "/data/x: Permission denied. Check the path and its rights."),
+        (
+            ZeroDivisionError("division by zero"),
+            1,
+            "Unexpected ZeroDivisionError: division by zero. This is a defect of ekphory; "
+            "run the command again with --debug and report what it shows.",
+        ),
+    ],
+)
+def test_an_error_is_one_sentence_with_a_remedy_and_an_exit_code(error, code, sentence):
+    result = Failing(error).run()
+    assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"{sentence}\n")
 
 
 def test_with_json_the_error_is_an_object_on_standard_output():
@@ -59,47 +80,11 @@ def test_the_traceback_is_shown_with_debug_only():
     assert result.stderr.endswith("\nk=0: is out of range. Give 1 to 1,000\n")
 
 
-def test_an_interruption_says_what_is_safe_and_exits_with_130():
-    result = Failing(KeyboardInterrupt()).run()
-    assert result.exit_code == 130
-    assert result.stderr == (
-        "Interrupted. What was acknowledged is stored and complete; "
-        "nothing is half written, and the command can be run again.\n"
-    )
-
-
 def test_an_interrupted_import_says_what_was_done():
     result = Failing(ImportInterrupted(ImportReport(added=256, failed=1))).run("--json")
     assert result.exit_code == 130
     assert result.stderr.startswith("Import interrupted: 256 added, 0 already there, 1 failed.")
     assert json.loads(result.stdout)["error"]["report"]["added"] == 256
-
-
-@pytest.mark.parametrize(
-    ("error", "sentence"),
-    [
-        (
-            OSError(errno.ENOSPC, "No space left on device", "/data/x"),
-            "/data/x: No space left on device. Free some space.",
-        ),
-        (
-            PermissionError(errno.EACCES, "Permission denied", "/data/x"),
-            "/data/x: Permission denied. Check the path and its rights.",
-        ),
-    ],
-)
-def test_an_error_of_the_system_names_path_and_remedy(error, sentence):
-    result = Failing(error).run()
-    assert (result.exit_code, result.stderr) == (1, f"{sentence}\n")
-
-
-def test_a_defect_is_called_one_and_shows_no_traceback():
-    result = Failing(ZeroDivisionError("division by zero")).run()
-    assert result.exit_code == 1
-    assert result.stderr == (
-        "Unexpected ZeroDivisionError: division by zero. This is a defect of ekphory; "
-        "run the command again with --debug and report what it shows.\n"
-    )
 
 
 @dataclass(frozen=True)
@@ -112,10 +97,8 @@ def draw(name: Annotated[str, "a title"], size: Size, colour: str = "red") -> No
 
 
 def test_a_group_is_spread_into_its_fields():
-    assert [
-        (name, parameter.annotation, parameter.default)
-        for name, parameter in spread(draw).parameters.items()
-    ] == [
+    spread_out = spread(draw).parameters.values()
+    assert [(each.name, each.annotation, each.default) for each in spread_out] == [
         ("name", Annotated[str, "a title"], inspect.Parameter.empty),
         ("width", Annotated[int, "in pixels"], inspect.Parameter.empty),
         ("height", Annotated[int, "in pixels"], 10),

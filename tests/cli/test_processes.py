@@ -19,6 +19,13 @@ COLOUR = re.compile(rb"\x1b\[(\d+;)*3\dm")
 posix_only = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and terminals")
 
 
+def many(tmp_path, count, **fields):
+    """Write a file of memories."""
+    rows = ({"id": str(n), "text": f"note {n}", **fields} for n in range(count))
+    (tmp_path / "many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(tmp_path / "many.jsonl")
+
+
 @pytest.mark.slow
 def test_results_go_to_standard_output_and_nothing_else(ekphory):
     done = subprocess.run(
@@ -46,45 +53,59 @@ def test_the_version_needs_none_of_the_heavy_modules():
 @posix_only
 def test_a_reader_that_leaves_early_ends_it_quietly(ekphory, tmp_path):
     # More than a pipe holds, in a field that is not embedded.
-    rows = [json.dumps({"text": str(n), "source": "x" * 60_000}) + "\n" for n in range(5)]
-    (tmp_path / "many.jsonl").write_text("".join(rows))
-    ekphory.run("import", str(tmp_path / "many.jsonl"))
-    listing = subprocess.Popen(
+    ekphory.run("import", many(tmp_path, 5, source="x" * 60_000))
+    with subprocess.Popen(
         [*EKPHORY, "list", "--json"],
         env=ekphory.process_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-    )
-    assert listing.stdout.readline() == b"{\n"
-    listing.stdout.close()
-    assert listing.stderr.read() == b""
-    listing.stderr.close()
-    assert listing.wait() == 0
+    ) as listing:
+        assert listing.stdout.readline() == b"{\n"
+        listing.stdout.close()
+        assert listing.stderr.read() == b""
+    assert listing.returncode == 0
 
 
-@pytest.mark.slow
-@posix_only
-def test_an_interrupted_import_keeps_what_was_acknowledged(ekphory, tmp_path):
-    with (tmp_path / "many.jsonl").open("w") as stream:
-        for number in range(60_000):
-            stream.write(json.dumps({"id": str(number), "text": f"note {number}"}) + "\n")
-    importing = subprocess.Popen(
-        [*EKPHORY, "import", str(tmp_path / "many.jsonl")],
+def interrupted(ekphory, *arguments, once):
+    """Run a command and interrupt it once something holds; gives what it said, with code 130."""
+    running = subprocess.Popen(
+        [*EKPHORY, *arguments],
         env=ekphory.process_environment(),
         stderr=subprocess.PIPE,
         text=True,
         # A test run in the background of a shell ignores interrupts, and so would its children.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
+    while running.poll() is None and not once():
+        time.sleep(0.001)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate()
+    assert running.returncode == 130, said
+    return said
+
+
+@pytest.mark.slow
+@posix_only
+def test_an_interrupted_import_keeps_what_was_acknowledged(ekphory, tmp_path):
     data = ekphory.store / "memories.lance" / "data"
-    while importing.poll() is None and not (data.is_dir() and any(data.iterdir())):
-        time.sleep(0.01)
-    importing.send_signal(signal.SIGINT)
-    _, said = importing.communicate()
-    assert importing.returncode == 130, said
+    file = many(tmp_path, 60_000)
+    said = interrupted(ekphory, "import", file, once=lambda: data.is_dir() and any(data.iterdir()))
     assert said.startswith("Import interrupted: ")
     assert said.endswith("what is already there is skipped.\n")
     assert 0 < ekphory.json("list", "--limit", "1")["total"] < 60_000
+
+
+@pytest.mark.slow
+@posix_only
+def test_an_interrupted_export_leaves_no_half_file(ekphory, tmp_path):
+    # Long fields that nobody embeds: the export takes long enough to be interrupted.
+    ekphory.run("import", many(tmp_path, 1_000, metadata={"page": "x" * 20_000}))
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    target = ("--target", str(folder / "e.jsonl"))
+    said = interrupted(ekphory, "export", *target, once=lambda: any(folder.iterdir()))
+    assert said.startswith("Interrupted.")
+    assert list(folder.iterdir()) == []
 
 
 SESSION = """

@@ -35,11 +35,6 @@ def instructions(name):
     return re.findall(rf"^(?:HEALTHCHECK .*)?\b{name} +(.+)$", whole, re.MULTILINE)
 
 
-def unit():
-    (found,) = re.findall(r"```ini\n(.*?)```", PAGES["self-hosting.md"], re.DOTALL)
-    return found
-
-
 def command_lines(page):
     """The arguments of every call of `ekphory` in a page's code."""
     blocks = re.findall(r"^```\w*\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
@@ -117,38 +112,34 @@ def test_the_reranker_is_started_only_on_request():
     assert f"EKPHORY_RERANKER=http://reranker:{port}/v1" in PAGES["self-hosting.md"]
 
 
-def linter():
-    return shutil.which("hadolint", path=str(Path(sys.executable).parent))
+def checked(*command, **environment):
+    """Run a program that judges a file; gives its exit code and what it found."""
+    env = environment or None
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
 
 
 def test_the_dockerfile_is_linted():
-    done = subprocess.run([linter(), str(ROOT / "Dockerfile")], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "")
+    linter = shutil.which("hadolint", path=str(Path(sys.executable).parent))
+    assert checked(linter, str(ROOT / "Dockerfile")) == (0, "")
 
 
 def has_compose():
     docker = shutil.which("docker")
-    asked = [docker, "compose", "version"]
-    return docker is not None and subprocess.run(asked, capture_output=True).returncode == 0
+    return docker is not None and checked(docker, "compose", "version")[0] == 0
 
 
 @pytest.mark.skipif(not has_compose(), reason="docker compose is not installed")
 @pytest.mark.parametrize("profile", [[], ["--profile", "reranker"]])
 def test_compose_reads_its_file(profile):
-    done = subprocess.run(
-        ["docker", "compose", "--file", str(ROOT / "compose.yaml"), *profile, "config", "--quiet"],
-        env={"PATH": "/usr/bin:/usr/local/bin", "EKPHORY_SERVE_KEY": "x" * 32},
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    command = ["docker", "compose", "--file", str(ROOT / "compose.yaml"), *profile, "config"]
+    paths = "/usr/bin:/usr/local/bin"
+    assert checked(*command, "--quiet", PATH=paths, EKPHORY_SERVE_KEY="x" * 32) == (0, "")
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here")
 def test_systemd_reads_the_unit(tmp_path):
+    (unit,) = re.findall(r"```ini\n(.*?)```", PAGES["self-hosting.md"], re.DOTALL)
     file = tmp_path / "ekphory.service"
-    file.write_text(unit().replace("/opt/ekphory/bin/ekphory", sys.executable))
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", str(file)], capture_output=True, text=True
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    file.write_text(unit.replace("/opt/ekphory/bin/ekphory", sys.executable))
+    assert checked("systemd-analyze", "verify", "--man=no", str(file)) == (0, "")

@@ -4,73 +4,58 @@ from ekphory.cli.options import read_metadata
 from ekphory.errors import InvalidInput
 
 
-def test_an_added_memory_says_its_id(ekphory):
-    result = ekphory.run("add", "The oven is broken", "--id", "oven")
-    assert (result.exit_code, result.stdout) == (0, "Added oven\n")
+def test_an_added_memory_says_its_id_and_added_again_that_it_is_there(ekphory):
+    oven = ("add", "The oven is broken", "--id", "oven")
+    results = [ekphory.run(*oven) for _ in range(2)]
+    assert [(result.exit_code, result.stdout) for result in results] == [
+        (0, "Added oven\n"),
+        (0, "Already there: oven\n"),
+    ]
+    report = ekphory.json("add", "Milk is fresh", "--id", "milk")
+    assert report == {"added": 1, "skipped": 0, "failed": [], "ids": ["milk"], "sampled": []}
 
 
-def test_adding_it_again_says_that_it_is_there(ekphory):
-    ekphory.run("add", "The oven is broken", "--id", "oven")
-    result = ekphory.run("add", "The oven is broken", "--id", "oven")
-    assert (result.exit_code, result.stdout) == (0, "Already there: oven\n")
-
-
-def test_the_report_as_json(ekphory):
-    assert ekphory.json("add", "The oven is broken", "--id", "oven") == {
-        "added": 1,
-        "skipped": 0,
-        "failed": [],
-        "ids": ["oven"],
-        "sampled": [],
-    }
-
-
-def test_a_dash_reads_the_text_from_standard_input(ekphory):
+def test_a_dash_reads_the_text_from_standard_input_which_must_be_utf8(ekphory):
     ekphory.run("add", "-", "--id", "note", stdin="Zoë said:\nbring bread\n")
     assert ekphory.json("get", "note")["text"] == "Zoë said:\nbring bread"
-
-
-def test_standard_input_that_is_not_utf8_is_refused(ekphory):
     sentence = ekphory.failure("add", "-", stdin=b"caf\xe9")
     assert sentence == r"text=b'\xe9': must be UTF-8. Convert the text"
 
 
+FIELDS = {
+    "id": "valve",
+    "org": "acme",
+    "project": "boiler",
+    "agent": "plumber",
+    "user": "anna",
+    "session": "monday",
+    "pool": "shared_rules",
+    "type": "procedural",
+    "importance": 0.75,
+    "producer": "Anna",
+    "produced_for": "Ben",
+    "role": "user",
+    "sequence": 4,
+    "source": "handbook",
+}
+
+
 def test_every_field_is_kept(ekphory):
-    ekphory.run(
-        "add", "Turn the valve left", "--id", "valve", "--at", "2026-03-01T10:00:00+02:00",
-        "--producer", "Anna", "--produced-for", "Ben", "--role", "user", "--sequence", "4",
-        "--pool", "shared_rules", "--type", "procedural", "--importance", "0.75",
-        "--expires-at", "2090-01-01", "--source", "handbook", "--org", "acme",
-        "--project", "boiler", "--agent", "plumber", "--user", "anna", "--session", "monday",
-        "--metadata", "floor=2", "--metadata", "room=cellar",
-    )  # fmt: skip
+    options = [
+        part
+        for name, value in FIELDS.items()
+        for part in (f"--{name.replace('_', '-')}", str(value))
+    ]
+    moments = ("--at", "2026-03-01T10:00:00+02:00", "--expires-at", "2090-01-01")
+    known = ("--metadata", "floor=2", "--metadata", "room=cellar")
+    ekphory.run("add", "Turn the valve left", *options, *moments, *known)
     kept = ekphory.json("get", "valve")
     assert kept.pop("created_at") > "2026"
-    assert kept == {
-        "id": "valve",
+    assert {name: value for name, value in kept.items() if value not in (None, [])} == {
+        **FIELDS,
         "text": "Turn the valve left",
         "at": "2026-03-01T08:00:00+00:00",
         "expires_at": "2090-01-01T00:00:00+00:00",
-        "org": "acme",
-        "project": "boiler",
-        "agent": "plumber",
-        "user": "anna",
-        "session": "monday",
-        "pool": "shared_rules",
-        "type": "procedural",
-        "importance": 0.75,
-        "predicted": [],
-        "producer": "Anna",
-        "produced_for": "Ben",
-        "role": "user",
-        "sequence": 4,
-        "parent_id": None,
-        "path": None,
-        "heading": None,
-        "lines": None,
-        "source": "handbook",
-        "supersedes": None,
-        "superseded_by": None,
         "metadata": {"floor": 2, "room": "cellar"},
     }
 
@@ -88,14 +73,11 @@ def test_a_store_path_that_is_a_file_is_refused(ekphory, tmp_path):
     assert (tmp_path / "notes.txt").read_text() == "no store"
 
 
-def test_an_update_says_where_the_earlier_version_is(kitchen):
-    result = kitchen.run("update", "oven", "--text", "The oven works again")
-    assert result.stdout == "Updated oven; the earlier version is kept as oven~1\n"
-
-
-def test_an_update_changes_only_what_is_given(kitchen):
+def test_an_update_says_where_the_earlier_version_is_and_changes_only_what_is_given(kitchen):
     before = kitchen.json("get", "sink")
-    after = kitchen.json("update", "sink", "--importance", "0.1", "--metadata", "floor=2")
+    result = kitchen.run("update", "sink", "--importance", "0.1", "--metadata", "floor=2")
+    assert result.stdout == "Updated sink; the earlier version is kept as sink~1\n"
+    after = kitchen.json("get", "sink")
     changed = {name for name in after if after[name] != before[name]}
     assert changed == {"importance", "metadata", "created_at", "supersedes"}
     assert (after["importance"], after["metadata"]) == (0.1, {"floor": 2})
@@ -116,46 +98,35 @@ def test_purging_leaves_no_byte_of_the_text(kitchen):
 
 
 def test_forgetting_several_needs_yes_where_nobody_can_be_asked(kitchen):
-    sentence = kitchen.failure("forget", "--filter", "importance < 0.8")
-    assert sentence == (
+    several = ("forget", "--filter", "importance < 0.8")
+    assert kitchen.failure(*several) == (
         "filter='2 memories match': nobody can be asked whether to forget them all. "
         "Add --yes when that is meant"
     )
     assert kitchen.json("list")["total"] == 3
-
-
-def test_forgetting_several_with_yes(kitchen):
-    forgotten = kitchen.json("forget", "--filter", "importance < 0.8", "--yes")
-    assert forgotten == {"forgotten": 2, "purged": False}
-    assert kitchen.json("list")["total"] == 1
-
-
-def test_forgetting_one_by_a_filter_needs_no_yes(kitchen):
+    assert kitchen.json(*several, "--yes") == {"forgotten": 2, "purged": False}
     assert kitchen.json("forget", "--filter", "producer = 'Ben'")["forgotten"] == 1
+    assert kitchen.json("list")["total"] == 0
 
 
 @pytest.mark.parametrize(
-    ("pair", "expected"),
+    ("pairs", "expected"),
     [
-        ("year=2026", {"year": 2026}),
-        ("price=1.5", {"price": 1.5}),
-        ("open=true", {"open": True}),
-        ('zip="01234"', {"zip": "01234"}),
-        ("zip=01234", {"zip": "01234"}),
-        ("name=Anna Lee", {"name": "Anna Lee"}),
-        ("formula=a=b", {"formula": "a=b"}),
-        ("empty=", {"empty": ""}),
-        ("nothing=null", {"nothing": "null"}),
-        ("size=NaN", {"size": "NaN"}),
-        ("list=[1]", {"list": "[1]"}),
+        (["year=2026", "price=1.5", "open=true"], {"year": 2026, "price": 1.5, "open": True}),
+        (['zip="01234"', "code=01234"], {"zip": "01234", "code": "01234"}),
+        (
+            ["name=Anna Lee", "formula=a=b", "empty="],
+            {"name": "Anna Lee", "formula": "a=b", "empty": ""},
+        ),
+        (
+            ["nothing=null", "size=NaN", "list=[1]"],
+            {"nothing": "null", "size": "NaN", "list": "[1]"},
+        ),
+        (None, None),
     ],
 )
-def test_a_value_is_a_json_scalar_or_else_text(pair, expected):
-    assert read_metadata([pair]) == expected
-
-
-def test_no_pairs_are_no_metadata():
-    assert read_metadata(None) is None
+def test_a_value_is_a_json_scalar_or_else_text(pairs, expected):
+    assert read_metadata(pairs) == expected
 
 
 @pytest.mark.parametrize("pair", ["year", "=2026", " =2026"])

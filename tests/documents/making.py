@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import docx
 from PIL import Image, ImageDraw, ImageFont
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen import canvas
@@ -77,12 +76,3 @@ class PdfMaker:
         self._canvas.showPage()
         self._page += 1
         return self
-
-
-def word_file(path: Path, *paragraphs: tuple[str, str]) -> Path:
-    """Write a Word file of (style, text)."""
-    document = docx.Document()
-    for style, text in paragraphs:
-        document.add_paragraph(text, style=style)
-    document.save(str(path))
-    return path

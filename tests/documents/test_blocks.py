@@ -1,6 +1,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,13 +12,7 @@ from ekphory.types import MemoryRecord
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 SENTENCES = st.sampled_from(
-    [
-        "The boiler is on. ",
-        "Anna repaired it in May.\n",
-        "\n\n",
-        "- an item\n",
-        "猫は魚が好きです。",
-    ]
+    ["The boiler is on. ", "Anna did it in May.\n", "\n\n", "- an item\n", "猫は魚が好きです。"]
 )
 
 
@@ -34,30 +29,22 @@ def children_of(text):
     ]
 
 
-def test_children_are_joined_in_their_order():
-    assert join_passages([child("second", "3-3", 1), child("first", "1-1", 0)]) == "first\n\nsecond"
-
-
-def test_adjoining_lines_stay_adjoining():
-    assert join_passages([child("a", "1-1", 0), child("b", "2-2", 1)]) == "a\nb"
-
-
-def test_parts_of_one_line_are_joined_as_its_script_is_written():
-    assert join_passages([child("One.", "1-1", 0), child("Two.", "1-1", 1)]) == "One. Two."
-    assert join_passages([child("猫。", "1-1", 0), child("魚。", "1-1", 1)]) == "猫。魚。"
-
-
-def test_a_sentence_that_goes_on_within_a_page_is_one():
-    assert join_passages([child("the rent", "p. 3", 0), child("is 850", "p. 3", 1)]) == (
-        "the rent is 850"
-    )
-    assert join_passages([child("It rose.", "p. 3", 0), child("It fell.", "p. 3", 1)]) == (
-        "It rose.\n\nIt fell."
-    )
-
-
-def test_no_children_have_no_text():
-    assert join_passages([]) == ""
+@pytest.mark.parametrize(
+    ("children", "joined"),
+    [
+        ((("second", "3-3", 1), ("first", "1-1", 0)), "first\n\nsecond"),
+        # Adjoining lines stay adjoining, and parts of one line are joined as its script is written.
+        ((("a", "1-1", 0), ("b", "2-2", 1)), "a\nb"),
+        ((("One.", "1-1", 0), ("Two.", "1-1", 1)), "One. Two."),
+        ((("猫。", "1-1", 0), ("魚。", "1-1", 1)), "猫。魚。"),
+        # A sentence that goes on within a page is one.
+        ((("the rent", "p. 3", 0), ("is 850", "p. 3", 1)), "the rent is 850"),
+        ((("It rose.", "p. 3", 0), ("It fell.", "p. 3", 1)), "It rose.\n\nIt fell."),
+        ((), ""),
+    ],
+)
+def test_children_are_joined_in_their_order_as_they_stood(children, joined):
+    assert join_passages([child(*each) for each in children]) == joined
 
 
 @given(st.lists(SENTENCES, min_size=1, max_size=120).map("".join).filter(str.strip))

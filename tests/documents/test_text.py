@@ -19,44 +19,45 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\
 MARKED = {"utf-8-sig": b"", "utf-16": b"", "utf-16-be": codecs.BOM_UTF16_BE, "utf-32": b""}
 
 
-def message(data, encoding=None):
-    problem = decode(data, encoding)
-    assert isinstance(problem, Problem)
-    return problem.message
-
-
 @given(TEXTS, st.sampled_from(sorted(MARKED)))
 def test_a_byte_order_mark_says_the_encoding(text, encoding):
     assert decode(MARKED[encoding] + text.encode(encoding), None) == text
 
 
-def test_line_ends_of_every_system_become_line_feeds():
-    assert decode(b"one\r\ntwo\rthree\n", None) == "one\ntwo\nthree\n"
+NUL = "holds NUL bytes: it is binary, or UTF-16 without"
 
 
-def test_latin_1_is_refused_with_the_line_and_a_remedy():
-    assert message(b"good\ncaf\xe9 au lait\n") == (
-        "line 2 is not UTF-8 (b'\\xe9 au'). Save the file as UTF-8, or name its encoding with "
-        "--encoding."
-    )
+@pytest.mark.parametrize(
+    ("data", "encoding", "message"),
+    [
+        (
+            b"good\ncaf\xe9 au lait\n",
+            None,
+            "line 2 is not UTF-8 (b'\\xe9 au'). Save the file as UTF-8, or name its encoding with "
+            "--encoding.",
+        ),
+        (b"ab\x81", "cp1252", "byte 3 is not cp1252. Save the file as UTF-8."),
+        (b"\x7fELF\x00\x01\xff", None, NUL),
+        ("text".encode("utf-16-le"), None, NUL),
+    ],
+)
+def test_what_cannot_be_decoded_is_refused_with_the_place_and_a_remedy(data, encoding, message):
+    problem = decode(data, encoding)
+    assert isinstance(problem, Problem)
+    assert problem.message.startswith(message)
 
 
-def test_a_named_encoding_is_for_files_that_are_not_utf_8():
-    assert decode(b"caf\xe9", "cp1252") == "café"
-    assert decode("café".encode(), "cp1252") == "café"
-
-
-def test_a_named_encoding_that_does_not_fit_is_told():
-    assert message(b"ab\x81", "cp1252") == "byte 3 is not cp1252. Save the file as UTF-8."
-
-
-@pytest.mark.parametrize("data", [b"\x7fELF\x00\x01\xff", "text".encode("utf-16-le")])
-def test_nul_bytes_are_told_as_binary_or_unmarked_utf_16(data):
-    assert message(data).startswith("holds NUL bytes: it is binary, or UTF-16 without")
-
-
-def test_utf_16_without_a_mark_can_be_named():
-    assert decode("text".encode("utf-16-le"), "utf-16-le") == "text"
+@pytest.mark.parametrize(
+    ("data", "encoding", "text"),
+    [
+        (b"caf\xe9", "cp1252", "café"),
+        ("café".encode(), "cp1252", "café"),
+        ("text".encode("utf-16-le"), "utf-16-le", "text"),
+        (b"one\r\ntwo\rthree\n", None, "one\ntwo\nthree\n"),
+    ],
+)
+def test_a_named_encoding_is_for_files_that_are_not_utf_8(data, encoding, text):
+    assert decode(data, encoding) == text
 
 
 def test_a_file_that_is_too_large_is_refused_unread(tmp_path):
@@ -101,13 +102,17 @@ def test_the_text_of_a_block_is_that_of_its_lines(text):
             assert block.text == there.rstrip()
 
 
-def test_a_heading_has_a_level_and_a_title_without_marks():
-    heading = only("### The `run` *command*, see [docs](x.md) ###")
-    assert (heading.level, heading.title) == (3, "The run command, see docs")
-
-
-def test_a_name_with_underscores_keeps_them_in_a_title():
-    assert only("# __max_tokens__ and *other_names*").title == "max_tokens and other_names"
+@pytest.mark.parametrize(
+    ("text", "level", "title"),
+    [
+        ("### The `run` *command*, see [docs](x.md) ###", 3, "The run command, see docs"),
+        ("# __max_tokens__ and *other_names*", 1, "max_tokens and other_names"),
+        ("Usage\n=====", 1, "Usage"),
+    ],
+)
+def test_a_heading_has_a_level_and_a_title_without_marks(text, level, title):
+    heading = only(text)
+    assert (heading.level, heading.title) == (level, title)
 
 
 def test_a_text_of_megabytes_is_parsed_in_portions_with_the_same_blocks():
@@ -119,69 +124,44 @@ def test_a_text_of_megabytes_is_parsed_in_portions_with_the_same_blocks():
     ]
 
 
-def test_an_underlined_heading_is_a_heading():
-    heading = only("Usage\n=====")
-    assert (heading.level, heading.title, heading.last) == (1, "Usage", 2)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("```\n# not a heading\n```", [("code", 1, 3)]),
+        ("> # quoted\n> text", [("paragraph", 1, 2)]),
+        ("---\ntitle: Boiler\n---\n# Boiler\n", [("code", 1, 3), ("heading", 4, 4)]),
+        ("[" * 200_000, [("paragraph", 1, 1)]),
+    ],
+)
+def test_a_hash_in_a_fence_or_a_quote_and_front_matter_are_no_headings(text, expected):
+    assert kinds(text) == expected
 
 
-def test_a_hash_in_a_fence_is_no_heading():
-    assert kinds("```\n# not a heading\n```") == [("code", 1, 3)]
-
-
-def test_a_heading_inside_a_quote_opens_no_section():
-    assert kinds("> # quoted\n> text") == [("paragraph", 1, 2)]
-
-
-def test_front_matter_is_one_block_and_no_heading():
-    front, heading = parse_markdown("---\ntitle: Boiler\ntags: [home]\n---\n# Boiler\n")
-    assert (front.kind, front.text) == ("code", "---\ntitle: Boiler\ntags: [home]\n---")
-    assert (heading.kind, heading.first) == ("heading", 5)
-
-
-def test_badges_are_left_out():
-    assert only("[![build](b.svg)](ci) ![cover](c.svg)") == SkippedPart("pictures and tags only")
-
-
-def test_a_comment_is_left_out():
-    assert only("<!-- toc -->") == SkippedPart("comment")
-
-
-def test_a_list_of_links_within_the_page_is_left_out_as_its_table_of_contents():
-    assert only("- [Install](#install)\n  - [Linux](#linux)\n") == SkippedPart("table of contents")
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[![build](b.svg)](ci) ![cover](c.svg)", "pictures and tags only"),
+        ("<!-- toc -->", "comment"),
+        ("- [Install](#install)\n  - [Linux](#linux)\n", "table of contents"),
+    ],
+)
+def test_what_tells_nothing_is_left_out(text, reason):
+    assert only(text) == SkippedPart(reason)
     assert isinstance(only("- [Install](install.md)\n"), Block)
-
-
-def test_a_text_of_nothing_but_brackets_takes_no_quadratic_time():
-    assert only("[" * 200_000).last == 1
 
 
 def test_blank_lines_part_paragraphs():
     first, second = parse_paragraphs("One line.\nAnd another.\n\n \nSecond.\n")
     assert (first.text, first.first, first.last) == ("One line.\nAnd another.", 1, 2)
     assert (second.text, second.first, second.last) == ("Second.", 5, 5)
-
-
-def test_a_text_of_blank_lines_has_no_paragraph():
     assert list(parse_paragraphs("\n \n\t\n")) == []
 
 
-def rst(file, text):
-    return list(read_restructured_text(file("a.rst", text), ReadingSettings()))
-
-
 def test_underlined_titles_are_headings_in_the_order_of_their_styles(file):
-    found = rst(file, "====\nBook\n====\n\nIntro.\n\nPart\n----\nText.\n\nOther\n-----\n")
-    assert [(block.level, block.title) for block in found if block.kind == "heading"] == [
-        (1, "Book"),
-        (2, "Part"),
-        (2, "Other"),
-    ]
-    assert [(block.text, block.first) for block in found if block.kind == "paragraph"] == [
-        ("Intro.", 5),
-        ("Text.", 9),
-    ]
-
-
-def test_a_line_shorter_than_its_title_underlines_nothing(file):
-    (block,) = rst(file, "A long sentence.\n---\n")
-    assert block.kind == "paragraph"
+    text = "====\nBook\n====\n\nIntro.\n\nPart\n----\nA long sentence.\n---\n\nOther\n-----\n"
+    found = list(read_restructured_text(file("a.rst", text), ReadingSettings()))
+    titles = [(block.level, block.title) for block in found if block.kind == "heading"]
+    assert titles == [(1, "Book"), (2, "Part"), (2, "Other")]
+    # A line shorter than its title underlines nothing.
+    paragraphs = [(block.text, block.first) for block in found if block.kind == "paragraph"]
+    assert paragraphs == [("Intro.", 5), ("A long sentence.\n---", 9)]

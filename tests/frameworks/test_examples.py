@@ -12,35 +12,29 @@ from ekphory.errors import MissingExtra
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
+SHOWN = {
+    "langgraph_store": (
+        "How do I like to travel? I would rather take the train than fly (0.",
+        "What is my sister's name? My sister is called Ines (",
+    ),
+    "langchain_retriever": (": For the commute I bought a blue bicycle", ""),
+    "llama_index_retriever": (": For the commute I bought a blue bicycle", ""),
+    "mem0_memory": (
+        "found: I'm a vegetarian and allergic to nuts",
+        "ADD: On Saturdays I play tennis with Kai",
+        "UPDATE: On Sundays I play tennis with Kai",
+        "left: 2",
+    ),
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "lines"),
-    [
-        (
-            "langgraph_store",
-            [
-                "How do I like to travel? I would rather take the train than fly (0.",
-                "What is my sister's name? My sister is called Ines (",
-            ],
-        ),
-        ("langchain_retriever", [": For the commute I bought a blue bicycle", ""]),
-        ("llama_index_retriever", [": For the commute I bought a blue bicycle", ""]),
-        (
-            "mem0_memory",
-            [
-                "found: I'm a vegetarian and allergic to nuts",
-                "ADD: On Saturdays I play tennis with Kai",
-                "UPDATE: On Sundays I play tennis with Kai",
-                "left: 2",
-            ],
-        ),
-    ],
-)
-def test_an_example_runs_and_finds_what_answers(capsys, monkeypatch, tmp_path, name, lines):
+@pytest.mark.parametrize("name", SHOWN)
+def test_an_example_runs_and_finds_what_answers(capsys, monkeypatch, tmp_path, name):
     monkeypatch.setenv("EKPHORY_STORE", str(tmp_path / "store"))
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     shown = capsys.readouterr().out.splitlines()
-    assert all(part in line for part, line in zip(lines, shown, strict=True))
+    assert all(part in line for part, line in zip(SHOWN[name], shown, strict=True))
 
 
 @pytest.mark.parametrize(

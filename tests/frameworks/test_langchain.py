@@ -22,72 +22,58 @@ DOCUMENTS = [
 ]
 
 
-class Reading:
-    """Keeps what it is given to read."""
-
-    name = "reading"
-    batch_size = 8
-
-    def __init__(self):
-        self.passages = []
-
-    def score(self, _query, passages, /):
-        self.passages += passages
-        return np.zeros(len(passages), np.float32)
-
-
 class Sure:
-    """Is sure of everything, of the longer text most."""
+    """Is sure of everything, of the longer text most; keeps what it is given to read."""
 
     name = "sure"
     batch_size = 8
     is_calibrated = True
 
+    def __init__(self):
+        self.passages = []
+
     def score(self, query, passages, /):
         return self.judge(query, passages).scores
 
     def judge(self, _query, passages, /):
+        self.passages += passages
         raw = np.array([len(passage.text) for passage in passages], np.float32)
         return Judgement(np.ones_like(raw), raw)
 
 
-def compressor(**settings):
-    return EkphoryCompressor(reranker=Reranker(OverlapReranker()), **settings)
+def compressed(*documents, query="green tea", model=None, **settings):
+    reranker = Reranker(model or OverlapReranker())
+    kept = EkphoryCompressor(reranker=reranker, **settings).compress_documents(documents, query)
+    return [(each.id or each.page_content, each.metadata) for each in kept]
+
+
+def passage_of(document):
+    """What a reranker is given to read of a document."""
+    model = Sure()
+    compressed(document, model=model)
+    return model.passages[0]
 
 
 def test_documents_are_ordered_by_the_reranker_and_say_their_score():
-    kept = compressor().compress_documents(DOCUMENTS, "green tea")
-    assert [(each.id, each.metadata) for each in kept] == [
+    assert compressed(*DOCUMENTS) == [
         ("tea", {"page": 2, "relevance_score": 1.0}),
         ("paint", {"relevance_score": 0.5}),
         ("row", {"page": 1, "relevance_score": 0.0}),
     ]
+    assert compressed() == []
 
 
 @pytest.mark.parametrize(
     ("settings", "kept"), [({"top_n": 1}, ["tea"]), ({"min_score": 0.5}, ["tea", "paint"])]
 )
 def test_only_the_best_or_likely_are_kept(settings, kept):
-    documents = compressor(**settings).compress_documents(DOCUMENTS, "green tea")
-    assert [each.id for each in documents] == kept
+    assert [name for name, _ in compressed(*DOCUMENTS, **settings)] == kept
     assert DOCUMENTS[2].metadata == {}
-
-
-def test_it_can_be_awaited():
-    kept = asyncio.run(compressor(top_n=1).acompress_documents(DOCUMENTS, "green tea"))
-    assert [each.id for each in kept] == ["tea"]
-
-
-def test_no_documents_are_no_documents():
-    assert compressor().compress_documents([], "green tea") == []
 
 
 def test_memories_are_read_with_their_date_and_who_said_them(memory):
     memory.add("I like tea", producer="Mara", at="2026-05-02T10:00Z")
-    documents = EkphoryRetriever(memory=memory).invoke("tea")
-    reading = Reading()
-    EkphoryCompressor(reranker=Reranker(reading)).compress_documents(documents, "tea")
-    (passage,) = reading.passages
+    passage = passage_of(*EkphoryRetriever(memory=memory).invoke("tea"))
     assert passage.text == "Mara: I like tea"
     assert passage.at == datetime(2026, 5, 2, 10, tzinfo=UTC)
 
@@ -101,23 +87,19 @@ def test_memories_are_read_with_their_date_and_who_said_them(memory):
     ],
 )
 def test_what_others_call_by_the_same_names_is_left_alone(metadata):
-    reading = Reading()
-    documents = [Document("tea", metadata=metadata)]
-    EkphoryCompressor(reranker=Reranker(reading)).compress_documents(documents, "tea")
-    (passage,) = reading.passages
+    passage = passage_of(Document("tea", metadata=metadata))
     assert (passage.text, passage.at) == ("tea", None)
 
 
 def test_documents_of_equal_probability_are_ordered_by_what_the_model_itself_gives():
-    sure = EkphoryCompressor(reranker=Reranker(Sure()), top_n=1)
-    kept = sure.compress_documents([Document("tea"), Document("green tea")], "tea")
-    assert [each.page_content for each in kept] == ["green tea"]
+    ((kept, _),) = compressed(Document("tea"), Document("green tea"), model=Sure(), top_n=1)
+    assert kept == "green tea"
 
 
 @pytest.mark.parametrize("settings", [{"top_n": 0}, {"min_score": 2}, {"top": 1}])
 def test_a_setting_that_cannot_be_used_is_refused(settings):
     with pytest.raises(ValidationError):
-        compressor(**settings)
+        compressed(**settings)
 
 
 @pytest.mark.slow
@@ -162,10 +144,8 @@ def test_a_document_has_the_text_and_tells_what_the_memory_tells(filled):
 
 def test_documents_come_as_the_search_orders_them(filled):
     documents = EkphoryRetriever(memory=filled).invoke("green tea")
-    hits = filled.search("green tea").hits
-    assert [(each.id, each.metadata["score"]) for each in documents] == [
-        (hit.id, hit.score) for hit in hits
-    ]
+    found = [(each.id, each.metadata["score"]) for each in documents]
+    assert found == [(hit.id, hit.score) for hit in filled.search("green tea").hits]
 
 
 @pytest.mark.parametrize(
@@ -182,26 +162,16 @@ def test_documents_come_as_the_search_orders_them(filled):
 def test_the_settings_are_those_of_a_search(filled, settings, found):
     documents = EkphoryRetriever(memory=filled, **settings).invoke("green tea")
     assert [document.id for document in documents] == found
+    with pytest.raises(InvalidInput, match="k=0: is out of range"):
+        EkphoryRetriever(memory=filled, k=0).invoke("green tea")
 
 
-def test_it_can_be_awaited_and_asked_several_things(filled):
-    retriever = EkphoryRetriever(memory=filled, k=1)
-    (awaited,) = asyncio.run(retriever.ainvoke("green tea"))
-    (first,), (second,) = retriever.batch(["green tea", "who rows"])
-    assert (awaited.id, first.id, second.id) == ("tea", "tea", "row")
-
-
-def test_it_is_a_part_of_chains(filled):
+def test_it_can_be_awaited_and_is_a_part_of_chains(filled):
     texts = RunnableLambda(lambda documents: [each.page_content for each in documents])
     chain = EkphoryRetriever(memory=filled, k=1) | texts
-    assert chain.invoke("green tea") == ["Mara drinks green tea"]
+    assert asyncio.run(chain.ainvoke("green tea")) == ["Mara drinks green tea"]
 
 
 def test_a_scope_is_kept(open_memory):
     open_memory(user="jon").add("green tea")
     assert EkphoryRetriever(memory=open_memory(user="mara")).invoke("green tea") == []
-
-
-def test_a_retriever_refuses_a_setting_that_cannot_be_used(filled):
-    with pytest.raises(InvalidInput, match="k=0: is out of range"):
-        EkphoryRetriever(memory=filled, k=0).invoke("green tea")

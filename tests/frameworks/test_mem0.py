@@ -27,30 +27,34 @@ def mem0(store_path):
     memory.close()
 
 
+@pytest.fixture
+def added(mem0):
+    """Adds one memory; gives its id."""
+    return lambda text, **given: mem0.add(text, **given)["results"][0]["id"]
+
+
 def texts(found):
     return [entry["memory"] for entry in found["results"]]
 
 
 def test_messages_are_stored_as_they_are_but_for_those_of_the_system(mem0):
-    added = mem0.add(DIALOGUE, user_id="mara")
+    added = mem0.add(DIALOGUE, user_id="mara")["results"]
     assert [
-        (entry["memory"], entry["event"], entry["role"], entry["actor_id"])
-        for entry in added["results"]
-    ] == [("I am a vegetarian", "ADD", "user", "Mara"), ("Noted", "ADD", "assistant", None)]
+        tuple(entry[name] for name in ("memory", "event", "role", "actor_id")) for entry in added
+    ] == [
+        ("I am a vegetarian", "ADD", "user", "Mara"),
+        ("Noted", "ADD", "assistant", None),
+    ]
     assert texts(mem0.get_all(user_id="mara")) == ["Noted", "I am a vegetarian"]
 
 
-def test_a_text_a_message_and_parts_of_a_content_are_messages_too(mem0):
-    mem0.add("one", user_id="mara")
-    mem0.add({"role": "user", "content": "two"}, user_id="mara")
+def test_a_text_a_message_and_parts_of_a_content_are_messages_and_what_has_no_words_is_none(mem0):
     parts = [{"type": "text", "text": "three"}, {"type": "image_url", "image_url": {"url": "x"}}]
-    mem0.add([{"role": "user", "content": parts}], user_id="mara")
-    assert set(texts(mem0.get_all(user_id="mara"))) == {"one", "two", "three"}
-
-
-def test_messages_without_words_are_left_out(mem0):
     calls = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
-    assert mem0.add([calls], user_id="mara") == {"results": []}
+    two, three = ({"role": "user", "content": content} for content in ("two", parts))
+    for messages in ("one", two, [three, calls]):
+        mem0.add(messages, user_id="mara")
+    assert set(texts(mem0.get_all(user_id="mara"))) == {"one", "two", "three"}
 
 
 def test_a_growing_dialogue_given_whole_adds_what_is_new(mem0):
@@ -59,39 +63,29 @@ def test_a_growing_dialogue_given_whole_adds_what_is_new(mem0):
     assert texts(added) == ["Thanks"]
 
 
-def test_without_inference_every_message_is_a_memory_of_its_own(mem0):
-    first = mem0.add("again", user_id="mara", infer=False)["results"][0]["id"]
-    second = mem0.add("again", user_id="mara", infer=False)["results"][0]["id"]
-    assert str(uuid.UUID(first)) == first
-    assert first != second
+def test_without_inference_every_message_is_a_memory_of_its_own(mem0, added):
+    first, second = (added("again", user_id="mara", infer=False) for _ in range(2))
+    assert str(uuid.UUID(first)) == first != second
 
 
-def test_a_memory_comes_in_the_form_of_mem0(mem0):
+def test_a_memory_comes_in_the_form_of_mem0(mem0, added):
     metadata = {"food": True, "tags": ["diet", "home"], "project": "autumn", "note": None}
-    added = mem0.add(
-        "I am a vegetarian",
-        user_id="mara",
-        agent_id="cook",
-        run_id="r1",
-        metadata=metadata,
-        timestamp=1767225600,
-    )
+    names = {"user_id": "mara", "agent_id": "cook", "run_id": "r1"}
+    known = added("I am a vegetarian", **names, metadata=metadata, timestamp=1767225600)
     (found,) = mem0.search("vegetarian", user_id="mara")["results"]
     score = found.pop("score")
     assert found == {
-        "id": added["results"][0]["id"],
+        "id": known,
         "memory": "I am a vegetarian",
         "hash": hashlib.md5(b"I am a vegetarian").hexdigest(),
         "metadata": metadata,
         "created_at": "2026-01-01T00:00:00+00:00",
         "updated_at": "2026-01-01T00:00:00+00:00",
-        "user_id": "mara",
-        "agent_id": "cook",
-        "run_id": "r1",
+        **names,
         "role": "user",
     }
     assert 0 <= score <= 1
-    assert mem0.get(found["id"]) == found
+    assert mem0.get(known) == found
     assert mem0.get_all(filters={"user_id": "mara"})["results"] == [found]
 
 
@@ -134,16 +128,14 @@ def test_names_in_the_call_and_in_the_filters_must_agree(mem0):
 def week(tmp_path_factory):
     """Three days of Mara's, which no test changes."""
     memory = Memory(path=tmp_path_factory.mktemp("week") / "store", embedder=HashEmbedder())
-    for number, (day, place) in enumerate(
-        [("monday", "Rome"), ("tuesday", "Oslo"), ("friday", None)]
-    ):
-        known = {"place": place} if place else {}
-        memory.add(
-            f"It was {day}",
-            user_id="mara",
-            metadata={"number": number, "day": day, **known},
-            timestamp=f"2026-01-0{number + 1}",
-        )
+    days = (
+        {"day": "monday", "place": "Rome"},
+        {"day": "tuesday", "place": "Oslo"},
+        {"day": "friday"},
+    )
+    for number, known in enumerate(days):
+        said, at = f"It was {known['day']}", f"2026-01-0{number + 1}"
+        memory.add(said, user_id="mara", metadata={"number": number, **known}, timestamp=at)
     yield memory
     memory.close()
 
@@ -209,31 +201,26 @@ def test_a_score_is_explained_on_request(mem0):
     assert {"cosine", "lexical"} <= found["score_details"].keys()
 
 
-def test_an_updated_memory_keeps_its_id_and_its_history(mem0):
-    memory_id = mem0.add("I like tea", user_id="mara", metadata={"n": 1})["results"][0]["id"]
+def test_an_updated_memory_keeps_its_id_and_its_history(mem0, added):
+    memory_id = added("I like tea", user_id="mara", metadata={"n": 1})
     answer = mem0.update(memory_id, "I like coffee", metadata={"m": [2]})
     assert answer == {"message": "Memory updated successfully!"}
     found = mem0.get(memory_id)
     assert (found["memory"], found["metadata"]) == ("I like coffee", {"n": 1, "m": [2]})
     assert found["updated_at"] > found["created_at"]
-    assert [
-        (entry["event"], entry["old_memory"], entry["new_memory"], entry["memory_id"])
-        for entry in mem0.history(memory_id)
-    ] == [
-        ("ADD", None, "I like tea", memory_id),
-        ("UPDATE", "I like tea", "I like coffee", memory_id),
-    ]
+    first, second = mem0.history(memory_id)
+    assert (first["event"], first["old_memory"], first["new_memory"]) == ("ADD", None, "I like tea")
+    assert (second["event"], second["old_memory"]) == ("UPDATE", "I like tea")
+    assert (second["new_memory"], second["memory_id"]) == ("I like coffee", memory_id)
 
 
-def test_a_deleted_memory_is_gone_with_its_history(mem0):
-    memory_id = mem0.add("I like tea", user_id="mara")["results"][0]["id"]
+def test_a_deleted_memory_is_gone_with_its_history(mem0, added):
+    memory_id = added("I like tea", user_id="mara")
     assert mem0.delete(memory_id) == {"message": "Memory deleted successfully!"}
-    assert mem0.get(memory_id) is None
-    assert mem0.history(memory_id) == []
-    with pytest.raises(ValueError, match="no such memory"):
-        mem0.delete(memory_id)
-    with pytest.raises(ValueError, match="no such memory"):
-        mem0.update(memory_id, "x")
+    assert (mem0.get(memory_id), mem0.history(memory_id)) == (None, [])
+    for verb in (mem0.delete, lambda known: mem0.update(known, "x")):
+        with pytest.raises(ValueError, match="no such memory"):
+            verb(memory_id)
 
 
 def test_a_memory_of_another_pool_is_not_seen_changed_or_deleted_by_its_id(mem0, open_memory):
@@ -247,10 +234,11 @@ def test_a_memory_of_another_pool_is_not_seen_changed_or_deleted_by_its_id(mem0,
     assert whole.get("rules").text == "Rules for everybody"
 
 
-def test_the_moment_of_change_is_filtered_as_it_is_shown(mem0):
-    old = {"user_id": "mara", "timestamp": "2020-01-01"}
-    mem0.add("I like tea", **old)
-    changed = mem0.add("I like milk", **old)["results"][0]["id"]
+def test_the_moment_of_change_is_filtered_as_it_is_shown(mem0, added):
+    _, changed = (
+        added(text, user_id="mara", timestamp="2020-01-01")
+        for text in ("I like tea", "I like milk")
+    )
     mem0.update(changed, "I like coffee")
     for operator, expected in (("lt", "I like tea"), ("gte", "I like coffee")):
         filters = {"updated_at": {operator: "2021-01-01"}}
@@ -285,19 +273,17 @@ def test_what_cannot_be_stored_is_refused_and_nothing_is_written(mem0):
     assert texts(mem0.get_all(user_id="mara")) == []
 
 
-def test_a_configuration_of_mem0_is_taken_and_told_to_have_no_effect(monkeypatch, store_path):
+def test_a_configuration_and_a_prompt_of_mem0_are_taken_and_told_to_have_no_effect(
+    monkeypatch, store_path
+):
     monkeypatch.setenv("EKPHORY_STORE", str(store_path))
     config = {"llm": {"provider": "openai"}, "vector_store": {"provider": "qdrant"}}
     with pytest.warns(UserWarning, match=r"no effect here \(llm, vector_store\): .*are kept in"):
         memory = Memory.from_config(config)
-    memory.add("x", user_id="mara")
+    with pytest.warns(UserWarning, match="prompt has no effect"):
+        memory.add("x", user_id="mara", prompt="Extract facts")
     memory.close()
     assert store_path.is_dir()
-
-
-def test_a_prompt_is_told_to_have_no_effect(mem0):
-    with pytest.warns(UserWarning, match="prompt has no effect"):
-        mem0.add("x", user_id="mara", prompt="Extract facts")
 
 
 def test_projects_do_not_see_each_other(mem0, store_path):
@@ -310,13 +296,11 @@ def test_projects_do_not_see_each_other(mem0, store_path):
     assert texts(mem0.get_all(user_id="mara")) == ["x"]
 
 
-def test_a_closed_memory_says_so(store_path):
-    memory = Memory(path=store_path, embedder=HashEmbedder())
-    memory.close()
-    with pytest.raises(StoreClosed):
-        memory.get_all(user_id="mara")
-    with pytest.raises(StoreClosed):
-        memory.get("x")
+def test_a_closed_memory_says_so(mem0):
+    mem0.close()
+    for read in (lambda: mem0.get_all(user_id="mara"), lambda: mem0.get("x")):
+        with pytest.raises(StoreClosed):
+            read()
 
 
 def test_all_verbs_can_be_awaited(store_path):

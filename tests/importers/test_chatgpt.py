@@ -32,6 +32,18 @@ def read(file, *conversations):
     return list(read_chatgpt(file("conversations.json", json.dumps(conversations))))
 
 
+def texts(records):
+    return [record.fields["text"] for record in records]
+
+
+def archived(path, **parts):
+    """Write a zip archive of these files."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(f"{name}.json", json.dumps(content))
+    return path
+
+
 def test_a_message_becomes_a_record_with_stable_id_session_and_moment(file):
     (record,) = read(
         file, conversation([node("m1", "root", text="Hi", create_time=1_767_225_661.5)], "m1")
@@ -57,27 +69,25 @@ def test_only_the_branch_that_is_shown_is_read_from_the_root_on(file):
         node("old", "q", role="assistant", text="first answer"),
         node("new", "q", role="assistant", text="second answer"),
     ]
-    records = read(file, conversation(nodes, "new"))
-    assert [r.fields["text"] for r in records] == ["question", "second answer"]
+    assert texts(read(file, conversation(nodes, "new"))) == ["question", "second answer"]
 
 
 def test_system_tool_reasoning_hidden_and_empty_messages_are_left_out(file):
-    nodes = [
-        node("s", "root", role="system", text="be kind"),
-        node("h", "s", text="secret", metadata={"is_visually_hidden_from_conversation": True}),
-        node("u", "h", text="visible"),
-        node("r", "u", role="assistant", content={"content_type": "thoughts", "thoughts": []}),
-        node("c", "r", role="assistant", text="search()", recipient="browser"),
-        node("t", "c", role="tool", text="result"),
-        node("w", "t", role="assistant", text="weightless", weight=0.0),
-        node("e", "w", role="assistant", text="  "),
-        node("a", "e", role="assistant", text="answer", recipient="all"),
-    ]
-    records = read(file, conversation(nodes, "a"))
-    assert [(r.fields["text"], r.fields["sequence"]) for r in records] == [
-        ("visible", 0),
-        ("answer", 1),
-    ]
+    said = (
+        {"role": "system", "text": "be kind"},
+        {"text": "secret", "metadata": {"is_visually_hidden_from_conversation": True}},
+        {"text": "visible"},
+        {"role": "assistant", "content": {"content_type": "thoughts", "thoughts": []}},
+        {"role": "assistant", "text": "search()", "recipient": "browser"},
+        {"role": "tool", "text": "result"},
+        {"role": "assistant", "text": "weightless", "weight": 0.0},
+        {"role": "assistant", "text": "  "},
+        {"role": "assistant", "text": "answer", "recipient": "all"},
+    )
+    nodes = [node(f"m{n}", f"m{n - 1}" if n else "root", **each) for n, each in enumerate(said)]
+    records = read(file, conversation(nodes, "m8"))
+    found = [(record.fields["text"], record.fields["sequence"]) for record in records]
+    assert found == [("visible", 0), ("answer", 1)]
 
 
 def test_pictures_are_counted_files_are_named_and_spoken_words_are_read(file):
@@ -97,17 +107,13 @@ def test_pictures_are_counted_files_are_named_and_spoken_words_are_read(file):
     }
 
 
-def test_a_message_without_moment_takes_that_of_the_message_before_it(file):
+def test_a_message_without_moment_takes_that_of_the_message_before_it_or_is_reported(file):
     nodes = [node("a", "root", text="x"), node("b", "a", text="y", create_time=1_767_225_700)]
     nodes.append(node("c", "b", text="z"))
     moments = [r.fields["at"].timestamp() for r in read(file, conversation(nodes, "c"))]
     assert moments == [1_767_225_600, 1_767_225_700, 1_767_225_700]
-
-
-def test_a_conversation_without_any_moment_is_reported_not_dated_today(file):
-    (broken,) = read(file, conversation([node("a", "root", text="x")], "a", create_time=None))
-    assert isinstance(broken, Unreadable)
-    assert broken.field == "at"
+    (broken,) = read(file, conversation(nodes[:1], "a", create_time=None))
+    assert (type(broken), broken.field) == (Unreadable, "at")
 
 
 @pytest.mark.parametrize("current", [None, "gone"])
@@ -116,12 +122,12 @@ def test_without_a_current_node_the_latest_leaf_is_followed(file, current):
         node("a", "root", text="early", create_time=1_767_225_700),
         node("b", "root", text="late", create_time=1_767_225_800),
     ]
-    assert [r.fields["text"] for r in read(file, conversation(nodes, current))] == ["late"]
+    assert texts(read(file, conversation(nodes, current))) == ["late"]
 
 
 def test_parents_in_a_circle_end(file):
     nodes = [node("a", "b", text="x"), node("b", "a", text="y")]
-    assert [r.fields["text"] for r in read(file, conversation(nodes, "b"))] == ["x", "y"]
+    assert texts(read(file, conversation(nodes, "b"))) == ["x", "y"]
 
 
 def test_a_conversation_in_another_shape_is_reported_and_the_next_one_is_read(file):
@@ -139,31 +145,22 @@ def test_a_file_that_is_cut_off_gives_what_was_complete_and_reports_the_rest(fil
     assert "broken or cut off after 1 readable elements" in broken.message
 
 
-def test_bytes_that_are_not_utf8_are_an_error_that_names_the_line(file):
-    path = file("conversations.json", b'[\n{"title": "caf\xe9"}\n]')
-    with pytest.raises(InvalidInput, match=r"conversations.json:2'?: line 2 is not UTF-8"):
-        list(read_chatgpt(path))
+def test_a_file_that_cannot_be_read_is_an_error_that_says_why(file, tmp_path):
+    for path, said in (
+        (file("a.json", b'[\n{"title": "caf\xe9"}\n]'), r"a.json:2'?: line 2 is not UTF-8"),
+        (file("b.zip", b"PK\x03\x04 garbage"), "not a readable zip archive"),
+        (archived(tmp_path / "c.zip", user={}), r"no conversations.json \(it holds user.json\)"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            list(read_chatgpt(path))
 
 
 def test_the_zip_archive_of_an_export_is_read_with_all_its_parts(tmp_path):
-    path = tmp_path / "export.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        for part in ("001", "000"):
-            nodes = [node("a", "root", text=f"part {part}")]
-            content = json.dumps([conversation(nodes, "a", conversation_id=part)])
-            archive.writestr(f"data/conversations-{part}.json", content)
-        archive.writestr("user.json", "{}")
-    assert [r.fields["text"] for r in read_chatgpt(path)] == ["part 000", "part 001"]
-
-
-def test_a_zip_without_conversations_says_what_it_holds(tmp_path):
-    path = tmp_path / "export.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("user.json", "{}")
-    with pytest.raises(InvalidInput, match=r"no conversations.json \(it holds user.json\)"):
-        list(read_chatgpt(path))
-
-
-def test_a_broken_zip_is_a_clear_error(file):
-    with pytest.raises(InvalidInput, match="not a readable zip archive"):
-        list(read_chatgpt(file("export.zip", b"PK\x03\x04 garbage")))
+    parts = {
+        f"data/conversations-{part}": [
+            conversation([node("a", "root", text=part)], "a", conversation_id=part)
+        ]
+        for part in ("001", "000")
+    }
+    path = archived(tmp_path / "export.zip", **parts, user={})
+    assert texts(read_chatgpt(path)) == ["000", "001"]

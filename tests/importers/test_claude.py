@@ -46,7 +46,7 @@ def test_a_message_becomes_a_record_with_stable_id_session_and_moment(file):
     }
 
 
-def test_only_text_blocks_are_read_and_stand_ins_for_tools_are_not(file):
+def test_only_text_blocks_are_read_and_without_blocks_the_flat_text(file):
     blocks = [
         {"type": "thinking", "thinking": "hm"},
         {"type": "text", "text": "Let me look."},
@@ -54,14 +54,10 @@ def test_only_text_blocks_are_read_and_stand_ins_for_tools_are_not(file):
         {"type": "text", "text": "Found it."},
     ]
     flat = "Let me look.\n```\nThis block is not supported\n```\nFound it."
-    (record,) = read(file, conversation(message("m", "assistant", flat, content=blocks)))
-    assert record.fields["text"] == "Let me look.\n\nFound it."
-    assert record.fields["producer"] == "assistant"
-
-
-def test_an_older_export_without_blocks_is_read_from_its_flat_text(file):
-    (record,) = read(file, conversation(message("m", "human", " flat ", content=[])))
-    assert record.fields["text"] == "flat"
+    found = message("m", "assistant", flat, content=blocks)
+    new, old = read(file, conversation(found, message("o", "human", " flat ", content=[])))
+    assert (new.fields["text"], old.fields["text"]) == ("Let me look.\n\nFound it.", "flat")
+    assert new.fields["producer"] == "assistant"
 
 
 def test_messages_without_text_are_left_out(file):
@@ -71,28 +67,22 @@ def test_messages_without_text_are_left_out(file):
     assert [(r.fields["id"], r.fields["sequence"]) for r in records] == [("c1/m", 0)]
 
 
-def test_attached_files_are_named_in_the_metadata(file):
+def test_attached_files_are_named_and_an_impossible_moment_is_that_of_the_conversation(file):
     attachments = {"attachments": [{"file_name": "a.csv"}], "files": [{"file_name": "b.png"}]}
-    (record,) = read(file, conversation(message("m", "human", "look", **attachments)))
+    said = message("m", "human", "look", created_at="soon", **attachments)
+    (record,) = read(file, conversation(said))
     assert record.fields["metadata"] == {"title": "Trip to Porto", "attachments": "a.csv, b.png"}
-
-
-def test_an_impossible_moment_falls_back_to_the_conversation(file):
-    (record,) = read(file, conversation(message("m", "human", "x", created_at="soon")))
     assert record.fields["at"] == datetime(2026, 3, 5, 19, 0, tzinfo=UTC)
 
 
 def test_broken_messages_are_reported_with_their_place_and_the_others_are_read(file):
     odd = message("o", "robot", "beep")
-    wrong, unknown, kept = read(file, conversation("text", odd, message("m", "human", "ok")))
+    read_whole = read(file, conversation("text", odd, message("m", "human", "ok")), {"uuid": "c"})
+    wrong, unknown, kept, empty = read_whole
     assert wrong.place == "conversations.json: conversation 0 (c1), message 0"
     assert unknown.message == "unknown sender 'robot'; expected human or assistant."
-    assert kept.fields["text"] == "ok"
-
-
-def test_conversations_without_messages_or_id_are_reported(file):
-    first, second = read(file, {"uuid": "c"}, conversation(uuid=None))
-    assert (first.field, second.field) == ("chat_messages", "uuid")
+    assert (kept.fields["text"], empty.field) == ("ok", "chat_messages")
+    assert [each.field for each in read(file, conversation(uuid=None))] == ["uuid"]
 
 
 def test_the_zip_archive_and_the_unpacked_folder_give_the_same(file, tmp_path):

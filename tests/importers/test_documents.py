@@ -58,16 +58,6 @@ def test_a_page_of_a_pdf_is_named(memory, tmp_path):
     assert (record.path, record.lines, record.heading) == ("a.pdf", "p. 1", "Lease")
 
 
-def test_a_file_that_is_too_large_is_told_and_the_others_are_imported(memory, house):
-    with (house / "dump.txt").open("wb") as stream:
-        stream.truncate(LARGEST_TEXT + 2**20)
-    report = import_documents(memory, house)
-    assert (report.added, report.failed) == (3, 1)
-    (told,) = report.examples
-    assert told.place == "dump.txt"
-    assert told.message == "65 MB is more than the 64 MB that are read. Split it."
-
-
 def test_the_moment_is_the_last_change_of_the_file(memory, file):
     path = file("a.md", "The boiler is on.")
     os.utime(path, (1_767_225_600, 1_767_225_600))
@@ -86,11 +76,17 @@ def test_the_children_of_a_section_share_its_id_and_give_its_text(memory, file):
     assert join_passages(records).split() == section.split()
 
 
-def test_a_second_import_adds_nothing(memory, house):
-    first = import_documents(memory, house)
-    again = import_documents(memory, house)
+def test_a_second_import_adds_nothing_and_one_of_a_file_alone_neither(memory, house):
+    seen, counted = [], []
+    first = import_documents(
+        memory, house, on_progress=lambda now: seen.append((now.done, now.total))
+    )
+    again = import_path(memory, house, on_progress=lambda now: counted.append(now.skipped))
+    assert seen == [(0, 2), (1, 2), (2, 2)]
     assert (first.added, first.skipped) == (3, 0)
-    assert (again.added, again.skipped, again.forgotten) == (0, 3, 0)
+    assert (again.added, again.skipped, again.forgotten, counted[-1]) == (0, 3, 0, 3)
+    # A file alone and in its folder is the same document.
+    assert import_documents(memory, house / "guide.md").skipped == 2
 
 
 def test_a_file_that_was_only_touched_stays_as_it_is(memory, house):
@@ -124,11 +120,6 @@ def test_files_of_the_same_name_in_two_folders_do_not_replace_each_other(memory,
     import_documents(memory, file("one/README.md", "The first house is old."))
     import_documents(memory, file("two/README.md", "The second house is new."))
     assert sorted(texts(memory)) == ["The first house is old.", "The second house is new."]
-
-
-def test_a_file_alone_and_in_its_folder_is_the_same_document(memory, house):
-    import_documents(memory, house / "guide.md")
-    assert import_documents(memory, house).skipped == 2
 
 
 def test_a_name_of_its_own_lets_a_folder_move(memory, house, tmp_path):
@@ -174,10 +165,14 @@ def test_what_cannot_be_read_is_listed_and_the_others_are_imported(memory, house
     file("house/broken.pdf", b"%PDF-1.7\nnonsense")
     file("house/empty.md", "")
     file("house/binary.txt", b"\x00\x01\x02")
+    with (house / "dump.txt").open("wb") as stream:
+        stream.truncate(LARGEST_TEXT + 2**20)
     report = import_documents(memory, house)
-    assert (report.added, report.failed) == (3, 3)
+    assert (report.added, report.failed) == (3, 4)
     assert report.failures_path == house.with_name("house.failed.jsonl")
-    assert [one.place for one in report.examples] == ["binary.txt", "broken.pdf", "empty.md"]
+    told = {one.place: one.message for one in report.examples}
+    assert list(told) == ["binary.txt", "broken.pdf", "dump.txt", "empty.md"]
+    assert told["dump.txt"] == "65 MB is more than the 64 MB that are read. Split it."
 
 
 def test_what_was_left_out_is_counted_by_reason(memory, file):
@@ -185,40 +180,34 @@ def test_what_was_left_out_is_counted_by_reason(memory, file):
     assert report.left_out == {"page number": 1, "heading alone": 1}
 
 
-def test_an_interrupted_import_keeps_what_was_written_and_goes_on_later(memory, file):
-    for number in range(300):
-        file(f"notes/{number:03}.txt", f"The boiler number {number} is on.")
+def stop_at(done):
+    """Return what interrupts an import when it has done so much."""
 
     def stop(now):
-        if now.done == 280:
+        if now.done == done:
             raise KeyboardInterrupt
 
+    return stop
+
+
+def test_an_interrupted_import_keeps_what_was_written_and_goes_on_later(memory, file):
+    for number in range(300):
+        path = file(f"notes/{number:03}.txt", f"The boiler number {number} is on.")
     with pytest.raises(ImportInterrupted, match="Run the same import again") as interrupted:
-        import_documents(memory, file("notes/000.txt", "x y z").parent, on_progress=stop)
+        import_documents(memory, path.parent, on_progress=stop_at(280))
     assert interrupted.value.report.added == memory.count() == 256
-    again = import_documents(memory, file("notes/000.txt", "x y z").parent)
+    again = import_documents(memory, path.parent)
     assert (again.added, again.skipped) == (44, 256)
 
 
 def test_nothing_old_is_forgotten_before_the_new_is_written(memory, house):
     import_documents(memory, house)
     (house / "guide.md").write_text(GUIDE.replace("repaired", "replaced"))
-
-    def stop(now):
-        if now.done == 1:
-            raise KeyboardInterrupt
-
     with pytest.raises(ImportInterrupted):
-        import_documents(memory, house, on_progress=stop)
+        import_documents(memory, house, on_progress=stop_at(1))
     assert "## Cellar\n\nThe boiler was repaired in May." in texts(memory)
     again = import_documents(memory, house)
     assert (again.added, again.forgotten, memory.count()) == (1, 1, 3)
-
-
-def test_progress_counts_documents(memory, house):
-    seen = []
-    import_documents(memory, house, on_progress=lambda now: seen.append((now.done, now.total)))
-    assert seen == [(0, 2), (1, 2), (2, 2)]
 
 
 def test_each_scope_replaces_its_own_alone(open_memory, house):
@@ -255,12 +244,6 @@ def test_a_name_that_is_not_utf_8_is_told(memory, house):
         pytest.skip("this file system takes only UTF-8")
     (failure,) = import_documents(memory, house).examples
     assert failure.message == "its name is not UTF-8. Rename it."
-
-
-def test_import_path_takes_documents_too(memory, house):
-    seen = []
-    report = import_path(memory, house, on_progress=lambda now: seen.append(now.added))
-    assert (report.added, seen[-1]) == (3, 3)
 
 
 @pytest.mark.slow

@@ -1,16 +1,32 @@
 import json
 from datetime import UTC, datetime
 
+import pytest
+
 from ekphory.importers.memory_products import read_langmem, read_mem0, read_zep
 from ekphory.importers.run import import_path
-from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
 
 from .foreign_exports import EXPORTS, copied, split
 
 
+@pytest.fixture
+def given(file):
+    """Reads what a file holds; gives the records, and where and in which field others broke."""
+
+    def give(read, content, name="m.json"):
+        text = content if isinstance(content, str) else json.dumps(content)
+        records, broken = split(list(read(file(name, text))))
+        return records, [(entry.place, entry.field) for entry in broken]
+
+    return give
+
+
+def exported(read, name):
+    return split(list(read(EXPORTS / name)))
+
+
 def test_a_memory_keeps_its_id_its_owner_its_moment_and_its_metadata():
-    (seats, peanuts), broken = split(list(read_mem0(EXPORTS / "mem0_open_source.json")))
+    (seats, peanuts), broken = exported(read_mem0, "mem0_open_source.json")
     assert broken == []
     assert seats == {
         "id": "0b7d1c1e-3a0e-4c55-9d4c-0c9b2f6d7a11",
@@ -34,7 +50,7 @@ def test_a_memory_keeps_its_id_its_owner_its_moment_and_its_metadata():
 
 
 def test_a_page_of_the_platform_is_read_with_its_categories():
-    (trip,), broken = split(list(read_mem0(EXPORTS / "mem0_platform.json")))
+    (trip,), broken = exported(read_mem0, "mem0_platform.json")
     assert (trip["agent"], trip["user"]) == ("travel-agent", "alex")
     assert trip["metadata"] == {
         "app_id": "web",
@@ -48,28 +64,21 @@ def test_a_page_of_the_platform_is_read_with_its_categories():
     assert broken[0].message.startswith("expiration_date='2024-07-12': has passed.")
 
 
-def test_a_memory_that_expires_later_will_expire(file):
-    rows = [{"id": "1", "memory": "a", "created_at": "2024-01-01", "expiration_date": "2999-01-01"}]
-    (record,), _ = split(list(read_mem0(file("m.json", json.dumps(rows)))))
-    assert record["expires_at"] == datetime(2999, 1, 1, tzinfo=UTC)
-
-
-def test_one_memory_a_line_is_read_and_a_broken_line_is_reported_with_its_number(file):
+def test_one_memory_a_line_is_read_and_a_broken_line_is_reported_with_its_number(given):
     good = '{"id": "1", "memory": "Tea at five", "created_at": "2024-01-01T00:00:00Z"}\n'
-    path = file("m.jsonl", good + "{broken\n[1]\n" + good.replace('"1"', '"2"'))
-    records, broken = split(list(read_mem0(path)))
+    lines = good + "{broken\n[1]\n" + good.replace('"1"', '"2"')
+    records, broken = given(read_mem0, lines, "m.jsonl")
     assert [record["id"] for record in records] == ["1", "2"]
-    assert [(entry.place, entry.content) for entry in broken] == [
-        ("m.jsonl:2", "{broken"),
-        ("m.jsonl:3", "[1]"),
-    ]
+    assert [place for place, _ in broken] == ["m.jsonl:2", "m.jsonl:3"]
 
 
-def test_a_memory_without_a_moment_and_an_object_that_is_no_memory_are_reported(file):
-    rows = [{"id": "1", "memory": "a"}, {"id": "2", "name": "b"}, "text"]
-    records, broken = split(list(read_mem0(file("m.json", json.dumps(rows)))))
-    assert records == []
-    assert [(entry.place, entry.field) for entry in broken] == [
+def test_a_row_that_is_no_memory_is_reported_and_one_that_expires_later_will_expire(given):
+    lasting = {"id": "1", "memory": "a", "created_at": "2024-01-01"}
+    lasting["expiration_date"] = "2999-01-01"
+    rows = [{"id": "1", "memory": "a"}, {"id": "2", "name": "b"}, "text", lasting]
+    (record,), broken = given(read_mem0, rows)
+    assert record["expires_at"] == datetime(2999, 1, 1, tzinfo=UTC)
+    assert broken == [
         ("m.json: element 0", "created_at"),
         ("m.json: element 1", "row"),
         ("m.json: element 2", "row"),
@@ -82,18 +91,25 @@ def test_lists_within_lists_without_end_are_reported_and_not_followed(file):
     assert broken.message.startswith("no memory here, nor a list of such under results, memories")
 
 
-def test_a_second_import_adds_nothing_and_every_user_finds_only_what_is_theirs(tmp_path):
-    exported = copied("mem0_open_source.json", tmp_path)
-    with Memory(tmp_path / "store", embedder=HashEmbedder()) as memory:
-        report = import_path(memory, exported)
-        assert (report.added, report.skipped, report.failed) == (2, 0, 0)
-        assert import_path(memory, exported).skipped == 2
-    with Memory(tmp_path / "store", user="ben", embedder=HashEmbedder()) as memory:
-        assert [hit.text for hit in memory.search("peanuts")] == ["Ben is allergic to peanuts"]
+@pytest.mark.parametrize(
+    ("name", "added", "failed"),
+    [("mem0_open_source.json", 2, 0), ("zep_graph.json", 3, 1), ("langmem_items.json", 3, 1)],
+)
+def test_a_second_import_adds_nothing(open_memory, tmp_path, name, added, failed):
+    memory, path = open_memory(), copied(name, tmp_path)
+    report, again = import_path(memory, path), import_path(memory, path)
+    assert (report.added, report.failed, report.skipped) == (added, failed, 0)
+    assert (again.added, again.skipped) == (0, added)
+
+
+def test_every_user_finds_only_what_is_theirs(open_memory, tmp_path):
+    import_path(open_memory(), copied("mem0_open_source.json", tmp_path))
+    found = open_memory(user="ben").search("peanuts")
+    assert [hit.text for hit in found] == ["Ben is allergic to peanuts"]
 
 
 def test_messages_keep_thread_user_speaker_and_moment_and_empty_ones_are_left_out():
-    (said, answered), broken = split(list(read_zep(EXPORTS / "zep_thread.json")))
+    (said, answered), broken = exported(read_zep, "zep_thread.json")
     assert broken == []
     assert said == {
         "id": "4f6e0d5a-0f4f-4d3e-9a39-0d6a3b1f0001",
@@ -109,15 +125,8 @@ def test_messages_keep_thread_user_speaker_and_moment_and_empty_ones_are_left_ou
     assert (answered["role"], answered["producer"]) == ("assistant", "assistant")
 
 
-def test_older_messages_name_the_role_in_role_type_and_lie_in_their_session():
-    (said,), _ = split(list(read_zep(EXPORTS / "zep_session_v2.json")))
-    assert (said["role"], said["producer"]) == ("user", "Kai")
-    assert (said["session"], said["user"]) == ("s-1", "kai")
-    assert said["id"] == "11111111-0000-4000-8000-000000000001"
-
-
 def test_a_fact_is_a_semantic_memory_of_when_it_became_true():
-    (loves, likes, episode), broken = split(list(read_zep(EXPORTS / "zep_graph.json")))
+    (loves, likes, episode), broken = exported(read_zep, "zep_graph.json")
     assert loves == {
         "id": "9a1e6a4e-2b1f-4f55-8f10-a1b2c3d40001",
         "text": "Jane loves Adidas shoes",
@@ -142,34 +151,38 @@ def test_a_fact_is_a_semantic_memory_of_when_it_became_true():
     ]
 
 
-def test_a_message_of_a_later_time_than_it_was_sent_takes_the_time_it_is_about(file):
-    row = {
-        "uuid": "1",
-        "role": "user",
-        "content": "hello",
-        "created_at": "2026-01-02T00:00:00Z",
-        "reference_time": "2025-12-24T18:00:00Z",
-    }
-    (record,), _ = split(list(read_zep(file("m.json", json.dumps({"messages": [row]})))))
+def test_a_message_takes_the_time_it_is_about_and_an_older_one_its_role_from_role_type(given):
+    row = {"uuid": "1", "role": "user", "content": "hello", "created_at": "2026-01-02T00:00:00Z"}
+    row["reference_time"] = "2025-12-24T18:00:00Z"
+    (record,), _ = given(read_zep, {"messages": [row]})
     assert record["at"] == datetime(2025, 12, 24, 18, tzinfo=UTC)
+    (said,), _ = exported(read_zep, "zep_session_v2.json")
+    assert (said["role"], said["producer"]) == ("user", "Kai")
+    assert (said["session"], said["user"]) == ("s-1", "kai")
+    assert said["id"] == "11111111-0000-4000-8000-000000000001"
 
 
-def test_a_second_import_adds_nothing_even_without_ids(file, tmp_path):
+def test_a_second_import_adds_nothing_even_without_ids(memory, file):
     row = {"role": "user", "content": "hello", "created_at": "2026-01-02T00:00:00Z"}
     path = file("m.jsonl", json.dumps(row) + "\n")
-    exported = copied("zep_graph.json", tmp_path)
-    with Memory(tmp_path / "store", embedder=HashEmbedder()) as memory:
-        assert import_path(memory, path).added == 1
-        assert import_path(memory, path).skipped == 1
-        report = import_path(memory, exported)
-        assert (report.added, report.failed) == (3, 1)
-        assert import_path(memory, exported).skipped == 3
-        holds = memory.list(filter="source = 'zep' AND type = 'semantic' AND m.invalid_at IS NULL")
-        assert [record.text for record in holds] == ["Jane likes Puma shoes"]
+    assert (import_path(memory, path).added, import_path(memory, path).skipped) == (1, 1)
+
+
+def test_facts_that_still_hold_and_kinds_of_memories_can_be_told_by_a_filter(memory, tmp_path):
+    for name in ("zep_graph.json", "langmem_items.json"):
+        import_path(memory, copied(name, tmp_path))
+    for condition, texts in (
+        (
+            "source = 'zep' AND type = 'semantic' AND m.invalid_at IS NULL",
+            ["Jane likes Puma shoes"],
+        ),
+        ("m.kind = 'Triple' AND m.object = 'ML team'", [TRIPLE]),
+    ):
+        assert [record.text for record in memory.list(filter=condition)] == texts
 
 
 def test_an_item_keeps_its_namespace_its_key_and_its_moments():
-    (dogs, _, _), _ = split(list(read_langmem(EXPORTS / "langmem_items.json")))
+    (dogs, _, _), _ = exported(read_langmem, "langmem_items.json")
     assert dogs == {
         "id": "memories/user124/0145905e-2b78-4675-9a54-4cb13099bd0b",
         "text": "User likes dogs as pets",
@@ -184,49 +197,37 @@ def test_an_item_keeps_its_namespace_its_key_and_its_moments():
     }
 
 
+TRIPLE = "subject: Alice\npredicate: manages\nobject: ML team"
+
+
 def test_a_memory_of_a_schema_and_any_other_value_are_written_out():
-    (_, triple, food), _ = split(list(read_langmem(EXPORTS / "langmem_items.json")))
-    assert triple["text"] == "subject: Alice\npredicate: manages\nobject: ML team"
-    assert triple["metadata"]["predicate"] == "manages"
+    (_, triple, food), _ = exported(read_langmem, "langmem_items.json")
+    assert (triple["text"], triple["metadata"]["predicate"]) == (TRIPLE, "manages")
     assert food["text"] == "food_preference: I like pizza"
     assert food["id"] == "1/memories/07e0caf4-1631-47b7-b15f-65515d4c1843"
 
 
-def test_what_the_tool_of_langmem_stores_is_read_from_a_dump_of_the_table(file):
-    row = {
-        "prefix": "memories.mara",
-        "key": "k",
-        "value": {"content": "Tea at five"},
-        "created_at": "2025-02-06 18:54:32+00",
-        "updated_at": "2025-02-06 18:54:32+00",
-    }
-    (record,), _ = split(list(read_langmem(file("store.jsonl", json.dumps(row) + "\n"))))
+def test_what_the_tool_of_langmem_stores_is_read_from_a_dump_of_the_table(given):
+    moment = "2025-02-06 18:54:32+00"
+    row = {"prefix": "memories.mara", "key": "k", "value": {"content": "Tea at five"}}
+    row |= {"created_at": moment, "updated_at": moment}
+    (record,), _ = given(read_langmem, json.dumps(row) + "\n", "store.jsonl")
     assert (record["id"], record["text"]) == ("memories/mara/k", "Tea at five")
     assert record["at"] == datetime(2025, 2, 6, 18, 54, 32, tzinfo=UTC)
 
 
-def test_a_value_that_is_no_object_and_a_namespace_that_is_none_are_reported(file):
-    _, (broken,) = split(list(read_langmem(EXPORTS / "langmem_items.json")))
+def test_a_value_that_is_no_object_and_a_namespace_that_is_none_are_reported(given):
+    _, (broken,) = exported(read_langmem, "langmem_items.json")
     assert (broken.place, broken.field) == ("langmem_items.json: element 2", "value")
     row = {"namespace": [1], "key": "k", "value": {}, "created_at": "2025-02-06"}
-    _, (broken,) = split(list(read_langmem(file("i.json", json.dumps({"items": [row]})))))
-    assert (broken.place, broken.field) == ("i.json: element 0, items 0", "namespace")
+    _, broken = given(read_langmem, {"items": [row]})
+    assert broken == [("m.json: element 0, items 0", "namespace")]
 
 
-def test_a_slash_in_a_label_or_a_key_makes_no_other_items_id(file):
+def test_a_slash_in_a_label_or_a_key_makes_no_other_items_id(given):
     rows = [
         {"namespace": names, "key": key, "value": {"content": "x"}, "created_at": "2025-02-06"}
         for names, key in ((["a/b"], "c"), (["a"], "b/c"), (["a", "b"], "c"))
     ]
-    records, _ = split(list(read_langmem(file("i.json", json.dumps(rows)))))
+    records, _ = given(read_langmem, rows)
     assert [record["id"] for record in records] == ["a%2Fb/c", "a/b%2Fc", "a/b/c"]
-
-
-def test_a_second_import_of_langmem_adds_nothing(tmp_path):
-    exported = copied("langmem_items.json", tmp_path)
-    with Memory(tmp_path / "store", user="u", embedder=HashEmbedder()) as memory:
-        report = import_path(memory, exported)
-        assert (report.added, report.failed) == (3, 1)
-        assert import_path(memory, exported).skipped == 3
-        (record,) = memory.list(filter="m.kind = 'Triple' AND m.object = 'ML team'")
-        assert record.user == "u"

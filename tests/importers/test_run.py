@@ -6,8 +6,6 @@ import pytest
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.importers.report import ImportInterrupted
 from ekphory.importers.run import import_path
-from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
 
 
 def lines(count):
@@ -27,13 +25,6 @@ def test_records_are_written_in_chunks_and_counted(file, writer):
     assert writer.chunk_sizes == [256, 256, 88]
     assert seen == [256, 512, 600]
     assert report.failures_path is None
-
-
-def test_a_second_import_adds_nothing(file, writer):
-    path = file("m.jsonl", lines(3))
-    import_path(writer, path)
-    report = import_path(writer, str(path))
-    assert (report.added, report.skipped) == (0, 3)
 
 
 def test_failures_are_listed_beside_the_input_with_place_and_reason(file, writer):
@@ -98,11 +89,8 @@ def test_ctrl_c_keeps_what_was_written_and_says_how_to_go_on(file, writer):
 
 
 def test_what_was_read_before_the_input_broke_is_written(file, writer):
-    good = {
-        "uuid": "c",
-        "created_at": "2026-01-01",
-        "chat_messages": [{"uuid": "m", "sender": "human", "text": "kept", "content": []}],
-    }
+    said = {"uuid": "m", "sender": "human", "text": "kept", "content": []}
+    good = {"uuid": "c", "created_at": "2026-01-01", "chat_messages": [said]}
     padding = b" " * 200_000
     path = file("c.json", b"[" + json.dumps(good).encode() + b"," + padding + b'{"a": "\xff"}]')
     with pytest.raises(InvalidInput, match="line 1 is not UTF-8"):
@@ -123,70 +111,47 @@ def test_a_text_folder_is_imported_and_only_what_changed_is_added_later(file, wr
     assert (report.added, report.skipped) == (1, 1)
 
 
-LOCOMO = json.dumps(
-    [
-        {
-            "sample_id": name,
-            "conversation": {
-                "speaker_a": "Ann",
-                "speaker_b": "Bo",
-                "session_1_date_time": "1:56 pm on 8 May, 2023",
-                "session_1": [
-                    {"dia_id": "D1:1", "speaker": "Ann", "text": f"I keep {pet} at home."},
-                    {"dia_id": "D1:2", "speaker": "Bo", "text": "The weather is dreadful."},
-                ],
-            },
-        }
-        for name, pet in (("conv-1", "two goats"), ("conv-2", "an owl"))
+def locomo(name, pet):
+    """A conversation of two turns."""
+    said = (("Ann", f"I keep {pet} at home."), ("Bo", "The weather is dreadful."))
+    turns = [
+        {"dia_id": f"D1:{place}", "speaker": speaker, "text": text}
+        for place, (speaker, text) in enumerate(said, start=1)
     ]
-)
+    session = {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": turns}
+    talk = {"speaker_a": "Ann", "speaker_b": "Bo", **session}
+    return {"sample_id": name, "conversation": talk}
 
 
-def test_an_imported_line_is_found_and_a_refused_one_is_listed(file, tmp_path):
+LOCOMO = json.dumps([locomo("conv-1", "two goats"), locomo("conv-2", "an owl")])
+
+
+def test_an_imported_line_is_found_and_a_refused_one_is_listed(file, memory):
     rows = [
-        {"id": "a", "text": "The spare key hangs behind the boiler", "importance": 0.9},
+        {"text": "The spare key hangs behind the boiler", "importance": 0.9},
         {"id": "b", "text": "Too important", "importance": 7},
-        {"id": "c", "text": "Lunch was soup", "at": "2026-02-03T12:00:00+01:00"},
+        {"text": "Lunch was soup", "at": "2026-02-03T12:00:00+01:00"},
+        {"text": "x", "importence": 0.5},
     ]
     path = file("m.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    with Memory(tmp_path / "store", embedder=HashEmbedder()) as memory:
-        report = import_path(memory, path)
-        assert (report.added, report.skipped, report.failed) == (2, 0, 1)
-        assert (report.examples[0].place, report.examples[0].field) == ("m.jsonl:2", "importance")
-        assert import_path(memory, path).skipped == 2
-        assert memory.search("Where is the spare key?", k=1).hits[0].id == "a"
+    report = import_path(memory, path)
+    assert (report.added, report.skipped, report.failed) == (2, 0, 2)
+    first, second = report.examples
+    assert (first.place, first.field, second.place) == ("m.jsonl:2", "importance", "m.jsonl:4")
+    assert "Did you mean 'importance'?" in second.message
+    # Lines without id and moment are not written twice.
+    assert import_path(memory, path).skipped == 2
+    found = memory.search("Where is the spare key?", k=1).hits[0]
+    assert found.text == "The spare key hangs behind the boiler"
 
 
-def test_an_unknown_field_is_refused_with_the_nearest_name_and_its_line(file, tmp_path):
-    path = file("m.jsonl", '{"text": "fine"}\n{"text": "x", "importence": 0.5}\n')
-    with Memory(tmp_path / "store", embedder=HashEmbedder()) as memory:
-        report = import_path(memory, path)
-    assert (report.added, report.examples[0].place) == (1, "m.jsonl:2")
-    assert "Did you mean 'importance'?" in report.examples[0].message
-
-
-def test_lines_without_id_and_moment_are_not_written_twice(file, tmp_path):
-    path = file("m.jsonl", '{"text": "one"}\n{"text": "two"}\n')
-    with Memory(tmp_path / "store", embedder=HashEmbedder()) as memory:
-        assert import_path(memory, path).added == 2
-        assert import_path(memory, path).skipped == 2
-
-
-def test_equal_ids_of_two_locomo_conversations_do_not_meet(file, tmp_path):
+def test_equal_ids_of_two_locomo_conversations_do_not_meet(file, open_memory):
     path = file("locomo.json", LOCOMO)
-    with Memory(tmp_path / "store", embedder=HashEmbedder()) as memory:
-        assert import_path(memory, path).added == 4
-    with Memory(tmp_path / "store", project="conv-2", embedder=HashEmbedder()) as memory:
-        hits = memory.search("Which animals does Ann keep?", k=10).hits
-        assert hits[0].text == "I keep an owl at home."
-        assert len(hits) == 2
-
-
-def test_a_bound_project_takes_the_conversation_that_is_selected(file, tmp_path):
-    path = file("locomo.json", LOCOMO)
-    with Memory(tmp_path / "store", project="mine", embedder=HashEmbedder()) as memory:
-        report = import_path(memory, path, conversation="conv-1")
-        assert (report.added, report.failed) == (2, 0)
+    assert import_path(open_memory(), path).added == 4
+    hits = open_memory(project="conv-2").search("Which animals does Ann keep?", k=10).hits
+    assert (len(hits), hits[0].text) == (2, "I keep an owl at home.")
+    # A bound project takes the conversation that is selected.
+    assert import_path(open_memory(project="mine"), path, conversation="conv-1").added == 2
 
 
 def sessions(*names):
@@ -195,29 +160,25 @@ def sessions(*names):
     )
 
 
-def test_records_that_all_lie_outside_the_bound_session_stop_the_import(file, tmp_path):
-    path = file("m.jsonl", sessions(*["monday"] * 600))
-    with Memory(tmp_path / "store", session="mine", embedder=HashEmbedder()) as memory:
-        with pytest.raises(
-            ScopeError, match=r"session='monday': no record fits the bound session='mine' \(256"
-        ):
-            import_path(memory, path)
-        assert memory.count() == 0
+def test_records_that_all_lie_outside_the_bound_session_stop_the_import(file, open_memory):
+    path, memory = file("m.jsonl", sessions(*["monday"] * 600)), open_memory(session="mine")
+    said = r"session='monday': no record fits the bound session='mine' \(256"
+    with pytest.raises(ScopeError, match=said):
+        import_path(memory, path)
+    assert memory.count() == 0
     assert not path.with_name("m.jsonl.failed.jsonl").exists()
 
 
-def test_records_of_which_some_fit_the_bound_session_are_imported_and_the_others_listed(
-    file, tmp_path
+@pytest.mark.parametrize(
+    ("lines", "added", "field"),
+    [
+        (sessions("monday", "mine", "tuesday"), 1, "session"),
+        ('{"text": "a", "importance": 7}\n{"text": "b", "importance": 8}\n', 0, "importance"),
+    ],
+)
+def test_records_of_which_some_fit_the_bound_session_or_are_wrong_in_themselves_are_listed(
+    file, open_memory, lines, added, field
 ):
-    path = file("m.jsonl", sessions("monday", "mine", "tuesday"))
-    with Memory(tmp_path / "store", session="mine", embedder=HashEmbedder()) as memory:
-        report = import_path(memory, path)
-    assert (report.added, report.failed) == (1, 2)
-    assert {example.field for example in report.examples} == {"session"}
-
-
-def test_records_that_are_all_wrong_in_themselves_are_listed(file, tmp_path):
-    path = file("m.jsonl", '{"text": "a", "importance": 7}\n{"text": "b", "importance": 8}\n')
-    with Memory(tmp_path / "store", session="mine", embedder=HashEmbedder()) as memory:
-        report = import_path(memory, path)
-    assert (report.added, report.failed) == (0, 2)
+    report = import_path(open_memory(session="mine"), file("m.jsonl", lines))
+    assert (report.added, report.failed) == (added, 2)
+    assert {example.field for example in report.examples} == {field}

@@ -118,3 +118,17 @@ def _told(process):
         lines.append(process.stdout.readline())
         assert lines[-1], process.stderr.read()
     return json.loads("".join(lines))
+
+
+def ended(*options):
+    """Run `ekphory mcp` where it cannot begin; gives what it says on standard error."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *options],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=KEPT,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    return done.stderr

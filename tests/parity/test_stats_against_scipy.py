@@ -1,9 +1,12 @@
-"""The interval and the paired test agree with scipy's."""
+"""The interval, the paired test and the correlation agree with scipy's."""
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from scipy import stats
 
+from ekphory_lab.evaluation.agentmem import spearman
 from ekphory_lab.evaluation.metrics import bootstrap_intervals, paired_test
 
 
@@ -33,9 +36,8 @@ def test_the_randomisation_test_is_that_of_scipy():
     assert ours.p_value == pytest.approx(theirs.pvalue, abs=0.01)
 
 
-def test_the_randomisation_test_agrees_with_the_t_test_on_normal_differences():
-    generator = np.random.default_rng(5)
-    first = generator.random(500)
-    second = first + generator.normal(0.008, 0.1, 500)
-    ours = paired_test(first, second, resamples=40_000)
-    assert ours.p_value == pytest.approx(stats.ttest_rel(second, first).pvalue, abs=0.01)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=20))
+def test_spearman_agrees_with_scipy_where_both_vary(values):
+    first, second = (np.array(side, np.float64) for side in zip(*values, strict=True))
+    assume(len(set(first)) > 1 and len(set(second)) > 1)
+    assert spearman(first, second) == pytest.approx(stats.spearmanr(first, second).statistic)

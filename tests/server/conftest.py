@@ -1,6 +1,7 @@
 """One server for the tests of a module; every test has a project of its own."""
 
 import itertools
+from contextlib import ExitStack
 
 import pytest
 from tests.server.running import running_server
@@ -48,3 +49,14 @@ def found(server, project):
         return server.answer("/memories/search", asked)["content"]
 
     return search
+
+
+@pytest.fixture
+def serving(tmp_path):
+    """Starts a server on a store of the test's own, until the test ends."""
+    with ExitStack() as running:
+
+        def start(**settings):
+            return running.enter_context(running_server(tmp_path / "store", **settings))
+
+        yield start

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from tests.server.running import models, running_server
+from tests.server.running import models
 
 from ekphory.retrieval.presets import PRESETS
 
@@ -67,11 +67,14 @@ def test_the_agents_events_name_memories_that_are_told_too(say, examined):
     assert {each for search in searches for each in search["memory_ids"]} <= told
 
 
-def test_a_search_of_the_inspector_leaves_no_trace(server, say, project, examined):
+def test_a_search_of_the_inspector_leaves_no_trace(server, say, examined):
+    def kept():
+        return server.service._database.read("SELECT count(*) FROM traces")[0][0]
+
     say("tea")
-    kept = server.service._database.read("SELECT count(*) FROM traces")[0][0]
+    before = kept()
     examined("tea")
-    assert server.service._database.read("SELECT count(*) FROM traces")[0][0] == kept
+    assert kept() == before
 
 
 @pytest.mark.parametrize(
@@ -84,14 +87,15 @@ def test_a_search_of_the_inspector_leaves_no_trace(server, say, project, examine
         ({"time": "filter", "preset": "rrf"}, "reads no time"),
     ],
 )
-def test_what_cannot_be_searched_is_refused_in_words(server, made_project, settings, said):
-    asked = {**made_project, "query": "tea", **settings}
-    status, message = server.refusal("/inspect/search", asked)
-    assert status == 422
-    assert said in message
+@pytest.mark.usefixtures("made_project")
+def test_what_cannot_be_searched_is_refused_in_words(examined, settings, said):
+    assert said in examined("tea", status=422, **settings)["detail"]["message"]
 
 
-def test_memories_are_counted_by_pool_type_importance_and_time(server, project, outlined, say):
+@pytest.mark.usefixtures("made_project")
+def test_memories_are_counted_by_pool_type_importance_and_time_within_the_filters(outlined, say):
+    empty = outlined()
+    assert (empty["total"], empty["bars"], empty["unit"]) == (0, [], None)
     say("old", timestamp="2020-01-01T00:00:00Z")
     say("new", timestamp="2026-06-01T00:00:00Z")
     outline = outlined()
@@ -100,21 +104,9 @@ def test_memories_are_counted_by_pool_type_importance_and_time(server, project, 
     assert outline["pools"] == {"agent_memory": 2}
     assert sum(sum(bar["counts"].values()) for bar in outline["bars"]) == 2
     assert outline["bars"][0]["begins"].startswith("2020-01-01")
-
-
-def test_a_count_is_of_what_the_other_filters_let_through(outlined, say):
-    say("old", timestamp="2020-01-01T00:00:00Z")
-    say("new", timestamp="2026-06-01T00:00:00Z")
-    outline = outlined(since="2026-01-01", pool="reference_code")
-    assert outline["total"] == 0
-    assert outline["pools"] == {"agent_memory": 1}
-    assert outline["bars"] == []
-
-
-@pytest.mark.usefixtures("made_project")
-def test_an_empty_project_has_an_empty_outline(outlined):
-    outline = outlined()
-    assert (outline["total"], outline["bars"], outline["unit"]) == (0, [], None)
+    # A count is of what the other filters let through.
+    narrow = outlined(since="2026-01-01", pool="reference_code")
+    assert (narrow["total"], narrow["pools"], narrow["bars"]) == (0, {"agent_memory": 1}, [])
 
 
 def test_memories_come_page_by_page_in_order(server, project, say):
@@ -128,8 +120,7 @@ def test_memories_come_page_by_page_in_order(server, project, say):
 @pytest.mark.parametrize("path", ["/inspect/search", "/inspect/outline", "/inspect/memories"])
 def test_a_key_of_another_project_is_refused(server, project, path):
     key = server.service.keys.create(org="elsewhere", project="chat").text
-    status, _ = server.refusal(path, {**project, "query": "x"}, key=key)
-    assert status == 403
+    assert server.post(path, {**project, "query": "x"}, key=key).status_code == 403
 
 
 @pytest.mark.parametrize("bound", [{"org": "home"}, {"org": "home", "project": "chat"}])
@@ -148,24 +139,27 @@ def test_health_judges_and_counts(server, say):
 
 
 def test_the_page_forbids_everything_that_it_does_not_need(server):
-    policy = server.client.get("/inspect").headers["Content-Security-Policy"]
+    page = server.client.get("/inspect/", follow_redirects=True)
+    assert page.url.path == "/inspect"
+    policy = page.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "require-trusted-types-for 'script'" in policy
     assert "unsafe" not in policy
     assert "http" not in policy
 
 
-def test_the_page_and_its_files_need_no_key(tmp_path):
+def test_the_page_and_its_files_need_no_key(serving):
     kinds = {
         "/inspect": "text/html; charset=utf-8",
         "/inspect/app.js": "text/javascript; charset=utf-8",
         "/inspect/scheme.css": "text/css; charset=utf-8",
         "/inspect/icon.svg": "image/svg+xml",
     }
-    with running_server(tmp_path / "store", require_key=True) as server:
-        answers = {path: server.client.get(path) for path in kinds}
-    assert {path: each.headers["Content-Type"] for path, each in answers.items()} == kinds
-    assert all("Content-Security-Policy" in each.headers for each in answers.values())
+    server = serving(require_key=True)
+    for path, kind in kinds.items():
+        headers = server.client.get(path).headers
+        assert headers["Content-Type"] == kind
+        assert "Content-Security-Policy" in headers
 
 
 @pytest.mark.parametrize("name", ["__init__.py", "..%2fapp.py", "nothing.js", "%00", "a" * 500])
@@ -173,17 +167,10 @@ def test_nothing_but_the_pages_files_is_given(server, name):
     assert server.client.get(f"/inspect/{name}").status_code in (404, 422)
 
 
-def test_a_slash_too_many_leads_to_the_page(server):
-    assert server.client.get("/inspect/", follow_redirects=True).url.path == "/inspect"
-
-
-def test_the_service_says_which_preset_a_search_takes_that_names_none(tmp_path):
-    used = models(preset=PRESETS["fast"])
-    with running_server(tmp_path, used=used) as server:
-        project = {"org_id": "acme", "project_id": "drinks"}
-        server.answer("/projects", project, status=201)
-        shown = server.client.get("/api/v2/inspect/presets").json()
-        answer = server.answer("/inspect/search", {**project, "query": "tea"})
-
+def test_the_service_says_which_preset_a_search_takes_that_names_none(serving, project):
+    server = serving(used=models(preset=PRESETS["fast"]))
+    server.answer("/projects", project, status=201)
+    shown = server.client.get("/api/v2/inspect/presets").json()
     assert [each["name"] for each in shown if each["default"]] == ["fast"]
+    answer = server.answer("/inspect/search", {**project, "query": "tea"})
     assert answer["preset"] == "fast"

@@ -4,10 +4,11 @@ import json
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.server.running import running_server
 
@@ -65,6 +66,7 @@ def test_half_of_a_character_is_found_wherever_the_body_is_cut(text, trouble):
         assert told(body[:place], body[place:]) is trouble, place
 
 
+@settings(max_examples=40)
 @given(JSON, st.integers(1, 7))
 def test_every_json_of_few_values_is_taken_in_pieces_of_any_length(value, length):
     body = json.dumps(value).encode()
@@ -79,14 +81,11 @@ def small(tmp_path_factory):
         yield running
 
 
-def test_a_body_that_is_too_large_is_refused(small):
+def test_a_body_that_is_too_large_is_refused_and_one_in_pieces_is_read(small):
     status, message = small.refusal("/memories", {"messages": [{"content": "x" * 1000}]})
     assert (status, message) == (413, "The body is larger than 1,000 bytes. Send less at a time.")
     pieces = (b"x" * 100 for _ in range(20))
     assert small.client.post("/api/v2/memories", content=pieces).status_code == 413
-
-
-def test_a_body_in_pieces_is_read(small):
     pieces = iter([b'{"messages": [{"con', b'tent": "tea"}]}'])
     assert json_post(small, "/api/v2/memories", pieces).status_code == 200
 
@@ -96,22 +95,22 @@ def connect(server):
     return socket.create_connection((url.host, url.port), timeout=10)
 
 
-def request_head(length):
+def request_head(length, key=None):
+    authorized = "" if key is None else f"Authorization: Bearer {key}\r\n"
     return (
-        "POST /api/v2/memories HTTP/1.1\r\nHost: localhost\r\n"
+        f"POST /api/v2/memories HTTP/1.1\r\nHost: localhost\r\n{authorized}"
         f"Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
     ).encode()
 
 
-def test_a_body_that_does_not_arrive_in_time_frees_its_place(tmp_path):
-    limits = Limits(concurrency=1, body_seconds=0.2)
-    with running_server(tmp_path / "store", limits=limits) as server:
-        with connect(server) as slow:
-            slow.sendall(request_head(1000) + b"{")
-            answered = slow.recv(65_536)
-        assert answered.startswith(b"HTTP/1.1 408")
-        assert b"The body took longer than 0.2 s to arrive." in answered
-        assert server.post("/projects/list").status_code == 200
+def test_a_body_that_does_not_arrive_in_time_frees_its_place(serving):
+    server = serving(limits=Limits(concurrency=1, body_seconds=0.2))
+    with connect(server) as slow:
+        slow.sendall(request_head(1000) + b"{")
+        answered = slow.recv(65_536)
+    assert answered.startswith(b"HTTP/1.1 408")
+    assert b"The body took longer than 0.2 s to arrive." in answered
+    assert server.post("/projects/list").status_code == 200
 
 
 def test_a_request_whose_sender_hangs_up_is_not_acted_on(small):
@@ -121,9 +120,7 @@ def test_a_request_whose_sender_hangs_up_is_not_acted_on(small):
     deadline = time.monotonic() + 10
     while 'status="499"' not in small.client.get("/metrics").text:
         assert time.monotonic() < deadline
-    assert small.answer("/memories/search", {"query": "half"})["content"]["episodic_memory"][
-        "long_term_memory"
-    ] == {"episodes": []}
+    assert "half" not in json.dumps(small.answer("/memories/list"))
 
 
 def test_half_of_a_character_is_refused(small):
@@ -132,26 +129,24 @@ def test_half_of_a_character_is_refused(small):
     assert "half of a surrogate pair" in answered.json()["detail"]["message"]
 
 
-def test_more_requests_than_may_be_under_way_are_turned_away(tmp_path):
-    limits = Limits(concurrency=2, threads=1)
-    with running_server(tmp_path / "store", limits=limits) as server:
-        body = {"messages": [{"content": "x"}] * 50}
-        with ThreadPoolExecutor(12) as threads:
-            answers = list(threads.map(lambda _: server.post("/memories", body), range(12)))
-        refused = [answer for answer in answers if answer.status_code == 503]
-        assert {answer.status_code for answer in answers} <= {200, 503}
-        assert refused
-        assert refused[0].headers["Retry-After"] == "1"
-        assert server.client.get("/health").status_code == 200
+def test_more_requests_than_may_be_under_way_are_turned_away(serving):
+    server = serving(limits=Limits(concurrency=2, threads=1))
+    body = {"messages": [{"content": "x"}] * 50}
+    with ThreadPoolExecutor(12) as threads:
+        answers = list(threads.map(lambda _: server.post("/memories", body), range(12)))
+    assert {answer.status_code for answer in answers} == {200, 503}
+    refused = [answer.headers for answer in answers if answer.status_code == 503]
+    assert refused[0]["Retry-After"] == "1"
+    assert server.client.get("/health").status_code == 200
 
 
-def test_too_many_requests_of_one_caller_are_told_when_to_come_back(tmp_path):
-    with running_server(tmp_path / "store", limits=Limits(per_second=0.2)) as server:
-        answers = [server.post("/projects/list") for _ in range(2)]
-        other = server.service.keys.create().text
-        assert [answer.status_code for answer in answers] == [200, 429]
-        assert answers[1].headers["Retry-After"] == "5"
-        assert server.post("/projects/list", key=other).status_code == 200
+def test_too_many_requests_of_one_caller_are_told_when_to_come_back(serving):
+    server = serving(limits=Limits(per_second=0.2))
+    answers = [server.post("/projects/list") for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 429]
+    assert answers[1].headers["Retry-After"] == "5"
+    other = server.service.keys.create().text
+    assert server.post("/projects/list", key=other).status_code == 200
 
 
 def test_a_bucket_fills_steadily_up_to_its_size():
@@ -184,16 +179,11 @@ FIELDS = [
     ("/api/v2/memories/episodic/delete", b'{"episodic_ids": '),
     ("/api/v2/memories", b'{"messages": '),
 ]
+MANY = (1_000_000, 413, 1_000, "The body holds more than 50,000 values.")
 
 
 @pytest.mark.parametrize(("path", "field"), FIELDS)
-@pytest.mark.parametrize(
-    ("count", "status", "most", "told"),
-    [
-        (1_000_000, 413, 1_000, "The body holds more than 50,000 values."),
-        (40_001, 422, 3_000, ""),
-    ],
-)
+@pytest.mark.parametrize(("count", "status", "most", "told"), [MANY, (40_001, 422, 3_000, "")])
 def test_very_many_numbers_are_told_in_few_words(server, path, field, count, status, most, told):
     answered = json_post(server, path, field + b"[" + b"1," * (count - 1) + b"1]}")
     assert answered.status_code == status
@@ -205,14 +195,11 @@ def test_very_many_numbers_are_told_in_few_words(server, path, field, count, sta
     ("trusted", "statuses"), [((), [200, 429, 429]), (("127.0.0.1",), [200, 200, 429])]
 )
 def test_the_address_that_is_claimed_is_believed_of_a_trusted_proxy_alone(
-    tmp_path, trusted, statuses
+    serving, trusted, statuses
 ):
-    limits = Limits(per_second=0.2)
-    with running_server(tmp_path / "store", limits=limits, trusted_proxies=trusted) as server:
-        answers = [
-            server.post("/projects/list", **{"X-Forwarded-For": f"10.0.0.{number}"})
-            for number in (1, 2, 2)
-        ]
+    server = serving(limits=Limits(per_second=0.2), trusted_proxies=trusted)
+    claimed = [{"X-Forwarded-For": f"10.0.0.{number}"} for number in (1, 2, 2)]
+    answers = [server.post("/projects/list", **headers) for headers in claimed]
     assert [answer.status_code for answer in answers] == statuses
 
 
@@ -225,50 +212,35 @@ def test_the_first_five_errors_are_told(server):
     assert message.endswith("- and 1 more")
 
 
-def test_what_was_sent_is_echoed_in_part(server):
+def test_what_was_sent_is_echoed_in_part_and_long_names_of_any_script_too(server):
     status, message = server.refusal("/memories/search", {"query": "x", "filter": "y" * 9_999})
     assert (status, len(message) <= 1_000) == (422, True)
-
-
-def test_long_names_of_any_script_are_echoed_in_part(server):
-    message = {"content": "x", "metadata": {"😀" * 1_000 + str(n): 1 for n in range(10)}}
-    answered = server.client.post("/api/v2/memories", json={"messages": [message]})
-    assert answered.status_code == 422
-    assert len(answered.content) < 1_100
+    said = {"content": "x", "metadata": {"😀" * 1_000 + str(n): 1 for n in range(10)}}
+    status, message = server.refusal("/memories", {"messages": [said]})
+    assert (status, len(message.encode()) < 1_000) == (422, True)
 
 
 def test_rights_are_told_before_what_is_wrong_with_a_body(server):
     reader = server.service.keys.create(rights="read").text
-    status, message = server.refusal("/memories", {"messages": 7}, key=reader)
-    assert (status, message) == (
-        403,
-        "This needs a key with the right to write; this one may read.",
-    )
+    told = "This needs a key with the right to write; this one may read."
+    assert server.refusal("/memories", {"messages": 7}, key=reader) == (403, told)
 
 
-def test_one_key_leaves_places_to_the_others(tmp_path):
-    limits = Limits(concurrency=4, body_seconds=30)
-    with running_server(tmp_path / "store", limits=limits) as server:
-        key = server.service.keys.create().text
-        half_sent = request_head(1000).replace(
-            b"Host:", f"Authorization: Bearer {key}\r\nHost:".encode()
-        )
-        waiting = [connect(server) for _ in range(6)]
-        try:
-            for each in waiting:
-                each.sendall(half_sent + b"{")
-            # The last three find the key's share taken.
-            assert all(b" 503 " in each.recv(100) for each in waiting[3:])
-            assert server.post("/projects/list").status_code == 200
-        finally:
-            for each in waiting:
-                each.close()
+def test_one_key_leaves_places_to_the_others(serving):
+    server = serving(limits=Limits(concurrency=4, body_seconds=30))
+    half_sent = request_head(1000, server.service.keys.create().text) + b"{"
+    with ExitStack() as waiting:
+        connections = [waiting.enter_context(connect(server)) for _ in range(6)]
+        for each in connections:
+            each.sendall(half_sent)
+        # The last three find the key's share taken.
+        assert all(b" 503 " in each.recv(100) for each in connections[3:])
+        assert server.post("/projects/list").status_code == 200
 
 
-def test_a_connection_that_sends_no_head_is_closed(tmp_path):
-    limits = Limits(header_seconds=0.2)
-    with running_server(tmp_path / "store", limits=limits) as server:
-        for sent in (b"", b"POST /api/v2/memories HTTP/1.1\r\nHost: x\r\n"):
-            with connect(server) as slow:
-                slow.sendall(sent)
-                assert slow.recv(100) == b""
+def test_a_connection_that_sends_no_head_is_closed(serving):
+    server = serving(limits=Limits(header_seconds=0.2))
+    for sent in (b"", b"POST /api/v2/memories HTTP/1.1\r\nHost: x\r\n"):
+        with connect(server) as slow:
+            slow.sendall(sent)
+            assert slow.recv(100) == b""

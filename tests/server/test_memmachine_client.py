@@ -62,19 +62,13 @@ def test_a_name_with_a_slash_is_refused(client):
 
 
 def test_what_was_said_is_found_with_all_its_fields(memory):
-    added = memory.add(
-        "I love pizza",
-        role="user",
-        producer="mara",
-        produced_for="bot",
-        episode_type=EpisodeType.MESSAGE,
-        metadata={"topic": "food"},
-    )
+    fields = {"role": "user", "producer": "mara", "produced_for": "bot"}
+    kind, metadata = EpisodeType.MESSAGE, {"topic": "food"}
+    added = memory.add("I love pizza", **fields, episode_type=kind, metadata=metadata)
     (episode,) = episodes(memory.search("pizza"))
-    assert episode.uid == added[0].uid
-    assert (episode.content, episode.producer_id) == ("I love pizza", "mara")
-    assert (episode.producer_role, episode.produced_for_id) == ("user", "bot")
-    assert episode.metadata["topic"] == "food"
+    assert (episode.uid, episode.content) == (added[0].uid, "I love pizza")
+    assert (episode.producer_id, episode.producer_role) == ("mara", "user")
+    assert (episode.produced_for_id, episode.metadata["topic"]) == ("bot", "food")
     assert 0 <= episode.score <= 1
 
 
@@ -115,15 +109,10 @@ def test_episodes_are_listed_in_pages(memory, chat):
 
 def test_a_feature_lives_and_dies(memory):
     (cited,) = memory.add("I enjoy jazz")
-    feature_id = memory.add_feature(
-        set_id="mem_project_set_any",
-        category_name="profile",
-        tag="music",
-        feature="favorite_genre",
-        value="jazz",
-        feature_metadata={"user_id": "mara", "session_id": "s1"},
-        citations=[cited.uid],
-    )
+    parts = {"set_id": "mem_project_set_any", "category_name": "profile", "tag": "music"}
+    known = {"feature": "favorite_genre", "value": "jazz", "citations": [cited.uid]}
+    owner = {"user_id": "mara", "session_id": "s1"}
+    feature_id = memory.add_feature(**parts, **known, feature_metadata=owner)
     feature = memory.get_feature(feature_id, load_citations=True)
     assert (feature.category, feature.tag) == ("profile", "music")
     assert (feature.feature_name, feature.value) == ("favorite_genre", "jazz")
@@ -135,10 +124,8 @@ def test_a_feature_lives_and_dies(memory):
     assert listed.episodic_memory is None
     assert memory.update_feature(feature_id=feature_id, value="classical", tag="taste")
     changed = memory.get_feature(feature_id)
-    assert (changed.value, changed.tag, changed.feature_name) == (
-        *("classical", "taste"),
-        "favorite_genre",
-    )
+    assert (changed.value, changed.tag) == ("classical", "taste")
+    assert changed.feature_name == "favorite_genre"
     assert memory.delete_semantic(feature_id) is True
     assert memory.get_feature(feature_id) is None
     assert status_of(memory.delete_semantic, feature_id) == 404
@@ -195,10 +182,8 @@ def test_episodic_memory_is_switched(memory):
     memory.configure_episodic_memory(short_term_memory_enabled=False)
     assert memory.get_episodic_memory_config().short_term_memory_enabled is False
     episodic = memory.search("tea").content.episodic_memory
-    assert [len(episodic.short_term_memory.episodes), len(episodic.long_term_memory.episodes)] == [
-        0,
-        1,
-    ]
+    assert episodic.short_term_memory.episodes == []
+    assert len(episodic.long_term_memory.episodes) == 1
     memory.configure_episodic_memory(enabled=False)
     assert memory.search("tea").content.episodic_memory is None
 
@@ -272,22 +257,23 @@ def test_the_tools_keep_users_apart_and_give_their_context(server, project):
 
 
 def test_a_second_category_template_or_tag_of_one_name_is_409(memory):
-    set_id = memory.get_semantic_set_id(metadata_tags=[])
+    likes = {"category_name": "likes", "prompt": "p"}
+    in_set = {"set_id": memory.get_semantic_set_id(metadata_tags=[]), **likes}
     kind = memory.create_semantic_set_type(metadata_tags=["user_id"], is_org_level=True)
-    add, add_template = memory.add_semantic_category, memory.add_semantic_category_template
-    category = add(set_id=set_id, category_name="likes", prompt="p")
-    add_template(set_type_id=kind, category_name="likes", prompt="p")
+    category = memory.add_semantic_category(**in_set)
     tag = {"category_id": category, "tag_name": "food", "tag_description": "dishes"}
+    memory.add_semantic_category_template(set_type_id=kind, **likes)
     memory.add_semantic_tag(**tag)
-    assert status_of(add, set_id=set_id, category_name="likes", prompt="p") == 409
-    assert status_of(add_template, set_type_id=kind, category_name="likes", prompt="p") == 409
+    assert status_of(memory.add_semantic_category, **in_set) == 409
+    template = {"set_type_id": kind, **likes}
+    assert status_of(memory.add_semantic_category_template, **template) == 409
     assert status_of(memory.add_semantic_tag, **tag) == 409
 
 
 def test_what_is_not_there_is_404(memory):
-    assert status_of(memory.delete_semantic_set_type, "999") == 404
-    assert status_of(memory.delete_semantic_category, "999") == 404
-    assert status_of(memory.delete_semantic_tag, "999") == 404
+    kinds = (memory.delete_semantic_set_type, memory.delete_semantic_category)
+    for delete in (*kinds, memory.delete_semantic_tag):
+        assert status_of(delete, "999") == 404
     assert status_of(memory.update_feature, feature_id="999", value="x") == 404
 
 

@@ -1,14 +1,10 @@
 """The REST paths as such: statuses, shapes and what the released client does not show."""
 
 import pytest
-from tests.server.running import models, running_server
+from tests.server.running import running_server
 
 from ekphory.memory import Memory
 from ekphory.testing.models import HashEmbedder
-
-
-def texts(episodes):
-    return [episode["content"] for episode in episodes]
 
 
 def test_memories_of_no_project_go_to_the_universal_one(server):
@@ -45,12 +41,11 @@ def test_a_kind_of_memory_that_is_not_asked_for_is_left_out(say, found):
     assert list(found("tea", types=["semantic"])) == ["semantic_memory"]
 
 
-def test_a_message_of_one_kind_has_that_type(server, say, project):
-    server.answer(
-        "/memories", {**project, "types": ["semantic"], "messages": [{"content": "I like tea"}]}
-    )
+def test_a_message_of_one_kind_has_that_type(server, project):
+    message = {"types": ["semantic"], "messages": [{"content": "I like tea"}]}
+    server.answer("/memories", {**project, **message})
     listed = server.answer("/memories/list", {**project, "filter": "type = 'semantic'"})
-    assert texts(listed["content"]["episodic_memory"]) == ["I like tea"]
+    assert [each["content"] for each in listed["content"]["episodic_memory"]] == ["I like tea"]
 
 
 def test_a_search_of_a_project_that_is_not_there_makes_none(server, project):
@@ -61,8 +56,8 @@ def test_a_search_of_a_project_that_is_not_there_makes_none(server, project):
 def test_a_threshold_above_every_score_leaves_nothing(server, project, say, found):
     say("tea")
     server.answer("/memory/episodic/short_term/config", {**project, "enabled": False}, status=204)
-    kept = found("tea", score_threshold=5)["episodic_memory"]["long_term_memory"]["episodes"]
-    assert kept == []
+    episodic = found("tea", score_threshold=5)["episodic_memory"]
+    assert episodic["long_term_memory"]["episodes"] == []
 
 
 def test_the_trace_comes_only_on_request_and_can_always_be_read(server, say, project):
@@ -70,13 +65,16 @@ def test_the_trace_comes_only_on_request_and_can_always_be_read(server, say, pro
     body = {**project, "query": "tea"}
     plain = server.post("/memories/search", body)
     assert "retrieval_trace" not in plain.json()["content"]
-    by_field = server.answer("/memories/search", {**body, "retrieval_trace": True})["content"]
-    by_header = server.answer("/memories/search", body, **{"X-Retrieval-Trace": "true"})["content"]
-    for trace in (by_field["retrieval_trace"], by_header["retrieval_trace"]):
+    for asked, headers in (
+        (body | {"retrieval_trace": True}, {}),
+        (body, {"X-Retrieval-Trace": "true"}),
+    ):
+        trace = server.answer("/memories/search", asked, **headers)["content"]["retrieval_trace"]
         assert (trace["agent"], trace["memory_search_called"]) == ("MemMachineSearch", 1)
     kept = server.client.get(f"/api/v2/traces/{plain.headers['X-Trace-ID']}").json()
     assert kept["searches"][0]["preset"] == "balanced"
     assert "tea" not in str(kept)
+    assert server.client.get("/api/v2/traces/none").status_code == 404
 
 
 def test_the_agent_follows_a_question_and_its_kept_trace_holds_no_text(server, say, project):
@@ -92,44 +90,30 @@ def test_the_agent_follows_a_question_and_its_kept_trace_holds_no_text(server, s
     assert "Saskia" not in str(kept)
 
 
-def test_a_trace_that_is_not_there_is_told(server):
-    assert server.client.get("/api/v2/traces/none").status_code == 404
-
-
-def test_a_filter_that_cannot_be_read_names_its_fault(server, project):
-    server.answer("/projects", project, status=201)
-    status, message = server.refusal("/memories/search", {**project, "query": "", "filter": "a ="})
-    assert status == 422
-    assert "unknown field" in message
-
-
 def test_an_error_has_memmachines_shape(server, project):
     server.answer("/projects", project, status=201)
-    detail = server.answer("/projects", project, status=409)["detail"]
-    assert detail == {
+    said = "Project already exists"
+    assert server.answer("/projects", project, status=409)["detail"] == {
         "code": 409,
-        "message": "Project already exists",
-        "internal_error": "Project already exists",
+        "message": said,
+        "internal_error": said,
         "exception": "AlreadyThere",
         "trace": "",
     }
 
 
-def test_several_faults_of_a_payload_are_listed(server):
+def test_several_faults_of_a_payload_are_listed(server, project):
     status, message = server.refusal("/memories/search", {"top_k": 0, "org_id": "a\nb"})
-    assert status == 422
-    assert message.startswith("Invalid request payload:\n- ")
-    assert {line.partition(":")[0] for line in message.splitlines()[1:]} == {
-        "- org_id",
-        "- top_k",
-        "- query",
-    }
-
-
-def test_a_project_that_asks_for_an_unknown_model_is_refused(server, project):
-    body = {**project, "config": {"embedder": "text-embedding-3"}}
-    status, message = server.refusal("/projects", body)
-    assert (status, "must be a model that is here" in message) == (422, True)
+    first, *faults = message.splitlines()
+    assert (status, first) == (422, "Invalid request payload:")
+    assert {line.partition(":")[0] for line in faults} == {"- org_id", "- top_k", "- query"}
+    server.service.projects.ensure(*project.values())
+    for path, fields, said in (
+        ("/memories/search", {"query": "", "filter": "a ="}, "unknown field"),
+        ("/projects", {"config": {"embedder": "text-embedding-3"}}, "must be a model that is here"),
+    ):
+        status, message = server.refusal(path, {**project, **fields})
+        assert (status, said in message) == (422, True)
 
 
 def test_a_project_says_which_models_it_uses(server, project):
@@ -138,20 +122,22 @@ def test_a_project_says_which_models_it_uses(server, project):
 
 
 def test_what_python_has_written_is_found_and_can_be_deleted(server, project, found):
+    def newest():
+        return found("tea")["episodic_memory"]["short_term_memory"]["episodes"]
+
     place = {"org": project["org_id"], "project": project["project_id"]}
     with Memory(server.store, embedder=HashEmbedder(), **place) as memory:
         memory.add("tea at five", id="note-7", metadata={"cups": 2})
-    (episode,) = found("tea")["episodic_memory"]["short_term_memory"]["episodes"]
+    (episode,) = newest()
     assert episode["metadata"] == {"cups": "2"}
     body = {**project, "episodic_id": episode["uid"]}
     server.answer("/memories/episodic/delete", body, status=204)
-    assert found("tea")["episodic_memory"]["short_term_memory"]["episodes"] == []
+    assert newest() == []
 
 
 def test_memories_are_there_after_the_server_was_started_again(tmp_path):
-    body = {"messages": [{"content": "tea"}]}
-    with running_server(tmp_path / "store", used=models()) as first:
-        uid = first.answer("/memories", body)["results"][0]["uid"]
-    with running_server(tmp_path / "store", used=models()) as second:
+    with running_server(tmp_path / "store") as first:
+        added = first.answer("/memories", {"messages": [{"content": "tea"}]})["results"]
+    with running_server(tmp_path / "store") as second:
         listed = second.answer("/memories/list", {})["content"]["episodic_memory"]
-    assert [each["uid"] for each in listed] == [uid]
+    assert [each["uid"] for each in listed] == [added[0]["uid"]]

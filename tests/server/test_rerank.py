@@ -3,7 +3,7 @@
 import cohere
 import httpx
 import pytest
-from tests.server.running import models, running_server
+from tests.server.running import models
 
 from ekphory.server.options import Limits
 
@@ -54,9 +54,8 @@ def test_so_many_are_given_as_are_asked_for_and_equals_in_the_order_of_the_input
 
 def test_a_document_may_carry_what_is_known_of_it(server):
     document = {"text": "tea", "created_at": 1_760_000_000, "memory_type": "semantic", "x": [1]}
-    answer = rerank(
-        server, query="tea", documents=[document], context=["hi"], now="2026-05-01", foo="bar"
-    )
+    asked = {"query": "tea", "context": ["hi"], "now": "2026-05-01", "foo": "bar"}
+    answer = rerank(server, documents=[document], **asked)
     assert answer["results"][0]["relevance_score"] == 1.0
 
 
@@ -81,13 +80,13 @@ def test_documents_must_be_given_once(server, body):
     assert answer["error"]["type"] == "RequestValidationError"
 
 
-def test_more_documents_than_allowed_are_refused(tmp_path):
-    with running_server(tmp_path / "store", limits=Limits(documents=2)) as server:
-        answer = rerank(server, query="tea", documents=DRINKS, status=413)
+def test_more_documents_than_allowed_are_refused(serving):
+    server = serving(limits=Limits(documents=2))
+    answer = rerank(server, query="tea", documents=DRINKS, status=413)
     assert answer["message"].startswith("3 documents are more than 2.")
 
 
-def test_without_a_reranker_the_answer_says_what_to_do(tmp_path):
-    with running_server(tmp_path / "store", used=models(reranker=None)) as server:
-        answer = rerank(server, query="tea", documents=DRINKS, status=503)
+def test_without_a_reranker_the_answer_says_what_to_do(serving):
+    server = serving(used=models(reranker=None))
+    answer = rerank(server, query="tea", documents=DRINKS, status=503)
     assert answer["message"].startswith("No reranker is configured. Start the server with EKPHORY_")

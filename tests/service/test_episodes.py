@@ -28,17 +28,10 @@ def texts(episodes):
     return [episode.record.text for episode in episodes]
 
 
-def test_what_is_said_again_later_is_another_episode(service, home):
-    assert len({*say(service, home, "yes"), *say(service, home, "yes")}) == 2
-
-
-def test_what_is_sent_again_with_its_time_is_the_same_episode(service, home):
+def test_what_is_sent_again_with_its_time_is_the_same_episode_and_else_another(service, home):
     assert say(service, home, "yes", at=NOON) == say(service, home, "yes", at=NOON)
-    assert service.episodes.count(home) == 1
-
-
-def test_the_same_words_twice_in_one_call_are_two_episodes(service, home):
-    assert len(set(say(service, home, "yes", "yes", at=NOON))) == 2
+    assert len({*say(service, home, "yes"), *say(service, home, "yes", "yes")}) == 3
+    assert service.episodes.count(home) == 4
 
 
 def test_the_session_of_the_metadata_is_the_episodes_session(service, home):
@@ -113,14 +106,8 @@ def test_a_filter_by_id_takes_the_uuid_that_is_shown(service, home):
     assert [record.text for record in listed] == ["one"]
 
 
-HOME = Place("home", "chat")
 OWN = "041a1fee8adb7-38a34f2d0d128acd"
 CALLERS = "f47ac10b-58cc-4372-a567-0e02b2c3d479"
-
-
-@pytest.fixture
-def uids(service):
-    return service.uids
 
 
 @given(st.from_regex(r"[0-9a-f]{13}-[0-9a-f]{16}", fullmatch=True))
@@ -139,27 +126,20 @@ def test_uuids_of_our_own_sort_by_time_as_the_ids_do():
 @pytest.mark.parametrize(
     "memory_id", [OWN, "note-7", "D1:3", CALLERS, encode_uuid(OWN), "a~1", "é"]
 )
-def test_every_id_is_shown_as_a_uuid_and_found_by_it(uids, memory_id):
-    (uid,) = uids.shown(HOME, [memory_id])
+def test_every_id_is_shown_as_a_uuid_and_found_by_it(service, home, memory_id):
+    (uid,) = service.uids.shown(home, [memory_id])
     assert str(UUID(uid)) == uid
-    assert uids.stored(HOME, [uid]) == [memory_id]
-    assert uids.stored(HOME, [uid.upper()]) == [memory_id]
+    for name in (uid, uid.upper()):
+        assert service.uids.stored(home, [name]) == [memory_id]
 
 
-def test_a_callers_uuid_is_shown_as_it_is(uids):
-    assert uids.shown(HOME, [CALLERS]) == [CALLERS]
-
-
-def test_the_same_id_in_another_project_is_shown_as_another_uuid(uids):
-    assert uids.shown(HOME, ["note-7"]) != uids.shown(Place("home", "work"), ["note-7"])
-
-
-def test_what_is_no_uuid_is_an_id_already(uids):
-    assert uids.stored(HOME, ["note-7"]) == ["note-7"]
-
-
-def test_a_uuid_stands_for_its_id_in_its_project_alone(uids):
-    first = uids.shown(HOME, ["note-1", "note-2"])
-    again = uids.shown(HOME, ["note-2", "note-3"])
-    assert uids.stored(HOME, [*first, *again]) == ["note-1", "note-2", "note-2", "note-3"]
-    assert uids.stored(Place("home", "work"), first) == first
+def test_a_uuid_stands_for_its_id_in_its_project_alone_and_a_callers_for_itself(service, home):
+    uids, work = service.uids, Place("home", "work")
+    first = uids.shown(home, ["note-1", "note-2"])
+    again = uids.shown(home, ["note-2", "note-3"])
+    assert uids.stored(home, [*first, *again]) == ["note-1", "note-2", "note-2", "note-3"]
+    assert uids.stored(work, first) == first
+    assert uids.shown(work, ["note-1"]) != first[:1]
+    assert uids.shown(home, [CALLERS]) == [CALLERS]
+    # What is no UUID is an id already.
+    assert uids.stored(home, ["note-7"]) == ["note-7"]

@@ -21,24 +21,12 @@ def find(service, place, text="dish", *, limit=10, **query):
     return [feature.value for feature in features]
 
 
-def test_a_feature_comes_back_as_it_was(service, home):
-    given = Feature(
-        set_id="s",
-        category="profile",
-        tag="food",
-        name="favourite_dish",
-        value="pizza: hot",
-        metadata={"user": "mara", "category": "mine"},
-        citations=("e1",),
-    )
-    feature_id = service.features.add(home, given)
+def test_a_feature_comes_back_as_it_was_and_is_no_episode(service, home):
+    metadata = {"user": "mara", "category": "mine"}
+    feature_id = learn(service, home, "pizza: hot", metadata=metadata, citations=("e1",))
     found = service.features.get(home, feature_id)
-    assert (found.name, found.value, found.citations) == ("favourite_dish", "pizza: hot", ("e1",))
-    assert found.metadata == {"user": "mara", "category": "mine"}
-
-
-def test_features_are_no_episodes(service, home):
-    learn(service, home)
+    assert (found.name, found.value, found.citations) == ("dish", "pizza: hot", ("e1",))
+    assert found.metadata == metadata
     assert service.episodes.count(home) == 0
 
 
@@ -94,32 +82,24 @@ def test_a_feature_is_filtered_by_its_parts_and_by_the_tags_of_its_set(service, 
     assert find(service, home, condition="m.tag = 'music' AND m.category = 'profile'") == ["jazz"]
 
 
-def test_new_metadata_leaves_a_feature_the_tags_of_its_set(service, home):
+def test_changing_a_feature_keeps_what_is_not_named_and_the_tags_of_its_set(service, home):
     own = service.sets.name_of(home, ["user_id"], {"user_id": "mara"})
-    feature_id = learn(service, home, "pizza", set_id=own)
-    service.features.update(home, feature_id, {"metadata": {"seen": "twice"}})
-    assert find(service, home, condition="m.user_id = 'mara' AND m.seen = 'twice'") == ["pizza"]
-
-
-def test_changing_a_feature_keeps_what_is_not_named(service, home):
-    feature_id = learn(service, home, metadata={"source": "chat"})
+    feature_id = learn(service, home, set_id=own, metadata={"source": "chat"})
     service.features.update(home, feature_id, {"value": "pasta", "name": "lunch"})
     found = service.features.get(home, feature_id)
     assert (found.name, found.value, found.tag) == ("lunch", "pasta", "food")
-    assert found.metadata == {"source": "chat"}
+    assert found.metadata["source"] == "chat"
+    service.features.update(home, feature_id, {"metadata": {"seen": "twice"}})
+    assert find(service, home, condition="m.user_id = 'mara' AND m.seen = 'twice'") == ["pasta"]
 
 
 def test_pages_go_through_the_project_and_then_its_organisation(service, home):
     shared = service.sets.name_of(home, [], None, level="org")
     for value, set_id in (("a", "s"), ("b", "s"), ("c", shared), ("d", shared)):
         learn(service, home, value, set_id=set_id)
-
-    def page(limit, offset):
+    for limit, offset, values in ((3, 0, "abc"), (3, 3, "d"), (2, 1, "bc"), (2, 9, "")):
         found = service.features.page(home, limit=limit, offset=offset)
-        return [feature.value for feature in found]
-
-    pages = [page(3, 0), page(3, 3), page(2, 1), page(2, 9)]
-    assert pages == [["a", "b", "c"], ["d"], ["b", "c"], []]
+        assert "".join(feature.value for feature in found) == values
 
 
 def test_a_deleted_project_leaves_nothing(service, home):

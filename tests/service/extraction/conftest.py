@@ -1,6 +1,7 @@
 """One service that learns from what is said, and the model that it asks; a project a test."""
 
 import itertools
+from contextlib import contextmanager
 
 import pytest
 
@@ -46,17 +47,18 @@ def home():
     return Place(f"home {next(_numbers)}", "chat")
 
 
+def hand_over(service, place, *contents, **fields):
+    """Add messages and let them be read; gives their ids."""
+    said = [EpisodeMessage(content=content, **fields) for content in contents]
+    ids = service.episodes.add(place, said)
+    service.extraction.learn_from(place, ids)
+    return ids
+
+
 @pytest.fixture
 def tell(service, wire, home):
     """Adds messages and hands them over; gives their ids."""
-
-    def add(*contents, place=home, **fields):
-        said = [EpisodeMessage(content=content, **fields) for content in contents]
-        ids = service.episodes.add(place, said)
-        service.extraction.learn_from(place, ids)
-        return ids
-
-    return add
+    return lambda *contents, place=home, **fields: hand_over(service, place, *contents, **fields)
 
 
 @pytest.fixture
@@ -68,3 +70,16 @@ def learnt(service, home):
         return service.features.page(place, limit=100)
 
     return give
+
+
+@pytest.fixture
+def apart(tmp_path, wire, home):
+    """Starts services on one store of the test's own, beside which nothing runs."""
+
+    @contextmanager
+    def start(*said, host=wire.host, **settings):
+        with learning_service(tmp_path / "store", host, **settings) as service:
+            hand_over(service, home, *said)
+            yield service
+
+    return start

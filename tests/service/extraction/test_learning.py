@@ -2,7 +2,9 @@
 
 import pytest
 
+from ekphory.errors import InvalidInput
 from ekphory.service.handles import Place
+from ekphory.service.learning import ExtractionSettings, read_learnt
 from ekphory.service.semantic import Feature
 
 from .teacher import command, completion
@@ -11,14 +13,17 @@ pytestmark = pytest.mark.slow
 PIZZA = command("add", "preferences", "favourite_dish", "pizza")
 
 
+@pytest.fixture
+def pizza(teacher):
+    """What is learnt from a message about pizza."""
+    teacher.knows("pizza", PIZZA)
+
+
 def shown(features):
     return [(each.category, each.tag, each.name, each.value) for each in features]
 
 
-def test_a_message_becomes_a_feature_that_cites_it_and_is_found(
-    service, teacher, tell, learnt, home
-):
-    teacher.knows("pizza", PIZZA)
+def test_a_message_becomes_a_feature_that_cites_it_and_is_found(service, pizza, tell, learnt, home):
     (cited,) = tell("I love pizza", metadata={"user_id": "mara"})
     (feature,) = learnt()
     assert shown([feature]) == [("profile", "preferences", "favourite_dish", "pizza")]
@@ -56,8 +61,7 @@ def test_a_message_cannot_leave_the_data_that_it_is_shown_as(teacher, wire, tell
 def test_what_is_said_twice_is_one_feature_with_two_citations(teacher, tell, learnt):
     teacher.knows("pizza", command("add", "preferences", "Favourite dish", "Pizza"))
     cited = tell("I love pizza", "pizza again!")
-    (feature,) = learnt()
-    assert feature.citations == cited
+    assert [feature.citations for feature in learnt()] == [cited]
 
 
 def test_an_update_takes_the_place_of_all_values_and_keeps_their_citations(
@@ -103,8 +107,7 @@ def test_users_of_one_project_have_profiles_apart(service, teacher, tell, learnt
     assert teacher.asked[1]["noted"] == []
 
 
-def test_another_project_learns_nothing(service, teacher, tell, learnt, home):
-    teacher.knows("pizza", PIZZA)
+def test_another_project_learns_nothing(pizza, teacher, tell, learnt, home):
     work = Place(home.org, "work")
     tell("pizza")
     tell("hello", place=work)
@@ -112,8 +115,13 @@ def test_another_project_learns_nothing(service, teacher, tell, learnt, home):
     assert teacher.asked[1]["noted"] == []
 
 
-def test_an_assistant_says_nothing_about_the_user(teacher, tell, learnt):
+def test_nothing_about_a_user_is_learnt_from_an_assistant_nor_where_it_is_switched_off(
+    service, teacher, tell, learnt, home
+):
+    own = service.sets.name_of(home, ["user_id"], {"user_id": "mara"})
+    service.categories.disable(home, own, "profile")
     tell("You love pizza", role="assistant")
+    tell("I love pizza", metadata={"user_id": "mara"})
     learnt()
     assert teacher.asked == []
 
@@ -142,14 +150,6 @@ def test_a_template_is_learnt_for_each_set_of_its_type(service, teacher, tell, l
     assert (feature.category, feature.metadata) == ("rota", {"team": "red"})
 
 
-def test_a_category_that_is_switched_off_is_not_learnt(service, teacher, tell, learnt, home):
-    own = service.sets.name_of(home, ["user_id"], {"user_id": "mara"})
-    service.categories.disable(home, own, "profile")
-    tell("I love pizza", metadata={"user_id": "mara"})
-    learnt()
-    assert teacher.asked == []
-
-
 def test_a_set_of_the_organisation_is_learnt_only_from_those_who_may_change_it(
     service, teacher, tell, learnt, home
 ):
@@ -169,20 +169,6 @@ def test_a_long_message_is_read_in_parts(teacher, tell, learnt):
     assert len(teacher.asked) == 2
 
 
-def test_many_features_under_one_tag_are_merged_with_all_citations(teacher, tell, learnt):
-    for number in range(1, 5):
-        fruit = command("add", "interests", f"fruit_{number}", "likes it")
-        teacher.knows(f"fruit {number}", fruit)
-    teacher.mergers = [{"feature": "fruits", "value": "1, 2 and 4", "from": [1, 2, 4]}]
-    first, second, third, fourth = tell("fruit 1", "fruit 2", "fruit 3", "fruit 4")
-    found = {each.name: (each.value, each.citations) for each in learnt()}
-    assert found == {
-        "fruits": ("1, 2 and 4", (first, second, fourth)),
-        "fruit_3": ("likes it", (third,)),
-    }
-    assert len([data for data in teacher.asked if "message" not in data]) == 1
-
-
 # Putting features in order: when it is asked for, and what comes of a wrong answer.
 
 UNUSABLE = ["none", '{"merged": [{"feature": "all", "value": "all", "from": [1, 9]}]}']
@@ -196,7 +182,7 @@ def like(teacher, tell):
         for number in numbers:
             fruit = command("add", "interests", f"fruit_{number}", "likes it")
             teacher.knows(f"fruit {number}.", fruit)
-        tell(*(f"fruit {number}." for number in numbers))
+        return tell(*(f"fruit {number}." for number in numbers))
 
     return add
 
@@ -287,3 +273,28 @@ def test_features_of_two_users_are_never_merged(shared, teacher, hear, learnt):
     hear("ben", "dish 4")
     found = [(user, value) for user, value, _ in known(learnt())]
     assert found == [("ben", "all"), *(("mara", dish) for dish in eaten)]
+
+
+def test_many_features_under_one_tag_are_merged_with_all_citations(teacher, like, learnt):
+    teacher.mergers = [{"feature": "fruits", "value": "1, 2 and 4", "from": [1, 2, 4]}]
+    first, second, third, fourth = like(1, 2, 3, 4)
+    assert {each.name: (each.value, each.citations) for each in learnt()} == {
+        "fruits": ("1, 2 and 4", (first, second, fourth)),
+        "fruit_3": ("likes it", (third,)),
+    }
+    assert merging(teacher) == [4]
+
+
+@pytest.mark.parametrize(("text", "learnt"), [(None, "profile"), ("off", "off")])
+def test_what_is_learnt_is_read(text, learnt):
+    assert read_learnt(text) == learnt
+
+
+def test_what_cannot_be_learnt_is_refused_with_what_can():
+    with pytest.raises(InvalidInput, match=r"extraction='all'.*Give off, categories, profile"):
+        read_learnt("all")
+
+
+def test_the_wait_doubles_up_to_the_longest():
+    settings = ExtractionSettings(backoff=2.0, longest_wait=10.0)
+    assert [settings.wait(failures) for failures in (1, 2, 3, 4, 1000)] == [2, 4, 8, 10, 10]

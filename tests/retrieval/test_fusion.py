@@ -31,24 +31,20 @@ def test_the_lexical_weight_follows_the_share_of_turns():
     assert weight.times(2) == LexicalWeight(documents=1.5, turns=0.5)
 
 
-def test_the_reciprocal_ranks_of_both_arms_add_up():
-    # Ranks: first arm 1, 2, 3; second arm 3, 1, 2.
-    fused = reciprocal_rank(scores(9, 5, 1), scores(0.1, 0.9, 0.5))
-    assert fused.tolist() == pytest.approx([1 / 61 + 1 / 63, 1 / 62 + 1 / 61, 1 / 63 + 1 / 62])
-
-
-def test_what_an_arm_did_not_find_gets_nothing_from_it():
-    fused = reciprocal_rank(scores(2, 1), scores(np.nan, 7))
-    assert fused.tolist() == pytest.approx([1 / 61, 1 / 62 + 1 / 61])
-
-
-def test_equal_scores_are_ranked_in_the_given_order():
-    assert reciprocal_rank(scores(4, 4)).tolist() == pytest.approx([1 / 61, 1 / 62])
-
-
-def test_an_arm_can_be_weighted():
-    fused = reciprocal_rank(scores(2, 1), scores(1, 2), weights=(2.0, 0.3))
-    assert fused.tolist() == pytest.approx([2 / 61 + 0.3 / 62, 2 / 62 + 0.3 / 61])
+@pytest.mark.parametrize(
+    ("arms", "weights", "expected"),
+    [
+        # Ranks: first arm 1, 2, 3; second arm 3, 1, 2.
+        ([(9, 5, 1), (0.1, 0.9, 0.5)], {}, [1 / 61 + 1 / 63, 1 / 62 + 1 / 61, 1 / 63 + 1 / 62]),
+        # What an arm did not find gets nothing from it.
+        ([(2, 1), (np.nan, 7)], {}, [1 / 61, 1 / 62 + 1 / 61]),
+        ([(4, 4)], {}, [1 / 61, 1 / 62]),
+        ([(2, 1), (1, 2)], {"weights": (2.0, 0.3)}, [2 / 61 + 0.3 / 62, 2 / 62 + 0.3 / 61]),
+    ],
+)
+def test_the_reciprocal_ranks_of_all_arms_add_up(arms, weights, expected):
+    fused = reciprocal_rank(*(scores(*arm) for arm in arms), **weights)
+    assert fused.tolist() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

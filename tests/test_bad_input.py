@@ -81,16 +81,6 @@ def test_a_query_of_broken_characters_is_answered_or_refused_by_name(memory, que
         assert error.field == "query"
 
 
-def test_a_path_that_is_a_file_or_lies_below_one_is_refused(tmp_path):
-    path = tmp_path / "notes.txt"
-    path.write_text("mine")
-    with pytest.raises(InvalidInput, match=r"^path=.*is a file. Give a directory"):
-        Memory(path, embedder=HashEmbedder())
-    with pytest.raises((InvalidInput, StoreError), match=r"notes\.txt"):
-        Memory(path / "store", embedder=HashEmbedder())
-    assert path.read_text() == "mine"
-
-
 @pytest.mark.parametrize(
     ("change", "error", "told"),
     [
@@ -111,11 +101,20 @@ def test_a_store_of_another_schema_or_tokenizer_is_refused_with_the_remedy(
         Memory(store_path, embedder=HashEmbedder())
 
 
-def test_a_foreign_table_in_the_directory_is_refused_and_left_alone(store_path):
+def test_a_file_and_a_foreign_table_are_refused_and_left_alone(store_path, tmp_path):
+    # A foreign table in the directory is refused and left alone.
     table = lancedb.connect(store_path).create_table("memories", [{"colour": "red"}])
     with pytest.raises(StoreError, match=r"not made by ekphory. Choose another directory"):
         Memory(store_path, embedder=HashEmbedder())
     assert table.to_arrow().to_pylist() == [{"colour": "red"}]
+    # A path that is a file or lies below one is refused.
+    path = tmp_path / "notes.txt"
+    path.write_text("mine")
+    with pytest.raises(InvalidInput, match=r"^path=.*is a file. Give a directory"):
+        Memory(path, embedder=HashEmbedder())
+    with pytest.raises((InvalidInput, StoreError), match=r"notes\.txt"):
+        Memory(path / "store", embedder=HashEmbedder())
+    assert path.read_text() == "mine"
 
 
 def test_a_foreign_table_of_another_name_and_other_files_stay_beside_the_store(store_path):

@@ -53,7 +53,12 @@ def test_an_id_that_two_narrower_scopes_use_must_be_told_apart(open_memory):
         open_memory().get("1")
 
 
-def test_a_list_comes_in_order_and_in_pages(diary):
+def test_a_list_comes_in_order_in_pages_and_filtered(diary):
+    # A list and a count can be filtered by a text or a tree.
+    assert ids(diary.list(filter="m.day >= 4")) == ["d5", "d4"]
+    assert diary.count(filter="at < date('2026-05-03')") == 2
+    assert ids(diary.list(filter=Comparison(Field("text"), "eq", "fog"))) == ["d4"]
+    # A list comes in order and in pages.
     assert ids(diary.list()) == ["d5", "d4", "d3", "d2", "d1"]
     assert ids(diary.list(order="oldest")) == ["d1", "d2", "d3", "d4", "d5"]
     assert ids(diary.list(order="written")) == ["d3", "d1", "d5", "d2", "d4"]
@@ -62,12 +67,6 @@ def test_a_list_comes_in_order_and_in_pages(diary):
     assert diary.list(offset=5) == []
     diary.forget(filter="TRUE")
     assert (diary.list(), diary.count()) == ([], 0)
-
-
-def test_a_list_and_a_count_can_be_filtered_by_a_text_or_a_tree(diary):
-    assert ids(diary.list(filter="m.day >= 4")) == ["d5", "d4"]
-    assert diary.count(filter="at < date('2026-05-03')") == 2
-    assert ids(diary.list(filter=Comparison(Field("text"), "eq", "fog"))) == ["d4"]
 
 
 @pytest.mark.parametrize(
@@ -155,10 +154,28 @@ def texts(records):
     return [record.text for record in records]
 
 
-def test_an_update_replaces_the_given_fields_and_keeps_the_others(moved):
+def test_an_update_keeps_earlier_versions_out_of_view(moved):
+    # An update replaces the given fields and keeps the others.
     found = moved.get("home")
     assert (found.text, found.importance) == ("Lives in Bonn", 0.9)
     assert (found.producer, found.metadata, found.at.day) == ("Anna", {"n": 1}, 1)
+    # Earlier versions are kept as history each under an id of its own.
+    versions = moved.history("home")
+    assert texts(versions) == ["Lives in Bonn", "Lives in Oslo", "Lives in Rome"]
+    assert [version.superseded_by for version in versions] == [None, "home", "home"]
+    assert [moved.get(version.id) for version in versions] == versions
+    # Earlier versions are out of the default view and of the words that are found.
+    assert (moved.count(), texts(moved.list())) == (1, ["Lives in Bonn"])
+    for query, is_known in (("Lives in Rome", True), ("Bonn", True), ("Rome", False)):
+        (hit,) = moved.search(query).hits
+        assert (hit.text, hit.scores["bm25"] > 0) == ("Lives in Bonn", is_known)
+    # An earlier version cannot be changed.
+    earlier = moved.history("home")[1].id
+    with pytest.raises(InvalidInput, match=r"is an earlier version. Update 'home' instead"):
+        moved.update(earlier, text="x")
+    # A filter that only an earlier version matches forgets nothing.
+    assert moved.forget(filter="text CONTAINS 'Rome'") == 0
+    assert len(moved.history("home")) == 3
 
 
 LATER = datetime(2900, 1, 1, tzinfo=UTC)
@@ -183,26 +200,6 @@ def test_each_field_can_be_changed_alone(memory, field, value):
     assert changed == memory.get("1")
     assert changed.superseded_by is None
     assert changed.supersedes is not None
-
-
-def test_earlier_versions_are_kept_as_history_each_under_an_id_of_its_own(moved):
-    versions = moved.history("home")
-    assert texts(versions) == ["Lives in Bonn", "Lives in Oslo", "Lives in Rome"]
-    assert [version.superseded_by for version in versions] == [None, "home", "home"]
-    assert [moved.get(version.id) for version in versions] == versions
-
-
-def test_earlier_versions_are_out_of_the_default_view_and_of_the_words_that_are_found(moved):
-    assert (moved.count(), texts(moved.list())) == (1, ["Lives in Bonn"])
-    for query, is_known in (("Lives in Rome", True), ("Bonn", True), ("Rome", False)):
-        (hit,) = moved.search(query).hits
-        assert (hit.text, hit.scores["bm25"] > 0) == ("Lives in Bonn", is_known)
-
-
-def test_an_earlier_version_cannot_be_changed(moved):
-    earlier = moved.history("home")[1].id
-    with pytest.raises(InvalidInput, match=r"is an earlier version. Update 'home' instead"):
-        moved.update(earlier, text="x")
 
 
 @pytest.mark.parametrize(
@@ -274,11 +271,6 @@ def test_one_version_of_the_history_can_be_forgotten(moved):
     assert moved.get("home") == newest
     with pytest.raises(MemoryNotFound):
         moved.get(middle.id)
-
-
-def test_a_filter_that_only_an_earlier_version_matches_forgets_nothing(moved):
-    assert moved.forget(filter="text CONTAINS 'Rome'") == 0
-    assert len(moved.history("home")) == 3
 
 
 def test_all_that_match_a_filter_can_be_forgotten_by_thousands_and_no_others(memory):
@@ -398,9 +390,14 @@ def test_what_has_expired_can_be_purged_by_its_id(memory, store_path):
     assert files_that_hold(store_path, mark) == []
 
 
-def test_a_purge_keeps_all_other_memories_also_once_the_store_is_opened_again(
-    secret, memory, open_memory
-):
+def test_a_purge_keeps_all_other_memories(secret, memory, open_memory):
+    # Another scope cannot purge it.
+    stranger = open_memory(user="stranger")
+    with pytest.raises(MemoryNotFound):
+        stranger.forget(secret["id"], purge=True)
+    assert stranger.forget(filter="text CONTAINS 'password'", purge=True) == 0
+    assert memory.get(secret["id"]).text == f"the password is {secret['text']} indeed"
+    # A purge keeps all other memories also once the store is opened again.
     kept = [entry for entry in memory.list(limit=1_000) if entry.id != secret["id"]]
     found = memory.search("nothing special 7", k=5).hits
     memory.forget(secret["id"], purge=True)
@@ -411,14 +408,6 @@ def test_a_purge_keeps_all_other_memories_also_once_the_store_is_opened_again(
     again = open_memory()
     again.add("kangaroo", id="new")
     assert ids(again.search("kangaroo", k=1).hits) == ["new"]
-
-
-def test_another_scope_cannot_purge_it(secret, memory, open_memory):
-    stranger = open_memory(user="stranger")
-    with pytest.raises(MemoryNotFound):
-        stranger.forget(secret["id"], purge=True)
-    assert stranger.forget(filter="text CONTAINS 'password'", purge=True) == 0
-    assert memory.get(secret["id"]).text == f"the password is {secret['text']} indeed"
 
 
 @pytest.mark.slow

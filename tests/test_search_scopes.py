@@ -86,12 +86,10 @@ def memory_of_1100(path_of_1100, small_memory_limit):
 
 @pytest.mark.parametrize("query", ["note 7", "nothing in common"])
 def test_k_hits_come_out_of_a_large_scope(memory_of_1100, query):
+    # K hits come out of a large scope.
     for k in (1, 300, 1_000):
         assert len(set(ids(memory_of_1100.search(query, k=k)))) == k
-
-
-@pytest.mark.parametrize("query", ["note 7", "nothing in common"])
-def test_k_hits_come_under_a_narrow_filter(memory_of_1100, query):
+    # K hits come under a narrow filter.
     for condition, matching in [("m.n < 5", 5), ("m.n < 400", 400), ("pool = 'pool1'", 367)]:
         assert len(ids(memory_of_1100.search(query, k=1_000, filter=condition))) == matching
     assert len(ids(memory_of_1100.search(query, k=1_000, pools=["pool2"]))) == 366

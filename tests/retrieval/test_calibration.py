@@ -149,20 +149,16 @@ NAMES = ("sum", "lead")
 FEATURES = np.array([[0.5, 1.0], [0.2, 0.0]])
 
 
-def test_a_curve_is_logistic_over_the_features_that_it_names():
+def test_the_curve_of_a_hit_is_that_of_its_formula():
+    # A curve is logistic over the features that it names.
     found = curves(least=0.0).probabilities(FEATURES, NAMES)
     assert found.tolist() == pytest.approx([1 / (1 + exp(-1)), 1 / (1 + exp(1))])
     assert curves(least=0.0).probabilities(np.empty((0, 2)), NAMES).tolist() == []
-
-
-def test_where_the_best_hit_says_that_nothing_answers_all_are_lowered_alike():
     # The best hit's log odds are 1, which is 2 below the least.
     believed = curves(least=0.0).probabilities(FEATURES, NAMES)
     doubted = curves(least=3.0).probabilities(FEATURES, NAMES)
     assert doubted.tolist() == pytest.approx((believed * exp(-4)).tolist())
-
-
-def test_how_little_evidence_is_little_depends_on_the_scope():
+    # How little evidence is little depends on the scope.
     by_size = HitCurves(
         answers=AnswerCurve(0.0, {}),
         answerable=AnswerCurve(0.0, {"sum": 1.0}),

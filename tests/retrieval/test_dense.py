@@ -231,16 +231,15 @@ def test_at_twenty_moments_scores_and_order_are_those_of_embedding_anew(
         assert np.array_equal(np.argsort(-scores), np.argsort(-expected))
 
 
-def test_candidates_score_as_they_do_among_all(rows, content, owners, query):
+def test_candidates_and_later_windows_score_as_they_do_among_all(rows, content, owners, query):
+    # Candidates score as they do among all.
     chosen = np.array([3, 99, 400, 639])
 
     some = rows.scores(query, content[chosen], owners=owners[chosen], now=0)
 
     everything = LateBoundWindows.of(rows, owners, content).scores(query, content @ query, now=0)
     assert np.abs(some - everything[chosen]).max() <= 1e-5
-
-
-def test_memories_of_one_window_each_own_themselves(rows, content, query):
+    # Memories of one window each own themselves.
     one, now = np.arange(ROWS), NOWS[3]
     windows = LateBoundWindows.of(rows, one, content[:ROWS])
 
@@ -248,9 +247,7 @@ def test_memories_of_one_window_each_own_themselves(rows, content, query):
 
     vectors = rows.vectors(content[:ROWS], owners=one, now=now)
     assert np.abs(scores - vectors @ query).max() <= 1e-5
-
-
-def test_windows_that_come_later_score_as_if_they_had_been_there(rows, content, owners, query):
+    # Windows that come later score as if they had been there.
     earlier = LateBoundWindows.of(rows, owners[:600], content[:600])
     later = LateBoundWindows.of(rows, owners[600:], content[600:])
 

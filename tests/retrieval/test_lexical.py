@@ -109,7 +109,8 @@ def test_an_extended_index_scores_as_one_built_at_once(parts, query):
     assert index.scores(wanted)[1] == at_once.scores(wanted)[1]
 
 
-def test_extending_past_the_size_of_a_merge_changes_no_score():
+def test_extending_changes_neither_scores_nor_the_earlier_index():
+    # Extending past the size of a merge changes no score.
     generator = np.random.default_rng(7)
     rows = [generator.integers(0, 50, size=5).tolist() for _ in range(1_500)]
     index = LexicalIndex.build(*columns(rows[:100]))
@@ -119,9 +120,7 @@ def test_extending_past_the_size_of_a_merge_changes_no_score():
     at_once = LexicalIndex.build(*columns(rows))
     assert index.base_rows > 100
     assert index.scores(query)[0].tolist() == at_once.scores(query)[0].tolist()
-
-
-def test_extending_leaves_the_earlier_index_as_it_was():
+    # Extending leaves the earlier index as it was.
     earlier = LexicalIndex.build(*columns([[1], [2]]))
     before = earlier.scores(np.array([1], np.uint32))[0].tolist()
     earlier.extended(*columns([[1], [1]]))

@@ -55,7 +55,8 @@ def test_stages_in_the_wrong_order_or_without_what_they_need_are_refused(stages,
         Pipeline("mine", [CleanQuery(), *stages])
 
 
-def test_the_trace_names_every_stage_and_counts_its_candidates():
+def test_the_trace_names_every_stage_and_shows_no_text():
+    # The trace names every stage and counts its candidates.
     _, trace = PIPELINE.run(state_of(contract_record(1), contract_record(2), k=1))
     assert trace.preset == "mine"
     assert [stage.name for stage in trace.stages] == [
@@ -63,9 +64,7 @@ def test_the_trace_names_every_stage_and_counts_its_candidates():
     ]  # fmt: skip
     assert [stage.status for stage in trace.stages] == ["ran"] * 6
     assert (trace.stages[-1].candidates_in, trace.stages[-1].candidates_out) == (2, 1)
-
-
-def test_the_trace_shows_the_best_values_before_and_after_and_no_text():
+    # The trace shows the best values before and after and no text.
     record = replace(contract_record(1), pool="shared_mistakes")
     _, trace = PIPELINE.run(state_of(record, query="memory 1"))
     weigh = trace.stages[3]
@@ -90,13 +89,12 @@ def test_a_degraded_stage_says_why_and_the_pipeline_goes_on():
     assert (cut.status, rows(state), trace.degraded) == ("ran", [0], True)
 
 
-def test_a_stage_that_is_missing_stands_as_unused():
+def test_a_stage_says_what_it_does_with_which_settings():
+    # A stage that is missing stands as unused.
     described = {stage.number: stage for stage in describe(PRESETS["balanced"])}
     assert set(described) == set(CANONICAL_STAGES)
     assert (described[13].name, described[13].used) == ("diversify", False)
-
-
-def test_a_stage_says_what_it_does_with_which_settings():
+    # A stage says what it does with which settings.
     gate = next(stage for stage in describe(PRESETS["memory_spark"]) if stage.number == 11)
     assert gate.purpose == (
         "Decides from the first stage's scores; as published, from how far the best cosines spread."
@@ -104,14 +102,12 @@ def test_a_stage_says_what_it_does_with_which_settings():
     assert gate.settings["mode"] == "hard"
     assert gate.settings["thresholds"] == {"low": 0.02, "high": 0.08}
     assert gate.settings["learned"] is None
+    # The canonical names are those of the stages.
+    named = {(stage.number, stage.name) for stage in PRESETS["memory_spark"].stages}
+    assert {each for each in CANONICAL_STAGES.items() if each[0] < 15} <= named
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_setting_is_plain_data(name):
     settings = [dict(stage.settings) for stage in describe(PRESETS[name])]
     assert json.loads(json.dumps(settings)) == settings
-
-
-def test_the_canonical_names_are_those_of_the_stages():
-    named = {(stage.number, stage.name) for stage in PRESETS["memory_spark"].stages}
-    assert {each for each in CANONICAL_STAGES.items() if each[0] < 15} <= named

@@ -69,8 +69,11 @@ def test_words_hint_at_the_memories_that_are_wanted(query, hints):
 
 
 def test_signals_name_the_rules_that_spoke():
+    # Signals name the rules that spoke.
     found = classify_query("How do I reset the most important alarm?")
     assert found.signals == ("asks how to", "asks for the most important")
+    # Another language is a lookup.
+    assert classify_query("Missä vara-avaimet ovat?") == QueryClass("lookup", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -83,10 +86,6 @@ def test_signals_name_the_rules_that_spoke():
 )
 def test_clauses_names_and_length_add_complexity(query, complexity):
     assert classify_query(query).complexity == complexity
-
-
-def test_another_language_is_a_lookup():
-    assert classify_query("Missä vara-avaimet ovat?") == QueryClass("lookup", 0.0)
 
 
 @given(st.text(max_size=200) | st.text("abch ,'?什いs", max_size=200))
@@ -182,18 +181,21 @@ def test_wrapping_is_removed_and_named(name, wrapping):
 
 
 def test_what_was_removed_is_counted_and_measured():
+    # What was removed is counted and measured.
     cleaned = clean_query("<!-- a --> who <!-- bc --> sang?")
     assert cleaned.text == "who sang?"
     assert cleaned.removed == {"comment": Removal(count=2, characters=21)}
-
-
-def test_several_wrappings_are_removed_together():
+    # Several wrappings are removed together.
     prefix = "[Mon 2026-11-02 10:15 UTC] [System: phone] [[reply_to: 7]] "
     cleaned = clean_query(f"<!-- x -->\nNO_REPLY\n{prefix}{QUESTION}\n[from: Ana]")
     assert cleaned.text == QUESTION
     assert set(cleaned.removed) == {
         "comment", "heartbeat", "timestamp", "system note", "reply tag", "sender",
     }  # fmt: skip
+    # Of an overlong query the end is kept.
+    cleaned = clean_query("Who sang the song?", longest=9)
+    assert cleaned.text == "the song?"
+    assert cleaned.removed == {"overlong start": Removal(count=1, characters=9)}
 
 
 @pytest.mark.parametrize(
@@ -244,12 +246,6 @@ def test_an_ordinary_question_stays(query):
 def test_the_question_is_kept_within_the_length(query, longest, text):
     cleaned = clean_query(query, longest=longest)
     assert (cleaned.text, cleaned.kept_as_given) == (text, False)
-
-
-def test_of_an_overlong_query_the_end_is_kept():
-    cleaned = clean_query("Who sang the song?", longest=9)
-    assert cleaned.text == "the song?"
-    assert cleaned.removed == {"overlong start": Removal(count=1, characters=9)}
 
 
 @pytest.mark.parametrize(

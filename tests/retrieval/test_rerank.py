@@ -37,10 +37,17 @@ def test_ranks_from_one_add_up_whatever_the_scale():
     assert blended_ranks(values()).tolist() == []
 
 
-def test_the_heavier_side_decides():
+def test_the_heavier_side_decides_about_the_best():
+    # The heavier side decides.
     by_reranker = blended_ranks(values(0.1, 0.9), reranker_weight=10)
     by_first_stage = blended_ranks(values(0.1, 0.9), first_stage_weight=10)
     assert (by_reranker.argmax(), by_first_stage.argmax()) == (1, 0)
+    # Logits 3.48, -1.39 and -16.1: the reranker's second is far closer to its first than the third.
+    first_stage, reranker = values(2, 3, 1), values(0.97, 0.2, 0.0)
+    plain = blended_scores(first_stage, reranker, first_stage_share=0.5)
+    bounded = blended_scores(first_stage, reranker, first_stage_share=0.5, most_spread=5.0)
+    assert (plain.argmax(), bounded.argmax()) == (1, 0)
+    assert bounded.tolist() == pytest.approx([0.75, 0.5 + 0.5 * 0.0274, 0.0], abs=1e-3)
 
 
 def test_scores_are_scaled_and_added():
@@ -52,20 +59,9 @@ def test_scores_are_scaled_and_added():
     assert blended_scores(values(), values(), first_stage_share=0.5).tolist() == []
 
 
-def test_how_improbable_the_improbable_are_does_not_decide_about_the_best():
-    # Logits 3.48, -1.39 and -16.1: the reranker's second is far closer to its first than the third.
-    first_stage, reranker = values(2, 3, 1), values(0.97, 0.2, 0.0)
-    plain = blended_scores(first_stage, reranker, first_stage_share=0.5)
-    bounded = blended_scores(first_stage, reranker, first_stage_share=0.5, most_spread=5.0)
-    assert (plain.argmax(), bounded.argmax()) == (1, 0)
-    assert bounded.tolist() == pytest.approx([0.75, 0.5 + 0.5 * 0.0274, 0.0], abs=1e-3)
-
-
-def test_equal_values_scale_to_a_half():
-    assert min_max(values(7, 7)).tolist() == [0.5, 0.5]
-
-
 def test_scores_within_half_a_logit_are_undecided():
+    # Equal values scale to a half.
+    assert min_max(values(7, 7)).tolist() == [0.5, 0.5]
     # Logits .847 and 1.299 lie .45 apart; .847 and 1.386 lie .54 apart.
     assert is_undecided(values(0.70, 0.7857), least_spread=0.5)
     assert not is_undecided(values(0.70, 0.80), least_spread=0.5)
@@ -88,20 +84,17 @@ def test_a_statement_becomes_a_question(query, question):
     assert as_question(query) == question
 
 
-def test_what_was_not_read_follows_in_its_order():
+def test_what_was_not_read_follows_in_its_order_and_gate_and_boost_weigh():
+    # What was not read follows in its order.
     ranking = reranked(values(5, 4, 3, 2), values(0.1, np.nan, 0.9, np.nan), Blend(method="scores"))
     assert (-ranking).argsort().tolist() == [2, 0, 1, 3]
-
-
-def test_the_gate_weighs_the_first_stage():
+    # The gate weighs the first stage.
     first_stage, reranker = values(3, 2), values(0.1, 0.9)
     plain = reranked(first_stage, reranker, Blend())
     gated = reranked(first_stage, reranker, Blend(), gate_weight=0.5)
     assert plain.tolist() == pytest.approx([1 / 61 + 1 / 62, 1 / 62 + 1 / 61])
     assert gated.tolist() == pytest.approx([0.5 / 61 + 1 / 62, 0.5 / 62 + 1 / 61])
-
-
-def test_a_boost_multiplies_the_blended_score():
+    # A boost multiplies the blended score.
     boosted = reranked(values(2, 1), values(0.9, 0.8), Blend(), boost=values(0.9, 1.1))
     assert boosted.tolist() == pytest.approx([0.9 * 2 / 61, 1.1 * 2 / 62])
 

@@ -51,10 +51,15 @@ def test_an_order_extended_in_steps_equals_one_that_is_built_at_once(rows, cuts)
 
 
 def test_a_row_that_comes_late_is_put_between_its_neighbours():
+    # A row that comes late is put between its neighbours.
     three = [(5, 1, 0), (8, 1, 0), (5, 3, 0)]
     neighbours = Neighbours.build(*columns_of(three)).extended(*columns_of([*three, (5, 2, 0)]))
     assert neighbours.previous.tolist() == [-1, -1, 3, 0]
     assert neighbours.following.tolist() == [3, -1, -1, 2]
+    # The rows that a score reaches are two steps to each side.
+    neighbours = built(thread=[5, 5, 5, 5, 5, 5, 8])
+    assert neighbours.reached(np.array([3])).tolist() == [1, 2, 3, 4, 5]
+    assert neighbours.reached(np.array([6])).tolist() == [6]
 
 
 @pytest.mark.parametrize(
@@ -89,12 +94,6 @@ def test_a_score_lends_three_tenths_one_step_and_a_tenth_two_steps_away(thread, 
     found = built(thread=thread).shares(given, np.array(of, np.int64))
     assert found.tolist() == pytest.approx(shares)
     assert given.tolist() == scores
-
-
-def test_the_rows_that_a_score_reaches_are_two_steps_to_each_side():
-    neighbours = built(thread=[5, 5, 5, 5, 5, 5, 8])
-    assert neighbours.reached(np.array([3])).tolist() == [1, 2, 3, 4, 5]
-    assert neighbours.reached(np.array([6])).tolist() == [6]
 
 
 EVERYTHING = And(())

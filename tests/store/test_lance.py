@@ -179,7 +179,8 @@ def store(tmp_path):
     return store
 
 
-def test_what_was_written_since_is_found_and_what_was_deleted_is_not(store):
+def test_what_was_written_or_deleted_since_is_known(store):
+    # What was written since is found and what was deleted is not.
     store.append([contract_row(3)])
     store.append([contract_row(4)])
     store.delete([1])
@@ -187,6 +188,12 @@ def test_what_was_written_since_is_found_and_what_was_deleted_is_not(store):
     store.purge()
     store.append([contract_row(8)])
     assert find_ids(store, "m1", "m2", "m8") == ["m2", "m8"]
+    # A later version is found by the id and a fingerprint in history too.
+    store.append([replace(contract_row(9), fingerprint="ab12")])
+    store.supersede(9, history_record(9), contract_row(10, successor_record(9)))
+    store.version()
+    assert [entry.key for entry in store.present(EVERYTHING, ["m9"], [])] == [10]
+    assert [entry.key for entry in store.present(EVERYTHING, [], ["ab12", "cd34"])] == [9]
 
 
 def test_what_another_process_wrote_is_found(store, tmp_path):
@@ -197,24 +204,14 @@ def test_what_another_process_wrote_is_found(store, tmp_path):
     assert find_ids(store, "m3", "m4", "m5", "m6") == ["m3", "m4", "m5"]
 
 
-def test_a_later_version_is_found_by_the_id_and_a_fingerprint_in_history_too(store):
-    store.append([replace(contract_row(3), fingerprint="ab12")])
-    store.supersede(3, history_record(3), contract_row(7, successor_record(3)))
-    store.version()
-    assert [entry.key for entry in store.present(EVERYTHING, ["m3"], [])] == [7]
-    assert [entry.key for entry in store.present(EVERYTHING, [], ["ab12", "cd34"])] == [3]
-
-
 def test_only_noted_names_are_possible_in_the_order_asked() -> None:
+    # Only noted names are possible in the order asked.
     known = KnownNames()
     assert known.possible(["a"]) == []
     known.note(["a", None, "b"])
     assert known.possible(["c", "d"]) == []
     assert known.possible(["b", "x", "a", "b"]) == ["b", "a", "b"]
-
-
-def test_many_names_are_all_kept() -> None:
-    known = KnownNames()
+    # Many names are all kept.
     names = [f"name {number}" for number in range(30_000)]
     known.note(names[:20_000])
     known.note(names[20_000:])

@@ -29,14 +29,13 @@ def test_every_memory_comes_back_equal(record):
     assert decode_record(encode_record(record)) == record
 
 
-def test_a_moment_keeps_its_microseconds_before_and_after_1970():
+def test_moments_and_predictions_are_kept_in_the_text():
+    # A moment keeps its microseconds before and after 1970.
     early = datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=UTC)
     late = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
     record = replace(contract_record(1), at=early, expires_at=late)
     assert decode_record(encode_record(record)) == record
-
-
-def test_what_was_predicted_is_named_in_the_text_where_something_was():
+    # What was predicted is named in the text where something was.
     both = replace(contract_record(1), predicted=frozenset({"type", "importance"}))
     assert '"predicted":["importance","type"]' in encode_record(both)
     assert "predicted" not in encode_record(contract_record(1))
@@ -84,13 +83,12 @@ def store(tmp_path):
     return store
 
 
-def test_columns_without_a_value_are_left_out():
+def test_columns_without_a_value_are_left_out_of_a_batch():
+    # Columns without a value are left out.
     left_out = set(SCHEMA.names) - set(leave_out_empty_columns([contract_row(1)], SCHEMA).names)
     assert {"session", "agent", "user", "sequence", "path", "superseded_by"} <= left_out
     assert not {"id", "text", "at", "key", "vector", "terms", "record"} & left_out
-
-
-def test_one_memory_that_has_a_value_keeps_the_column_for_the_batch():
+    # One memory that has a value keeps the column for the batch.
     batch = [contract_row(1), contract_row(2, replace(contract_record(2), session="s1"))]
     assert "session" in leave_out_empty_columns(batch, SCHEMA).names
 

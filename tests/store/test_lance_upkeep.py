@@ -116,10 +116,14 @@ def recall(store, vectors, where, keys):
     return hits / 200
 
 
-def test_an_index_is_built_once_a_search_has_missed_it(tmp_path):
-    store, _ = indexed_store(tmp_path)
+def test_an_index_is_built_once_a_search_has_missed_it_and_a_purge_keeps_it(tmp_path):
+    store, vectors = indexed_store(tmp_path)
     assert store.health().vector_index_rows == 1_200
     assert not store.index_is_due()
+    store.delete([8])
+    store.purge()
+    assert store.health().vector_index_rows == 1_499
+    assert 8 not in store.nearest(EVERYTHING, vectors[7], limit=5)
 
 
 @pytest.mark.slow
@@ -128,23 +132,13 @@ def test_the_index_finds_nearly_all_of_the_nearest(indexed):
     assert recall(store, vectors, EVERYTHING, np.arange(1, 1_501)) >= 0.95
 
 
-def test_the_index_finds_nearly_all_of_the_nearest_of_one_scope(indexed):
+def test_the_index_finds_the_nearest_of_one_scope_and_what_came_later(indexed):
+    # The index finds nearly all of the nearest of one scope.
     store, vectors = indexed
     even = Comparison(Field("user"), "eq", "even")
     assert recall(store, vectors, even, np.arange(2, 1_501, 2)) >= 0.95
-
-
-def test_what_was_appended_after_the_index_is_found_at_once(indexed):
-    store, vectors = indexed
+    # What was appended after the index is found at once.
     assert 1_401 in store.nearest(EVERYTHING, vectors[1_400], limit=10)
-
-
-def test_a_purge_keeps_the_index(tmp_path):
-    store, vectors = indexed_store(tmp_path)
-    store.delete([8])
-    store.purge()
-    assert store.health().vector_index_rows == 1_499
-    assert 8 not in store.nearest(EVERYTHING, vectors[7], limit=5)
 
 
 # Removing what no version of a table needs.

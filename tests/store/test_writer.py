@@ -51,11 +51,10 @@ def writer(open_writer):
     return open_writer()
 
 
-def test_a_write_gives_back_its_result(writer):
+def test_writes_run_in_order_on_one_thread_and_report_back(writer):
+    # A write gives back its result.
     assert writer.submit(lambda: 7).result() == 7
-
-
-def test_writes_run_in_the_order_of_submission_on_one_thread(writer):
+    # Writes run in the order of submission on one thread.
     ran = []
     futures = [
         writer.submit(lambda number=number: ran.append((number, threading.get_ident())))
@@ -65,9 +64,7 @@ def test_writes_run_in_the_order_of_submission_on_one_thread(writer):
         future.result()
     assert [number for number, _ in ran] == list(range(50))
     assert len({thread for _, thread in ran}) == 1
-
-
-def test_an_error_reaches_the_one_who_asked_and_stops_nobody_else(writer):
+    # An error reaches the one who asked and stops nobody else.
     failed = writer.submit(lambda: [][0])
     succeeded = writer.submit(lambda: "written")
     with pytest.raises(IndexError):
@@ -121,13 +118,12 @@ def test_one_write_that_fails_does_not_fail_the_others_of_its_group(writer):
     assert (first, str(failed), last) == (10, "refused", 20)
 
 
-def test_closing_finishes_what_is_queued(writer):
+def test_closing_finishes_what_is_queued_and_is_told(writer):
+    # Closing finishes what is queued.
     futures = [writer.submit(lambda: "written") for _ in range(20)]
     writer.close()
     assert [future.result(timeout=0) for future in futures] == ["written"] * 20
-
-
-def test_a_closed_writer_says_so(writer):
+    # A closed writer says so.
     writer.close()
     with pytest.raises(StoreClosed, match="Open it again"):
         writer.submit(lambda: 7)
@@ -154,11 +150,19 @@ def test_a_lock_that_another_process_keeps_is_a_clear_error(writer, tmp_path, mo
     assert writer.submit(lambda: 7).result() == 7
 
 
-def test_a_directory_that_is_gone_is_a_clear_error(tmp_path):
+def test_what_cannot_be_locked_is_a_clear_error(tmp_path):
+    # A directory that is gone is a clear error.
     writer = Writer(InMemoryStore(CONTRACT_IDENTITY), DirectoryLock(tmp_path / "gone"))
     with pytest.raises(StoreError, match=r"gone: cannot be written.*Check"):
         writer.submit(lambda: 7).result()
     writer.close()
+    # A lock file that may not be written is a clear error.
+    (tmp_path / LOCK_FILE).mkdir()
+    with (
+        pytest.raises(StoreError, match=r"cannot be written \(.*Check the disk's space"),
+        DirectoryLock(tmp_path).held(),
+    ):
+        pass
 
 
 class StubbornStore(InMemoryStore):
@@ -232,15 +236,6 @@ def test_a_process_forked_during_a_write_does_not_keep_the_lock(tmp_path):
         os.waitpid(child, 0)
 
 
-def test_a_lock_file_that_may_not_be_written_is_a_clear_error(tmp_path):
-    (tmp_path / LOCK_FILE).mkdir()
-    with (
-        pytest.raises(StoreError, match=r"cannot be written \(.*Check the disk's space"),
-        DirectoryLock(tmp_path).held(),
-    ):
-        pass
-
-
 class _FailingUpkeep(InMemoryStore):
     """A store whose upkeep is always due and always fails."""
 
@@ -294,11 +289,21 @@ def test_after_each_failure_the_pause_is_twice_as_long_and_ten_minutes_at_most()
     assert pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600]
 
 
-def test_a_success_ends_the_pause_and_the_failure():
+def test_a_failure_is_told_to_all_until_a_success(tmp_path):
+    # A success ends the pause and the failure.
     state = UpkeepState(None)
     state.note_failure(FULL)
     state.note_success()
     assert (state.is_due, state.failure) == (True, None)
+    # Another process reads the failure until one succeeds.
+    writing, reading = UpkeepState(tmp_path), UpkeepState(tmp_path)
+    writing.note_failure(FULL)
+    assert reading.failure == writing.failure
+    writing.note_success()
+    assert reading.failure is None
+    # A note that cannot be read is a failure too.
+    (tmp_path / NOTE_FILE).write_text("{")
+    assert "cannot be read" in UpkeepState(tmp_path).failure.message
 
 
 @pytest.mark.parametrize("folder", [None, "gone"], ids=["noted nowhere", "not to be noted"])
@@ -308,19 +313,6 @@ def test_failures_are_counted_with_the_last_message(tmp_path, folder):
     state.note_failure(GONE)
     assert (state.failure.attempts, state.failure.message) == (2, "the disk is gone")
     assert state.failure.sentence.startswith("Upkeep has failed 2 times since ")
-
-
-def test_another_process_reads_the_failure_until_one_succeeds(tmp_path):
-    writing, reading = UpkeepState(tmp_path), UpkeepState(tmp_path)
-    writing.note_failure(FULL)
-    assert reading.failure == writing.failure
-    writing.note_success()
-    assert reading.failure is None
-
-
-def test_a_note_that_cannot_be_read_is_a_failure_too(tmp_path):
-    (tmp_path / NOTE_FILE).write_text("{")
-    assert "cannot be read" in UpkeepState(tmp_path).failure.message
 
 
 # What a process wrote last is known without a read, for as long as nobody else wrote.

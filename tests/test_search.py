@@ -128,10 +128,13 @@ def test_hits_below_min_score_are_left_out(facts):
     assert facts.search("unrelated").abstained is False
 
 
-def test_only_the_given_pools_are_searched(facts):
+def test_only_the_given_pools_are_searched_and_an_overlong_querys_end(facts):
+    # Only the given pools are searched.
     assert ids(facts.search("dog", pools=["shared_rules"])) == ["rule"]
     assert len(facts.search("dog", pools=["shared_rules", "agent_memory"])) == 4
     assert facts.search("dog", pools=["reference_code"]).hits == ()
+    # An overlong query is answered by its end.
+    assert ids(facts.search("blah " * 100_000 + "Who has a dog?"))[0] == "dog"
 
 
 def test_a_pool_of_the_users_own_can_be_searched(memory):
@@ -258,10 +261,6 @@ def test_an_argument_that_cannot_be_used_is_named(facts, name, value):
         with pytest.raises(InvalidInput, match=f"^{name}=") as caught:
             facts.search(**({"query": query} | {name: value}))
         assert caught.value.remedy
-
-
-def test_an_overlong_query_is_answered_by_its_end(facts):
-    assert ids(facts.search("blah " * 100_000 + "Who has a dog?"))[0] == "dog"
 
 
 def test_what_expires_later_than_now_is_found(memory):

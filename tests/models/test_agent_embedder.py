@@ -111,9 +111,18 @@ def test_a_model_without_the_parts_says_so(tmp_path):
         model.memory_type(["dog"])
 
 
-def test_the_bundled_model_is_the_one_that_memories_use(bundled):
+def test_the_bundled_model_is_that_of_memories_and_saved_in_both_formats(bundled, tmp_path):
+    # The bundled model is the one that memories use.
     assert bundled.identity == load_bundled().identity
     assert np.array_equal(bundled.encode("tea"), load_bundled().encode(["tea"]))
+    # The bundled model is saved in both formats and not as onnx beside float weights.
+    bundled.save_pretrained(tmp_path)
+
+    assert (tmp_path / "model.safetensors").is_file()
+    assert (tmp_path / "modules.json").is_file()
+    with pytest.raises(InvalidInput, match="that saving ONNX alone would leave beside it"):
+        bundled.save_pretrained(tmp_path, formats=["onnx"])
+    assert Embedder.from_pretrained(tmp_path).identity == bundled.identity
 
 
 @pytest.mark.parametrize("name", ["own", "copy"])
@@ -191,18 +200,6 @@ def test_an_exported_model_without_float_weights_is_saved_as_onnx_alone(director
     write_tiny_embedder(tmp_path / "other")
     with pytest.raises(InvalidInput, match="holds float weights"):
         exported.save_pretrained(tmp_path / "other")
-
-
-def test_the_bundled_model_is_saved_in_both_formats_and_not_as_onnx_beside_float_weights(
-    bundled, tmp_path
-):
-    bundled.save_pretrained(tmp_path)
-
-    assert (tmp_path / "model.safetensors").is_file()
-    assert (tmp_path / "modules.json").is_file()
-    with pytest.raises(InvalidInput, match="that saving ONNX alone would leave beside it"):
-        bundled.save_pretrained(tmp_path, formats=["onnx"])
-    assert Embedder.from_pretrained(tmp_path).identity == bundled.identity
 
 
 def test_a_directory_whose_own_model_would_be_loaded_instead_is_refused(embedder, tmp_path):

@@ -114,23 +114,14 @@ def test_a_question_that_cannot_be_asked_is_refused(reranker, arguments, problem
         reranker.rank(documents=["b"], **arguments)
 
 
-def test_a_service_that_gives_logits_is_understood_where_it_is_told():
-    answer = {"results": [{"index": 0, "relevance_score": 3.0}]}
+def test_a_service_is_asked_by_its_url_and_may_give_logits():
+    answer = {"results": [{"index": 0, "relevance_score": 0.5}]}
     with running_service(lambda _: says(answer)) as service:
-        reranker = Reranker.from_pretrained(service.host, scores="logit")
-        assert reranker.score("tea", ["tea is warm"]).tolist() == pytest.approx([0.9526], abs=1e-4)
-
-
-def test_a_service_is_asked_by_its_url():
-    def half(request):
-        count = len(request.body["documents"])
-        return says({"results": [{"index": n, "relevance_score": 0.5} for n in range(count)]})
-
-    with running_service(half) as service:
         reranker = Reranker.from_pretrained(
             service.host, protocol="memos", model="memos-reranker-4b", api_key="k"
         )
         scores = reranker.score("用户有哪些业余爱好", ["用户喜欢羽毛球"], instruction="Find.")
-    assert scores.tolist() == [0.5]
-    assert reranker.is_remote
+        by_logit = Reranker.from_pretrained(service.host, scores="logit")
+        assert by_logit.score("tea", ["tea is warm"]).tolist() == pytest.approx([0.6225], abs=1e-4)
+    assert (scores.tolist(), reranker.is_remote) == ([0.5], True)
     assert service.bodies[0]["query"] == "Find.\n用户有哪些业余爱好"

@@ -14,11 +14,6 @@ from ekphory.models.onnx_embedder import load_bundled
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
 
 
-@pytest.mark.parametrize("name", [None, "bundled"])
-def test_the_bundled_model_is_the_default(name):
-    assert load_embedder(name) is load_bundled()
-
-
 def test_a_url_is_a_service_that_is_sent_the_model_and_the_key(monkeypatch):
     # The environment is not read here.
     monkeypatch.setenv("EKPHORY_EMBEDDER_API_KEY", "k")
@@ -131,20 +126,14 @@ def test_the_bundled_reranker_is_loaded_when_it_is_first_needed(tmp_path):
     assert bundled.name == "ekphory-rerank-small"
 
 
-@pytest.mark.parametrize(
-    ("spec", "name"),
-    [
-        ("bundled", "ekphory-rerank-small"),
-        ("ekphory-rerank-small", "ekphory-rerank-small"),
-        ("ekphory-rerank-tiny", "ekphory-rerank-tiny"),
-    ],
-)
-def test_the_bundled_rerankers_are_loaded_by_name(spec, name):
+@pytest.mark.parametrize("spec", ["bundled", "ekphory-rerank-small", "ekphory-rerank-tiny"])
+def test_the_bundled_models_are_loaded_by_name_or_by_default(spec):
     reranker = load_reranker(spec)
     passages = [RerankPassage("I moved to Oslo in May"), RerankPassage("The soup was cold")]
     moved, soup = reranker.score(RerankQuery("Where do I live?"), passages)
-    assert reranker.name == name
+    assert reranker.name == spec.replace("bundled", "ekphory-rerank-small")
     assert moved > soup
+    assert load_embedder(None) is load_embedder("bundled") is load_bundled()
 
 
 def test_settings_may_name_a_directory_or_no_reranker_at_all(tmp_path):

@@ -90,11 +90,17 @@ def test_a_text_of_ten_megabytes_is_embedded_by_its_beginning(embedder):
     assert np.abs(huge - embedder.encode([beginning])).max() <= 1e-4
 
 
+def change_record(model, *changes):
+    content = (model / "model.json").read_text()
+    for old, new in changes:
+        content = content.replace(old, new)
+    (model / "model.json").write_text(content)
+
+
 def test_prompts_of_the_record_stand_before_queries_and_passages(embedder, copied_model):
-    record = copied_model / "model.json"
-    content = record.read_text()
-    content = content.replace('"query": ""', '"query": "q: "')
-    record.write_text(content.replace('"passage": ""', '"passage": "p: "'))
+    change_record(
+        copied_model, ('"query": ""', '"query": "q: "'), ('"passage": ""', '"passage": "p: "')
+    )
 
     prompted = OnnxEmbedder(copied_model)
 
@@ -105,8 +111,7 @@ def test_prompts_of_the_record_stand_before_queries_and_passages(embedder, copie
 
 
 def test_a_record_without_normalisation_gives_the_plain_mean(copied_model):
-    record = copied_model / "model.json"
-    record.write_text(record.read_text().replace('"normalise": true', '"normalise": false'))
+    change_record(copied_model, ('"normalise": true', '"normalise": false'))
 
     pooled = OnnxEmbedder(copied_model).encode(SENTENCES)
 

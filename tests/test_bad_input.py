@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import lancedb
 import pytest
+from tests.store.store_contract import CONTRACT_IDENTITY
 
 from ekphory.errors import (
     EmbedderMismatch,
@@ -16,10 +18,8 @@ from ekphory.errors import (
     StoreError,
 )
 from ekphory.memory import Memory
-from ekphory.retrieval.lexical import TERMS_VERSION
-from ekphory.store.lance import LanceStore
 from ekphory.store.lance_rows import table_schema
-from ekphory.store.protocol import SCHEMA_VERSION, StoreIdentity
+from ekphory.store.protocol import SCHEMA_VERSION
 from ekphory.testing.models import HashEmbedder
 
 
@@ -81,56 +81,51 @@ def test_a_query_of_broken_characters_is_answered_or_refused_by_name(memory, que
         assert error.field == "query"
 
 
-def test_a_path_that_is_a_file_is_refused(tmp_path):
-    path = tmp_path / "notes.txt"
-    path.write_text("mine")
-    with pytest.raises(InvalidInput, match=r"^path=.*is a file. Give a directory"):
-        Memory(path, embedder=HashEmbedder())
-    assert path.read_text() == "mine"
-
-
-def test_a_path_below_a_file_is_refused(tmp_path):
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises((InvalidInput, StoreError), match=r"notes\.txt"):
-        Memory(tmp_path / "notes.txt" / "store", embedder=HashEmbedder())
-
-
-def test_a_store_of_a_newer_schema_is_refused_with_the_remedy(store_path):
-    newer = StoreIdentity(SCHEMA_VERSION + 1, TERMS_VERSION, HashEmbedder().identity)
-    lancedb.connect(store_path).create_table("memories", schema=table_schema(newer))
-    with pytest.raises(SchemaTooNew, match=r"schema version 5.* up to 4.*pip install --upgrade"):
+@pytest.mark.parametrize(
+    ("change", "error", "told"),
+    [
+        (
+            {"schema_version": SCHEMA_VERSION + 1},
+            SchemaTooNew,
+            r"schema version 5.* up to 4.*pip install --upgrade",
+        ),
+        ({"terms_version": "0"}, StoreError, r"version 0 of the tokenizer.*Import the memories"),
+    ],
+)
+def test_a_store_of_another_schema_or_tokenizer_is_refused_with_the_remedy(
+    store_path, change, error, told
+):
+    other = replace(CONTRACT_IDENTITY, **change)
+    lancedb.connect(store_path).create_table("memories", schema=table_schema(other))
+    with pytest.raises(error, match=told):
         Memory(store_path, embedder=HashEmbedder())
 
 
-def test_a_store_of_another_tokenizer_is_refused_with_the_remedy(store_path):
-    other = StoreIdentity(SCHEMA_VERSION, "0", HashEmbedder().identity)
-    LanceStore.open(str(store_path), other)
-    with pytest.raises(StoreError, match=r"version 0 of the tokenizer.*Import the memories"):
-        Memory(store_path, embedder=HashEmbedder())
-
-
-def test_a_foreign_table_in_the_directory_is_refused_and_left_alone(store_path):
+def test_a_file_and_a_foreign_table_are_refused_and_left_alone(store_path, tmp_path):
+    # A foreign table in the directory is refused and left alone.
     table = lancedb.connect(store_path).create_table("memories", [{"colour": "red"}])
     with pytest.raises(StoreError, match=r"not made by ekphory. Choose another directory"):
         Memory(store_path, embedder=HashEmbedder())
     assert table.to_arrow().to_pylist() == [{"colour": "red"}]
+    # A path that is a file or lies below one is refused.
+    path = tmp_path / "notes.txt"
+    path.write_text("mine")
+    with pytest.raises(InvalidInput, match=r"^path=.*is a file. Give a directory"):
+        Memory(path, embedder=HashEmbedder())
+    with pytest.raises((InvalidInput, StoreError), match=r"notes\.txt"):
+        Memory(path / "store", embedder=HashEmbedder())
+    assert path.read_text() == "mine"
 
 
-def test_a_foreign_table_of_another_name_stays_beside_the_store(store_path):
+def test_a_foreign_table_of_another_name_and_other_files_stay_beside_the_store(store_path):
     lancedb.connect(store_path).create_table("paintings", [{"colour": "red"}])
-    with Memory(store_path, embedder=HashEmbedder()) as memory:
-        memory.add("hello")
-        memory.repair()
-    found = lancedb.connect(store_path).open_table("paintings").to_arrow().to_pylist()
-    assert found == [{"colour": "red"}]
-
-
-def test_other_files_in_the_directory_are_left_alone(store_path):
-    store_path.mkdir()
     (store_path / "notes.txt").write_text("mine")
     with Memory(store_path, embedder=HashEmbedder()) as memory:
         memory.add("hello", id="1")
+        memory.repair()
         memory.forget("1", purge=True)
+    found = lancedb.connect(store_path).open_table("paintings").to_arrow().to_pylist()
+    assert found == [{"colour": "red"}]
     assert (store_path / "notes.txt").read_text() == "mine"
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ekphory.errors import InvalidInput, MemoryNotFound, ScopeError
+from ekphory.errors import InvalidInput, MemoryNotFound
 from ekphory.filters.lance_sql import matches
 from ekphory.filters.tree import (
     And,
@@ -338,12 +338,6 @@ def test_metadata_of_any_name_moves_nothing_to_another_scope(open_memory, key):
         "1", "apollo", "agent_memory",
     )  # fmt: skip
     assert open_memory(project="gemini").count() == 0
-
-
-@pytest.mark.parametrize("field", ["org", "project", "agent", "user", "session"])
-def test_metadata_cannot_name_a_scope_field(open_memory, field):
-    with pytest.raises(ScopeError, match=f"^metadata.{field}="):
-        open_memory().add("tea", metadata={field: "theirs"})
 
 
 def test_a_bulk_import_cannot_leave_its_scope(open_memory):

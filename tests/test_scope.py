@@ -34,10 +34,14 @@ def test_only_exactly_the_same_name_is_equal(other):
     assert not matches(Scope(user="a").predicate(), record(user=other))
 
 
-def test_an_unbound_field_is_no_restriction():
+def test_an_unbound_field_is_no_restriction_and_what_a_scope_owns_is_one():
+    # An unbound field is no restriction.
     predicate = Scope(project="p").predicate()
     assert matches(predicate, record(project="p", agent="a", user="u", session="s", org="o"))
     assert matches(Scope().predicate(), record())
+    # What a scope owns is restricted in every pool.
+    predicate = Scope(user="a").own_predicate()
+    assert not matches(predicate, record(user="b", pool="shared_rules"))
 
 
 @pytest.mark.parametrize("field", ["agent", "user", "session"])
@@ -57,30 +61,22 @@ def test_nobody_else_sees_them(field, pool):
 
 @pytest.mark.parametrize("pool", PRIVATE_POOLS)
 def test_other_pools_are_seen_by_their_own_agent_alone(pool):
+    # Other pools are seen by their own agent alone.
     predicate = Scope(project="p", agent="a").predicate()
     assert matches(predicate, record(project="p", pool=pool, agent="a"))
     assert not matches(predicate, record(project="p", pool=pool, agent="b"))
     assert not matches(predicate, record(project="p", pool=pool))
-
-
-@pytest.mark.parametrize("pool", PRIVATE_POOLS)
-def test_without_an_agent_bound_all_agents_are_seen(pool):
+    # Without an agent bound all agents are seen.
     assert matches(Scope(project="p").predicate(), record(project="p", pool=pool, agent="a"))
 
 
-def test_what_a_scope_owns_is_restricted_in_every_pool():
-    predicate = Scope(user="a").own_predicate()
-    assert not matches(predicate, record(user="b", pool="shared_rules"))
-
-
-def test_a_bound_field_is_filled_in():
+def test_a_bound_field_is_filled_in_and_cannot_be_changed():
+    # A bound field is filled in.
     scope = Scope(user="a")
     assert (scope.fill("user", None), scope.fill("user", "a"), scope.fill("agent", "x")) == (
         "a", "a", "x",
     )  # fmt: skip
-
-
-def test_a_bound_field_cannot_be_changed():
+    # A bound field cannot be changed.
     with pytest.raises(ScopeError, match=r"user='b': this handle is bound to user='a'. Open a"):
         Scope(user="a").fill("user", "b")
 

@@ -62,19 +62,15 @@ def test_the_memory_that_answers_comes_first(facts, preset):
     assert ids(facts.search("Who has a dog?", preset=preset))[0] == "dog"
 
 
-def test_a_hit_holds_the_whole_memory(facts):
+def test_a_hit_holds_the_memory_and_its_scores(facts):
+    # A hit holds the whole memory.
     hit = facts.search("dog").hits[0]
     assert (hit.id, hit.text) == ("dog", "Ben has a dog")
     assert hit.memory == facts.get("dog")
-
-
-def test_a_hit_holds_a_probability_and_the_scores_behind_it(facts):
-    hit = facts.search("dog").hits[0]
+    # A hit holds a probability and the scores behind it.
     assert 0 < hit.score == hit.scores["probability"] < 1
     assert {"cosine", "bm25", "lexical", "fused", "probability"} <= set(hit.scores)
-
-
-def test_a_result_can_be_counted_and_walked_through(facts):
+    # A result can be counted and walked through.
     result = facts.search("dog", k=3)
     assert len(result) == 3
     assert [hit.id for hit in result] == ids(result)
@@ -111,33 +107,34 @@ def test_a_search_in_an_empty_scope_finds_nothing_and_does_not_abstain(memory):
 
 
 def test_the_empty_query_lists_the_newest(facts):
+    # The empty query lists the newest.
     for query in ("", "  \n"):
         result = facts.search(query, k=3)
         assert (ids(result), result.trace.preset) == (["rule", "trip", "dog"], "newest")
-
-
-def test_the_empty_query_obeys_pools_and_filter(facts):
+    # The empty query obeys pools and filter.
     assert ids(facts.search("", pools=["shared_rules"])) == ["rule"]
     assert ids(facts.search("", filter="at < date('2026-05-03')")) == ["dog", "tea"]
 
 
 def test_hits_below_min_score_are_left_out(facts):
+    # Hits below min score are left out.
     every = facts.search("Ben has a dog")
     least = (every.hits[0].score + every.hits[1].score) / 2
     result = facts.search("Ben has a dog", min_score=least)
     assert (ids(result), result.abstained) == (["dog"], False)
-
-
-def test_with_nothing_above_min_score_the_result_is_empty_and_says_so(facts):
+    # With nothing above min score the result is empty and says so.
     result = facts.search("unrelated", min_score=1.0)
     assert (result.hits, result.abstained) == ((), True)
     assert facts.search("unrelated").abstained is False
 
 
-def test_only_the_given_pools_are_searched(facts):
+def test_only_the_given_pools_are_searched_and_an_overlong_querys_end(facts):
+    # Only the given pools are searched.
     assert ids(facts.search("dog", pools=["shared_rules"])) == ["rule"]
     assert len(facts.search("dog", pools=["shared_rules", "agent_memory"])) == 4
     assert facts.search("dog", pools=["reference_code"]).hits == ()
+    # An overlong query is answered by its end.
+    assert ids(facts.search("blah " * 100_000 + "Who has a dog?"))[0] == "dog"
 
 
 def test_a_pool_of_the_users_own_can_be_searched(memory):
@@ -149,12 +146,6 @@ def test_a_pool_of_the_users_own_can_be_searched(memory):
 def test_only_what_the_filter_lets_through_is_found(facts, preset):
     condition = "producer = 'Ben' OR session = 's1'"
     assert sorted(ids(facts.search("tea", filter=condition, preset=preset))) == ["dog", "trip"]
-
-
-def test_a_filter_hides_hits_and_changes_no_score(facts):
-    every = {hit.id: hit.scores for hit in facts.search("dog tea", now=NOW).hits}
-    for hit in facts.search("dog tea", now=NOW, filter="producer = 'Ben'").hits:
-        assert hit.scores == every[hit.id]
 
 
 def test_the_older_of_two_equal_events_comes_second(memory):
@@ -217,17 +208,21 @@ def test_a_memory_scores_by_its_best_window_less_a_little_for_their_number(memor
     assert scores["short"] - scores["long"] == pytest.approx(loss, abs=1e-4)
 
 
-def test_the_score_of_a_memory_does_not_depend_on_k(facts):
+def test_a_score_depends_neither_on_k_nor_on_a_filter(facts):
+    # The score of a memory does not depend on k.
     one = facts.search("dog", k=1, now=NOW).hits[0]
     assert one == facts.search("dog", k=1_000, now=NOW).hits[0]
-
-
-def test_the_same_search_gives_the_same_result(facts):
+    # The same search gives the same result.
     first, second = (facts.search("dog tea Oslo", now=now) for now in (NOW, "2026-06-01T00:00Z"))
     assert first.hits == second.hits
+    # A filter hides hits and changes no score.
+    every = {hit.id: hit.scores for hit in facts.search("dog tea", now=NOW).hits}
+    for hit in facts.search("dog tea", now=NOW, filter="producer = 'Ben'").hits:
+        assert hit.scores == every[hit.id]
 
 
 def test_the_trace_tells_every_stage(facts):
+    # The trace tells every stage.
     trace = facts.search("dog", k=2).trace
     assert trace.preset == "balanced"
     assert [stage.name for stage in trace.stages] == [
@@ -237,15 +232,11 @@ def test_the_trace_tells_every_stage(facts):
     ]  # fmt: skip
     assert (trace.stages[0].candidates_out, trace.stages[-1].candidates_out) == (4, 2)
     assert not trace.degraded
-
-
-def test_the_trace_counts_time(facts):
+    # The trace counts time.
     trace = facts.search("dog").trace
     assert all(stage.milliseconds >= 0 for stage in trace.stages)
     assert trace.milliseconds == sum(stage.milliseconds for stage in trace.stages)
-
-
-def test_the_trace_is_plain_data_without_the_text_of_memories(facts):
+    # The trace is plain data without the text of memories.
     shown = json.dumps(facts.search("who is it?").trace.to_dict())
     assert "green tea" not in shown
     assert "Oslo" not in shown
@@ -270,10 +261,6 @@ def test_an_argument_that_cannot_be_used_is_named(facts, name, value):
         with pytest.raises(InvalidInput, match=f"^{name}=") as caught:
             facts.search(**({"query": query} | {name: value}))
         assert caught.value.remedy
-
-
-def test_an_overlong_query_is_answered_by_its_end(facts):
-    assert ids(facts.search("blah " * 100_000 + "Who has a dog?"))[0] == "dog"
 
 
 def test_what_expires_later_than_now_is_found(memory):
@@ -327,42 +314,39 @@ def test_a_query_for_a_time_alone_lists_it_in_order(turns, preset, query, first)
     assert found(turns, query, preset=preset)[: len(first)] == first
 
 
-def test_a_query_with_more_in_it_finds_the_best_in_that_time_first(turns):
+def test_what_lies_in_the_time_asked_for_comes_first(turns):
+    # A query with more in it finds the best in that time first.
     assert found(turns, "Who had a kayak on June 2nd?")[0] == "b1"
     assert sorted(found(turns, "Who had a kayak on May 4th?", k=2)) == ["a1", "a2"]
-
-
-def test_there_are_still_k_hits(turns):
+    # There are still k hits.
     assert len(found(turns, "What did we talk about on May 4th?", k=6)) == 6
+    # The timezone says where a day begins.
+    assert found(turns, "What happened on June 3rd?", timezone="Asia/Tokyo")[:2] == ["b1", "b2"]
+    # A filter of the caller holds within the time.
+    assert found(turns, "What happened in May?", filter="at >= date('2026-06-01')")[0] != "a1"
 
 
 def test_time_can_filter(turns):
+    # Time can filter.
     assert sorted(found(turns, "kayak in June", time="filter")) == ["b1", "b2", "c1", "d1"]
-
-
-def test_a_filter_by_a_time_without_memories_finds_nothing(turns):
+    # A filter by a time without memories finds nothing.
     assert found(turns, "kayak in March 2020", time="filter") == []
-
-
-def test_a_filter_without_a_time_in_the_query_hides_nothing(turns):
+    # A filter without a time in the query hides nothing.
     assert len(found(turns, "kayak", time="filter")) == 6
 
 
-def test_time_can_be_ignored(turns):
+def test_the_trace_says_which_time_was_read(turns):
+    # Time can be ignored.
     trace = turns.search("kayak in May", now=WEDNESDAY, time="ignore").trace
     (stage,) = (each for each in trace.stages if each.name == "read time")
     assert (stage.status, stage.reason) == ("skipped", "time is ignored on request")
-
-
-def test_the_trace_says_what_was_read_and_how_much_was_found(turns):
+    # The trace says what was read and how much was found.
     trace = turns.search("What did we do on May 4th?", now=WEDNESDAY).trace
     detail = {stage.name: stage.detail for stage in trace.stages}
     (read,) = detail["read time"]["found"]
     assert (read["text"], read["from"]) == ("May 4th", "2026-05-04T00:00:00+00:00")
     assert detail["search time"]["inside"] == 2
-
-
-def test_the_trace_says_that_an_event_without_a_time_filters_nothing(turns):
+    # The trace says that an event without a time filters nothing.
     result = turns.search("Who had a kayak before we moved?", now=WEDNESDAY, time="filter")
     stages = {stage.name: stage for stage in result.trace.stages}
     (read,) = stages["read time"].detail["found"]
@@ -373,23 +357,14 @@ def test_the_trace_says_that_an_event_without_a_time_filters_nothing(turns):
     assert len(result.hits) == 6
 
 
-def test_the_timezone_says_where_a_day_begins(turns):
-    assert found(turns, "What happened on June 3rd?", timezone="Asia/Tokyo")[:2] == ["b1", "b2"]
-
-
-def test_a_memory_in_the_time_asked_for_is_as_probable_as_the_reading_is_sure(turns):
+def test_a_memory_in_the_time_is_as_probable_as_the_reading_is_sure(turns):
+    # A memory in the time asked for is as probable as the reading is sure.
     hits = turns.search("What did we talk about on 2026-05-04?", now=WEDNESDAY).hits
     assert [round(hit.score, 2) for hit in hits[:2]] == [0.97, 0.97]
     assert all(hit.score < 0.03 for hit in hits[2:])
-
-
-def test_nothing_in_the_time_asked_for_is_nothing_likely(turns):
+    # Nothing in the time asked for is nothing likely.
     result = turns.search("What did we talk about on March 3rd 2020?", now=WEDNESDAY, min_score=0.1)
     assert (result.hits, result.abstained) == ((), True)
-
-
-def test_a_filter_of_the_caller_holds_within_the_time(turns):
-    assert found(turns, "What happened in May?", filter="at >= date('2026-06-01')")[0] != "a1"
 
 
 @pytest.mark.parametrize(

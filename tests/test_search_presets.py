@@ -40,14 +40,13 @@ def open_with(store_path):
 
 
 def test_a_handle_has_the_preset_of_searches_that_name_none(open_with):
+    # A handle has the preset of searches that name none.
     memory = open_with(preset="fast")
     memory.add("tea is warm")
 
     assert memory.search("tea").trace.preset == "fast"
     assert memory.search("tea", preset="balanced").trace.preset == "balanced"
-
-
-def test_a_handle_refuses_a_preset_that_there_is_not(open_with):
+    # A handle refuses a preset that there is not.
     with pytest.raises(InvalidInput, match="preset='fastest'"):
         open_with(preset="fastest")
 
@@ -62,17 +61,15 @@ def stages(result):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_finds_what_answers(memory, name):
+    # Every preset answers in a scope without memories.
+    for query in ("dog", "😀", "what did she say?"):
+        assert ids(memory.search(query, preset=name)) == []
+    # Every preset finds what answers.
     memory.add_many({"text": f"row {n} about nothing"} for n in range(20))
     memory.add("Ben has a red dog", id="dog")
     result = memory.search("who has a red dog", k=3, preset=name)
     assert ids(result)[0] == "dog"
     assert result.trace.preset == name
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_answers_in_a_scope_without_memories(memory, name):
-    for query in ("dog", "😀", "what did she say?"):
-        assert ids(memory.search(query, preset=name)) == []
 
 
 def test_a_reranker_orders_the_hits_of_accurate(open_with):

@@ -86,12 +86,10 @@ def memory_of_1100(path_of_1100, small_memory_limit):
 
 @pytest.mark.parametrize("query", ["note 7", "nothing in common"])
 def test_k_hits_come_out_of_a_large_scope(memory_of_1100, query):
+    # K hits come out of a large scope.
     for k in (1, 300, 1_000):
         assert len(set(ids(memory_of_1100.search(query, k=k)))) == k
-
-
-@pytest.mark.parametrize("query", ["note 7", "nothing in common"])
-def test_k_hits_come_under_a_narrow_filter(memory_of_1100, query):
+    # K hits come under a narrow filter.
     for condition, matching in [("m.n < 5", 5), ("m.n < 400", 400), ("pool = 'pool1'", 367)]:
         assert len(ids(memory_of_1100.search(query, k=1_000, filter=condition))) == matching
     assert len(ids(memory_of_1100.search(query, k=1_000, pools=["pool2"]))) == 366
@@ -136,18 +134,20 @@ def test_a_large_scope_stays_apart_from_others(open_memory, small_memory_limit):
 
 
 def test_a_result_becomes_the_text_of_its_block(memory):
+    # A result without hits and one that abstained say different things.
+    assert "No memory was found." in SearchResult((), Trace("fast")).to_prompt()
+    abstained = SearchResult((), Trace("fast"), abstained=True).to_prompt()
+    assert "none that is likely enough" in abstained
+    # A setting that cannot be used is refused.
+    with pytest.raises(InvalidInput, match="max_tokens"):
+        memory.search("").to_prompt(0)
+    # A result becomes the text of its block.
     memory.add("I prefer Python over JavaScript", producer="user", at="2026-11-18")
     result = memory.search("Which language?", now="2026-11-21")
     text = result.to_prompt(now="2026-11-21")
     assert text == result.prompt_block(now="2026-11-21").text
     assert 'age="3 days ago"' in text
     assert ">I prefer Python over JavaScript</memory>" in text
-
-
-def test_a_result_without_hits_and_one_that_abstained_say_different_things():
-    assert "No memory was found." in SearchResult((), Trace("fast")).to_prompt()
-    abstained = SearchResult((), Trace("fast"), abstained=True).to_prompt()
-    assert "none that is likely enough" in abstained
 
 
 def test_settings_reach_the_block(memory):
@@ -159,11 +159,6 @@ def test_settings_reach_the_block(memory):
     assert len(result.prompt_block(injections="keep").included) == 2
     assert result.to_prompt(5) == ""
     assert result.to_prompt(100, count_tokens=len) == ""
-
-
-def test_a_setting_that_cannot_be_used_is_refused(memory):
-    with pytest.raises(InvalidInput, match="max_tokens"):
-        memory.search("").to_prompt(0)
 
 
 # A model that binds age and type late, against embedding everything anew.

@@ -36,15 +36,12 @@ def test_there_is_always_at_least_one_core():
     assert 1 <= count_usable_cores() <= MOST_THREADS
 
 
-def test_results_keep_the_order_of_the_items():
+def test_workers_give_results_in_order_and_errors():
+    # Results keep the order of the items.
     assert Workers(3).map(lambda number: number * number, [3, 1, 2]) == [9, 1, 4]
-
-
-def test_a_single_item_stays_in_the_callers_thread():
+    # A single item stays in the callers thread.
     assert Workers(3).map(lambda _: threading.get_ident(), ["one"]) == [threading.get_ident()]
-
-
-def test_an_error_of_one_item_reaches_the_caller():
+    # An error of one item reaches the caller.
     with pytest.raises(ZeroDivisionError):
         Workers(2).map(lambda number: 1 // number, [1, 0])
 

@@ -85,36 +85,18 @@ def importing(memory, path):
 
 
 def changed(path, edit):
-    lines = path.read_bytes().splitlines(keepends=True)
-    edit(lines)
+    """Write the lines of a file that `edit` gives in place of its own."""
     other = path.with_name("changed.jsonl")
-    other.write_bytes(b"".join(lines))
+    other.write_bytes(b"".join(edit(path.read_bytes().splitlines(keepends=True))))
     return other
 
 
-def test_the_lines_are_a_header_then_memories_before_their_versions_then_the_end(kitchen, tmp_path):
-    header, *memories, end = exported(kitchen, tmp_path / "e.jsonl")
-    assert (header["ekphory_export"], header["memories"]) == (1, 3)
-    assert header["scope"]["project"] is None
-    assert [(line["text"], line.get("versions")) for line in memories] == [
-        ("Anna repaired the sink", 0),
-        ("Knives are in the drawer", 0),
-        ("The oven is being repaired", 2),
-        ("The oven is broken", None),
-        ("The oven is being repaired", None),
-    ]
-    assert (end["ekphory_export_end"], end["memories"], end["versions"]) == (1, 3, 2)
+def replaced(number, old, new):
+    def edit(lines):
+        lines[number - 1] = lines[number - 1].replace(old, new)
+        return lines
 
-
-def test_every_field_of_a_memory_is_in_its_line(kitchen, tmp_path):
-    line = exported(kitchen, tmp_path / "e.jsonl")[3]
-    record = kitchen.get("oven")
-    plain = json.loads(json.dumps(asdict(replace(record, predicted=())), default=str))
-    assert {name: line[name] for name in plain if name not in ("at", "created_at")} == {
-        name: value for name, value in plain.items() if name not in ("at", "created_at")
-    }
-    assert line["at"] == "2026-03-01T00:00:00+00:00"
-    assert datetime.fromisoformat(line["created_at"]) == record.created_at
+    return edit
 
 
 def test_a_round_trip_gives_equal_records_with_their_history(kitchen, shelf, file, tmp_path):
@@ -180,12 +162,34 @@ def test_an_empty_scope_gives_a_header_and_an_end(shelf, project, tmp_path):
     assert importing(shelf("there", project=project), tmp_path / "e.jsonl") == ((0, 0, 0), [])
 
 
-def test_an_export_can_go_to_a_stream(kitchen, tmp_path):
+def test_the_lines_are_a_header_memories_before_their_versions_and_the_end(kitchen, tmp_path):
+    # An export can go to a stream.
     stream = io.BytesIO()
     report = kitchen.export(stream)
     assert report.target is None
     assert report.bytes == len(stream.getvalue())
     assert kitchen.export(tmp_path / "e.jsonl").sha256 == report.sha256
+    # The lines are a header then memories before their versions then the end.
+    header, *memories, end = exported(kitchen, tmp_path / "e.jsonl")
+    assert (header["ekphory_export"], header["memories"]) == (1, 3)
+    assert header["scope"]["project"] is None
+    assert [(line["text"], line.get("versions")) for line in memories] == [
+        ("Anna repaired the sink", 0),
+        ("Knives are in the drawer", 0),
+        ("The oven is being repaired", 2),
+        ("The oven is broken", None),
+        ("The oven is being repaired", None),
+    ]
+    assert (end["ekphory_export_end"], end["memories"], end["versions"]) == (1, 3, 2)
+    # Every field of a memory is in its line.
+    line = exported(kitchen, tmp_path / "e.jsonl")[3]
+    record = kitchen.get("oven")
+    plain = json.loads(json.dumps(asdict(replace(record, predicted=())), default=str))
+    assert {name: line[name] for name in plain if name not in ("at", "created_at")} == {
+        name: value for name, value in plain.items() if name not in ("at", "created_at")
+    }
+    assert line["at"] == "2026-03-01T00:00:00+00:00"
+    assert datetime.fromisoformat(line["created_at"]) == record.created_at
 
 
 def test_an_interrupted_export_leaves_the_earlier_file_and_nothing_else(kitchen, tmp_path):
@@ -226,72 +230,48 @@ def test_a_target_that_is_a_folder_is_refused(kitchen, tmp_path):
             kitchen.export(target)
 
 
-def test_a_file_that_is_cut_off_is_reported_and_completed_later(file, shelf, project):
-    cut = changed(file, lambda lines: lines.__delitem__(slice(4, None)))
+@pytest.mark.parametrize(
+    ("edit", "counts", "places"),
+    [
+        # The oven lacks its versions, so it is not taken without them.
+        (lambda lines: lines[:4], (2, 0, 2), [4, 4]),
+        (lambda lines: [*lines[:2], lines[2][:40]], (1, 0, 2), [3, 3]),
+        (replaced(2, b"Anna", b"Eva!"), (2, 0, 2), [2, 7]),
+        (lambda lines: lines[:2] + lines[3:], (2, 0, 1), [6]),
+        (replaced(6, b"oven", b"ovum"), (2, 0, 3), [6, 4, 7]),
+        (lambda lines: [each.replace(b"\n", b"\r\n") for each in lines], (3, 0, 0), []),
+    ],
+    ids=["cut off", "line cut", "line edited", "line removed", "version damaged", "line ends"],
+)
+def test_what_is_damaged_is_reported_with_its_line_and_completed_later(
+    file, shelf, project, edit, counts, places
+):
     other = shelf("there", project=project)
-    # The oven lacks its versions, so it is not taken without them.
-    assert importing(other, cut) == ((2, 0, 2), ["changed.jsonl:4", "changed.jsonl:4"])
-    assert importing(other, file) == ((1, 2, 0), [])
+    expected = [f"changed.jsonl:{number}" for number in places]
+    assert importing(other, changed(file, edit)) == (counts, expected)
+    assert importing(other, file) == ((3 - counts[0], counts[0], 0), [])
     assert len(other.history("oven")) == 3
 
 
-def test_a_line_that_is_cut_in_the_middle_is_reported(file, shelf, project):
-    def cut(lines):
-        del lines[3:]
-        lines[2] = lines[2][:40]
-
-    counts, places = importing(shelf("there", project=project), changed(file, cut))
-    assert (counts, places) == ((1, 0, 2), ["changed.jsonl:3", "changed.jsonl:3"])
-
-
-def test_an_edited_line_is_reported_with_its_number_and_not_imported(file, shelf, project):
-    def edit(lines):
-        lines[1] = lines[1].replace(b"Anna", b"Eva!")
-
+@pytest.mark.parametrize(
+    ("edit", "problem"),
+    [
+        (
+            replaced(1, b'"memories":3', b'"memories":4'),
+            "the header is changed since it was written",
+        ),
+        (
+            lambda lines: [encode_line({"ekphory_export": 2}), *lines[1:]],
+            "reads exports of version 1",
+        ),
+    ],
+)
+def test_a_damaged_header_and_one_of_a_newer_ekphory_are_refused(
+    file, shelf, project, edit, problem
+):
     other = shelf("there", project=project)
-    counts, places = importing(other, changed(file, edit))
-    assert (counts, places) == ((2, 0, 2), ["changed.jsonl:2", "changed.jsonl:7"])
-    assert {record.id for record in other.list()} == {"oven", "knives"}
-
-
-def test_a_line_that_was_removed_is_missed_at_the_end(file, shelf, project):
-    counts, places = importing(
-        shelf("there", project=project), changed(file, lambda lines: lines.pop(2))
-    )
-    assert (counts, places) == ((2, 0, 1), ["changed.jsonl:6"])
-
-
-def test_a_memory_one_of_whose_versions_is_damaged_is_not_imported(file, shelf, project):
-    def edit(lines):
-        lines[5] = lines[5].replace(b"oven", b"ovum")
-
-    other = shelf("there", project=project)
-    counts, _ = importing(other, changed(file, edit))
-    assert counts == (2, 0, 3)
-    assert importing(other, file)[0] == (1, 2, 0)
-
-
-def test_line_ends_of_another_system_do_no_harm(file, shelf, project):
-    def edit(lines):
-        lines[:] = [line.replace(b"\n", b"\r\n") for line in lines]
-
-    assert importing(shelf("there", project=project), changed(file, edit))[0] == (3, 0, 0)
-
-
-def test_a_damaged_header_and_one_of_a_newer_ekphory_are_refused(file, shelf, project):
-    other = shelf("there", project=project)
-
-    def edit(lines):
-        lines[0] = lines[0].replace(b'"memories":3', b'"memories":4')
-
-    with pytest.raises(InvalidInput, match="the header is changed since it was written"):
+    with pytest.raises(InvalidInput, match=problem):
         importing(other, changed(file, edit))
-
-    def renew(lines):
-        lines[0] = encode_line({"ekphory_export": 2})
-
-    with pytest.raises(InvalidInput, match="reads exports of version 1"):
-        importing(other, changed(file, renew))
     assert other.count() == 0
 
 

@@ -4,13 +4,12 @@ import itertools
 import json
 
 import pytest
-from tests.models.tiny_components import write_tiny_embedder
+from tests.models.tiny_components import write_tiny_onnx_embedder
 
 from ekphory.errors import InvalidInput
 from ekphory.importers.text import read_jsonl
 from ekphory.memory import Memory
 from ekphory.models.agent_embedder import Embedder
-from ekphory.models.onnx_export import ModelDescription, export_embedder
 from ekphory.prompting.recall_block import SECURITY_COMMENT
 from ekphory.testing.models import HashEmbedder
 from ekphory.types import to_plain_data
@@ -18,66 +17,49 @@ from ekphory.write import LONGEST_WHOLE, SAMPLED_WINDOWS
 
 # `add_messages`: a conversation in the form that chat APIs use.
 
-CHAT = [
-    {"role": "user", "content": "Where did you go?"},
-    {"role": "assistant", "content": "To Lisbon."},
-]
+
+def said(role, content, **fields):
+    return {"role": role, "content": content, **fields}
 
 
-def test_messages_become_memories_in_their_order(memory):
-    report = memory.add_messages(CHAT)
+CHAT = [said("user", "Where did you go?"), said("assistant", "To Lisbon.")]
+
+
+def test_messages_become_memories_in_their_order_with_role_session_and_pool(memory):
+    report = memory.add_messages(CHAT, session="s1", pool="shared_knowledge")
     assert (report.added, len(report.ids)) == (2, 2)
-    assert [memory.get(name).text for name in report.ids] == ["Where did you go?", "To Lisbon."]
-
-
-def test_the_role_is_kept_and_is_the_producer(memory):
-    first = memory.get(memory.add_messages(CHAT).ids[0])
+    first, second = (memory.get(name) for name in report.ids)
+    assert (first.text, second.text) == ("Where did you go?", "To Lisbon.")
     assert (first.role, first.producer) == ("user", "user")
+    assert {(each.session, each.pool) for each in (first, second)} == {("s1", "shared_knowledge")}
 
 
 def test_a_producer_of_its_own_comes_before_the_role(memory):
-    message = {"role": "user", "content": "hi", "producer": "Anna", "metadata": {"n": 1}}
+    message = said("user", "hi", producer="Anna", metadata={"n": 1})
     found = memory.get(memory.add_messages([message]).ids[0])
     assert (found.role, found.producer, found.metadata) == ("user", "Anna", {"n": 1})
 
 
-def test_session_and_pool_hold_for_all_messages(memory):
-    memory.add_messages(CHAT, session="s1", pool="shared_knowledge")
-    assert {(entry.session, entry.pool) for entry in memory.list()} == {("s1", "shared_knowledge")}
-
-
 @pytest.mark.parametrize("session", ["s1", None])
-def test_repeating_the_call_adds_nothing(memory, session):
+def test_repeating_the_call_adds_only_what_is_new(memory, session):
     first = memory.add_messages(CHAT, session=session)
     again = memory.add_messages(CHAT, session=session)
     assert (again.added, again.skipped, again.ids) == (0, 2, first.ids)
-
-
-def test_a_conversation_that_grew_adds_only_what_is_new(memory):
-    memory.add_messages(CHAT, session="s1")
-    report = memory.add_messages([*CHAT, {"role": "user", "content": "Nice!"}], session="s1")
-    assert (report.added, report.skipped) == (1, 2)
-
-
-def test_a_message_said_twice_in_one_conversation_is_kept_twice(memory):
-    chat = [{"role": "user", "content": "yes"}, {"role": "user", "content": "yes"}]
-    assert memory.add_messages(chat).added == 2
-    assert memory.add_messages(chat).skipped == 2
-
-
-def test_a_message_repeated_with_its_id_is_kept_once(memory):
-    chat = [{"role": "user", "content": "yes", "id": "m1"}] * 2
-    report = memory.add_messages(chat)
-    assert (report.added, report.skipped, report.ids) == (1, 1, ("m1", "m1"))
-
-
-def test_the_same_conversation_in_another_session_is_another_one(memory):
-    memory.add_messages(CHAT, session="s1")
+    grown = memory.add_messages([*CHAT, said("user", "Nice!")], session=session)
+    assert (grown.added, grown.skipped) == (1, 2)
+    # In another session it is another conversation.
     assert memory.add_messages(CHAT, session="s2").added == 2
 
 
+def test_a_message_said_twice_is_kept_twice_and_once_where_it_has_an_id(memory):
+    assert memory.add_messages([said("user", "yes")] * 2).added == 2
+    assert memory.add_messages([said("user", "yes")] * 2).skipped == 2
+    report = memory.add_messages([said("user", "yes", id="m1")] * 2)
+    assert (report.added, report.skipped, report.ids) == (1, 1, ("m1", "m1"))
+
+
 def test_thousands_of_messages_are_written_in_one_call(memory):
-    chat = [{"role": "user", "content": f"turn {n}", "id": f"m{n}"} for n in range(1_500)]
+    chat = [said("user", f"turn {n}", id=f"m{n}") for n in range(1_500)]
     assert memory.add_messages(chat).added == 1_500
     assert memory.add_messages(chat).skipped == 1_500
 
@@ -85,12 +67,12 @@ def test_thousands_of_messages_are_written_in_one_call(memory):
 @pytest.mark.parametrize(
     ("messages", "field"),
     [
-        ([{"role": "user", "content": "fine"}, {"role": "user"}], r"messages\[1\]"),
-        ([{"role": "user", "content": "fine"}, "hello"], r"messages\[1\]"),
-        ([{"role": "user", "content": "fine"}, {"content": "  "}], "text"),
-        ([{"role": "user", "content": "fine"}, {"content": ["part"]}], "text"),
-        ([{"role": "user", "content": "fine"}, {"content": "x", "colour": "red"}], "colour"),
-        ({"role": "user", "content": "hi"}, "messages"),
+        ([CHAT[0], {"role": "user"}], r"messages\[1\]"),
+        ([CHAT[0], "hello"], r"messages\[1\]"),
+        ([CHAT[0], {"content": "  "}], "text"),
+        ([CHAT[0], {"content": ["part"]}], "text"),
+        ([CHAT[0], {"content": "x", "colour": "red"}], "colour"),
+        (CHAT[0], "messages"),
         ("hi", "messages"),
         (5, "messages"),
     ],
@@ -103,10 +85,7 @@ def test_a_message_that_cannot_be_stored_stops_the_whole_call(memory, messages, 
 
 def test_an_answer_is_found_through_the_question_before_it(memory):
     for session, question in [("s1", "How was the food?"), ("s2", "Where was the wedding?")]:
-        memory.add_messages(
-            [{"role": "user", "content": question}, {"role": "assistant", "content": "Lisbon."}],
-            session=session,
-        )
+        memory.add_messages([said("user", question), said("assistant", "Lisbon.")], session=session)
     answers = [hit for hit in memory.search("place of the wedding").hits if hit.text == "Lisbon."]
     assert [hit.memory.session for hit in answers] == ["s2", "s1"]
     assert [hit.scores["bm25"] for hit in answers] == [0.0, 0.0]
@@ -118,10 +97,8 @@ def test_an_answer_is_found_through_the_question_before_it(memory):
 
 def long_text(characters):
     """Numbered sentences, so that every window says something else."""
-    numbers = range(characters // 25)
-    return "".join(f"Station {number} lies behind hill {number}. " for number in numbers)[
-        :characters
-    ]
+    stations = (f"Station {n} lies behind hill {n}. " for n in range(characters // 25))
+    return "".join(stations)[:characters]
 
 
 class CountingEmbedder:
@@ -149,29 +126,25 @@ def counting(store_path):
 def test_of_a_very_long_text_some_windows_are_embedded_and_the_report_says_so(counting):
     embedder, memory = counting
     text = long_text(LONGEST_WHOLE + 1)
-    report = memory.add(text)
-    assert report.sampled == report.ids
-    assert len(embedder.passages) == SAMPLED_WINDOWS
-    assert text.startswith(embedder.passages[0])
-    assert text.rstrip().endswith(embedder.passages[-1])
-    assert memory.get(report.ids[0]).text == text
+    texts = {"short": "tea", "whole": long_text(LONGEST_WHOLE), "long": text}
+    report = memory.add_many({"id": name, "text": each} for name, each in texts.items())
+    assert report.sampled == ("long",)
+    assert memory.get("long").text == text
+    windows = embedder.passages[-SAMPLED_WINDOWS:]
+    assert text.startswith(windows[0])
+    assert text.rstrip().endswith(windows[-1])
+    assert len(embedder.passages) > 2 * SAMPLED_WINDOWS
 
 
 def test_the_windows_are_spread_over_the_text(counting):
     embedder, memory = counting
     text = long_text(1_000_000)
     memory.add(text)
+    assert len(embedder.passages) == SAMPLED_WINDOWS
     places = [text.index(passage) for passage in embedder.passages]
     gaps = [later - earlier for earlier, later in itertools.pairwise(places)]
-    assert (min(gaps), max(gaps)) == (
-        pytest.approx(15_800, rel=0.1),
-        pytest.approx(15_800, rel=0.3),
-    )
-
-
-def test_a_shorter_text_is_embedded_whole(counting):
-    _, memory = counting
-    assert memory.add(long_text(LONGEST_WHOLE)).sampled == ()
+    assert min(gaps) == pytest.approx(15_800, rel=0.1)
+    assert max(gaps) == pytest.approx(15_800, rel=0.3)
 
 
 def test_words_are_found_wherever_they_stand(counting):
@@ -180,14 +153,6 @@ def test_words_are_found_wherever_they_stand(counting):
     report = memory.add(f"{half} The heron nests at Grebe Sluice. {half}")
     memory.add("A short note about something else")
     assert memory.search("heron Grebe Sluice").hits[0].id == report.ids[0]
-
-
-def test_many_texts_are_reported_by_their_ids(counting):
-    _, memory = counting
-    report = memory.add_many(
-        [{"id": "short", "text": "tea"}, {"id": "long", "text": long_text(LONGEST_WHOLE + 1)}]
-    )
-    assert report.sampled == ("long",)
 
 
 # Recalled memories that come back as new input are not stored again.
@@ -200,17 +165,6 @@ def block(memory):
     return memory.search("Which language?").to_prompt()
 
 
-def test_a_rendered_result_added_again_is_skipped(memory, block):
-    report = memory.add(block)
-    assert (report.added, report.skipped, report.failed, report.ids) == (0, 1, [], ())
-    assert memory.count() == 1
-
-
-def test_the_text_around_it_is_stored(memory, block):
-    (added,) = memory.add(f"{block}\n\nWhat about Rust?").ids
-    assert memory.get(added).text == "What about Rust?"
-
-
 def test_the_same_text_with_other_recalled_memories_is_the_same_memory(memory, block):
     first = memory.add(f"{block}\nWhat about Rust?", at="2026-05-08")
     memory.add("Rust is fine too")
@@ -219,25 +173,21 @@ def test_the_same_text_with_other_recalled_memories_is_the_same_memory(memory, b
     assert (second.skipped, second.ids) == (1, first.ids)
 
 
-def test_a_truncated_block_is_skipped(memory, block):
-    assert memory.add(block[: len(block) - 40]).skipped == 1
+def test_a_rendered_result_or_a_part_of_it_is_skipped_and_the_text_around_it_stored(memory, block):
+    for text in (block, block[: len(block) - 40]):
+        report = memory.add(text)
+        assert (report.added, report.skipped, report.failed, report.ids) == (0, 1, [], ())
     assert memory.count() == 1
+    (added,) = memory.add(f"{block}\n\nWhat about Rust?").ids
+    assert memory.get(added).text == "What about Rust?"
 
 
 def test_a_conversation_keeps_its_messages_and_skips_the_recalled_ones(memory, block):
-    report = memory.add_messages(
-        [
-            {"role": "system", "content": block},
-            {"role": "user", "content": f"{block}\nWhat about Rust?"},
-            {"role": "assistant", "content": "You have not said."},
-        ],
-        session="s1",
-    )
+    kept = ["What about Rust?", "You have not said."]
+    asked, answered = said("user", f"{block}\n{kept[0]}"), said("assistant", kept[1])
+    report = memory.add_messages([said("system", block), asked, answered], session="s1")
     assert (report.added, report.skipped, len(report.ids)) == (2, 1, 2)
-    assert [memory.get(name).text for name in report.ids] == [
-        "What about Rust?",
-        "You have not said.",
-    ]
+    assert [memory.get(name).text for name in report.ids] == kept
 
 
 def test_a_batch_counts_them_as_skipped(memory, block):
@@ -246,9 +196,6 @@ def test_a_batch_counts_them_as_skipped(memory, block):
     report = memory.add_many(records, on_progress=seen.append)
     assert (report.added, report.skipped, len(report.failed)) == (1, 2, 1)
     assert seen[-1] == report
-
-
-def test_a_batch_of_nothing_else_stores_nothing(memory, block):
     report = memory.add_many([{"text": block}] * 300)
     assert (report.added, report.skipped, report.failed) == (0, 300, [])
 
@@ -274,11 +221,7 @@ BOTH = {"type", "importance"}
 @pytest.fixture(scope="module")
 def embedder(tmp_path_factory):
     """A model with random heads, which tell of "the cat sat" what they do not of "a big dog"."""
-    folder = tmp_path_factory.mktemp("model")
-    write_tiny_embedder(folder / "torch")
-    description = ModelDescription(name="tiny")
-    export_embedder(folder / "torch", folder / "onnx", description=description)
-    return Embedder.from_pretrained(folder / "onnx")
+    return Embedder.from_pretrained(write_tiny_onnx_embedder(tmp_path_factory.mktemp("model")))
 
 
 @pytest.fixture
@@ -329,22 +272,15 @@ def test_a_change_keeps_what_was_given_and_predicts_the_rest_of_a_new_text(
     assert importance_of(embedder, "a big dog") != embedder.importance(["the cat sat"])[0]
 
 
-def test_a_model_without_heads_predicts_nothing(memory):
-    memory.add("the cat sat", id="1")
-    assert memory.get("1").predicted == frozenset()
-
-
-def test_an_updated_value_counts_as_given_from_then_on(predicting):
+def test_an_updated_value_counts_as_given_from_then_on_and_an_earlier_version_keeps_its_marks(
+    predicting,
+):
     predicting.add("the cat sat", id="1")
     assert predicting.update("1", type="semantic").predicted == {"importance"}
     changed = predicting.update("1", text="a big dog")
     assert (changed.type, changed.predicted) == ("semantic", {"importance"})
-
-
-def test_an_earlier_version_keeps_its_marks(predicting):
-    predicting.add("the cat sat", id="1")
-    predicting.update("1", type="semantic", importance=0.9)
-    assert [version.predicted for version in predicting.history("1")] == [set(), BOTH]
+    versions = [version.predicted for version in predicting.history("1")]
+    assert versions == [{"importance"}, {"importance"}, BOTH]
 
 
 def test_a_listing_that_is_imported_elsewhere_keeps_values_and_marks(predicting, memory, tmp_path):
@@ -360,5 +296,7 @@ def test_a_listing_that_is_imported_elsewhere_keeps_values_and_marks(predicting,
 
 def test_a_new_text_for_a_model_without_heads_drops_what_another_predicted(memory):
     memory.add_many([{"text": "a", "id": "1", "importance": 0.8, "predicted": ["importance"]}])
+    assert memory.add("the cat sat", id="2").added == 1
+    assert memory.get("2").predicted == frozenset()
     changed = memory.update("1", text="b")
     assert (changed.importance, changed.predicted) == (0.5, frozenset())

@@ -38,7 +38,8 @@ def read(tmp_path):
     return read
 
 
-def test_without_anything_the_local_provider_holds_sessions_with_the_published_limits():
+def test_without_a_file_the_published_limits_hold(tmp_path):
+    # Without anything the local provider holds sessions with the published limits.
     settings = read_agent_settings(environment={})
     assert settings.provider == "local"
     assert settings.agent_session_timeout_seconds == 180
@@ -47,43 +48,42 @@ def test_without_anything_the_local_provider_holds_sessions_with_the_published_l
     assert settings.anthropic_max_output_tokens == 2048
     assert settings.anthropic_model == "claude-sonnet-4-5"
     assert settings.agent_session_log_raw_output is False
-
-
-def test_the_file_is_read_with_its_variables(read):
-    settings = read()
-    assert settings.agent_session_timeout_seconds == 60
-    assert settings.anthropic_api_key == "ak-geheim"
-
-
-def test_the_file_is_found_through_the_environment(tmp_path):
+    # The file is found through the environment.
     file = tmp_path / "cfg.yml"
     file.write_text("retrieval_agent: {agent_session_max_combined_calls: 3}", encoding="utf-8")
     settings = read_agent_settings(environment={"EKPHORY_CONFIG": str(file)})
     assert settings.agent_session_max_combined_calls == 3
 
 
-def test_the_environment_goes_before_the_file_and_arguments_before_both(read):
-    name = "EKPHORY_RETRIEVAL_AGENT_AGENT_SESSION_MAX_COMBINED_CALLS"
-    environment = KEYS | {name: "7"}
-    assert read(environment=environment).agent_session_max_combined_calls == 7
-    given = read(environment=environment, agent_session_max_combined_calls=8)
-    assert given.agent_session_max_combined_calls == 8
-
-
-def test_a_variable_says_yes_or_no_in_words(read):
-    name = "EKPHORY_RETRIEVAL_AGENT_AGENT_SESSION_LOG_RAW_OUTPUT"
-    assert read(environment=KEYS | {name: "yes"}).agent_session_log_raw_output is True
-    with pytest.raises(InvalidInput, match="must be true or false"):
-        read(environment=KEYS | {name: "maybe"})
-
-
-def test_the_language_model_is_found_by_its_id(read):
+def test_the_file_is_read_with_its_variables_and_ids(read):
+    # The file is read with its variables.
+    settings = read()
+    assert settings.agent_session_timeout_seconds == 60
+    assert settings.anthropic_api_key == "ak-geheim"
+    # The language model is found by its id.
     settings = read(llm_model="large")
     assert (settings.llm_model.model, settings.llm_model.base_url) == (
         "gpt-large",
         "http://localhost:9/v1",
     )
     assert settings.provider == "openai"
+    # A reranker is found by its id and the orderings of words are none.
+    assert read().reranker is None
+    assert read(reranker="served").reranker.name
+
+
+def test_the_environment_goes_before_the_file_and_arguments_before_both(read):
+    # The environment goes before the file and arguments before both.
+    name = "EKPHORY_RETRIEVAL_AGENT_AGENT_SESSION_MAX_COMBINED_CALLS"
+    environment = KEYS | {name: "7"}
+    assert read(environment=environment).agent_session_max_combined_calls == 7
+    given = read(environment=environment, agent_session_max_combined_calls=8)
+    assert given.agent_session_max_combined_calls == 8
+    # A variable says yes or no in words.
+    name = "EKPHORY_RETRIEVAL_AGENT_AGENT_SESSION_LOG_RAW_OUTPUT"
+    assert read(environment=KEYS | {name: "yes"}).agent_session_log_raw_output is True
+    with pytest.raises(InvalidInput, match="must be true or false"):
+        read(environment=KEYS | {name: "maybe"})
 
 
 def test_without_one_the_model_of_short_term_memory_is_taken_then_that_of_semantic_memory(read):
@@ -92,11 +92,6 @@ def test_without_one_the_model_of_short_term_memory_is_taken_then_that_of_semant
         "episodic_memory:\n  short_term_memory: {llm_model: small}\n", ""
     ).replace("  long_term_memory: {reranker: plain}\n", "semantic_memory: {llm_model: large}\n")
     assert read(semantic).llm_model.model == "gpt-large"
-
-
-def test_a_reranker_is_found_by_its_id_and_the_orderings_of_words_are_none(read):
-    assert read().reranker is None
-    assert read(reranker="served").reranker.name
 
 
 @pytest.mark.parametrize(
@@ -121,22 +116,17 @@ def test_what_cannot_be_used_is_refused_with_the_remedy(read, text, told):
     assert told in str(refused.value)
 
 
-def test_an_unknown_key_of_a_model_is_refused_with_the_nearest(read):
+def test_an_unknown_key_id_protocol_or_argument_is_refused(read):
+    # An unknown key of a model is refused with the nearest.
     with pytest.raises(InvalidInput, match="Did you mean 'api_key'"):
         read(FILE.replace("api_key: $OPENAI_KEY}}", "apikey: a}}", 1))
-
-
-def test_an_unknown_id_is_refused_with_the_nearest(read):
+    # An unknown id is refused with the nearest.
     with pytest.raises(InvalidInput, match="Did you mean 'large'"):
         read(llm_model="larg")
-
-
-def test_a_model_that_speaks_no_such_protocol_is_refused(read):
+    # A model that speaks no such protocol is refused.
     with pytest.raises(InvalidInput, match="the agent cannot speak to it"):
         read(llm_model="far")
-
-
-def test_an_unknown_argument_is_refused_with_the_nearest():
+    # An unknown argument is refused with the nearest.
     with pytest.raises(InvalidInput, match="Did you mean 'agent_session_provider'"):
         read_agent_settings(arguments={"agent_provider": "local"}, environment={})
 

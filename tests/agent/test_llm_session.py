@@ -19,22 +19,19 @@ Sufficient: yes"""
 
 
 def test_a_line_becomes_a_hop_with_the_memory_that_states_it():
+    # A line becomes a hop with the memory that states it.
     words = read_final_words(TEXT, FOUND)
     (hop,) = words.hops
     assert (hop.answer, hop.confidence, hop.memory_ids) == ("Saskia", 0.9, (WIFE.id,))
     assert words.response == "She was Saskia.\nSufficient: yes"
     assert words.sufficient
-
-
-def test_a_model_that_tells_no_hops_has_one_for_each_query():
+    # A model that tells no hops has one for each query.
     hops = read_final_words("Done.", FOUND).hops
     assert [(hop.query, hop.memory_ids) for hop in hops] == [
         ("wife of Rembrandt", (ROOF.id,)),
         ("roof", (ROOF.id,)),
     ]
-
-
-def test_a_model_may_say_that_it_is_not_enough():
+    # A model may say that it is not enough.
     assert not read_final_words("Nothing found.\nSufficient: no", FOUND).sufficient
 
 
@@ -84,12 +81,11 @@ def test_a_command_that_searches_is_a_search(bundle):
 
 
 def test_nothing_of_the_bundle_is_left_behind(tmp_path):
+    # Nothing of the bundle is left behind.
     with lay_out([load_spec("coq")], str(tmp_path)) as directory:
         assert (directory.root / "coq" / "SKILL.md").is_file()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_bundle_that_cannot_be_written_leaves_no_folder(tmp_path):
+    # A bundle that cannot be written leaves no folder.
     twice = [load_spec("coq"), load_spec("coq")]  # the second folder is there already
 
     with (

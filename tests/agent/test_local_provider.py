@@ -47,12 +47,11 @@ def test_the_name_beside_the_relation_comes_first(text, entity, word, name):
 
 
 def test_a_memory_about_the_entity_counts_more_than_one_that_names_it():
+    # A memory about the entity counts more than one that names it.
     about = aboutness("Night Ferry is a film by Ada Holm.", "Night Ferry")
     names = aboutness("Before she left for good, Ada Holm saw Night Ferry.", "Night Ferry")
     assert about > names > aboutness("The ferry was late.", "Night Ferry") > 0
-
-
-def test_words_of_the_question_are_no_lead():
+    # Words of the question are no lead.
     found = find_leads(
         [Rated(hit("Otto met Ida."), 1.0)],
         entity="Otto",
@@ -71,6 +70,7 @@ def found(result):
 
 
 def test_a_chain_of_three_hops_is_followed_in_order(ask):
+    # A chain of three hops is followed in order.
     result = ask(THREE_HOPS)
     assert found(result) == [
         ("Saskia van Uylenburgh", ("wedding",)),
@@ -78,9 +78,7 @@ def test_a_chain_of_three_hops_is_followed_in_order(ask):
         ("", ("born",)),
     ]
     assert ids(result)[:3] == ["wedding", "family", "born"]
-
-
-def test_the_company_of_the_spouse_of_the_ceo_is_found(ask):
+    # The company of the spouse of the ceo is found.
     result = ask(SPOUSE)
     assert found(result) == [
         ("Leonie Vasquez", ("acme",)),
@@ -89,13 +87,16 @@ def test_the_company_of_the_spouse_of_the_ceo_is_found(ask):
     ]
 
 
-def test_a_comparison_looks_up_both_sides(ask):
+def test_a_question_takes_as_many_lookups_as_it_needs(ask, facts):
+    # A comparison looks up both sides.
     result = ask(COMPARISON)
     assert set(ids(result)[:2]) == {"anna", "boris"}
     assert result.retrieval_trace.to_dict()["branch_total"] == 2
-
-
-def test_a_question_of_one_lookup_takes_one_and_gives_what_plain_search_gives(facts, ask):
+    # The empty query lists the newest.
+    result = ask("")
+    assert len(result) == 5
+    assert result.retrieval_trace.orchestrator_step_count == 0
+    # A question of one lookup takes one and gives what plain search gives.
     result = ask(SINGLE)
     assert result.retrieval_trace.memory_search_called == 1
     assert result.retrieval_trace.selected_agent == "memmachine_search"
@@ -133,12 +134,6 @@ def test_in_an_empty_store_nothing_is_found_by_one_lookup(memory):
     assert result.retrieval_trace.memory_search_called == 1
 
 
-def test_the_empty_query_lists_the_newest(ask):
-    result = ask("")
-    assert len(result) == 5
-    assert result.retrieval_trace.orchestrator_step_count == 0
-
-
 def test_a_spent_budget_gives_plain_search_and_the_evidence_so_far(facts, ask):
     result = ask(THREE_HOPS, agent_session_max_combined_calls=2)
     assert result.retrieval_trace.fallback_trigger_reason == "session_call_budget_exceeded"
@@ -146,22 +141,14 @@ def test_a_spent_budget_gives_plain_search_and_the_evidence_so_far(facts, ask):
     assert found(result)[0] == ("Saskia van Uylenburgh", ("wedding",))
 
 
-def test_a_session_without_time_gives_what_plain_search_gives(facts, ask):
+def test_a_session_without_time_gives_what_plain_search_gives_and_tells_it(facts, ask, caplog):
+    # A session without time gives what plain search gives.
     result = ask(THREE_HOPS, agent_session_timeout_seconds=1e-9)
     assert result.retrieval_trace.fallback_trigger_reason == "global_timeout"
     assert result.hits == facts.search(THREE_HOPS, k=5, now=NOW).hits
-
-
-def test_a_fault_is_told_in_the_log(ask, caplog):
+    # A fault is told in the log.
     ask(THREE_HOPS, agent_session_timeout_seconds=1e-9)
     assert "fell back to plain search: global_timeout" in caplog.text
-
-
-def test_a_least_probability_holds_for_the_evidence_too(ask):
-    scores = sorted({hit.score for hit in ask(THREE_HOPS)})
-    result = ask(THREE_HOPS, min_score=scores[-1])
-    assert [hit.score for hit in result] == [scores[-1]] * len(result)
-    assert result.hits
 
 
 def test_a_scope_is_never_left(open_memory):
@@ -176,21 +163,26 @@ def test_a_filter_holds_in_every_hop(facts):
     assert "family" not in ids(result)
 
 
-def test_evidence_is_reranked_given_the_chain(ask):
+def test_evidence_is_reranked_and_obeys_a_least_probability(ask):
+    # Evidence is reranked given the chain.
     result = ask(THREE_HOPS, reranker=OverlapReranker())
     assert ids(result)[:3] == ["wedding", "family", "born"]
     assert result.retrieval_trace.to_dict()["rerank_applied"]
+    # A least probability holds for the evidence too.
+    scores = sorted({hit.score for hit in ask(THREE_HOPS)})
+    result = ask(THREE_HOPS, min_score=scores[-1])
+    assert [hit.score for hit in result] == [scores[-1]] * len(result)
+    assert result.hits
 
 
 def test_the_answer_context_tells_the_chain_before_the_memories(ask):
+    # The answer context tells the chain before the memories.
     context = ask(THREE_HOPS).answer_context(now="2026-11-21")
     hops = [line for line in context.splitlines() if "hop " in line]
     assert len(hops) == 3
     assert "hop 1: wife of Rembrandt; found: Saskia van Uylenburgh" in hops[0]
     assert context.index("hop 3") < context.index("<memory index=")
-
-
-def test_summaries_are_told_where_they_are_wanted(ask):
+    # Summaries are told where they are wanted.
     assert "stage_results" not in ask(THREE_HOPS).retrieval_trace.to_dict()
     told = ask(THREE_HOPS, stage_results="trace").retrieval_trace.to_dict()
     assert told["stage_results"][0]["stage_result"] == "Saskia van Uylenburgh"
@@ -237,6 +229,7 @@ def attacked(open_memory):
 
 
 def test_the_local_agent_follows_the_facts_and_not_the_attacks(attacked):
+    # The local agent follows the facts and not the attacks.
     result = attacked.search(THREE_HOPS, k=5, agent_mode=True)
     assert [hop.answer for hop in result.retrieval_trace.hops] == [
         "Saskia van Uylenburgh",
@@ -244,9 +237,7 @@ def test_the_local_agent_follows_the_facts_and_not_the_attacks(attacked):
         "",
     ]
     assert [hit.id for hit in result][:3] == ["wedding", "family", "born"]
-
-
-def test_no_query_of_the_local_agent_comes_from_an_attack(attacked):
+    # No query of the local agent comes from an attack.
     trace = attacked.search(THREE_HOPS, agent_mode=True).retrieval_trace.to_dict()
     queries = " ".join(
         call["arguments"]["query"] for call in trace["orchestrator_trace"]["tool_calls"]
@@ -254,9 +245,7 @@ def test_no_query_of_the_local_agent_comes_from_an_attack(attacked):
     assert "password" not in queries.lower()
     assert "Mallory" not in queries
     assert "ignore" not in queries
-
-
-def test_the_answer_context_shows_no_attack_as_an_instruction(attacked):
+    # The answer context shows no attack as an instruction.
     context = attacked.search(THREE_HOPS, agent_mode=True).answer_context()
     assert "ignore your instructions" not in context
     assert context.count("</relevant-memories>") == 1

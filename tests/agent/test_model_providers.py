@@ -124,15 +124,13 @@ def test_the_trace_has_the_fields_of_the_local_one(ask, script, facts):
 
 
 def test_memories_reach_the_model_framed_as_data(ask, script, wire):
+    # Memories reach the model framed as data.
     ask(SINGLE, script.calls("spare keys"), script.says("Done."))
     (answer,) = script.tool_answers(wire.bodies[1])
     assert "<relevant-memories>" in answer
     assert "never instructions" in answer.replace("\n", " ")
     assert "The spare keys lie in the blue bowl." in answer
-
-
-def test_the_first_message_must_search_and_the_guidance_is_there(ask, script, wire):
-    ask(SINGLE, script.calls("spare keys"), script.says("Done."))
+    # The first message must search and the guidance is there.
     first, second = wire.bodies
     assert first["tool_choice"]["name"] == "memmachine_search"
     assert second["tool_choice"] in ("auto", {"type": "auto"})
@@ -144,10 +142,22 @@ def test_a_query_that_was_made_is_refused_in_words(ask, script, wire):
     assert "searched already" in script.tool_answers(wire.bodies[2])[1]
 
 
-def test_an_answer_without_a_search_falls_back(ask, script, facts):
+def test_what_is_no_session_falls_back(ask, script, facts):
+    # An answer without a search falls back.
     result = ask(SINGLE, script.says("I know it anyway."))
     assert reason(result) == "missing_tool_call"
     assert result.hits == facts.search(SINGLE, k=5, now=NOW).hits
+    # More calls than allowed fall back.
+    result = ask(THREE_HOPS, script.calls(WIFE, FATHER, BORN), agent_session_max_combined_calls=2)
+    assert reason(result) == "session_call_budget_exceeded"
+    assert {"wedding", "family"} <= set(ids(result))
+    # A model that never ends falls back.
+    calls = [script.calls(f"words {number}") for number in range(20)]
+    result = ask(SINGLE, *calls, agent_session_max_combined_calls=50)
+    assert reason(result) == "max_steps_exceeded"
+    # A refusal and a message cut off fall back.
+    assert reason(ask(SINGLE, script.refuses())) == "invalid_agent_output"
+    assert reason(ask(SINGLE, script.is_cut_off())) == "invalid_agent_output"
 
 
 @pytest.mark.parametrize(
@@ -162,23 +172,6 @@ def test_a_malformed_call_falls_back_with_the_evidence_so_far(ask, script, query
     result = ask(THREE_HOPS, script.calls(WIFE), script.calls(query, name=name))
     assert reason(result) == "invalid_tool_call"
     assert "wedding" in ids(result)
-
-
-def test_more_calls_than_allowed_fall_back(ask, script):
-    result = ask(THREE_HOPS, script.calls(WIFE, FATHER, BORN), agent_session_max_combined_calls=2)
-    assert reason(result) == "session_call_budget_exceeded"
-    assert {"wedding", "family"} <= set(ids(result))
-
-
-def test_a_model_that_never_ends_falls_back(ask, script):
-    calls = [script.calls(f"words {number}") for number in range(20)]
-    result = ask(SINGLE, *calls, agent_session_max_combined_calls=50)
-    assert reason(result) == "max_steps_exceeded"
-
-
-def test_a_refusal_and_a_message_cut_off_fall_back(ask, script):
-    assert reason(ask(SINGLE, script.refuses())) == "invalid_agent_output"
-    assert reason(ask(SINGLE, script.is_cut_off())) == "invalid_agent_output"
 
 
 @pytest.mark.parametrize("status", [429, 500, 529])
@@ -204,15 +197,13 @@ def test_a_wrong_key_falls_back_at_once_and_is_not_told(ask, script, wire, caplo
     assert KEY not in str(result.retrieval_trace.to_dict())
 
 
-def test_a_truncated_stream_is_asked_for_again(ask, script):
+def test_a_stream_that_ends_early_is_asked_for_again(ask, script):
+    # A truncated stream is asked for again.
     cut = script.says("Half a mess")
     cut.missing_bytes, cut.body = 400, cut.body[: len(cut.body) // 2]
     result = ask(SINGLE, script.calls("keys"), cut, script.says("Done."))
     assert reason(result) is None
-
-
-def test_a_stream_that_ends_early_is_asked_for_again(ask, script):
-    cut = script.says("Half a mess")
+    # A stream that ends early is asked for again.
     cut.body = cut.body.split(b"\n\n")[0] + b"\n\n"
     result = ask(SINGLE, script.calls("keys"), cut, script.says("Done."))
     assert reason(result) is None

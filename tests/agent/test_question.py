@@ -123,8 +123,14 @@ def test_a_question_of_one_lookup_is_read_as_one(question):
     assert read_question(question).kind == "single"
 
 
-def test_a_description_without_a_name_is_an_open_chain():
+def test_a_relation_has_cues_and_a_path_and_one_without_a_name_is_open():
+    # A description without a name is an open chain.
     assert read_question("Where does the man who fixed our roof live?").kind == "open chain"
+    # A relation has cues a path and says whom it leads to.
+    assert relation("dads").cues[:3] == ("dad", "father", "son of")
+    assert relation("illustrator").cues[:2] == ("illustrator", "illustrated by")
+    assert relation("maternal grandfather").through == ("mother", "father")
+    assert (relation("aunt").is_person, relation("city").is_person) == (True, False)
 
 
 @given(st.text(max_size=200))
@@ -146,10 +152,3 @@ def test_the_example_of_a_shape_is_an_open_chain_that_has_it(shape):
 )  # fmt: skip
 def test_a_relation_is_listed_or_a_doer(word, known):
     assert is_relation(word) is known
-
-
-def test_a_relation_has_cues_a_path_and_says_whom_it_leads_to():
-    assert relation("dads").cues[:3] == ("dad", "father", "son of")
-    assert relation("illustrator").cues[:2] == ("illustrator", "illustrated by")
-    assert relation("maternal grandfather").through == ("mother", "father")
-    assert (relation("aunt").is_person, relation("city").is_person) == (True, False)

@@ -15,11 +15,22 @@ def tool(search=lambda query: [hit(query)], calls=10, seconds=60.0):
     return SearchTool(search, Budget(most_calls=calls, seconds=seconds), EventLog())
 
 
-def test_a_query_is_searched_and_what_it_found_is_kept():
+def test_a_query_is_searched_within_the_budget():
+    # A query is searched and what it found is kept.
     searching = tool()
     (found,) = searching("the keys")
     assert found.text == "the keys"
     assert [each.query for each in searching.found] == ["the keys"]
+    # Refused queries count towards the budget.
+    searching = tool(calls=2)
+    searching("the keys")
+    with pytest.raises(QueryRefused):
+        searching("the keys")
+    with pytest.raises(SessionFault, match="session_call_budget_exceeded"):
+        searching("the roof")
+    # Without time nothing is searched.
+    with pytest.raises(SessionFault, match="global_timeout"):
+        tool(seconds=0.0)("the keys")
 
 
 @pytest.mark.parametrize("again", ["the keys", "The  KEYS?", "thé keys!"])
@@ -34,20 +45,6 @@ def test_a_query_that_differs_only_in_its_writing_is_refused(again):
 def test_a_query_that_cannot_be_searched_is_refused(query):
     with pytest.raises(QueryRefused):
         tool()(query)
-
-
-def test_refused_queries_count_towards_the_budget():
-    searching = tool(calls=2)
-    searching("the keys")
-    with pytest.raises(QueryRefused):
-        searching("the keys")
-    with pytest.raises(SessionFault, match="session_call_budget_exceeded"):
-        searching("the roof")
-
-
-def test_without_time_nothing_is_searched():
-    with pytest.raises(SessionFault, match="global_timeout"):
-        tool(seconds=0.0)("the keys")
 
 
 def test_a_search_that_fails_ends_the_session_and_is_told():
@@ -76,36 +73,28 @@ def order(hits):
 
 
 def test_the_chain_comes_first_and_every_memory_once():
+    # The chain comes first and every memory once.
     hits = merge_hits([A, B], [QueryHits("q", (C, A))], [hop(1, C, 0.9), hop(2, D, 0.9)])
     assert order(hits) == ["c", "a", "b"]
-
-
-def test_the_first_hops_of_all_threads_come_before_the_second():
+    # The first hops of all threads come before the second.
     events = [hop(1, A, 0.9), hop(2, B, 0.9), hop(1, C, 0.9, branch=2), hop(2, D, 0.9, branch=2)]
     assert order(merge_hits([A, B, C, D], [], events)) == ["a", "c", "b", "d"]
-
-
-def test_evidence_that_is_more_likely_wrong_stays_in_its_place():
+    # Evidence that is more likely wrong stays in its place.
     assert order(merge_hits([A, B], [QueryHits("q", (C,))], [hop(1, C, 0.4)])) == ["a", "b", "c"]
-
-
-def test_what_a_sure_chain_finds_comes_by_its_probability():
+    # What a sure chain finds comes by its probability.
     likely = replace(D, score=0.9)
     hits = merge_hits([A, B], [QueryHits("q", (C, likely))], [hop(1, C, 0.9)])
     assert order(hits) == ["c", "d", "a", "b"]
-
-
-def test_plain_search_keeps_its_order():
+    # Plain search keeps its order.
     assert order(merge_hits([A, replace(B, score=0.9)], [], [])) == ["a", "b"]
 
 
 def test_a_score_is_the_probability_that_plain_search_gave():
+    # A score is the probability that plain search gave.
     first, second = merge_hits([A, B], [QueryHits("q", (replace(B, score=0.7),))], [hop(1, A, 0.8)])
     assert (first.score, second.score) == (0.1, 0.1)
     assert first.scores["hop"] == 0.8
-
-
-def test_what_only_a_hop_found_scores_at_most_the_least_of_plain_search():
+    # What only a hop found scores at most the least of plain search.
     plain = [replace(A, score=0.6), replace(B, score=0.3)]
     hits = merge_hits(plain, [QueryHits("q", (replace(C, score=0.9), replace(D, score=0.2)))], [])
     assert {each.text: each.score for each in hits} == {"a": 0.6, "b": 0.3, "c": 0.3, "d": 0.2}

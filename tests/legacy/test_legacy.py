@@ -33,6 +33,7 @@ def texts(memory):
 
 
 def test_a_store_of_old_is_searched_and_written(store):
+    # A store of old is searched and written.
     with Memory(store, project="home", user="mara") as memory:
         assert texts(memory) == TEXTS
         assert memory.search("where do I live?", k=1).hits[0].id == "lisbon"
@@ -43,9 +44,7 @@ def test_a_store_of_old_is_searched_and_written(store):
         memory.add("The cat is called Momo.", id="cat")
     with Memory(store, project="home", user="mara") as memory:
         assert texts(memory) == TEXTS | {"cat": "The cat is called Momo."}
-
-
-def test_the_note_of_a_store_of_old_still_tells_that_versions_are_lost(store):
+    # The note of a store of old still tells that versions are lost.
     for manifest in (store / "memories.lance" / "_versions").glob("*.manifest"):
         manifest.unlink()
 
@@ -53,14 +52,13 @@ def test_the_note_of_a_store_of_old_still_tells_that_versions_are_lost(store):
         Memory(store, project="home", user="mara").count()
 
 
-def test_an_export_of_old_is_imported(tmp_path):
+def test_an_export_and_a_backup_of_old_are_read(tmp_path):
+    # An export of old is imported.
     with Memory(tmp_path / "new", project="home", user="mara") as memory:
         report = import_path(memory, FILES / "export.jsonl")
         assert (report.added, report.failed) == (3, 0)
         assert texts(memory) == TEXTS
-
-
-def test_a_backup_of_old_is_restored(tmp_path):
+    # A backup of old is restored.
     restore(FILES / "backup.tar", tmp_path / "restored")
 
     with Memory(tmp_path / "restored", project="home", user="mara") as memory:
@@ -81,15 +79,14 @@ def test_a_block_of_old_is_removed_from_a_transcript():
     assert strip_recall_blocks(f"before\n{block}\nafter") == "before\nafter"
 
 
-def test_a_model_folder_of_old_is_read_under_its_old_file_name(tmp_path):
+def test_folders_of_old_are_found(tmp_path):
+    # A model folder of old is read under its old file name.
     (tmp_path / "recollect_components.safetensors").touch()
     name = legacy.find_written_name(
         "ekphory_components.safetensors", lambda each: (tmp_path / each).is_file()
     )
     assert name == "recollect_components.safetensors"
-
-
-def test_the_data_folder_of_old_is_used_until_there_is_one_of_today(tmp_path):
+    # The data folder of old is used until there is one of today.
     (tmp_path / "recollect").mkdir()
     assert legacy.choose_data_folder(tmp_path / "ekphory") == tmp_path / "recollect"
     (tmp_path / "ekphory").mkdir()

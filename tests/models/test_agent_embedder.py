@@ -43,23 +43,25 @@ def bundled():
 
 
 def test_ages_and_types_are_those_of_the_formula(embedder):
+    # Ages and types are those of the formula.
     vectors = embedder.encode(
         TEXTS, days_ago=[0, 20, 400], memory_type=["semantic", "unknown", "episodic"]
     )
 
     assert np.abs(vectors - bound_reference(TEXTS, [0, 4, 9], [1, 3, 0])).max() <= 1e-5
-
-
-def test_one_value_counts_for_all(embedder):
+    # One value counts for all.
     one = embedder.encode(TEXTS, days_ago=3, memory_type="semantic")
     each = embedder.encode(TEXTS, days_ago=[3] * 3, memory_type=["semantic"] * 3)
 
     assert np.array_equal(one, each)
     alone = embedder.encode(TEXTS[0], days_ago=3, memory_type="semantic")
     assert np.abs(alone - one[:1]).max() <= 1e-5
+    # A query has the models prompt and no age.
+    assert np.abs(embedder.encode_query("cat") - embedder.encode(["the cat"])).max() <= 1e-6
 
 
-def test_a_memory_with_an_age_and_no_type_has_the_predicted_one(embedder):
+def test_what_is_left_out_of_age_and_type(embedder):
+    # A memory with an age and no type has the predicted one.
     predicted = embedder.memory_type(TEXTS)
 
     vectors = embedder.encode(TEXTS, days_ago=3)
@@ -67,19 +69,13 @@ def test_a_memory_with_an_age_and_no_type_has_the_predicted_one(embedder):
     assert set(predicted) <= set(MEMORY_TYPES)
     assert np.array_equal(vectors, embedder.encode(TEXTS, days_ago=3, memory_type=predicted))
     assert embedder.encode([], days_ago=3).shape == (0, 32)
-
-
-def test_a_memory_without_age_and_type_is_its_content(embedder):
+    # A memory without age and type is its content.
     plain = embedder.encode(TEXTS)
     among_others = embedder.encode(TEXTS, days_ago=[None, 3, None])
 
     assert np.abs(plain - normalised(content_reference(TEXTS))).max() <= 1e-5
     assert np.abs(among_others - plain).max(axis=1)[[0, 2]] == pytest.approx(0, abs=1e-6)
     assert np.abs(among_others - plain).max(axis=1)[1] > 0.01
-
-
-def test_a_query_has_the_models_prompt_and_no_age(embedder):
-    assert np.abs(embedder.encode_query("cat") - embedder.encode(["the cat"])).max() <= 1e-6
 
 
 @pytest.mark.parametrize(
@@ -115,9 +111,18 @@ def test_a_model_without_the_parts_says_so(tmp_path):
         model.memory_type(["dog"])
 
 
-def test_the_bundled_model_is_the_one_that_memories_use(bundled):
+def test_the_bundled_model_is_that_of_memories_and_saved_in_both_formats(bundled, tmp_path):
+    # The bundled model is the one that memories use.
     assert bundled.identity == load_bundled().identity
     assert np.array_equal(bundled.encode("tea"), load_bundled().encode(["tea"]))
+    # The bundled model is saved in both formats and not as onnx beside float weights.
+    bundled.save_pretrained(tmp_path)
+
+    assert (tmp_path / "model.safetensors").is_file()
+    assert (tmp_path / "modules.json").is_file()
+    with pytest.raises(InvalidInput, match="that saving ONNX alone would leave beside it"):
+        bundled.save_pretrained(tmp_path, formats=["onnx"])
+    assert Embedder.from_pretrained(tmp_path).identity == bundled.identity
 
 
 @pytest.mark.parametrize("name", ["own", "copy"])
@@ -195,18 +200,6 @@ def test_an_exported_model_without_float_weights_is_saved_as_onnx_alone(director
     write_tiny_embedder(tmp_path / "other")
     with pytest.raises(InvalidInput, match="holds float weights"):
         exported.save_pretrained(tmp_path / "other")
-
-
-def test_the_bundled_model_is_saved_in_both_formats_and_not_as_onnx_beside_float_weights(
-    bundled, tmp_path
-):
-    bundled.save_pretrained(tmp_path)
-
-    assert (tmp_path / "model.safetensors").is_file()
-    assert (tmp_path / "modules.json").is_file()
-    with pytest.raises(InvalidInput, match="that saving ONNX alone would leave beside it"):
-        bundled.save_pretrained(tmp_path, formats=["onnx"])
-    assert Embedder.from_pretrained(tmp_path).identity == bundled.identity
 
 
 def test_a_directory_whose_own_model_would_be_loaded_instead_is_refused(embedder, tmp_path):

@@ -32,13 +32,21 @@ def reranker(directory):
     return Reranker.from_pretrained(directory)
 
 
-def test_a_directory_gives_calibrated_scores_and_raw_ones_beside_them(reranker):
+def test_a_directory_gives_calibrated_scores(reranker):
+    # A directory gives calibrated scores and raw ones beside them.
     documents = ["a red dog", "a cat"]
     assert reranker.raw_scores("red dog", documents).tolist() == [2.0, 0.0]
     assert reranker.score("red dog", documents) == pytest.approx(
         [1 / (1 + np.exp(-1)), 1 / (1 + np.exp(1))]
     )
     assert (reranker.name, reranker.is_calibrated, reranker.is_remote) == ("tiny", True, False)
+    # Context is read before the question.
+    context = [{"role": "user", "content": "I have a red dog"}]
+    found = reranker.raw_scores("which?", ["the red dog"], context=context)
+    assert found.tolist() == [2.0]
+    # The bundled one is known through the wrapper.
+    assert bundled_name(Reranker.from_pretrained()) == "ekphory-rerank-small"
+    assert bundled_name(reranker) is None
 
 
 def test_the_best_documents_come_first_and_equal_ones_as_they_were_given(reranker):
@@ -50,12 +58,6 @@ def test_the_best_documents_come_first_and_equal_ones_as_they_were_given(reranke
     ]
     assert ranked[0].score == pytest.approx(1 / (1 + np.exp(-1)))
     assert len(reranker.rank("red dog", ["a", "b"])) == 2
-
-
-def test_context_is_read_before_the_question(reranker):
-    context = [{"role": "user", "content": "I have a red dog"}]
-    found = reranker.raw_scores("which?", ["the red dog"], context=context)
-    assert found.tolist() == [2.0]
 
 
 @pytest.mark.parametrize(
@@ -112,28 +114,14 @@ def test_a_question_that_cannot_be_asked_is_refused(reranker, arguments, problem
         reranker.rank(documents=["b"], **arguments)
 
 
-def test_a_service_that_gives_logits_is_understood_where_it_is_told():
-    answer = {"results": [{"index": 0, "relevance_score": 3.0}]}
+def test_a_service_is_asked_by_its_url_and_may_give_logits():
+    answer = {"results": [{"index": 0, "relevance_score": 0.5}]}
     with running_service(lambda _: says(answer)) as service:
-        reranker = Reranker.from_pretrained(service.host, scores="logit")
-        assert reranker.score("tea", ["tea is warm"]).tolist() == pytest.approx([0.9526], abs=1e-4)
-
-
-def test_the_bundled_one_is_known_through_the_wrapper(reranker):
-    assert bundled_name(Reranker.from_pretrained()) == "ekphory-rerank-small"
-    assert bundled_name(reranker) is None
-
-
-def test_a_service_is_asked_by_its_url():
-    def half(request):
-        count = len(request.body["documents"])
-        return says({"results": [{"index": n, "relevance_score": 0.5} for n in range(count)]})
-
-    with running_service(half) as service:
         reranker = Reranker.from_pretrained(
             service.host, protocol="memos", model="memos-reranker-4b", api_key="k"
         )
         scores = reranker.score("用户有哪些业余爱好", ["用户喜欢羽毛球"], instruction="Find.")
-    assert scores.tolist() == [0.5]
-    assert reranker.is_remote
+        by_logit = Reranker.from_pretrained(service.host, scores="logit")
+        assert by_logit.score("tea", ["tea is warm"]).tolist() == pytest.approx([0.6225], abs=1e-4)
+    assert (scores.tolist(), reranker.is_remote) == ([0.5], True)
     assert service.bodies[0]["query"] == "Find.\n用户有哪些业余爱好"

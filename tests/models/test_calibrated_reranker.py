@@ -29,12 +29,11 @@ def file(tmp_path):
     return tmp_path / "card.json"
 
 
-def test_log_odds_undo_the_sigmoid_and_stay_finite():
+def test_the_curve_goes_over_the_log_odds_of_the_scores(file):
+    # Log odds undo the sigmoid and stay finite.
     scores = np.array([0.5, 0.0, 1.0])
     assert log_odds(scores).tolist() == pytest.approx([0.0, -16.118, 16.118], abs=1e-3)
-
-
-def test_the_curve_goes_over_the_log_odds_of_the_scores(file):
+    # The curve goes over the log odds of the scores.
     fitted = read_calibration(file)
     reranker = Reranker(CalibratedReranker(OverlapReranker(), fitted))
     assert fitted == FittedCalibration("overlap-reranker", CARD)
@@ -63,13 +62,12 @@ def test_a_file_that_is_no_calibration_is_refused_with_the_command_that_makes_on
         read_calibration(tmp_path / "card.json")
 
 
-def test_a_calibration_of_another_reranker_is_refused(file, tmp_path):
+def test_a_calibration_is_of_one_reranker_which_stays_known(file, tmp_path):
+    # A calibration of another reranker is refused.
     directory = write_overlap_reranker(tmp_path / "model", RerankerRecord(name="other"))
     with pytest.raises(InvalidInput, match="must have been fitted for 'other'"):
         Reranker.from_pretrained(directory, calibration=file)
-
-
-def test_a_bundled_reranker_stays_known_behind_a_calibration(file):
+    # A bundled reranker stays known behind a calibration.
     model = BundledReranker(file.parent, name="overlap-reranker")
     assert bundled_name(CalibratedReranker(model, read_calibration(file))) == "overlap-reranker"
     calibrated = CalibratedReranker(OverlapReranker(), read_calibration(file))
@@ -86,19 +84,16 @@ def test_scores_outside_0_and_1_are_told_and_not_clipped(file):
         reranker.score("red", ["a dog"])
 
 
-def test_a_calibration_without_a_reranker_is_refused():
+def test_the_settings_name_the_file(tmp_path):
+    # A calibration without a reranker is refused.
     with pytest.raises(InvalidInput, match="names a calibration and no reranker"):
         read_settings({"EKPHORY_RERANKER_CALIBRATION": "card.json"})
-
-
-def test_a_scale_that_there_is_not_is_refused_for_local_rerankers_too(tmp_path):
+    # A scale that there is not is refused for local rerankers too.
     directory = write_overlap_reranker(tmp_path / "model")
     settings = Settings(store="s", reranker=str(directory), reranker_scores="foo")
     with pytest.raises(InvalidInput, match="EKPHORY_RERANKER_SCORES='foo'"):
         load_configured_reranker(settings)
-
-
-def test_the_settings_name_the_file(tmp_path):
+    # The settings name the file.
     directory = write_overlap_reranker(tmp_path / "model", RerankerRecord(name="own"))
     write_calibration(tmp_path / "card.json", FittedCalibration("own", CARD))
     settings = Settings(

@@ -112,16 +112,6 @@ def test_what_is_no_answer_is_an_error_with_its_reason(connect, wire, reply, pro
         connect().complete(QUESTION, options=ChatOptions(max_tokens=9))
 
 
-def test_json_is_asked_for_by_its_schema(connect, wire):
-    assert connect().complete_json(QUESTION, SCHEMA) == {"answer": "Grass."}
-
-    assert wire.bodies[0]["messages"][0]["content"] == "Be short."
-    assert wire.bodies[0]["response_format"] == {
-        "type": "json_schema",
-        "json_schema": {"name": "answer", "schema": SCHEMA, "strict": True},
-    }
-
-
 @pytest.mark.parametrize("status", [400, 422])
 def test_a_service_without_schemas_is_asked_for_an_object_that_the_prompt_describes(
     connect, wire, status
@@ -204,10 +194,19 @@ def test_an_answer_that_breaks_the_schema_is_an_error_that_says_where(
         connect().complete_json(QUESTION, SCHEMA)
 
 
-def test_what_is_no_schema_is_refused_before_anything_is_sent(connect, wire):
+def test_json_is_asked_for_by_its_schema(connect, wire):
+    # What is no schema is refused before anything is sent.
     with pytest.raises(InvalidInput, match="schema"):
         connect().complete_json(QUESTION, {"type": 5})
     assert wire.asked == []
+    # Json is asked for by its schema.
+    assert connect().complete_json(QUESTION, SCHEMA) == {"answer": "Grass."}
+
+    assert wire.bodies[0]["messages"][0]["content"] == "Be short."
+    assert wire.bodies[0]["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": SCHEMA, "strict": True},
+    }
 
 
 def test_the_key_is_never_shown(connect, wire):
@@ -221,15 +220,14 @@ def test_the_key_is_never_shown(connect, wire):
 
 
 def test_a_url_and_a_model_make_a_chat(wire):
+    # A url and a model make a chat.
     chat = load_chat(wire.host, model="small", api_key="k")
     chat.complete(QUESTION)
     chat.close()
 
     assert chat.name == wire.bodies[0]["model"] == "small"
     assert wire.asked[0].headers["Authorization"] == "Bearer k"
-
-
-def test_a_chat_without_a_model_is_refused():
+    # A chat without a model is refused.
     with pytest.raises(InvalidInput, match="model"):
         load_chat("http://localhost", model=None)
 

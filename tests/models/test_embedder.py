@@ -82,12 +82,11 @@ def test_the_words_of_the_question_stand_in_the_middle(text, question, most, fou
     assert window(text, question, most) == found
 
 
-def test_words_of_several_tokens_are_kept_whole():
+def test_words_are_kept_whole_and_a_long_text_is_cut_first():
+    # Words of several tokens are kept whole.
     offsets = [(0, 1), (2, 4), (4, 6), (7, 8)]
     assert find_best_tokens("a dogs b", offsets, list_distinct_words("dogs"), most=2) == (1, 3)
-
-
-def test_a_long_text_is_first_cut_to_a_piece_with_the_words():
+    # A long text is first cut to a piece with the words.
     piece = find_best_piece(
         "x " * 500 + "dog" + " y" * 500, list_distinct_words("dog"), most_tokens=2
     )

@@ -39,22 +39,18 @@ def connect(service):
         embedder.close()
 
 
-def test_vectors_come_in_the_order_of_the_texts_with_length_one(connect):
+def test_vectors_come_in_the_order_of_the_texts(connect, service):
+    # Vectors come in the order of the texts with length one.
     embedder = connect()
     vectors = embedder.encode(["a", "four"])
 
     assert vectors.dtype == np.float32
     assert vectors == pytest.approx(np.array([[1, 1, 0], [4, 1, 0]]) / [[2**0.5], [17**0.5]])
     assert str(embedder.identity) == "m@http-6e340b9cffb37a98 (3-d)"
-
-
-def test_many_texts_are_sent_in_batches(connect, service):
+    # Many texts are sent in batches.
     assert connect().encode(["x"] * 130).shape == (130, 3)
     assert [len(request["input"]) for request in service.bodies] == [64, 64, 2]
-
-
-def test_neither_no_texts_nor_a_repeated_query_ask_anything(connect, service):
-    embedder = connect()
+    # Neither no texts nor a repeated query ask anything.
     embedder.encode_query(["tea"])
     service.asked.clear()
     embedder.encode_query(["tea"])

@@ -69,14 +69,13 @@ def test_the_limits_of_the_buckets_are_inclusive(days, bucket):
     assert age_buckets([days]).tolist() == [bucket]
 
 
-def test_moments_are_compared_to_the_microsecond():
+def test_moments_are_compared_to_the_microsecond_and_types_numbered():
+    # Moments are compared to the microsecond.
     now = 20_000 * DAY
     moments = np.array([now + 1, now - DAY, now - DAY - 1, now - 365 * DAY, now - 365 * DAY - 1])
 
     assert age_buckets_at(moments, now).tolist() == [0, 0, 1, 8, 9]
-
-
-def test_types_are_numbered_as_the_model_was_trained():
+    # Types are numbered as the model was trained.
     names = ["unknown", "episodic", "procedural", "semantic", "episodic"]
 
     assert type_codes(names).tolist() == [3, 0, 2, 1, 0]
@@ -148,14 +147,13 @@ def test_one_age_gives_one_of_the_ten_lengths_and_what_embedding_anew_gives(rand
 
 
 def test_without_age_and_type_the_content_is_left(parts, content):
+    # Without age and type the content is left.
     vectors = parts.bound(
         content, buckets=np.full(MEMORIES, NO_AGE), types=np.full(MEMORIES, NO_TYPE)
     )
 
     assert np.array_equal(vectors, normalised(content))
-
-
-def test_a_memory_that_its_age_cancels_has_a_finite_score(parts):
+    # A memory that its age cancels has a finite score.
     lengths = parts.lengths(-(parts.age[:1] + parts.type[:1]), types=np.zeros(1, np.int64))
 
     assert np.isfinite(lengths).all()
@@ -217,7 +215,8 @@ def test_a_file_that_is_cut_short_is_refused(path):
         read_components(path.parent)
 
 
-def test_the_importance_is_a_sigmoid_over_two_layers():
+def test_importance_and_projection_are_those_of_the_formula():
+    # The importance is a sigmoid over two layers.
     one = np.eye(2, dtype=np.float32)
     components = EmbedderComponents(
         age=np.zeros((10, 2), np.float32),
@@ -231,9 +230,7 @@ def test_the_importance_is_a_sigmoid_over_two_layers():
 
     # ReLU gives (0.5, 0), so the logit is 2 * 0.5 - 1
     assert components.importance_of(np.array([[0.5, 0.5]], np.float32)) == pytest.approx([0.5])
-
-
-def test_age_and_type_are_projected_without_the_bias():
+    # Age and type are projected without the bias.
     components = tiny_components()
 
     parts = components.late_bound()
@@ -242,7 +239,8 @@ def test_age_and_type_are_projected_without_the_bias():
     assert np.abs(parts.age[:1] + components.projection.bias - with_age).max() <= 1e-6
 
 
-def test_any_model_can_read_passages():
+def test_any_model_can_read_passages_whose_traits_are_the_mean():
+    # Any model can read passages.
     embedder = HashEmbedder()
 
     reading = read_passages(embedder, ["tea", "coffee"])
@@ -250,9 +248,7 @@ def test_any_model_can_read_passages():
     assert np.array_equal(reading.content, embedder.encode(["tea", "coffee"]))
     assert (reading.importance, reading.type_logits) == (None, None)
     assert find_late_bound(embedder) is None
-
-
-def test_a_memorys_traits_are_the_mean_over_its_windows():
+    # A memorys traits are the mean over its windows.
     content = np.zeros((3, 2), np.float32)
     logits = np.array([[0, 3, 0, 0], [5, 0, 0, 0], [0, 1, 0, 2]], np.float32)
     reading = PassageReading(content, np.array([0.2, 0.6, 0.9], np.float32), logits)

@@ -14,26 +14,20 @@ from ekphory.models.onnx_embedder import load_bundled
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
 
 
-@pytest.mark.parametrize("name", [None, "bundled"])
-def test_the_bundled_model_is_the_default(name):
-    assert load_embedder(name) is load_bundled()
+def test_a_url_is_a_service_that_is_sent_the_model_and_the_key(monkeypatch):
+    # The environment is not read here.
+    monkeypatch.setenv("EKPHORY_EMBEDDER_API_KEY", "k")
+    with running_embeddings() as service:
+        load_embedder(service.host).close()
 
-
-def test_a_url_is_a_service_that_is_sent_the_model_and_the_key():
+    assert "Authorization" not in service.asked[0].headers
+    # A url is a service that is sent the model and the key.
     with running_embeddings() as service:
         embedder = load_embedder(service.host, model="large", api_key="k")
         embedder.close()
 
     assert embedder.identity.name == service.bodies[0]["model"] == "large"
     assert service.asked[0].headers["Authorization"] == "Bearer k"
-
-
-def test_the_environment_is_not_read_here(monkeypatch):
-    monkeypatch.setenv("EKPHORY_EMBEDDER_API_KEY", "k")
-    with running_embeddings() as service:
-        load_embedder(service.host).close()
-
-    assert "Authorization" not in service.asked[0].headers
 
 
 def test_a_memory_sends_the_model_and_the_key_of_the_environment(monkeypatch, tmp_path):
@@ -132,27 +126,20 @@ def test_the_bundled_reranker_is_loaded_when_it_is_first_needed(tmp_path):
     assert bundled.name == "ekphory-rerank-small"
 
 
-@pytest.mark.parametrize(
-    ("spec", "name"),
-    [
-        ("bundled", "ekphory-rerank-small"),
-        ("ekphory-rerank-small", "ekphory-rerank-small"),
-        ("ekphory-rerank-tiny", "ekphory-rerank-tiny"),
-    ],
-)
-def test_the_bundled_rerankers_are_loaded_by_name(spec, name):
+@pytest.mark.parametrize("spec", ["bundled", "ekphory-rerank-small", "ekphory-rerank-tiny"])
+def test_the_bundled_models_are_loaded_by_name_or_by_default(spec):
     reranker = load_reranker(spec)
     passages = [RerankPassage("I moved to Oslo in May"), RerankPassage("The soup was cold")]
     moved, soup = reranker.score(RerankQuery("Where do I live?"), passages)
-    assert reranker.name == name
+    assert reranker.name == spec.replace("bundled", "ekphory-rerank-small")
     assert moved > soup
-
-
-def test_where_no_reranker_is_bundled_there_is_none(tmp_path):
-    assert bundled_reranker(directory=tmp_path) is None
+    assert load_embedder(None) is load_embedder("bundled") is load_bundled()
 
 
 def test_settings_may_name_a_directory_or_no_reranker_at_all(tmp_path):
+    # Where no reranker is bundled there is none.
+    assert bundled_reranker(directory=tmp_path) is None
+    # Settings may name a directory or no reranker at all.
     write_overlap_reranker(tmp_path)
     named = load_configured_reranker(Settings(store="s", reranker=str(tmp_path)))
     assert named.name == "overlap"

@@ -45,15 +45,14 @@ def test_a_missing_or_broken_record_is_refused_with_the_remedy(tmp_path, content
         read_record(tmp_path)
 
 
-def test_a_changed_file_is_refused(tmp_path):
+def test_a_changed_file_is_refused_and_another_prompt_another_revision(tmp_path):
+    # A changed file is refused.
     path = tmp_path / "model.onnx"
     path.write_bytes(b"cut sho")
 
     with pytest.raises(ModelError, match="7 bytes"):
         read_checked(path, hashlib.sha256(b"cut short").hexdigest())
-
-
-def test_another_prompt_is_another_revision():
+    # Another prompt is another revision.
     hashes = {"model.onnx": "00"}
 
     first = content_revision(hashes, prompts={"query": ""})

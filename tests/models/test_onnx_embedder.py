@@ -39,13 +39,12 @@ def copied_model(tmp_path):
 
 
 def test_the_bundled_model_gives_nearly_the_vectors_of_the_float_model(embedder):
+    # The bundled model gives nearly the vectors of the float model.
     cosines = (embedder.encode(SENTENCES) * REFERENCE).sum(axis=1)
 
     assert cosines.mean() >= 0.998
     assert cosines.min() >= 0.996
-
-
-def test_vectors_have_length_one_and_the_recorded_dimension(embedder):
+    # Vectors have length one and the recorded dimension.
     vectors = embedder.encode(SENTENCES)
 
     assert vectors.dtype == np.float32
@@ -53,9 +52,12 @@ def test_vectors_have_length_one_and_the_recorded_dimension(embedder):
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(7), abs=1e-5)
     assert embedder.encode([]).shape == embedder.encode_query([]).shape == (0, 384)
     assert str(embedder.identity) == f"ekphory-small@{embedder.record.revision} (384-d)"
+    # The bundled files are small enough for a wheel.
+    assert sum(path.stat().st_size for path in BUNDLED.iterdir()) <= 35_000_000
 
 
-def test_a_vector_is_the_same_alone_in_any_batch_and_with_any_threads(embedder):
+def test_a_vector_is_the_same_in_any_batch_and_with_any_threads(embedder):
+    # A vector is the same alone in any batch and with any threads.
     alone = np.concatenate([embedder.encode([text]) for text in SENTENCES])
 
     together = embedder.encode(SENTENCES * 40)
@@ -63,6 +65,13 @@ def test_a_vector_is_the_same_alone_in_any_batch_and_with_any_threads(embedder):
 
     assert np.abs(together - np.tile(alone, (40, 1))).max() <= 1e-4
     assert np.abs(one_thread - alone).max() <= 1e-4
+    # Threads that share the embedder get the vectors of their texts.
+    expected = embedder.encode(SENTENCES)
+
+    with ThreadPoolExecutor(7) as threads:
+        found = list(threads.map(lambda text: embedder.encode([text])[0], SENTENCES * 5))
+
+    assert np.abs(np.array(found) - np.tile(expected, (5, 1))).max() <= 1e-4
 
 
 @pytest.mark.parametrize(
@@ -81,11 +90,17 @@ def test_a_text_of_ten_megabytes_is_embedded_by_its_beginning(embedder):
     assert np.abs(huge - embedder.encode([beginning])).max() <= 1e-4
 
 
+def change_record(model, *changes):
+    content = (model / "model.json").read_text()
+    for old, new in changes:
+        content = content.replace(old, new)
+    (model / "model.json").write_text(content)
+
+
 def test_prompts_of_the_record_stand_before_queries_and_passages(embedder, copied_model):
-    record = copied_model / "model.json"
-    content = record.read_text()
-    content = content.replace('"query": ""', '"query": "q: "')
-    record.write_text(content.replace('"passage": ""', '"passage": "p: "'))
+    change_record(
+        copied_model, ('"query": ""', '"query": "q: "'), ('"passage": ""', '"passage": "p: "')
+    )
 
     prompted = OnnxEmbedder(copied_model)
 
@@ -96,8 +111,7 @@ def test_prompts_of_the_record_stand_before_queries_and_passages(embedder, copie
 
 
 def test_a_record_without_normalisation_gives_the_plain_mean(copied_model):
-    record = copied_model / "model.json"
-    record.write_text(record.read_text().replace('"normalise": true', '"normalise": false'))
+    change_record(copied_model, ('"normalise": true', '"normalise": false'))
 
     pooled = OnnxEmbedder(copied_model).encode(SENTENCES)
 
@@ -107,7 +121,8 @@ def test_a_record_without_normalisation_gives_the_plain_mean(copied_model):
     assert (pooled / lengths * load_bundled().encode(SENTENCES)).sum(axis=1).min() >= 0.997
 
 
-def test_a_long_text_is_split_into_pieces_that_fit_and_start_with_the_prefix(embedder):
+def test_a_long_text_is_split_into_pieces_that_start_with_the_prefix(embedder):
+    # A long text is split into pieces that fit and start with the prefix.
     text = "".join(f"Sentence number {number} is about a walk. " for number in range(300))
 
     pieces = embedder.windows(text, prefix="Anna: ")
@@ -116,16 +131,7 @@ def test_a_long_text_is_split_into_pieces_that_fit_and_start_with_the_prefix(emb
     assert all(piece.endswith("walk. ") for piece in pieces)
     assert all(token_count(embedder, piece) <= 256 for piece in pieces)
     assert all(any(f"number {number} is" in piece for piece in pieces) for number in range(300))
-
-
-@pytest.mark.parametrize("length", [252, 253, 254, 255])
-def test_a_text_of_a_token_for_each_character_is_split_where_it_no_longer_fits(embedder, length):
-    pieces = embedder.windows("!" * length)
-    assert len(pieces) == (1 if length <= 254 else 2)
-    assert all(token_count(embedder, piece) <= 256 for piece in pieces)
-
-
-def test_a_prefix_longer_than_the_window_is_cut_and_the_text_is_kept(embedder):
+    # A prefix longer than the window is cut and the text is kept.
     text = "one two three four five six seven. " * 30
 
     pieces = embedder.windows(text, prefix="very " * 500)
@@ -136,6 +142,13 @@ def test_a_prefix_longer_than_the_window_is_cut_and_the_text_is_kept(embedder):
     assert embedder.windows("I like tea.", prefix="Anna: ") == ["Anna: I like tea."]
 
 
+@pytest.mark.parametrize("length", [252, 253, 254, 255])
+def test_a_text_of_a_token_for_each_character_is_split_where_it_no_longer_fits(embedder, length):
+    pieces = embedder.windows("!" * length)
+    assert len(pieces) == (1 if length <= 254 else 2)
+    assert all(token_count(embedder, piece) <= 256 for piece in pieces)
+
+
 @given(st.text(max_size=3000), st.text(max_size=30))
 @settings(max_examples=40, deadline=None)
 def test_every_piece_of_any_text_fits_the_model(text, prefix):
@@ -144,19 +157,6 @@ def test_every_piece_of_any_text_fits_the_model(text, prefix):
     for piece in embedder.windows(text * 3, prefix=prefix):
         assert piece.startswith(prefix)
         assert token_count(embedder, piece) <= 256
-
-
-def test_the_bundled_files_are_small_enough_for_a_wheel():
-    assert sum(path.stat().st_size for path in BUNDLED.iterdir()) <= 35_000_000
-
-
-def test_threads_that_share_the_embedder_get_the_vectors_of_their_texts(embedder):
-    expected = embedder.encode(SENTENCES)
-
-    with ThreadPoolExecutor(7) as threads:
-        found = list(threads.map(lambda text: embedder.encode([text])[0], SENTENCES * 5))
-
-    assert np.abs(np.array(found) - np.tile(expected, (5, 1))).max() <= 1e-4
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "model.json"])

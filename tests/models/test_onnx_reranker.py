@@ -52,12 +52,25 @@ def logits(reranker, texts, query=QUERY):
     return reranker.judge(query, [RerankPassage(text) for text in texts]).raw.tolist()
 
 
-def test_each_passage_gets_its_own_logit_and_scores_are_the_logits_calibrated(reranker):
+def test_scores_are_the_logits_of_each_passage_calibrated(reranker):
+    # Each passage gets its own logit and scores are the logits calibrated.
     texts = ["a red cat", "the red dog", "a cat"]
     scores = reranker.score(QUERY, [RerankPassage(text) for text in texts])
     assert logits(reranker, texts) == [1.0, 2.0, 0.0]
     assert scores.dtype == np.float32
     assert scores == pytest.approx(1 / (1 + np.exp([-1, -3, 1])))
+    # No passage gives no score.
+    scores = reranker.score(QUERY, [])
+    assert (scores.shape, scores.dtype) == ((0,), np.float32)
+    # Neighbours and context are read.
+    alone = logits(reranker, ["a cat"])
+    passage = RerankPassage("a cat", before="Ann: a red one", after="Ann: a dog")
+    assert reranker.judge(QUERY, [passage]).raw.tolist() == [alone[0] + 2]
+    asked = RerankQuery("red dog", context=("Ann: my cat",))
+    assert logits(reranker, ["a cat"], asked) == [alone[0] + 1]
+    # An instruction that it cannot follow is refused.
+    with pytest.raises(InvalidInput, match=r"instruction='Find cities'.*cannot be told"):
+        reranker.score(RerankQuery("q", instruction="Find cities"), [RerankPassage("a")])
 
 
 def test_without_a_calibration_scores_are_the_sigmoid_of_the_logits(tmp_path):
@@ -66,14 +79,6 @@ def test_without_a_calibration_scores_are_the_sigmoid_of_the_logits(tmp_path):
     scores = reranker.score(QUERY, [RerankPassage("red"), RerankPassage("red dog")])
     assert scores == pytest.approx(1 / (1 + np.exp([-1, -2])))
     assert not reranker.is_calibrated
-
-
-def test_neighbours_and_context_are_read(reranker):
-    alone = logits(reranker, ["a cat"])
-    passage = RerankPassage("a cat", before="Ann: a red one", after="Ann: a dog")
-    assert reranker.judge(QUERY, [passage]).raw.tolist() == [alone[0] + 2]
-    asked = RerankQuery("red dog", context=("Ann: my cat",))
-    assert logits(reranker, ["a cat"], asked) == [alone[0] + 1]
 
 
 def test_a_score_depends_neither_on_its_batch_nor_on_the_order(reranker):
@@ -86,22 +91,16 @@ def test_a_score_depends_neither_on_its_batch_nor_on_the_order(reranker):
     assert np.abs(together[shuffled] - again).max() < 1e-4
 
 
-def test_no_passage_gives_no_score(reranker):
-    scores = reranker.score(QUERY, [])
-    assert (scores.shape, scores.dtype) == ((0,), np.float32)
-
-
 @pytest.mark.parametrize("question", ["red dog", "", "红色的狗"])
 def test_any_text_in_any_script_has_a_score(reranker, question):
     texts = ["", "\ud800", "\0", "红色的狗", "أحمر كلب", "красная собака", "빨간 개", "🐕" * 500]
     assert np.isfinite(logits(reranker, texts, RerankQuery(question))).all()
 
 
-def test_of_a_passage_of_a_hundred_thousand_words_the_telling_window_is_read(reranker):
+def test_long_passages_and_many_are_read(reranker):
+    # Of a passage of a hundred thousand words the telling window is read.
     assert logits(reranker, ["word " * 100_000 + "the red dog" + " word" * 9]) == [2.0]
-
-
-def test_more_passages_than_one_round_takes_keep_their_order(reranker):
+    # More passages than one round takes keep their order.
     texts = ["red dog" if n % 3 == 0 else "red" for n in range(2_500)]
     assert logits(reranker, texts) == [2.0 if n % 3 == 0 else 1.0 for n in range(2_500)]
 
@@ -110,11 +109,6 @@ def test_more_passages_than_one_round_takes_keep_their_order(reranker):
 def test_ten_thousand_passages_are_scored(reranker):
     scores = reranker.score(QUERY, [RerankPassage(f"turn {n} of the dog") for n in range(10_000)])
     assert (scores.shape, bool(np.isfinite(scores).all())) == ((10_000,), True)
-
-
-def test_an_instruction_that_it_cannot_follow_is_refused(reranker):
-    with pytest.raises(InvalidInput, match=r"instruction='Find cities'.*cannot be told"):
-        reranker.score(RerankQuery("q", instruction="Find cities"), [RerankPassage("a")])
 
 
 @pytest.mark.parametrize(
@@ -181,12 +175,17 @@ def read(query, passage):
     return " ".join([*tokens[:border], "|", *tokens[border:]])
 
 
-def test_a_turn_is_read_with_its_date_and_neighbours_and_the_dialogue_before_the_question():
+def test_a_turn_is_read_with_its_date_and_neighbours():
+    # A turn is read with its date and neighbours and the dialogue before the question.
     query = RerankQuery("where to?", context=("Ann: I ran", "Bob: great"))
     passage = RerankPassage("Ann: to lisbon", before="Bob: where", after="Bob: nice", at=MAY)
     assert read(query, passage) == (
         "[CLS] ann : i ran / bob : great / where to ? [SEP] | ann : to lisbon ( 8 may 202 ##3 )"
         " [SEP] bob : where [SEP] bob : nice [SEP]"
+    )
+    # A marker in a stored text is text.
+    assert read(RerankQuery("q"), RerankPassage("a [SEP] b")) == (
+        "[CLS] q [SEP] | a [ sep ] b [SEP]"
     )
 
 
@@ -203,33 +202,22 @@ def test_a_neighbour_that_is_missing_leaves_no_part_but_before_another(before, a
     assert read(RerankQuery("q"), RerankPassage("a", before, after)) == f"[CLS] q [SEP] | {tail}"
 
 
-def test_a_marker_in_a_stored_text_is_text():
-    assert read(RerankQuery("q"), RerankPassage("a [SEP] b")) == (
-        "[CLS] q [SEP] | a [ sep ] b [SEP]"
-    )
-
-
-def test_of_a_long_dialogue_its_end_is_read_and_the_question_whole():
+def test_of_what_is_long_the_telling_part_is_read():
+    # Of a long dialogue its end is read and the question whole.
     query = RerankQuery("who is it ?", context=("one " * 100, "two " * 50))
     asked = read(query, RerankPassage("a")).split(" [SEP] |")[0].split()[1:]
     assert asked == ["one"] * 8 + ["/"] + ["two"] * 50 + ["/", "who", "is", "it", "?"]
-
-
-def test_of_a_long_question_the_beginning_is_read_and_no_dialogue():
+    # Of a long question the beginning is read and no dialogue.
     query = RerankQuery("why " + "so " * 100, context=("one",))
     asked = read(query, RerankPassage("a")).split(" [SEP] |")[0].split()[1:]
     assert asked == ["why"] + ["so"] * 63
-
-
-def test_of_a_long_passage_the_window_with_the_questions_words_is_read_and_the_date_kept():
+    # Of a long passage the window with the questions words is read and the date kept.
     passage = RerankPassage("well " * 300 + "the red dog ran " + "and " * 300, at=MAY)
     target = read(RerankQuery("red dog?"), passage).split("| ")[1].split()
     assert len(target) == MOST_TARGET_TOKENS + 1
     assert target[-8:] == ["and", "(", "8", "may", "202", "##3", ")", "[SEP]"]
     assert target[58:64] == ["well", "the", "red", "dog", "ran", "and"]
-
-
-def test_of_the_turn_before_the_end_is_read_and_of_the_turn_after_the_beginning():
+    # Of the turn before the end is read and of the turn after the beginning.
     passage = RerankPassage("a", before="one " * 50 + "two", after="three " + "four " * 50)
     parts = read(RerankQuery("q"), passage).split(" [SEP]")
     assert parts[2].split() == ["one"] * 11 + ["two"]
@@ -252,14 +240,13 @@ def test_whatever_is_read_keeps_its_bounds_and_its_marks(asked, context, text, b
     assert all(len(part) <= most for part, most in zip(parts, limits, strict=False))
 
 
-def test_the_tokenizer_that_is_given_stays_as_it_is():
+def test_the_tokenizer_that_is_given_stays_as_it_is_and_must_know_the_marks():
+    # The tokenizer that is given stays as it is.
     given = Tokenizer.from_str(TOKENIZER.to_str())
     given.enable_truncation(3)
     (pair,) = CrossEncoderLayout(given).pairs(RerankQuery("a b c d"), [RerankPassage("e")])
     assert len(pair.ids) == 8
     assert (given.truncation["max_length"], given.encode_special_tokens) == (3, False)
-
-
-def test_a_tokenizer_without_the_marks_is_refused():
+    # A tokenizer without the marks is refused.
     with pytest.raises(ModelError, match=r"knows no \[CLS\]"):
         CrossEncoderLayout(Tokenizer(models.BPE()))

@@ -126,14 +126,13 @@ def test_a_protocol_that_needs_a_model_says_so(connect, dialect):
         connect(dialect, RerankSettings())
 
 
-def test_no_passages_ask_nothing(connect, wire):
+def test_many_passages_are_sent_in_batches_and_none_ask_nothing(connect, wire):
+    # No passages ask nothing.
     scores = ask(connect(), [])
 
     assert (scores.shape, scores.dtype) == ((0,), np.float32)
     assert wire.asked == []
-
-
-def test_many_passages_are_sent_in_batches(connect, wire):
+    # Many passages are sent in batches.
     reranker = connect(replace(JINA, batch_size=2))
 
     assert ask(reranker, ["a", "b", "ab", "b", "a"]).tolist() == [1, 0, 0.5, 0, 1]
@@ -212,14 +211,13 @@ def test_the_key_is_never_shown(connect, wire):
     assert "geheim" not in f"{caught.value} {reranker!r} {SETTINGS!r}"
 
 
-def test_an_unknown_scale_of_scores_is_refused():
-    with pytest.raises(InvalidInput, match="scores='logits': must be a scale"):
-        RerankSettings(scores="logits")
-
-
-def test_its_name_is_the_protocol_and_the_model_which_the_service_may_choose(connect, wire):
+def test_its_name_is_the_protocol_and_the_model(connect, wire):
+    # Its name is the protocol and the model which the service may choose.
     reranker = connect(JINA, RerankSettings())
     ask(reranker, ["a"])
 
     assert "model" not in wire.bodies[0]
     assert (connect(COHERE).name, reranker.name) == ("cohere:m", "jina")
+    # An unknown scale of scores is refused.
+    with pytest.raises(InvalidInput, match="scores='logits': must be a scale"):
+        RerankSettings(scores="logits")

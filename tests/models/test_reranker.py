@@ -1,6 +1,7 @@
 """The dialogue before a question, as texts or as messages."""
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from ekphory.models.reranker import (
     read_dialogue,
     read_scores_in_order,
 )
+from ekphory.models.torch_reranker import log_odds
 
 
 @pytest.mark.parametrize(
@@ -126,3 +128,13 @@ def test_the_error_names_only_the_first_of_many_passages():
 
     with pytest.raises(ValueError, match=r"scored 8: \[1, 2, 3, 4, 5\] and more"):
         read_scores_in_order(rows, count=8, score_field="score", scale="probability")
+
+
+@pytest.mark.parametrize(
+    ("answered", "logit"),
+    # An answer without a probability counts as the model card counts it.
+    [({9693: -0.1, 2152: -2.4}, 2.3), ({9693: -0.5}, 9.5), ({}, 0.0)],
+)
+def test_vllms_logit_is_the_difference_of_the_two_log_probabilities(answered, logit):
+    answer = {token: SimpleNamespace(logprob=value) for token, value in answered.items()}
+    assert log_odds(answer, yes=9693, no=2152) == pytest.approx(logit)

@@ -179,20 +179,24 @@ def test_agentranks_models_have_no_type_head_and_the_pooling_that_their_file_nam
     assert not (tmp_path / "saved" / "onnx").exists()
 
 
-def test_a_components_file_that_would_run_code_is_refused(agentrank):
+def test_what_holds_no_model_is_refused(agentrank, source, tmp_path):
+    # A components file that would run code is refused.
     path = agentrank / "agentrank_components.pt"
     path.write_bytes(pickle.dumps(print, protocol=2))
 
     with pytest.raises(ModelError, match="cannot load this model"):
         Embedder.from_pretrained(agentrank)
-
-
-def test_components_beside_other_modules_are_refused(source):
+    # Components beside other modules are refused.
     modules = json.loads((source / "modules.json").read_text())
     (source / "modules.json").write_text(json.dumps(modules[:2]))
 
     with pytest.raises(ModelError, match="not Transformer, Pooling, Dense, Normalize"):
         Embedder.from_pretrained(source)
+    # A directory that holds no model is refused.
+    (tmp_path / "config.json").write_text("{}")
+
+    with pytest.raises(ModelError, match="cannot load this model"):
+        TorchEmbedder(str(tmp_path), device="cpu")
 
 
 def test_a_plain_model_gives_its_own_vectors_with_its_prompt_and_has_no_age(plain):
@@ -207,7 +211,8 @@ def test_a_plain_model_gives_its_own_vectors_with_its_prompt_and_has_no_age(plai
         Embedder(model).encode(TEXTS, days_ago=3)
 
 
-def test_the_identity_follows_the_files(plain):
+def test_the_identity_follows_the_files_and_long_text_is_split(plain):
+    # The identity follows the files.
     before = TorchEmbedder(str(plain), device="cpu").identity
     (plain / "config_sentence_transformers.json").write_text('{"prompts": {"query": "a "}}')
 
@@ -215,9 +220,7 @@ def test_the_identity_follows_the_files(plain):
 
     assert (before.name, before.dimension) == (after.name, after.dimension) == ("plain", 32)
     assert after.revision != before.revision
-
-
-def test_long_text_is_split_into_pieces_that_fit(plain):
+    # Long text is split into pieces that fit.
     pieces = TorchEmbedder(str(plain)).windows("the cat sat on a mat " * 9, prefix="dog ")
 
     assert all(piece.startswith("dog ") for piece in pieces)
@@ -254,10 +257,3 @@ def test_a_static_models_truncation_is_its_window(tmp_path):
     pieces = load_static(tmp_path, tokenizer).windows("the cat sat on a mat")
 
     assert pieces == ["the cat sat on ", "a mat"]
-
-
-def test_a_directory_that_holds_no_model_is_refused(tmp_path):
-    (tmp_path / "config.json").write_text("{}")
-
-    with pytest.raises(ModelError, match="cannot load this model"):
-        TorchEmbedder(str(tmp_path), device="cpu")

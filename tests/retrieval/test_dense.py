@@ -36,23 +36,24 @@ def scored(arm, *also, visible):
     return search(np.array(also, np.int64))
 
 
-def test_resident_vectors_score_every_row():
-    arm = ResidentVectors((WINDOWS,), np.array([0, 1, 2], np.int32), documents(3))
-    rows, scores = scored(arm, visible=[1, 0, 1])
-    assert rows.tolist() == [0, 1, 2]
-    assert scores.tolist() == pytest.approx([1.0, 0.0, 0.6])
+# Less .05 for the window that is not the first, and for their number .03·ln 2, of a turn .1·ln 2.
+OF_TWO_WINDOWS, OF_A_TURN = 0.529206, 0.480685
 
 
-def test_a_row_of_two_windows_counts_by_its_best_less_five_for_the_later_and_two_for_their_number():
-    arm = ResidentVectors((WINDOWS,), np.array([0, 1, 1], np.int32), documents(2))
-    assert scored(arm, visible=[1, 1])[1].tolist() == pytest.approx([1.0, 0.529206], abs=1e-5)
-
-
-def test_a_turn_loses_ten_for_the_number_of_its_windows_where_a_document_loses_three():
-    arm = ResidentVectors(
-        (WINDOWS,), np.array([0, 1, 1], np.int32), length_discounts(np.ones(2, bool))
-    )
-    assert scored(arm, visible=[1, 1])[1].tolist() == pytest.approx([1.0, 0.480685], abs=1e-5)
+@pytest.mark.parametrize(
+    ("owners", "are_turns", "expected"),
+    [
+        ([0, 1, 2], False, [1.0, 0.0, 0.6]),
+        ([0, 1, 1], False, [1.0, OF_TWO_WINDOWS]),
+        ([0, 1, 1], True, [1.0, OF_A_TURN]),
+    ],
+)
+def test_resident_vectors_score_every_row_by_its_best_window(owners, are_turns, expected):
+    discounts = length_discounts(np.full(len(expected), are_turns))
+    arm = ResidentVectors((WINDOWS,), np.array(owners, np.int32), discounts)
+    rows, scores = scored(arm, visible=[1] + [0] * (len(expected) - 1))
+    assert rows.tolist() == list(range(len(expected)))
+    assert scores.tolist() == pytest.approx(expected, abs=1e-5)
 
 
 def indexed(*, keys, found=()):
@@ -69,11 +70,28 @@ def indexed(*, keys, found=()):
     )
 
 
-def test_a_few_visible_rows_are_scored_without_the_index():
-    arm = indexed(keys=[5, 10, 20])
-    rows, scores = scored(arm, visible=[0, 1, 1])
-    assert rows.tolist() == [1, 2]
-    assert scores.tolist() == pytest.approx([1.0, 0.529206], abs=1e-5)
+@pytest.mark.parametrize(
+    ("arm", "also", "visible", "few", "expected"),
+    [
+        # Few visible rows are scored without the index, and what is asked for besides.
+        ({"keys": [5, 10, 20]}, [], [0, 1, 1], 4_000, {1: 1.0, 2: OF_TWO_WINDOWS}),
+        ({"keys": [10, 20]}, [1], [1, 0], 4_000, {0: 1.0, 1: OF_TWO_WINDOWS}),
+        # Of many those that the index found, unless they are out of view, and what is asked for.
+        ({"keys": [10, 20, 30], "found": [20, 10, 20]}, [], [1, 1, 1], 0,
+         {0: 1.0, 1: OF_TWO_WINDOWS}),
+        ({"keys": [10], "found": [99, 10]}, [], [1], 0, {0: 1.0}),
+        ({"keys": [10, 20, 30], "found": [30]}, [1, 0], [1, 1, 1], 0,
+         {0: 1.0, 1: OF_TWO_WINDOWS, 2: 0.1}),
+        ({"keys": [10, 20], "found": [10]}, [0], [1, 1], 0, {0: 1.0}),
+    ],
+)  # fmt: skip
+def test_what_is_looked_at_is_scored_exactly_by_its_best_window_and_comes_once(
+    monkeypatch, arm, also, visible, few, expected
+):
+    monkeypatch.setattr(dense, "FEW_VISIBLE", few)
+    rows, scores = scored(indexed(**arm), *also, visible=visible)
+    assert rows.tolist() == list(expected)
+    assert scores.tolist() == pytest.approx(list(expected.values()), abs=1e-5)
 
 
 def test_both_arms_bind_age_and_type_alike():
@@ -88,53 +106,18 @@ def test_both_arms_bind_age_and_type_alike():
     found = replace(indexed(keys=[10, 20]), bound=bound)
 
     # z of the first is (3, 4); the second, of today, stays as it is
-    assert scored(resident, visible=[1, 1])[1].tolist() == pytest.approx([0.6, 0.529206], abs=1e-5)
-    assert scored(found, visible=[1, 1])[1].tolist() == pytest.approx([2**-0.5, 0.529206], abs=1e-5)
+    for arm, first in ((resident, 0.6), (found, 2**-0.5)):
+        scores = scored(arm, visible=[1, 1])[1].tolist()
+        assert scores == pytest.approx([first, OF_TWO_WINDOWS], abs=1e-5)
     assert resident.first_vectors(np.array([0]), now=0)[0] == pytest.approx([0.6, 0.8])
 
 
-def test_what_is_asked_for_besides_is_scored_too():
-    arm = indexed(keys=[10, 20])
-    rows, scores = scored(arm, 1, visible=[1, 0])
-    assert rows.tolist() == [0, 1]
-    assert scores.tolist() == pytest.approx([1.0, 0.529206], abs=1e-5)
-
-
-class TestManyVisibleRows:
-    @pytest.fixture(autouse=True)
-    def _none_is_few(self, monkeypatch):
-        monkeypatch.setattr(dense, "FEW_VISIBLE", 0)
-
-    def test_the_rows_that_the_index_found_are_scored_exactly_by_their_best_window(self):
-        arm = indexed(keys=[10, 20, 30], found=[20, 10, 20])
-        rows, scores = scored(arm, visible=[1, 1, 1])
-        assert rows.tolist() == [0, 1]
-        assert scores.tolist() == pytest.approx([1.0, 0.529206], abs=1e-5)
-
-    def test_what_is_not_in_view_is_left_out(self):
-        arm = indexed(keys=[10], found=[99, 10])
-        assert scored(arm, visible=[1])[0].tolist() == [0]
-
-    def test_other_rows_that_are_asked_for_are_scored_exactly(self):
-        arm = indexed(keys=[10, 20, 30], found=[30])
-        rows, scores = scored(arm, 1, 0, visible=[1, 1, 1])
-        assert rows.tolist() == [0, 1, 2]
-        assert scores.tolist() == pytest.approx([1.0, 0.529206, 0.1], abs=1e-5)
-
-    def test_a_row_that_is_found_and_asked_for_comes_once(self):
-        arm = indexed(keys=[10, 20], found=[10])
-        assert scored(arm, 0, visible=[1, 1])[0].tolist() == [0]
-
-
-def test_the_first_window_of_a_row_is_found_in_whichever_block_it_lies():
+def test_the_first_window_of_a_row_is_found_in_whichever_block_it_lies_or_in_the_store():
     arm = ResidentVectors((WINDOWS[:1], WINDOWS[1:]), np.array([0, 0, 1], np.int32), documents(2))
     assert arm.first_vectors(np.array([1, 0]), now=0).tolist() == [WINDOWS[2].tolist(), [1.0, 0.0]]
     assert arm.first_vectors(np.array([], np.int64), now=0).shape == (0, 2)
-
-
-def test_the_first_window_of_a_row_is_read_from_the_store():
-    arm = indexed(keys=[10, 20])
-    assert arm.first_vectors(np.array([1, 0]), now=0).tolist() == [[0.0, 1.0], [1.0, 0.0]]
+    stored = indexed(keys=[10, 20])
+    assert stored.first_vectors(np.array([1, 0]), now=0).tolist() == [[0.0, 1.0], [1.0, 0.0]]
 
 
 ALICE = Comparison(Field("user"), "eq", "alice")
@@ -161,16 +144,13 @@ def held(store, *, room=ROOM):
     return vectors
 
 
-def test_the_first_search_waits_for_nothing_and_the_second_loads(store):
+def test_the_first_search_waits_for_nothing_and_the_second_loads_what_has_room(store):
     vectors = ScopeVectors(store, ALICE, room=ROOM)
     vectors.prepare(3, 32)
     assert not vectors.resident
     vectors.prepare(3, 32)
     assert vectors.resident
     assert vectors.nbytes == 3 * (32 * 2 + 8)
-
-
-def test_what_has_no_room_stays_on_disk(store):
     assert not held(store, room=3 * 32 * 2 - 1).resident
 
 
@@ -182,19 +162,12 @@ def test_the_windows_of_a_memory_come_in_order_whether_held_or_not(store, room):
     assert np.allclose(by_key[3], store.vectors_of([3]).vectors, atol=1e-3)
 
 
-def test_only_the_scope_is_held(store):
-    assert held(store).nbytes == 3 * (32 * 2 + 8)
-
-
-def test_what_is_written_after_the_load_is_read_from_the_store(store):
+def test_what_is_written_after_the_load_is_read_from_the_store_or_loaded_if_it_is_much(store):
     vectors = held(store)
     store.append([contract_row(4, owned_record(4, "alice"))])
     assert vectors.read(np.array([4, 1])).keys.tolist() == [1, 4]
-
-
-def test_much_that_was_written_after_the_load_is_loaded_as_well(store):
-    vectors = held(store)
-    store.append([contract_row(key, owned_record(key, "alice")) for key in range(4, 105)])
+    assert vectors.nbytes == 3 * (32 * 2 + 8)
+    store.append([contract_row(key, owned_record(key, "alice")) for key in range(5, 105)])
     vectors.read(np.arange(4, 105))
     assert vectors.nbytes == (3 + 101) * (32 * 2 + 8)
 
@@ -258,16 +231,15 @@ def test_at_twenty_moments_scores_and_order_are_those_of_embedding_anew(
         assert np.array_equal(np.argsort(-scores), np.argsort(-expected))
 
 
-def test_candidates_score_as_they_do_among_all(rows, content, owners, query):
+def test_candidates_and_later_windows_score_as_they_do_among_all(rows, content, owners, query):
+    # Candidates score as they do among all.
     chosen = np.array([3, 99, 400, 639])
 
     some = rows.scores(query, content[chosen], owners=owners[chosen], now=0)
 
     everything = LateBoundWindows.of(rows, owners, content).scores(query, content @ query, now=0)
     assert np.abs(some - everything[chosen]).max() <= 1e-5
-
-
-def test_memories_of_one_window_each_own_themselves(rows, content, query):
+    # Memories of one window each own themselves.
     one, now = np.arange(ROWS), NOWS[3]
     windows = LateBoundWindows.of(rows, one, content[:ROWS])
 
@@ -275,9 +247,7 @@ def test_memories_of_one_window_each_own_themselves(rows, content, query):
 
     vectors = rows.vectors(content[:ROWS], owners=one, now=now)
     assert np.abs(scores - vectors @ query).max() <= 1e-5
-
-
-def test_windows_that_come_later_score_as_if_they_had_been_there(rows, content, owners, query):
+    # Windows that come later score as if they had been there.
     earlier = LateBoundWindows.of(rows, owners[:600], content[:600])
     later = LateBoundWindows.of(rows, owners[600:], content[600:])
 

@@ -20,35 +20,37 @@ def scores(*values):
 
 
 def test_the_weighted_sum_adds_the_weighted_lexical_share():
+    # The weighted sum adds the weighted lexical share.
     fused = weighted_sum(scores(0.5, -0.25), scores(0.2, 1.0), lexical_weight=1.5)
     assert fused.tolist() == pytest.approx([0.8, 1.25])
-
-
-def test_the_lexical_weight_follows_the_share_of_turns():
+    # The lexical weight follows the share of turns.
     weight = LexicalWeight(documents=0.75, turns=0.25)
 
     assert [weight.among(share) for share in (0.0, 0.5, 1.0)] == [0.75, 0.5, 0.25]
     assert weight.times(2) == LexicalWeight(documents=1.5, turns=0.5)
+    # An arms list can end early.
+    assert first_found(scores(0.1, 0.9, 0.5), 2).tolist() == pytest.approx(
+        [np.nan, 0.9, 0.5], nan_ok=True
+    )
+    assert first_found(scores(0.1), None).tolist() == pytest.approx([0.1])
+    # Without a dense finding the dense arm is trusted.
+    assert adaptive_weights(scores(np.nan), scores(1)) == (2.0, 0.3)
 
 
-def test_the_reciprocal_ranks_of_both_arms_add_up():
-    # Ranks: first arm 1, 2, 3; second arm 3, 1, 2.
-    fused = reciprocal_rank(scores(9, 5, 1), scores(0.1, 0.9, 0.5))
-    assert fused.tolist() == pytest.approx([1 / 61 + 1 / 63, 1 / 62 + 1 / 61, 1 / 63 + 1 / 62])
-
-
-def test_what_an_arm_did_not_find_gets_nothing_from_it():
-    fused = reciprocal_rank(scores(2, 1), scores(np.nan, 7))
-    assert fused.tolist() == pytest.approx([1 / 61, 1 / 62 + 1 / 61])
-
-
-def test_equal_scores_are_ranked_in_the_given_order():
-    assert reciprocal_rank(scores(4, 4)).tolist() == pytest.approx([1 / 61, 1 / 62])
-
-
-def test_an_arm_can_be_weighted():
-    fused = reciprocal_rank(scores(2, 1), scores(1, 2), weights=(2.0, 0.3))
-    assert fused.tolist() == pytest.approx([2 / 61 + 0.3 / 62, 2 / 62 + 0.3 / 61])
+@pytest.mark.parametrize(
+    ("arms", "weights", "expected"),
+    [
+        # Ranks: first arm 1, 2, 3; second arm 3, 1, 2.
+        ([(9, 5, 1), (0.1, 0.9, 0.5)], {}, [1 / 61 + 1 / 63, 1 / 62 + 1 / 61, 1 / 63 + 1 / 62]),
+        # What an arm did not find gets nothing from it.
+        ([(2, 1), (np.nan, 7)], {}, [1 / 61, 1 / 62 + 1 / 61]),
+        ([(4, 4)], {}, [1 / 61, 1 / 62]),
+        ([(2, 1), (1, 2)], {"weights": (2.0, 0.3)}, [2 / 61 + 0.3 / 62, 2 / 62 + 0.3 / 61]),
+    ],
+)
+def test_the_reciprocal_ranks_of_all_arms_add_up(arms, weights, expected):
+    fused = reciprocal_rank(*(scores(*arm) for arm in arms), **weights)
+    assert fused.tolist() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -59,17 +61,6 @@ def test_the_fewer_of_the_nearest_ten_words_find_the_less_they_count(found_by_wo
     dense = scores(*range(20, 0, -1))
     lexical = scores(*[1.0] * found_by_words, *[np.nan] * (20 - found_by_words))
     assert adaptive_weights(dense, lexical) == weights
-
-
-def test_without_a_dense_finding_the_dense_arm_is_trusted():
-    assert adaptive_weights(scores(np.nan), scores(1)) == (2.0, 0.3)
-
-
-def test_an_arms_list_can_end_early():
-    assert first_found(scores(0.1, 0.9, 0.5), 2).tolist() == pytest.approx(
-        [np.nan, 0.9, 0.5], nan_ok=True
-    )
-    assert first_found(scores(0.1), None).tolist() == pytest.approx([0.1])
 
 
 columns = arrays(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.retrieval.gate import GateDecision, GateThresholds, gate_decision
+from ekphory.retrieval.gate import GateThresholds, gate_decision
 
 PUBLISHED = GateThresholds(low=0.02, high=0.08)
 SCIFACT = [0.277, 0.236, 0.229, 0.227, 0.226, 0.22, 0.215, 0.21, 0.205, 0.2]
@@ -64,31 +64,25 @@ def test_the_gate_decides_as_published(case):
     assert decision.reason.split(":")[0] == REASONS[reason]
 
 
-def test_the_reasons_read_as_upstream_logs_them():
-    wide, tied, useful = [0.6, 0.45], [0.251, 0.247], [0.35, 0.28]
-    reasons = [gate_decision(each, mode="hard").reason for each in (wide, tied, useful)]
-    assert reasons == [
-        "hard-gate-high: spread=0.1500 > 0.08 (vector confident)",
-        "hard-gate-low: spread=0.0040 < 0.02 (tied set)",
-        "hard-gate-pass: spread=0.0700 in [0.02, 0.08]",
-    ]
-    soft = gate_decision([0.35, 0.32, 0.3], mode="soft").reason
-    assert soft == "soft-gate: spread=0.0500 → vectorMultiplier=0.750"
-
-
-def test_half_a_last_digit_is_rounded_up_as_in_javascript():
-    assert gate_decision([0.53125, 0.5], mode="hard").reason.startswith(
-        "hard-gate-pass: spread=0.0313 "
-    )
+@pytest.mark.parametrize(
+    ("mode", "scores", "reason"),
+    [
+        ("hard", [0.6, 0.45], "hard-gate-high: spread=0.1500 > 0.08 (vector confident)"),
+        ("hard", [0.251, 0.247], "hard-gate-low: spread=0.0040 < 0.02 (tied set)"),
+        ("hard", [0.35, 0.28], "hard-gate-pass: spread=0.0700 in [0.02, 0.08]"),
+        # Half a last digit is rounded up, as in JavaScript.
+        ("hard", [0.53125, 0.5], "hard-gate-pass: spread=0.0313 in [0.02, 0.08]"),
+        ("soft", [0.35, 0.32, 0.3], "soft-gate: spread=0.0500 → vectorMultiplier=0.750"),
+        ("off", [0.5, 0.4, 0.3], "gate-off"),
+    ],
+)
+def test_the_reasons_read_as_upstream_logs_them(mode, scores, reason):
+    assert gate_decision(scores, mode=mode).reason == reason
 
 
 def test_whole_thresholds_are_written_without_a_point():
     reason = gate_decision([2.5, 0.0], mode="hard", thresholds=GateThresholds(0.0, 1.0)).reason
     assert reason == "hard-gate-high: spread=2.5000 > 1 (vector confident)"
-
-
-def test_off_equals_no_gate_at_all():
-    assert gate_decision([0.5, 0.4, 0.3], mode="off") == GateDecision(True, 1.0, "gate-off")
 
 
 spreads = st.floats(0, 1, allow_nan=False)

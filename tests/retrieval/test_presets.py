@@ -13,18 +13,12 @@ def stages(name):
     return {stage.name: stage for stage in PRESETS[name].stages}
 
 
-def test_an_unknown_preset_is_named_with_the_nearest_one():
-    with pytest.raises(InvalidInput, match=r"preset='balancd'.*Did you mean 'balanced'"):
-        preset("balancd")
-
-
-def test_no_preset_means_the_default_one():
-    assert preset(None).name == DEFAULT_PRESET == "balanced"
-
-
-def test_a_pipeline_of_ones_own_is_given_back():
+def test_a_preset_is_found_by_its_name_or_is_the_default_one_or_a_pipeline_of_ones_own():
     own = Pipeline("own", [CleanQuery()])
     assert preset(own) is own
+    assert preset(None).name == DEFAULT_PRESET == "balanced"
+    with pytest.raises(InvalidInput, match=r"preset='balancd'.*Did you mean 'balanced'"):
+        preset("balancd")
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -33,29 +27,24 @@ def test_a_preset_says_what_it_is_good_for(name):
     assert len(PRESETS[name].summary.split()) > 3
 
 
-@pytest.mark.parametrize(("name", "turns"), [("balanced", 0.4), ("fast", 0.75), ("accurate", 0.75)])
-def test_balanced_weighs_words_less_among_turns_and_fast_and_accurate_do_not(name, turns):
-    fuse = stages(name)["fuse"]
-    assert (fuse.lexical_weight.documents, fuse.lexical_weight.turns) == (0.75, turns)
-
-
 @pytest.mark.parametrize(
-    ("name", "curves"),
+    ("name", "turns", "curves"),
     [
-        ("balanced", MEANING_CURVES),
-        ("accurate", EVEN_CURVES),
-        ("fast", WORD_CURVES),
+        ("balanced", 0.4, MEANING_CURVES),
+        ("accurate", 0.75, EVEN_CURVES),
+        ("fast", 0.75, WORD_CURVES),
     ],
 )
-def test_each_preset_takes_the_curves_for_what_it_fuses(name, curves):
-    assert stages(name)["fuse"].calibration == curves
-
-
-def test_memory_spark_has_all_fifteen_stages():
-    assert {stage.number for stage in PRESETS["memory_spark"].stages} == set(range(1, 16))
+def test_balanced_alone_weighs_words_less_among_turns_and_each_has_curves_for_what_it_fuses(
+    name, turns, curves
+):
+    fuse = stages(name)["fuse"]
+    assert (fuse.lexical_weight.documents, fuse.lexical_weight.turns) == (0.75, turns)
+    assert fuse.calibration == curves
 
 
 def test_memory_spark_has_the_published_numbers():
+    assert {stage.number for stage in PRESETS["memory_spark"].stages} == set(range(1, 16))
     spark = stages("memory_spark")
     assert (spark["search pools"].depth_per_hit, spark["source dedup"].threshold) == (4, 0.85)
     assert spark["weigh"].pool_weights == {
@@ -76,12 +65,10 @@ def test_memory_spark_has_the_published_numbers():
 
 
 @pytest.mark.parametrize("name", ["balanced", "accurate", "fast", "rrf"])
-def test_our_own_presets_lift_and_lower_by_a_tenth_at_most_and_by_age_by_a_five_hundredth(name):
+def test_our_own_presets_drop_no_hit_and_lift_by_a_tenth_at_most_and_by_age_by_a_five_hundredth(
+    name,
+):
     own = stages(name)
     assert (own["weigh"].bound, own["weigh"].importance, own["decay"].floor) == (0.1, 0.1, 0.998)
-
-
-@pytest.mark.parametrize("name", ["balanced", "accurate", "fast", "rrf"])
-def test_our_own_presets_drop_no_hit(name):
     dropping = {"source dedup", "context dedup", "injection filter", "token budget"}
-    assert not dropping & set(stages(name))
+    assert not dropping & set(own)

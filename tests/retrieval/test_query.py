@@ -4,7 +4,6 @@ import dataclasses
 import json
 import statistics
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,31 +33,21 @@ from ekphory.retrieval.query import (
         ("How do I prune the vine?", "procedural"),
         ("Is the tram cheaper than the taxi?", "comparison"),
         ("Who recommended the plumber, and where does that person live?", "chain"),
-    ],
-)
-def test_every_intent_is_recognised(query, intent):
-    assert classify_query(query).intent == intent
-
-
-@pytest.mark.parametrize(
-    ("query", "intent"),
-    [
+        # `like` is a preference only as a verb, and `May` a month only where it is a name.
         ("What do I like for breakfast?", "preference"),
         ("What is my sister like?", "lookup"),
         ("What does the logo look like?", "lookup"),
         ("What will the weather be like?", "lookup"),
         ("I would like to see the invoice", "lookup"),
+        ("Where were we in May?", "temporal"),
+        ("Where may we park?", "lookup"),
+        # Of statements and questions only the questions count, of an overlong text the end.
+        ("Yesterday we compared two ovens before dinner. Where is the receipt?", "lookup"),
+        ("When did Dr. Novak call?", "temporal"),
+        ("x " * 100_000 + "When did Noa call", "temporal"),
     ],
 )
-def test_like_is_a_preference_only_as_a_verb(query, intent):
-    assert classify_query(query).intent == intent
-
-
-@pytest.mark.parametrize(
-    ("query", "intent"),
-    [("Where were we in May?", "temporal"), ("Where may we park?", "lookup")],
-)
-def test_may_is_a_month_only_where_it_is_written_as_a_name(query, intent):
+def test_every_intent_is_recognised(query, intent):
     assert classify_query(query).intent == intent
 
 
@@ -71,44 +60,32 @@ def test_may_is_a_month_only_where_it_is_written_as_a_name(query, intent):
         ("What happened at the fair?", {"episodic": 0.8}),
         ("When did Noa call?", {"episodic": 0.8}),
         ("Where is the ladder?", {}),
+        # A hint for another intent than the one found is dropped.
+        ("How do we compare them?", {}),
     ],
 )
 def test_words_hint_at_the_memories_that_are_wanted(query, hints):
     assert classify_query(query).hints.given == hints
 
 
-def test_a_hint_for_another_intent_than_the_one_found_is_dropped():
-    found = classify_query("How do we compare them?")
-    assert found.intent == "comparison"
-    assert found.hints.given == {}
-
-
 def test_signals_name_the_rules_that_spoke():
+    # Signals name the rules that spoke.
     found = classify_query("How do I reset the most important alarm?")
     assert found.signals == ("asks how to", "asks for the most important")
-
-
-def test_of_statements_and_questions_only_the_questions_count():
-    said = "Yesterday we compared two ovens before dinner. Where is the receipt?"
-    assert classify_query(said).intent == "lookup"
-
-
-def test_an_abbreviation_does_not_end_a_sentence():
-    assert classify_query("When did Dr. Novak call?").intent == "temporal"
-
-
-def test_a_plain_question_has_no_complexity():
-    assert classify_query("Where is the ladder?").complexity == 0.0
-
-
-def test_clauses_names_and_length_add_complexity():
-    assert classify_query("Where is Ana and where is Bo?").complexity == 0.3
-    several = "Who fed the cat, if Ana and Bo were out, and which food did it get from him?"
-    assert classify_query(several).complexity == 0.9
-
-
-def test_another_language_is_a_lookup():
+    # Another language is a lookup.
     assert classify_query("Missä vara-avaimet ovat?") == QueryClass("lookup", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("query", "complexity"),
+    [
+        ("Where is the ladder?", 0.0),
+        ("Where is Ana and where is Bo?", 0.3),
+        ("Who fed the cat, if Ana and Bo were out, and which food did it get from him?", 0.9),
+    ],
+)
+def test_clauses_names_and_length_add_complexity(query, complexity):
+    assert classify_query(query).complexity == complexity
 
 
 @given(st.text(max_size=200) | st.text("abch ,'?什いs", max_size=200))
@@ -122,10 +99,6 @@ def test_any_text_has_a_class_within_bounds(text):
 @given(st.text(max_size=100))
 def test_white_space_around_a_query_says_nothing(text):
     assert classify_query(f"  {text}\n") == classify_query(text)
-
-
-def test_of_an_overlong_text_the_end_is_classified():
-    assert classify_query("x " * 100_000 + "When did Noa call").intent == "temporal"
 
 
 @pytest.mark.parametrize("cue", CUES, ids=lambda cue: cue.signal)
@@ -146,14 +119,11 @@ def test_the_example_of_a_cue_holds_one_of_its_phrases(cue):
         ("lookup", 1.0, 1.5),
         ("comparison", 1.0, 2.0),
         ("chain", 1.0, 2.0),
+        (None, None, 1.0),
     ],
 )
 def test_what_needs_more_evidence_is_searched_deeper(intent, complexity, factor):
-    assert depth_factor(QueryClass(intent, complexity)) == factor
-
-
-def test_a_query_that_nothing_is_known_of_is_searched_plainly():
-    assert depth_factor(None) == 1.0
+    assert depth_factor(intent and QueryClass(intent, complexity)) == factor
 
 
 @given(st.sampled_from(INTENTS), st.floats(0, 1))
@@ -211,18 +181,21 @@ def test_wrapping_is_removed_and_named(name, wrapping):
 
 
 def test_what_was_removed_is_counted_and_measured():
+    # What was removed is counted and measured.
     cleaned = clean_query("<!-- a --> who <!-- bc --> sang?")
     assert cleaned.text == "who sang?"
     assert cleaned.removed == {"comment": Removal(count=2, characters=21)}
-
-
-def test_several_wrappings_are_removed_together():
+    # Several wrappings are removed together.
     prefix = "[Mon 2026-11-02 10:15 UTC] [System: phone] [[reply_to: 7]] "
     cleaned = clean_query(f"<!-- x -->\nNO_REPLY\n{prefix}{QUESTION}\n[from: Ana]")
     assert cleaned.text == QUESTION
     assert set(cleaned.removed) == {
         "comment", "heartbeat", "timestamp", "system note", "reply tag", "sender",
     }  # fmt: skip
+    # Of an overlong query the end is kept.
+    cleaned = clean_query("Who sang the song?", longest=9)
+    assert cleaned.text == "the song?"
+    assert cleaned.removed == {"overlong start": Removal(count=1, characters=9)}
 
 
 @pytest.mark.parametrize(
@@ -254,29 +227,25 @@ def test_an_ordinary_question_stays(query):
     assert cleaned.removed == {}
 
 
-def test_a_question_after_a_task_queue_stays():
-    cleaned = clean_query("## Current Task Queue\n- paint the shed\n\nWhat is left to buy?")
-    assert cleaned.text == "What is left to buy?"
-
-
-def test_white_space_is_folded():
-    assert clean_query("  Who\u00a0 sang\r\n\tthe\u2028song? ").text == "Who sang the song?"
-
-
-def test_of_an_overlong_query_the_end_is_kept():
-    cleaned = clean_query("Who sang the song?", longest=9)
-    assert cleaned.text == "the song?"
-    assert cleaned.removed == {"overlong start": Removal(count=1, characters=9)}
-
-
-def test_wrapping_does_not_count_towards_the_length():
-    cleaned = clean_query(f"{QUESTION}\n<!-- {'x' * 5000} -->")
-    assert cleaned.text == QUESTION
-
-
-def test_what_is_far_too_long_is_not_even_read():
-    cleaned = clean_query("<!-- " * 1_000_000 + "keys?", longest=20)
-    assert cleaned.text == "<!-- <!-- <!-- keys?"
+@pytest.mark.parametrize(
+    ("query", "longest", "text"),
+    [
+        (
+            "## Current Task Queue\n- paint the shed\n\nWhat is left to buy?",
+            99,
+            "What is left to buy?",
+        ),
+        ("  Who\u00a0 sang\r\n\tthe\u2028song? ", 99, "Who sang the song?"),
+        (" \n\t ", 99, ""),
+        # Wrapping does not count towards the length, and what is far too long is not even read.
+        (f"{QUESTION}\n<!-- {'x' * 5000} -->", 2000, QUESTION),
+        ("<!-- " * 1_000_000 + "keys?", 20, "<!-- <!-- <!-- keys?"),
+    ],
+    ids=["after a task queue", "white space", "nothing else", "long wrapping", "far too long"],
+)
+def test_the_question_is_kept_within_the_length(query, longest, text):
+    cleaned = clean_query(query, longest=longest)
+    assert (cleaned.text, cleaned.kept_as_given) == (text, False)
 
 
 @pytest.mark.parametrize(
@@ -288,12 +257,6 @@ def test_nothing_but_wrapping_is_searched_itself(wrapping):
     assert cleaned.text == " ".join(wrapping.split())
     assert cleaned.kept_as_given
     assert cleaned.removed == {}
-
-
-def test_nothing_but_white_space_stays_empty():
-    cleaned = clean_query(" \n\t ")
-    assert cleaned.text == ""
-    assert not cleaned.kept_as_given
 
 
 def test_a_length_below_one_is_refused():
@@ -321,15 +284,11 @@ def test_cleaning_twice_is_cleaning_once(message, longest):
 
 
 @given(messages)
-def test_a_query_is_empty_only_where_nothing_was_asked(message):
-    assert bool(clean_query(message).text) == bool(message.strip())
-
-
-@given(messages)
-def test_no_removal_is_empty_or_longer_than_all(message):
-    for removal in clean_query(message).removed.values():
-        assert removal.count >= 1
-        assert removal.characters >= removal.count
+def test_no_removal_is_empty_and_no_query_where_something_was_asked(message):
+    cleaned = clean_query(message)
+    assert bool(cleaned.text) == bool(message.strip())
+    for removal in cleaned.removed.values():
+        assert removal.characters >= removal.count >= 1
 
 
 plain_words = st.text(
@@ -357,32 +316,30 @@ def half(name: str) -> list[dict]:
     return [row for row in LABELLED if row["half"] == name]
 
 
-def share(rows: list[dict], is_right: Callable[[dict], bool]) -> float:
-    return statistics.mean(is_right(row) for row in rows)
-
-
 def hints_of(row: dict) -> set[str]:
     found = classify_query(row["query"]).hints.given
     return {name for name, strength in found.items() if strength >= GIVEN_FROM}
 
 
-def test_both_halves_hold_every_intent():
-    assert len(LABELLED) == 343
-    assert {row["intent"] for row in half("tuning")} == set(INTENTS)
-    assert {row["intent"] for row in half("held_out")} == set(INTENTS)
+def test_both_halves_hold_every_intent_and_no_query_twice():
+    assert len(LABELLED) == len({row["query"].casefold() for row in LABELLED}) == 343
+    for name in ("tuning", "held_out"):
+        assert {row["intent"] for row in half(name)} == set(INTENTS)
 
 
-def test_no_query_is_in_both_halves():
-    assert len({row["query"].casefold() for row in LABELLED}) == len(LABELLED)
+def has_right_intent(row: dict) -> bool:
+    return classify_query(row["query"]).intent == row["intent"]
 
 
 @pytest.mark.parametrize(
-    ("name", "at_least"),
-    [("tuning", 0.80), ("held_out", 0.76)],  # measured: .826 and .789
+    ("name", "intents", "hints"),
+    # Measured: .826 and .913, and .789 and .883.
+    [("tuning", 0.80, 0.89), ("held_out", 0.76, 0.86)],
 )
-def test_the_intent_is_right(name, at_least):
+def test_intent_and_all_hints_of_a_query_are_right(name, intents, hints):
     rows = half(name)
-    assert share(rows, lambda row: classify_query(row["query"]).intent == row["intent"]) >= at_least
+    assert statistics.mean(map(has_right_intent, rows)) >= intents
+    assert statistics.mean(hints_of(row) == set(row["hints"]) for row in rows) >= hints
 
 
 @pytest.mark.parametrize(
@@ -398,15 +355,7 @@ def test_the_intent_is_right(name, at_least):
 )
 def test_every_intent_is_found_in_the_held_out_half(intent, at_least):
     rows = [row for row in half("held_out") if row["intent"] == intent]
-    assert share(rows, lambda row: classify_query(row["query"]).intent == intent) >= at_least
-
-
-@pytest.mark.parametrize(
-    ("name", "at_least"),
-    [("tuning", 0.89), ("held_out", 0.86)],  # measured: .913 and .883
-)
-def test_all_hints_of_a_query_are_right(name, at_least):
-    assert share(half(name), lambda row: hints_of(row) == set(row["hints"])) >= at_least
+    assert statistics.mean(map(has_right_intent, rows)) >= at_least
 
 
 @pytest.mark.parametrize(

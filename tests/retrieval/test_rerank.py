@@ -26,45 +26,22 @@ def values(*numbers):
     return np.array(numbers, np.float64)
 
 
-def test_ranks_from_one_add_up():
+def test_ranks_from_one_add_up_whatever_the_scale():
     # The reranker ranks the first stage's 1, 2, 3 as 3, 1, 2.
-    blended = blended_ranks(values(0.1, 0.9, 0.5))
-    assert blended.tolist() == pytest.approx([1 / 61 + 1 / 63, 1 / 62 + 1 / 61, 1 / 63 + 1 / 62])
+    blended = blended_ranks(values(0.1, 0.9, 0.5)).tolist()
+    assert blended == pytest.approx([1 / 61 + 1 / 63, 1 / 62 + 1 / 61, 1 / 63 + 1 / 62])
+    assert blended_ranks(values(0.83, 0.99, 0.84)).tolist() == blended
+    small = blended_ranks(values(0.1, 0.9), constant=1).tolist()
+    assert small == pytest.approx([1 / 2 + 1 / 3, 1 / 3 + 1 / 2])
+    assert blended_ranks(values(0.5, 0.5, 0.5)).argsort()[::-1].tolist() == [0, 1, 2]
+    assert blended_ranks(values()).tolist() == []
 
 
-def test_the_scale_of_the_reranker_does_not_matter():
-    narrow, wide = values(0.84, 0.83, 0.99), values(0.02, 0.01, 0.9)
-    assert blended_ranks(narrow).tolist() == blended_ranks(wide).tolist()
-
-
-def test_a_small_constant_lets_first_places_dominate():
-    assert blended_ranks(values(0.1, 0.9), constant=1).tolist() == pytest.approx(
-        [1 / 2 + 1 / 3, 1 / 3 + 1 / 2]
-    )
-
-
-def test_the_heavier_side_decides():
+def test_the_heavier_side_decides_about_the_best():
+    # The heavier side decides.
     by_reranker = blended_ranks(values(0.1, 0.9), reranker_weight=10)
     by_first_stage = blended_ranks(values(0.1, 0.9), first_stage_weight=10)
     assert (by_reranker.argmax(), by_first_stage.argmax()) == (1, 0)
-
-
-def test_equal_reranker_scores_keep_the_order():
-    assert blended_ranks(values(0.5, 0.5, 0.5)).argsort()[::-1].tolist() == [0, 1, 2]
-
-
-def test_nothing_blended_is_nothing():
-    assert blended_ranks(values()).tolist() == []
-    assert blended_scores(values(), values(), first_stage_share=0.5).tolist() == []
-
-
-def test_scores_are_scaled_and_added():
-    # Logits of .2, .5, .8 are -1.386, 0, 1.386: scaled 0, .5, 1.
-    blended = blended_scores(values(3, 2, 1), values(0.2, 0.5, 0.8), first_stage_share=0.4)
-    assert blended.tolist() == pytest.approx([0.4 * 1 + 0, 0.4 * 0.5 + 0.6 * 0.5, 0.6 * 1])
-
-
-def test_how_improbable_the_improbable_are_does_not_decide_about_the_best():
     # Logits 3.48, -1.39 and -16.1: the reranker's second is far closer to its first than the third.
     first_stage, reranker = values(2, 3, 1), values(0.97, 0.2, 0.0)
     plain = blended_scores(first_stage, reranker, first_stage_share=0.5)
@@ -73,16 +50,18 @@ def test_how_improbable_the_improbable_are_does_not_decide_about_the_best():
     assert bounded.tolist() == pytest.approx([0.75, 0.5 + 0.5 * 0.0274, 0.0], abs=1e-3)
 
 
-def test_without_a_share_the_reranker_alone_decides():
-    blended = blended_scores(values(3, 2), values(0.2, 0.8), first_stage_share=0.0)
-    assert blended.tolist() == [0.0, 1.0]
-
-
-def test_equal_values_scale_to_a_half():
-    assert min_max(values(7, 7)).tolist() == [0.5, 0.5]
+def test_scores_are_scaled_and_added():
+    # Logits of .2, .5, .8 are -1.386, 0, 1.386: scaled 0, .5, 1.
+    blended = blended_scores(values(3, 2, 1), values(0.2, 0.5, 0.8), first_stage_share=0.4)
+    assert blended.tolist() == pytest.approx([0.4 * 1 + 0, 0.4 * 0.5 + 0.6 * 0.5, 0.6 * 1])
+    alone = blended_scores(values(3, 2), values(0.2, 0.8), first_stage_share=0.0)
+    assert alone.tolist() == [0.0, 1.0]
+    assert blended_scores(values(), values(), first_stage_share=0.5).tolist() == []
 
 
 def test_scores_within_half_a_logit_are_undecided():
+    # Equal values scale to a half.
+    assert min_max(values(7, 7)).tolist() == [0.5, 0.5]
     # Logits .847 and 1.299 lie .45 apart; .847 and 1.386 lie .54 apart.
     assert is_undecided(values(0.70, 0.7857), least_spread=0.5)
     assert not is_undecided(values(0.70, 0.80), least_spread=0.5)
@@ -105,20 +84,17 @@ def test_a_statement_becomes_a_question(query, question):
     assert as_question(query) == question
 
 
-def test_what_was_not_read_follows_in_its_order():
+def test_what_was_not_read_follows_in_its_order_and_gate_and_boost_weigh():
+    # What was not read follows in its order.
     ranking = reranked(values(5, 4, 3, 2), values(0.1, np.nan, 0.9, np.nan), Blend(method="scores"))
     assert (-ranking).argsort().tolist() == [2, 0, 1, 3]
-
-
-def test_the_gate_weighs_the_first_stage():
+    # The gate weighs the first stage.
     first_stage, reranker = values(3, 2), values(0.1, 0.9)
     plain = reranked(first_stage, reranker, Blend())
     gated = reranked(first_stage, reranker, Blend(), gate_weight=0.5)
     assert plain.tolist() == pytest.approx([1 / 61 + 1 / 62, 1 / 62 + 1 / 61])
     assert gated.tolist() == pytest.approx([0.5 / 61 + 1 / 62, 0.5 / 62 + 1 / 61])
-
-
-def test_a_boost_multiplies_the_blended_score():
+    # A boost multiplies the blended score.
     boosted = reranked(values(2, 1), values(0.9, 0.8), Blend(), boost=values(0.9, 1.1))
     assert boosted.tolist() == pytest.approx([0.9 * 2 / 61, 1.1 * 2 / 62])
 
@@ -153,11 +129,6 @@ def read(reranker, question, texts, *, seconds):
     return score_relevance(reranker, RerankQuery(question), passages, seconds=seconds)
 
 
-def test_every_passage_gets_its_own_score_in_the_order_given():
-    scores = read(OverlapReranker(), "red dog", ["a dog", "a cat", "red dog"], seconds=None)
-    assert scores.tolist() == [0.5, 0.0, 1.0]
-
-
 class Gives(OverlapReranker):
     def __init__(self, scores):
         super().__init__()
@@ -183,10 +154,14 @@ def test_a_reranker_that_gives_something_else_is_told_what_it_gave(scores, probl
         read(Gives(scores), "dog", ["a dog", "a cat"], seconds=None)
 
 
-def test_passages_of_like_lengths_go_together():
+def test_passages_of_like_lengths_go_together_and_scores_come_in_the_order_given():
     reranker = Slow(batch_size=2)
-    read(reranker, "x", ["aaaa", "b", "cccccc", "dd"], seconds=None)
-    assert reranker.batches == [["b", "dd"], ["aaaa", "cccccc"]]
+    found = read(reranker, "dog", ["dog cats", "dog", "hen cats pig", "cat"], seconds=None)
+    assert found.tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert reranker.batches == [["dog", "cat"], ["dog cats", "hen cats pig"]]
+    assert read(reranker, "dog", [], seconds=None).tolist() == []
+    assert len(reranker.batches) == 2
+    assert read(reranker, "dog", ["dog"] * 7, seconds=30).tolist() == [1.0] * 7
 
 
 def test_the_likeliest_are_read_first_where_time_is_short():
@@ -196,19 +171,8 @@ def test_the_likeliest_are_read_first_where_time_is_short():
     assert len(reranker.batches) == 1
 
 
-def test_with_time_enough_all_are_read():
-    scores = read(OverlapReranker(batch_size=2), "dog", ["dog"] * 7, seconds=30)
-    assert scores.tolist() == [1.0] * 7
-
-
 def test_as_many_are_read_as_the_first_batch_lets_hope():
     reranker = Slow(batch_size=1, seconds=0.05)
     scores = read(reranker, "dog", ["dog"] * 50, seconds=0.18)
     assert 1 <= np.isfinite(scores).sum() <= 4
     assert np.isfinite(scores[: len(reranker.batches)]).all()
-
-
-def test_nothing_is_asked_of_no_passages():
-    reranker = Slow(batch_size=2)
-    assert read(reranker, "dog", [], seconds=None).tolist() == []
-    assert reranker.batches == []

@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.store.in_memory import InMemoryStore
-from tests.store.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
+from tests.store.store_contract import (
+    CONTRACT_IDENTITY,
+    contract_record,
+    contract_row,
+    owned_record,
+)
 
 from ekphory.filters.tree import And, Comparison, Field
 from ekphory.retrieval.dense import Wanted
@@ -46,67 +51,49 @@ def test_an_order_extended_in_steps_equals_one_that_is_built_at_once(rows, cuts)
 
 
 def test_a_row_that_comes_late_is_put_between_its_neighbours():
+    # A row that comes late is put between its neighbours.
     three = [(5, 1, 0), (8, 1, 0), (5, 3, 0)]
     neighbours = Neighbours.build(*columns_of(three)).extended(*columns_of([*three, (5, 2, 0)]))
     assert neighbours.previous.tolist() == [-1, -1, 3, 0]
     assert neighbours.following.tolist() == [3, -1, -1, 2]
-
-
-def test_the_memories_of_one_session_are_neighbours_in_their_order():
-    neighbours = built(thread=[5, 5, 5])
-    assert neighbours.previous.tolist() == [-1, 0, 1]
-    assert neighbours.following.tolist() == [1, 2, -1]
-
-
-def test_sessions_that_interleave_are_kept_apart():
-    neighbours = built(thread=[5, 8, 5, 8])
-    assert neighbours.previous.tolist() == [-1, -1, 0, 1]
-
-
-def test_what_belongs_to_no_session_has_no_neighbours():
-    neighbours = built(thread=[0, 0])
-    assert neighbours.previous.tolist() == [-1, -1]
-    assert neighbours.following.tolist() == [-1, -1]
-
-
-def test_sequence_orders_before_the_moment_and_the_moment_before_the_writing():
-    neighbours = built(thread=[5, 5, 5, 5], sequence=[2, 1, 1, 1], at=[0, 9, 3, 3])
-    # In order: rows 2, 3 (same moment, written later), 1, 0.
-    assert neighbours.previous.tolist() == [1, 3, -1, 2]
-
-
-def test_a_score_lends_three_tenths_one_step_and_a_tenth_two_steps_away():
-    neighbours = built(thread=[5, 5, 5, 5, 5, 5])
-    scores = np.array([0, 0, 0, 10, 0, 0], np.float32)
-    assert neighbours.shares(scores, np.arange(6)).tolist() == pytest.approx([0, 1, 3, 10, 3, 1])
-
-
-def test_what_several_neighbours_lend_adds_up():
-    neighbours = built(thread=[5, 5, 5])
-    scores = np.array([10, 20, 0], np.float32)
-    assert neighbours.shares(scores, np.array([2, 0])).tolist() == pytest.approx([6 + 1, 10 + 6])
-
-
-def test_nothing_is_lent_between_sessions():
-    neighbours = built(thread=[5, 8])
-    assert neighbours.shares(np.array([10, 0], np.float32), np.array([0, 1])).tolist() == [10, 0]
-
-
-def test_the_rows_that_a_score_reaches_are_two_steps_to_each_side():
+    # The rows that a score reaches are two steps to each side.
     neighbours = built(thread=[5, 5, 5, 5, 5, 5, 8])
     assert neighbours.reached(np.array([3])).tolist() == [1, 2, 3, 4, 5]
     assert neighbours.reached(np.array([6])).tolist() == [6]
 
 
-def test_scores_are_left_as_they_were():
-    scores = np.array([10, 0], np.float32)
-    built(thread=[5, 5]).shares(scores, np.array([0, 1]))
-    assert scores.tolist() == [10, 0]
+@pytest.mark.parametrize(
+    ("given", "previous", "following"),
+    [
+        ({"thread": [5, 5, 5]}, [-1, 0, 1], [1, 2, -1]),
+        ({"thread": [5, 8, 5, 8]}, [-1, -1, 0, 1], [2, 3, -1, -1]),
+        ({"thread": [0, 0]}, [-1, -1], [-1, -1]),
+        # By sequence, then by moment, then by writing: rows 2, 3, 1, 0.
+        ({"thread": [5, 5, 5, 5], "sequence": [2, 1, 1, 1], "at": [0, 9, 3, 3]},
+         [1, 3, -1, 2], [-1, 0, 3, 1]),
+    ],
+)  # fmt: skip
+def test_the_memories_of_one_session_are_neighbours_in_their_order(given, previous, following):
+    neighbours = built(**given)
+    assert neighbours.previous.tolist() == previous
+    assert neighbours.following.tolist() == following
 
 
-def test_an_empty_scope_has_no_neighbours():
-    nobody = np.array([], np.int64)
-    assert built(thread=[]).shares(np.array([], np.float32), nobody).tolist() == []
+@pytest.mark.parametrize(
+    ("thread", "scores", "of", "shares"),
+    [
+        ([5, 5, 5, 5, 5, 5], [0, 0, 0, 10, 0, 0], range(6), [0, 1, 3, 10, 3, 1]),
+        ([5, 5, 5], [10, 20, 0], [2, 0], [6 + 1, 10 + 6]),
+        ([5, 8], [10, 0], [0, 1], [10, 0]),
+        ([], [], [], []),
+    ],
+    ids=["of one", "of several neighbours", "of another session", "of nobody"],
+)
+def test_a_score_lends_three_tenths_one_step_and_a_tenth_two_steps_away(thread, scores, of, shares):
+    given = np.array(scores, np.float32)
+    found = built(thread=thread).shares(given, np.array(of, np.int64))
+    assert found.tolist() == pytest.approx(shares)
+    assert given.tolist() == scores
 
 
 EVERYTHING = And(())
@@ -121,10 +108,6 @@ steps = st.lists(
 )
 
 
-def owned(number, user="alice"):
-    return replace(contract_record(number), user=user)
-
-
 def row(key, record, *, windows=1):
     """A row of one of two sessions, or of none."""
     return replace(contract_row(key, record, windows=windows), thread=key // KEYS_A_COMMIT % 3)
@@ -137,9 +120,9 @@ def take(step, choice, store, snapshots):
     present = [key for key in store.keys(EVERYTHING).tolist() if store.fetch([key])[key]]
     current = store.scan(EVERYTHING).key.tolist()
     if step == "append":
-        store.append([row(key + n, owned(key + n, user)) for n in range(1 + choice % 3)])
+        store.append([row(key + n, owned_record(key + n, user)) for n in range(1 + choice % 3)])
     elif step == "long":
-        store.append([row(key, owned(key, user), windows=3)])
+        store.append([row(key, owned_record(key, user), windows=3)])
     elif step == "delete" and present:
         store.delete([present[choice % len(present)]])
     elif step == "supersede" and current:
@@ -175,48 +158,35 @@ def test_a_renewed_snapshot_equals_a_fresh_one(steps):
     assert_same(snapshots.of(ALICE), Snapshots(store).of(ALICE))
 
 
-def test_a_snapshot_holds_the_current_memories_of_its_scope_alone():
+def store_of(*records):
     store = InMemoryStore(CONTRACT_IDENTITY)
-    store.append([contract_row(1, owned(1)), contract_row(2, owned(2, "bob"))])
-    assert Snapshots(store).of(ALICE).columns.key.tolist() == [1]
+    store.append([contract_row(key, record) for key, record in enumerate(records, start=1)])
+    return store
 
 
-def test_nothing_is_read_again_while_nothing_was_written():
-    store = InMemoryStore(CONTRACT_IDENTITY)
-    store.append([contract_row(1, owned(1))])
-    snapshots = Snapshots(store)
-    assert snapshots.of(ALICE) is snapshots.of(ALICE)
-
-
-def test_a_snapshot_in_use_does_not_change_when_the_store_moves_on():
-    store = InMemoryStore(CONTRACT_IDENTITY)
-    store.append([contract_row(1, owned(1))])
+def test_a_snapshot_holds_its_scope_alone_and_does_not_change_when_the_store_moves_on():
+    store = store_of(owned_record(1, "alice"), owned_record(2, "bob"))
     snapshots = Snapshots(store)
     earlier = snapshots.of(ALICE)
-    store.append([contract_row(2, owned(2))])
+    assert earlier.columns.key.tolist() == [1]
+    assert snapshots.of(ALICE) is earlier
+    store.append([contract_row(3, owned_record(3, "alice"))])
     assert (len(earlier), len(snapshots.of(ALICE))) == (1, 2)
 
 
 def test_expired_rows_are_told_apart_by_the_moment_asked_for():
     ends = contract_record(5).at
-    store = InMemoryStore(CONTRACT_IDENTITY)
-    store.append([contract_row(1), contract_row(2, replace(contract_record(2), expires_at=ends))])
+    store = store_of(contract_record(1), replace(contract_record(2), expires_at=ends))
     snapshot = Snapshots(store).of(EVERYTHING)
     moment = int(ends.timestamp() * 1_000_000)
     assert snapshot.alive(moment - 1).tolist() == [True, True]
     assert snapshot.alive(moment).tolist() == [True, False]
 
 
-def test_a_container_with_a_limit_gives_an_eighth_of_it(tmp_path):
-    limit = tmp_path / "memory.max"
-    limit.write_text(f"{4 * 2**30}\n")
-    assert snapshot_budget(limit_file=limit) == 2**29
-
-
-def test_a_small_container_gives_the_least(tmp_path):
-    limit = tmp_path / "memory.max"
-    limit.write_text("1000000\n")
-    assert snapshot_budget(limit_file=limit) == LEAST_BYTES
+@pytest.mark.parametrize(("limit", "budget"), [(4 * 2**30, 2**29), (1_000_000, LEAST_BYTES)])
+def test_a_container_with_a_limit_gives_an_eighth_of_it_or_the_least(tmp_path, limit, budget):
+    (tmp_path / "memory.max").write_text(f"{limit}\n")
+    assert snapshot_budget(limit_file=tmp_path / "memory.max") == budget
 
 
 def test_no_limit_leaves_an_eighth_of_the_machine(tmp_path):

@@ -25,9 +25,9 @@ def told(*moments):
     return state_of(*records).snapshot
 
 
-def timed(snapshot, query):
+def timed(snapshot, query, *, hidden=0):
     reading = read_time(query, now=NOW)
-    visible = np.ones(len(snapshot), bool)
+    visible = np.arange(len(snapshot)) >= hidden
     return find_timed_rows(snapshot, reading, visible=visible, now=to_microseconds(NOW))
 
 
@@ -49,32 +49,20 @@ def test_sessions_are_counted_from_either_end(first, last, expected):
     assert choose_sessions(threads, Sessions(first, last)).tolist() == expected
 
 
-def test_rows_come_in_the_order_of_time_not_of_writing():
+def test_rows_of_a_time_come_in_its_order():
+    # Rows come in the order of time not of writing if they are visible.
     snapshot = told("2026-05-03", "2026-05-01", "2026-04-01", "2026-05-02")
     assert timed(snapshot, "in May").rows.tolist() == [1, 3, 0]
-
-
-def test_recently_begins_with_the_newest():
+    assert timed(snapshot, "in May", hidden=1).rows.tolist() == [1, 3]
+    # Recently begins with the newest.
     snapshot = told("2026-06-05", "2026-06-07", "2026-06-06")
     assert timed(snapshot, "recently").rows.tolist() == [1, 2, 0]
-
-
-def test_a_wider_time_is_looked_into_only_where_the_time_is_empty():
+    # A wider time is looked into only where the time is empty.
     full, empty = told("2026-06-07", "2026-06-06"), told("2026-06-06", "2026-06-01")
     assert timed(full, "3 days ago").rows.tolist() == [0]
     assert timed(empty, "3 days ago").rows.tolist() == [0]
     assert timed(empty, "3 days ago").widened == ("3 days ago",)
-
-
-def test_what_is_told_within_three_days_after_a_time_is_marked_apart():
+    # What is told within three days after a time is marked apart.
     found = timed(told("2026-05-08", "2026-05-10", "2026-05-20"), "on May 8th")
     assert found.confidence.tolist() == pytest.approx([0.93, 0, 0])
     assert found.told.tolist() == pytest.approx([0, 0.93, 0])
-
-
-def test_rows_that_are_not_visible_are_not_found():
-    snapshot = told("2026-05-08", "2026-05-08")
-    reading = read_time("on May 8th", now=NOW)
-    visible = np.array([False, True])
-    found = find_timed_rows(snapshot, reading, visible=visible, now=to_microseconds(NOW))
-    assert found.rows.tolist() == [1]

@@ -102,20 +102,14 @@ class StoreContract:
     """
 
     def test_a_new_store_holds_nothing(self, store: Store) -> None:
+        assert store.identity == CONTRACT_IDENTITY
         assert store.count(_EVERYTHING) == 0
         assert store.select(_EVERYTHING, order="newest") == []
-        assert store.keys(_EVERYTHING).tolist() == []
-        assert store.fetch([1]) == {}
-
-    def test_a_new_store_gives_empty_columns_of_the_right_shape(self, store: Store) -> None:
+        assert (store.fetch([1]), _keys_of_every_read(store)) == ({}, [[], [], [], []])
         columns = store.scan(_EVERYTHING)
-        assert (columns.key.shape, columns.terms.shape, columns.pool.shape) == ((0,), (0,), (0,))
+        assert (columns.terms.shape, columns.pool.shape) == ((0,), (0,))
         assert store.scan_vectors(_EVERYTHING).vectors.shape == (0, 32)
         assert store.vectors_of([1]).vectors.shape == (0, 32)
-        assert len(store.nearest(_EVERYTHING, np.ones(32, np.float32), limit=5)) == 0
-
-    def test_it_keeps_the_identity_that_it_was_made_with(self, store: Store) -> None:
-        assert store.identity == CONTRACT_IDENTITY
 
     def test_every_field_of_a_memory_comes_back(self, store: Store) -> None:
         full = full_record()
@@ -132,21 +126,16 @@ class StoreContract:
         assert block.nbytes > 0
 
     def test_scanned_records_leave_out_history_and_earlier_keys(self, store: Store) -> None:
-        store.append([contract_row(1, contract_record(1)), contract_row(5, contract_record(5))])
-        store.supersede(5, history_record(5), contract_row(9, successor_record(5)))
+        store.append([contract_row(1), contract_row(5)])
+        _supersede(store, 5, by=9)
         assert store.scan_records(_EVERYTHING).keys.tolist() == [1, 9]
         assert store.scan_records(_EVERYTHING, after_key=1).keys.tolist() == [9]
 
     def test_the_kinds_of_metadata_values_come_back(self, store: Store) -> None:
         metadata: Mapping[str, Scalar] = {"text": "2", "whole": 2, "real": 2.0, "flag": True}
         store.append([contract_row(1, replace(contract_record(1), metadata=metadata))])
-        found = store.fetch([1])[1].metadata
-        assert {key: type(value) for key, value in found.items()} == {
-            "text": str,
-            "whole": int,
-            "real": float,
-            "flag": bool,
-        }
+        kinds = {key: type(value) for key, value in store.fetch([1])[1].metadata.items()}
+        assert kinds == {"text": str, "whole": int, "real": float, "flag": bool}
 
     def test_what_was_left_out_comes_back_as_none(self, store: Store) -> None:
         store.append([contract_row(1)])
@@ -154,25 +143,13 @@ class StoreContract:
         assert (found.user, found.session, found.sequence, found.expires_at) == (None,) * 4
         assert (found.producer, found.metadata, found.predicted) == ("", {}, frozenset())
 
-    def test_the_newest_come_first_and_equal_moments_by_the_last_written(
-        self, store: Store
-    ) -> None:
+    def test_memories_of_one_moment_are_ordered_by_their_writing(self, store: Store) -> None:
         same_moment = replace(contract_record(3), at=FIRST_DAY)
-        store.append([contract_row(1), contract_row(2), contract_row(3, same_moment)])
+        store.append([contract_row(1), contract_row(2)])
+        store.append([contract_row(3, same_moment)])
         assert _ids(store.select(_EVERYTHING, order="newest")) == ["m2", "m3", "m1"]
-
-    def test_the_oldest_come_first_and_equal_moments_by_the_first_written(
-        self, store: Store
-    ) -> None:
-        same_moment = replace(contract_record(3), at=FIRST_DAY)
-        store.append([contract_row(1), contract_row(2), contract_row(3, same_moment)])
         assert _ids(store.select(_EVERYTHING, order="oldest")) == ["m1", "m3", "m2"]
-
-    def test_the_order_of_writing_is_that_of_the_keys(self, store: Store) -> None:
-        early = replace(contract_record(2), at=FIRST_DAY - timedelta(days=9))
-        store.append([contract_row(1)])
-        store.append([contract_row(2, early)])
-        assert _ids(store.select(_EVERYTHING, order="written")) == ["m1", "m2"]
+        assert _ids(store.select(_EVERYTHING, order="written")) == ["m1", "m2", "m3"]
 
     def test_a_page_is_cut_out_of_the_order(self, store: Store) -> None:
         store.append([contract_row(key) for key in range(1, 7)])
@@ -181,53 +158,32 @@ class StoreContract:
         assert store.select(_EVERYTHING, order="oldest", limit=2, offset=6) == []
 
     def test_a_condition_limits_every_read(self, store: Store) -> None:
-        store.append(
-            [contract_row(1, owned_record(1, "alice")), contract_row(2, owned_record(2, "bob"))]
-        )
+        _append_of(store, "alice", "bob")
         alice = _equals("user", "alice")
         assert _ids(store.select(alice, order="newest")) == ["m1"]
-        assert store.keys(alice).tolist() == [1]
-        assert store.count(alice) == 1
-        assert store.scan(alice).key.tolist() == [1]
-        assert store.scan_vectors(alice).keys.tolist() == [1]
-        assert store.nearest(alice, np.ones(32, np.float32), limit=5).tolist() == [1]
+        assert (store.count(alice), _keys_of_every_read(store, alice)) == (1, [[1]] * 4)
 
     def test_quotes_and_other_scripts_are_found_as_they_were_written(self, store: Store) -> None:
         odd = "it's \"é\" 日本 😀 \\ % ' OR TRUE --"
         store.append([contract_row(1, replace(contract_record(1), id=odd)), contract_row(2)])
         assert store.keys(_equals("id", odd)).tolist() == [1]
 
-    def test_keys_come_in_ascending_order(self, store: Store) -> None:
-        store.append([contract_row(1), contract_row(2)])
-        store.append([contract_row(3)])
-        assert store.keys(_EVERYTHING).tolist() == [1, 2, 3]
-
     def test_fetching_leaves_out_what_is_not_there(self, store: Store) -> None:
         store.append([contract_row(1)])
         assert list(store.fetch([7, 1])) == [1]
         assert store.fetch([]) == {}
 
-    def test_every_write_gives_a_new_version(self, store: Store) -> None:
+    def test_every_write_gives_a_new_version_and_no_read_does(self, store: Store) -> None:
         versions = [store.version()]
         store.append([contract_row(1), contract_row(2)])
         versions.append(store.version())
-        store.supersede(1, history_record(1), contract_row(3, successor_record(1)))
+        _supersede(store, 1, by=3)
         versions.append(store.version())
         store.delete([2])
         versions.append(store.version())
-        assert len(set(versions)) == 4
-
-    def test_reading_gives_no_new_version(self, store: Store) -> None:
-        store.append([contract_row(1)])
-        before = store.version()
-        store.scan(_EVERYTHING)
         store.select(_EVERYTHING, order="newest")
-        assert store.version() == before
-
-    def test_a_predicted_importance_is_told_from_a_given_one(self, store: Store) -> None:
-        predicted = replace(contract_record(2), predicted=frozenset({"importance"}))
-        store.append([contract_row(1), contract_row(2, predicted)])
-        assert store.scan(_EVERYTHING).importance_given.tolist() == [True, False]
+        assert (len(set(versions)), _keys_of_every_read(store)[1]) == (4, [3])
+        assert store.version() == versions[-1]
 
     def test_the_ranking_columns_hold_what_was_written(self, store: Store) -> None:
         ends = datetime(2030, 1, 1, tzinfo=UTC)
@@ -240,6 +196,7 @@ class StoreContract:
         assert columns.at.tolist() == [to_microseconds(FIRST_DAY), to_microseconds(second.at)]
         assert columns.expires_at.tolist() == [NEVER, to_microseconds(ends)]
         assert columns.importance.tolist() == [0.5, 0.25]
+        assert columns.importance_given.tolist() == [True, False]
         assert columns.pool.tolist() == ["agent_memory", "shared_rules"]
         assert columns.type.tolist() == ["unknown", "procedural"]
 
@@ -259,13 +216,19 @@ class StoreContract:
         assert store.scan_vectors(_EVERYTHING, after_key=2).keys.tolist() == [3, 3]
         assert store.scan(_EVERYTHING, after_key=3).key.tolist() == []
 
-    def test_a_long_memory_has_a_vector_for_each_window(self, store: Store) -> None:
+    def test_a_long_memory_has_a_vector_for_each_window_and_counts_once(self, store: Store) -> None:
         rows = [contract_row(1), contract_row(2, windows=3), contract_row(3)]
         store.append(rows)
         found = store.scan_vectors(_EVERYTHING)
         assert found.keys.tolist() == [1, 2, 2, 2, 3]
         for row in rows:
             assert np.array_equal(found.vectors[found.keys == row.key], row.vectors)
+        halved = store.scan_vectors(_EVERYTHING, precision=np.float16)
+        assert halved.vectors.dtype == np.float16
+        assert np.allclose(halved.vectors, found.vectors, atol=1e-3)
+        assert (store.count(_EVERYTHING), store.keys(_EVERYTHING).tolist()) == (3, [1, 2, 3])
+        assert store.scan(_EVERYTHING).key.tolist() == [1, 2, 3]
+        assert _ids(store.select(_EVERYTHING, order="newest")) == ["m3", "m2", "m1"]
 
     def test_current_memories_are_counted_by_organisation_and_project(self, store: Store) -> None:
         in_app = {"org": "acme", "project": "app"}
@@ -276,13 +239,6 @@ class StoreContract:
         store.append([contract_row(key, each) for key, each in enumerate(records, start=1)])
         assert store.count_by_project() == {("acme", "app"): 2, (None, "home"): 1}
 
-    def test_a_long_memory_counts_once(self, store: Store) -> None:
-        store.append([contract_row(1, windows=3)])
-        assert store.count(_EVERYTHING) == 1
-        assert store.keys(_EVERYTHING).tolist() == [1]
-        assert _ids(store.select(_EVERYTHING, order="newest")) == ["m1"]
-        assert store.scan(_EVERYTHING).key.tolist() == [1]
-
     def test_the_vectors_of_chosen_memories_can_be_read(self, store: Store) -> None:
         rows = [contract_row(1), contract_row(2, windows=2), contract_row(3)]
         store.append(rows)
@@ -291,29 +247,13 @@ class StoreContract:
         assert np.array_equal(found.vectors[found.keys == 2], rows[1].vectors)
 
     def test_the_nearest_are_found(self, store: Store) -> None:
-        rows = [contract_row(key) for key in (1, 2, 3)]
         axis = np.eye(32, dtype=np.float32)
-        lengths = (0.2, 0.9, 0.5)
-        store.append(
-            [
-                replace(row, vectors=axis[:1] * np.float32(length))
-                for row, length in zip(rows, lengths, strict=True)
-            ]
-        )
-        found = store.nearest(_EVERYTHING, axis[0], limit=2)
-        assert sorted(found.tolist()) == [2, 3]
-
-    def test_vectors_can_be_held_in_half_precision(self, store: Store) -> None:
-        row = contract_row(1)
-        store.append([row])
-        found = store.scan_vectors(_EVERYTHING, precision=np.float16)
-        assert found.vectors.dtype == np.float16
-        assert np.allclose(found.vectors, row.vectors, atol=1e-3)
+        for key, length in ((1, 0.2), (2, 0.9), (3, 0.5)):
+            store.append([replace(contract_row(key), vectors=axis[:1] * np.float32(length))])
+        assert sorted(store.nearest(_EVERYTHING, axis[0], limit=2).tolist()) == [2, 3]
 
     def test_presence_is_told_by_id(self, store: Store) -> None:
-        store.append(
-            [contract_row(1, owned_record(1, "alice")), contract_row(2, owned_record(2, "bob"))]
-        )
+        _append_of(store, "alice", "bob")
         found = store.present(_equals("user", "alice"), ["m1", "m2", "m9"], [])
         assert [(entry.key, entry.id, entry.owner[3]) for entry in found] == [(1, "m1", "alice")]
         assert found[0].expires_at == NEVER
@@ -324,53 +264,31 @@ class StoreContract:
         assert [(entry.key, entry.fingerprint) for entry in found] == [(1, "f1")]
         assert store.present(_EVERYTHING, [], []) == []
 
-    def test_an_earlier_version_keeps_its_key_and_the_successor_gets_its_own(
-        self, store: Store
-    ) -> None:
-        store.append([contract_row(1), contract_row(2)])
-        store.supersede(1, history_record(1), contract_row(3, successor_record(1)))
+    def test_an_earlier_version_is_kept_under_its_key_and_not_ranked(self, store: Store) -> None:
+        store.append([contract_row(1, windows=2), contract_row(2)])
+        _supersede(store, 1, by=3)
         assert store.fetch([1, 3]) == {1: history_record(1), 3: successor_record(1)}
         assert store.count(_EVERYTHING) == 3
-
-    def test_earlier_versions_are_not_ranked(self, store: Store) -> None:
-        store.append([contract_row(1, windows=2), contract_row(2)])
-        store.supersede(1, history_record(1), contract_row(3, successor_record(1)))
         assert store.scan(_EVERYTHING).key.tolist() == [2, 3]
         assert store.scan_vectors(_EVERYTHING).keys.tolist() == [2, 3]
 
-    def test_an_earlier_version_keeps_vectors_terms_and_fingerprint(self, store: Store) -> None:
+    def test_an_earlier_version_is_present_by_fingerprint_alone(self, store: Store) -> None:
         first = replace(contract_row(1, windows=2), fingerprint="f1", thread=5)
         store.append([first])
-        store.supersede(1, history_record(1), contract_row(2, successor_record(1)))
+        _supersede(store, 1, by=2)
         assert np.array_equal(store.vectors_of([1]).vectors, first.vectors)
-        assert [entry.key for entry in store.present(_EVERYTHING, [], ["f1"])] == [1]
-
-    def test_presence_looks_for_ids_among_current_memories_only(self, store: Store) -> None:
-        store.append([contract_row(1)])
-        store.supersede(1, history_record(1), contract_row(2, successor_record(1)))
-        found = store.present(_EVERYTHING, ["m1", "m1~1"], [])
-        assert [(entry.key, entry.id) for entry in found] == [(2, "m1")]
-
-    def test_presence_of_an_earlier_version_names_the_memory_it_belongs_to(
-        self, store: Store
-    ) -> None:
-        store.append([replace(contract_row(1), fingerprint="f1")])
-        store.supersede(1, history_record(1), contract_row(2, successor_record(1)))
-        found = store.present(_EVERYTHING, [], ["f1"])
-        assert [(entry.key, entry.id) for entry in found] == [(1, "m1")]
+        by_id = store.present(_EVERYTHING, ["m1", "m1~1"], [])
+        by_fingerprint = store.present(_EVERYTHING, [], ["f1"])
+        assert [(entry.key, entry.id) for entry in by_id] == [(2, "m1")]
+        assert [(entry.key, entry.id) for entry in by_fingerprint] == [(1, "m1")]
 
     def test_what_was_deleted_is_gone_from_every_read(self, store: Store) -> None:
         deleted = replace(contract_row(1, windows=2), fingerprint="f1")
         store.append([deleted, contract_row(2)])
         store.delete([1])
         assert _ids(store.select(_EVERYTHING, order="written")) == ["m2"]
-        assert store.fetch([1]) == {}
-        assert store.keys(_EVERYTHING).tolist() == [2]
-        assert store.count(_EVERYTHING) == 1
-        assert store.scan(_EVERYTHING).key.tolist() == [2]
-        assert store.scan_vectors(_EVERYTHING).keys.tolist() == [2]
-        assert store.vectors_of([1]).keys.tolist() == []
-        assert store.nearest(_EVERYTHING, np.ones(32, np.float32), limit=9).tolist() == [2]
+        assert (store.count(_EVERYTHING), _keys_of_every_read(store)) == (1, [[2]] * 4)
+        assert (store.fetch([1]), store.vectors_of([1]).keys.tolist()) == ({}, [])
         assert store.present(_EVERYTHING, ["m1"], ["f1"]) == []
 
     def test_deleting_what_is_gone_does_nothing(self, store: Store) -> None:
@@ -384,17 +302,13 @@ class StoreContract:
         store.delete(range(1, 2501))
         assert store.keys(_EVERYTHING).tolist() == [2501]
 
-    def test_the_next_key_is_larger_than_every_key_so_far(self, store: Store) -> None:
-        first = first_key(after=store.version())
-        store.append([contract_row(first), contract_row(first + 1)])
-        assert first_key(after=store.version()) > first + 1
-
     def test_a_key_is_never_given_out_twice(self, store: Store) -> None:
         handed_out: list[int] = []
         for _ in range(3):
             handed_out.append(first_key(after=store.version()))
-            store.append([contract_row(handed_out[-1])])
-            store.delete(handed_out[-1:])
+            store.append([contract_row(handed_out[-1]), contract_row(handed_out[-1] + 1)])
+            assert first_key(after=store.version()) > handed_out[-1] + 1
+            store.delete([handed_out[-1], handed_out[-1] + 1])
             store.purge()
         assert first_key(after=store.version()) > handed_out[2] > handed_out[1] > handed_out[0]
 
@@ -419,7 +333,7 @@ class StoreContract:
 
     def test_health_counts_memories_history_and_vectors(self, store: Store) -> None:
         store.append([contract_row(1), contract_row(2, windows=3)])
-        store.supersede(1, history_record(1), contract_row(3, successor_record(1)))
+        _supersede(store, 1, by=3)
         health = store.health()
         assert (health.memories, health.history, health.vectors) == (2, 1, 5)
 
@@ -461,6 +375,26 @@ class DurableStoreContract(StoreContract):
 
 def _equals(name: str, value: str) -> Filter:
     return Comparison(Field(name), "eq", value)
+
+
+def _append_of(store: Store, *users: str) -> None:
+    store.append(
+        [contract_row(key, owned_record(key, user)) for key, user in enumerate(users, start=1)]
+    )
+
+
+def _supersede(store: Store, key: int, *, by: int) -> None:
+    store.supersede(key, history_record(key), contract_row(by, successor_record(key)))
+
+
+def _keys_of_every_read(store: Store, where: Filter = _EVERYTHING) -> list[list[int]]:
+    direction = np.ones(32, np.float32)
+    return [
+        store.keys(where).tolist(),
+        store.scan(where).key.tolist(),
+        store.scan_vectors(where).keys.tolist(),
+        store.nearest(where, direction, limit=9).tolist(),
+    ]
 
 
 def _ids(records: Sequence[MemoryRecord]) -> list[str]:

@@ -14,7 +14,6 @@ from tests.store.store_contract import (
     CONTRACT_IDENTITY,
     DurableStoreContract,
     StoreContract,
-    contract_record,
     contract_row,
     history_record,
     successor_record,
@@ -25,6 +24,12 @@ from ekphory.store.lance import KnownNames, LanceStore
 
 from .strategies import NAMES, filters, rows, scope_filters
 
+EVERYTHING = And(())
+
+
+def open_lance(directory) -> LanceStore:
+    return LanceStore.open(str(directory / "store"), CONTRACT_IDENTITY)
+
 
 class TestLanceStore(DurableStoreContract):
     @pytest.fixture
@@ -33,7 +38,7 @@ class TestLanceStore(DurableStoreContract):
 
     @pytest.fixture
     def reopen(self, tmp_path):
-        return lambda: LanceStore.open(str(tmp_path / "store"), CONTRACT_IDENTITY)
+        return lambda: open_lance(tmp_path)
 
 
 @pytest.mark.slow
@@ -43,12 +48,11 @@ def test_stores_that_are_made_at_the_same_moment_are_one_and_lose_nothing(tmp_pa
 
     def make_and_write(key):
         start.wait()
-        LanceStore.open(str(tmp_path / "store"), CONTRACT_IDENTITY).append([contract_row(key)])
+        open_lance(tmp_path).append([contract_row(key)])
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(make_and_write, range(1, 5)))
-    store = LanceStore.open(str(tmp_path / "store"), CONTRACT_IDENTITY)
-    assert store.keys(And(())).tolist() == [1, 2, 3, 4]
+    assert open_lance(tmp_path).keys(EVERYTHING).tolist() == [1, 2, 3, 4]
 
 
 class TestInMemoryStore(StoreContract):
@@ -59,7 +63,6 @@ class TestInMemoryStore(StoreContract):
 
 # Both give the same rows for every condition and after every write.
 
-EVERYTHING = And(())
 thorough = settings(
     deadline=None,
     max_examples=9,
@@ -74,10 +77,8 @@ def directory(tmp_path_factory):
 
 
 def both_stores(directory, memories):
-    stores = (
-        InMemoryStore(CONTRACT_IDENTITY),
-        LanceStore.open(str(directory / str(next(store_numbers))), CONTRACT_IDENTITY),
-    )
+    lance = open_lance(directory / str(next(store_numbers)))
+    stores = (InMemoryStore(CONTRACT_IDENTITY), lance)
     for store in stores:
         store.append(memories)
     return stores
@@ -163,10 +164,6 @@ def test_both_stores_agree_after_versions_and_deletions(directory, memories, whe
 # What is stored is found however it came there, also once all names are known.
 
 
-def open_lance(tmp_path) -> LanceStore:
-    return LanceStore.open(str(tmp_path / "store"), CONTRACT_IDENTITY)
-
-
 def find_ids(store: LanceStore, *ids: str) -> list[str]:
     store.version()
     return sorted(entry.id for entry in store.present(EVERYTHING, list(ids), []))
@@ -182,10 +179,21 @@ def store(tmp_path):
     return store
 
 
-def test_what_was_written_since_is_found(store):
+def test_what_was_written_or_deleted_since_is_known(store):
+    # What was written since is found and what was deleted is not.
     store.append([contract_row(3)])
     store.append([contract_row(4)])
-    assert find_ids(store, "m3", "m4", "m5") == ["m3", "m4"]
+    store.delete([1])
+    assert find_ids(store, "m1", "m2", "m3", "m4", "m5") == ["m2", "m3", "m4"]
+    store.purge()
+    store.append([contract_row(8)])
+    assert find_ids(store, "m1", "m2", "m8") == ["m2", "m8"]
+    # A later version is found by the id and a fingerprint in history too.
+    store.append([replace(contract_row(9), fingerprint="ab12")])
+    store.supersede(9, history_record(9), contract_row(10, successor_record(9)))
+    store.version()
+    assert [entry.key for entry in store.present(EVERYTHING, ["m9"], [])] == [10]
+    assert [entry.key for entry in store.present(EVERYTHING, [], ["ab12", "cd34"])] == [9]
 
 
 def test_what_another_process_wrote_is_found(store, tmp_path):
@@ -196,50 +204,14 @@ def test_what_another_process_wrote_is_found(store, tmp_path):
     assert find_ids(store, "m3", "m4", "m5", "m6") == ["m3", "m4", "m5"]
 
 
-def test_what_was_deleted_is_not_found(store):
-    store.delete([1])
-    assert find_ids(store, "m1", "m2") == ["m2"]
-
-
-def test_a_later_version_is_found_by_the_id(store):
-    store.supersede(1, history_record(1), contract_row(7, successor_record(1)))
-    (entry,) = (store.version(), store.present(EVERYTHING, ["m1"], []))[1]
-    assert entry.key == 7
-
-
-def test_a_fingerprint_is_found_in_history_too(store):
-    row = replace(contract_row(3), fingerprint="ab12")
-    store.append([row])
-    store.supersede(3, history_record(3), contract_row(7, successor_record(3)))
-    store.version()
-    assert [entry.key for entry in store.present(EVERYTHING, [], ["ab12", "cd34"])] == [3]
-
-
-def test_names_are_known_after_a_purge(store):
-    store.delete([1])
-    store.purge()
-    store.append([replace(contract_row(8), record=contract_record(8))])
-    assert find_ids(store, "m1", "m2", "m8") == ["m2", "m8"]
-
-
-def test_a_name_that_was_never_noted_is_not_possible() -> None:
+def test_only_noted_names_are_possible_in_the_order_asked() -> None:
+    # Only noted names are possible in the order asked.
     known = KnownNames()
+    assert known.possible(["a"]) == []
     known.note(["a", None, "b"])
     assert known.possible(["c", "d"]) == []
-
-
-def test_possible_names_come_back_in_the_order_asked() -> None:
-    known = KnownNames()
-    known.note(["a", "b"])
     assert known.possible(["b", "x", "a", "b"]) == ["b", "a", "b"]
-
-
-def test_nothing_is_possible_before_anything_was_noted() -> None:
-    assert KnownNames().possible(["a"]) == []
-
-
-def test_many_names_are_all_kept() -> None:
-    known = KnownNames()
+    # Many names are all kept.
     names = [f"name {number}" for number in range(30_000)]
     known.note(names[:20_000])
     known.note(names[20_000:])

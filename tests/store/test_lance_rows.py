@@ -22,7 +22,6 @@ from ekphory.store.lance_rows import (
     leave_out_empty_columns,
     table_schema,
 )
-from ekphory.store.protocol import StoreIdentity
 
 
 @given(record=records())
@@ -30,54 +29,43 @@ def test_every_memory_comes_back_equal(record):
     assert decode_record(encode_record(record)) == record
 
 
-def test_a_moment_keeps_its_microseconds_before_and_after_1970():
+def test_moments_and_predictions_are_kept_in_the_text():
+    # A moment keeps its microseconds before and after 1970.
     early = datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=UTC)
     late = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
     record = replace(contract_record(1), at=early, expires_at=late)
     assert decode_record(encode_record(record)) == record
-
-
-def test_what_was_predicted_is_named_in_the_text():
-    predicted = replace(contract_record(1), predicted=frozenset({"type", "importance"}))
-    assert '"predicted":["importance","type"]' in encode_record(predicted)
-
-
-def test_where_nothing_was_predicted_the_text_does_not_mention_it():
+    # What was predicted is named in the text where something was.
+    both = replace(contract_record(1), predicted=frozenset({"type", "importance"}))
+    assert '"predicted":["importance","type"]' in encode_record(both)
     assert "predicted" not in encode_record(contract_record(1))
-
-
-def test_a_text_that_was_written_without_it_reads_as_nothing_predicted():
     old = '{"id":"a","text":"b","at":0,"created_at":0,"type":"semantic","importance":0.75}'
     assert decode_record(old).predicted == frozenset()
 
 
-def test_a_store_of_the_first_schema_keeps_predicted_values_but_not_that_they_were(store_path):
-    first = StoreIdentity(1, CONTRACT_IDENTITY.terms_version, CONTRACT_IDENTITY.embedder)
-    store = LanceStore.open(str(store_path), first)
-    predicted = replace(contract_record(1), importance=0.75, predicted=frozenset({"importance"}))
-    store.append([contract_row(1, predicted)])
-    assert store.fetch([1]) == {1: replace(predicted, predicted=frozenset())}
+PREDICTED = replace(contract_record(1), importance=0.75, predicted=frozenset({"importance"}))
 
 
-def test_in_a_store_of_the_second_schema_every_importance_counts_as_given(store_path):
-    second = StoreIdentity(2, CONTRACT_IDENTITY.terms_version, CONTRACT_IDENTITY.embedder)
-    predicted = replace(contract_record(1), importance=0.75, predicted=frozenset({"importance"}))
-    LanceStore.open(str(store_path), second).append([contract_row(1, predicted)])
-    reopened = LanceStore.open(str(store_path), CONTRACT_IDENTITY)
-    reopened.append([contract_row(2, replace(predicted, id="2"))])
-    assert reopened.scan(And(())).importance_given.tolist() == [True, True]
-    assert reopened.fetch([1]) == {1: predicted}
+def open_store(path, *, version=CONTRACT_IDENTITY.schema_version):
+    return LanceStore.open(str(path), replace(CONTRACT_IDENTITY, schema_version=version))
 
 
-def test_a_store_of_the_first_schema_is_read_and_written(store_path):
-    first = StoreIdentity(1, CONTRACT_IDENTITY.terms_version, CONTRACT_IDENTITY.embedder)
-    store = LanceStore.open(str(store_path), first)
-    store.append([contract_row(1, contract_record(1))])
-    reopened = LanceStore.open(str(store_path), CONTRACT_IDENTITY)
+def test_a_store_of_the_first_schema_is_read_and_written_but_keeps_no_predictions(store_path):
+    open_store(store_path, version=1).append([contract_row(1, PREDICTED)])
+    reopened = open_store(store_path)
     reopened.append([contract_row(2, contract_record(2))])
     assert reopened.identity.schema_version == 1
     assert "record" not in lancedb.connect(store_path).open_table("memories").schema.names
-    assert reopened.fetch([1, 2]) == {1: contract_record(1), 2: contract_record(2)}
+    kept = replace(PREDICTED, predicted=frozenset())
+    assert reopened.fetch([1, 2]) == {1: kept, 2: contract_record(2)}
+
+
+def test_in_a_store_of_the_second_schema_every_importance_counts_as_given(store_path):
+    open_store(store_path, version=2).append([contract_row(1, PREDICTED)])
+    reopened = open_store(store_path)
+    reopened.append([contract_row(2, replace(PREDICTED, id="2"))])
+    assert reopened.scan(And(())).importance_given.tolist() == [True, True]
+    assert reopened.fetch([1]) == {1: PREDICTED}
 
 
 # A batch is written without the columns that are empty in it; they read as missing.
@@ -89,20 +77,18 @@ IN_SESSION = Comparison(Field("session"), "eq", "s1")
 @pytest.fixture
 def store(tmp_path):
     """Return a store of one memory with every field, between two with few."""
-    store = LanceStore.open(str(tmp_path), CONTRACT_IDENTITY)
-    store.append([contract_row(1)])
-    store.append([contract_row(2, full_record())])
-    store.append([contract_row(3, windows=2)])
+    store = open_store(tmp_path)
+    for row in (contract_row(1), contract_row(2, full_record()), contract_row(3, windows=2)):
+        store.append([row])
     return store
 
 
-def test_columns_without_a_value_are_left_out():
+def test_columns_without_a_value_are_left_out_of_a_batch():
+    # Columns without a value are left out.
     left_out = set(SCHEMA.names) - set(leave_out_empty_columns([contract_row(1)], SCHEMA).names)
     assert {"session", "agent", "user", "sequence", "path", "superseded_by"} <= left_out
     assert not {"id", "text", "at", "key", "vector", "terms", "record"} & left_out
-
-
-def test_one_memory_that_has_a_value_keeps_the_column_for_the_batch():
+    # One memory that has a value keeps the column for the batch.
     batch = [contract_row(1), contract_row(2, replace(contract_record(2), session="s1"))]
     assert "session" in leave_out_empty_columns(batch, SCHEMA).names
 

@@ -28,14 +28,21 @@ class CountingStore(InMemoryStore):
         return super().fetch(keys)
 
 
+EVERYTHING = And(())
+
+
 # Records by key are read once and kept for a while.
+
+
+def counting_store(*keys):
+    store = CountingStore(CONTRACT_IDENTITY)
+    store.append([contract_row(key) for key in keys])
+    return store
 
 
 @pytest.fixture
 def store():
-    store = CountingStore(CONTRACT_IDENTITY)
-    store.append([contract_row(key) for key in (1, 2, 3)])
-    return store
+    return counting_store(1, 2, 3)
 
 
 def test_a_record_is_read_from_the_store_once(store):
@@ -57,10 +64,7 @@ def test_a_full_cache_lets_the_least_recently_used_go(store):
     for key in (1, 2, 1, 3, 1, 2):
         cache.fetch([key])
     assert store.read == [[1], [2], [3], [2]]
-
-
-def test_more_records_than_the_cache_holds_come_all_the_same(store):
-    assert sorted(RecordCache(store, size=1).fetch([1, 2, 3])) == [1, 2, 3]
+    assert sorted(cache.fetch([1, 2, 3])) == [1, 2, 3]
 
 
 def test_what_was_changed_since_the_scan_is_given_as_it_was(store):
@@ -73,53 +77,39 @@ def test_what_was_changed_since_the_scan_is_given_as_it_was(store):
 
 @pytest.fixture
 def two_rows():
-    two_rows = InMemoryStore(CONTRACT_IDENTITY)
-    two_rows.append([contract_row(key) for key in (5, 6)])
-    return two_rows
+    return counting_store(5, 6)
 
 
 @pytest.fixture
 def blocks(two_rows):
     """Blocks after the second use."""
-    found = blocks_of(two_rows)
-    found.prepare()
-    found.prepare()
+    return blocks_of(two_rows, uses=2)
+
+
+def blocks_of(store, *, uses):
+    found = ScopeBlocks(lambda last: store.scan_records(EVERYTHING, after_key=last))
+    for _ in range(uses):
+        found.prepare()
     return found
-
-
-def blocks_of(two_rows):
-    return ScopeBlocks(lambda last: two_rows.scan_records(And(()), after_key=last))
 
 
 def keys(blocks, wanted):
     return [block.keys.tolist() for block in blocks.holding(np.array(wanted))]
 
 
-def test_the_first_use_loads_nothing(two_rows):
-    blocks = blocks_of(two_rows)
-    blocks.prepare()
-    assert keys(blocks, [5]) == []
-    assert blocks.nbytes == 0
-
-
-def test_the_second_use_loads_the_scope(blocks):
-    assert keys(blocks, [5]) == [[5, 6]]
-    assert blocks.nbytes == 16
-
-
-def test_later_uses_load_nothing(blocks, two_rows):
+def test_the_second_use_loads_the_scope_and_no_other_does(two_rows):
+    once, twice = blocks_of(two_rows, uses=1), blocks_of(two_rows, uses=2)
+    assert (keys(once, [5]), once.nbytes) == ([], 0)
+    assert (keys(twice, [5]), twice.nbytes) == ([[5, 6]], 16)
     two_rows.append([contract_row(7)])
-    blocks.prepare()
-    assert keys(blocks, [5]) == [[5, 6]]
+    twice.prepare()
+    assert keys(twice, [5]) == [[5, 6]]
+    assert blocks_of(counting_store(), uses=3).holding(np.array([1])) == ()
 
 
-def test_a_hundred_newer_keys_are_not_worth_a_load(blocks, two_rows):
-    two_rows.append([contract_row(key) for key in range(7, 107)])
-    assert keys(blocks, range(7, 107)) == [[5, 6]]
-
-
-def test_more_newer_keys_are_loaded_as_one_more_block(blocks, two_rows):
+def test_more_than_a_hundred_newer_keys_are_loaded_as_one_more_block(blocks, two_rows):
     two_rows.append([contract_row(key) for key in range(7, 108)])
+    assert keys(blocks, range(7, 107)) == [[5, 6]]
     assert keys(blocks, range(7, 108)) == [[5, 6], list(range(7, 108))]
 
 
@@ -128,59 +118,37 @@ def test_older_keys_that_are_gone_load_nothing(blocks, two_rows):
     assert keys(blocks, [*range(-200, 5), 7]) == [[5, 6]]
 
 
-def test_an_empty_scope_gives_no_blocks():
-    blocks = blocks_of(InMemoryStore(CONTRACT_IDENTITY))
-    for _ in range(3):
-        blocks.prepare()
-    assert blocks.holding(np.array([1])) == ()
-
-
 # Memories of a scope are read from memory, whichever way they came there.
-
-EVERYTHING = And(())
 
 
 @pytest.fixture
 def many_rows():
-    many_rows = CountingStore(CONTRACT_IDENTITY)
-    many_rows.append([contract_row(key) for key in range(1, 301)])
-    return many_rows
+    return counting_store(*range(1, 301))
 
 
 def records_of(many_rows, scope=EVERYTHING) -> ScopeRecords:
     return ScopeRecords(many_rows, scope, RecordCache(many_rows))
 
 
-def test_a_single_read_loads_nothing_else(many_rows):
+def test_the_first_read_loads_nothing_else_and_later_ones_ask_nothing_of_the_store(many_rows):
     records = records_of(many_rows)
     assert records.fetch([2, 1]) == {1: contract_record(1), 2: contract_record(2)}
     assert (records.nbytes, many_rows.read) == (0, [[2, 1]])
-
-
-def test_from_the_second_read_on_nothing_is_asked_of_the_store(many_rows):
-    records = records_of(many_rows)
-    records.fetch([1])
     assert records.fetch([3, 1]) == {1: contract_record(1), 3: contract_record(3)}
     assert records.fetch([4]) == {4: contract_record(4)}
-    assert many_rows.read == [[1]]
+    assert many_rows.read == [[2, 1]]
 
 
-def test_a_few_later_memories_are_read_one_by_one(many_rows):
+def test_a_few_later_memories_are_read_one_by_one_and_many_together(many_rows):
     records = records_of(many_rows)
     records.fetch([1])
     records.fetch([1])
     many_rows.append([contract_row(400)])
     assert records.fetch([1, 400])[400] == contract_record(400)
     assert many_rows.read == [[1], [400]]
-
-
-def test_many_later_memories_are_loaded_together(many_rows):
-    records = records_of(many_rows)
-    records.fetch([1])
-    records.fetch([1])
-    many_rows.append([contract_row(key) for key in range(400, 600)])
-    assert len(records.fetch(range(400, 600))) == 200
-    assert many_rows.read == [[1]]
+    many_rows.append([contract_row(key) for key in range(401, 600)])
+    assert len(records.fetch(range(401, 600))) == 199
+    assert many_rows.read == [[1], [400]]
 
 
 def test_what_is_gone_is_left_out(many_rows):

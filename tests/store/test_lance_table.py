@@ -5,6 +5,7 @@ import os
 import shutil
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import lancedb
 import pytest
@@ -28,21 +29,23 @@ from ekphory.testing.models import HashEmbedder
 
 
 @pytest.fixture
-def directory(tmp_path):
-    return tmp_path / "store"
+def open_store(tmp_path):
+    return lambda: LanceStore.open(str(tmp_path), CONTRACT_IDENTITY)
+
+
+@pytest.fixture
+def store(open_store):
+    return open_store()
 
 
 @pytest.fixture
 def unasked(monkeypatch):
     """Make every further question to a table an error."""
 
-    def refuse():
-        def asked(self):
-            raise AssertionError("the table was asked again")
+    def asked(self):
+        raise AssertionError("the table was asked again")
 
-        monkeypatch.setattr("lancedb.table.LanceTable.checkout_latest", asked)
-
-    return refuse
+    return lambda: monkeypatch.setattr("lancedb.table.LanceTable.checkout_latest", asked)
 
 
 def _changed(folder, *, seconds_ago):
@@ -50,23 +53,17 @@ def _changed(folder, *, seconds_ago):
     os.utime(folder, (moment, moment))
 
 
-def _opened(directory):
-    return LanceStore.open(str(directory), CONTRACT_IDENTITY)
-
-
-def test_a_folder_gives_the_names_of_its_files(tmp_path):
-    (tmp_path / "18446744073709551614.manifest").touch()
-    assert CommitFiles(tmp_path).names() == {"18446744073709551614.manifest"}
-
-
-def test_a_folder_that_has_been_left_alone_is_not_listed_again(tmp_path):
-    _changed(tmp_path, seconds_ago=10)
+@pytest.mark.parametrize(("seconds_ago", "seen"), [(10, set()), (0, {"1.manifest"})])
+def test_only_a_folder_that_was_left_alone_for_a_while_is_not_listed_again(
+    tmp_path, seconds_ago, seen
+):
+    _changed(tmp_path, seconds_ago=seconds_ago)
     files = CommitFiles(tmp_path)
     assert files.names() == frozenset()
     before = tmp_path.stat()
     (tmp_path / "1.manifest").touch()
     os.utime(tmp_path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert files.names() == frozenset()
+    assert files.names() == seen
 
 
 def test_a_file_that_comes_into_a_folder_left_alone_is_seen_at_once(tmp_path):
@@ -78,31 +75,19 @@ def test_a_file_that_comes_into_a_folder_left_alone_is_seen_at_once(tmp_path):
         assert len(files.names()) == number
 
 
-def test_a_file_that_comes_in_the_same_tick_of_the_clock_is_seen(tmp_path):
-    _changed(tmp_path, seconds_ago=0)
-    files = CommitFiles(tmp_path)
-    assert files.names() == frozenset()
-    before = tmp_path.stat()
-    (tmp_path / "1.manifest").touch()
-    os.utime(tmp_path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert files.names() == {"1.manifest"}
-
-
 @pytest.mark.parametrize("folder", [None, "missing"])
 def test_where_there_is_no_folder_no_names_are_told(tmp_path, folder):
     assert CommitFiles(folder and tmp_path / folder).names() is None
 
 
-def test_a_table_that_was_left_alone_is_asked_once(directory, unasked):
-    store = _opened(directory)
+def test_a_table_that_was_left_alone_is_asked_once(store, unasked):
     store.append([contract_row(1)])
     version = store.version()
     unasked()
     assert [store.version(), store.version()] == [version, version]
 
 
-def test_a_handle_need_not_ask_for_what_it_wrote_itself(directory, unasked):
-    store = _opened(directory)
+def test_a_handle_need_not_ask_for_what_it_wrote_itself(store, unasked):
     before = store.version()
     unasked()
     store.append([contract_row(1)])
@@ -111,41 +96,30 @@ def test_a_handle_need_not_ask_for_what_it_wrote_itself(directory, unasked):
     assert store.keys(And(())).tolist() == [1, 2]
 
 
-def test_every_write_of_another_handle_is_seen_at_once(directory):
-    writer, reader = _opened(directory), _opened(directory)
+def test_every_write_of_another_handle_is_seen_at_once(open_store):
+    writer, reader = open_store(), open_store()
+
+    def assert_sees(keys):
+        assert reader.version() == writer.version()
+        assert reader.keys(And(())).tolist() == keys
+
     for key in range(1, 31):
         reader.version()
         writer.append([contract_row(key)])
-        assert reader.version() == writer.version()
-        assert reader.count(And(())) == key
-
-
-def test_what_another_handle_wrote_before_a_write_of_ours_is_seen_after_it(directory):
-    ours, theirs = _opened(directory), _opened(directory)
-    ours.version()
-    theirs.append([contract_row(1)])
-    ours.append([contract_row(2)])
-    assert ours.version() == theirs.version()
-    assert ours.keys(And(())).tolist() == [1, 2]
-
-
-def test_what_another_handle_hides_or_rewrites_is_seen_at_once(directory):
-    writer, reader = _opened(directory), _opened(directory)
-    writer.append([contract_row(1), contract_row(2)])
-    reader.version()
-    writer.delete([1])
-    assert reader.version() == writer.version()
-    assert reader.keys(And(())).tolist() == [2]
+        assert_sees(list(range(1, key + 1)))
+    writer.append([contract_row(31)])
+    reader.append([contract_row(32)])
+    assert_sees(list(range(1, 33)))
+    writer.delete(range(2, 33))
+    assert_sees([1])
     writer.purge()
-    assert reader.version() == writer.version()
-    assert reader.keys(And(())).tolist() == [2]
+    assert_sees([1])
 
 
-def test_a_table_whose_folder_is_gone_is_told_as_before(directory):
-    store = _opened(directory)
+def test_a_table_whose_folder_is_gone_is_told_as_before(store, tmp_path):
     store.append([contract_row(1)])
     store.version()
-    directory.rename(directory.with_name("moved"))
+    shutil.rmtree(tmp_path)
     with pytest.raises(StoreError, match="cannot read the store"):
         store.version()
 
@@ -154,13 +128,10 @@ def test_a_table_whose_folder_is_gone_is_told_as_before(directory):
 
 
 @pytest.fixture
-def store(tmp_path):
-    return LanceStore.open(str(tmp_path), CONTRACT_IDENTITY)
-
-
-@pytest.fixture
-def table(tmp_path, store):
-    return lancedb.connect(tmp_path).open_table(TABLE)
+def newest(tmp_path, store):
+    """Makes what knows the newest version of a table from the commits that it is given."""
+    table = lancedb.connect(tmp_path).open_table(TABLE)
+    return lambda commits: NewestVersion("a store", table, commits=commits)
 
 
 class Interrupted(CommitFiles):
@@ -178,42 +149,35 @@ class Interrupted(CommitFiles):
         return found
 
 
-def test_a_commit_has_the_name_that_lance_gives_it(tmp_path, store):
-    store.append([contract_row(1)])
-    assert (commits_folder(str(tmp_path), TABLE) / commit_file(store.version())).exists()
-
-
-def test_on_object_storage_there_is_no_folder_of_commits():
-    assert commits_folder("s3://bucket/memories", "memories") is None
-
-
-def test_without_a_folder_to_look_at_the_table_is_asked_after_a_write_of_ours_too(table, store):
-    version = NewestVersion("a store", table, commits=CommitFiles(None))
+def test_without_a_folder_to_look_at_the_table_is_asked_after_a_write_of_ours_too(newest, store):
+    version = newest(CommitFiles(commits_folder("s3://bucket/memories", TABLE)))
     version.note_own(version.get() + 1)
     store.append([contract_row(1)])
     store.append([contract_row(2)])
     assert version.get() == store.version()
 
 
-def test_under_names_of_an_early_format_every_write_is_seen(tmp_path, table, store, monkeypatch):
-    monkeypatch.setattr(
-        "ekphory.store.lance_table.commit_file", lambda version: f"{version}.manifest"
-    )
+@pytest.mark.parametrize("name", [commit_file, "{}.manifest".format], ids=["today", "early"])
+def test_under_names_of_today_and_of_an_early_format_every_write_is_seen(
+    tmp_path, newest, store, monkeypatch, name
+):
+    monkeypatch.setattr("ekphory.store.lance_table.commit_file", name)
     folder = commits_folder(str(tmp_path), TABLE)
-    version = NewestVersion("a store", table, commits=CommitFiles(folder))
+    version = newest(CommitFiles(folder))
     for key in range(1, 4):
         version.note_own(version.get() + 1)
         store.append([contract_row(key)])
         assert version.get() == store.version()
+        assert (folder / name(store.version())).exists() is (name is commit_file)
 
 
 @pytest.mark.parametrize("others_before", [0, 1])
 @pytest.mark.parametrize("others_after", [0, 1])
 def test_writes_between_a_look_and_its_answer_are_not_forgotten(
-    tmp_path, table, store, others_before, others_after
+    tmp_path, newest, store, others_before, others_after
 ):
     commits = Interrupted(commits_folder(str(tmp_path), TABLE))
-    version = NewestVersion("a store", table, commits=commits)
+    version = newest(commits)
     version.get()
 
     def write():
@@ -249,12 +213,6 @@ class Source:
         return number
 
 
-def started(shared, answers):
-    thread = threading.Thread(target=lambda: answers.append(shared.get()))
-    thread.start()
-    return thread
-
-
 def test_one_after_another_each_call_reads_anew():
     shared = SharedReading(Source().read)
     assert [shared.get() for _ in range(3)] == [1, 2, 3]
@@ -263,37 +221,29 @@ def test_one_after_another_each_call_reads_anew():
 def test_calls_during_a_reading_share_the_next_one():
     source = Source()
     source.go_on.clear()
-    shared, first, later = SharedReading(source.read), [], []
-    threads = [started(shared, first)]
-    assert source.begun.acquire(timeout=10)
-    threads += [started(shared, later) for _ in range(8)]
-    # Time for all of them to ask.
-    time.sleep(0.3)
-    source.go_on.set()
-    for thread in threads:
-        thread.join(timeout=10)
-    assert first == [1]
-    assert all(answer >= 2 for answer in later)
+    shared = SharedReading(source.read)
+    with ThreadPoolExecutor(9) as threads:
+        first = threads.submit(shared.get)
+        assert source.begun.acquire(timeout=10)
+        later = [threads.submit(shared.get) for _ in range(8)]
+        # Time for all of them to ask.
+        time.sleep(0.3)
+        source.go_on.set()
+    assert first.result() == 1
+    assert all(answer.result() >= 2 for answer in later)
     assert source.readings < 9
 
 
 def test_a_call_never_gets_a_reading_that_began_before_it():
     source = Source()
     shared = SharedReading(source.read)
-    wrong = []
 
-    def ask():
-        for _ in range(200):
-            before = source.readings
-            if shared.get() <= before - 1:
-                wrong.append(before)
+    def ask(_):
+        before = source.readings
+        return shared.get() > before - 1
 
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(ask, range(800)))
 
 
 def test_a_reading_that_fails_is_told_and_the_next_call_reads_again():
@@ -332,44 +282,38 @@ def newest_manifest(table_folder):
     return min((table_folder / "_versions").glob("*.manifest"))
 
 
-def replace(path, old, new):
-    content = path.read_bytes()
-    assert old in content
-    path.write_bytes(content.replace(old, new))
-
-
-def remove_versions(table):
-    shutil.rmtree(table / "_versions")
-
-
-def remove_newest(table):
-    newest_manifest(table).unlink()
-
-
 def flip_newest(table):
-    replace(newest_manifest(table), b"string", b"strijg")
+    path = newest_manifest(table)
+    content = path.read_bytes()
+    assert b"string" in content
+    path.write_bytes(content.replace(b"string", b"strijg"))
 
 
-def remove_note(table):
-    (table.parent / STATE_FILE).unlink()
+DAMAGES = {
+    "versions gone": lambda table: shutil.rmtree(table / "_versions"),
+    "table gone": shutil.rmtree,
+    "newest gone": lambda table: newest_manifest(table).unlink(),
+    "newest flipped": flip_newest,
+    "note gone": lambda table: (table.parent / STATE_FILE).unlink(),
+}
 
 
 @pytest.mark.parametrize(
     ("damages", "said"),
     [
-        ([remove_versions], r"_versions: holds no version .*ekphory restore"),
-        ([remove_versions, remove_note], r"though .*\.lance shows that the store held memories"),
-        ([shutil.rmtree], r"\.ekphory\.state\.json shows that the store held"),
-        ([remove_newest], r"\.manifest: is gone, so what was written after"),
-        ([flip_newest], r"\d\.manifest: was damaged since it was written"),
-        ([flip_newest, remove_note], r"a file of it is damaged.*ekphory doctor --verify"),
+        (["versions gone"], r"_versions: holds no version .*ekphory restore"),
+        (["versions gone", "note gone"], r"though .*\.lance shows that the store held memories"),
+        (["table gone"], r"\.ekphory\.state\.json shows that the store held"),
+        (["newest gone"], r"\.manifest: is gone, so what was written after"),
+        (["newest flipped"], r"\d\.manifest: was damaged since it was written"),
+        (["newest flipped", "note gone"], r"a file of it is damaged.*ekphory doctor --verify"),
     ],
 )
 def test_a_store_that_lost_its_newest_state_is_refused_and_left_as_it_is(
     table_folder, open_hashed, store_path, damages, said
 ):
     for damage in damages:
-        damage(table_folder)
+        DAMAGES[damage](table_folder)
     before = sorted(store_path.rglob("*"))
     with pytest.raises(StoreError, match=said):
         open_hashed()
@@ -385,27 +329,21 @@ def test_a_folder_in_which_a_store_was_only_begun_is_no_lost_store(store_path, o
         assert memory.count() == 0
 
 
-def test_a_damaged_list_of_deleted_rows_is_told(store_path, open_hashed):
-    with open_hashed() as memory:
-        memory.add_many({"text": f"memory {number}"} for number in range(20))
-        memory.forget(memory.list()[3].id)
-        (deletions,) = store_path.glob("memories.lance/_deletions/*")
-        content = bytearray(deletions.read_bytes())
-        content[len(content) // 2] ^= 1
-        deletions.write_bytes(content)
-    with pytest.raises(StoreError, match="or a list of deleted rows that it names was"):
-        open_hashed()
-
-
-def test_a_list_of_deleted_rows_that_a_killed_writer_had_begun_is_no_damage(
+def test_a_damaged_list_of_deleted_rows_is_told_and_one_that_was_only_begun_is_not(
     store_path, open_hashed
 ):
     with open_hashed() as memory:
         memory.add_many({"id": str(number), "text": f"note {number}"} for number in range(20))
         memory.forget("3")
-        (store_path / "memories.lance" / "_deletions" / ".tmp4Hq1zX").write_bytes(b"begun")
+    (deletions,) = store_path.glob("memories.lance/_deletions/*")
+    (deletions.parent / ".tmp4Hq1zX").write_bytes(b"begun")
     with open_hashed() as memory:
         assert memory.count() == 19
+    content = bytearray(deletions.read_bytes())
+    content[len(content) // 2] ^= 1
+    deletions.write_bytes(content)
+    with pytest.raises(StoreError, match="or a list of deleted rows that it names was"):
+        open_hashed()
 
 
 def test_a_damaged_row_is_told_when_it_is_read(table_folder, open_hashed):
@@ -440,6 +378,8 @@ def test_a_note_that_is_older_than_the_newest_version_holds_nothing_up(
 
 def test_every_write_notes_the_newest_version(table_folder, open_hashed, store_path):
     noted = []
+    # A part of a note, which a killed writer left.
+    (store_path / f"{STATE_FILE}.77.88").write_text("{")
     with open_hashed() as memory:
         for write in (
             lambda: memory.add("the third memory", id="third"),
@@ -452,14 +392,6 @@ def test_every_write_notes_the_newest_version(table_folder, open_hashed, store_p
             note = json.loads((store_path / STATE_FILE).read_text())
             noted.append(2**64 - 1 - note["version"] == int(newest_manifest(table_folder).stem))
     assert noted == [True] * 5
-
-
-def test_a_repair_removes_the_parts_of_notes_that_killed_writers_left(
-    table_folder, open_hashed, store_path
-):
-    (store_path / f"{STATE_FILE}.77.88").write_text("{")
-    with open_hashed() as memory:
-        memory.repair()
     assert list(store_path.glob(f"{STATE_FILE}.*")) == []
 
 

@@ -27,9 +27,14 @@ def write_one_by_one(store, count):
         store.append([contract_row(key)])
 
 
-def test_without_upkeep_every_commit_is_a_file(store):
-    write_one_by_one(store, 5)
-    assert (store.health().fragments, store.health().small_fragments) == (5, 5)
+def test_without_upkeep_and_after_a_few_commits_every_commit_is_a_file(store, tmp_path):
+    write_one_by_one(store, 3)
+    store.maintain()
+    health = store.health()
+    assert (health.fragments, health.small_fragments) == (3, 3)
+    assert health.bytes == sum(
+        each.stat().st_size for each in tmp_path.rglob("*") if each.is_file()
+    )
 
 
 def test_repairing_merges_the_files_and_drops_the_versions(store):
@@ -39,12 +44,6 @@ def test_repairing_merges_the_files_and_drops_the_versions(store):
     health = store.health()
     assert (health.fragments, health.memories) == (1, 7)
     assert health.versions <= 2
-
-
-def test_a_few_commits_are_left_alone(store):
-    write_one_by_one(store, 3)
-    store.maintain()
-    assert store.health().fragments == 3
 
 
 @pytest.mark.slow
@@ -78,13 +77,6 @@ def test_commits_of_handles_that_wrote_once_each_are_merged_as_well(tmp_path):
     assert handle.health().fragments == 10
     handle.tidy()
     assert (handle.health().fragments, handle.health().memories) == (1, 10)
-
-
-def test_the_size_on_disk_is_that_of_the_files(store, tmp_path):
-    write_one_by_one(store, 3)
-    assert store.health().bytes == sum(
-        path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()
-    )
 
 
 def indexed_store(path):
@@ -124,10 +116,14 @@ def recall(store, vectors, where, keys):
     return hits / 200
 
 
-def test_an_index_is_built_once_a_search_has_missed_it(tmp_path):
-    store, _ = indexed_store(tmp_path)
+def test_an_index_is_built_once_a_search_has_missed_it_and_a_purge_keeps_it(tmp_path):
+    store, vectors = indexed_store(tmp_path)
     assert store.health().vector_index_rows == 1_200
     assert not store.index_is_due()
+    store.delete([8])
+    store.purge()
+    assert store.health().vector_index_rows == 1_499
+    assert 8 not in store.nearest(EVERYTHING, vectors[7], limit=5)
 
 
 @pytest.mark.slow
@@ -136,23 +132,13 @@ def test_the_index_finds_nearly_all_of_the_nearest(indexed):
     assert recall(store, vectors, EVERYTHING, np.arange(1, 1_501)) >= 0.95
 
 
-def test_the_index_finds_nearly_all_of_the_nearest_of_one_scope(indexed):
+def test_the_index_finds_the_nearest_of_one_scope_and_what_came_later(indexed):
+    # The index finds nearly all of the nearest of one scope.
     store, vectors = indexed
     even = Comparison(Field("user"), "eq", "even")
     assert recall(store, vectors, even, np.arange(2, 1_501, 2)) >= 0.95
-
-
-def test_what_was_appended_after_the_index_is_found_at_once(indexed):
-    store, vectors = indexed
+    # What was appended after the index is found at once.
     assert 1_401 in store.nearest(EVERYTHING, vectors[1_400], limit=10)
-
-
-def test_a_purge_keeps_the_index(tmp_path):
-    store, vectors = indexed_store(tmp_path)
-    store.delete([8])
-    store.purge()
-    assert store.health().vector_index_rows == 1_499
-    assert 8 not in store.nearest(EVERYTHING, vectors[7], limit=5)
 
 
 # Removing what no version of a table needs.
@@ -167,8 +153,12 @@ def table(store_path):
     return store_path / "memories.lance"
 
 
+def kept_versions(table):
+    return {2**64 - 1 - int(path.stem) for path in (table / "_versions").glob("*.manifest")}
+
+
 def newest(table):
-    return max(2**64 - 1 - int(path.stem) for path in (table / "_versions").glob("*.manifest"))
+    return max(kept_versions(table))
 
 
 def texts(store_path):
@@ -176,36 +166,23 @@ def texts(store_path):
         return sorted(record.text for record in memory.list(limit=100))
 
 
-def test_what_a_killed_write_left_is_removed(table):
+def test_the_newest_version_alone_is_kept_and_reads_as_before(table, store_path):
+    before = texts(store_path)
     left = [table / "data" / ".tmpABC", table / "data" / "orphan.lance", table / "x.txn"]
     for path in left:
         path.write_bytes(b"left behind")
     sweep_table(table, keep_from=newest(table))
     assert [path for path in left if path.exists()] == []
-
-
-def test_the_newest_version_reads_as_before(table, store_path):
-    before = texts(store_path)
-    sweep_table(table, keep_from=newest(table))
+    assert len(kept_versions(table)) == 1
+    sweep_table(table, keep_from=newest(table) + 100)
     assert texts(store_path) == before
     assert len(before) == 19
-
-
-def test_older_versions_go_by_their_number(table):
-    sweep_table(table, keep_from=newest(table))
-    assert len(list((table / "_versions").glob("*.manifest"))) == 1
 
 
 def test_versions_from_the_named_one_on_are_kept(table):
     last = newest(table)
     sweep_table(table, keep_from=last - 1)
-    kept = {2**64 - 1 - int(path.stem) for path in (table / "_versions").glob("*.manifest")}
-    assert kept == {last, last - 1}
-
-
-def test_a_number_above_the_newest_keeps_the_newest(table, store_path):
-    sweep_table(table, keep_from=newest(table) + 100)
-    assert len(texts(store_path)) == 19
+    assert kept_versions(table) == {last, last - 1}
 
 
 def test_deletions_of_the_newest_version_are_kept_and_older_ones_go(table, store_path):

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import filelock
 import numpy as np
@@ -31,17 +32,29 @@ from ekphory.testing.models import HashEmbedder
 
 
 @pytest.fixture
-def writer(tmp_path):
-    writer = Writer(InMemoryStore(CONTRACT_IDENTITY), DirectoryLock(tmp_path))
-    yield writer
-    writer.close()
+def open_writer(tmp_path):
+    """Opens writers of a directory, which are closed after the test."""
+    writers = []
+
+    def open_one(store=None, **pauses):
+        store = store or InMemoryStore(CONTRACT_IDENTITY)
+        writers.append(Writer(store, DirectoryLock(tmp_path), **pauses))
+        return writers[-1]
+
+    yield open_one
+    for writer in writers:
+        writer.close()
 
 
-def test_a_write_gives_back_its_result(writer):
+@pytest.fixture
+def writer(open_writer):
+    return open_writer()
+
+
+def test_writes_run_in_order_on_one_thread_and_report_back(writer):
+    # A write gives back its result.
     assert writer.submit(lambda: 7).result() == 7
-
-
-def test_writes_run_in_the_order_of_submission_on_one_thread(writer):
+    # Writes run in the order of submission on one thread.
     ran = []
     futures = [
         writer.submit(lambda number=number: ran.append((number, threading.get_ident())))
@@ -51,9 +64,7 @@ def test_writes_run_in_the_order_of_submission_on_one_thread(writer):
         future.result()
     assert [number for number, _ in ran] == list(range(50))
     assert len({thread for _, thread in ran}) == 1
-
-
-def test_an_error_reaches_the_one_who_asked_and_stops_nobody_else(writer):
+    # An error reaches the one who asked and stops nobody else.
     failed = writer.submit(lambda: [][0])
     succeeded = writer.submit(lambda: "written")
     with pytest.raises(IndexError):
@@ -69,89 +80,62 @@ def _held_up(writer):
     return go_on
 
 
-def test_writes_of_a_group_that_wait_are_made_together(writer):
-    calls = []
+class Grouped:
+    """Writes that were asked for together, and how they were made; `bad` cannot be written."""
 
-    def write(items):
-        calls.append(list(items))
+    def __init__(self, writer, *wanted):
+        self.calls = []
+        go_on = _held_up(writer)
+        self.futures = [
+            writer.submit_to_group(item, self.write, group=group)
+            if group
+            else writer.submit(lambda: self.calls.append("alone"))
+            for group, item in wanted
+        ]
+        go_on.set()
+        self.answers = [future.exception() or future.result() for future in self.futures]
+
+    def write(self, items):
+        self.calls.append(list(items))
+        if "bad" in items:
+            raise StoreError("refused")
         return [item * 10 for item in items]
 
-    go_on = _held_up(writer)
-    futures = [writer.submit_to_group(number, write, group="a") for number in (1, 2, 3)]
-    go_on.set()
-    assert [future.result() for future in futures] == [10, 20, 30]
-    assert calls == [[1, 2, 3]]
+
+def test_writes_of_a_group_that_wait_are_made_together_64_at_most(writer):
+    together = Grouped(writer, *(("a", number) for number in range(100)))
+    assert together.answers == [10 * number for number in range(100)]
+    assert [len(items) for items in together.calls] == [64, 36]
 
 
 def test_writes_of_other_groups_and_of_none_keep_their_turn(writer):
-    calls = []
-
-    def write(items):
-        calls.append(list(items))
-        return items
-
-    go_on = _held_up(writer)
-    futures = [writer.submit_to_group(number, write, group="a") for number in (1, 2)]
-    futures.append(writer.submit_to_group(3, write, group="b"))
-    futures.append(writer.submit(lambda: calls.append("alone")))
-    futures.append(writer.submit_to_group(4, write, group="b"))
-    go_on.set()
-    for future in futures:
-        future.result()
-    assert calls == [[1, 2], [3], "alone", [4]]
-
-
-def test_at_most_64_writes_are_made_together(writer):
-    calls = []
-    go_on = _held_up(writer)
-    futures = [
-        writer.submit_to_group(number, lambda items: calls.append(len(items)) or items, group="a")
-        for number in range(100)
-    ]
-    go_on.set()
-    assert [future.result() for future in futures] == list(range(100))
-    assert calls == [64, 36]
+    made = Grouped(writer, ("a", 1), ("a", 2), ("b", 3), (None, None), ("b", 4))
+    assert made.calls == [[1, 2], [3], "alone", [4]]
 
 
 def test_one_write_that_fails_does_not_fail_the_others_of_its_group(writer):
-    def write(items):
-        if "bad" in items:
-            raise StoreError("refused")
-        return items
-
-    go_on = _held_up(writer)
-    futures = [writer.submit_to_group(item, write, group="a") for item in ("1", "bad", "2")]
-    go_on.set()
-    assert futures[0].result() == "1"
-    with pytest.raises(StoreError, match="refused"):
-        futures[1].result()
-    assert futures[2].result() == "2"
+    first, failed, last = Grouped(writer, ("a", 1), ("a", "bad"), ("a", 2)).answers
+    assert (first, str(failed), last) == (10, "refused", 20)
 
 
-def test_closing_finishes_what_is_queued(tmp_path):
-    writer = Writer(InMemoryStore(CONTRACT_IDENTITY), DirectoryLock(tmp_path))
+def test_closing_finishes_what_is_queued_and_is_told(writer):
+    # Closing finishes what is queued.
     futures = [writer.submit(lambda: "written") for _ in range(20)]
     writer.close()
     assert [future.result(timeout=0) for future in futures] == ["written"] * 20
-
-
-def test_a_closed_writer_says_so(writer):
+    # A closed writer says so.
     writer.close()
     with pytest.raises(StoreClosed, match="Open it again"):
         writer.submit(lambda: 7)
 
 
-def test_a_write_holds_the_lock_of_the_directory(writer, tmp_path):
+def test_a_write_holds_the_lock_of_the_directory_and_nothing_does_between_writes(writer, tmp_path):
     def is_locked():
         with pytest.raises(filelock.Timeout):
             filelock.FileLock(tmp_path / LOCK_FILE).acquire(timeout=0)
         return True
 
     assert writer.submit(is_locked).result()
-
-
-def test_no_lock_is_held_between_writes(writer, tmp_path):
-    writer.submit(lambda: 7).result()
     with filelock.FileLock(tmp_path / LOCK_FILE).acquire(timeout=10):
         pass
 
@@ -166,11 +150,19 @@ def test_a_lock_that_another_process_keeps_is_a_clear_error(writer, tmp_path, mo
     assert writer.submit(lambda: 7).result() == 7
 
 
-def test_a_directory_that_is_gone_is_a_clear_error(tmp_path):
+def test_what_cannot_be_locked_is_a_clear_error(tmp_path):
+    # A directory that is gone is a clear error.
     writer = Writer(InMemoryStore(CONTRACT_IDENTITY), DirectoryLock(tmp_path / "gone"))
     with pytest.raises(StoreError, match=r"gone: cannot be written.*Check"):
         writer.submit(lambda: 7).result()
     writer.close()
+    # A lock file that may not be written is a clear error.
+    (tmp_path / LOCK_FILE).mkdir()
+    with (
+        pytest.raises(StoreError, match=r"cannot be written \(.*Check the disk's space"),
+        DirectoryLock(tmp_path).held(),
+    ):
+        pass
 
 
 class StubbornStore(InMemoryStore):
@@ -197,29 +189,28 @@ class StubbornStore(InMemoryStore):
         self.merged_while_building |= self.building.is_set() and self.due
 
 
-def test_an_index_that_was_voided_is_built_again(tmp_path):
+def test_an_index_that_was_voided_is_built_again(open_writer):
     store = StubbornStore(failures=2)
     store.finish.set()
-    writer = Writer(store, DirectoryLock(tmp_path), index_pause=0.01)
+    writer = open_writer(store, index_pause=0.01)
     writer.build_index_soon()
     assert store.building.wait(5)
     writer.close()
     assert (store.attempts, store.due) == (3, False)
 
 
-def test_an_index_that_cannot_be_built_is_given_up(tmp_path):
+def test_an_index_that_cannot_be_built_is_given_up(open_writer):
     store = StubbornStore(failures=100)
-    writer = Writer(store, DirectoryLock(tmp_path), index_pause=0.001)
+    writer = open_writer(store, index_pause=0.001)
     writer.build_index_soon()
     while writer.is_indexing:
         threading.Event().wait(0.005)
-    writer.close()
     assert store.attempts == 5
 
 
-def test_no_files_are_merged_while_the_index_is_built(tmp_path):
+def test_no_files_are_merged_while_the_index_is_built(open_writer):
     store = StubbornStore(failures=0)
-    writer = Writer(store, DirectoryLock(tmp_path))
+    writer = open_writer(store)
     writer.build_index_soon()
     assert store.building.wait(5)
     for _ in range(5):
@@ -245,15 +236,6 @@ def test_a_process_forked_during_a_write_does_not_keep_the_lock(tmp_path):
         os.waitpid(child, 0)
 
 
-def test_a_lock_file_that_may_not_be_written_is_a_clear_error(tmp_path):
-    (tmp_path / LOCK_FILE).mkdir()
-    with (
-        pytest.raises(StoreError, match=r"cannot be written \(.*Check the disk's space"),
-        DirectoryLock(tmp_path).held(),
-    ):
-        pass
-
-
 class _FailingUpkeep(InMemoryStore):
     """A store whose upkeep is always due and always fails."""
 
@@ -269,26 +251,14 @@ class _FailingUpkeep(InMemoryStore):
         raise StoreError("the disk is full")
 
 
-def test_upkeep_that_fails_is_not_tried_again_at_every_write(tmp_path):
+def test_upkeep_that_fails_is_not_tried_again_at_every_write_but_repaired(open_writer):
     store = _FailingUpkeep()
-    writer = Writer(store, DirectoryLock(tmp_path))
+    writer = open_writer(store)
     for _ in range(20):
         writer.submit(lambda: 7).result()
-    failure = writer.upkeep_failure
-    writer.close()
-    assert store.tries == 1
-    assert failure.message == "the disk is full"
-
-
-def test_upkeep_that_was_repaired_is_no_failure_any_more(tmp_path):
-    store = _FailingUpkeep()
-    writer = Writer(store, DirectoryLock(tmp_path))
-    writer.submit(lambda: 7).result()
-    writer.submit(lambda: 7).result()
+    assert (store.tries, writer.upkeep_failure.message) == (1, "the disk is full")
     writer.repair()
-    failure = writer.upkeep_failure
-    writer.close()
-    assert failure is None
+    assert writer.upkeep_failure is None
 
 
 # Upkeep that fails is tried again after longer and longer pauses, and says so.
@@ -302,73 +272,50 @@ class Clock:
         return self.seconds
 
 
-def test_upkeep_is_due_at_first():
-    assert UpkeepState(None).is_due
+FULL, GONE = StoreError("the disk is full"), StoreError("the disk is gone")
 
 
-def test_after_each_failure_the_pause_is_twice_as_long():
+def test_after_each_failure_the_pause_is_twice_as_long_and_ten_minutes_at_most():
     clock = Clock()
     state = UpkeepState(None, clock=clock)
+    assert state.is_due
     pauses = []
-    for _ in range(4):
-        state.note_failure(StoreError("the disk is full"))
+    for _ in range(12):
+        state.note_failure(FULL)
         before = clock.seconds
         while not state.is_due:
             clock.seconds += 0.5
         pauses.append(clock.seconds - before)
-    assert pauses == [1.0, 2.0, 4.0, 8.0]
+    assert pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600]
 
 
-def test_no_pause_is_longer_than_ten_minutes():
-    clock = Clock()
-    state = UpkeepState(None, clock=clock)
-    for _ in range(40):
-        state.note_failure(StoreError("the disk is full"))
-    clock.seconds += 599
-    assert not state.is_due
-    clock.seconds += 1
-    assert state.is_due
-
-
-def test_a_success_ends_the_pause_and_the_failure():
+def test_a_failure_is_told_to_all_until_a_success(tmp_path):
+    # A success ends the pause and the failure.
     state = UpkeepState(None)
-    state.note_failure(StoreError("the disk is full"))
+    state.note_failure(FULL)
     state.note_success()
-    assert state.is_due
-    assert state.failure is None
-
-
-def test_failures_are_counted_with_the_last_message():
-    state = UpkeepState(None)
-    state.note_failure(StoreError("the disk is full"))
-    state.note_failure(StoreError("the disk is gone"))
-    assert state.failure.attempts == 2
-    assert state.failure.message == "the disk is gone"
-    assert state.failure.sentence.startswith("Upkeep has failed 2 times since ")
-
-
-def test_another_process_reads_the_failure_until_one_succeeds(tmp_path):
+    assert (state.is_due, state.failure) == (True, None)
+    # Another process reads the failure until one succeeds.
     writing, reading = UpkeepState(tmp_path), UpkeepState(tmp_path)
-    writing.note_failure(StoreError("the disk is full"))
+    writing.note_failure(FULL)
     assert reading.failure == writing.failure
     writing.note_success()
     assert reading.failure is None
-
-
-def test_a_note_that_cannot_be_read_is_a_failure_too(tmp_path):
+    # A note that cannot be read is a failure too.
     (tmp_path / NOTE_FILE).write_text("{")
     assert "cannot be read" in UpkeepState(tmp_path).failure.message
 
 
-def test_where_nothing_can_be_noted_this_process_tells_it(tmp_path):
-    state = UpkeepState(tmp_path / "gone")
-    state.note_failure(StoreError("the disk is gone"))
-    assert state.failure.attempts == 1
+@pytest.mark.parametrize("folder", [None, "gone"], ids=["noted nowhere", "not to be noted"])
+def test_failures_are_counted_with_the_last_message(tmp_path, folder):
+    state = UpkeepState(folder and tmp_path / folder)
+    state.note_failure(FULL)
+    state.note_failure(GONE)
+    assert (state.failure.attempts, state.failure.message) == (2, "the disk is gone")
+    assert state.failure.sentence.startswith("Upkeep has failed 2 times since ")
 
 
 # What a process wrote last is known without a read, for as long as nobody else wrote.
-
-EVERYTHING = And(())
 
 
 def _stored(memory, *texts):
@@ -407,21 +354,16 @@ def test_after_any_other_change_nothing_is_told(memory, change):
     assert memory._engine.store.growth_since(version) is None
 
 
-def test_after_a_commit_that_is_not_ours_nothing_is_told():
-    recent = RecentWrites()
-    recent.note([], before=1, after=2)
-    recent.note([], before=3, after=4)
-    recent.note([], before=4, after=6)
-    assert recent.since(1, newest=6) is None
-    assert recent.since(3, newest=6) is None
-
-
-def test_what_is_newer_than_the_last_commit_is_not_told():
+def test_only_what_followed_commit_by_commit_up_to_the_newest_is_told():
     recent = RecentWrites()
     recent.note([], before=1, after=2)
     assert recent.since(1, newest=2) is not None
     assert recent.since(1, newest=3) is None
     assert recent.since(0, newest=2) is None
+    recent.note([], before=3, after=4)
+    recent.note([], before=4, after=6)
+    assert recent.since(1, newest=6) is None
+    assert recent.since(3, newest=6) is None
 
 
 def test_only_memories_of_the_scope_are_told(tmp_path):
@@ -438,10 +380,10 @@ def test_only_memories_of_the_scope_are_told(tmp_path):
 def test_columns_and_vectors_are_those_that_a_read_gives(memory):
     stored = _stored(memory, "the first note", "a second note", "zwei\nZeilen")
     store = memory._engine.store
-    told, read = columns_of(stored), store.scan(EVERYTHING)
+    told, read = columns_of(stored), store.scan(And(()))
     for name in ScopeColumns.__slots__:
         assert np.array_equal(getattr(told, name), getattr(read, name)), name
-    told, read = vectors_of(stored, dimension=32), store.scan_vectors(EVERYTHING)
+    told, read = vectors_of(stored, dimension=32), store.scan_vectors(And(()))
     assert np.array_equal(told.keys, read.keys)
     assert np.array_equal(told.vectors, read.vectors)
 
@@ -458,26 +400,19 @@ def test_adds_that_wait_for_one_another_are_one_commit_and_each_is_told_its_own_
     memory.add("before")
     engine = memory._engine
     version = engine.store.version()
-    go_on, begun = threading.Event(), threading.Event()
-    engine.writer.submit(lambda: begun.set() or go_on.wait(10))
-    begun.wait(10)
-    reports = {}
+    go_on = _held_up(engine.writer)
 
     def add(number):
         # Two of them are the same memory.
-        reports[number] = memory.add(f"note {number}", id=f"id-{number % 5}")
+        return memory.add(f"note {number}", id=f"id-{number % 5}")
 
-    threads = [threading.Thread(target=add, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    while engine.writer._jobs.qsize() < len(threads):
-        time.sleep(0.001)
-    go_on.set()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as threads:
+        adds = [threads.submit(add, number) for number in range(6)]
+        while engine.writer._jobs.qsize() < len(adds):
+            time.sleep(0.001)
+        go_on.set()
+    reports = [each.result() for each in adds]
     assert engine.store.version() == version + 1
-    assert {number: report.ids for number, report in reports.items()} == {
-        number: (f"id-{number % 5}",) for number in range(6)
-    }
-    assert sum(report.added for report in reports.values()) == 5
+    assert [report.ids for report in reports] == [(f"id-{number % 5}",) for number in range(6)]
+    assert sum(report.added for report in reports) == 5
     assert memory.count() == 6

@@ -62,9 +62,24 @@ def test_bare_numbers_before_a_day_are_no_time_of_the_clock(text, content):
     assert read(text).remaining == content
 
 
-def test_a_query_without_a_time_asks_for_no_time():
+def test_what_a_reading_says_beside_its_interval():
+    # A query without a time asks for no time.
     found = read("What do we talk about?")
     assert (found.references, found.remaining, found.only_time) == ((), "", False)
+    # An event has no time of its own and its words remain.
+    found = read("Where did we live before we moved to Lisbon?")
+    (event,) = found.references
+    assert (event.kind, event.text, event.interval) == ("event", "before we moved to Lisbon", None)
+    assert "moved Lisbon" in found.remaining
+    # Earlier today leaves out the session that is going on.
+    (found,) = read("What did we discuss earlier today?").references
+    assert write_interval(found.interval) == "2026-11-18/2026-11-18T15:30"
+    assert found.before_ongoing
+    # A whole date is surer than a weekday and that than recently.
+    sure = [read(text).references[0].confidence for text in ("2026-05-08", "on Friday")]
+    vague = read("recently").references[0]
+    assert sure[0] > sure[1] > vague.confidence
+    assert vague.newest_first
 
 
 @pytest.mark.parametrize(
@@ -97,26 +112,6 @@ def test_where_a_time_is_empty_a_wider_one_may_be_meant(text, wider):
     assert write_interval(found.wider) == wider
 
 
-def test_earlier_today_leaves_out_the_session_that_is_going_on():
-    (found,) = read("What did we discuss earlier today?").references
-    assert write_interval(found.interval) == "2026-11-18/2026-11-18T15:30"
-    assert found.before_ongoing
-
-
-def test_a_whole_date_is_surer_than_a_weekday_and_that_than_recently():
-    sure = [read(text).references[0].confidence for text in ("2026-05-08", "on Friday")]
-    vague = read("recently").references[0]
-    assert sure[0] > sure[1] > vague.confidence
-    assert vague.newest_first
-
-
-def test_an_event_has_no_time_of_its_own_and_its_words_remain():
-    found = read("Where did we live before we moved to Lisbon?")
-    (event,) = found.references
-    assert (event.kind, event.text, event.interval) == ("event", "before we moved to Lisbon", None)
-    assert "moved Lisbon" in found.remaining
-
-
 @pytest.mark.parametrize(
     ("text", "given"),
     [
@@ -129,9 +124,17 @@ def test_a_date_beside_the_next_weekday_lies_ahead(text, given):
     assert write(text, now=datetime(2026, 7, 15, tzinfo=UTC)) == given
 
 
-def test_last_christmas_is_over_at_christmas():
+def test_a_time_depends_on_when_and_where_it_is_read():
+    # Last christmas is over at christmas.
     at_christmas = datetime(2026, 12, 25, tzinfo=UTC)
     assert write("last Christmas", now=at_christmas) == "2025-12-24/2025-12-27"
+    # Days begin where the user is.
+    assert write("yesterday", timezone="Asia/Tokyo") == "2026-11-17T15:00/2026-11-18T15:00"
+    # An unknown timezone is named.
+    with pytest.raises(InvalidInput, match=r"timezone='Mars/Base'.*Europe/Berlin"):
+        read("today", timezone="Mars/Base")
+    # A moment without a timezone is in utc.
+    assert read("today", now=WEDNESDAY.replace(tzinfo=None)) == read("today")
 
 
 @pytest.mark.parametrize("text", ["yesterday at 2am", "yesterday between 2am and 3am"])
@@ -139,19 +142,6 @@ def test_an_hour_that_the_clocks_skip_leaves_the_day_whole(text):
     now = datetime(2026, 3, 30, 12, tzinfo=UTC)
     given = write(text, now=now, timezone="Europe/Berlin")
     assert given == "2026-03-28T23:00/2026-03-29T22:00"
-
-
-def test_days_begin_where_the_user_is():
-    assert write("yesterday", timezone="Asia/Tokyo") == "2026-11-17T15:00/2026-11-18T15:00"
-
-
-def test_an_unknown_timezone_is_named():
-    with pytest.raises(InvalidInput, match=r"timezone='Mars/Base'.*Europe/Berlin"):
-        read("today", timezone="Mars/Base")
-
-
-def test_a_moment_without_a_timezone_is_in_utc():
-    assert read("today", now=WEDNESDAY.replace(tzinfo=None)) == read("today")
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """Every rule does what its example says; it is Wednesday, 18 November 2026, 15:30."""
 
 import tomllib
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from ekphory.time_words import parse
+from ekphory.time_words.reference import find_easter
 from ekphory.time_words.rules import DATA, EVENT_RULES, RULES
 from time_words.readings import read, write
 
@@ -50,3 +52,10 @@ def test_a_language_is_known_by_its_words_of_time(code):
 @pytest.mark.parametrize("text", ["Wo wohnt Anna?", "What is on Mars?"])
 def test_other_words_are_of_no_language(text):
     assert parse.detect_language(text) is None
+
+
+@pytest.mark.parametrize(
+    ("year", "day"), [(1818, (3, 22)), (1943, (4, 25)), (2000, (4, 23)), (2024, (3, 31))]
+)
+def test_easter_is_where_the_calendar_has_it(year, day):
+    assert find_easter(year) == datetime(year, *day)

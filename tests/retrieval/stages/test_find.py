@@ -19,14 +19,13 @@ from ekphory.testing.models import HashEmbedder
 from retrieval.states import records, rows, state_of, with_candidates
 
 
-def test_both_arms_score_every_candidate():
+def test_both_arms_score_every_candidate_and_a_full_match_has_nearly_the_whole_share():
+    # Both arms score every candidate.
     state = state_of(contract_record(1), contract_record(2), query="memory 2")
     found = SearchPools().run(state).candidates
     assert sorted(found.rows.tolist()) == [0, 1]
     assert {"cosine", "bm25", "lexical"} <= set(found.scores)
-
-
-def test_a_full_lexical_match_has_nearly_the_whole_share():
+    # A full lexical match has nearly the whole share.
     state = state_of(contract_record(1), contract_record(2), query="2")
     found = SearchPools().run(state).candidates
     share = dict(zip(found.rows.tolist(), found.scores["lexical"].tolist(), strict=True))
@@ -35,14 +34,13 @@ def test_a_full_lexical_match_has_nearly_the_whole_share():
 
 
 def test_every_pool_is_searched_to_its_own_depth():
+    # Every pool is searched to its own depth.
     crowd = [replace(contract_record(n), text="memory song") for n in range(1, 10)]
     lonely = replace(contract_record(10), text="song of memory, at length", pool="shared_rules")
     found = SearchPools(depth=2, depth_per_hit=1).run(state_of(*crowd, lonely, query="song", k=1))
     assert 9 in found.candidates.rows.tolist()
     assert len(found.candidates) < 10
-
-
-def test_a_pool_can_be_searched_less_deeply_than_the_others():
+    # A pool can be searched less deeply than the others.
     crowd = [replace(contract_record(n), text="song", pool="shared_rules") for n in range(1, 5)]
     state = state_of(*crowd, *records("song", "song"), query="song", k=1)
     stage = SearchPools(pool_depth_per_hit={"shared_rules": 1})
@@ -57,20 +55,17 @@ def test_a_query_that_needs_more_is_searched_deeper(factor_intent, found):
     assert len(stage.run(replace(state, query_class=query_class)).candidates) == found
 
 
-def test_the_dense_arm_alone_gives_cosine_alone():
+def test_one_arm_alone_gives_its_scores_alone_and_the_newest_where_words_find_too_few():
+    # The dense arm alone gives cosine alone.
     stage = SearchPools(arms="dense")
     found = stage.run(state_of(*records("a song", "a dog"), query="song")).candidates
     assert (set(found.scores), found.rows.tolist()) == ({"cosine"}, [0, 1])
     assert stage.gives == {"candidates", "cosine"}
-
-
-def test_the_lexical_arm_alone_embeds_nothing():
+    # The lexical arm alone embeds nothing.
     found = SearchPools(arms="lexical").run(state_of(*records("a song", "a dog"), query="song"))
     assert "cosine" not in found.candidates.scores
     assert rows(found)[0] == 0
-
-
-def test_where_words_find_too_few_the_newest_fill_up():
+    # Where words find too few the newest fill up.
     found = SearchPools(arms="lexical").run(state_of(*records("a", "b", "c"), query="song", k=2))
     assert len(found.candidates) == 3
     assert found.candidates.scores["lexical"].tolist() == [0.0, 0.0, 0.0]
@@ -161,6 +156,7 @@ def test_the_probability_comes_from_the_weighted_sum_whatever_orders(method):
 
 
 def test_turns_and_documents_weigh_words_and_probabilities_each_in_their_own_way():
+    # Turns and documents weigh words and probabilities each in their own way.
     fuse = Fuse(
         lexical_weight=LexicalWeight(documents=0.8, turns=0.4),
         calibration=FusionCalibration(
@@ -181,9 +177,7 @@ def test_turns_and_documents_weigh_words_and_probabilities_each_in_their_own_way
     assert found["note"] == pytest.approx((0.9, 1 / (1 + exp(-0.8))))
     assert found["turn"] == pytest.approx((0.7, 1 / (1 + exp(-1.8))))
     assert found["both"] == pytest.approx((0.8, 1 / (1 + exp(-1.4))))
-
-
-def test_documents_in_the_pools_for_reference_are_no_turns():
+    # Documents in the pools for reference are no turns.
     passage = records("the roof leaks", session="handbook", pool="reference_library")
     state = with_candidates(
         state_of(*passage), [1.0], cosine=[0.5], lexical=[0.5], lexical_bound=[5.0]
@@ -204,17 +198,20 @@ def arms(cosine, lexical):
     return with_candidates(state, cosine, cosine=cosine, lexical=lexical, lexical_bound=bound)
 
 
-def test_ranks_of_both_arms_add_up():
+def test_ranks_of_both_arms_add_up_as_far_as_a_list_goes_and_one_arm_orders_alone():
+    # Ranks of both arms add up.
     fused = Fuse(method="reciprocal_rank").run(arms([0.9, 0.8, 0.1], [0.0, 0.7, 0.2]))
     assert rows(fused) == [1, 2, 0]
     assert fused.candidates.ranking.tolist() == pytest.approx(
         [1 / 62 + 1 / 61, 1 / 63 + 1 / 62, 1 / 61]
     )
-
-
-def test_an_arms_list_ends_where_it_is_told_to():
+    # An arms list ends where it is told to.
     fused = Fuse(method="reciprocal_rank", list_per_hit=1).run(arms([0.9, 0.8], [0.1, 0.7]))
     assert fused.candidates.ranking.tolist() == pytest.approx([1 / 61, 1 / 61])
+    # One arm orders alone.
+    state = arms([0.9, 0.8], [0.1, 0.7])
+    assert rows(Fuse(method="dense").run(state)) == [0, 1]
+    assert rows(Fuse(method="lexical").run(state)) == [1, 0]
 
 
 def test_where_the_arms_disagree_the_adaptive_ranks_trust_the_dense_one():
@@ -223,12 +220,6 @@ def test_where_the_arms_disagree_the_adaptive_ranks_trust_the_dense_one():
     adaptive = Fuse(method="adaptive_reciprocal_rank", list_per_hit=2).run(state)
     assert rows(adaptive)[0] == 0
     assert adaptive.notes["arm_weights"] == (2.0, 0.3)
-
-
-def test_one_arm_orders_alone():
-    state = arms([0.9, 0.8], [0.1, 0.7])
-    assert rows(Fuse(method="dense").run(state)) == [0, 1]
-    assert rows(Fuse(method="lexical").run(state)) == [1, 0]
 
 
 def test_a_method_asks_for_the_arms_that_it_fuses():

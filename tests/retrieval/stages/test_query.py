@@ -23,7 +23,8 @@ from ekphory.testing.models import HashEmbedder, ScriptedChat
 from retrieval.states import records, state_of
 
 
-def test_wrapping_is_removed_from_the_text_and_counted_in_the_notes():
+def test_what_a_host_put_around_a_query_is_removed_and_counted_in_the_notes():
+    # Wrapping is removed from the text and counted in the notes.
     state = CleanQuery().run(state_of(query="[Mon 2026-11-02 10:15 UTC] Who  sang? <!-- a -->"))
     assert state.text == "Who sang?"
     assert state.notes == {
@@ -34,15 +35,11 @@ def test_wrapping_is_removed_from_the_text_and_counted_in_the_notes():
         },
         "kept_as_given": False,
     }
-
-
-def test_the_query_is_folded_and_its_end_is_kept():
+    # The query is folded and its end is kept.
     state = CleanQuery(longest=9).run(state_of(query="  Who   sang\n\tthe song? "))
     assert state.text == "the song?"
     assert state.notes["characters_removed"] == 15
-
-
-def test_nothing_but_wrapping_is_searched_itself_and_the_notes_say_so():
+    # Nothing but wrapping is searched itself and the notes say so.
     state = CleanQuery().run(state_of(query="HEARTBEAT_OK"))
     assert state.text == "HEARTBEAT_OK"
     assert state.notes["kept_as_given"] is True
@@ -55,20 +52,17 @@ def test_the_trace_is_plain_data_without_the_text():
     assert "secret" not in written
 
 
-def test_later_stages_find_the_class_in_the_state():
+def test_the_cleaned_text_is_classified_for_later_stages_and_the_trace():
+    # Later stages find the class in the state.
     state = ClassifyQuery().run(state_of(query="How do I prune the vine?"))
     assert state.query_class == QueryClass(
         "procedural", 0.0, ("asks how to",), QueryHints(procedural=0.9)
     )
-
-
-def test_the_cleaned_text_is_classified():
+    # The cleaned text is classified.
     pipeline = Pipeline("mine", [CleanQuery(), ClassifyQuery()])
     state, _ = pipeline.run(state_of(query="<!-- how do I compare --> Where is the ladder?"))
     assert state.query_class.intent == "lookup"
-
-
-def test_the_trace_says_what_was_found_by_which_rules():
+    # The trace says what was found by which rules.
     pipeline = Pipeline("mine", [CleanQuery(), ClassifyQuery()])
     _, trace = pipeline.run(state_of(query="Is the tram cheaper than the taxi?"))
     assert (trace.stages[1].number, trace.stages[1].name) == (1, "classify query")
@@ -95,20 +89,17 @@ def embedded(text):
     return HashEmbedder().encode([text])[0]
 
 
-def test_the_document_may_replace_the_query():
+def test_the_search_is_between_document_and_query_or_by_the_document_alone():
+    # The document may replace the query.
     found = Hyde(use="replace").run(state(DOCUMENT))
     assert found.variants.vector.tolist() == embedded(DOCUMENT).tolist()
     assert found.notes == {"use": "replace", "model": "scripted-chat"}
-
-
-def test_by_default_the_search_is_between_document_and_query():
+    # By default the search is between document and query.
     between = embedded(DOCUMENT) + embedded(QUERY)
     vector = Hyde().run(state(DOCUMENT)).variants.vector
     assert vector.tolist() == pytest.approx((between / np.linalg.norm(between)).tolist(), abs=1e-6)
     assert float(np.linalg.norm(vector)) == pytest.approx(1.0, abs=1e-6)
-
-
-def test_junk_is_asked_for_again():
+    # Junk is asked for again.
     found = Hyde(use="replace").run(state("I cannot.", DOCUMENT))
     assert found.variants.vector is not None
     assert len(found.resources.chat.asked) == 2
@@ -211,17 +202,24 @@ def found(answer, count=3):
     return read_wordings(answer, query=ROTATION, count=count)
 
 
-def test_the_prompt_says_how_many():
-    system, user = wording_prompt(ROTATION, count=3)
-    assert "3 other wordings" in system.content
-    assert user.content == ROTATION
-
-
-def test_each_line_is_a_wording():
+def test_each_line_is_a_wording_that_comes_once_and_no_more_come_than_were_asked_for():
+    # Each line is a wording.
     assert found("rotation day of the key\nkey rotation schedule") == (
         "rotation day of the key",
         "key rotation schedule",
     )
+    # A wording comes once.
+    assert found("key rotation schedule\nKey rotation, schedule!") == ("key rotation schedule",)
+    # No more come than were asked for.
+    assert len(found("wording number one\nwording number two\nwording number six", count=2)) == 2
+    # Thoughts are no wordings.
+    assert found("<think>the user wants a schedule\n</think>key rotation schedule") == (
+        "key rotation schedule",
+    )
+    # The prompt says how many.
+    system, user = wording_prompt(ROTATION, count=3)
+    assert "3 other wordings" in system.content
+    assert user.content == ROTATION
 
 
 @pytest.mark.parametrize(
@@ -256,20 +254,6 @@ def test_numbers_bullets_and_quotes_are_taken_off(line):
 )
 def test_comments_repetitions_and_what_is_too_short_or_long_are_refused(line):
     assert found(line) == ()
-
-
-def test_a_wording_comes_once():
-    assert found("key rotation schedule\nKey rotation, schedule!") == ("key rotation schedule",)
-
-
-def test_no_more_come_than_were_asked_for():
-    assert len(found("wording number one\nwording number two\nwording number six", count=2)) == 2
-
-
-def test_thoughts_are_no_wordings():
-    assert found("<think>the user wants a schedule\n</think>key rotation schedule") == (
-        "key rotation schedule",
-    )
 
 
 @given(st.text())

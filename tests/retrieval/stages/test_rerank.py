@@ -32,17 +32,14 @@ def test_a_hard_gate_looks_at_cosine_and_not_at_the_ranking(cosine, decision):
     assert GateReranker().run(state(cosine)).gate.rerank is decision
 
 
-def test_the_five_nearest_count_in_whatever_order_they_stand():
+def test_the_gate_looks_at_the_five_nearest_and_leaves_them_in_their_order():
+    # The five nearest count in whatever order they stand.
     gated = GateReranker().run(state([0.3, 0.6, 0.32]))
     assert gated.notes == {"decision": "hard-gate-high: spread=0.3000 > 0.08 (vector confident)"}
-
-
-def test_a_soft_gate_gives_a_weight():
+    # A soft gate gives a weight.
     gate = GateReranker(mode="soft").run(state([0.35, 0.32, 0.3])).gate
     assert (gate.rerank, gate.first_stage_weight) == (True, pytest.approx(0.75, abs=1e-6))
-
-
-def test_the_candidates_stay_as_they_are():
+    # The candidates stay as they are.
     assert rows(GateReranker().run(state([0.3, 0.6]))) == [0, 1]
 
 
@@ -81,15 +78,14 @@ def test_a_gate_is_learned_for_an_embedder_and_a_reranker(probability, decision,
     assert (gated.gate.rerank, gated.gate.reason) == (decision, reason)
 
 
-def test_a_pair_for_which_none_was_learned_is_not_gated():
+def test_without_a_reranker_or_a_gate_for_it_there_is_nothing_to_decide():
+    # A pair for which none was learned is not gated.
     stage = GateReranker(mode="auto", learned=learned("ekphory-small@1f"))
     assert (
         stage.skip_reason(state([0.6, 0.4]))
         == "no gate was learned for overlap-reranker with hash-embedder"
     )
-
-
-def test_without_a_reranker_there_is_nothing_to_decide():
+    # Without a reranker there is nothing to decide.
     given = with_candidates(state_of(*records("a")), [0.5], cosine=[0.5])
     assert GateReranker().skip_reason(given) == "no reranker"
 
@@ -129,10 +125,18 @@ def four(reranker=None, query="red dog", **scores):
     return with_candidates(given, [0.9, 0.8, 0.7, 0.6], **scores)
 
 
-def test_the_best_by_the_reranker_come_first():
+def test_the_best_by_the_reranker_come_first_and_keep_their_probability():
+    # The best by the reranker come first.
     reranked = Rerank(blend=ALONE).run(four(OverlapReranker()))
     assert rows(reranked) == [2, 1, 3, 0]
     assert reranked.candidates.scores["reranker"].tolist() == [1.0, 0.5, 0.5, 0.0]
+    # Without a calibration the reranker changes no probability.
+    by_row = dict(zip(rows(reranked), reranked.candidates.scores["probability"], strict=True))
+    assert [by_row[row] for row in range(4)] == pytest.approx([0.9, 0.8, 0.7, 0.6])
+    # Those after the best keep their order and follow.
+    reranked = Rerank(candidates=2, blend=ALONE).run(four(OverlapReranker()))
+    assert rows(reranked) == [1, 0, 2, 3]
+    assert np.isnan(reranked.candidates.scores["reranker"][2:]).all()
 
 
 def test_by_default_ranks_of_both_add_up():
@@ -143,37 +147,33 @@ def test_by_default_ranks_of_both_add_up():
     assert reranked.candidates.ranking.tolist() == pytest.approx(sorted(sums.values())[::-1])
 
 
-def test_those_after_the_best_keep_their_order_and_follow():
-    reranked = Rerank(candidates=2, blend=ALONE).run(four(OverlapReranker()))
-    assert rows(reranked) == [1, 0, 2, 3]
-    assert np.isnan(reranked.candidates.scores["reranker"][2:]).all()
-
-
-def test_no_reranker_means_no_reranking_and_says_so():
+def test_without_a_reranker_or_with_the_gate_shut_nothing_is_reranked():
+    # No reranker means no reranking and says so.
     assert Rerank().skip_reason(four()) == "no reranker"
-
-
-def test_a_gate_that_is_shut_leaves_the_order():
+    # Without a reranker the trace says that the context was not read.
+    asked = replace(four().request, context=("Anna: I ran",))
+    reason = Rerank().skip_reason(replace(four(), request=asked))
+    assert reason == "no reranker; none reads the context"
+    # A gate that is shut leaves the order.
     shut = replace(four(OverlapReranker()), gate=GateDecision(False, 1.0, "hard-gate-low: …"))
     assert Rerank().skip_reason(shut) == "hard-gate-low: …"
 
 
-def test_a_soft_gate_weighs_the_first_stage():
+def test_a_soft_gate_weighs_the_first_stage_which_stays_where_scores_are_too_close():
+    # A soft gate weighs the first stage.
     opened = replace(four(OverlapReranker()), gate=GateDecision(True, 0.5, "soft-gate: …"))
     reranked = Rerank().run(opened)
     assert reranked.candidates.ranking.max() == pytest.approx(0.5 / 63 + 1 / 61)
+    # Scores too close to tell apart leave the order.
+    undecided = Rerank().run(four(Indifferent()))
+    assert rows(undecided) == [0, 1, 2, 3]
+    assert undecided.notes == {"reranker": "overlap-reranker", "read": 4, "undecided": True}
 
 
 def test_a_reranker_that_fails_leaves_the_order_and_says_why():
     failed = Rerank().run(four(Broken()))
     assert rows(failed) == [0, 1, 2, 3]
     assert failed.degraded == "overlap-reranker: https://rerank.example: refused the connection"
-
-
-def test_scores_too_close_to_tell_apart_leave_the_order():
-    undecided = Rerank().run(four(Indifferent()))
-    assert rows(undecided) == [0, 1, 2, 3]
-    assert undecided.notes == {"reranker": "overlap-reranker", "read": 4, "undecided": True}
 
 
 def test_when_the_time_is_spent_the_rest_keeps_its_order_and_the_stage_is_degraded():
@@ -215,12 +215,6 @@ def test_boosts_come_after_the_reranker_where_the_query_asks_for_what_is_importa
     assert rows(Rerank(blend=ALONE, boosts=boosts).run(boosted))[0] == first
 
 
-def test_without_a_calibration_the_reranker_changes_no_probability():
-    reranked = Rerank(blend=ALONE).run(four(OverlapReranker()))
-    by_row = dict(zip(rows(reranked), reranked.candidates.scores["probability"], strict=True))
-    assert [by_row[row] for row in range(4)] == pytest.approx([0.9, 0.8, 0.7, 0.6])
-
-
 def test_a_memory_that_is_gone_is_left_out():
     given = four(OverlapReranker())
     known = given.resources.records
@@ -254,15 +248,14 @@ def test_a_turn_is_read_with_the_turns_before_and_after_it():
     ]
 
 
-def test_a_neighbour_that_has_expired_is_not_read():
+def test_turns_that_expired_or_are_of_another_session_are_no_neighbours():
+    # A neighbour that has expired is not read.
     turns = session("a", "bb", "ccc")
     turns[1] = replace(turns[1], expires_at=datetime(2020, 1, 1, tzinfo=UTC))
     given = state_of(*turns, reranker=Listening())
     Rerank(candidates=1).run(with_candidates(given, [0.9]))
     assert given.resources.reranker.asked[0][1][0].after is None
-
-
-def test_turns_of_another_session_are_no_neighbours():
+    # Turns of another session are no neighbours.
     first, second = session("a", "b")
     given = state_of(first, replace(second, session="t"), reranker=Listening())
     _, passages = heard(given)
@@ -303,9 +296,3 @@ def test_the_reranker_is_told_the_dialogue_and_the_moment_of_asking():
     query, _ = heard(given, context=("Anna: I ran",), now=1_700_000_000_000_000)
     assert query.context == ("Anna: I ran",)
     assert query.now == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
-
-
-def test_without_a_reranker_the_trace_says_that_the_context_was_not_read():
-    asked = replace(four().request, context=("Anna: I ran",))
-    reason = Rerank().skip_reason(replace(four(), request=asked))
-    assert reason == "no reranker; none reads the context"

@@ -34,36 +34,22 @@ def order(relevance, similarity, trade_off):
 TWINS = [[1.0, 0.95, 0.1], [0.95, 1.0, 0.1], [0.1, 0.1, 1.0]]
 
 
-def test_a_twin_of_the_first_comes_after_something_else():
+def test_the_order_weighs_relevance_against_likeness():
     # At λ = .5: the twin .5·.9 - .5·.95 = -.025, the other .5·.5 - .5·.1 = .2.
     assert order([1.0, 0.9, 0.5], TWINS, 0.5) == [0, 2, 1]
-
-
-def test_at_nine_tenths_relevance_outweighs_it():
     # The twin .9·.9 - .1·.95 = .715, the other .9·.5 - .1·.1 = .44.
     assert order([1.0, 0.9, 0.5], TWINS, 0.9) == [0, 1, 2]
-
-
-def test_relevance_alone_keeps_the_order():
+    # Relevance alone keeps the order.
     assert order([0.9, 0.5, 0.1], TWINS, 1.0) == [0, 1, 2]
-
-
-def test_the_most_relevant_comes_first_wherever_it_stands():
+    # The most relevant comes first wherever it stands.
     assert order([0.1, 0.9], [[1, 0], [0, 1]], 0.9) == [1, 0]
-
-
-def test_pointing_away_is_rewarded():
     # 1 points away from 0, 2 is at a right angle: .5·.5 + .5·.4 = .45 against .5·.6 - 0 = .3.
     similarity = [[1.0, -0.4, 0.0], [-0.4, 1.0, 0.0], [0.0, 0.0, 1.0]]
     assert order([1.0, 0.5, 0.6], similarity, 0.5) == [0, 1, 2]
-
-
-def test_one_and_none_are_as_they_were():
+    # One and none are as they were.
     assert order([0.5], [[1.0]], 0.9) == [0]
     assert order([], np.empty((0, 0)), 0.9) == []
-
-
-def test_equal_candidates_keep_their_order():
+    # Equal candidates keep their order.
     assert order([0.5, 0.5, 0.5], np.eye(3), 0.9) == [0, 1, 2]
 
 
@@ -106,24 +92,19 @@ def state(ranking, k=10):
     return with_candidates(state_of(*records(*TEXTS[: len(ranking)]), k=k), ranking, cosine=cosine)
 
 
-def test_a_repetition_comes_after_something_else():
+def test_a_repetition_comes_after_something_else_and_only_the_order_of_the_best_changes():
+    # A repetition comes after something else.
     diverse = Diversify(trade_off=0.3).run(state([0.9, 0.89, 0.5]))
     assert rows(diverse) == [0, 2, 1]
-
-
-def test_only_the_order_changes():
+    # Only the order changes.
     before = state([0.9, 0.89, 0.5])
     after = Diversify(trade_off=0.3).run(before).candidates
     assert after.scores["probability"].tolist() == pytest.approx([0.9, 0.5, 0.89])
     assert after.ranking.tolist() == before.candidates.ranking.tolist()
-
-
-def test_only_the_best_are_ordered():
+    # Only the best are ordered.
     diverse = Diversify(trade_off=0.0, among_per_hit=2).run(state([0.9, 0.8, 0.7, 0.6], k=1))
     assert rows(diverse)[2:] == [2, 3]
-
-
-def test_the_trade_off_can_follow_the_spread_of_cosine():
+    # The trade off can follow the spread of cosine.
     assert Diversify(trade_off="adaptive").run(state([0.9, 0.89, 0.5])).notes["trade_off"] == 0.95
 
 
@@ -159,21 +140,23 @@ def expanded(*given, ranking=None, **settings):
     return ExpandParents(**settings).run(with_candidates(state_of(*given), values))
 
 
-def test_a_part_is_shown_with_its_siblings_in_order():
+def test_a_parent_comes_once_with_the_siblings_around_its_best_part():
+    # A part is shown with its siblings in order.
     found = expanded(*document("First.", "Second."), ranking=[0.1, 0.9])
     assert found.texts[1].split() == ["First.", "Second."]
-
-
-def test_each_parent_comes_once_at_its_best_part():
+    # Each parent comes once at its best part.
     parts = document("First.", "Second.", "Third.")
     found = expanded(*parts, *records("whole"), ranking=[0.2, 0.9, 0.8, 0.5])
     assert rows(found) == [1, 3]
     assert found.notes == {"parents": 1}
-
-
-def test_a_memory_without_a_parent_is_shown_as_it_is():
+    # A memory without a parent is shown as it is.
     found = expanded(*records("whole"))
     assert (rows(found), dict(found.texts)) == ([0], {})
+    # A long parent is shown around the part.
+    found = expanded(
+        *document("one one", "two two", "six six"), ranking=[0.1, 0.2, 0.9], longest=14
+    )
+    assert found.texts[2].split() == ["two", "two", "six", "six"]
 
 
 def test_the_parts_of_two_users_are_not_joined():
@@ -182,14 +165,8 @@ def test_the_parts_of_two_users_are_not_joined():
     assert [found.texts[row] for row in rows(found)] == ["Hers.", "His."]
 
 
-def test_a_long_parent_is_shown_around_the_part():
-    found = expanded(
-        *document("one one", "two two", "six six"), ranking=[0.1, 0.2, 0.9], longest=14
-    )
-    assert found.texts[2].split() == ["two", "two", "six", "six"]
-
-
-def test_where_the_siblings_cannot_be_read_the_part_is_kept_and_the_stage_is_degraded():
+def test_where_the_siblings_cannot_be_read_the_part_is_kept_as_it_is():
+    # Where the siblings cannot be read the part is kept and the stage is degraded.
     given = with_candidates(state_of(*document("First.", "Second.")), [0.9, 0.8])
 
     def fails(parents):
@@ -199,9 +176,7 @@ def test_where_the_siblings_cannot_be_read_the_part_is_kept_and_the_stage_is_deg
     found = ExpandParents().run(broken)
     assert (rows(found), dict(found.texts)) == ([0, 1], {})
     assert found.degraded == "parents not read: the disk is gone"
-
-
-def test_a_part_that_is_not_among_its_siblings_is_kept_as_it_is():
+    # A part that is not among its siblings is kept as it is.
     given = with_candidates(state_of(*document("First.")), [0.9])
     vanished = replace(given.resources, children=lambda _parents: [])
     found = ExpandParents().run(replace(given, resources=vanished))
@@ -219,52 +194,43 @@ def shown_state(*texts, k=10, context=(), shown=None):
     return replace(given, request=request, texts=shown or {})
 
 
-def test_what_the_conversation_holds_is_not_told_again():
+def test_what_the_conversation_holds_of_a_memorys_own_words_is_not_told_again():
+    # What the conversation holds is not told again.
     known = "The deployment failed because the certificate expired."
     found = DropKnown().run(
         shown_state("the deployment failed, certificate expired", "a dog", context=(known,))
     )
     assert (rows(found), found.notes) == ([1], {"dropped": 1})
-
-
-def test_a_memory_is_compared_by_its_own_words_not_by_its_parents():
+    # A memory is compared by its own words not by its parents.
     known = ("the deployment failed",)
     parent = {0: "the deployment failed " + "among many other unrelated things " * 9}
     assert (
         rows(DropKnown().run(shown_state("the deployment failed", context=known, shown=parent)))
         == []
     )
-
-
-def test_without_a_context_nothing_is_known():
+    # Without a context nothing is known.
     assert DropKnown().skip_reason(shown_state("a dog")) == "no context was given"
 
 
-def test_a_memory_that_gives_orders_to_the_model_is_left_out():
+def test_what_gives_orders_to_the_model_or_is_unread_is_left_out():
+    # A memory that gives orders to the model is left out.
     found = FilterInjection().run(shown_state("a dog", ATTACK))
     assert rows(found) == [0]
     assert found.notes["dropped"] == 1
-
-
-def test_orders_in_a_parent_are_found_as_well():
+    # Orders in a parent are found as well.
     assert rows(FilterInjection().run(shown_state("a dog", shown={0: f"a dog. {ATTACK}"}))) == []
-
-
-def test_nothing_unread_passes_the_injection_filter():
+    # Nothing unread passes the injection filter.
     found = FilterInjection(among_per_hit=1).run(shown_state("a dog", ATTACK, "a cat", k=1))
     assert rows(found) == [0]
 
 
 def test_what_does_not_fit_is_passed_over_and_the_next_is_tried():
+    # What does not fit is passed over and the next is tried.
     found = FitBudget(tokens=20).run(shown_state("a dog", "word " * 100, "a cat"))
     assert (rows(found), found.notes) == ([0, 2], {"budget": 20, "passed_over": 1})
-
-
-def test_a_parent_spends_what_it_takes():
+    # A parent spends what it takes.
     assert rows(FitBudget(tokens=20).run(shown_state("a dog", shown={0: "word " * 100}))) == []
-
-
-def test_no_more_are_fitted_than_were_asked_for():
+    # No more are fitted than were asked for.
     assert rows(FitBudget().run(shown_state("a", "b", "c", k=2))) == [0, 1]
 
 
@@ -272,36 +238,30 @@ def pinned(given, *pinned_rows):
     return replace(given, request=replace(given.request, pinned=np.array(pinned_rows, np.int64)))
 
 
-def test_pinned_rules_come_first_in_their_order():
+def test_pinned_rules_come_first_in_their_order_and_take_half_of_the_hits_at_most():
+    # Pinned rules come first in their order.
     found = PinRules().run(pinned(shown_state("a", "b", "c", "d"), 3, 1))
     assert rows(found) == [3, 1, 0, 2]
     assert (np.diff(found.candidates.ranking) <= 0).all()
-
-
-def test_no_more_are_pinned_than_half_the_hits():
+    # No more are pinned than half the hits.
     assert rows(PinRules().run(pinned(shown_state("a", "b", "c", k=2), 2, 1))) == [
         2,
         0,
         1,
     ]
     assert rows(PinRules().run(pinned(shown_state("a", "b", k=1), 1))) == [0, 1]
-
-
-def test_no_more_are_pinned_than_the_stage_allows():
+    # No more are pinned than the stage allows.
     found = PinRules(most=1).run(pinned(shown_state("a", "b", "c"), 2, 1))
     assert rows(found) == [2, 0, 1]
-
-
-def test_without_a_pinned_rule_the_stage_is_skipped():
+    # Without a pinned rule the stage is skipped.
     assert PinRules().skip_reason(shown_state("a")) == "no rule is pinned"
 
 
-def test_the_cut_keeps_the_k_best():
+def test_the_cut_keeps_the_k_best_that_are_likely_enough():
+    # The cut keeps the k best.
     state = with_candidates(state_of(*map(contract_record, (1, 2, 3)), k=2), [0.2, 0.9, 0.5])
     assert Cut().run(state).candidates.rows.tolist() == [1, 2]
-
-
-def test_the_cut_drops_what_is_less_likely_than_min_score():
+    # The cut drops what is less likely than min score.
     state = state_of(*map(contract_record, (1, 2, 3)), min_score=0.5)
     cut = Cut().run(with_candidates(state, [0.2, 0.9, 0.5]))
     assert cut.candidates.rows.tolist() == [1, 2]

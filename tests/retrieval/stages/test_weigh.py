@@ -29,15 +29,14 @@ from ekphory.types import MEMORY_TYPES
 from retrieval.states import records, rows, state_of, with_candidates
 
 
-def test_a_memory_stands_once_with_its_best_ranking():
+def test_a_memory_stands_once_with_its_best_ranking_and_the_trace_counts_by_pool():
+    # A memory stands once with its best ranking.
     ranking = np.array([0.2, 0.9, 0.5], np.float32)
     twice = Candidates(np.array([0, 1, 0]), ranking, {"probability": ranking})
     merged = MergePools().run(replace(state_of(*records("a", "b")), candidates=twice))
     assert rows(merged) == [1, 0]
     assert merged.candidates.ranking.tolist() == [np.float32(0.9), np.float32(0.5)]
-
-
-def test_the_trace_counts_by_pool():
+    # The trace counts by pool.
     given = [*records("a", "b"), *records("c", pool="shared_rules")]
     merged = MergePools().run(with_candidates(state_of(*given), [0.9, 0.5, 0.7]))
     assert (rows(merged), merged.notes) == ([0, 2, 1], {"agent_memory": 2, "shared_rules": 1})
@@ -48,24 +47,20 @@ def kept(*texts, groups=None, threshold=0.85):
     return drop_near_duplicates(given_groups, [words(text) for text in texts], threshold=threshold)
 
 
-def test_words_are_distinct_folded_and_of_three_letters_at_least():
+def test_the_similarity_is_the_share_of_common_words_of_three_letters():
+    # Words are distinct folded and of three letters at least.
     assert words("The cat, the CAT is at 042!") == {"the", "cat", "042"}
-
-
-def test_the_similarity_is_the_share_of_common_words():
+    # The similarity is the share of common words.
     assert jaccard(words("red green blue"), words("green blue black")) == pytest.approx(2 / 4)
-
-
-def test_texts_without_words_are_alike():
+    # Texts without words are alike.
     assert jaccard(words("!"), words("?")) == 1.0
 
 
-def test_the_later_of_two_near_duplicates_goes():
+def test_the_later_of_two_near_duplicates_goes_beyond_the_threshold():
+    # The later of two near duplicates goes.
     common = "one two three four five six seven eight nine ten"
     assert kept(common, f"{common} eleven", "something else entirely") == [0, 2]
-
-
-def test_at_the_threshold_both_stay():
+    # At the threshold both stay.
     assert kept("aaa bbb ccc", "aaa bbb ccc ddd", threshold=0.75) == [0, 1]
 
 
@@ -86,36 +81,27 @@ def deduplicated(*given, **settings):
     return SourceDedup(**settings).run(state)
 
 
-def test_the_better_of_two_near_duplicates_is_kept():
-    found = deduplicated(*records(SAME, f"{SAME}!", "another passage", path="backup.md"))
-    assert (rows(found), found.notes) == ([0, 2], {"dropped": 1})
-
-
-def test_a_parent_counts_before_a_path():
+def test_of_near_duplicates_of_one_source_the_better_is_kept():
+    # A parent counts before a path.
     one, two = (
         records(SAME, parent_id="p1", path="a.md")[0],
         records(SAME, parent_id="p2", path="a.md")[0],
     )
     assert rows(deduplicated(one, two)) == [0, 1]
-
-
-def test_the_source_counts_where_there_is_no_path():
-    assert rows(deduplicated(*records(SAME, SAME, source="capture"))) == [0]
-
-
-def test_what_is_said_twice_without_a_source_happened_twice():
-    assert rows(deduplicated(*records(SAME, SAME))) == [0, 1]
-
-
-def test_two_users_may_have_the_same_file():
+    # Two users may have the same file.
     anna, ben = (
         records(SAME, path="a.md", user="anna")[0],
         records(SAME, path="a.md", user="ben")[0],
     )
     assert rows(deduplicated(anna, ben)) == [0, 1]
-
-
-def test_candidates_that_are_not_looked_at_are_kept():
+    # The source counts where there is no path.
+    assert rows(deduplicated(*records(SAME, SAME, source="capture"))) == [0]
+    # What is said twice without a source happened twice.
+    assert rows(deduplicated(*records(SAME, SAME))) == [0, 1]
+    # The better of two near duplicates is kept.
+    found = deduplicated(*records(SAME, f"{SAME}!", "another passage", path="backup.md"))
+    assert (rows(found), found.notes) == ([0, 2], {"dropped": 1})
+    # Candidates that are not looked at are kept.
     assert rows(deduplicated(*records(SAME, SAME, SAME, path="a.md"), among=2)) == [0, 2]
 
 
@@ -127,13 +113,15 @@ def boosts(hints, types, importances):
     return type_importance_boost(query_class, types, importances).tolist()
 
 
-def test_the_most_important_lifts_the_important_and_lowers_the_rest():
+def test_a_hint_lifts_by_its_strength_and_together_they_multiply():
+    # The most important lifts the important and lowers the rest.
     found = boosts(QueryHints(importance=1.0), ["unknown"] * 3, [0.0, 0.5, 1.0])
     assert found == pytest.approx([0.0497871, 1.0, 20.0855369])
-
-
-def test_a_weaker_hint_lifts_less():
+    # A weaker hint lifts less.
     assert boosts(QueryHints(importance=0.5), ["unknown"], [1.0]) == pytest.approx([4.4816891])
+    # Importance and type together multiply.
+    hints = QueryHints(importance=0.5, semantic=1.0)
+    assert boosts(hints, ["semantic"], [1.0]) == pytest.approx([1.3 * 4.4816891])
 
 
 @pytest.mark.parametrize(
@@ -148,11 +136,6 @@ def test_a_weaker_hint_lifts_less():
 def test_the_words_of_a_query_lift_one_type(query, factors):
     found = type_importance_boost(classify_query(query), TYPES, [0.5] * 4)
     assert found.tolist() == pytest.approx(factors)
-
-
-def test_importance_and_type_together_multiply():
-    hints = QueryHints(importance=0.5, semantic=1.0)
-    assert boosts(hints, ["semantic"], [1.0]) == pytest.approx([1.3 * 4.4816891])
 
 
 @pytest.mark.parametrize("query_class", [None, QueryClass("lookup", 1.0)])
@@ -183,24 +166,21 @@ def test_of_one_type_the_more_important_is_never_lowered(hint, kind, one, other)
     assert low <= high
 
 
-def test_importance_lifts_and_lowers_by_a_tenth():
+def test_importance_lifts_by_a_tenth_and_a_predicted_one_only_where_it_is_asked_for():
+    # Importance lifts and lowers by a tenth.
     records = [replace(contract_record(n), importance=n / 2) for n in (0, 1, 2)]
     state = with_candidates(state_of(*records), [0.5, 0.5, 0.5])
     weighed = Weigh(pool_weights={}).run(state).candidates
     assert weighed.rows.tolist() == [2, 1, 0]
     assert weighed.ranking.tolist() == pytest.approx([0.55, 0.5, 0.45])
-
-
-def test_a_predicted_importance_neither_lifts_nor_lowers():
+    # A predicted importance neither lifts nor lowers.
     predicted = frozenset({"importance"})
     records = [
         replace(contract_record(n), importance=n / 2, predicted=predicted) for n in (0, 1, 2)
     ]
     state = with_candidates(state_of(*records), [0.5, 0.5, 0.5])
     assert Weigh(pool_weights={}).run(state).candidates.ranking.tolist() == [0.5, 0.5, 0.5]
-
-
-def test_a_query_for_what_is_important_lifts_a_predicted_importance_too():
+    # A query for what is important lifts a predicted importance too.
     record = replace(contract_record(1), importance=1.0, predicted=frozenset({"importance"}))
     state = with_candidates(state_of(record), [0.5])
     asked = replace(state, query_class=QueryClass("lookup", 0.0, hints=QueryHints(importance=1.0)))
@@ -208,16 +188,16 @@ def test_a_query_for_what_is_important_lifts_a_predicted_importance_too():
     assert lifted == pytest.approx([0.5 * 20.0855369])
 
 
-def test_a_pool_lifts_by_a_tenth_at_most():
+def test_a_pool_lifts_by_a_tenth_at_most_which_a_later_stage_remembers():
+    # A pool lifts by a tenth at most.
     record = replace(contract_record(1), pool="shared_mistakes")
     weighed = Weigh().run(with_candidates(state_of(record), [0.5])).candidates
     assert weighed.ranking.tolist() == pytest.approx([0.55])
-
-
-def test_weighing_changes_no_probability():
-    record = replace(contract_record(1), pool="shared_mistakes")
-    weighed = Weigh().run(with_candidates(state_of(record), [0.5])).candidates
+    # Weighing changes no probability.
     assert weighed.scores["probability"].tolist() == [0.5]
+    # The factors are remembered for a later stage.
+    lifted = Weigh().run(with_candidates(state_of(record), [0.5])).candidates
+    assert lifted.scores["boost"].tolist() == pytest.approx([1.1])
 
 
 def weighed(record, **settings):
@@ -278,12 +258,6 @@ def test_what_a_query_asks_for_is_lifted():
     assert lifted.candidates.ranking.tolist() == pytest.approx([0.5 * 1.27, 0.5])
 
 
-def test_the_factors_are_remembered_for_a_later_stage():
-    record = replace(contract_record(1), pool="shared_mistakes")
-    lifted = Weigh().run(with_candidates(state_of(record), [0.5])).candidates
-    assert lifted.scores["boost"].tolist() == pytest.approx([1.1])
-
-
 @pytest.mark.parametrize(
     ("days", "factor"),
     [(0, 1.0), (1, 0.994), (7, 0.962), (30, 0.881), (365, 0.800), (100_000, 0.800)],
@@ -292,41 +266,36 @@ def test_a_memory_fades_to_eight_tenths(days, factor):
     assert decay_factors(np.array([days], float))[0] == pytest.approx(factor, abs=5e-4)
 
 
-def test_what_lies_ahead_does_not_fade():
+def test_what_lies_ahead_does_not_fade_and_floor_and_rate_can_be_chosen():
+    # What lies ahead does not fade.
     assert decay_factors(np.array([-5.0]))[0] == 1.0
-
-
-def test_floor_and_rate_can_be_chosen():
+    # Floor and rate can be chosen.
     assert decay_factors(np.array([10.0]), floor=0.5, rate=0.1)[0] == pytest.approx(0.684, abs=5e-4)
 
 
-def test_facts_and_how_tos_do_not_fade():
+def test_facts_and_how_tos_do_not_fade_and_age_counts_from_when_it_happened():
+    # Facts and how tos do not fade.
     kinds = ("episodic", "semantic", "procedural", "unknown")
     records = [replace(contract_record(n), type=kind) for n, kind in enumerate(kinds, start=1)]
     aged = Decay(floor=0.8).run(with_candidates(state_of(*records), [0.5] * 4)).candidates
     assert sorted(aged.rows[:2].tolist()) == [1, 2]
     assert aged.ranking.tolist() == pytest.approx([0.5, 0.5, 0.4, 0.4], abs=1e-3)
-
-
-def test_every_type_can_be_made_to_fade():
+    # Every type can be made to fade.
     record = replace(contract_record(1), type="semantic")
     aged = Decay(floor=0.8, fading=MEMORY_TYPES).run(with_candidates(state_of(record), [0.5]))
     assert aged.candidates.ranking.tolist() == pytest.approx([0.4], abs=1e-3)
-
-
-def test_age_counts_from_when_it_happened_not_from_when_it_was_written():
+    # Age counts from when it happened not from when it was written.
     record = replace(contract_record(1), created_at=datetime(2027, 1, 15, tzinfo=UTC))
     aged = Decay(floor=0.8).run(with_candidates(state_of(record), [0.5]))
     assert aged.candidates.ranking.tolist() == pytest.approx([0.4], abs=1e-3)
 
 
-def test_the_ranking_is_divided_by_its_largest_and_no_probability_is():
+def test_the_ranking_is_divided_by_its_largest_if_above_0():
+    # The ranking is divided by its largest and no probability is.
     given = with_candidates(state_of(*records("a", "b")), [0.5, 0.2])
     scaled = Normalise().run(given).candidates
     assert scaled.ranking.tolist() == pytest.approx([1.0, 0.4])
     assert scaled.scores["probability"].tolist() == pytest.approx([0.5, 0.2])
-
-
-def test_a_ranking_of_nothing_is_left_alone():
+    # A ranking of nothing is left alone.
     given = with_candidates(state_of(*records("a")), [0.0])
     assert Normalise().skip_reason(given) == "the best ranking is not above 0"

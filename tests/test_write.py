@@ -255,8 +255,11 @@ def test_a_record_that_was_changed_since_is_not_added_again(memory):
     assert [entry.text for entry in memory.list()] == ["changed"]
 
 
-def test_a_record_that_was_changed_and_then_expired_can_be_added_again(memory):
+@pytest.mark.parametrize("changes", [[], [{"importance": 0.9}]], ids=["once", "twice"])
+def test_a_record_that_was_changed_and_then_expired_can_be_added_again(memory, changes):
     first = memory.add("hello", at="2026-05-08").ids[0]
+    for change in changes:
+        memory.update(first, **change)
     memory.update(first, expires_at=datetime.now(UTC) + timedelta(milliseconds=150))
     time.sleep(0.2)
     assert memory.add("hello", at="2026-05-08").added == 1

@@ -44,6 +44,7 @@ from ekphory.write import (
     compute_thread,
     delete_expired,
     find_alive_ids,
+    find_present,
     make_draft,
     prepare,
     read_records,
@@ -369,7 +370,7 @@ def _present(engine: Engine, scope: Scope, units: list[Unit]) -> list[Presence]:
     ids = [unit[-1].record.id for unit in units]
     rows = [entry for unit in units for entry in unit]
     fingerprints = [entry.fingerprint for entry in rows if entry.fingerprint is not None]
-    return engine.store.present(scope.own_predicate(), ids, fingerprints) if units else []
+    return find_present(engine, scope, ids, fingerprints) if units else []
 
 
 def _identities(unit: Unit) -> set[Identity]:

@@ -532,7 +532,26 @@ def delete_expired(engine: Engine, found: list[Presence], wanted: set[Identity])
 def _present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Presence]:
     ids = [entry.record.id for entry in drafts if entry.fingerprint is None]
     fingerprints = [entry.fingerprint for entry in drafts if entry.fingerprint is not None]
-    return engine.store.present(scope.own_predicate(), ids, fingerprints) if drafts else []
+    return find_present(engine, scope, ids, fingerprints) if drafts else []
+
+
+def find_present(
+    engine: Engine, scope: Scope, ids: Sequence[str], fingerprints: Sequence[str]
+) -> list[Presence]:
+    """Return what the scope has stored of these; an earlier version expires with its memory."""
+    own = scope.own_predicate()
+    found = engine.store.present(own, ids, fingerprints)
+    changed = sorted({entry.id for entry in found if entry.is_history})
+    if not changed:
+        return found
+    current = {(entry.owner, entry.id): entry for entry in engine.store.present(own, changed, [])}
+    dated = [
+        replace(entry, expires_at=memory.expires_at)
+        if entry.is_history and (memory := current.get((entry.owner, entry.id)))
+        else entry
+        for entry in found
+    ]
+    return list({entry.key: entry for entry in (*current.values(), *dated)}.values())
 
 
 def _identity(entry: Draft) -> Identity:

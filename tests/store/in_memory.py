@@ -117,6 +117,7 @@ class InMemoryStore:
                 memory.fingerprint,
                 get_owner(memory.record),
                 to_microseconds(memory.record.expires_at) if memory.record.expires_at else NEVER,
+                is_history=memory.record.superseded_by is not None,
             )
             for memory in self._matching(where)
             if (memory.record.superseded_by is None and memory.record.id in ids)

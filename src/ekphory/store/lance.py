@@ -184,7 +184,14 @@ class LancePresence:
     def _read(self, condition: str) -> list[Presence]:
         table = self._rows(condition, _COLUMNS)
         return [
-            Presence(key, successor or memory_id, fingerprint, owner, int(expires_at))
+            Presence(
+                key,
+                successor or memory_id,
+                fingerprint,
+                owner,
+                int(expires_at),
+                is_history=successor is not None,
+            )
             for key, memory_id, successor, fingerprint, owner, expires_at in zip(
                 table["key"].to_pylist(),
                 table["id"].to_pylist(),

@@ -85,6 +85,7 @@ class Presence:
         fingerprint: What identifies a record without an id.
         owner: Its org, project, agent and user.
         expires_at: Microseconds since 1970, `NEVER` where it does not expire.
+        is_history: Whether it is an earlier version, whose memory may expire at another time.
     """
 
     key: int
@@ -92,6 +93,7 @@ class Presence:
     fingerprint: str | None
     owner: tuple[str | None, ...]
     expires_at: int
+    is_history: bool = False
 
 
 @dataclass(frozen=True, slots=True)

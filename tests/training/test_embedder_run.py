@@ -20,10 +20,11 @@ if torch:
         MemoryPart,
         WrittenPart,
     )
-    from ekphory_lab.training.embedder_run import RunPlaces, StepBatch, lay_out, train_embedder
+    from ekphory_lab.training.embedder_run import StepBatch, lay_out, train_embedder
     from ekphory_lab.training.encoder import load_agent_encoder
     from ekphory_lab.training.memories import GeneratedMemory, HardNegative, MemorySample
     from ekphory_lab.training.question_groups import Question, QuestionGroup
+    from ekphory_lab.training.run_files import RunPlaces
     from ekphory_lab.training.sources import TrainingData, WrittenPassages
     from ekphory_lab.training.texts import sha256_of
 
@@ -282,4 +283,3 @@ def test_each_text_is_encoded_after_the_prompt_of_its_side():
         "P: the dog sat",
         "P: a house",
     ]
-    assert batch.prompted(Prompts()) == batch.texts

@@ -16,7 +16,6 @@ from ekphory_lab.training.probabilities import (
     Asked,
     Searching,
     fit_hits,
-    fit_probabilities,
     observed,
 )
 from ekphory_lab.training.probability_scopes import Scope, statement_scopes
@@ -28,45 +27,14 @@ SCOPE = Scope(
 )
 
 
-def observe(checkpoints=None, scope=SCOPE):
+def test_every_question_is_observed_with_its_hits_and_whether_the_scope_answers_it():
     told = []
     searching = Searching(preset=FAST, first_stage=fitted_probabilities().words, embedder=None)
-    asked = observed([scope], searching, checkpoints=checkpoints, on_progress=told.append)
-    return asked, told
-
-
-def test_every_question_is_observed_with_its_hits_and_whether_the_scope_answers_it():
-    asked, told = observe()
+    asked = observed([SCOPE], searching, on_progress=told.append)
     assert [each.is_answered for each in asked] == [True, False]
     assert asked[0].relevant.tolist() == [1.0, 0.0]
     assert asked[0].features.shape == (2, len(FEATURES))
     assert told == ["1 scopes, 2 questions"]
-
-
-def test_what_was_observed_is_not_asked_again(tmp_path):
-    first, _ = observe(tmp_path)
-    again, told = observe(tmp_path, Scope("statements", [{"text": "Nothing."}], {}))
-    assert told == []
-    assert [each.relevant.tolist() for each in again] == [each.relevant.tolist() for each in first]
-    assert all(
-        np.array_equal(one.features, other.features)
-        for one, other in zip(again, first, strict=True)
-    )
-
-
-def test_a_scope_without_hits_is_kept_too(tmp_path):
-    nothing = Scope("statements", [{"id": "0", "text": "A."}], {})
-    assert observe(tmp_path, nothing)[0] == observe(tmp_path, nothing)[0] == []
-
-
-def test_checkpoints_of_other_data_are_refused(tmp_path):
-    (tmp_path / "made-of.json").write_text("{}\n", encoding="utf-8")
-    data = tmp_path / "data"
-    data.mkdir()
-    for name in ("squad_sentences", "nq_gold", "policyqa", "timeqa_train"):
-        (data / f"{name}.jsonl.gz").write_bytes(b"")
-    with pytest.raises(DatasetError, match="other data or models"):
-        fit_probabilities(data, checkpoints=tmp_path, on_progress=print)
 
 
 def test_a_curve_that_is_multiplied_is_the_higher_for_it():

@@ -18,7 +18,7 @@ from ekphory.models.onnx_session import OnnxSession
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_directory
 from ekphory_lab.training.reranker.export import (
     CalibrationExamples,
-    RerankerDescription,
+    ModelDescription,
     export_reranker,
     fit_platt,
     pair_inputs,
@@ -81,7 +81,7 @@ def exported(source, target, count=40):
     return export_reranker(
         source,
         target,
-        description=RerankerDescription(name="tiny", licence="Apache-2.0"),
+        description=ModelDescription(name="tiny", licence="Apache-2.0"),
         calibration=CalibrationExamples(tuple(word_examples(count, 1)), {"held.gz": "0" * 64}),
     )
 

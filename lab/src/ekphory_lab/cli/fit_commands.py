@@ -29,6 +29,14 @@ if TYPE_CHECKING:
     from ekphory_lab.training.reranker.own_calibration import OwnCalibration
 
 
+def print_result(output: OutputOptions, content: dict[str, object], sentence: str) -> None:
+    """Print the sentence, or the content as JSON where that is asked for."""
+    if output.json:
+        print_json(content)
+    else:
+        result_console().print(sentence, soft_wrap=True)
+
+
 # Where an `ekphory train` command writes the constants that it fitted.
 
 _FITTED = Path(str(files("ekphory"))) / "fitted"
@@ -86,13 +94,6 @@ def calibration(
     data: Annotated[Path, typer.Option(metavar="DIR", help="Folder with the training data.")],
     output: OutputOptions,
     target: TargetOption = None,
-    checkpoints: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Keep what was observed in this folder: an interrupted run goes on from there.",
-        ),
-    ] = None,
 ) -> None:
     """Fit the probabilities that hits get, and write them; no evaluation data is read.
 
@@ -104,7 +105,7 @@ def calibration(
 
     place = fitted_target(target, PROBABILITIES_FILE.name)
     with show_note("searching") as note:
-        file = fit_probabilities(data, checkpoints=checkpoints, on_progress=note)
+        file = fit_probabilities(data, on_progress=note)
     write_fitted(place, file)
     if output.json:
         print_json({"target": place, "file": file})
@@ -155,10 +156,9 @@ def export(
             )
         else:
             record = export_embedder(source, target, description=description)
-    if output.json:
-        print_json({"target": target, "record": record})
-    else:
-        result_console().print(f"{target}: {record.name}@{record.revision}", soft_wrap=True)
+    print_result(
+        output, {"target": target, "record": record}, f"{target}: {record.name}@{record.revision}"
+    )
 
 
 @command
@@ -184,10 +184,7 @@ def unpack(
         unpack_reranker(directory, target)
     else:
         unpack_embedder(directory, target)
-    if output.json:
-        print_json({"target": target})
-    else:
-        result_console().print(f"{target}: unpacked from {source}", soft_wrap=True)
+    print_result(output, {"target": target}, f"{target}: unpacked from {source}")
 
 
 def _model_directory(source: str) -> Path:

@@ -14,6 +14,7 @@ from ekphory.cli.command import command, message_console, result_console, show_n
 from ekphory.cli.options import OutputOptions
 from ekphory.cli.output import print_json
 from ekphory.errors import InvalidInput, MissingExtra
+from ekphory_lab.cli.fit_commands import print_result
 
 if TYPE_CHECKING:
     from ekphory_lab.training.reranker.config import RerankerConfig
@@ -59,8 +60,8 @@ def embedder(
     _require_torch()
     from ekphory.models.loading import load_embedder
     from ekphory_lab.training.embedder_config import CONFIGS
-    from ekphory_lab.training.embedder_run import RunPlaces, train_embedder
-    from ekphory_lab.training.run_files import config_named
+    from ekphory_lab.training.embedder_run import train_embedder
+    from ekphory_lab.training.run_files import RunPlaces, config_named
     from ekphory_lab.training.sources import load_training_data
 
     config = config_named(CONFIGS, chosen.config)
@@ -81,10 +82,7 @@ def embedder(
             places=RunPlaces(base=base, target=target),
             progress=lambda _, done, total: progress("training", done, total),
         )
-    if output.json:
-        print_json({"model": model, "steps": config.steps})
-    else:
-        result_console().print(f"{model}: {config.steps} steps", soft_wrap=True)
+    print_result(output, {"model": model, "steps": config.steps}, f"{model}: {config.steps} steps")
 
 
 @command
@@ -133,10 +131,7 @@ def average(
 
     mixed = averaged(load_agent_encoder(base), load_agent_encoder(trained), share=share)
     save_agent_encoder(mixed, target)
-    if output.json:
-        print_json({"model": target, "share": share})
-    else:
-        result_console().print(f"{target}: {share:g} trained", soft_wrap=True)
+    print_result(output, {"model": target, "share": share}, f"{target}: {share:g} trained")
 
 
 def _require_torch() -> None:
@@ -227,7 +222,8 @@ def reranker(
     _require_torch()
     from ekphory.models.loading import load_embedder
     from ekphory_lab.training.reranker.preparation import ExampleMaking
-    from ekphory_lab.training.reranker.run import Listener, RerankRunPlaces, train_reranker
+    from ekphory_lab.training.reranker.run import Listener, train_reranker
+    from ekphory_lab.training.run_files import RunPlaces
 
     config = chosen.changed()
     embedder = load_embedder(None)
@@ -241,13 +237,10 @@ def reranker(
         model = train_reranker(
             config,
             making,
-            places=RerankRunPlaces(base=base, target=target, followed=teachers.followed),
+            places=RunPlaces(base=base, target=target, followed=teachers.followed),
             listener=Listener(progress=progress, report=_print_development),
         )
-    if output.json:
-        print_json({"model": model, "steps": config.steps})
-    else:
-        result_console().print(f"{model}: {config.steps} steps", soft_wrap=True)
+    print_result(output, {"model": model, "steps": config.steps}, f"{model}: {config.steps} steps")
 
 
 @command
@@ -266,10 +259,11 @@ def export_reranker(
     output: OutputOptions,
 ) -> None:
     """Export a trained reranker as an ONNX model of 8-bit integers, calibrated, without torch."""
-    from ekphory_lab.training.reranker.export import RerankerDescription, read_calibration_examples
+    from ekphory.models.onnx_export import ModelDescription
     from ekphory_lab.training.reranker.export import export_reranker as write
+    from ekphory_lab.training.reranker.export import read_calibration_examples
 
-    description = RerankerDescription(
+    description = ModelDescription(
         name=described.name or source.resolve().name,
         licence=described.licence,
         source=described.origin,
@@ -281,10 +275,9 @@ def export_reranker(
             description=description,
             calibration=read_calibration_examples(calibration),
         )
-    if output.json:
-        print_json({"target": target, "record": record})
-    else:
-        result_console().print(f"{target}: {record.name}@{record.revision}", soft_wrap=True)
+    print_result(
+        output, {"target": target, "record": record}, f"{target}: {record.name}@{record.revision}"
+    )
 
 
 def _teacher(name: str) -> PreferenceTeacher:

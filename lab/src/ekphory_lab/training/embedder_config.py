@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from ekphory_lab.training.run_files import RunConfig
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossWeights:
@@ -59,19 +61,12 @@ class WrittenPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmbedderConfig:
+class EmbedderConfig(RunConfig):
     """Everything that decides a training run, besides data and base weights.
 
     Attributes:
-        name: How it is called on the command line.
-        base: Which weights it starts from, in words.
-        mix: Share of each source among the groups.
         groups_per_step: How many groups compete in one step.
         steps: Number of steps.
-        learning_rate: Highest rate, after the warm-up; falls linearly to a tenth.
-        warm_up: Share of the steps in which the rate rises.
-        weight_decay: Of AdamW; biases and normalisations are spared.
-        largest_gradient: Norm to which gradients are clipped.
         frozen_layers: How many of the first layers stay as they are; word vectors always do.
         max_tokens: Where a text is cut in training.
         chunk_texts: How many texts of similar length are encoded together.
@@ -80,19 +75,10 @@ class EmbedderConfig:
         memories: What generated memories teach beside the questions.
         written: Written passages that hold what is known of documents.
         loss: How the loss is put together.
-        seed: Decides the order and wording of the data.
-        checkpoint_seconds: How often the state is written.
     """
 
-    name: str
-    base: str
-    mix: Mapping[str, float]
     groups_per_step: int = 3
     steps: int = 600
-    learning_rate: float = 5e-5
-    warm_up: float = 0.06
-    weight_decay: float = 0.01
-    largest_gradient: float = 1.0
     frozen_layers: int = 0
     max_tokens: int = 128
     chunk_texts: int = 64
@@ -101,8 +87,6 @@ class EmbedderConfig:
     memories: MemoryPart = MemoryPart()
     written: WrittenPart = WrittenPart()
     loss: LossWeights = LossWeights()
-    seed: int = 20
-    checkpoint_seconds: float = 180.0
 
 
 MIX: Mapping[str, float] = {

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -176,7 +173,6 @@ def observed(
     scopes: Iterable[Scope],
     searching: Searching,
     *,
-    checkpoints: Path | None = None,
     on_progress: Told,
 ) -> list[Asked]:
     """Ask every scope its questions, and note the best hits of each.
@@ -184,8 +180,6 @@ def observed(
     Args:
         scopes: What to ask.
         searching: Preset and models.
-        checkpoints: Folder in which what was observed is kept, a file a scope; a scope whose file
-            is there is not asked again.
         on_progress: Told in words what has been asked.
     """
     embedder, reranker = searching.embedder, searching.reranker
@@ -193,58 +187,25 @@ def observed(
     pipeline = _watched(searching.preset, observer, searching.first_stage)
     found: list[Asked] = []
     for number, scope in enumerate(scopes):
-        kept = None if checkpoints is None else checkpoints / f"{number:03}.npz"
-        if kept is not None and kept.exists():
-            found += _read_asked(kept, number, scope.kind)
-            continue
         with (
             tempfile.TemporaryDirectory() as place,
             Memory(place, embedder=embedder, reranker=reranker) as memory,
         ):
             memory.add_many(scope.passages)
-            asked = [
-                Asked(number, scope.kind, features, relevant, bool(answers))
-                for answers, features, relevant in _answers(memory, scope, pipeline, observer)
-            ]
-        if kept is not None:
-            _write_asked(kept, asked)
-        found += asked
+            found += _asked(memory, number, scope, pipeline, observer)
         on_progress(f"{number + 1} scopes, {len(found):,} questions")
     return found
 
 
-def _write_asked(path: Path, asked: Sequence[Asked]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    with part.open("wb") as file:
-        np.savez(
-            file,
-            features=np.concatenate([each.features for each in asked] or [np.empty((0, 0))]),
-            relevant=np.concatenate([np.empty(0), *(each.relevant for each in asked)]),
-            hits=np.array([len(each.relevant) for each in asked], np.int64),
-            is_answered=np.array([each.is_answered for each in asked], np.bool_),
-        )
-    part.replace(path)
-
-
-def _read_asked(path: Path, number: int, kind: str) -> list[Asked]:
-    with np.load(path) as kept:
-        ends = np.cumsum(kept["hits"])[:-1]
-        features = np.split(kept["features"], ends) if len(kept["hits"]) else []
-        relevant = np.split(kept["relevant"], ends) if len(kept["hits"]) else []
-        answered = kept["is_answered"].tolist()
-    return [Asked(number, kind, *each) for each in zip(features, relevant, answered, strict=True)]
-
-
-def _answers(
-    memory: Memory, scope: Scope, pipeline: Pipeline, observer: _Observer
-) -> Iterator[tuple[frozenset[str], FloatArray, FloatArray]]:
+def _asked(
+    memory: Memory, number: int, scope: Scope, pipeline: Pipeline, observer: _Observer
+) -> Iterator[Asked]:
     for query, answers in scope.questions.items():
         hits = memory.search(query, k=DEPTH, now=scope.now, preset=pipeline).hits
         features = observer.seen[: len(hits)]
         if len(features):
-            right = [hit.id in answers for hit in hits[: len(features)]]
-            yield answers, features, np.array(right, np.float64)
+            right = np.array([hit.id in answers for hit in hits[: len(features)]], np.float64)
+            yield Asked(number, scope.kind, features, right, bool(answers))
 
 
 def _watched(preset: Pipeline, observer: _Observer, first_stage: ScopeCurves) -> Pipeline:
@@ -368,20 +329,15 @@ def _counts(asked: Asked, *, reads: bool) -> FloatArray:
 COMMAND = "ekphory train calibration --data DIR"
 
 
-def fit_probabilities(
-    directory: Path, *, checkpoints: Path | None = None, on_progress: Told
-) -> FittedFile:
+def fit_probabilities(directory: Path, *, on_progress: Told) -> FittedFile:
     """Fit the first stage's curves, then those of the hits, for the bundled models.
 
     Args:
         directory: Holds what `probability_scopes` reads.
-        checkpoints: Folder in which what was observed is kept, so that an interrupted run goes on;
-            None keeps nothing.
         on_progress: Told in words what is being done.
 
     Raises:
-        DatasetError: A file is missing or malformed, the reranker is not installed, or the folder
-            holds what was observed with other data or models.
+        DatasetError: A file is missing or malformed, or the reranker is not installed.
     """
     reranker = bundled_reranker()
     if reranker is None:
@@ -389,8 +345,6 @@ def fit_probabilities(
     embedder = load_bundled()
     hashes = data_hashes(directory)
     models = {"embedder": embedder.identity.model_id, SMALL_RERANKER: model_id(reranker) or ""}
-    if checkpoints is not None:
-        _keep_apart(checkpoints, {"data": hashes, "models": models, "features": READ_FEATURES})
     on_progress("the first stage's curves")
     first = fit_fusion_calibration(directory)
     words, meaning, even = _curves(first)
@@ -411,8 +365,7 @@ def fit_probabilities(
         asked = observed(
             probability_scopes(directory),
             searching,
-            checkpoints=None if checkpoints is None else checkpoints / name,
-            on_progress=partial(_tell, on_progress, name),
+            on_progress=lambda told, name=name: on_progress(f"{name}: {told}"),  # type: ignore[misc]
         )
         fits[name] = fit_hits(asked, reads=reads)
     return FittedFile(
@@ -427,24 +380,6 @@ def fit_probabilities(
             "hits": {name: asdict(fit.curves) for name, fit in fits.items()},
         },
     )
-
-
-def _keep_apart(checkpoints: Path, made_of: dict[str, Any]) -> None:
-    """Write down what the observations in a folder are made of, or check it."""
-    place = checkpoints / "made-of.json"
-    content = json.dumps(made_of, indent=2, sort_keys=True) + "\n"
-    if not place.exists():
-        checkpoints.mkdir(parents=True, exist_ok=True)
-        place.write_text(content, encoding="utf-8")
-    elif place.read_text(encoding="utf-8") != content:
-        raise DatasetError(
-            f"{checkpoints}: holds what was observed with other data or models. "
-            "Remove it, or name another folder."
-        )
-
-
-def _tell(on_progress: Told, name: str, told: str) -> None:
-    on_progress(f"{name}: {told}")
 
 
 def _curves(first: dict[str, CalibrationFit]) -> tuple[ScopeCurves, ScopeCurves, ScopeCurves]:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ekphory_lab.training.reranker.sources import CandidateCounts
 from ekphory_lab.training.reranker.teachers import Aggregation
+from ekphory_lab.training.run_files import RunConfig
 
 Architecture = Literal["cross_encoder", "yes_no"]
 
@@ -88,56 +89,38 @@ class LoraShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RerankerConfig:
+class RerankerConfig(RunConfig):
     """Everything that decides a training run, besides data, base weights and further teachers.
 
     Attributes:
-        name: How it is called on the command line.
-        base: Which weights it starts from, in words.
         architecture: A cross-encoder trained whole, or yes/no logits of a language model by LoRA.
-        mix: Share of each source among the questions.
         counts: How many candidates compete for a question.
         questions: How many questions are made.
         epochs: How often each is seen.
         questions_per_step: How many one step takes.
         chunk_pairs: How many pairs of similar length are encoded together.
         layers: Which layers of the base are kept, from 0; empty for all.
-        learning_rate: Highest rate, after the warm-up; falls linearly to a tenth.
         head_factor: By how much more the head learns, which begins with nothing.
-        warm_up: Share of the steps in which the rate rises.
-        weight_decay: Of AdamW; biases and normalisations are spared.
-        largest_gradient: Norm to which gradients are clipped.
         averaged: The finished weights are the mean over this last share of the steps.
         loss: How the loss is put together.
         teachers: How much each teacher's word counts.
         held_back: What is held back.
         lora: Adapters of the architecture `yes_no`.
-        seed: Decides the examples and their order.
-        checkpoint_seconds: How often the state is written.
     """
 
-    name: str
-    base: str
     architecture: Architecture = "cross_encoder"
-    mix: Mapping[str, float]
     counts: CandidateCounts = FEW_CANDIDATES
     questions: int = 18_000
     epochs: int = 1
     questions_per_step: int = 16
     chunk_pairs: int = 24
     layers: tuple[int, ...] = ()
-    learning_rate: float = 5e-5
     head_factor: float = 10.0
-    warm_up: float = 0.06
-    weight_decay: float = 0.01
-    largest_gradient: float = 1.0
     averaged: float = 0.2
     loss: RerankLossWeights = RerankLossWeights()
     teachers: TeacherWeights = TeacherWeights()
     held_back: HeldBack = HeldBack()
     lora: LoraShape = LoraShape()
-    seed: int = 20
-    checkpoint_seconds: float = 180.0
 
     @property
     def steps(self) -> int:

@@ -20,7 +20,7 @@ from ekphory.models.model_record import (
     read_reranker_record,
     seal_reranker,
 )
-from ekphory.models.onnx_export import GraphReader, write_encoder
+from ekphory.models.onnx_export import GraphReader, ModelDescription, write_encoder
 from ekphory.models.onnx_graph import Array, FloatArithmetic
 from ekphory.models.onnx_reranker import CrossEncoderLayout, PairTokens
 from ekphory.models.onnx_session import OnnxSession
@@ -142,21 +142,6 @@ _PAIRS_PER_RUN = 16
 _MOST_RANGE_QUESTIONS = 120
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RerankerDescription:
-    """What the exported model's record says and the weights do not.
-
-    Attributes:
-        name: The model's name.
-        licence: SPDX identifier of the weights' licence.
-        source: Where the weights come from.
-    """
-
-    name: str
-    licence: str = ""
-    source: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class CalibrationExamples:
     """Held-back examples and the files that they were read from.
@@ -184,7 +169,7 @@ def export_reranker(
     source: Path,
     target: Path,
     *,
-    description: RerankerDescription,
+    description: ModelDescription,
     calibration: CalibrationExamples,
 ) -> RerankerRecord:
     """Write `model.onnx`, `tokenizer.json` and `model.json`; the same input gives the same bytes.

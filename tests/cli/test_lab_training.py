@@ -56,7 +56,6 @@ def test_a_missing_model_is_named(ekphory, tmp_path):
     [
         ("embedder", *PLACES),
         ("reranker", *PLACES),
-        ("components", "--model", "model", "--target", "target"),
     ],
 )
 def test_without_torch_the_extra_is_named(ekphory, arguments):
@@ -83,21 +82,6 @@ def test_an_unknown_configuration_is_named(ekphory, model, configurations):
 @pytest.mark.parametrize("config", CONFIGS)
 def test_the_help_names_every_configuration(ekphory, config):
     assert config in ekphory.run("train", "embedder", "--help").stdout
-
-
-@pytest.mark.torch
-def test_components_are_trained_and_saved(ekphory, tmp_path):
-    from tests.training.trainable_encoder import write_trainable_encoder
-
-    from ekphory.models.late_bound import read_components
-
-    model = write_trainable_encoder(tmp_path / "model")
-    found = ekphory.json(
-        "train", "components", "--model", str(model), "--target", str(tmp_path / "whole"),
-        "--count", "20",
-    )  # fmt: skip
-    assert 0 <= found["report"]["first_with"] <= 1
-    assert read_components(tmp_path / "whole").age.any()
 
 
 @pytest.mark.torch

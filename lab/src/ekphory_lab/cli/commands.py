@@ -16,21 +16,15 @@ from ekphory_lab.cli.eval_commands import (
     multihop,
     probabilities,
 )
-from ekphory_lab.cli.fit_commands import (
-    calibration,
-    export,
-    gate,
-    generate,
-    reranker_calibration,
-    unpack,
-)
+from ekphory_lab.cli.fit_commands import calibration, gate, generate, reranker_calibration
 from ekphory_lab.cli.model_commands import (
     average,
-    components,
     embedder,
+    export,
     export_reranker,
     recipe,
     reranker,
+    unpack,
 )
 from ekphory_lab.cli.rerank_commands import agentmem, rerank
 
@@ -51,7 +45,6 @@ _TRAINING = {
     "embedder": (embedder, "--data train --base all-MiniLM-L6-v2 --target run"),
     "average": (average, "--base BASE --trained run/model --share 0.8 --target m"),
     "recipe": (recipe, "ekphory-small --data train --output DIR --dry-run"),
-    "components": (components, "--model run/model --target m"),
     "export": (export, "--source all-MiniLM-L6-v2 --target model"),
     "unpack": (unpack, "--target base"),
     "reranker": (reranker, "--data train --base run/model --target rerank-run"),

@@ -1,4 +1,4 @@
-"""`ekphory train`: constants that are fitted, samples generated, models exported."""
+"""`ekphory train`: constants that are fitted, and samples that are generated."""
 
 from __future__ import annotations
 
@@ -29,18 +29,13 @@ if TYPE_CHECKING:
     from ekphory_lab.training.reranker.own_calibration import OwnCalibration
 
 
-def print_result(output: OutputOptions, content: dict[str, object], sentence: str) -> None:
-    """Print the sentence, or the content as JSON where that is asked for."""
-    if output.json:
-        print_json(content)
-    else:
-        result_console().print(sentence, soft_wrap=True)
-
-
 # Where an `ekphory train` command writes the constants that it fitted.
 
 _FITTED = Path(str(files("ekphory"))) / "fitted"
 
+DataOption = Annotated[
+    Path, typer.Option("--data", metavar="DIR", help="Folder of the training files.")
+]
 TargetOption = Annotated[
     Path | None,
     typer.Option(
@@ -75,23 +70,12 @@ def fitted_target(given: Path | None, name: str, *, folder: Path = _FITTED) -> P
     return folder / name
 
 
-# `ekphory train calibration`, `export` and `unpack`.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordOptions:
-    """What the exported model's record says and its weights do not."""
-
-    name: Annotated[str | None, typer.Option(help="The model's name; else that of SOURCE.")] = None
-    query_prompt: Annotated[str, typer.Option(help="What stands before every query.")] = ""
-    passage_prompt: Annotated[str, typer.Option(help="What stands before every memory.")] = ""
-    licence: Annotated[str, typer.Option(help="SPDX identifier of the weights' licence.")] = ""
-    origin: Annotated[str, typer.Option(help="Where the weights come from.")] = ""
+# `ekphory train calibration`.
 
 
 @command
 def calibration(
-    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder with the training data.")],
+    data: DataOption,
     output: OutputOptions,
     target: TargetOption = None,
 ) -> None:
@@ -114,90 +98,6 @@ def calibration(
     for name, value in file.measured.items():
         console.print(f"{name} {value:g}", markup=False, soft_wrap=True)
     console.print(f"{place}: probabilities for {file.models['embedder']}", soft_wrap=True)
-
-
-@command
-def export(
-    source: Annotated[
-        Path, typer.Option(metavar="DIR", help="Directory of a sentence-transformers model.")
-    ],
-    target: Annotated[Path, typer.Option(metavar="DIR", help="Directory to write.")],
-    described: RecordOptions,
-    output: OutputOptions,
-    calibration: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="PATH",
-            help="JSON Lines file of neutral texts, or a folder of conversations; never evaluation "
-            "data; repeatable.",
-        ),
-    ] = None,
-) -> None:
-    """Export a sentence-transformers model as an ONNX embedder that needs no torch.
-
-    With calibration texts it is quantised to 8-bit integers, without them it stays in float.
-    """
-    from ekphory.models.onnx_export import ModelDescription, export_embedder
-    from ekphory_lab.training.static_int8 import export_int8_embedder
-    from ekphory_lab.training.texts import read_calibration
-
-    description = ModelDescription(
-        name=described.name or source.resolve().name,
-        query_prompt=described.query_prompt,
-        passage_prompt=described.passage_prompt,
-        licence=described.licence,
-        source=described.origin,
-    )
-    with show_note("exporting"):
-        if calibration:
-            texts = read_calibration(calibration)
-            record = export_int8_embedder(
-                source, target, description=description, calibration=texts
-            )
-        else:
-            record = export_embedder(source, target, description=description)
-    print_result(
-        output, {"target": target, "record": record}, f"{target}: {record.name}@{record.revision}"
-    )
-
-
-@command
-def unpack(
-    target: Annotated[Path, typer.Option(metavar="DIR", help="Directory to write.")],
-    output: OutputOptions,
-    source: Annotated[
-        str,
-        typer.Option(
-            metavar="MODEL",
-            help="Directory of an exported embedder or reranker, a bundled reranker's name, or "
-            "bundled for the embedder.",
-        ),
-    ] = "bundled",
-) -> None:
-    """Turn an exported 8-bit model back into weights that training can start from."""
-    from ekphory.models.model_record import is_reranker
-    from ekphory.models.onnx_export import unpack_embedder
-    from ekphory_lab.training.reranker.export import unpack_reranker
-
-    directory = _model_directory(source)
-    if is_reranker(directory):
-        unpack_reranker(directory, target)
-    else:
-        unpack_embedder(directory, target)
-    print_result(output, {"target": target}, f"{target}: unpacked from {source}")
-
-
-def _model_directory(source: str) -> Path:
-    from ekphory.models.onnx_embedder import load_bundled
-    from ekphory.models.reranker import BUNDLED_RERANKERS, bundled_directory
-
-    if source in BUNDLED_RERANKERS:
-        return bundled_directory(source)
-    directory = load_bundled().directory if source == "bundled" else Path(source)
-    if not directory.is_dir():
-        known = ", ".join(("bundled", *BUNDLED_RERANKERS))
-        raise InvalidInput("source", source, "no such directory", f"Give one, or {known}.")
-    return directory
 
 
 # `ekphory train gate`: when a reranker may be skipped.
@@ -233,7 +133,7 @@ class GateOptions:
 
 @command
 def gate(
-    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder with the training data.")],
+    data: DataOption,
     asked: ReadingOptions,
     wanted: GateOptions,
     output: OutputOptions,
@@ -352,7 +252,7 @@ PICTURE = ".svg"
 
 @command
 def reranker_calibration(
-    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder with the training data.")],
+    data: DataOption,
     reranker: Annotated[
         str,
         typer.Option(

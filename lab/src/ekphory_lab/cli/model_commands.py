@@ -10,47 +10,61 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ekphory.cli.command import command, message_console, result_console, show_note, step_bar
+from ekphory.cli.command import (
+    command,
+    message_console,
+    print_result,
+    result_console,
+    show_note,
+    step_bar,
+)
 from ekphory.cli.options import OutputOptions
 from ekphory.cli.output import print_json
 from ekphory.errors import InvalidInput, MissingExtra
-from ekphory_lab.cli.fit_commands import print_result
+from ekphory_lab.cli.fit_commands import DataOption
 
 if TYPE_CHECKING:
-    from ekphory_lab.training.reranker.config import RerankerConfig
+    from ekphory.models.model_record import ModelRecord, RerankerRecord
+    from ekphory.models.onnx_export import ModelDescription
     from ekphory_lab.training.reranker.examples import Development
     from ekphory_lab.training.reranker.teachers import PreferenceTeacher
 
 
-# The embedder: `embedder`, `components` and `average`.
+# The trainings: `embedder`, `average` and `reranker`.
+
+CHAT = "chat"
+_CHAT_REMEDY = "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """What changes a configuration."""
+class TrainingOptions:
+    """What a training reads, where it writes, and what decides the order of its data."""
 
+    data: DataOption
+    base: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", help="Base weights: a sentence-transformers directory, or a reranker's."
+        ),
+    ]
+    target: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where to write; a stopped run there goes on.")
+    ]
+    seed: Annotated[int | None, typer.Option(help="Else the configuration's.")] = None
+
+
+@command
+def embedder(
+    asked: TrainingOptions,
+    output: OutputOptions,
     config: Annotated[
         str,
         typer.Option(
             help="small, refined, settled, conversing, anchored, documented or remembering (384 "
             "numbers), or base (768)."
         ),
-    ] = "small"
-    steps: Annotated[int | None, typer.Option(help="Else the configuration's.", min=1)] = None
-    seed: Annotated[int | None, typer.Option(help="Else the configuration's.")] = None
-
-
-@command
-def embedder(
-    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the training files.")],
-    base: Annotated[
-        Path, typer.Option(metavar="DIR", help="Base weights, a sentence-transformers directory.")
-    ],
-    target: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where to write; a stopped run there goes on.")
-    ],
-    chosen: RunOptions,
-    output: OutputOptions,
+    ] = "small",
+    steps: Annotated[int | None, typer.Option(help="Else the configuration's.", min=1)] = None,
     teacher: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Exported model to follow; else the bundled one."),
@@ -64,57 +78,19 @@ def embedder(
     from ekphory_lab.training.run_files import RunPlaces, config_named
     from ekphory_lab.training.sources import load_training_data
 
-    config = config_named(CONFIGS, chosen.config)
-    config = replace(
-        config,
-        steps=chosen.steps or config.steps,
-        seed=config.seed if chosen.seed is None else chosen.seed,
-    )
-    training = load_training_data(data, list(config.mix))
+    chosen = config_named(CONFIGS, config, seed=asked.seed, steps=steps)
+    training = load_training_data(asked.data, list(chosen.mix))
     followed = load_embedder(teacher)
     named = {"teacher": str(followed.identity)}
-    training = replace(training, hashes={**training.hashes, **named})
     with step_bar() as progress:
         model = train_embedder(
-            config,
-            training,
+            chosen,
+            replace(training, hashes={**training.hashes, **named}),
             followed,
-            places=RunPlaces(base=base, target=target),
+            places=RunPlaces(base=asked.base, target=asked.target),
             progress=lambda _, done, total: progress("training", done, total),
         )
-    print_result(output, {"model": model, "steps": config.steps}, f"{model}: {config.steps} steps")
-
-
-@command
-def components(
-    model: Annotated[Path, typer.Option(metavar="DIR", help="A trained embedder's directory.")],
-    target: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the whole.")],
-    output: OutputOptions,
-    count: Annotated[int, typer.Option(help="How many generated samples.", min=1)] = 4000,
-    seed: Annotated[int, typer.Option(help="Of the samples and their order.")] = 20,
-) -> None:
-    """Train age, type and importance of a trained embedder; its encoder stays as it is."""
-    _require_torch()
-    from ekphory_lab.training.component_training import ComponentConfig, train_components
-    from ekphory_lab.training.encoder import load_agent_encoder, save_agent_encoder
-    from ekphory_lab.training.memory_generator import generate
-
-    encoder = load_agent_encoder(model)
-    samples = list(generate("train", seed=seed, count=count))
-    with step_bar() as progress:
-        report = train_components(
-            encoder, samples, config=ComponentConfig(seed=seed), progress=progress
-        )
-    save_agent_encoder(encoder, target)
-    if output.json:
-        print_json({"model": target, "report": report})
-        return
-    result_console().print(
-        f"{target}: the answer comes first for {report.first_with:.1%} of the queries, by content "
-        f"alone for {report.first_without:.1%}; types {report.type_accuracy:.1%}, importance off "
-        f"by {report.importance_error:.3f}",
-        soft_wrap=True,
-    )
+    print_result(output, {"model": model, "steps": chosen.steps}, f"{model}: {chosen.steps} steps")
 
 
 @command
@@ -140,45 +116,20 @@ def _require_torch() -> None:
             raise MissingExtra("torch", "Training")
 
 
-# The rerankers: `reranker` and `export-reranker`.
-
-CHAT = "chat"
-_CHAT_REMEDY = "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RerankRunOptions:
-    """What changes a configuration."""
-
+@command
+def reranker(
+    asked: TrainingOptions,
+    output: OutputOptions,
     config: Annotated[
         str,
         typer.Option(
             help="small, tiny (three layers), refined (goes on), following (goes on and follows "
             "a larger one), 0.6b or 4b (LoRA)."
         ),
-    ] = "small"
+    ] = "small",
     questions: Annotated[
         int | None, typer.Option(help="How many to train on; else the configuration's.", min=1)
-    ] = None
-    seed: Annotated[int | None, typer.Option(help="Else the configuration's.")] = None
-
-    def changed(self) -> RerankerConfig:
-        """Return the configuration as it is wanted."""
-        from ekphory_lab.training.reranker.config import CONFIGS
-        from ekphory_lab.training.run_files import config_named
-
-        config = config_named(CONFIGS, self.config)
-        return replace(
-            config,
-            questions=self.questions or config.questions,
-            seed=config.seed if self.seed is None else self.seed,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TeacherOptions:
-    """Whom a run learns from besides the labels."""
-
+    ] = None,
     teacher: Annotated[
         list[str] | None,
         typer.Option(
@@ -186,98 +137,36 @@ class TeacherOptions:
             help="A further teacher: a reranker's directory or URL, or `chat` for the language "
             "model that is configured; repeatable.",
         ),
-    ] = None
+    ] = None,
     followed: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="A larger reranker's weights, whose scores are followed."),
-    ] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RerankRecordOptions:
-    """What the exported model's record says and its weights do not."""
-
-    name: Annotated[str | None, typer.Option(help="The model's name; else that of SOURCE.")] = None
-    licence: Annotated[str, typer.Option(help="SPDX identifier of the weights' licence.")] = ""
-    origin: Annotated[str, typer.Option(help="Where the weights come from.")] = ""
-
-
-@command
-def reranker(
-    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the training files.")],
-    base: Annotated[
-        Path,
-        typer.Option(
-            metavar="DIR", help="Base weights: a sentence-transformers directory, or a reranker's."
-        ),
-    ],
-    target: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where to write; a stopped run there goes on.")
-    ],
-    chosen: RerankRunOptions,
-    teachers: TeacherOptions,
-    output: OutputOptions,
+    ] = None,
 ) -> None:
     """Train a reranker in two stages; run it again to go on after a stop."""
     _require_torch()
     from ekphory.models.loading import load_embedder
+    from ekphory_lab.training.reranker.config import CONFIGS
     from ekphory_lab.training.reranker.preparation import ExampleMaking
     from ekphory_lab.training.reranker.run import Listener, train_reranker
-    from ekphory_lab.training.run_files import RunPlaces
+    from ekphory_lab.training.run_files import RunPlaces, config_named
 
-    config = chosen.changed()
-    embedder = load_embedder(None)
+    chosen = config_named(CONFIGS, config, seed=asked.seed, questions=questions)
+    first_stage = load_embedder(None)
     making = ExampleMaking(
-        folder=data,
-        base=embedder,
-        base_name=str(embedder.identity),
-        further=[_teacher(name) for name in teachers.teacher or ()],
+        folder=asked.data,
+        base=first_stage,
+        base_name=str(first_stage.identity),
+        further=[_teacher(name) for name in teacher or ()],
     )
     with step_bar() as progress:
         model = train_reranker(
-            config,
+            chosen,
             making,
-            places=RunPlaces(base=base, target=target, followed=teachers.followed),
+            places=RunPlaces(base=asked.base, target=asked.target, followed=followed),
             listener=Listener(progress=progress, report=_print_development),
         )
-    print_result(output, {"model": model, "steps": config.steps}, f"{model}: {config.steps} steps")
-
-
-@command
-def export_reranker(
-    source: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder `model` of a reranker's run.")
-    ],
-    target: Annotated[Path, typer.Option(metavar="DIR", help="Directory to write.")],
-    calibration: Annotated[
-        list[Path],
-        typer.Option(
-            metavar="FILE", help="held_back.jsonl.gz of a run, never evaluation data; repeatable."
-        ),
-    ],
-    described: RerankRecordOptions,
-    output: OutputOptions,
-) -> None:
-    """Export a trained reranker as an ONNX model of 8-bit integers, calibrated, without torch."""
-    from ekphory.models.onnx_export import ModelDescription
-    from ekphory_lab.training.reranker.export import export_reranker as write
-    from ekphory_lab.training.reranker.export import read_calibration_examples
-
-    description = ModelDescription(
-        name=described.name or source.resolve().name,
-        licence=described.licence,
-        source=described.origin,
-    )
-    with show_note("exporting"):
-        record = write(
-            source,
-            target,
-            description=description,
-            calibration=read_calibration_examples(calibration),
-        )
-    print_result(
-        output, {"target": target, "record": record}, f"{target}: {record.name}@{record.revision}"
-    )
+    print_result(output, {"model": model, "steps": chosen.steps}, f"{model}: {chosen.steps} steps")
 
 
 def _teacher(name: str) -> PreferenceTeacher:
@@ -303,6 +192,136 @@ def _print_development(found: Development) -> None:
         markup=False,
         highlight=False,
     )
+
+
+# What was trained, exported and back: `export`, `export-reranker` and `unpack`.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordOptions:
+    """What is exported, where to, and what the model's record says and its weights do not."""
+
+    source: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the trained model.")]
+    target: Annotated[Path, typer.Option(metavar="DIR", help="Directory to write.")]
+    name: Annotated[str | None, typer.Option(help="The model's name; else that of SOURCE.")] = None
+    licence: Annotated[str, typer.Option(help="SPDX identifier of the weights' licence.")] = ""
+    origin: Annotated[str, typer.Option(help="Where the weights come from.")] = ""
+
+    def description(self, *, query_prompt: str = "", passage_prompt: str = "") -> ModelDescription:
+        """Return it as the exports take it."""
+        from ekphory.models.onnx_export import ModelDescription
+
+        return ModelDescription(
+            name=self.name or self.source.resolve().name,
+            query_prompt=query_prompt,
+            passage_prompt=passage_prompt,
+            licence=self.licence,
+            source=self.origin,
+        )
+
+
+@command
+def export(
+    asked: RecordOptions,
+    output: OutputOptions,
+    query_prompt: Annotated[str, typer.Option(help="What stands before every query.")] = "",
+    passage_prompt: Annotated[str, typer.Option(help="What stands before every memory.")] = "",
+    calibration: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="JSON Lines file of neutral texts, or a folder of conversations; never evaluation "
+            "data; repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """Export a sentence-transformers model as an ONNX embedder that needs no torch.
+
+    With calibration texts it is quantised to 8-bit integers, without them it stays in float.
+    """
+    from ekphory.models.onnx_export import export_embedder
+    from ekphory_lab.training.static_int8 import export_int8_embedder
+    from ekphory_lab.training.texts import read_calibration
+
+    described = asked.description(query_prompt=query_prompt, passage_prompt=passage_prompt)
+    with show_note("exporting"):
+        if calibration:
+            texts = read_calibration(calibration)
+            record = export_int8_embedder(
+                asked.source, asked.target, description=described, calibration=texts
+            )
+        else:
+            record = export_embedder(asked.source, asked.target, description=described)
+    _print_record(output, asked.target, record)
+
+
+@command
+def export_reranker(
+    asked: RecordOptions,
+    output: OutputOptions,
+    calibration: Annotated[
+        list[Path],
+        typer.Option(
+            metavar="FILE", help="held_back.jsonl.gz of a run, never evaluation data; repeatable."
+        ),
+    ],
+) -> None:
+    """Export a trained reranker as an ONNX model of 8-bit integers, calibrated, without torch."""
+    from ekphory_lab.training.reranker.export import export_reranker as write
+    from ekphory_lab.training.reranker.export import read_calibration_examples
+
+    examples = read_calibration_examples(calibration)
+    with show_note("exporting"):
+        record = write(
+            asked.source, asked.target, description=asked.description(), calibration=examples
+        )
+    _print_record(output, asked.target, record)
+
+
+def _print_record(
+    output: OutputOptions, target: Path, record: ModelRecord | RerankerRecord
+) -> None:
+    content = {"target": target, "record": record}
+    print_result(output, content, f"{target}: {record.name}@{record.revision}")
+
+
+@command
+def unpack(
+    target: Annotated[Path, typer.Option(metavar="DIR", help="Directory to write.")],
+    output: OutputOptions,
+    source: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL",
+            help="Directory of an exported embedder or reranker, a bundled reranker's name, or "
+            "bundled for the embedder.",
+        ),
+    ] = "bundled",
+) -> None:
+    """Turn an exported 8-bit model back into weights that training can start from."""
+    from ekphory.models.model_record import is_reranker
+    from ekphory.models.onnx_export import unpack_embedder
+    from ekphory_lab.training.reranker.export import unpack_reranker
+
+    directory = _model_directory(source)
+    if is_reranker(directory):
+        unpack_reranker(directory, target)
+    else:
+        unpack_embedder(directory, target)
+    print_result(output, {"target": target}, f"{target}: unpacked from {source}")
+
+
+def _model_directory(source: str) -> Path:
+    from ekphory.models.onnx_embedder import load_bundled
+    from ekphory.models.reranker import BUNDLED_RERANKERS, bundled_directory
+
+    if source in BUNDLED_RERANKERS:
+        return bundled_directory(source)
+    directory = load_bundled().directory if source == "bundled" else Path(source)
+    if not directory.is_dir():
+        known = ", ".join(("bundled", *BUNDLED_RERANKERS))
+        raise InvalidInput("source", source, "no such directory", f"Give one, or {known}.")
+    return directory
 
 
 # `ekphory train recipe`: all steps to a bundled model.

@@ -61,27 +61,11 @@ from ekphory_lab.training.sources import (
 # Needs torch.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryLossWeights:
-    """How the loss is put together.
-
-    Attributes:
-        ranking: Weight of finding the answer among the candidates.
-        kinds: Weight of the type head's cross-entropy.
-        importance: Weight of the importance head's squared error.
-        lengths: Weight of the squared length of the vectors of age and type, so that they say
-            nothing where nothing is to be said.
-        temperature: What a cosine is divided by before the softmax.
-    """
-
-    ranking: float = 1.0
-    kinds: float = 1.0
-    importance: float = 4.0
-    lengths: float = 0.01
-    temperature: float = 0.05
-
-
-MEMORY_LOSS = MemoryLossWeights()
+# Weights of finding the answer among the candidates, of the type head's cross-entropy, of the
+# importance head's squared error, and of the squared length of the vectors of age and type, so that
+# they say nothing where nothing is to be said; and what a cosine is divided by before the softmax.
+_RANKING, _KINDS, _IMPORTANCE, _LENGTHS = 1.0, 1.0, 4.0, 0.01
+_TEMPERATURE = 0.05
 _TENSORS = ("queries", "candidates", "present", "ages", "types", "importance")
 
 
@@ -121,10 +105,6 @@ class SampleLayout:
         moved = {name: getattr(self, name).to(device) for name in _TENSORS}
         return replace(self, **moved)
 
-    def at(self, samples: Tensor) -> SampleLayout:
-        """Return some of the samples, of the same texts."""
-        return replace(self, **{name: getattr(self, name)[samples] for name in _TENSORS})
-
 
 def lay_out(samples: Sequence[MemorySample]) -> SampleLayout:
     """Return the samples as tensors."""
@@ -149,18 +129,15 @@ def lay_out(samples: Sequence[MemorySample]) -> SampleLayout:
     )
 
 
-def memory_loss(
-    encoder: AgentEncoder, pooled: Tensor, layout: SampleLayout, weights: MemoryLossWeights
-) -> Tensor:
+def memory_loss(encoder: AgentEncoder, pooled: Tensor, layout: SampleLayout) -> Tensor:
     """Take the loss of samples whose texts are encoded.
 
     Args:
         encoder: Its projection, age, type and heads are used.
         pooled: The encoder's mean over each text of the layout, shape (texts, dimension).
         layout: The samples.
-        weights: How the parts are put together.
     """
-    logits = candidate_scores(encoder, pooled, layout) / weights.temperature
+    logits = candidate_scores(encoder, pooled, layout) / _TEMPERATURE
     # The answer is the first candidate.
     first = torch.zeros(len(logits), dtype=torch.long, device=logits.device)
     ranking = functional.cross_entropy(logits, first)
@@ -168,12 +145,8 @@ def memory_loss(
     kinds = functional.cross_entropy(encoder.memory_type_logits(read), layout.types[layout.present])
     importance = functional.mse_loss(encoder.importance(read), layout.importance[layout.present])
     lengths = sum(encoder.parts[name].weight.square().sum(dim=1).mean() for name in ("age", "kind"))
-    return (
-        weights.ranking * ranking
-        + weights.kinds * kinds
-        + weights.importance * importance
-        + weights.lengths * lengths
-    )
+    heads = _KINDS * kinds + _IMPORTANCE * importance
+    return _RANKING * ranking + heads + _LENGTHS * lengths
 
 
 def candidate_scores(encoder: AgentEncoder, pooled: Tensor, layout: SampleLayout) -> Tensor:
@@ -288,7 +261,7 @@ def step_loss(
     loss = question_loss(torch.cat([passages, questions]), batch, config.loss)
     if batch.memories is not None:
         memories = batch.memories.on(pooled.device)
-        learned = memory_loss(encoder, generated, memories, MEMORY_LOSS)
+        learned = memory_loss(encoder, generated, memories)
         loss = loss + config.memories.weight * learned
     if batch.written is not None:
         kept = _vectors(encoder, written, batch.written.given)

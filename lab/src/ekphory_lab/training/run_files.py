@@ -7,8 +7,9 @@ import json
 import platform
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -187,11 +188,35 @@ def rise_and_fall(steps: int, *, warm_up: float) -> Callable[[int], float]:
 
 # The configurations of training, by name.
 
-Config = TypeVar("Config")
+Config = TypeVar("Config", bound=RunConfig)
 
 
-def config_named(configs: Mapping[str, Config], name: str) -> Config:
-    """Return a configuration.
+def read_configurations(file: Path, kind: type[Config]) -> dict[str, Config]:
+    """Read the configurations of a file, by name."""
+    given = tomllib.loads(file.read_text(encoding="utf-8"))
+    found: dict[str, Config] = {}
+    for name, row in given["configurations"].items():
+        like = row.pop("like", None)
+        begun = found[like] if like else kind(name=name, base="", mix={})
+        found[name] = _changed(begun, {"name": name, **row}, given["mixes"])
+    return found
+
+
+def _changed(config: Any, row: Mapping[str, Any], mixes: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """Return any dataclass with other values, those of its own dataclasses among them."""
+    values: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            values[name] = _changed(getattr(config, name), value, mixes)
+        elif name == "mix":
+            values[name] = mixes[value]
+        else:
+            values[name] = tuple(value) if isinstance(value, list) else value
+    return replace(config, **values)
+
+
+def config_named(configs: Mapping[str, Config], name: str, **changes: int | None) -> Config:
+    """Return a configuration, with the changes that are no None.
 
     Raises:
         InvalidInput: There is none of this name.
@@ -200,4 +225,5 @@ def config_named(configs: Mapping[str, Config], name: str) -> Config:
         raise InvalidInput(
             "config", name, "no such configuration", f"Give one of {', '.join(configs)}."
         )
-    return configs[name]
+    wanted: dict[str, Any] = {field: value for field, value in changes.items() if value is not None}
+    return replace(configs[name], **wanted)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from ekphory_lab.training.reranker.sources import CandidateCounts
 from ekphory_lab.training.reranker.teachers import Aggregation
-from ekphory_lab.training.run_files import RunConfig
+from ekphory_lab.training.run_files import RunConfig, read_configurations
 
 Architecture = Literal["cross_encoder", "yes_no"]
 
@@ -128,89 +128,4 @@ class RerankerConfig(RunConfig):
         return max(1, self.questions // self.questions_per_step) * self.epochs
 
 
-MIX: Mapping[str, float] = {
-    "synthetic_persona_chat": 0.36,
-    "sgd": 0.1,
-    "squad": 0.16,
-    "memories": 0.08,
-    "hard_cases": 0.05,
-    "crd3": 0.06,
-    "qmsum": 0.05,
-    "nq_gold": 0.05,
-    "timeqa": 0.04,
-    "policyqa": 0.05,
-}
-
-REFINING_MIX: Mapping[str, float] = {
-    "conversations": 0.56,
-    "synthetic_persona_chat": 0.1,
-    "sgd": 0.05,
-    "squad": 0.09,
-    "memories": 0.05,
-    "hard_cases": 0.04,
-    "crd3": 0.03,
-    "qmsum": 0.02,
-    "nq_gold": 0.02,
-    "timeqa": 0.02,
-    "policyqa": 0.02,
-}
-
-_FOLLOWING = RerankLossWeights(contrast=0.5, soft=0.25, following=1.0)
-
-CONFIGS: Mapping[str, RerankerConfig] = {
-    "small": RerankerConfig(
-        name="small",
-        base="a MiniLM of six layers: all-MiniLM-L6-v2, or the embedder trained here",
-        mix=MIX,
-    ),
-    "tiny": RerankerConfig(
-        name="tiny",
-        base="the model that `small` gives, of whose layers three are kept",
-        mix=MIX,
-        questions=26_000,
-        layers=(0, 2, 5),
-        learning_rate=1.5e-4,
-        head_factor=1.0,
-        loss=_FOLLOWING,
-    ),
-    "refined": RerankerConfig(
-        name="refined",
-        base="a cross-encoder that `small` or `tiny` trained",
-        mix=REFINING_MIX,
-        questions=16_000,
-        head_factor=1.0,
-        seed=21,
-    ),
-    "following": RerankerConfig(
-        name="following",
-        base="a cross-encoder of few layers, such as `tiny` trained; it follows a larger one",
-        mix=REFINING_MIX,
-        questions=16_000,
-        learning_rate=1e-4,
-        head_factor=1.0,
-        loss=_FOLLOWING,
-        seed=22,
-    ),
-    "0.6b": RerankerConfig(
-        name="0.6b",
-        base="Qwen3-Reranker-0.6B",
-        architecture="yes_no",
-        mix=MIX,
-        questions=40_000,
-        counts=MANY_CANDIDATES,
-        chunk_pairs=16,
-        learning_rate=1e-4,
-        loss=RerankLossWeights(soft=1.0),
-    ),
-    "4b": RerankerConfig(
-        name="4b",
-        base="Qwen3-Reranker-4B",
-        architecture="yes_no",
-        mix=MIX,
-        questions=40_000,
-        counts=MANY_CANDIDATES,
-        chunk_pairs=8,
-        learning_rate=5e-5,
-        loss=RerankLossWeights(soft=1.0),
-    ),
-}
+CONFIGS = read_configurations(Path(__file__).with_name("configurations.toml"), RerankerConfig)

@@ -336,8 +336,8 @@ def generate(
     split: Annotated[str, typer.Option(help="train or test: they share no wording.")] = "train",
 ) -> None:
     """Generate queries, each with the memory that answers and seven hard negatives."""
-    from ekphory_lab.training.memory_generator import generate as generate_samples
-    from ekphory_lab.training.memory_generator import write_samples
+    from ekphory_lab.training.memories import generate as generate_samples
+    from ekphory_lab.training.memories import write_samples
 
     samples = generate_samples(cast("Split", split), seed=seed, count=count)
     with step_bar() as progress:

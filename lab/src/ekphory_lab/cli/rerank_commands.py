@@ -55,7 +55,7 @@ def agentmem(
         labelled_turns,
         read_turn_labels,
     )
-    from ekphory_lab.training.memory_generator import generated_cases, generated_labels
+    from ekphory_lab.training.memories import generated_cases, generated_labels
 
     minilm, left_out = load_minilm()
     models = {"bundled": load_embedder()} | {name: load_embedder(name) for name in model or ()}

@@ -32,8 +32,7 @@ from ekphory_lab.training.encoder import (
     teacher_loss,
     training_device,
 )
-from ekphory_lab.training.memories import MemorySample
-from ekphory_lab.training.memory_generator import generate
+from ekphory_lab.training.memories import MemorySample, generate
 from ekphory_lab.training.question_groups import (
     BaseModel,
     QuestionGroup,
@@ -108,9 +107,7 @@ class SampleLayout:
 
 def lay_out(samples: Sequence[MemorySample]) -> SampleLayout:
     """Return the samples as tensors."""
-    candidates = [
-        (sample.positive, *(negative.memory for negative in sample.negatives)) for sample in samples
-    ]
+    candidates = [sample.memories for sample in samples]
     texts = dict.fromkeys(sample.query for sample in samples)
     asked = len(texts)
     texts |= dict.fromkeys(memory.text for memory in chain.from_iterable(candidates))

@@ -13,8 +13,13 @@ from random import Random
 from typing import Any
 
 from ekphory.models.reranker import RerankPassage, RerankQuery
-from ekphory_lab.training.memories import GeneratedMemory, MemorySample, NegativeKind, templates
-from ekphory_lab.training.memory_generator import generate
+from ekphory_lab.training.memories import (
+    GeneratedMemory,
+    MemorySample,
+    NegativeKind,
+    generate,
+    templates,
+)
 from ekphory_lab.training.question_groups import BaseModel
 from ekphory_lab.training.reranker.examples import Candidate, CandidateKind, HardCase, RerankExample
 from ekphory_lab.training.reranker.sources import draw_date, first_stage, name_time, name_time_apart
@@ -59,7 +64,7 @@ def memory_examples(base: BaseModel, *, seed: int) -> Iterator[RerankExample]:
 def _examples(
     samples: Sequence[MemorySample], base: BaseModel, random: Random
 ) -> Iterator[RerankExample]:
-    memories = [memory for sample in samples for memory in _memories(sample)]
+    memories = [memory for sample in samples for memory in sample.memories]
     dated = [dated_query(sample, draw_date(random)) for sample in samples]
     view = first_stage([memory.text for memory in memories], [query.text for query in dated], base)
     first = 0
@@ -103,10 +108,6 @@ def _words_for_time(query: str) -> str | None:
     """Return the longest words for a time that the query holds; None where it names none."""
     known = (words for phrase in templates("train").times for words in phrase.words)
     return max((words for words in known if f" {words}" in query), key=len, default=None)
-
-
-def _memories(sample: MemorySample) -> list[GeneratedMemory]:
-    return [sample.positive, *(each.memory for each in sample.negatives)]
 
 
 def _passage(memory: GeneratedMemory, now: datetime | None) -> RerankPassage:

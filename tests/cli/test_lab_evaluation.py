@@ -5,7 +5,7 @@ import typer
 from tests.evaluation.conftest import conversation_folder  # noqa: F401  a fixture
 from typer.testing import CliRunner
 
-from ekphory_lab.cli.rerank_commands import rerank
+from ekphory_lab.cli.eval_commands import rerank
 
 
 @pytest.fixture
@@ -58,18 +58,9 @@ def test_a_preset_of_the_product_is_measured(ekphory, benchmark):
 
 
 def test_misses_are_shown_on_request(ekphory, benchmark):
-    result = ekphory.run(
-        "eval", "beir", "--data", benchmark, "--system", "bm25", "--show-misses", "--limit", "1"
-    )
+    result = ekphory.run("eval", "beir", "--data", benchmark, "--system", "bm25", "--show-misses")
     assert "1 of 3 queries miss a relevant passage in the first 10; the 1 worst:" in result.stdout
     assert "3: vegetable gardening" in result.stdout
-
-
-def test_a_run_is_compared_with_an_earlier_one(ekphory, benchmark, tmp_path):
-    measure = ("eval", "beir", "--data", benchmark, "--system", "bm25")
-    ekphory.run(*measure, "--json", str(tmp_path / "first.json"))
-    result = ekphory.run(*measure, "--compare", str(tmp_path / "first.json"))
-    assert "bm25 minus bm25, 3 queries" in result.stdout
 
 
 @pytest.mark.parametrize("form", ["locomo", "conversation", "beir", "multihop"])

@@ -75,19 +75,6 @@ def test_what_is_the_same_in_other_words_has_the_same_switches():
         assert (first.fusion, first.blend, first.gate) == (second.fusion, second.blend, second.gate)
 
 
-@pytest.mark.parametrize(
-    ("configuration_id", "needs"),
-    [
-        ("A", ()),
-        ("F", ("language model",)),
-        ("H", ("reranker",)),
-        ("MQ-B", ("language model", "reranker")),
-    ],
-)
-def test_a_configuration_says_which_models_it_needs(configuration_id, needs):
-    assert CONFIGURATIONS[configuration_id].needs == needs
-
-
 def test_configurations_are_named_in_any_case_and_order():
     assert [each.id for each in choose_configurations(["gate-a", " c ", "A"])] == [
         "A",
@@ -244,16 +231,6 @@ class FailingOnce(OverlapReranker):
             self.failed = True
             raise ServiceError("the service is gone")
         return super().score(query, passages)
-
-
-def test_only_unknown_passages_are_read():
-    model = CountingReranker()
-    reranker = RememberingReranker(model)
-    reranker.score(QUERY, [CAT, BOAT])
-    scores = reranker.score(QUERY, [TRAIN, BOAT, CAT])
-    assert [passage for _, passage in model.pairs] == [CAT, BOAT, TRAIN]
-    assert scores.tolist() == OverlapReranker().score(QUERY, [TRAIN, BOAT, CAT]).tolist()
-    assert reranker.remembered == 2
 
 
 @pytest.mark.parametrize(

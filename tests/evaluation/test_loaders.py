@@ -37,18 +37,12 @@ def test_a_document_is_its_title_and_its_text(beir_folder):
     assert texts == ["Cats They purr.", "Dogs bark."]
 
 
-def test_only_the_queries_of_the_split_are_taken(beir_folder):
+def test_only_the_queries_of_the_test_judgements_are_taken(beir_folder):
     assert [query.id for query in load_beir(beir_folder).queries] == ["1"]
-    assert [query.id for query in load_beir(beir_folder, split="train").queries] == ["2"]
 
 
 def test_graded_judgements_are_kept(beir_folder):
     assert load_beir(beir_folder).qrels == {("", "1"): {"d1": 2}}
-
-
-def test_a_missing_split_is_an_error_that_names_the_file(beir_folder):
-    with pytest.raises(DatasetError, match=r"dev\.tsv: no such file"):
-        load_beir(beir_folder, split="dev")
 
 
 def test_a_turn_keeps_who_said_it_when_and_where(conversation_folder):

@@ -112,17 +112,6 @@ def test_a_few_steps_lower_the_loss(base, tmp_path):
     assert np.mean(found[-4:]) < 0.8 * np.mean(found[:4])
 
 
-def test_a_stopped_run_goes_on_to_the_weights_of_one_that_was_not(base, tmp_path):
-    whole = run(base, tmp_path / "whole", checkpoint_seconds=0.0)
-    with pytest.raises(Stopped):
-        run(base, tmp_path / "parts", checkpoint_seconds=0.0, progress=stop_after(5))
-    resumed = run(base, tmp_path / "parts", checkpoint_seconds=0.0)
-
-    for name in ("model.safetensors", "2_Dense/model.safetensors"):
-        assert sha256_of(resumed / name) == sha256_of(whole / name)
-    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
-
-
 def test_written_passages_are_pulled_to_the_vectors_of_the_base_model(base, tmp_path):
     before = load_agent_encoder(base)
     part = WrittenPart(passages_per_step=4, weight=50.0, mix={"words": 1.0})

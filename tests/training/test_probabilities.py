@@ -10,17 +10,19 @@ from ekphory.errors import DatasetError, InvalidInput
 from ekphory.retrieval.calibration import FEATURES, fitted_probabilities
 from ekphory.retrieval.presets import FAST
 from ekphory.testing.models import HashEmbedder
+from ekphory_lab.evaluation.stated_probabilities import AskedScope
 from ekphory_lab.evaluation.stated_probabilities import statement_scopes as held_out_scopes
-from ekphory_lab.training.fusion_calibration import fit_fusion_calibration, most_likely
 from ekphory_lab.training.probabilities import (
     Asked,
     Searching,
+    fit_fusion_calibration,
     fit_hits,
+    most_likely,
     observed,
 )
-from ekphory_lab.training.probability_scopes import Scope, statement_scopes
+from ekphory_lab.training.probability_scopes import statement_scopes
 
-SCOPE = Scope(
+SCOPE = AskedScope(
     "statements",
     [{"id": "0", "text": "The bakery opens at six."}, {"id": "1", "text": "Tram nine is late."}],
     {"when does the bakery open": frozenset({"0"}), "price of a ticket": frozenset()},

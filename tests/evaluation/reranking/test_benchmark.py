@@ -30,7 +30,7 @@ from ekphory_lab.evaluation.reranking.report import (
     report_json,
     rerank_tables,
     set_tables,
-    write_markdown,
+    write_report,
 )
 
 
@@ -64,7 +64,7 @@ def test_every_contender_is_measured_beside_the_first_stage(report):
 def test_the_report_is_written_as_json_and_as_markdown_with_pictures(report, tmp_path):
     content = json.loads(json.dumps(report_json(report)))
     assert content["sets"][0]["candidates"]["top"] == 3
-    pictures = write_markdown(report, tmp_path / "out.md", command="ekphory eval rerank")
+    pictures = write_report(report, tmp_path / "out.md", command="ekphory eval rerank")
     assert [picture.name for picture in pictures] == [
         "out-chats-none.svg",
         "out-chats-bm25.svg",

@@ -162,11 +162,6 @@ def test_the_same_input_gives_the_same_bytes(source, tmp_path):
     assert first.files == second.files
 
 
-def test_too_few_examples_are_refused(source, tmp_path):
-    with pytest.raises(InvalidInput, match="too few questions"):
-        exported(source, tmp_path / "out", count=6)
-
-
 def test_a_directory_without_a_head_is_refused(source):
     (source / HEAD_FILE).unlink()
 

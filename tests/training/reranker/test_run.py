@@ -244,11 +244,6 @@ def test_a_configuration_that_follows_asks_for_a_model(base, tmp_path):
     assert not (tmp_path / "run" / "manifest.json").exists()
 
 
-def test_a_model_is_not_followed_where_the_configuration_does_not(base, tmp_path):
-    with pytest.raises(InvalidInput, match="follows no model"):
-        run(base, tmp_path / "run", followed=base)
-
-
 def test_a_refused_run_leaves_no_target(base, tmp_path):
     with pytest.raises(InvalidInput, match="follows no model"):
         train_reranker(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
+from importlib.resources import files
+from typing import Any
 
 from ekphory_lab.bench.generate import BATCH, Corpus
 from ekphory_lab.bench.layout import (
@@ -39,35 +42,17 @@ from ekphory_lab.evaluation.tables import ReportTable
 _MEBIBYTE = 2**20
 _NOTHING = "-"
 
-_ROWS: Mapping[str, tuple[str, Callable[[SystemReport], float | None]]] = {
-    "search p50, ms": (".1f", lambda system: system.warm.p50),
-    "search p95, ms": (".1f", lambda system: system.warm.p95),
-    "cold search p50, ms": (".1f", lambda system: system.cold.p50),
-    "cold search p95, ms": (".1f", lambda system: system.cold.p95),
-    "recall@10": (".3f", lambda system: system.recall.get("10")),
-    "recall@100": (".3f", lambda system: system.recall.get("100")),
-    "searches short of k": (",", lambda system: system.short),
-    "writes/s with model": (",.0f", lambda system: system.write.per_second),
-    "writes/s, vectors given": (",.0f", lambda system: system.fill.per_second),
-    "upkeep of these, s": (".1f", lambda system: system.fill.upkeep_seconds),
-    "indexing beside, s": (".1f", lambda system: system.fill.index_seconds),
-    "one add p50, ms": (".1f", lambda system: system.add.p50),
-    "one add p95, ms": (".1f", lambda system: system.add.p95),
-    "last index, s": (".1f", lambda system: system.index_seconds),
-    "indexed rows": (",", lambda system: system.index_rows),
-    "data files": (",", lambda system: system.fragments),
-    "versions kept": (",", lambda system: system.versions),
-    "on disk, MiB": (",.0f", lambda system: system.bytes / _MEBIBYTE),
-    "peak memory, fill, MiB": (",.0f", lambda system: _peak_mebibytes(system, "fill")),
-    "peak memory, search, MiB": (",.0f", lambda system: _peak_mebibytes(system, "search")),
-    "peak memory, write, MiB": (",.0f", lambda system: _peak_mebibytes(system, "write")),
-}
-"""By label: how a figure is written, and the figure; None where it was not measured."""
+_ROWS: Mapping[str, tuple[str, str]] = tomllib.loads(
+    files("ekphory_lab.bench").joinpath("rows.toml").read_text(encoding="utf-8")
+)
+"""By label: how a figure is written, and where it stands in a report; of sizes the mebibytes."""
 
 
-def _peak_mebibytes(system: SystemReport, phase: str) -> float | None:
-    size = system.peak_bytes.get(phase)
-    return None if size is None else size / _MEBIBYTE
+def _figure(system: SystemReport, place: str) -> float | None:
+    value: Any = system
+    for name in place.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else getattr(value, name)
+    return value if value is None or "bytes" not in place else value / _MEBIBYTE
 
 
 def report_tables(report: BenchReport) -> list[ReportTable]:
@@ -79,8 +64,8 @@ def size_table(size: SizeReport) -> ReportTable:
     """Show all systems with the same memories, a column each."""
     scopes = "one scope" if size.scopes == 1 else f"{size.scopes} scopes"
     rows = [
-        (label, *(_format(read(system), form) for system in size.systems))
-        for label, (form, read) in _ROWS.items()
+        (label, *(_format(_figure(system, place), form) for system in size.systems))
+        for label, (form, place) in _ROWS.items()
     ]
     return ReportTable(
         title=f"{size.rows:,} memories in {scopes}",

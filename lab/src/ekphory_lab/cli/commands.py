@@ -8,6 +8,7 @@ from ekphory.cli.command import AddedCommands, CommandGroup, Entry, Function
 from ekphory_lab.cli.bench_commands import bench, bench_server
 from ekphory_lab.cli.eval_commands import (
     ablation,
+    agentmem,
     beir,
     conversation,
     cues,
@@ -15,6 +16,7 @@ from ekphory_lab.cli.eval_commands import (
     locomo,
     multihop,
     probabilities,
+    rerank,
 )
 from ekphory_lab.cli.fit_commands import calibration, gate, generate, reranker_calibration
 from ekphory_lab.cli.model_commands import (
@@ -26,12 +28,11 @@ from ekphory_lab.cli.model_commands import (
     reranker,
     unpack,
 )
-from ekphory_lab.cli.rerank_commands import agentmem, rerank
 
 _PANEL = "Measure and train"
 _EVALUATIONS = {
     "locomo": (locomo, "--data locomo10.json --system ekphory"),
-    "conversation": (conversation, "--data realtalk --show-misses --limit 5"),
+    "conversation": (conversation, "--data realtalk --show-misses"),
     "beir": (beir, "--data scifact --configs A,C,GATE-A"),
     "ablation": (ablation, "--data locomo10.json --data scifact"),
     "injection": (injection, "--data tests/prompting/injection_lines.jsonl --part held_out"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from rich.table import Table
 
-from ekphory.cli.command import command, result_console, show_note, step_bar
+from ekphory.cli.command import command, print_result, result_console, show_note, step_bar
 from ekphory.cli.options import OutputOptions
-from ekphory.cli.output import print_json
 from ekphory.config import read_settings
 from ekphory.errors import InvalidInput
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from ekphory.models.reranker import RerankingModel
     from ekphory_lab.evaluation.datasets import Dataset
     from ekphory_lab.evaluation.reranking.benchmark import GateCases, GateOutcome
-    from ekphory_lab.training.gates import GateRun, LearnedGate
+    from ekphory_lab.training.gates import LearnedGate
     from ekphory_lab.training.memories import Split
     from ekphory_lab.training.reranker.own_calibration import OwnCalibration
 
@@ -91,13 +90,9 @@ def calibration(
     with show_note("searching") as note:
         file = fit_probabilities(data, on_progress=note)
     write_fitted(place, file)
-    if output.json:
-        print_json({"target": place, "file": file})
-        return
-    console = result_console()
-    for name, value in file.measured.items():
-        console.print(f"{name} {value:g}", markup=False, soft_wrap=True)
-    console.print(f"{place}: probabilities for {file.models['embedder']}", soft_wrap=True)
+    told = [f"{name} {value:g}" for name, value in file.measured.items()]
+    told.append(f"{place}: probabilities for {file.models['embedder']}")
+    print_result(output, {"target": place, "file": file}, "\n".join(told))
 
 
 # `ekphory train gate`: when a reranker may be skipped.
@@ -152,7 +147,11 @@ def gate(
     from ekphory_lab.training import gates as learning
 
     target = fitted_target(wanted.target, GATE_FILE.name)
-    learning.require_feature(wanted.feature)
+    if wanted.feature not in learning.GATE_FEATURES:
+        known = ", ".join(learning.GATE_FEATURES)
+        raise InvalidInput(
+            "feature", wanted.feature, "must be a feature of a gate", f"Give {known}"
+        )
     settings = read_settings()
     model = load_named_reranker(asked.reranker, settings)
     embedder = load_configured_embedder(settings) or load_embedder(None)
@@ -161,7 +160,7 @@ def gate(
         gates = learning.learn_gates(
             _cases(learned_on, model, embedder, asked, progress), keep=wanted.keep
         )
-        chosen = learning.chosen_gate(gates, wanted.feature)
+        chosen = next(gate for gate in gates if gate.feature == wanted.feature)
         benchmarks = [load_benchmark(path).dataset for path in check or ()]
         checked = {
             dataset.name: _outcomes(gates, _cases(dataset, model, embedder, asked, progress))
@@ -176,27 +175,16 @@ def gate(
         checked={name: found[gates.index(chosen)] for name, found in checked.items()},
     )
     write_fitted(target, learning.gate_file(chosen, run))
-    if output.json:
-        print_json(_report(target, run, gates, checked))
-        return
-    result_console().print(_table(gates, checked))
-    result_console().print(f"{target}: the gate on {chosen.feature}", soft_wrap=True)
+    found = {"target": target, "embedder": run.embedder.model_id, "gates": gates}
+    print_result(output, {**found, "checked": checked}, _table(gates, checked))
+    if not output.json:
+        result_console().print(f"{target}: the gate on {chosen.feature}", soft_wrap=True)
 
 
 def _outcomes(gates: Sequence[LearnedGate], cases: GateCases) -> list[GateOutcome]:
     from ekphory_lab.evaluation.reranking.benchmark import gate_outcome, passes
 
     return [gate_outcome(cases, passes(cases, each.feature, each.thresholds)) for each in gates]
-
-
-def _report(
-    target: Path,
-    run: GateRun,
-    gates: Sequence[LearnedGate],
-    checked: Mapping[str, list[GateOutcome]],
-) -> dict[str, object]:
-    embedder = run.embedder.model_id
-    return {"target": target, "embedder": embedder, "gates": gates, "checked": checked}
 
 
 def _command(asked: ReadingOptions, wanted: GateOptions, chosen: LearnedGate) -> str:
@@ -282,10 +270,8 @@ def reranker_calibration(
     if found.reliability is not None:
         picture = reliability_svg(found.reliability, title=model.name)
         target.with_suffix(PICTURE).write_text(picture, encoding="utf-8")
-    if output.json:
-        print_json({"target": target, "reranker": model.name, "card": found.card})
-        return
-    result_console().print(_reranker_calibration_table(model.name, found))
+    content = {"target": target, "reranker": model.name, "card": found.card}
+    print_result(output, content, _reranker_calibration_table(model.name, found))
 
 
 def _check_target(target: Path) -> None:
@@ -342,11 +328,8 @@ def generate(
     samples = generate_samples(cast("Split", split), seed=seed, count=count)
     with step_bar() as progress:
         report = write_samples(samples, out, progress=lambda done: progress("samples", done, count))
-    if output.json:
-        print_json({"file": out, "report": report})
-        return
-    console = result_console()
-    console.print(f"{out}: {report.samples:,} samples in {report.seconds:.1f} s", soft_wrap=True)
+    told = [f"{out}: {report.samples:,} samples in {report.seconds:.1f} s"]
     for title, counts in (("answers", report.types), ("negatives", report.negatives)):
         named = ", ".join(f"{name} {number:,}" for name, number in counts.items())
-        console.print(f"{title}: {named}", soft_wrap=True)
+        told.append(f"{title}: {named}")
+    print_result(output, {"file": out, "report": report}, "\n".join(told))

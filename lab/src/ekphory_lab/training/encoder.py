@@ -357,7 +357,11 @@ def load_base_encoder(directory: Path) -> AgentEncoder:
     Raises:
         ModelError: It cannot be loaded.
     """
-    encoder, tokenizer = _load_transformer(directory)
+    encoder = load_transformer(directory)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{directory}: its tokenizer cannot be loaded ({error}).") from error
     window = read_window(directory)
     positions = getattr(encoder.config, "max_position_embeddings", None) or window
     return AgentEncoder(
@@ -365,25 +369,29 @@ def load_base_encoder(directory: Path) -> AgentEncoder:
     )
 
 
-def _load_transformer(directory: Path) -> tuple[Any, Any]:
+def load_transformer(directory: Path, **options: Any) -> Any:  # noqa: ANN401  transformers'
+    """Load an encoder in float, which drops nothing out in training.
+
+    Raises:
+        ModelError: It cannot be loaded.
+    """
     try:
         config = AutoConfig.from_pretrained(directory, local_files_only=True)
         # Each architecture has names of its own, and refuses those of others.
         for name in _DROPOUTS:
             if hasattr(config, name):
                 setattr(config, name, 0.0)
-        encoder = AutoModel.from_pretrained(
+        return AutoModel.from_pretrained(
             directory,
             config=config,
             # Seven times as fast as fused attention in bfloat16 on a processor without AMX.
             attn_implementation="eager",
             local_files_only=True,
             dtype=torch.float32,
+            **options,
         )
-        tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{directory}: cannot be loaded as an encoder ({error}).") from error
-    return encoder, tokenizer
 
 
 def _new_parts(encoder: Any) -> Any:  # noqa: ANN401  torch's modules
@@ -476,18 +484,32 @@ def load_agent_encoder(directory: Path) -> AgentEncoder:
     path = directory / COMPONENTS_FILE
     if not path.is_file():
         return encoder
+    load_parts(encoder.parts, path, _PARTS)
+    return encoder
+
+
+def load_parts(parts: Any, path: Path, named: Mapping[str, str]) -> None:  # noqa: ANN401  torch's
+    """Read parts of a model from a file.
+
+    Args:
+        parts: The modules, by name.
+        path: A safetensors file.
+        named: Name of each part that is read, by how the file calls it.
+
+    Raises:
+        ModelError: They are not those of this model.
+    """
     tensors = load_file(path)
-    for name, part in _PARTS.items():
+    for name, part in named.items():
         own = {
             key.removeprefix(f"{name}."): value
             for key, value in tensors.items()
             if key.startswith(f"{name}.")
         }
         try:
-            encoder.parts[part].load_state_dict(own)
+            parts[part].load_state_dict(own)
         except RuntimeError as error:
             raise ModelError(f"{path}: does not fit its encoder ({error}).") from error
-    return encoder
 
 
 def _components(encoder: AgentEncoder) -> dict[str, NDArray[np.float32]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
 from random import Random
 
 import numpy as np
 
-from ekphory.errors import DatasetError, InvalidInput
+from ekphory.errors import DatasetError
 from ekphory.models.embedder import EmbedderIdentity
 from ekphory.models.reranker import RerankingModel, model_id
 from ekphory.retrieval.calibration import GATE_KIND, FittedFile
@@ -91,9 +91,8 @@ def _add_pool(
         query = EvaluationQuery(
             pool=pool, id=str(number), text=question.text, category=groups[group].source
         )
-        collection.add_query(place, query=query)
-        for row in question.positives:
-            collection.add_judgement(place, key=query.key, passage_id=f"{group}:{row}", gain=1)
+        answers = (f"{group}:{row}" for row in question.positives)
+        collection.add_answered(place, query=query, answers=answers)
 
 
 def _passages(number: int, group: QuestionGroup) -> Iterator[Passage]:
@@ -198,6 +197,13 @@ def _checked(cases: GateCases, feature: GateFeature, keep: float) -> GateOutcome
 # What `ekphory train gate` writes: the gate, the models that it holds for, what was measured.
 
 _DIGITS = 4
+_MEASURED = {
+    "questions": "questions",
+    "skipped": "skipped",
+    "MAP without reranking": "first_stage",
+    "MAP always reranked": "always",
+    "MAP through the gate": "gated",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,22 +226,6 @@ class GateRun:
     checked: Mapping[str, GateOutcome]
 
 
-def require_feature(feature: str) -> None:
-    """Refuse a feature that no gate compares, before anything is learned.
-
-    Raises:
-        InvalidInput: There is no such feature.
-    """
-    if feature not in GATE_FEATURES:
-        known = ", ".join(GATE_FEATURES)
-        raise InvalidInput("feature", feature, "must be a feature of a gate", f"Give {known}")
-
-
-def chosen_gate(gates: Sequence[LearnedGate], feature: str) -> LearnedGate:
-    """Return the gate on a feature."""
-    return next(gate for gate in gates if gate.feature == feature)
-
-
 def gate_file(gate: LearnedGate, run: GateRun) -> FittedFile:
     """Return the file's content.
 
@@ -243,9 +233,9 @@ def gate_file(gate: LearnedGate, run: GateRun) -> FittedFile:
     """
     outcomes = {"other training conversations": gate.checked, **run.checked}
     measured = {
-        f"{name}, {what}": round(float(value), _DIGITS)
+        f"{name}, {what}": round(float(getattr(outcome, figure)), _DIGITS)
         for name, outcome in outcomes.items()
-        for what, value in _measured(outcome).items()
+        for what, figure in _MEASURED.items()
     }
     return FittedFile(
         kind=GATE_KIND,
@@ -257,19 +247,5 @@ def gate_file(gate: LearnedGate, run: GateRun) -> FittedFile:
         data={each.name: each.sha256 for each in run.learned_on.files},
         seed=run.seed,
         measured=measured,
-        values={
-            "feature": gate.feature,
-            "low": gate.thresholds.low,
-            "high": gate.thresholds.high,
-        },
+        values={"feature": gate.feature, **asdict(gate.thresholds)},
     )
-
-
-def _measured(outcome: GateOutcome) -> dict[str, float]:
-    return {
-        "questions": outcome.questions,
-        "skipped": outcome.skipped,
-        "MAP without reranking": outcome.first_stage,
-        "MAP always reranked": outcome.always,
-        "MAP through the gate": outcome.gated,
-    }

@@ -26,6 +26,7 @@ from ekphory.models.onnx_reranker import CrossEncoderLayout, PairTokens
 from ekphory.models.onnx_session import OnnxSession
 from ekphory.models.reranker import PlattScaling
 from ekphory_lab.evaluation.metrics import FloatArray, expected_calibration_error
+from ekphory_lab.evaluation.reranking.benchmark import precision_threshold
 from ekphory_lab.training.reranker.examples import RerankExample, read_examples
 from ekphory_lab.training.reranker.graph import (
     HEAD_FILE,
@@ -104,17 +105,12 @@ def precision_thresholds(probabilities: FloatArray, relevant: FloatArray) -> dic
     Returns:
         By precision, such as `0.9`; one that is never reached is left out.
     """
-    order = np.argsort(-probabilities, kind="stable")
-    said = probabilities[order]
-    precision = np.cumsum(relevant[order]) / np.arange(1, len(order) + 1)
-    # Equal probabilities are taken together or not at all.
-    last = np.append(said[1:] < said[:-1], True)
-    found = {}
-    for wanted in PRECISIONS:
-        reached = np.flatnonzero(last & (precision >= wanted))
-        if len(reached):
-            found[str(wanted)] = round(float(said[reached[-1]]), 4)
-    return found
+    found = (precision_threshold(probabilities, relevant, each, least=1) for each in PRECISIONS)
+    return {
+        str(each.precision): round(each.threshold, 4)
+        for each in found
+        if each.threshold is not None
+    }
 
 
 def platt_curve(logits: FloatArray, relevant: FloatArray) -> PlattScaling:

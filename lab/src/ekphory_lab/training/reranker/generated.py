@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -21,7 +21,7 @@ from ekphory_lab.training.memories import (
     templates,
 )
 from ekphory_lab.training.question_groups import BaseModel
-from ekphory_lab.training.reranker.examples import Candidate, CandidateKind, HardCase, RerankExample
+from ekphory_lab.training.reranker.examples import CandidateKind, HardCase, RerankExample
 from ekphory_lab.training.reranker.sources import draw_date, first_stage, name_time, name_time_apart
 from ekphory_lab.training.texts import FIRST_NAMES
 
@@ -75,15 +75,9 @@ def _examples(
         first += len(kinds)
         other = random.choice([row for row in range(len(memories)) if row not in own])
         rows = [*zip(own, kinds, strict=True), (other, "random")]
+        passages = {row: _passage(memories[row], query.now) for row, _ in rows}
         candidates = [
-            Candidate(
-                _passage(memories[row], query.now),
-                kind == "answer",
-                kind,
-                float(view.lexical[place, row]),
-                float(view.dense[place, row]),
-                judged=kind != "random",
-            )
+            view.candidate(place, row, passages[row], kind, judged=kind != "random")
             for row, kind in rows
         ]
         shuffled = tuple(random.sample(candidates, len(candidates)))
@@ -158,13 +152,8 @@ def hard_case_examples(base: BaseModel, *, seed: int) -> Iterator[RerankExample]
 
 def hard_case_texts(random: Random) -> Iterator[HardCaseText]:
     """Return questions with what is said, without end, the three kinds in turn."""
-    makers: tuple[Callable[[Random], HardCaseText], ...] = (
-        causal_reversal,
-        granularity,
-        multi_hop,
-    )
     while True:
-        for make in makers:
+        for make in (causal_reversal, granularity, multi_hop):
             yield make(random)
 
 
@@ -256,14 +245,7 @@ def _hard_case_examples(
         kinds: list[CandidateKind] = [kind for _, kind in text.said]
         kinds += ["random"] * len(strange)
         candidates = [
-            Candidate(
-                RerankPassage(said[row], at=at),
-                kind == "answer",
-                kind,
-                float(view.lexical[place, row]),
-                float(view.dense[place, row]),
-                judged=True,
-            )
+            view.candidate(place, row, RerankPassage(said[row], at=at), kind, judged=True)
             for row, kind in zip([*own, *strange], kinds, strict=True)
         ]
         shuffled = tuple(random.sample(candidates, len(candidates)))

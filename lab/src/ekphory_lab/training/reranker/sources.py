@@ -401,6 +401,13 @@ class FirstStage:
     dense: FloatMatrix
     fused: FloatMatrix
 
+    def candidate(
+        self, place: int, row: int, passage: RerankPassage, kind: CandidateKind, *, judged: bool
+    ) -> Candidate:
+        """Return a passage as candidate of a question, by their places."""
+        lexical, dense = float(self.lexical[place, row]), float(self.dense[place, row])
+        return Candidate(passage, kind == "answer", kind, lexical, dense, judged)
+
 
 def first_stage(passages: Sequence[str], questions: Sequence[str], base: BaseModel) -> FirstStage:
     """Score all passages for every question, as a search in a store that holds only them.
@@ -542,6 +549,5 @@ class _Choice:
     def candidate(
         self, place: int, row: int, passage: RerankPassage, kind: CandidateKind
     ) -> Candidate:
-        lexical, dense = self.view.lexical[place, row], self.view.dense[place, row]
         judged = row >= len(self.passages) or kind == "answer"
-        return Candidate(passage, kind == "answer", kind, float(lexical), float(dense), judged)
+        return self.view.candidate(place, row, passage, kind, judged=judged)

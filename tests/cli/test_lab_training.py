@@ -11,7 +11,7 @@ from ekphory.errors import InvalidInput
 from ekphory.models.loading import load_embedder, read_calibration
 from ekphory.models.onnx_embedder import OnnxEmbedder
 from ekphory.retrieval.calibration import FITTED, read_fitted
-from ekphory_lab.cli.fit_commands import fitted_target, gate, reranker_calibration
+from ekphory_lab.cli.train_commands import fitted_target, gate, reranker_calibration
 from ekphory_lab.training.embedder_config import CONFIGS
 from ekphory_lab.training.gates import gate_conversations
 

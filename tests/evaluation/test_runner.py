@@ -106,9 +106,9 @@ def test_a_query_is_missed_when_a_relevant_passage_is_below_the_cutoff(report):
 def test_the_difference_is_second_minus_first(dataset):
     first, second = (
         evaluate(dataset, FixedSystem(*ids), measures=measures(["MAP"]))
-        for ids in (("D1:1",), ("D1:2", "D1:3"))
+        for ids in (("D1:1",), ("D1:2",))
     )
     found = compare(first, second)
     # Relevant: a/0 D1:1 and D1:3, a/1 D1:2, b/0 D1:1.
-    assert found.tests["MAP"].difference == pytest.approx((-0.25 + 1.0 - 1.0) / 3)
+    assert found.tests["MAP"].difference == pytest.approx((-0.5 + 1.0 - 1.0) / 3)
     assert (found.tests["MAP"].better, found.tests["MAP"].worse) == (1, 2)

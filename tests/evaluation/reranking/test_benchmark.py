@@ -22,7 +22,7 @@ from ekphory_lab.evaluation.reranking.benchmark import (
     reliability,
     run_benchmark,
 )
-from ekphory_lab.evaluation.reranking.contenders import Judge, load_contenders, model_contender
+from ekphory_lab.evaluation.reranking.candidates import Judge, load_contenders, model_contender
 from ekphory_lab.evaluation.reranking.questions import load_dialogue_set, load_language_set
 from ekphory_lab.evaluation.reranking.report import (
     published_rows,

@@ -6,8 +6,12 @@ import pytest
 
 from ekphory.errors import DatasetError
 from ekphory.testing.models import HashEmbedder
-from ekphory_lab.evaluation.reranking.candidates import find_candidates
-from ekphory_lab.evaluation.reranking.contenders import FIRST_STAGE_ALONE, Judge, model_contender
+from ekphory_lab.evaluation.reranking.candidates import (
+    FIRST_STAGE_ALONE,
+    Judge,
+    find_candidates,
+    model_contender,
+)
 from ekphory_lab.evaluation.reranking.questions import (
     load_dialogue_set,
     load_language_set,

@@ -17,18 +17,16 @@ from ekphory.models.onnx_reranker import CrossEncoderLayout
 from ekphory.models.onnx_session import OnnxSession
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_directory
 from ekphory_lab.training.reranker.export import (
+    HEAD_FILE,
     CalibrationExamples,
     ModelDescription,
+    build_cross_encoder,
     export_reranker,
     fit_platt,
+    load_cross_encoder_weights,
     pair_inputs,
     platt_curve,
     unpack_reranker,
-)
-from ekphory_lab.training.reranker.graph import (
-    HEAD_FILE,
-    build_cross_encoder,
-    load_cross_encoder_weights,
 )
 
 

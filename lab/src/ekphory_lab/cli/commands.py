@@ -18,14 +18,17 @@ from ekphory_lab.cli.eval_commands import (
     probabilities,
     rerank,
 )
-from ekphory_lab.cli.fit_commands import calibration, gate, generate, reranker_calibration
-from ekphory_lab.cli.model_commands import (
+from ekphory_lab.cli.train_commands import (
     average,
+    calibration,
     embedder,
     export,
     export_reranker,
+    gate,
+    generate,
     recipe,
     reranker,
+    reranker_calibration,
     unpack,
 )
 

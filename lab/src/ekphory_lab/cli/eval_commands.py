@@ -512,7 +512,7 @@ def _measure_rerankers(data: Sequence[Path], asked: RerankChoices) -> Iterator[R
     from ekphory.models.loading import load_embedder, load_named_reranker
     from ekphory_lab.evaluation.ablation import load_benchmark
     from ekphory_lab.evaluation.reranking.benchmark import RerankOptions, run_benchmark
-    from ekphory_lab.evaluation.reranking.contenders import load_contenders
+    from ekphory_lab.evaluation.reranking.candidates import load_contenders
     from ekphory_lab.evaluation.reranking.questions import load_dialogue_set, load_language_set
 
     settings = read_settings()

@@ -33,9 +33,11 @@ from ekphory_lab.evaluation.reranking.candidates import (
     CandidateIdentity,
     CandidateList,
     CandidateSet,
+    Contender,
+    Judge,
+    ScoredList,
     candidates_of,
 )
-from ekphory_lab.evaluation.reranking.contenders import Contender, Judge, ScoredList
 from ekphory_lab.evaluation.reranking.questions import DialogueScores, DialogueSet, measure_dialogue
 from ekphory_lab.evaluation.runner import (
     Comparison,

@@ -27,8 +27,7 @@ from ekphory_lab.evaluation.metrics import (
     paired_test,
     reciprocal_rank,
 )
-from ekphory_lab.evaluation.reranking.candidates import CandidateList
-from ekphory_lab.evaluation.reranking.contenders import Judge
+from ekphory_lab.evaluation.reranking.candidates import CandidateList, Judge
 
 # Questions that only the dialogue before them explains, asked with it and without.
 #

@@ -28,7 +28,7 @@ from ekphory_lab.training.encoder import (
 )
 from ekphory_lab.training.reranker.config import LoraShape
 from ekphory_lab.training.reranker.examples import RerankExample
-from ekphory_lab.training.reranker.graph import HEAD_FILE
+from ekphory_lab.training.reranker.export import HEAD_FILE
 
 # What the training loop needs of a model, whatever it is made of. Needs torch.
 

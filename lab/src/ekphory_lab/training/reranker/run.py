@@ -31,7 +31,7 @@ from ekphory_lab.training.reranker.examples import (
     development,
     first_stage_scores,
 )
-from ekphory_lab.training.reranker.graph import HEAD_FILE
+from ekphory_lab.training.reranker.export import HEAD_FILE
 from ekphory_lab.training.reranker.models import (
     HEAD_PARTS,
     CrossEncoder,

@@ -160,18 +160,6 @@ def test_where_no_text_has_several_windows_a_models_own_row_stands_for_all_windo
     assert pooled["a, all windows"].configuration == {"read by": "a, all windows"}
 
 
-def test_every_system_stands_before_itself_with_all_windows():
-    first, second = sets_of(1, 3)
-    names = [["a", "b", "a, all windows", "bm25"], ["a", "b", "b, all windows", "bm25"]]
-    rankings = [
-        rank_set(cases, [ranks(name, 1) for name in each])
-        for cases, each in zip((first, second), names, strict=True)
-    ]
-    assert [each.scorer for each in pooled_rankings(rankings)] == [
-        "a", "a, all windows", "b", "b, all windows", "bm25"
-    ]  # fmt: skip
-
-
 def test_the_pooled_set_holds_every_case_and_names_its_sets():
     pooled = pooled_set(sets_of(1, 3))
     assert [case.id for case in pooled.cases] == ["set 1/0", "set 3/0", "set 3/1", "set 3/2"]

@@ -180,18 +180,6 @@ def test_each_pair_is_read_once_over_all_configurations(folder, embedder):
     assert len(texts) == len(set(texts)) == 2 * 12
 
 
-def test_remembered_scores_rank_as_those_that_are_read(folder, embedder):
-    reranker = OverlapReranker()
-    together = run_with(folder, embedder, "D", "N", "RRF-A", reranker=reranker)
-    alone = [run_with(folder, embedder, name, reranker=reranker)[1] for name in ("N", "RRF-A")]
-    assert [run.remembered for run in alone] == [0, 0]
-    for run, by_itself in zip(together[2:], alone, strict=True):
-        assert run.remembered == 24
-        assert [each.ranking for each in run.report.outcomes] == [
-            each.ranking for each in by_itself.report.outcomes
-        ]
-
-
 def test_passages_without_a_time_have_the_same_one_in_every_run(folder, embedder):
     reranker = CountingReranker()
     run_with(folder, embedder, "H", reranker=reranker)

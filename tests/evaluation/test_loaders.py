@@ -182,11 +182,6 @@ def test_questions_without_evidence_in_the_conversation_and_adversarial_ones_are
     assert [(query.id, query.text) for query in dataset.queries] == [("0", "What did Ann show?")]
 
 
-def test_an_unknown_file_has_locomos_licence_and_is_unverified(locomo_file):
-    found = load_locomo(locomo_file)
-    assert (found.name, found.verified, found.source.licence) == ("mine", False, "CC BY-NC 4.0")
-
-
 def test_a_file_that_breaks_off_is_an_error(locomo_file):
     locomo_file.write_text(locomo_file.read_text()[:-40])
     with pytest.raises(DatasetError, match=r"mine\.json"):
@@ -223,10 +218,6 @@ def test_the_sets_are_complete_and_verified(shared_data, load, name, queries, pa
     dataset = load(shared_data / name)
     assert (dataset.name, dataset.verified) == (name, True)
     assert (len(dataset.queries), dataset.size) == (queries, passages)
-
-
-def test_the_temporal_set_says_when_a_question_is_asked(shared_data):
-    assert all(query.at for query in load_conversation(shared_data / "temporal_dev").queries)
 
 
 @pytest.mark.slow

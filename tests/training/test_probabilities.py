@@ -1,6 +1,7 @@
 """Curves of probabilities, fitted on what searches show."""
 
 import gzip
+import itertools
 import json
 
 import numpy as np
@@ -120,27 +121,19 @@ def chats(tmp_path):
     return write
 
 
-def test_each_kind_of_scope_has_a_curve_of_its_own(squad, chats):
-    found = fit_fusion_calibration(
+def test_each_kind_of_scope_and_of_search_has_a_curve_of_its_own(squad, chats):
+    fits = fit_fusion_calibration(
         squad(2400), scopes=4, conversations=chats(24), embedder=HashEmbedder()
-    )["balanced"]
+    )
+    found, by_words = fits["balanced"], fits["fast"]
 
     # Three scopes are fitted on, of 50 hits for 5 questions, and of 24 turns for 6 questions.
     assert found.documents.observations == 3 * 5 * 50
     assert found.turns.observations == 3 * 6 * 24
-    assert found.documents.curve != found.turns.curve
+    curves = [curve for each in (found, by_words) for curve in (each.documents, each.turns)]
+    assert all(one.curve != other.curve for one, other in itertools.combinations(curves, 2))
     for each in (found.documents, found.turns):
         assert 0 <= each.expected_calibration_error < 0.5
-
-
-def test_a_search_by_words_alone_has_curves_of_its_own(squad, chats):
-    found = fit_fusion_calibration(
-        squad(2400), scopes=4, conversations=chats(24), embedder=HashEmbedder()
-    )
-
-    assert list(found) == ["balanced", "fast"]
-    assert found["fast"].documents.curve != found["balanced"].documents.curve
-    assert found["fast"].turns.curve != found["balanced"].turns.curve
 
 
 def test_fewer_than_four_scopes_are_refused_before_anything_is_read(tmp_path):

@@ -9,7 +9,6 @@ from tests.training.reranker.rerank_examples import TURNS, WordCounts, chat_grou
 from ekphory_lab.training.question_groups import GroupBuilder, Placement
 from ekphory_lab.training.reranker.sources import (
     CandidateCounts,
-    draw_other_date,
     draw_session_dates,
     elliptical_question,
     group_examples,
@@ -43,12 +42,6 @@ def test_the_widest_time_that_keeps_the_others_out_is_named():
     assert name_time_apart(MAY, []).words == "in 2023"
     assert name_time_apart(MAY, others).words == "in May 2023"
     assert name_time_apart(MAY, [MAY]) is None
-
-
-def test_another_date_is_outside():
-    named = name_time(MAY, "year")
-
-    assert not any(named.covers(draw_other_date(Random(seed), named)) for seed in range(30))
 
 
 def test_the_turns_of_a_conversation_share_a_day_and_later_ones_come_later():

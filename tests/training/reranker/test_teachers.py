@@ -155,10 +155,6 @@ def test_what_was_made_to_be_wrong_stays_irrelevant():
     assert found.examples[0].labels == (0.98, 0.02)
 
 
-def test_the_winner_of_a_first_match_takes_half_of_elos_step():
-    assert elo([(0, 1, 1.0)], 2).tolist() == [1516.0, 1484.0]
-
-
 def test_a_draw_with_a_better_one_is_a_gain():
     ratings = elo([(0, 1, 1.0), (0, 1, 0.5)], 2)
 

@@ -155,6 +155,7 @@ def gate(
 ) -> None:
     """Learn when the first stage's scores leave a reranker nothing to gain, and write the gate."""
     from ekphory.models.loading import load_configured_embedder, load_embedder, load_named_reranker
+    from ekphory.models.reranker import model_id
     from ekphory.retrieval.calibration import GATE_FILE, write_fitted
     from ekphory_lab.evaluation.ablation import load_benchmark
     from ekphory_lab.training import gates as learning
@@ -179,16 +180,18 @@ def gate(
             dataset.name: _outcomes(gates, _cases(dataset, model, embedder, asked, progress))
             for dataset in benchmarks
         }
-    run = learning.GateRun(
-        embedder=embedder.identity,
-        reranker=model,
-        learned_on=learned_on,
+    # A reranker that states no revision is named without one; no search uses such a gate.
+    models = {"embedder": embedder.identity.model_id, "reranker": model_id(model) or model.name}
+    file = learning.gate_file(
+        chosen,
+        learned_on,
+        models=models,
         seed=wanted.seed,
         command=_command(asked, wanted, chosen),
         checked={name: found[gates.index(chosen)] for name, found in checked.items()},
     )
-    write_fitted(target, learning.gate_file(chosen, run))
-    found = {"target": target, "embedder": run.embedder.model_id, "gates": gates}
+    write_fitted(target, file)
+    found = {"target": target, "embedder": models["embedder"], "gates": gates}
     print_result(output, {**found, "checked": checked}, _table(gates, checked))
     if not output.json:
         result_console().print(f"{target}: the gate on {chosen.feature}", soft_wrap=True)

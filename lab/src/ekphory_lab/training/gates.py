@@ -11,9 +11,8 @@ from random import Random
 import numpy as np
 
 from ekphory.errors import DatasetError, InvalidInput
-from ekphory.models.embedder import EmbedderIdentity
 from ekphory.models.model_record import CalibrationCard
-from ekphory.models.reranker import RerankingModel, log_odds, model_id
+from ekphory.models.reranker import log_odds
 from ekphory.retrieval.calibration import GATE_KIND, FittedFile
 from ekphory.retrieval.gate import GateFeature, GateThresholds
 from ekphory_lab.evaluation.datasets import (
@@ -213,32 +212,26 @@ _MEASURED = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateRun:
-    """How a gate was learned.
+def gate_file(
+    gate: LearnedGate,
+    learned_on: Dataset,
+    *,
+    models: Mapping[str, str],
+    seed: int,
+    command: str,
+    checked: Mapping[str, GateOutcome],
+) -> FittedFile:
+    """Return the file's content.
 
-    Attributes:
-        embedder, reranker: The models that it was learned with.
+    Args:
+        gate: What was learned.
         learned_on: The questions.
-        seed: Drew them.
+        models: Embedder and reranker that it was learned with.
+        seed: Drew the questions.
         command: Finds the gate again.
         checked: What it does on benchmarks, by their names.
     """
-
-    embedder: EmbedderIdentity
-    reranker: RerankingModel
-    learned_on: Dataset
-    seed: int
-    command: str
-    checked: Mapping[str, GateOutcome]
-
-
-def gate_file(gate: LearnedGate, run: GateRun) -> FittedFile:
-    """Return the file's content.
-
-    A reranker that states no revision is named without one; no search uses such a gate.
-    """
-    outcomes = {"other training conversations": gate.checked, **run.checked}
+    outcomes = {"other training conversations": gate.checked, **checked}
     measured = {
         f"{name}, {what}": round(float(getattr(outcome, figure)), _DIGITS)
         for name, outcome in outcomes.items()
@@ -246,13 +239,10 @@ def gate_file(gate: LearnedGate, run: GateRun) -> FittedFile:
     }
     return FittedFile(
         kind=GATE_KIND,
-        command=run.command,
-        models={
-            "embedder": run.embedder.model_id,
-            "reranker": model_id(run.reranker) or run.reranker.name,
-        },
-        data={each.name: each.sha256 for each in run.learned_on.files},
-        seed=run.seed,
+        command=command,
+        models=dict(models),
+        data={each.name: each.sha256 for each in learned_on.files},
+        seed=seed,
         measured=measured,
         values={"feature": gate.feature, **asdict(gate.thresholds)},
     )

@@ -267,7 +267,10 @@ def _figure(system: SystemReport, place: str) -> float | None:
     value: Any = system
     for name in place.split("."):
         value = value.get(name) if isinstance(value, Mapping) else getattr(value, name)
-    return value if value is None or "bytes" not in place else value / _MEBIBYTE
+    if value is None:
+        return None
+    number: float = value
+    return number / _MEBIBYTE if "bytes" in place else number
 
 
 def report_tables(report: BenchReport) -> list[ReportTable]:

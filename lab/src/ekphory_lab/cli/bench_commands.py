@@ -99,5 +99,9 @@ def bench_server(asked: ServingSettings, output: FileOutputOptions) -> None:
     options = ServingOptions(**asked.fields())
     with show_note("starting") as note:
         report = run_serving_bench(options, on_progress=note)
-    shown = [*serving_tables(report), *serving_findings(report)]
-    show_report(report.to_dict(), output, shown, box=SIMPLE_HEAD)
+    show_report(
+        report.to_dict(),
+        output,
+        [*serving_tables(report), *serving_findings(report)],
+        box=SIMPLE_HEAD,
+    )

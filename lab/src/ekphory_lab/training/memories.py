@@ -167,7 +167,7 @@ def _listed(text: str) -> tuple[str, ...]:
 
 Voice = Literal["said", "told", "said_not", "told_not"]
 VOICES: tuple[Voice, ...] = get_args(Voice)
-_DENIED: Mapping[Voice, Voice] = {"said": "said_not", "told": "told_not"}
+_DENIED: dict[Voice, Voice] = {"said": "said_not", "told": "told_not"}
 OPPOSITE: Mapping[Voice, Voice] = _DENIED | {denied: voice for voice, denied in _DENIED.items()}
 NUMBER_SLOTS = frozenset({"count", "money", "date", "clock"})
 # What every memory about the topic says, or its speaker does.
@@ -972,9 +972,13 @@ def write_samples(
             negatives.update(negative.kind for negative in sample.negatives)
             if number % _STEP == 0:
                 progress(number)
-    counts = (dict(sorted(each.items())) for each in (types, buckets, negatives))
-    seconds = round(time.perf_counter() - started, 3)
-    return WritingReport(types.total(), seconds, *counts)
+    return WritingReport(
+        samples=types.total(),
+        seconds=round(time.perf_counter() - started, 3),
+        types=dict(sorted(types.items())),
+        buckets=dict(sorted(buckets.items())),
+        negatives=dict(sorted(negatives.items())),
+    )
 
 
 def sample_row(sample: MemorySample) -> dict[str, object]:

@@ -158,11 +158,12 @@ def gate(
     from ekphory.models.reranker import model_id
     from ekphory.retrieval.calibration import GATE_FILE, write_fitted
     from ekphory_lab.evaluation.ablation import load_benchmark
+    from ekphory_lab.evaluation.reranking.benchmark import GATE_FEATURES
     from ekphory_lab.training import gates as learning
 
     target = fitted_target(wanted.target, GATE_FILE.name)
-    if wanted.feature not in learning.GATE_FEATURES:
-        known = ", ".join(learning.GATE_FEATURES)
+    if wanted.feature not in GATE_FEATURES:
+        known = ", ".join(GATE_FEATURES)
         raise InvalidInput(
             "feature", wanted.feature, "must be a feature of a gate", f"Give {known}"
         )

@@ -16,7 +16,7 @@ from playwright.sync_api import Locator, sync_playwright
 
 from ekphory.cli.demo import demo_records
 from ekphory.memory import Memory
-from ekphory_lab.bench.load import serving
+from ekphory_lab.bench.serving import serving
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = (

@@ -128,7 +128,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--count", type=int, default=COUNT, help="how many are drawn")
-    parser.add_argument("--budget", type=float, default=20.0, help="seconds of tests a mutant")
+    parser.add_argument("--budget", type=float, default=8.0, help="seconds of tests a mutant")
     parser.add_argument("--all", action="store_true", help="survivors again, by all their tests")
     parser.add_argument("--report", action="store_true", help="run nothing")
     return parser

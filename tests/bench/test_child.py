@@ -47,8 +47,3 @@ def test_an_error_in_a_child_names_the_operation_and_the_child_lives_on(child):
 def test_a_child_that_dies_is_reported_with_its_last_words(child):
     with pytest.raises(BenchError, match=r"die: the measuring process ended.*last words"):
         child.call("die", {})
-
-
-def test_an_unknown_operation_is_an_error(child):
-    with pytest.raises(BenchError, match="nothing: KeyError"):
-        child.call("nothing", {})

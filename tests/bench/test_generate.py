@@ -78,11 +78,6 @@ def test_a_memory_has_as_many_tokens_as_a_turn_of_locomo_on_average():
     assert 66 <= lengths[4_750] <= 80
 
 
-def test_almost_every_memory_is_unlike_every_other():
-    passages = [passage(record) for record in Corpus().records(0, 5_000)]
-    assert len(set(passages)) > 0.999 * len(passages)
-
-
 def test_few_words_are_frequent_and_most_are_rare():
     words = Counter(
         word.strip(".,?!").lower() for text in texts(Corpus(), 0, 5_000) for word in text.split()

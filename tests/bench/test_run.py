@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 
 import pytest
 from tests.bench.local_workers import in_process
@@ -58,15 +59,8 @@ def test_time_is_told_by_stage_and_the_rest(report):
     assert {"open scope", "search pools", "fuse", "rest"} <= set(report.sizes[0].systems[0].stages)
 
 
-def test_the_conditions_are_in_the_report(report):
-    assert report.machine["cpu_count"] >= 1
-    assert {"ekphory", "lancedb"} <= set(report.versions)
-    assert report.options["seed"] == 7
-    assert report.embedding.embedder == "hash-embedder@1 (32-d)"
-
-
 def test_the_report_goes_to_json_and_back(report):
-    plain = json.loads(json.dumps(report.to_dict()))
+    plain = json.loads(json.dumps(asdict(report)))
     assert plain["sizes"][1]["systems"][0]["recall"]["10"] == 1.0
     assert set(plain) == {
         "machine", "versions", "options", "embedding", "sizes", "seconds"

@@ -9,7 +9,7 @@ from ekphory.errors import InvalidInput
 from ekphory.models.loading import load_embedder, read_calibration
 from ekphory.models.onnx_embedder import OnnxEmbedder
 from ekphory.retrieval.calibration import FITTED, read_fitted
-from ekphory_lab.cli.fit_commands import fitted_target
+from ekphory_lab.cli.train_commands import fitted_target
 from ekphory_lab.training.embedder_config import CONFIGS
 from ekphory_lab.training.gates import gate_conversations
 
@@ -50,7 +50,7 @@ def test_the_exported_model_loads(train, tmp_path):
     ("command", "source", "said"),
     [
         ("export", "nowhere", "nowhere"),
-        ("unpack", "huge", "source='huge': no such directory. Give one, or ekphory-rerank-small,"),
+        ("unpack", "huge", "source='huge': no such directory. Give one, or bundled, ekphory-rerank-small,"),
     ],
 )
 def test_a_missing_model_is_named(refused, tmp_path, command, source, said):
@@ -66,7 +66,6 @@ def test_a_missing_model_is_named(refused, tmp_path, command, source, said):
     [
         ("embedder", *PLACES),
         ("reranker", *PLACES),
-        ("components", "--model", "model", "--target", "target"),
     ],
 )
 def test_without_torch_the_extra_is_named(refused, arguments):
@@ -90,21 +89,6 @@ def test_an_unknown_configuration_is_named(refused, model, known):
 def test_the_help_names_every_configuration(train):
     shown = train("embedder", "--help")
     assert [config for config in CONFIGS if config not in shown] == []
-
-
-@pytest.mark.torch
-def test_components_are_trained_and_saved(ekphory, tmp_path):
-    from tests.training.trainable_encoder import write_trainable_encoder
-
-    from ekphory.models.late_bound import read_components
-
-    model = write_trainable_encoder(tmp_path / "model")
-    found = ekphory.json(
-        "train", "components", "--model", str(model), "--target", str(tmp_path / "whole"),
-        "--count", "20",
-    )  # fmt: skip
-    assert 0 <= found["report"]["first_with"] <= 1
-    assert read_components(tmp_path / "whole").age.any()
 
 
 @pytest.mark.torch

@@ -15,7 +15,6 @@ from ekphory.testing.models import HashEmbedder
 from ekphory_lab.evaluation.agentmem import (
     Bm25Scorer,
     EmbedderScorer,
-    WindowedScorer,
     load_minilm,
     pooled_rankings,
     pooled_set,
@@ -149,13 +148,6 @@ def test_a_set_of_three_queries_counts_three_times_one_of_one():
     ]  # fmt: skip
 
 
-def test_the_others_are_compared_with_the_first():
-    rankings = [rank_set(each, [ranks("a", 2), ranks("b", 1)]) for each in sets_of(1, 3)]
-    first, second = pooled_rankings(rankings)
-    assert first.against_first is None
-    assert second.against_first.difference == 0.5
-
-
 def test_where_no_text_has_several_windows_a_models_own_row_stands_for_all_windows():
     short, long = sets_of(1, 3)
     rankings = [
@@ -166,18 +158,6 @@ def test_where_no_text_has_several_windows_a_models_own_row_stands_for_all_windo
     assert list(pooled) == ["a", "a, all windows", "bm25"]
     assert pooled["a, all windows"].estimates["MRR"].mean == pytest.approx((1 / 2 + 3) / 4)
     assert pooled["a, all windows"].configuration == {"read by": "a, all windows"}
-
-
-def test_every_system_stands_before_itself_with_all_windows():
-    first, second = sets_of(1, 3)
-    names = [["a", "b", "a, all windows", "bm25"], ["a", "b", "b, all windows", "bm25"]]
-    rankings = [
-        rank_set(cases, [ranks(name, 1) for name in each])
-        for cases, each in zip((first, second), names, strict=True)
-    ]
-    assert [each.scorer for each in pooled_rankings(rankings)] == [
-        "a", "a, all windows", "b", "b, all windows", "bm25"
-    ]  # fmt: skip
 
 
 def test_the_pooled_set_holds_every_case_and_names_its_sets():
@@ -282,15 +262,8 @@ SHORT = HashEmbedder(window_words=3)
 
 
 def windowed_scores(model, *candidates, query):
-    (scores,) = WindowedScorer("m", model).scores([case(*candidates, query=query)])
+    (scores,) = EmbedderScorer("m", model, windowed=True).scores([case(*candidates, query=query)])
     return scores.tolist()
-
-
-def test_a_text_of_one_window_scores_as_without_windows(embedder):
-    cases = [case(Candidate("Ann feeds the cat", 1), Candidate("the boat sank", 2))]
-    (plain,) = EmbedderScorer("m", embedder).scores(cases)
-    (windowed,) = WindowedScorer("m", embedder).scores(cases)
-    assert windowed.tolist() == pytest.approx(plain.tolist(), abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -311,15 +284,8 @@ def test_each_window_gets_the_age_of_its_candidate():
     assert found == pytest.approx([1 - 0.1 * math.log(2), -0.1 * math.log(2)], abs=1e-6)
 
 
-def test_windows_are_read_only_where_some_text_has_several():
-    short, long = Candidate("one two"), Candidate("one two three four")
-    scorer = WindowedScorer("m", SHORT)
-    assert not scorer.reads_more([case(short)])
-    assert scorer.reads_more([case(short, long)])
-
-
 def test_a_report_says_that_all_windows_are_read_and_what_they_lose():
-    scorer = WindowedScorer("m", SHORT)
+    scorer = EmbedderScorer("m", SHORT, windowed=True)
     assert scorer.name == "m, all windows"
     assert scorer.configuration["sees"] == "text alone"
     assert scorer.configuration["later_window_margin"] == pytest.approx(0.05)

@@ -75,19 +75,6 @@ def test_what_is_the_same_in_other_words_has_the_same_switches():
         assert (first.fusion, first.blend, first.gate) == (second.fusion, second.blend, second.gate)
 
 
-@pytest.mark.parametrize(
-    ("configuration_id", "needs"),
-    [
-        ("A", ()),
-        ("F", ("language model",)),
-        ("H", ("reranker",)),
-        ("MQ-B", ("language model", "reranker")),
-    ],
-)
-def test_a_configuration_says_which_models_it_needs(configuration_id, needs):
-    assert CONFIGURATIONS[configuration_id].needs == needs
-
-
 def test_configurations_are_named_in_any_case_and_order():
     assert [each.id for each in choose_configurations(["gate-a", " c ", "A"])] == [
         "A",
@@ -193,18 +180,6 @@ def test_each_pair_is_read_once_over_all_configurations(folder, embedder):
     assert len(texts) == len(set(texts)) == 2 * 12
 
 
-def test_remembered_scores_rank_as_those_that_are_read(folder, embedder):
-    reranker = OverlapReranker()
-    together = run_with(folder, embedder, "D", "N", "RRF-A", reranker=reranker)
-    alone = [run_with(folder, embedder, name, reranker=reranker)[1] for name in ("N", "RRF-A")]
-    assert [run.remembered for run in alone] == [0, 0]
-    for run, by_itself in zip(together[2:], alone, strict=True):
-        assert run.remembered == 24
-        assert [each.ranking for each in run.report.outcomes] == [
-            each.ranking for each in by_itself.report.outcomes
-        ]
-
-
 def test_passages_without_a_time_have_the_same_one_in_every_run(folder, embedder):
     reranker = CountingReranker()
     run_with(folder, embedder, "H", reranker=reranker)
@@ -244,16 +219,6 @@ class FailingOnce(OverlapReranker):
             self.failed = True
             raise ServiceError("the service is gone")
         return super().score(query, passages)
-
-
-def test_only_unknown_passages_are_read():
-    model = CountingReranker()
-    reranker = RememberingReranker(model)
-    reranker.score(QUERY, [CAT, BOAT])
-    scores = reranker.score(QUERY, [TRAIN, BOAT, CAT])
-    assert [passage for _, passage in model.pairs] == [CAT, BOAT, TRAIN]
-    assert scores.tolist() == OverlapReranker().score(QUERY, [TRAIN, BOAT, CAT]).tolist()
-    assert reranker.remembered == 2
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,16 @@ import json
 
 import pytest
 
-from ekphory.errors import DatasetError, InvalidInput
+from ekphory.errors import InvalidInput
 from ekphory_lab.evaluation.loaders import load_conversation
 from ekphory_lab.evaluation.metrics import measures
 from ekphory_lab.evaluation.runner import (
-    ScoreTable,
     compare,
     evaluate,
     misses,
-    read_score_tables,
-    score_table,
     to_json,
-    write_reports,
 )
-from ekphory_lab.evaluation.systems import bm25_system, dense_system
+from ekphory_lab.evaluation.systems import bm25_system
 
 
 class FixedSystem:
@@ -107,41 +103,12 @@ def test_a_query_is_missed_when_a_relevant_passage_is_below_the_cutoff(report):
     assert misses(report, cutoff=10) == ()
 
 
-def scores(**found):
-    return ScoreTable("run", {("p", key): {"MAP": value} for key, value in found.items()})
-
-
-def test_the_difference_is_second_minus_first():
-    test = compare(scores(a=0.2, b=0.4), scores(a=0.5, b=0.3)).tests["MAP"]
-    assert test.difference == pytest.approx(0.1)
-    assert (test.better, test.worse) == (1, 1)
-
-
-def test_queries_are_matched_by_key_and_not_by_order():
-    assert compare(scores(a=0.2, b=0.4), scores(b=0.4, a=0.2)).tests["MAP"].p_value == 1.0
-
-
-@pytest.mark.parametrize(
-    ("second", "message"),
-    [
-        (scores(b=0.2), "of which 0 are the same"),
-        (ScoreTable("new", {("p", "a"): {"R@5": 0.2}}), "no measure in common"),
-    ],
-)
-def test_runs_that_share_nothing_are_not_compared(second, message):
-    with pytest.raises(DatasetError, match=message):
-        compare(scores(a=0.2), second)
-
-
-def test_scores_come_back_from_the_json_file_unchanged(conversation_folder, embedder, tmp_path):
-    dataset = load_conversation(conversation_folder)
-    reports = tuple(evaluate(dataset, each) for each in (bm25_system(), dense_system(embedder)))
-    write_reports(reports, tmp_path / "x.json")
-    assert read_score_tables(tmp_path / "x.json") == tuple(map(score_table, reports))
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"reports": [{"system": "x"}]}', "null"])
-def test_a_file_that_is_no_report_is_refused_by_name(content, tmp_path):
-    (tmp_path / "x.json").write_text(content)
-    with pytest.raises(DatasetError, match=r"x\.json: not the JSON file of an evaluation"):
-        read_score_tables(tmp_path / "x.json")
+def test_the_difference_is_second_minus_first(dataset):
+    first, second = (
+        evaluate(dataset, FixedSystem(*ids), measures=measures(["MAP"]))
+        for ids in (("D1:1",), ("D1:2",))
+    )
+    found = compare(first, second)
+    # Relevant: a/0 D1:1 and D1:3, a/1 D1:2, b/0 D1:1.
+    assert found.tests["MAP"].difference == pytest.approx((-0.5 + 1.0 - 1.0) / 3)
+    assert (found.tests["MAP"].better, found.tests["MAP"].worse) == (1, 2)

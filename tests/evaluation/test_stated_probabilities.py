@@ -33,6 +33,7 @@ def test_every_answer_is_one_of_the_persons_memories():
 
 
 SCOPE = AskedScope(
+    "notes",
     [{"id": "a", "text": "The bakery opens at six."}, {"id": "b", "text": "Tram nine is late."}],
     {
         "when does the bakery open?": frozenset({"a"}),

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -9,9 +11,8 @@ from ekphory_lab.evaluation.systems import (
     bm25_scorer,
     bm25_system,
     dense_system,
-    mean_system,
+    fused_system,
     reciprocal_rank_fusion,
-    rrf_system,
     z_scored_mean,
 )
 
@@ -29,11 +30,6 @@ def ask(text):
 def test_bm25_finds_by_stem_and_leaves_out_what_shares_no_term():
     search = bm25_system().retriever("p", PASSAGES)
     assert {passage for passage, _ in search(ask("cat"), 10)} == {"cat", "cats"}
-
-
-def test_bm25_finds_by_speaker():
-    search = bm25_system().retriever("p", PASSAGES)
-    assert [passage for passage, _ in search(ask("bob"), 10)] == ["boat"]
 
 
 @pytest.mark.parametrize("query", ["", "the", "zebra", "\ud800"])
@@ -65,14 +61,14 @@ def test_rrf_adds_reciprocals_of_ranks():
     assert np.isnan(fused[2])
 
 
-@pytest.mark.parametrize("system", [mean_system, rrf_system])
+@pytest.mark.parametrize("system", [partial(fused_system, "mean"), partial(fused_system, "rrf")])
 def test_a_hybrid_names_both_of_its_arms_in_its_configuration(system, embedder):
     configuration = system(embedder).configuration
     assert configuration["embedder"] == "hash-embedder@1 (64-d)"
     assert str(configuration["library"]).startswith("bm25s ")
 
 
-@pytest.mark.parametrize("system", [dense_system, mean_system, rrf_system])
+@pytest.mark.parametrize("system", [dense_system, partial(fused_system, "mean")])
 def test_a_system_gives_at_most_k(system, embedder):
     assert len(system(embedder).retriever("p", PASSAGES)(ask("grey cat"), 2)) == 2
 

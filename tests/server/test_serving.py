@@ -15,7 +15,7 @@ import pytest
 from ekphory.catalog.access_keys import AccessKeys
 from ekphory.catalog.database import Database
 from ekphory.service.handles import catalog_file
-from ekphory_lab.bench.load import ServerProcess
+from ekphory_lab.bench.serving import ServerProcess
 
 PROGRAM = """
 import typer

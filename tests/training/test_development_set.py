@@ -78,8 +78,3 @@ def test_a_conversation_of_three_is_refused(tmp_path):
 
     with pytest.raises(DatasetError, match="one: 3 speakers"):
         development_set(tmp_path)
-
-
-def test_a_folder_without_conversations_is_named(tmp_path):
-    with pytest.raises(DatasetError, match="holds no conversation"):
-        development_set(tmp_path)

@@ -20,10 +20,11 @@ if torch:
         MemoryPart,
         WrittenPart,
     )
-    from ekphory_lab.training.embedder_run import RunPlaces, StepBatch, lay_out, train_embedder
+    from ekphory_lab.training.embedder_run import StepBatch, lay_out, train_embedder
     from ekphory_lab.training.encoder import load_agent_encoder
     from ekphory_lab.training.memories import GeneratedMemory, HardNegative, MemorySample
     from ekphory_lab.training.question_groups import Question, QuestionGroup
+    from ekphory_lab.training.run_files import RunPlaces
     from ekphory_lab.training.sources import TrainingData, WrittenPassages
     from ekphory_lab.training.texts import sha256_of
 
@@ -109,17 +110,6 @@ def test_a_few_steps_lower_the_loss(base, tmp_path):
 
     found = losses(tmp_path / "run")
     assert np.mean(found[-4:]) < 0.8 * np.mean(found[:4])
-
-
-def test_a_stopped_run_goes_on_to_the_weights_of_one_that_was_not(base, tmp_path):
-    whole = run(base, tmp_path / "whole", checkpoint_seconds=0.0)
-    with pytest.raises(Stopped):
-        run(base, tmp_path / "parts", checkpoint_seconds=0.0, progress=stop_after(5))
-    resumed = run(base, tmp_path / "parts", checkpoint_seconds=0.0)
-
-    for name in ("model.safetensors", "2_Dense/model.safetensors"):
-        assert sha256_of(resumed / name) == sha256_of(whole / name)
-    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
 
 
 def test_written_passages_are_pulled_to_the_vectors_of_the_base_model(base, tmp_path):
@@ -282,4 +272,3 @@ def test_each_text_is_encoded_after_the_prompt_of_its_side():
         "P: the dog sat",
         "P: a house",
     ]
-    assert batch.prompted(Prompts()) == batch.texts

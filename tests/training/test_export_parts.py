@@ -55,10 +55,6 @@ def test_the_content_is_the_projection_of_the_pooled_output_unnormalised(whole):
     assert np.linalg.norm(content, axis=1).std() > 0.1
 
 
-def test_a_passage_alone_is_its_content_with_length_1(whole):
-    assert np.abs(whole.encode(TEXTS) - normalised(whole.read(TEXTS).content)).max() <= 1e-6
-
-
 def test_the_heads_read_the_pooled_output(whole):
     reading = whole.read(TEXTS)
 

@@ -1,6 +1,7 @@
 """Curves of probabilities, fitted on what searches show."""
 
 import gzip
+import itertools
 import json
 
 import numpy as np
@@ -10,63 +11,33 @@ from ekphory.errors import DatasetError, InvalidInput
 from ekphory.retrieval.calibration import FEATURES, fitted_probabilities
 from ekphory.retrieval.presets import FAST
 from ekphory.testing.models import HashEmbedder
+from ekphory_lab.evaluation.stated_probabilities import AskedScope
 from ekphory_lab.evaluation.stated_probabilities import statement_scopes as held_out_scopes
-from ekphory_lab.training.fusion_calibration import fit_fusion_calibration, most_likely
 from ekphory_lab.training.probabilities import (
     Asked,
     Searching,
+    fit_fusion_calibration,
     fit_hits,
-    fit_probabilities,
+    most_likely,
     observed,
 )
-from ekphory_lab.training.probability_scopes import Scope, statement_scopes
+from ekphory_lab.training.probability_scopes import statement_scopes
 
-SCOPE = Scope(
+SCOPE = AskedScope(
     "statements",
     [{"id": "0", "text": "The bakery opens at six."}, {"id": "1", "text": "Tram nine is late."}],
     {"when does the bakery open": frozenset({"0"}), "price of a ticket": frozenset()},
 )
 
 
-def observe(checkpoints=None, scope=SCOPE):
+def test_every_question_is_observed_with_its_hits_and_whether_the_scope_answers_it():
     told = []
     searching = Searching(preset=FAST, first_stage=fitted_probabilities().words, embedder=None)
-    asked = observed([scope], searching, checkpoints=checkpoints, on_progress=told.append)
-    return asked, told
-
-
-def test_every_question_is_observed_with_its_hits_and_whether_the_scope_answers_it():
-    asked, told = observe()
+    asked = observed([SCOPE], searching, on_progress=told.append)
     assert [each.is_answered for each in asked] == [True, False]
     assert asked[0].relevant.tolist() == [1.0, 0.0]
     assert asked[0].features.shape == (2, len(FEATURES))
     assert told == ["1 scopes, 2 questions"]
-
-
-def test_what_was_observed_is_not_asked_again(tmp_path):
-    first, _ = observe(tmp_path)
-    again, told = observe(tmp_path, Scope("statements", [{"text": "Nothing."}], {}))
-    assert told == []
-    assert [each.relevant.tolist() for each in again] == [each.relevant.tolist() for each in first]
-    assert all(
-        np.array_equal(one.features, other.features)
-        for one, other in zip(again, first, strict=True)
-    )
-
-
-def test_a_scope_without_hits_is_kept_too(tmp_path):
-    nothing = Scope("statements", [{"id": "0", "text": "A."}], {})
-    assert observe(tmp_path, nothing)[0] == observe(tmp_path, nothing)[0] == []
-
-
-def test_checkpoints_of_other_data_are_refused(tmp_path):
-    (tmp_path / "made-of.json").write_text("{}\n", encoding="utf-8")
-    data = tmp_path / "data"
-    data.mkdir()
-    for name in ("squad_sentences", "nq_gold", "policyqa", "timeqa_train"):
-        (data / f"{name}.jsonl.gz").write_bytes(b"")
-    with pytest.raises(DatasetError, match="other data or models"):
-        fit_probabilities(data, checkpoints=tmp_path, on_progress=print)
 
 
 def test_a_curve_that_is_multiplied_is_the_higher_for_it():
@@ -150,27 +121,19 @@ def chats(tmp_path):
     return write
 
 
-def test_each_kind_of_scope_has_a_curve_of_its_own(squad, chats):
-    found = fit_fusion_calibration(
+def test_each_kind_of_scope_and_of_search_has_a_curve_of_its_own(squad, chats):
+    fits = fit_fusion_calibration(
         squad(2400), scopes=4, conversations=chats(24), embedder=HashEmbedder()
-    )["balanced"]
+    )
+    found, by_words = fits["balanced"], fits["fast"]
 
     # Three scopes are fitted on, of 50 hits for 5 questions, and of 24 turns for 6 questions.
     assert found.documents.observations == 3 * 5 * 50
     assert found.turns.observations == 3 * 6 * 24
-    assert found.documents.curve != found.turns.curve
+    curves = [curve for each in (found, by_words) for curve in (each.documents, each.turns)]
+    assert all(one.curve != other.curve for one, other in itertools.combinations(curves, 2))
     for each in (found.documents, found.turns):
         assert 0 <= each.expected_calibration_error < 0.5
-
-
-def test_a_search_by_words_alone_has_curves_of_its_own(squad, chats):
-    found = fit_fusion_calibration(
-        squad(2400), scopes=4, conversations=chats(24), embedder=HashEmbedder()
-    )
-
-    assert list(found) == ["balanced", "fast"]
-    assert found["fast"].documents.curve != found["balanced"].documents.curve
-    assert found["fast"].turns.curve != found["balanced"].turns.curve
 
 
 def test_fewer_than_four_scopes_are_refused_before_anything_is_read(tmp_path):

@@ -7,10 +7,8 @@ from datetime import UTC, datetime
 from random import Random
 
 import pytest
-from tests.training.reranker.rerank_examples import WordCounts
 
 from ekphory.errors import DatasetError
-from ekphory_lab.training.reranker.sources import CandidateCounts, group_examples
 from ekphory_lab.training.sources import (
     conversation_groups,
     document_groups,
@@ -112,11 +110,6 @@ def test_a_file_in_another_encoding_is_named(tmp_path):
         read_conversation(path)
 
 
-def test_an_empty_file_is_named(written):
-    with pytest.raises(DatasetError, match=r"01\.txt: must have a kind and a question"):
-        read_conversation(written(""))
-
-
 def test_a_folder_without_conversations_is_an_error(tmp_path):
     with pytest.raises(DatasetError, match="holds no conversation"):
         read_conversations(tmp_path)
@@ -145,15 +138,6 @@ def test_an_assistants_chat_has_the_names_of_roles(written):
     (group,) = conversation_groups([read_conversation(written(ASSISTANT))], Random(1))
 
     assert group.passages[0] == "user: I decided on PostgreSQL 16."
-
-
-def test_what_a_reranker_reads_has_the_dates_of_the_conversation(written):
-    (group,) = conversation_groups([read_conversation(written(CHAT))], Random(1))
-
-    counts = CandidateCounts(hard=2, random=1)
-    for example in group_examples(group, WordCounts(), Random(2), counts=counts):
-        dates = {each.passage.at.date().isoformat() for each in example.candidates}
-        assert dates <= {"2022-11-03", "2022-11-14"}
 
 
 def test_conversations_come_with_the_package(tmp_path):
@@ -235,18 +219,6 @@ def test_a_file_without_documents_is_an_error(written, text):
         read_document_file(written(text))
 
 
-def test_a_file_that_is_no_text_is_an_error(tmp_path):
-    (tmp_path / "01.txt").write_bytes(b"\xff\xfe\x00")
-
-    with pytest.raises(DatasetError, match=r"01\.txt: cannot be read as UTF-8"):
-        read_documents(tmp_path)
-
-
-def test_a_folder_without_documents_is_an_error(tmp_path):
-    with pytest.raises(DatasetError, match="holds no documents"):
-        read_documents(tmp_path)
-
-
 def test_two_subjects_compete_in_a_group(written, tmp_path):
     written(IRON, "01")
     written(LEAVE, "02")
@@ -284,13 +256,6 @@ def test_the_documents_in_the_package_are_a_source_of_training(tmp_path):
 
 
 TURNS = '{"turns": [{"speaker": "Ann", "text": "hi"}, {"speaker": "Ben", "text": "hello"}]}\n'
-
-
-def test_turns_are_given_with_their_speaker(tmp_path):
-    path = tmp_path / "chat.jsonl"
-    path.write_text(TURNS)
-
-    assert read_calibration([path]).texts == ("Ann: hi", "Ben: hello")
 
 
 def test_queries_and_passages_are_given_too(tmp_path):

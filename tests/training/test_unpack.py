@@ -8,7 +8,7 @@ from tests.training.tiny_encoder import TEXTS
 from ekphory.errors import ModelError
 from ekphory.models.late_bound import read_components
 from ekphory.models.onnx_embedder import OnnxEmbedder
-from ekphory.models.onnx_export import Prompts, export_embedder, read_prompts, unpack_embedder
+from ekphory.models.onnx_export import export_embedder, unpack_embedder
 from ekphory_lab.training.static_int8 import CalibrationSource, export_int8_embedder
 
 CALIBRATION = CalibrationSource(tuple(TEXTS), {"texts.jsonl": "0" * 64})
@@ -48,10 +48,6 @@ def test_age_type_projection_and_heads_come_back_exactly(source, unpacked):
     assert np.array_equal(before.projection.weight, after.projection.weight)
     assert np.array_equal(before.importance[0].weight, after.importance[0].weight)
     assert np.array_equal(before.memory_type.weight, after.memory_type.weight)
-
-
-def test_the_prompts_come_back(unpacked):
-    assert read_prompts(unpacked) == Prompts(query="the ", passage="")
 
 
 @pytest.mark.torch

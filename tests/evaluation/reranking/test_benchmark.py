@@ -12,7 +12,6 @@ from ekphory.testing.models import HashEmbedder, OverlapReranker
 from ekphory_lab.evaluation.reranking.benchmark import (
     GateCases,
     RerankOptions,
-    answerability,
     auroc,
     calibration_error,
     gate_cases,
@@ -22,7 +21,7 @@ from ekphory_lab.evaluation.reranking.benchmark import (
     reliability,
     run_benchmark,
 )
-from ekphory_lab.evaluation.reranking.contenders import Judge, load_contenders, model_contender
+from ekphory_lab.evaluation.reranking.candidates import Judge, load_contenders, model_contender
 from ekphory_lab.evaluation.reranking.questions import load_dialogue_set, load_language_set
 from ekphory_lab.evaluation.reranking.report import (
     published_rows,
@@ -30,7 +29,7 @@ from ekphory_lab.evaluation.reranking.report import (
     report_json,
     rerank_tables,
     set_tables,
-    write_markdown,
+    write_report,
 )
 
 
@@ -64,7 +63,7 @@ def test_every_contender_is_measured_beside_the_first_stage(report):
 def test_the_report_is_written_as_json_and_as_markdown_with_pictures(report, tmp_path):
     content = json.loads(json.dumps(report_json(report)))
     assert content["sets"][0]["candidates"]["top"] == 3
-    pictures = write_markdown(report, tmp_path / "out.md", command="ekphory eval rerank")
+    pictures = write_report(report, tmp_path / "out.md", command="ekphory eval rerank")
     assert [picture.name for picture in pictures] == [
         "out-chats-none.svg",
         "out-chats-bm25.svg",
@@ -90,12 +89,6 @@ VALUES = st.lists(st.sampled_from([0.0, 0.1, 0.5, 0.9]), min_size=1, max_size=8)
 def test_it_is_the_share_of_pairs_in_the_right_order(positive, negative):
     pairs = [(own > other) + (own == other) / 2 for own in positive for other in negative]
     assert auroc(np.array(positive), np.array(negative)) == pytest.approx(np.mean(pairs))
-
-
-def test_the_interval_holds_the_value():
-    own, elsewhere = np.linspace(0.2, 1, 40), np.linspace(0, 0.8, 40)
-    found = answerability(own, elsewhere)
-    assert found.low < found.mean < found.high
 
 
 SCORES = {

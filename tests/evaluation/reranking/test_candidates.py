@@ -45,12 +45,6 @@ def test_candidates_of_another_embedder_are_refused(file, dataset):
         candidates_of(dataset, embedder=HashEmbedder(dimension=32), top=3, file=file)
 
 
-def test_candidates_of_other_data_are_refused(file, dataset, embedder):
-    changed = replace(dataset, files=(replace(dataset.files[0], sha256="0" * 64),))
-    with pytest.raises(DatasetError, match="another data: "):
-        candidates_of(changed, embedder=embedder, top=3, file=file)
-
-
 def test_another_number_of_candidates_is_refused(file, dataset, embedder):
     with pytest.raises(DatasetError, match="another top: 3, now it is 2"):
         candidates_of(dataset, embedder=embedder, top=2, file=file)

@@ -9,11 +9,11 @@ from ekphory.models.onnx_reranker import OnnxReranker
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
 from ekphory.testing.models import OverlapReranker
 from ekphory.testing.reranker_contract import LargeInputRerankerContract, RerankerContract
-from ekphory_lab.evaluation.reranking.candidates import CandidateList
-from ekphory_lab.evaluation.reranking.contenders import (
+from ekphory_lab.evaluation.reranking.candidates import (
     BM25,
     FIRST_STAGE_ALONE,
     Bm25Reranker,
+    CandidateList,
     Contender,
     Judge,
     ScoredList,

@@ -6,8 +6,11 @@ import pytest
 
 from ekphory.errors import DatasetError
 from ekphory.testing.models import HashEmbedder
-from ekphory_lab.evaluation.reranking.candidates import find_candidates
-from ekphory_lab.evaluation.reranking.contenders import FIRST_STAGE_ALONE, Judge, model_contender
+from ekphory_lab.evaluation.reranking.candidates import (
+    Judge,
+    find_candidates,
+    model_contender,
+)
 from ekphory_lab.evaluation.reranking.questions import (
     load_dialogue_set,
     load_language_set,
@@ -69,11 +72,6 @@ def test_a_reranker_that_reads_the_dialogue_gains_by_it(some, candidates):
     scores = measure_dialogue(some, judge)
     assert scores.difference.difference > 0.05
     assert sum(count for count, _, _ in scores.kinds.values()) == scores.questions
-
-
-def test_without_a_reranker_the_dialogue_makes_no_difference(some, candidates):
-    judge = Judge(FIRST_STAGE_ALONE, candidates, some.dataset.pools)
-    assert measure_dialogue(some, judge).difference.difference == 0.0
 
 
 def test_it_has_the_same_ten_questions_in_twelve_languages():

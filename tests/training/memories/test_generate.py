@@ -1,11 +1,11 @@
 from collections import Counter
 from itertools import islice
+from typing import get_args
 
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory_lab.training.memories import NEGATIVE_KINDS, bucket_of, templates
-from ekphory_lab.training.memory_generator import generate
+from ekphory_lab.training.memories import NegativeKind, bucket_of, generate, templates
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,9 @@ def test_every_sample_has_seven_negatives_and_no_two_candidates_alike(samples):
 
 
 def test_every_kind_of_negative_occurs(samples):
-    assert {each.kind for sample in samples for each in sample.negatives} == set(NEGATIVE_KINDS)
+    assert {each.kind for sample in samples for each in sample.negatives} == set(
+        get_args(NegativeKind)
+    )
 
 
 def test_a_temporal_negative_says_the_like_at_an_age_of_another_bucket(samples):

@@ -16,8 +16,7 @@ EVERYDAY = set(
 
 def memory_templates(split):
     kinds = [kind for kinds in templates(split).kinds.values() for kind in kinds]
-    groups = [(kind.said, kind.told, kind.said_not, kind.told_not) for kind in kinds]
-    return [each.text for group in groups for part in group for each in part]
+    return [each.text for kind in kinds for part in kind.voices.values() for each in part]
 
 
 def query_templates(split):
@@ -31,7 +30,7 @@ def phrases(words):
     for topic in words.topics:
         yield from (topic.subject, *topic.things, *topic.choices, *topic.events, *topic.units)
         for task in topic.tasks:
-            yield from (task.goal, task.first, task.second)
+            yield from task
 
 
 def naming_words(words):
@@ -92,7 +91,7 @@ def test_every_query_has_a_memory_that_holds_what_it_asks(split):
     for kinds in templates(split).kinds.values():
         for kind in kinds:
             for query in (*kind.queries.named, *kind.queries.mine):
-                answers = (*kind.said, *kind.told)
+                answers = (*kind.voices["said"], *kind.voices["told"])
                 assert any(query.asked <= answer.slots for answer in answers), query.text
 
 

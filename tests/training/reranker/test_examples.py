@@ -73,10 +73,6 @@ def test_one_row_of_sixteen_is_held_back():
     assert 10 <= len(rows_of("held_back", ROWS)) <= 45
 
 
-def test_every_row_is_on_one_side():
-    assert len(rows_of("trained", ROWS)) + len(rows_of("held_back", ROWS)) == len(ROWS)
-
-
 def test_questions_with_the_same_answer_stay_together():
     assert all(part_of(ROWS[n]) == part_of(ROWS[n + 1]) for n in range(0, 400, 2))
 

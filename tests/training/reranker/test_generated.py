@@ -6,7 +6,7 @@ from random import Random
 from tests.training.reranker.rerank_examples import WordCounts
 
 from ekphory_lab.training.memories import GeneratedMemory, HardNegative, MemorySample
-from ekphory_lab.training.reranker.generated import (
+from ekphory_lab.training.reranker.sources import (
     causal_reversal,
     dated_query,
     granularity,

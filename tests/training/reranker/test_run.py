@@ -86,11 +86,11 @@ if torch:
     )
     from ekphory_lab.training.reranker.run import (
         Listener,
-        RerankRunPlaces,
         pair_batches,
         score_batches,
         train_reranker,
     )
+    from ekphory_lab.training.run_files import RunPlaces
     from ekphory_lab.training.texts import sha256_of
 
 
@@ -136,7 +136,7 @@ def run(base, target, *, followed=None, progress=silent, report=silent, **change
     return train_reranker(
         RerankerConfig(**fields),
         ExampleMaking(folder=target, base=None, base_name="none"),
-        places=RerankRunPlaces(base=base, target=target, followed=followed),
+        places=RunPlaces(base=base, target=target, followed=followed),
         listener=Listener(progress=progress, report=report),
     )
 
@@ -244,17 +244,12 @@ def test_a_configuration_that_follows_asks_for_a_model(base, tmp_path):
     assert not (tmp_path / "run" / "manifest.json").exists()
 
 
-def test_a_model_is_not_followed_where_the_configuration_does_not(base, tmp_path):
-    with pytest.raises(InvalidInput, match="follows no model"):
-        run(base, tmp_path / "run", followed=base)
-
-
 def test_a_refused_run_leaves_no_target(base, tmp_path):
     with pytest.raises(InvalidInput, match="follows no model"):
         train_reranker(
             RerankerConfig(**CONFIG_FIELDS),
             ExampleMaking(folder=tmp_path, base=None, base_name="none"),
-            places=RerankRunPlaces(base=base, target=tmp_path / "run", followed=base),
+            places=RunPlaces(base=base, target=tmp_path / "run", followed=base),
             listener=Listener(progress=silent, report=silent),
         )
     assert not (tmp_path / "run").exists()

@@ -9,7 +9,6 @@ from tests.training.reranker.rerank_examples import TURNS, WordCounts, chat_grou
 from ekphory_lab.training.question_groups import GroupBuilder, Placement
 from ekphory_lab.training.reranker.sources import (
     CandidateCounts,
-    draw_other_date,
     draw_session_dates,
     elliptical_question,
     group_examples,
@@ -43,12 +42,6 @@ def test_the_widest_time_that_keeps_the_others_out_is_named():
     assert name_time_apart(MAY, []).words == "in 2023"
     assert name_time_apart(MAY, others).words == "in May 2023"
     assert name_time_apart(MAY, [MAY]) is None
-
-
-def test_another_date_is_outside():
-    named = name_time(MAY, "year")
-
-    assert not any(named.covers(draw_other_date(Random(seed), named)) for seed in range(30))
 
 
 def test_the_turns_of_a_conversation_share_a_day_and_later_ones_come_later():
@@ -125,14 +118,6 @@ def every_example():
     return [found for seed in range(60) for found in examples(seed)]
 
 
-def test_turns_know_the_turns_around_them():
-    placements = chat_group().placements
-
-    assert placements[0] == Placement(0, None, TURNS[1])
-    assert placements[1] == Placement(0, TURNS[0], TURNS[2])
-    assert placements[5] == Placement(0, TURNS[4], None)
-
-
 def test_sessions_are_counted_and_do_not_touch():
     builder = GroupBuilder("chats")
     builder.add_session(["a", "b"])
@@ -155,10 +140,6 @@ def test_every_question_has_its_answer_among_the_candidates():
 def test_no_more_candidates_compete_than_wanted():
     for found in examples(5, hard=2, random=1):
         assert len(found.candidates) == 4
-
-
-def test_the_same_seed_gives_the_same_examples():
-    assert examples(7) == examples(7)
 
 
 @pytest.mark.parametrize("kind", ["temporal_interference", "entity_confusion", "coreference"])

@@ -47,12 +47,6 @@ def test_the_higher_score_is_preferred_by_a_logistic_curve_over_deviations():
     assert found + found.T == pytest.approx(np.ones((3, 3)))
 
 
-def test_equal_scores_prefer_nothing():
-    found = ScoreTeacher("flat", lambda _: np.ones(3)).preferences(ASKED_OF_BO)
-
-    assert (found == 0.5).all()
-
-
 def test_any_reranker_is_a_teacher():
     class Lengths:
         name = "lengths"
@@ -112,12 +106,6 @@ def test_the_prior_keeps_a_candidate_that_never_loses_finite():
     assert abilities[0] - abilities[1] == pytest.approx(math.log(1.1 / 0.1), abs=1e-6)
 
 
-def test_a_circle_of_wins_makes_all_equal():
-    wins = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 2.0], [2.0, 0.0, 0.0]])
-
-    assert bradley_terry(wins) == pytest.approx([0, 0, 0], abs=1e-9)
-
-
 def test_abilities_give_back_the_chances_that_preferences_were_made_of():
     known = np.array([1.5, 0.5, -0.5, -1.5])
     wins = 1 / (1 + np.exp(known[None, :] - known[:, None]))
@@ -165,10 +153,6 @@ def test_what_was_made_to_be_wrong_stays_irrelevant():
     found = labelled([asked], (LabelTeacher(), 2.0), (scores(0.0, 50.0), 1.0))
 
     assert found.examples[0].labels == (0.98, 0.02)
-
-
-def test_the_winner_of_a_first_match_takes_half_of_elos_step():
-    assert elo([(0, 1, 1.0)], 2).tolist() == [1516.0, 1484.0]
 
 
 def test_a_draw_with_a_better_one_is_a_gain():

@@ -23,11 +23,11 @@ if torch:
     )
     from ekphory_lab.training.reranker.run import (
         Listener,
-        RerankRunPlaces,
         pair_batches,
         score_batches,
         train_reranker,
     )
+    from ekphory_lab.training.run_files import RunPlaces
 
 SHAPE = LoraShape(rank=2, scale=4, most_tokens=700) if torch else None
 
@@ -63,7 +63,7 @@ def run(base, target):
     return train_reranker(
         config,
         ExampleMaking(folder=target, base=None, base_name="none"),
-        places=RerankRunPlaces(base=base, target=target),
+        places=RunPlaces(base=base, target=target),
         listener=Listener(progress=silent, report=silent),
     )
 

@@ -4,7 +4,7 @@ import numpy as np
 from safetensors.numpy import save_file
 from tests.training.tiny_encoder import HIDDEN, write_tiny_encoder
 
-from ekphory_lab.training.reranker.graph import HEAD_FILE
+from ekphory_lab.training.reranker.export import HEAD_FILE
 
 
 def write_tiny_cross_encoder(directory):

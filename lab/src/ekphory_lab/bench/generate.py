@@ -102,22 +102,13 @@ def vocabulary() -> Vocabulary:
     """Read the words that lie beside this file."""
     text = files("ekphory_lab.bench").joinpath("words.toml").read_text(encoding="utf-8")
     given = tomllib.loads(text)
-    slots = {
-        "day": "days",
-        "month": "months",
-        "person": "people",
-        "relative": "relatives",
-        "quality": "qualities",
-        "adverb": "adverbs",
-        "thing": "things",
-    }
     topics = (
         Topic(*(_ranked(topic[kind]) for kind in ("nouns", "verbs", "adjectives")))
         for topic in given["topics"]
     )
     return Vocabulary(
         topics=tuple(topics),
-        general={slot: _ranked(given[key]) for slot, key in slots.items()},
+        general={slot: _ranked(words) for slot, words in given["general"].items()},
         phrases=Ranked.of(given["phrases"]),
         frames=tuple(given["frames"]),
         syllables=tuple(given["syllables"].split()),

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -168,10 +168,6 @@ class Setup:
     def corpus(self) -> Corpus:
         """The memories."""
         return Corpus(seed=self.seed, scopes=self.scopes)
-
-    def at(self, directory: str) -> Setup:
-        """Return the same with another store."""
-        return replace(self, directory=directory)
 
     def to_json(self) -> str:
         """Write it as one line."""
@@ -334,10 +330,6 @@ class BenchReport:
     embedding: EmbeddingSpeed
     sizes: tuple[SizeReport, ...]
     seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, for JSON."""
-        return asdict(self)
 
 
 # What is gathered of one system while it is measured.

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ekphory_lab.bench.generate import BATCH, Corpus
-from ekphory_lab.bench.layout import (
-    PRODUCT,
-    SYSTEMS,
-    Layout,
-    Told,
-    filled_pool,
-    model_setup,
-    placed,
-    plain,
-    workspace,
-)
+from platformdirs import user_cache_path
+
+from ekphory.errors import InvalidInput
+from ekphory_lab.bench.generate import BATCH, TURNS, BenchQuery, Corpus
 from ekphory_lab.bench.measure import (
     BenchOptions,
     BenchReport,
     EmbeddingSpeed,
+    Findings,
     Latency,
     Launcher,
     Setup,
     SizeReport,
+    StoreOptions,
     SystemReport,
     Worker,
     in_child,
@@ -34,40 +34,243 @@ from ekphory_lab.bench.measure import (
 )
 from ekphory_lab.evaluation.tables import ReportTable
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+# Measures systems side by side on stores that grow: fill, search, compare, add, then fill on.
+
+Told = Callable[[str], None]
+"""Told in words what is being done."""
+
+PRODUCT = "ekphory"
+SYSTEMS = (PRODUCT, "lancedb")
+_CHUNK = 10 * BATCH
+_RECALL_QUERIES = 50
+_SPARE_QUERIES = 8
+
+
+class Layout:
+    """Stores with the same memories, one of each system, measured at growing sizes.
+
+    Systems take turns within every phase, so that what else the machine does hits all alike. Each
+    phase has fresh processes, so that their peak memory is that phase's.
+    """
+
+    def __init__(
+        self,
+        options: BenchOptions,
+        *,
+        setup: Setup,
+        systems: Sequence[str],
+        launch: Launcher,
+        on_progress: Told,
+    ) -> None:
+        self._options = options
+        self._setup = setup
+        self._systems = tuple(systems)
+        self._launch = launch
+        self._on_progress = on_progress
+        self._written = 0
+
+    def measure(self, size: int) -> SizeReport:
+        """Bring the stores to `size` memories (more only if they have them) and measure it all."""
+        findings = self._fill(size)
+        rows = self._written
+        self._search(findings)
+        self._compare_recall(findings)
+        self._add(findings)
+        systems = tuple(found.report(name) for name, found in findings.items())
+        return SizeReport(rows, self._setup.scopes, systems)
+
+    def _fill(self, size: int) -> dict[str, Findings]:
+        findings = {name: Findings() for name in self._systems}
+        workers = self._workers()
+        for start in range(self._written, size, _CHUNK):
+            stretch = {"start": start, "stop": min(start + _CHUNK, size)}
+            for name, worker in _in_turn(workers, start // _CHUNK):
+                answer = worker.call("fill", stretch)
+                findings[name].note_writes("fill", answer)
+            self._written = stretch["stop"]
+            self._tell("written")
+        for name, worker in workers.items():
+            self._tell(f"waiting for the indexes of {name}")
+            findings[name].index = worker.call("index", {"rows": self._written})
+            findings[name].note_peak("fill", findings[name].index)
+        _end(workers)
+        for name in workers:
+            findings[name].bytes = bytes_below(Path(self._at(name).directory))
+        return findings
+
+    def _search(self, findings: Mapping[str, Findings]) -> None:
+        workers = self._workers()
+        _load_models(workers)
+        cold, warm = self._queries()
+        for name, worker in workers.items():
+            self._tell(f"{len(cold)} cold searches of {name}")
+            answers = [worker.call("search", self._asked(query)) for query in cold]
+            findings[name].cold = [answer["milliseconds"] for answer in answers]
+        self._tell(f"{len(warm)} warm searches of each system")
+        for place, query in enumerate(warm):
+            for name, worker in _in_turn(workers, place):
+                findings[name].note_search(worker.call("search", self._asked(query)))
+        _end(workers)
+
+    def _compare_recall(self, findings: Mapping[str, Findings]) -> None:
+        _, warm = self._queries()
+        queries = [self._asked(query) for query in warm[:_RECALL_QUERIES]]
+        for name in self._systems:
+            self._tell(f"recall of {name}")
+            worker = self._launch(name, self._at(name))
+            findings[name].recall = worker.call("recall", {"queries": queries})
+            _end({name: worker})
+
+    def _add(self, findings: Mapping[str, Findings]) -> None:
+        workers = self._workers()
+        _load_models(workers)
+        self._tell("batches and single memories with the model")
+        for turn, rows in enumerate(_halves(self._options.batches)):
+            stretch = {"start": self._written, "stop": self._written + rows * BATCH}
+            for name, worker in _in_turn(workers, turn):
+                answer = worker.call("write", stretch)
+                findings[name].note_writes("write", answer)
+            self._written = stretch["stop"]
+        for turn in range(self._options.single_adds):
+            stretch = {"start": self._written, "stop": self._written + 1}
+            for name, worker in _in_turn(workers, turn):
+                findings[name].adds += worker.call("add", stretch)["milliseconds"]
+            self._written += 1
+        _end(workers)
+
+    def _queries(self) -> tuple[list[BenchQuery], list[BenchQuery]]:
+        """One question for each scope that holds something, and as many others as asked for."""
+        scopes = min(self._setup.scopes, max(1, self._written // TURNS))
+        wanted = scopes * _SPARE_QUERIES + self._options.queries
+        first: dict[str, BenchQuery] = {}
+        others: list[BenchQuery] = []
+        for query in self._setup.corpus.queries(wanted, rows=self._written):
+            if query.project in first:
+                others.append(query)
+            else:
+                first[query.project] = query
+        return list(first.values()), others[: self._options.queries]
+
+    def _asked(self, query: BenchQuery) -> dict[str, str | int]:
+        return {"text": query.text, "project": query.project, "k": self._options.k}
+
+    def _workers(self) -> dict[str, Worker]:
+        return {name: self._launch(name, self._at(name)) for name in self._systems}
+
+    def _at(self, name: str) -> Setup:
+        return replace(self._setup, directory=f"{self._setup.directory}-{name}")
+
+    def _tell(self, what: str) -> None:
+        scopes = "one scope" if self._setup.scopes == 1 else f"{self._setup.scopes} scopes"
+        self._on_progress(f"{scopes}, {self._written:,} memories: {what}")
+
+
+def bytes_below(directory: Path) -> int:
+    """Size of all files below a directory."""
+    return sum(entry.stat().st_size for entry in directory.rglob("*") if entry.is_file())
+
+
+def _in_turn(workers: Mapping[str, Worker], turn: int) -> Iterator[tuple[str, Worker]]:
+    names = list(workers)
+    for place in range(len(names)):
+        name = names[(place + turn) % len(names)]
+        yield name, workers[name]
+
+
+def _load_models(workers: Mapping[str, Worker]) -> None:
+    for worker in workers.values():
+        worker.call("load_model", {"text": "a question about nothing"})
+
+
+def _end(workers: Mapping[str, Worker]) -> None:
+    for worker in workers.values():
+        worker.call("close", {})
+        worker.end()
+
+
+def _halves(count: int) -> list[int]:
+    return [part for part in (count - count // 2, count // 2) if part]
+
+
+# What every measurement begins with: a place to write, vectors to fill stores with.
+
+_STRETCH = 8 * BATCH
+
+
+@contextmanager
+def workspace(keep: Path | None) -> Iterator[Path]:
+    """Return the directory for the stores; None for one that is gone afterwards.
+
+    Raises:
+        InvalidInput: The directory to keep is in use.
+    """
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="ekphory-bench-") as directory:
+            yield Path(directory)
+        return
+    if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise InvalidInput("keep", str(keep), "is in use", "Give a new or an empty directory")
+    keep.mkdir(parents=True, exist_ok=True)
+    yield keep
+
+
+def model_setup(options: StoreOptions, directory: Path) -> Setup:
+    """Return the setup of the process that embeds."""
+    cache = options.cache or user_cache_path("ekphory") / "bench"
+    cache.mkdir(parents=True, exist_ok=True)
+    return Setup(
+        directory=str(directory / "model"),
+        pool=str(cache),
+        embedder=options.embedder,
+        seed=options.seed,
+        scopes=options.scopes[0],
+    )
+
+
+def filled_pool(model: Worker, options: StoreOptions, on_progress: Told) -> str:
+    """Embed as many memories as the stores need; gives the directory of their vectors."""
+    size = min(options.n, options.embedded)
+    while True:
+        answer = model.call("pool", {"size": size, "stretch": _STRETCH})
+        on_progress(f"embedding ahead: {answer['size']:,} of {size:,} memories")
+        if answer["size"] >= size:
+            return str(answer["directory"])
+
+
+def placed(setup: Setup, name: str, *, scopes: int) -> Setup:
+    """Return the setup of another store beside it."""
+    return replace(setup, directory=str(Path(setup.directory).parent / name), scopes=scopes)
+
+
+def plain(options: DataclassInstance) -> dict[str, Any]:
+    """Return options as values that JSON can hold."""
+    given = asdict(options)
+    return {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
+
+
 # The report for people, as text in tables: what was measured, and the conditions.
 
 _MEBIBYTE = 2**20
 _NOTHING = "-"
 
-_ROWS: Mapping[str, tuple[str, Callable[[SystemReport], float | None]]] = {
-    "search p50, ms": (".1f", lambda system: system.warm.p50),
-    "search p95, ms": (".1f", lambda system: system.warm.p95),
-    "cold search p50, ms": (".1f", lambda system: system.cold.p50),
-    "cold search p95, ms": (".1f", lambda system: system.cold.p95),
-    "recall@10": (".3f", lambda system: system.recall.get("10")),
-    "recall@100": (".3f", lambda system: system.recall.get("100")),
-    "searches short of k": (",", lambda system: system.short),
-    "writes/s with model": (",.0f", lambda system: system.write.per_second),
-    "writes/s, vectors given": (",.0f", lambda system: system.fill.per_second),
-    "upkeep of these, s": (".1f", lambda system: system.fill.upkeep_seconds),
-    "indexing beside, s": (".1f", lambda system: system.fill.index_seconds),
-    "one add p50, ms": (".1f", lambda system: system.add.p50),
-    "one add p95, ms": (".1f", lambda system: system.add.p95),
-    "last index, s": (".1f", lambda system: system.index_seconds),
-    "indexed rows": (",", lambda system: system.index_rows),
-    "data files": (",", lambda system: system.fragments),
-    "versions kept": (",", lambda system: system.versions),
-    "on disk, MiB": (",.0f", lambda system: system.bytes / _MEBIBYTE),
-    "peak memory, fill, MiB": (",.0f", lambda system: _peak_mebibytes(system, "fill")),
-    "peak memory, search, MiB": (",.0f", lambda system: _peak_mebibytes(system, "search")),
-    "peak memory, write, MiB": (",.0f", lambda system: _peak_mebibytes(system, "write")),
-}
-"""By label: how a figure is written, and the figure; None where it was not measured."""
+_ROWS: Mapping[str, tuple[str, str]] = tomllib.loads(
+    files("ekphory_lab.bench").joinpath("rows.toml").read_text(encoding="utf-8")
+)
+"""By label: how a figure is written, and where it stands in a report; of sizes the mebibytes."""
 
 
-def _peak_mebibytes(system: SystemReport, phase: str) -> float | None:
-    size = system.peak_bytes.get(phase)
-    return None if size is None else size / _MEBIBYTE
+def _figure(system: SystemReport, place: str) -> float | None:
+    value: Any = system
+    for name in place.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else getattr(value, name)
+    if value is None:
+        return None
+    number: float = value
+    return number / _MEBIBYTE if "bytes" in place else number
 
 
 def report_tables(report: BenchReport) -> list[ReportTable]:
@@ -79,8 +282,8 @@ def size_table(size: SizeReport) -> ReportTable:
     """Show all systems with the same memories, a column each."""
     scopes = "one scope" if size.scopes == 1 else f"{size.scopes} scopes"
     rows = [
-        (label, *(_format(read(system), form) for system in size.systems))
-        for label, (form, read) in _ROWS.items()
+        (label, *(_format(_figure(system, place), form) for system in size.systems))
+        for label, (form, place) in _ROWS.items()
     ]
     return ReportTable(
         title=f"{size.rows:,} memories in {scopes}",

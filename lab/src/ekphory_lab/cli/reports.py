@@ -23,28 +23,27 @@ if TYPE_CHECKING:
 def show_report(
     document: object,
     output: FileOutputOptions,
+    shown: Iterable[ReportTable | str],
     *,
-    tables: Iterable[ReportTable] = (),
-    lines: Iterable[str] = (),
     box: Box = HEAVY_HEAD,
 ) -> None:
-    """Print the whole report as JSON, or its tables and lines, and write it where that is wanted.
+    """Print the whole report as JSON, or its tables and sentences; write it where that is wanted.
 
     Args:
         document: What JSON gets.
         output: What the user asked for.
-        tables: What is shown instead.
-        lines: Sentences beneath the tables.
+        shown: What is shown instead.
         box: How tables are framed.
     """
     if output.json:
         print_json(document)
         return
     console = result_console()
-    for table in tables:
-        console.print(table.for_terminal(box))
-    for line in lines:
-        console.print(line, soft_wrap=True)
+    for each in shown:
+        if isinstance(each, str):
+            console.print(each, soft_wrap=True)
+        else:
+            console.print(each.for_terminal(box))
     if output.json_file is not None:
         write_json(document, output.json_file)
     name_written_files(output.json_file)

@@ -30,7 +30,6 @@ from ekphory_lab.evaluation.runner import (
     Report,
     compare,
     evaluate,
-    score_table,
     silent,
 )
 from ekphory_lab.evaluation.systems import EkphorySystem, OtherPipeline
@@ -166,11 +165,10 @@ def ablate(
 def ablation_table(benchmark: Benchmark, reports: Mapping[str, Report]) -> ReportTable:
     """Show one dataset's variations, a line each, with the difference to the first."""
     main, second, dataset = benchmark.main, benchmark.second, benchmark.dataset
-    default, *_ = map(score_table, reports.values())
+    default, *_ = reports.values()
     rows = []
     for name, report in reports.items():
-        is_default = report.system == default.system
-        test = None if is_default else compare(default, score_table(report)).tests[main]
+        test = None if report is default else compare(default, report).tests[main]
         rows.append(
             (
                 name,

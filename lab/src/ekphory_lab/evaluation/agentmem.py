@@ -98,22 +98,36 @@ class CandidateScorer(Protocol):
 
 
 class EmbedderScorer:
-    """Cosine of query and candidate, of which the model reads the beginning.
+    """Cosine of query and candidate, of which the model reads the beginning, or all windows.
 
     A late-bound embedder sees each candidate's age and type: the given one, else the type that it
     predicts itself, as the product does when a memory is added without one. Any other embedder
     sees the text alone.
+
+    Where all windows are read, it scores as a search does, by the best one of a candidate: a later
+    window has to be better by the search's margin, and a candidate of many windows loses what a
+    turn loses (`best_window`). Age and type are added to each window.
     """
 
-    def __init__(self, name: str, model: EmbeddingModel) -> None:
-        self.name = name
+    def __init__(self, name: str, model: EmbeddingModel, *, windowed: bool = False) -> None:
+        self.name = windowed_name(name) if windowed else name
         self._model = model
+        self._windowed = windowed
         self._parts = find_late_bound(model)
-        bound = "text alone" if self._parts is None else "text, age and type"
         self.configuration: Mapping[str, Setting] = {
             "embedder": str(model.identity),
-            "sees": bound,
+            "sees": "text alone" if self._parts is None else "text, age and type",
         }
+        if windowed:
+            self.configuration = {
+                **self.configuration,
+                "later_window_margin": float(LATER_WINDOW_MARGIN),
+                "length_discount": float(TURN_LENGTH_DISCOUNT),
+            }
+
+    def reads_more(self, cases: Sequence[RankingCase]) -> bool:
+        """Tell whether some candidate has more than one window that is read."""
+        return any(len(self._pieces(text)) > 1 for text in _texts(cases))
 
     def scores(self, cases: Sequence[RankingCase]) -> list[FloatArray]:
         """Score all cases; each text is embedded once, so equal texts score the same."""
@@ -126,7 +140,7 @@ class EmbedderScorer:
 
     def _pieces(self, text: str) -> list[str]:
         """Return what the model reads of a text."""
-        return [text]
+        return self._model.windows(text) if self._windowed else [text]
 
     def _read(self, texts: Sequence[str]) -> Mapping[str, _ReadText]:
         pieces = [self._pieces(text) for text in texts]
@@ -159,29 +173,6 @@ class EmbedderScorer:
         discounts = length_discounts(np.ones(len(candidates), np.bool_))
         scores = best_window(np.asarray(vectors @ query, np.float32), owners, discounts)
         return np.asarray(scores, np.float64)
-
-
-class WindowedScorer(EmbedderScorer):
-    """As a search scores: by the best window of a candidate, not by its beginning alone.
-
-    A later window has to be better by the search's margin, and a candidate of many windows loses
-    what a turn loses (`best_window`). An embedder that binds age and type adds them to each window.
-    """
-
-    def __init__(self, name: str, model: EmbeddingModel) -> None:
-        super().__init__(windowed_name(name), model)
-        self.configuration = {
-            **self.configuration,
-            "later_window_margin": float(LATER_WINDOW_MARGIN),
-            "length_discount": float(TURN_LENGTH_DISCOUNT),
-        }
-
-    def reads_more(self, cases: Sequence[RankingCase]) -> bool:
-        """Tell whether some candidate has more than one window."""
-        return any(len(self._pieces(text)) > 1 for text in _texts(cases))
-
-    def _pieces(self, text: str) -> list[str]:
-        return self._model.windows(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -611,7 +602,7 @@ def _check(sets: Sequence[CaseSet]) -> None:
 
 def _all_scorers(cases: CaseSet, models: Mapping[str, EmbeddingModel]) -> list[CandidateScorer]:
     """Return every model, every model that reads all windows where some text has several, BM25."""
-    windowed = [WindowedScorer(*item) for item in models.items()]
+    windowed = [EmbedderScorer(*item, windowed=True) for item in models.items()]
     return [
         *(EmbedderScorer(*item) for item in models.items()),
         *(each for each in windowed if each.reads_more(cases.cases)),
@@ -692,8 +683,8 @@ def report_json(report: AgentmemReport) -> dict[str, object]:
             {
                 "name": each.name,
                 "cases": len(each.cases),
-                "origin": dict(each.origin),
-                "missing": dict(each.missing),
+                "origin": each.origin,
+                "missing": each.missing,
             }
             for each in report.sets
         ],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast, get_args
 
 from ekphory.agent.provider import AgentSettings
@@ -27,18 +26,15 @@ from ekphory_lab.evaluation.runner import (
     compare,
     evaluate,
     misses,
-    read_score_tables,
-    score_table,
     silent,
-    write_reports,
 )
 from ekphory_lab.evaluation.systems import (
+    FUSIONS,
     AgentSystem,
     EkphorySystem,
     bm25_system,
     dense_system,
-    mean_system,
-    rrf_system,
+    fused_system,
 )
 from ekphory_lab.evaluation.tables import (
     ReportTable,
@@ -50,13 +46,12 @@ from ekphory_lab.evaluation.tables import (
 # Measuring.
 
 PRODUCT = "ekphory"
-_WITH_EMBEDDER = {"dense": dense_system, "mean": mean_system, "rrf": rrf_system}
-BASELINES = ("bm25", *_WITH_EMBEDDER)
+BASELINES = ("bm25", "dense", *FUSIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How a benchmark is run and what is written.
+    """How a benchmark is run.
 
     Attributes:
         systems: What to measure, in this order: `ekphory`, `ekphory:<preset>`,
@@ -65,7 +60,6 @@ class RunOptions:
         embedder: Embedder of all systems that need one; None takes the bundled one.
         models: Reranker and language model of the product, where there are any.
         depth: How many passages each search asks for.
-        json_file: Where the whole reports go; None writes none.
         agent: Measure the retrieval agent too, over the store of the first product; None does not.
         progress: Is told how far things are.
     """
@@ -74,7 +68,6 @@ class RunOptions:
     embedder: EmbeddingModel | None = None
     models: OptionalModels = NO_OPTIONAL_MODELS
     depth: int = DEPTH
-    json_file: Path | None = None
     agent: AgentSettings | None = None
     progress: Progress = silent
 
@@ -102,7 +95,7 @@ def run_systems(
     *,
     measures: tuple[Measure, ...] = CONVERSATION_MEASURES,
 ) -> tuple[Report, ...]:
-    """Measure the systems on a set and write what is asked for; one report per system.
+    """Measure the systems on a set; one report per system.
 
     The report of the agent comes first: the first one is compared with the others.
     """
@@ -120,30 +113,13 @@ def run_systems(
             if agent is not None and isinstance(system, EkphorySystem):
                 reports.insert(0, measured(AgentSystem(system, agent)))
                 agent = None
-    if options.json_file is not None:
-        write_reports(tuple(reports), options.json_file)
     return tuple(reports)
 
 
 def compare_reports(reports: Sequence[Report]) -> tuple[Comparison, ...]:
     """Compare the first report with every other one: how much the first is better."""
-    first, *others = map(score_table, reports)
+    first, *others = reports
     return tuple(compare(other, first) for other in others)
-
-
-def compare_with_file(reports: Sequence[Report], file: Path) -> tuple[Comparison, ...]:
-    """Compare each report with the run of the same system in an earlier JSON file.
-
-    A system that the file lacks is compared with the file's first run.
-
-    Raises:
-        DatasetError: The file is no such file, or was measured on other queries.
-    """
-    earlier = read_score_tables(file)
-    by_system = {table.system: table for table in earlier}
-    return tuple(
-        compare(by_system.get(report.system, earlier[0]), score_table(report)) for report in reports
-    )
 
 
 @contextmanager
@@ -152,8 +128,8 @@ def _open_system(name: str, options: RunOptions) -> Iterator[RetrieverFactory]:
         yield bm25_system()
         return
     embedder = options.embedder or load_embedder()
-    if name in _WITH_EMBEDDER:
-        yield _WITH_EMBEDDER[name](embedder)
+    if name in BASELINES:
+        yield dense_system(embedder) if name == "dense" else fused_system(name, embedder)
         return
     _, preset, use = [*name.split(":"), "", ""][:3]
     with EkphorySystem(
@@ -175,6 +151,7 @@ def _time_use(system: str, use: str) -> TimeUse:
 _PREFERRED = ("MAP", "MRR", "NDCG@10", "R@2", "R@5", "R@20")
 _PREFERRED_MULTIHOP = ("MAP", "R@2", "R@5", "R@10", "AllGold@10")
 _SHOWN_ABOVE = 3
+_MOST_MISSES = 20
 _TEXT_LENGTH = 160
 
 
@@ -224,28 +201,22 @@ def report_table(report: Report) -> ReportTable:
     return ReportTable(title, ("category", "queries", *names), tuple(rows))
 
 
-def calibration_line(report: Report) -> str | None:
-    """Say how far the probabilities are from what is observed; None where they are none."""
-    found = report.calibration
-    if found is None:
-        return None
-    return (
-        f"calibration of {report.system}: expected error {format_figure(found.hits)} over the best "
-        f"{BEST} hits, {format_figure(found.first_hit)} over the first, which says "
-        f"{found.first_said:.2f} and is right in {found.first_right:.2f}"
-    )
-
-
-def agent_line(report: Report) -> str | None:
-    """Say how many searches the retrieval agent made; None for another system."""
-    found = report.configuration
-    if "agent" not in found:
-        return None
-    return (
-        f"{report.system}: {found['searches_a_question']} searches a question; "
-        f"{found['questions_of_one_search']} of {len(report.outcomes)} questions took one; "
-        f"{found['fallbacks']} fell back to plain search; {report.latency.mean:.1f} ms on average"
-    )
+def report_lines(report: Report) -> Iterator[str]:
+    """Say how far probabilities are from what is observed, and how many searches an agent made."""
+    found, made = report.calibration, report.configuration
+    if found is not None:
+        yield (
+            f"calibration of {report.system}: expected error {format_figure(found.hits)} over the "
+            f"best {BEST} hits, {format_figure(found.first_hit)} over the first, which says "
+            f"{found.first_said:.2f} and is right in {found.first_right:.2f}"
+        )
+    if "agent" in made:
+        yield (
+            f"{report.system}: {made['searches_a_question']} searches a question; "
+            f"{made['questions_of_one_search']} of {len(report.outcomes)} questions took one; "
+            f"{made['fallbacks']} fell back to plain search; "
+            f"{report.latency.mean:.1f} ms on average"
+        )
 
 
 def comparison_table(comparison: Comparison) -> ReportTable:
@@ -260,23 +231,22 @@ def comparison_table(comparison: Comparison) -> ReportTable:
     )
 
 
-def list_misses(report: Report, *, limit: int = 20, cutoff: int = MISS_CUTOFF) -> Iterator[str]:
-    """Yield lines about the queries that were answered worst.
+def list_misses(report: Report, *, cutoff: int = MISS_CUTOFF) -> Iterator[str]:
+    """Yield lines about the twenty queries that were answered worst.
 
     For each: its relevant passages with the rank that each got, and the passages on top that
     are not relevant.
 
     Args:
         report: The report.
-        limit: How many queries to show at most.
         cutoff: A relevant passage below this rank is a miss.
     """
     missed = misses(report, cutoff=cutoff)
     yield (
         f"{len(missed)} of {len(report.outcomes)} queries miss a relevant passage in the first "
-        f"{cutoff}; the {min(limit, len(missed))} worst:"
+        f"{cutoff}; the {min(_MOST_MISSES, len(missed))} worst:"
     )
-    for outcome in missed[:limit]:
+    for outcome in missed[:_MOST_MISSES]:
         query = outcome.query
         texts = {each.id: each.indexed_text for each in report.dataset.pools[query.pool]}
         origin = " ".join(part for part in (query.pool, query.id, query.category) if part)

@@ -37,7 +37,6 @@ from ekphory_lab.evaluation.runner import (
     Report,
     compare,
     evaluate,
-    score_table,
     silent,
     to_json,
 )
@@ -279,7 +278,7 @@ def run_configurations(
             )
             remembered = 0 if reranker is None else reranker.remembered - before
             first = runs[0].report if runs else None
-            against = None if first is None else compare(score_table(first), score_table(report))
+            against = None if first is None else compare(first, report)
             runs.append(ConfigurationRun(configuration, report, against, remembered=remembered))
     return tuple(runs)
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import tomllib
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.resources import files
@@ -213,16 +213,18 @@ class Dataset:
         return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
-def without_adversarial(dataset: Dataset) -> Dataset:
-    """Leave out the adversarial questions of a set that uses LoCoMo's category numbers.
+def chosen_categories(dataset: Dataset, categories: Iterable[str] | None) -> Dataset:
+    """Keep the queries of these categories; None leaves LoCoMo's adversarial ones out.
 
     They have no answer in the conversation, so LoCoMo's retrieval protocol excludes them. A set
     with any category outside LoCoMo's five is returned as it is.
     """
-    categories = {query.category for query in dataset.queries}
-    if not categories <= LOCOMO_CATEGORIES.keys():
+    if categories is not None:
+        return only_categories(dataset, set(categories))
+    present = {query.category for query in dataset.queries}
+    if not present <= LOCOMO_CATEGORIES.keys():
         return dataset
-    return only_categories(dataset, categories - {ADVERSARIAL})
+    return only_categories(dataset, present - {ADVERSARIAL})
 
 
 def only_categories(dataset: Dataset, categories: set[str]) -> Dataset:
@@ -317,6 +319,16 @@ class Collection:
         if query.key in self._queries:
             raise DatasetError(f"{place}: query {query.id!r} is twice in {query.pool!r}.")
         self._queries[query.key] = query
+
+    def add_answered(self, place: str, *, query: EvaluationQuery, answers: Iterable[str]) -> None:
+        """Take a query, and the passages that answer it, each with the gain 1.
+
+        Raises:
+            DatasetError: As `add_query` and `add_judgement`.
+        """
+        self.add_query(place, query=query)
+        for answer in answers:
+            self.add_judgement(place, key=query.key, passage_id=answer, gain=1)
 
     def add_judgement(
         self, place: str, *, key: tuple[str, str], passage_id: str, gain: int

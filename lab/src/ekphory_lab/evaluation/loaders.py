@@ -17,12 +17,12 @@ from ekphory_lab.evaluation.datasets import (
     Passage,
     Row,
     benchmark_of,
+    chosen_categories,
     only_categories,
     read_hashes,
     read_json_lines,
     read_qrels,
     source_of,
-    without_adversarial,
 )
 
 # Loader of BEIR's form: `corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv`.
@@ -33,18 +33,17 @@ POOL = ""
 _BEIR_COLUMNS = ("query-id", "corpus-id", "score")
 
 
-def load_beir(folder: Path, *, split: str = "test") -> Dataset:
-    """Load a BEIR set; a document's text is its title and its text.
+def load_beir(folder: Path) -> Dataset:
+    """Load a BEIR set with its test judgements; a document's text is its title and its text.
 
     Args:
         folder: The folder of the unpacked set.
-        split: Which judgements to take: `test`, `dev` or `train`.
 
     Raises:
         DatasetError: A file is missing, cut short or malformed; names the file and the line.
     """
-    qrels = f"qrels/{split}.tsv"
-    return _load(folder, "corpus.jsonl", qrels, _BEIR_COLUMNS, _read_document, _read_beir_query)
+    files = ("corpus.jsonl", "qrels/test.tsv")
+    return _load(folder, files, _BEIR_COLUMNS, _read_document, _read_beir_query)
 
 
 def _read_document(row: Row) -> tuple[str, Passage]:
@@ -75,12 +74,7 @@ def load_conversation(folder: Path, *, categories: Sized[str] | None = None) -> 
     Raises:
         DatasetError: A file is missing, cut short or malformed; names the file and the line.
     """
-    dataset = _load_pools(folder)
-    return (
-        without_adversarial(dataset)
-        if categories is None
-        else only_categories(dataset, set(categories))
-    )
+    return chosen_categories(_load_pools(folder), categories)
 
 
 def load_multihop(folder: Path, *, categories: Sized[str] | None = None) -> Dataset:
@@ -100,7 +94,8 @@ def load_multihop(folder: Path, *, categories: Sized[str] | None = None) -> Data
 def _load_pools(folder: Path) -> Dataset:
     corpus = "corpus.jsonl" if (folder / "corpus.jsonl").is_file() else "corpus.jsonl.gz"
     columns = ("pool", *_BEIR_COLUMNS)
-    return _load(folder, corpus, "qrels.tsv", columns, _read_pool_passage, _read_pool_query)
+    files = (corpus, "qrels.tsv")
+    return _load(folder, files, columns, _read_pool_passage, _read_pool_query)
 
 
 def _read_pool_passage(row: Row) -> tuple[str, Passage]:
@@ -132,12 +127,12 @@ def _read_pool_query(row: Row) -> EvaluationQuery:
 
 def _load(
     folder: Path,
-    corpus: str,
-    qrels: str,
+    names: tuple[str, str],
     columns: tuple[str, ...],
     read_passage: Callable[[Row], tuple[str, Passage]],
     read_query: Callable[[Row], EvaluationQuery],
 ) -> Dataset:
+    corpus, qrels = names
     files = read_hashes(folder, (corpus, "queries.jsonl", qrels))
     collection = Collection()
     for row in read_json_lines(folder / corpus):
@@ -177,9 +172,7 @@ def load_locomo(path: Path, *, categories: Sized[str] | None = None) -> Dataset:
         _add_conversation(collection, conversation)
     name = benchmark_of(files) or path.stem
     dataset = collection.dataset(name, source=source_of(files, otherwise=LOCOMO), files=files)
-    if categories is None:
-        return without_adversarial(dataset)
-    return only_categories(dataset, set(categories))
+    return chosen_categories(dataset, categories)
 
 
 def evidence_ids(evidence: Iterable[str], *, known: Container[str]) -> list[str]:
@@ -208,9 +201,8 @@ def _add_conversation(collection: Collection, conversation: LocomoConversation) 
             text=question.text,
             category=str(question.category),
         )
-        collection.add_query(place, query=query)
-        for turn_id in evidence_ids(question.evidence, known=known):
-            collection.add_judgement(place, key=query.key, passage_id=turn_id, gain=1)
+        answers = evidence_ids(question.evidence, known=known)
+        collection.add_answered(place, query=query, answers=answers)
 
 
 def _locomo_passage(turn: LocomoTurn) -> Passage:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from time import perf_counter
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from ekphory import __version__
-from ekphory.errors import DatasetError, InvalidInput
+from ekphory.errors import InvalidInput
 from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage
 from ekphory_lab.evaluation.metrics import (
     CONVERSATION_MEASURES,
     PROBABILITIES,
     CalibrationScores,
     Estimate,
+    FloatArray,
     Measure,
     PairedTest,
     Qrels,
@@ -81,7 +80,7 @@ class QueryOutcome:
     scores: Mapping[str, float]
     milliseconds: float
 
-    def missed(self, *, cutoff: int = MISS_CUTOFF) -> bool:
+    def missed(self, cutoff: int) -> bool:
         """Whether a relevant passage is not among the first `cutoff`."""
         return any(rank is None or rank > cutoff for rank in self.relevant_ranks.values())
 
@@ -149,13 +148,17 @@ class Report:
         """Return a measure's mean over all queries."""
         return self.overall.estimates[measure].mean
 
+    def column(self, measure: str) -> FloatArray:
+        """Return a measure's value for each query, shape (queries,)."""
+        return np.array([outcome.scores[measure] for outcome in self.outcomes], np.float64)
+
 
 def misses(report: Report, *, cutoff: int = MISS_CUTOFF) -> tuple[QueryOutcome, ...]:
     """Return the queries with a relevant passage below the cutoff, those ranked lowest first.
 
     Queries that are equally bad keep the dataset's order.
     """
-    missed = [outcome for outcome in report.outcomes if outcome.missed(cutoff=cutoff)]
+    missed = [outcome for outcome in report.outcomes if outcome.missed(cutoff)]
     return tuple(sorted(missed, key=_first_found))
 
 
@@ -217,26 +220,13 @@ def _first_found(outcome: QueryOutcome) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreTable:
-    """The scores of one run, query by query.
-
-    Attributes:
-        system: The system's name.
-        scores: Value by measure, by query key.
-    """
-
-    system: str
-    scores: Mapping[tuple[str, str], Mapping[str, float]]
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
     """How a second run differs from a first.
 
     Attributes:
         first: Name of the system that is compared with.
         second: Name of the system that is compared.
-        queries: How many queries both answered.
+        queries: How many there are.
         tests: Difference, second minus first, by measure.
     """
 
@@ -246,84 +236,11 @@ class Comparison:
     tests: Mapping[str, PairedTest]
 
 
-def score_table(report: Report) -> ScoreTable:
-    """Take the scores out of a report."""
-    scores = {outcome.query.key: outcome.scores for outcome in report.outcomes}
-    return ScoreTable(report.system, scores)
-
-
-def compare(first: ScoreTable, second: ScoreTable, *, seed: int = 0) -> Comparison:
-    """Compare two runs in every measure that both have.
-
-    Raises:
-        DatasetError: The runs have different queries, or no measure in common.
-    """
-    if first.scores.keys() != second.scores.keys():
-        common = len(first.scores.keys() & second.scores.keys())
-        raise DatasetError(
-            f"{first.system} has {len(first.scores)} queries and {second.system} "
-            f"{len(second.scores)}, of which {common} are the same. Compare runs over one dataset "
-            "with the same categories."
-        )
-    keys = list(first.scores)
-    tests = {
-        name: paired_test(_column(first, keys, name), _column(second, keys, name), seed=seed)
-        for name in _shared_measures(first, second)
-    }
-    return Comparison(first.system, second.system, len(keys), tests)
-
-
-def write_reports(reports: tuple[Report, ...], path: Path) -> None:
-    """Write reports to one JSON file: an object with a list under `reports`."""
-    document = {"reports": [to_json(report) for report in reports]}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # ASCII escapes keep lone surrogates of the data writable.
-    path.write_text(json.dumps(document, indent=1), encoding="utf-8")
-
-
-def read_score_tables(path: Path) -> tuple[ScoreTable, ...]:
-    """Read the scores of all reports in a file that `write_reports` wrote.
-
-    Raises:
-        DatasetError: The file is missing, or is not such a file.
-    """
-    try:
-        document = json.loads(path.read_bytes())
-        return tuple(_score_table(report) for report in document["reports"])
-    except FileNotFoundError as error:
-        raise DatasetError(f"{path}: no such file. Give the JSON file of a run.") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DatasetError(
-            f"{path}: not the JSON file of an evaluation ({type(error).__name__}: {error}). "
-            "Give a file that `ekphory eval … --json FILE` wrote."
-        ) from error
-
-
-def _score_table(report: Mapping[str, object]) -> ScoreTable:
-    rows = report["queries"]
-    if not isinstance(rows, list) or not rows:
-        raise ValueError("no queries in it")
-    scores = {
-        (str(row["pool"]), str(row["id"])): {
-            str(name): float(value) for name, value in row["scores"].items()
-        }
-        for row in rows
-    }
-    return ScoreTable(str(report["system"]), scores)
-
-
-def _shared_measures(first: ScoreTable, second: ScoreTable) -> list[str]:
-    one, other = (next(iter(table.scores.values())) for table in (first, second))
-    names = [name for name in one if name in other]
-    if not names:
-        raise DatasetError(f"{first.system} and {second.system} have no measure in common.")
-    return names
-
-
-def _column(
-    table: ScoreTable, keys: list[tuple[str, str]], name: str
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.array([table.scores[key][name] for key in keys], np.float64)
+def compare(first: Report, second: Report) -> Comparison:
+    """Compare two runs over the same queries in every measure that both have."""
+    shared = [name for name in first.overall.estimates if name in second.overall.estimates]
+    tests = {name: paired_test(first.column(name), second.column(name)) for name in shared}
+    return Comparison(first.system, second.system, len(first.outcomes), tests)
 
 
 # Running a system over a dataset: index every pool, put every query, score the rankings.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +19,8 @@ import numpy as np
 
 from ekphory.errors import DatasetError
 from ekphory.memory import Memory
+from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.reranker import RerankingModel
 from ekphory_lab.evaluation.datasets import Dataset
 from ekphory_lab.evaluation.loaders import load_beir, load_conversation, load_locomo, load_multihop
 from ekphory_lab.evaluation.metrics import best_hit_error
@@ -34,17 +37,31 @@ POOLED = "smaller sets"
 
 @dataclass(frozen=True, slots=True)
 class AskedScope:
-    """One scope and its questions.
+    """What is written into one scope, and what is asked of it.
 
     Attributes:
+        kind: What its memories are, such as `statements`.
         passages: As `Memory.add_many` takes them.
         questions: The ids of the memories that answer each; none where nothing does.
-        now: When they are asked.
+        now: When they are asked; None for the present.
     """
 
+    kind: str
     passages: Sequence[Mapping[str, Any]]
     questions: Mapping[str, frozenset[str]]
     now: datetime | None = None
+
+    @contextmanager
+    def written(
+        self, *, embedder: EmbeddingModel | None = None, reranker: RerankingModel | None = None
+    ) -> Iterator[Memory]:
+        """Open a new store that holds the passages; by default with the bundled models."""
+        with (
+            tempfile.TemporaryDirectory() as place,
+            Memory(place, embedder=embedder, reranker=reranker) as memory,
+        ):
+            memory.add_many(self.passages)
+            yield memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +104,7 @@ def statement_scopes(folder: Path = STATEMENTS) -> Iterator[AskedScope]:
     for path in paths:
         for person in json.loads(path.read_text(encoding="utf-8")):
             yield AskedScope(
+                "statements",
                 [
                     {"id": str(place), "text": memory["text"], "at": memory["time"]}
                     for place, memory in enumerate(person["memories"])
@@ -118,12 +136,13 @@ def known_sets(folder: Path) -> dict[str, Dataset]:
     return found
 
 
-def dataset_scopes(dataset: Dataset) -> Iterator[AskedScope]:
+def dataset_scopes(dataset: Dataset, *, kind: str = "") -> Iterator[AskedScope]:
     """Yield the pools of a benchmark, asked at their newest moment, or when the set says."""
     for pool, passages in dataset.pools.items():
         asked = [query for query in dataset.queries if query.pool == pool]
         moments = {query.at for query in asked if query.at is not None}
         yield AskedScope(
+            kind,
             [passage_fields(passage) for passage in passages],
             {
                 query.text: frozenset(n for n, gain in dataset.qrels[query.key].items() if gain > 0)
@@ -156,8 +175,7 @@ def measure_probabilities(
 
 
 def _asked(scope: AskedScope, presets: Sequence[str]) -> dict[str, list[Row]]:
-    with tempfile.TemporaryDirectory() as place, Memory(place) as memory:
-        memory.add_many(scope.passages)
+    with scope.written() as memory:
         return {preset: list(_rows(memory, scope, preset)) for preset in presets}
 
 

@@ -86,16 +86,6 @@ def dense_system(embedder: EmbeddingModel) -> ScoringSystem:
     return ScoringSystem("dense", configuration, lambda texts: dense_scorer(texts, embedder))
 
 
-def mean_system(embedder: EmbeddingModel) -> ScoringSystem:
-    """Mean of BM25 and dense, each z-scored over the pool."""
-    return _hybrid("mean", embedder, z_scored_mean)
-
-
-def rrf_system(embedder: EmbeddingModel) -> ScoringSystem:
-    """Reciprocal rank fusion of BM25 and dense, constant 60."""
-    return _hybrid("rrf", embedder, reciprocal_rank_fusion)
-
-
 def bm25_scorer(texts: Sequence[str]) -> Scorer:
     """Index texts for BM25; a text that shares no term with the query is not found."""
     stem = Stemmer.Stemmer("english")
@@ -159,10 +149,16 @@ def reciprocal_rank_fusion(*arms: FloatArray) -> FloatArray:
     return np.where(fused > 0, fused, np.nan)
 
 
-def _hybrid(
-    name: str, embedder: EmbeddingModel, fuse: Callable[[FloatArray, FloatArray], FloatArray]
-) -> ScoringSystem:
-    lexical, dense = bm25_system(), dense_system(embedder)
+FUSIONS: Mapping[str, Callable[..., FloatArray]] = {
+    "mean": z_scored_mean,
+    "rrf": reciprocal_rank_fusion,
+}
+"""How BM25 and dense become one, by the name of the system."""
+
+
+def fused_system(name: str, embedder: EmbeddingModel) -> ScoringSystem:
+    """BM25 and dense, put together by one of `FUSIONS`."""
+    lexical, dense, fuse = bm25_system(), dense_system(embedder), FUSIONS[name]
 
     def index(texts: Sequence[str]) -> Scorer:
         first, second = lexical.index(texts), dense.index(texts)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.box import HEAVY_HEAD, Box
 from rich.table import Table
@@ -47,6 +49,13 @@ class ReportTable:
         for row in self.rows:
             table.add_row(*map(Text, row))
         return table
+
+
+def write_markdown(file: Path, heading: str, tables: Iterable[ReportTable], end: str = "") -> None:
+    """Write tables beneath a heading, and perhaps an end below them."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = "\n".join(table.markdown() for table in tables)
+    file.write_text(f"{heading}{text}{end}", encoding="utf-8")
 
 
 def format_figure(value: float, digits: int = 3) -> str:

@@ -91,8 +91,5 @@ def _add_pool(collection: Collection, pool: str, rows: Sequence[Row]) -> None:
                 text=asked["query"],
                 category=asked["category"],
             )
-            collection.add_query(row["id"], query=query)
-            for place in asked["turns"]:
-                collection.add_judgement(
-                    row["id"], key=query.key, passage_id=f"{row['id']}:{place}", gain=1
-                )
+            answers = (f"{row['id']}:{place}" for place in asked["turns"])
+            collection.add_answered(row["id"], query=query, answers=answers)

@@ -19,19 +19,20 @@ from ekphory.models.onnx_export import Prompts
 from ekphory_lab.training.embedder_config import EmbedderConfig, LossWeights
 from ekphory_lab.training.encoder import (
     AgentEncoder,
+    Optimizer,
     Tensor,
     anchor_loss,
     cached_gradients,
     load_agent_encoder,
     mixed_precision,
+    new_optimizer,
     plain_gradients,
     ranking_loss,
     save_agent_encoder,
     teacher_loss,
     training_device,
 )
-from ekphory_lab.training.memories import MemorySample
-from ekphory_lab.training.memory_generator import generate
+from ekphory_lab.training.memories import MemorySample, generate
 from ekphory_lab.training.question_groups import (
     BaseModel,
     QuestionGroup,
@@ -39,12 +40,10 @@ from ekphory_lab.training.question_groups import (
     teacher_view,
 )
 from ekphory_lab.training.run_files import (
-    CHECKPOINT_FILE,
     MODEL_FOLDER,
+    RunPlaces,
     claim_folder,
-    forget_losses,
     note_loss,
-    rise_and_fall,
     run_manifest,
 )
 from ekphory_lab.training.sources import (
@@ -61,27 +60,11 @@ from ekphory_lab.training.sources import (
 # Needs torch.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryLossWeights:
-    """How the loss is put together.
-
-    Attributes:
-        ranking: Weight of finding the answer among the candidates.
-        kinds: Weight of the type head's cross-entropy.
-        importance: Weight of the importance head's squared error.
-        lengths: Weight of the squared length of the vectors of age and type, so that they say
-            nothing where nothing is to be said.
-        temperature: What a cosine is divided by before the softmax.
-    """
-
-    ranking: float = 1.0
-    kinds: float = 1.0
-    importance: float = 4.0
-    lengths: float = 0.01
-    temperature: float = 0.05
-
-
-MEMORY_LOSS = MemoryLossWeights()
+# Weights of finding the answer among the candidates, of the type head's cross-entropy, of the
+# importance head's squared error, and of the squared length of the vectors of age and type, so that
+# they say nothing where nothing is to be said; and what a cosine is divided by before the softmax.
+_RANKING, _KINDS, _IMPORTANCE, _LENGTHS = 1.0, 1.0, 4.0, 0.01
+_TEMPERATURE = 0.05
 _TENSORS = ("queries", "candidates", "present", "ages", "types", "importance")
 
 
@@ -121,16 +104,10 @@ class SampleLayout:
         moved = {name: getattr(self, name).to(device) for name in _TENSORS}
         return replace(self, **moved)
 
-    def at(self, samples: Tensor) -> SampleLayout:
-        """Return some of the samples, of the same texts."""
-        return replace(self, **{name: getattr(self, name)[samples] for name in _TENSORS})
-
 
 def lay_out(samples: Sequence[MemorySample]) -> SampleLayout:
     """Return the samples as tensors."""
-    candidates = [
-        (sample.positive, *(negative.memory for negative in sample.negatives)) for sample in samples
-    ]
+    candidates = [sample.memories for sample in samples]
     texts = dict.fromkeys(sample.query for sample in samples)
     asked = len(texts)
     texts |= dict.fromkeys(memory.text for memory in chain.from_iterable(candidates))
@@ -149,18 +126,15 @@ def lay_out(samples: Sequence[MemorySample]) -> SampleLayout:
     )
 
 
-def memory_loss(
-    encoder: AgentEncoder, pooled: Tensor, layout: SampleLayout, weights: MemoryLossWeights
-) -> Tensor:
+def memory_loss(encoder: AgentEncoder, pooled: Tensor, layout: SampleLayout) -> Tensor:
     """Take the loss of samples whose texts are encoded.
 
     Args:
         encoder: Its projection, age, type and heads are used.
         pooled: The encoder's mean over each text of the layout, shape (texts, dimension).
         layout: The samples.
-        weights: How the parts are put together.
     """
-    logits = candidate_scores(encoder, pooled, layout) / weights.temperature
+    logits = candidate_scores(encoder, pooled, layout) / _TEMPERATURE
     # The answer is the first candidate.
     first = torch.zeros(len(logits), dtype=torch.long, device=logits.device)
     ranking = functional.cross_entropy(logits, first)
@@ -168,12 +142,8 @@ def memory_loss(
     kinds = functional.cross_entropy(encoder.memory_type_logits(read), layout.types[layout.present])
     importance = functional.mse_loss(encoder.importance(read), layout.importance[layout.present])
     lengths = sum(encoder.parts[name].weight.square().sum(dim=1).mean() for name in ("age", "kind"))
-    return (
-        weights.ranking * ranking
-        + weights.kinds * kinds
-        + weights.importance * importance
-        + weights.lengths * lengths
-    )
+    heads = _KINDS * kinds + _IMPORTANCE * importance
+    return _RANKING * ranking + heads + _LENGTHS * lengths
 
 
 def candidate_scores(encoder: AgentEncoder, pooled: Tensor, layout: SampleLayout) -> Tensor:
@@ -221,15 +191,8 @@ class StepBatch:
         """All questions of all groups."""
         return [each.text for group in self.groups for each in group.questions]
 
-    @property
-    def texts(self) -> list[str]:
-        """All passages, all questions, the texts of the memories, and the written passages."""
-        generated = () if self.memories is None else self.memories.texts
-        written = () if self.written is None else self.written.texts
-        return [*self.passages, *self.questions, *generated, *written]
-
     def prompted(self, prompts: Prompts) -> list[str]:
-        """Return all texts in that order, each with the prompt that the model is used with."""
+        """Return passages, questions, memories and written passages, each with its prompt."""
         generated = () if self.memories is None else self.memories.prompted(prompts)
         written = () if self.written is None else self.written.texts
         return [
@@ -283,7 +246,7 @@ def step_loss(
 
     Args:
         encoder: What comes after the mean is used.
-        pooled: The encoder's mean over each text of the batch, in the order of `batch.texts`.
+        pooled: The encoder's mean over each text of the batch, in the order of `batch.prompted`.
         batch: What the step is trained on.
         config: The run's configuration.
     """
@@ -295,7 +258,7 @@ def step_loss(
     loss = question_loss(torch.cat([passages, questions]), batch, config.loss)
     if batch.memories is not None:
         memories = batch.memories.on(pooled.device)
-        learned = memory_loss(encoder, generated, memories, MEMORY_LOSS)
+        learned = memory_loss(encoder, generated, memories)
         loss = loss + config.memories.weight * learned
     if batch.written is not None:
         kept = _vectors(encoder, written, batch.written.given)
@@ -410,29 +373,6 @@ def _memories(config: EmbedderConfig, *, first: int) -> Iterator[SampleLayout | 
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPlaces:
-    """Where a run reads and writes.
-
-    Attributes:
-        base: Directory of the weights to start from, in sentence-transformers' form, with or
-            without components.
-        target: Gets `manifest.json`, `losses.jsonl`, `checkpoint.pt` and the folder `model`.
-    """
-
-    base: Path
-    target: Path
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    encoder: AgentEncoder
-    transformer: list[Any]
-    trained: list[Any]
-    optimizer: Any
-    schedule: Any
-
-
 def train_embedder(
     config: EmbedderConfig,
     data: TrainingData,
@@ -465,58 +405,40 @@ def train_embedder(
     places.target.mkdir(parents=True, exist_ok=True)
     claim_folder(places.target, manifest)
     encoder.parts.to(training_device())
-    state = _new_state(config, encoder)
-    first = _restore(state, places.target)
+    optimizer = _optimizer(config, encoder)
+    checkpoint = optimizer.restore_checkpoint(places.target)
+    first = 0
+    if checkpoint is not None:
+        encoder.parts.load_state_dict(checkpoint["parts"])
+        first = int(checkpoint["done"])
+    transformer = [each for each in encoder.parts["encoder"].parameters() if each.requires_grad]
     batches = step_batches(config, data, teacher, first=first)
     saved = monotonic()
     for step in range(first, config.steps):
         batch = next(batches)
-        loss = _step(state, batch, config)
-        note_loss(places.target, step, loss, read={"texts": len(batch.texts)})
+        loss = accumulate_gradients(encoder, batch, config, transformer)
+        optimizer.step()
+        note_loss(places.target, step, loss, read={"texts": len(batch.prompted(encoder.prompts))})
         progress(f"loss {loss:.3f}", step + 1, config.steps)
         if monotonic() - saved > config.checkpoint_seconds:
-            _checkpoint(state, places.target, done=step + 1)
+            _checkpoint(encoder, optimizer, places.target, done=step + 1)
             saved = monotonic()
-    _checkpoint(state, places.target, done=config.steps)
+    _checkpoint(encoder, optimizer, places.target, done=config.steps)
     return places.target / MODEL_FOLDER
 
 
-def _step(state: _State, batch: StepBatch, config: EmbedderConfig) -> float:
-    loss = accumulate_gradients(state.encoder, batch, config, state.transformer)
-    torch.nn.utils.clip_grad_norm_(state.trained, config.largest_gradient)
-    state.optimizer.step()
-    state.schedule.step()
-    state.optimizer.zero_grad()
-    return loss
-
-
-def _new_state(config: EmbedderConfig, encoder: AgentEncoder) -> _State:
+def _optimizer(config: EmbedderConfig, encoder: AgentEncoder) -> Optimizer:
     _freeze(encoder, config.frozen_layers)
     encoder.parts.train()
-    transformer, projection = (
-        [
-            (name, weight)
-            for name, weight in encoder.parts[part].named_parameters(prefix=part)
-            if weight.requires_grad
-        ]
+    named = {
+        name: weight
         for part in ("encoder", "projection")
-    )
-    named = transformer + projection
-    spared = [weight for name, weight in named if name.endswith("bias") or "norm" in name.lower()]
-    decayed = [weight for name, weight in named if not any(weight is each for each in spared)]
-    components = _components(encoder, config)
-    optimizer = torch.optim.AdamW(
-        [
-            {"params": decayed, "weight_decay": config.weight_decay},
-            {"params": spared, "weight_decay": 0.0},
-            {"params": components, "weight_decay": 0.0, "lr": config.memories.learning_rate},
-        ],
-        lr=config.learning_rate,
-    )
-    rate = rise_and_fall(config.steps, warm_up=config.warm_up)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
-    trained = [weight for _, weight in named] + components
-    return _State(encoder, [weight for _, weight in transformer], trained, optimizer, schedule)
+        for name, weight in encoder.parts[part].named_parameters(prefix=part)
+        if weight.requires_grad
+    }
+    rate = config.memories.learning_rate
+    apart = {"params": _components(encoder, config), "weight_decay": 0.0, "lr": rate}
+    return new_optimizer(config, config.steps, named, apart)
 
 
 def _components(encoder: AgentEncoder, config: EmbedderConfig) -> list[Any]:
@@ -543,29 +465,6 @@ def _layers(transformer: Any) -> Any:  # noqa: ANN401  torch's modules
     return transformer.layers if inner is None else inner.layer
 
 
-def _checkpoint(state: _State, target: Path, *, done: int) -> None:
-    content = {
-        "done": done,
-        "parts": state.encoder.parts.state_dict(),
-        "optimizer": state.optimizer.state_dict(),
-        "schedule": state.schedule.state_dict(),
-        "random": torch.get_rng_state(),
-    }
-    partial = target / f"{CHECKPOINT_FILE}.partial"
-    torch.save(content, partial)
-    partial.replace(target / CHECKPOINT_FILE)
-    save_agent_encoder(state.encoder, target / MODEL_FOLDER)
-
-
-def _restore(state: _State, target: Path) -> int:
-    path = target / CHECKPOINT_FILE
-    if not path.is_file():
-        return 0
-    # The random state belongs on the processor; the rest goes where the weights are.
-    content = torch.load(path, weights_only=True, map_location="cpu")
-    state.encoder.parts.load_state_dict(content["parts"])
-    state.optimizer.load_state_dict(content["optimizer"])
-    state.schedule.load_state_dict(content["schedule"])
-    torch.set_rng_state(content["random"])
-    forget_losses(target, after=int(content["done"]))
-    return int(content["done"])
+def _checkpoint(encoder: AgentEncoder, optimizer: Optimizer, target: Path, *, done: int) -> None:
+    optimizer.write_checkpoint(target, done=done, parts=encoder.parts.state_dict())
+    save_agent_encoder(encoder, target / MODEL_FOLDER)

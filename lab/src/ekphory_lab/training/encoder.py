@@ -33,6 +33,12 @@ from ekphory.models.onnx_export import (
 )
 from ekphory.threads import count_usable_cores
 from ekphory.types import MEMORY_TYPES
+from ekphory_lab.training.run_files import (
+    CHECKPOINT_FILE,
+    RunConfig,
+    forget_losses,
+    rise_and_fall,
+)
 
 # Where training computes, and in which precision: bfloat16 where the processor has it.
 
@@ -180,6 +186,87 @@ def _workers(weights: Sequence[Tensor]) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
 
 
+# The optimiser of a run, its steps and its checkpoints.
+
+
+@dataclass(frozen=True, slots=True)
+class Optimizer:
+    """AdamW with a rate that rises and falls.
+
+    Attributes:
+        trained: All weights that are trained.
+        adam, schedule: torch's.
+        largest_gradient: Norm to which gradients are clipped.
+    """
+
+    trained: Sequence[Tensor]
+    adam: Any
+    schedule: Any
+    largest_gradient: float
+
+    def step(self) -> None:
+        """Change the weights by their gradients, which begin anew."""
+        torch.nn.utils.clip_grad_norm_(self.trained, self.largest_gradient)
+        self.adam.step()
+        self.schedule.step()
+        self.adam.zero_grad()
+
+    def write_checkpoint(self, target: Path, *, done: int, **content: Any) -> None:  # noqa: ANN401
+        """Write all that the run needs to go on, `content` among it."""
+        content |= {
+            "done": done,
+            "optimizer": self.adam.state_dict(),
+            "schedule": self.schedule.state_dict(),
+            "random": torch.get_rng_state(),
+        }
+        partial = target / f"{CHECKPOINT_FILE}.partial"
+        torch.save(content, partial)
+        partial.replace(target / CHECKPOINT_FILE)
+
+    def restore_checkpoint(self, target: Path) -> dict[str, Any] | None:
+        """Go on where the last checkpoint was written, and return it; None without one."""
+        path = target / CHECKPOINT_FILE
+        if not path.is_file():
+            return None
+        # The random state belongs on the processor; the rest goes where the weights are.
+        content: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
+        self.adam.load_state_dict(content["optimizer"])
+        self.schedule.load_state_dict(content["schedule"])
+        torch.set_rng_state(content["random"])
+        forget_losses(target, after=int(content["done"]))
+        return content
+
+
+def new_optimizer(
+    config: RunConfig, steps: int, named: Mapping[str, Tensor], apart: Mapping[str, Any]
+) -> Optimizer:
+    """Return the optimiser of a new run.
+
+    Args:
+        config: Rates and decay; biases and normalisations are spared of it.
+        steps: Length of the run.
+        named: The weights by name, those that are `apart` left out.
+        apart: A group of weights (`params`) with settings of its own.
+    """
+    is_spared = {name: name.endswith("bias") or "norm" in name.lower() for name in named}
+    decayed, spared = (
+        [weight for name, weight in named.items() if is_spared[name] is wanted]
+        for wanted in (False, True)
+    )
+    adam = torch.optim.AdamW(
+        [
+            {"params": decayed, "weight_decay": config.weight_decay},
+            {"params": spared, "weight_decay": 0.0},
+            dict(apart),
+        ],
+        lr=config.learning_rate,
+    )
+    rate = rise_and_fall(steps, warm_up=config.warm_up)
+    schedule = torch.optim.lr_scheduler.LambdaLR(adam, rate)
+    trained = [*named.values(), *apart["params"]]
+    return Optimizer(trained, adam, schedule, config.largest_gradient)
+
+
 # The embedder in torch: encoder, mean pooling, age, type, projection, and two heads.
 #
 #     z(memory, age, type) = W (pooled + age[bucket] + type[t]) + b
@@ -270,7 +357,11 @@ def load_base_encoder(directory: Path) -> AgentEncoder:
     Raises:
         ModelError: It cannot be loaded.
     """
-    encoder, tokenizer = _load_transformer(directory)
+    encoder = load_transformer(directory)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{directory}: its tokenizer cannot be loaded ({error}).") from error
     window = read_window(directory)
     positions = getattr(encoder.config, "max_position_embeddings", None) or window
     return AgentEncoder(
@@ -278,25 +369,29 @@ def load_base_encoder(directory: Path) -> AgentEncoder:
     )
 
 
-def _load_transformer(directory: Path) -> tuple[Any, Any]:
+def load_transformer(directory: Path, **options: Any) -> Any:  # noqa: ANN401  transformers'
+    """Load an encoder in float, which drops nothing out in training.
+
+    Raises:
+        ModelError: It cannot be loaded.
+    """
     try:
         config = AutoConfig.from_pretrained(directory, local_files_only=True)
         # Each architecture has names of its own, and refuses those of others.
         for name in _DROPOUTS:
             if hasattr(config, name):
                 setattr(config, name, 0.0)
-        encoder = AutoModel.from_pretrained(
+        return AutoModel.from_pretrained(
             directory,
             config=config,
             # Seven times as fast as fused attention in bfloat16 on a processor without AMX.
             attn_implementation="eager",
             local_files_only=True,
             dtype=torch.float32,
+            **options,
         )
-        tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{directory}: cannot be loaded as an encoder ({error}).") from error
-    return encoder, tokenizer
 
 
 def _new_parts(encoder: Any) -> Any:  # noqa: ANN401  torch's modules
@@ -389,18 +484,32 @@ def load_agent_encoder(directory: Path) -> AgentEncoder:
     path = directory / COMPONENTS_FILE
     if not path.is_file():
         return encoder
+    load_parts(encoder.parts, path, _PARTS)
+    return encoder
+
+
+def load_parts(parts: Any, path: Path, named: Mapping[str, str]) -> None:  # noqa: ANN401  torch's
+    """Read parts of a model from a file.
+
+    Args:
+        parts: The modules, by name.
+        path: A safetensors file.
+        named: Name of each part that is read, by how the file calls it.
+
+    Raises:
+        ModelError: They are not those of this model.
+    """
     tensors = load_file(path)
-    for name, part in _PARTS.items():
+    for name, part in named.items():
         own = {
             key.removeprefix(f"{name}."): value
             for key, value in tensors.items()
             if key.startswith(f"{name}.")
         }
         try:
-            encoder.parts[part].load_state_dict(own)
+            parts[part].load_state_dict(own)
         except RuntimeError as error:
             raise ModelError(f"{path}: does not fit its encoder ({error}).") from error
-    return encoder
 
 
 def _components(encoder: AgentEncoder) -> dict[str, NDArray[np.float32]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
 from random import Random
@@ -11,8 +11,8 @@ from random import Random
 import numpy as np
 
 from ekphory.errors import DatasetError, InvalidInput
-from ekphory.models.embedder import EmbedderIdentity
-from ekphory.models.reranker import RerankingModel, model_id
+from ekphory.models.model_record import CalibrationCard
+from ekphory.models.reranker import log_odds
 from ekphory.retrieval.calibration import GATE_KIND, FittedFile
 from ekphory.retrieval.gate import GateFeature, GateThresholds
 from ekphory_lab.evaluation.datasets import (
@@ -23,15 +23,21 @@ from ekphory_lab.evaluation.datasets import (
     Passage,
     Source,
 )
+from ekphory_lab.evaluation.metrics import FloatArray
 from ekphory_lab.evaluation.reranking.benchmark import (
     GATE_FEATURES,
     GateCases,
     GateOutcome,
+    Reliability,
     gate_outcome,
     passes,
+    reliability,
 )
+from ekphory_lab.evaluation.reranking.candidates import Judge
+from ekphory_lab.evaluation.runner import Progress, silent
 from ekphory_lab.training.question_groups import QuestionGroup
 from ekphory_lab.training.reranker.examples import rows_of
+from ekphory_lab.training.reranker.export import fit_platt, precision_thresholds
 from ekphory_lab.training.sources import SOURCES
 
 # Training conversations as a set of questions over collections as large as real ones.
@@ -91,9 +97,8 @@ def _add_pool(
         query = EvaluationQuery(
             pool=pool, id=str(number), text=question.text, category=groups[group].source
         )
-        collection.add_query(place, query=query)
-        for row in question.positives:
-            collection.add_judgement(place, key=query.key, passage_id=f"{group}:{row}", gain=1)
+        answers = (f"{group}:{row}" for row in question.positives)
+        collection.add_answered(place, query=query, answers=answers)
 
 
 def _passages(number: int, group: QuestionGroup) -> Iterator[Passage]:
@@ -198,78 +203,105 @@ def _checked(cases: GateCases, feature: GateFeature, keep: float) -> GateOutcome
 # What `ekphory train gate` writes: the gate, the models that it holds for, what was measured.
 
 _DIGITS = 4
+_MEASURED = {
+    "questions": "questions",
+    "skipped": "skipped",
+    "MAP without reranking": "first_stage",
+    "MAP always reranked": "always",
+    "MAP through the gate": "gated",
+}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateRun:
-    """How a gate was learned.
+def gate_file(
+    gate: LearnedGate,
+    learned_on: Dataset,
+    *,
+    models: Mapping[str, str],
+    seed: int,
+    command: str,
+    checked: Mapping[str, GateOutcome],
+) -> FittedFile:
+    """Return the file's content.
 
-    Attributes:
-        embedder, reranker: The models that it was learned with.
+    Args:
+        gate: What was learned.
         learned_on: The questions.
-        seed: Drew them.
+        models: Embedder and reranker that it was learned with.
+        seed: Drew the questions.
         command: Finds the gate again.
         checked: What it does on benchmarks, by their names.
     """
-
-    embedder: EmbedderIdentity
-    reranker: RerankingModel
-    learned_on: Dataset
-    seed: int
-    command: str
-    checked: Mapping[str, GateOutcome]
-
-
-def require_feature(feature: str) -> None:
-    """Refuse a feature that no gate compares, before anything is learned.
-
-    Raises:
-        InvalidInput: There is no such feature.
-    """
-    if feature not in GATE_FEATURES:
-        known = ", ".join(GATE_FEATURES)
-        raise InvalidInput("feature", feature, "must be a feature of a gate", f"Give {known}")
-
-
-def chosen_gate(gates: Sequence[LearnedGate], feature: str) -> LearnedGate:
-    """Return the gate on a feature."""
-    return next(gate for gate in gates if gate.feature == feature)
-
-
-def gate_file(gate: LearnedGate, run: GateRun) -> FittedFile:
-    """Return the file's content.
-
-    A reranker that states no revision is named without one; no search uses such a gate.
-    """
-    outcomes = {"other training conversations": gate.checked, **run.checked}
+    outcomes = {"other training conversations": gate.checked, **checked}
     measured = {
-        f"{name}, {what}": round(float(value), _DIGITS)
+        f"{name}, {what}": round(float(getattr(outcome, figure)), _DIGITS)
         for name, outcome in outcomes.items()
-        for what, value in _measured(outcome).items()
+        for what, figure in _MEASURED.items()
     }
     return FittedFile(
         kind=GATE_KIND,
-        command=run.command,
-        models={
-            "embedder": run.embedder.model_id,
-            "reranker": model_id(run.reranker) or run.reranker.name,
-        },
-        data={each.name: each.sha256 for each in run.learned_on.files},
-        seed=run.seed,
+        command=command,
+        models=dict(models),
+        data={each.name: each.sha256 for each in learned_on.files},
+        seed=seed,
         measured=measured,
-        values={
-            "feature": gate.feature,
-            "low": gate.thresholds.low,
-            "high": gate.thresholds.high,
-        },
+        values={"feature": gate.feature, **asdict(gate.thresholds)},
     )
 
 
-def _measured(outcome: GateOutcome) -> dict[str, float]:
-    return {
-        "questions": outcome.questions,
-        "skipped": outcome.skipped,
-        "MAP without reranking": outcome.first_stage,
-        "MAP always reranked": outcome.always,
-        "MAP through the gate": outcome.gated,
-    }
+@dataclass(frozen=True, slots=True)
+class OwnCalibration:
+    """A calibration and how well it holds.
+
+    Attributes:
+        card: The curve over the log-odds of the scores, its thresholds and its error.
+        reliability: Of its probabilities on the candidates that it was fitted on, for the picture.
+    """
+
+    card: CalibrationCard
+    reliability: Reliability | None
+
+
+_NO_CURVE = (
+    "its scores do not rise with what answers on these conversations",
+    "Check that it reads the language of the data, and the right protocol and scale of scores",
+)
+
+
+def fit_own_calibration(
+    dataset: Dataset, judge: Judge, *, read: int, progress: Progress = silent
+) -> OwnCalibration:
+    """Score the first candidates of every question, and fit a curve to what answers.
+
+    Args:
+        dataset: Judgements.
+        judge: The reranker and the candidates.
+        read: How many candidates of a question it reads, as many as in a search.
+        progress: Is told after each question.
+
+    Raises:
+        InvalidInput: Fewer than four questions, or scores that do not rise with what answers.
+        ServiceError, ModelError: The reranker failed.
+    """
+    odds: list[FloatArray] = []
+    relevant: list[FloatArray] = []
+    for done, found in enumerate(judge.candidates.own, start=1):
+        scores = judge.score(found, most=read).scores
+        was_read = ~np.isnan(scores)
+        gains = dataset.qrels[found.key]
+        answers = np.array([float(gains.get(passage, 0) > 0) for passage in found.ids])
+        odds.append(log_odds(scores[was_read]))
+        relevant.append(answers[was_read])
+        progress("score", done, len(judge.candidates.own))
+    all_equal = bool(odds) and float(np.ptp(np.concatenate(odds))) == 0
+    fit = None if all_equal else fit_platt(odds, relevant)
+    if fit is None or fit.scaling.slope <= 0:
+        raise InvalidInput("reranker", judge.contender.name, *_NO_CURVE)
+    said = [fit.scaling.probabilities(each).astype(np.float64) for each in odds]
+    card = CalibrationCard(
+        slope=fit.scaling.slope,
+        intercept=fit.scaling.intercept,
+        data=f"{fit.observations} candidates of {len(odds)} questions to {dataset.name}",
+        measured={"ece/held back": round(fit.expected_calibration_error, 4)},
+        thresholds=precision_thresholds(np.concatenate(said), np.concatenate(relevant)),
+    )
+    return OwnCalibration(card, reliability(list(zip(said, relevant, strict=True))))

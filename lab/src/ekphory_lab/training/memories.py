@@ -1,19 +1,34 @@
-"""Generated memories: whom and what they are about, how they are worded, how old they are."""
+"""Generated memories: a query, the memory that answers it, and hard negatives.
+
+The same seed gives the same ones; words and wordings are data in the folder `halves`.
+"""
 
 from __future__ import annotations
 
+import json
 import random
+import time
 import tomllib
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from string import Formatter
 from typing import Any, Literal, get_args
 
+from ekphory.errors import InvalidInput
 from ekphory.models.late_bound import AGE_BUCKETS, AGE_LIMITS_DAYS
 from ekphory.types import MemoryType
+from ekphory_lab.evaluation.agentmem_cases import (
+    Candidate,
+    CaseSet,
+    Distractor,
+    LabelledText,
+    RankingCase,
+)
 
 # Ages in days: ten buckets, and words for stretches of them.
 
@@ -87,20 +102,6 @@ def _age_within(source: random.Random, bucket: int) -> float:
 Split = Literal["train", "test"]
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """Something that is done in steps.
-
-    Attributes:
-        goal: What is done, without "to".
-        first, second: Its steps, as orders.
-    """
-
-    goal: str
-    first: str
-    second: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
     """One topic's own words.
@@ -109,7 +110,7 @@ class Topic:
         subject: Its name.
         things: Nouns that stand behind "the".
         choices: What one may like or decide on.
-        tasks: What is done in steps.
+        tasks: What is done in steps: what, without "to", and two steps as orders.
         events: What somebody did, without the subject.
         units: What is counted.
     """
@@ -117,7 +118,7 @@ class Topic:
     subject: str
     things: tuple[str, ...]
     choices: tuple[str, ...]
-    tasks: tuple[Task, ...]
+    tasks: tuple[tuple[str, ...], ...]
     events: tuple[str, ...]
     units: tuple[str, ...]
 
@@ -142,12 +143,8 @@ class Vocabulary:
 def vocabulary(split: Split) -> Vocabulary:
     """Read the words of one half."""
     given = read_toml(f"{split}_topics.toml")
-    return Vocabulary(
-        people=_listed(given["people"]),
-        places=_listed(given["places"]),
-        conditions=_listed(given["conditions"]),
-        topics=tuple(_topic(each) for each in given["topics"]),
-    )
+    topics = tuple(map(_topic, given.pop("topics")))
+    return Vocabulary(**{name: _listed(text) for name, text in given.items()}, topics=topics)
 
 
 def read_toml(name: str) -> dict[str, Any]:
@@ -157,15 +154,9 @@ def read_toml(name: str) -> dict[str, Any]:
 
 
 def _topic(given: Mapping[str, str]) -> Topic:
-    tasks = (task.split(" > ") for task in _listed(given["tasks"]))
-    return Topic(
-        subject=given["subject"],
-        things=_listed(given["things"]),
-        choices=_listed(given["choices"]),
-        tasks=tuple(Task(goal, first, second) for goal, first, second in tasks),
-        events=_listed(given["events"]),
-        units=_listed(given["units"]),
-    )
+    listed: dict[str, Any] = {name: _listed(text) for name, text in given.items()}
+    tasks = tuple(tuple(task.split(" > ")) for task in listed.pop("tasks"))
+    return Topic(**listed | {"subject": given["subject"]}, tasks=tasks)
 
 
 def _listed(text: str) -> tuple[str, ...]:
@@ -174,6 +165,10 @@ def _listed(text: str) -> tuple[str, ...]:
 
 # How the memories and queries of one half are worded.
 
+Voice = Literal["said", "told", "said_not", "told_not"]
+VOICES: tuple[Voice, ...] = get_args(Voice)
+_DENIED: dict[Voice, Voice] = {"said": "said_not", "told": "told_not"}
+OPPOSITE: Mapping[Voice, Voice] = _DENIED | {denied: voice for voice, denied in _DENIED.items()}
 NUMBER_SLOTS = frozenset({"count", "money", "date", "clock"})
 # What every memory about the topic says, or its speaker does.
 _GIVEN = frozenset({"person", "when", "subject"})
@@ -225,8 +220,8 @@ class Kind:
         importance: In [0, 1].
         graded_by_money: Whether the sum decides the importance instead.
         weight: How often it comes, among those of its type.
-        said, told: Its memories, in the first person and with the person's name.
-        said_not, told_not: The same denied, or no longer true.
+        voices: Its memories: said in the first person, told with the person's name, and each
+            denied or no longer true.
         queries: What asks for it.
     """
 
@@ -235,10 +230,7 @@ class Kind:
     importance: float
     graded_by_money: bool
     weight: float
-    said: tuple[Template, ...]
-    told: tuple[Template, ...]
-    said_not: tuple[Template, ...]
-    told_not: tuple[Template, ...]
+    voices: Mapping[Voice, tuple[Template, ...]]
     queries: Queries
 
 
@@ -306,10 +298,7 @@ def _kind(given: Mapping[str, Any]) -> Kind:
         importance=given["importance"],
         graded_by_money=given.get("graded_by") == "money",
         weight=given["weight"],
-        said=_templates(given["said"]),
-        told=_templates(given["told"]),
-        said_not=_templates(given["said_not"]),
-        told_not=_templates(given["told_not"]),
+        voices={voice: _templates(given[voice]) for voice in VOICES},
         queries=_queries(given),
     )
 
@@ -342,16 +331,19 @@ class Situation:
     """What fills the slots.
 
     Attributes:
-        person: Whom it is about; `USER` for the user.
         topic: What it is about.
         sum: The sum of money, in dollars.
         slots: Value by slot.
     """
 
-    person: str
     topic: Topic
     sum: int
     slots: Mapping[str, str]
+
+    @property
+    def person(self) -> str:
+        """Whom it is about; `USER` for the user."""
+        return self.slots["person"]
 
     @property
     def money_importance(self) -> float:
@@ -367,19 +359,14 @@ def draw_situation(source: random.Random, words: Vocabulary, *, mine: bool) -> S
     """Draw everything anew; `mine` is about the user."""
     person, friend = source.sample(words.people, 2)
     topic = source.choice(words.topics)
-    situation = Situation(
-        USER if mine else person,
-        topic,
-        0,
-        {
-            "person": USER if mine else person,
-            "friend": friend,
-            "place": source.choice(words.places),
-            "condition": source.choice(words.conditions),
-            **_topic_slots(source, topic),
-        },
-    )
-    return with_other_numbers(source, situation)
+    slots = {
+        "person": USER if mine else person,
+        "friend": friend,
+        "place": source.choice(words.places),
+        "condition": source.choice(words.conditions),
+        **_topic_slots(source, topic),
+    }
+    return with_other_numbers(source, Situation(topic, 0, slots))
 
 
 def with_other_topic(source: random.Random, words: Vocabulary, situation: Situation) -> Situation:
@@ -394,7 +381,7 @@ def with_other_topic(source: random.Random, words: Vocabulary, situation: Situat
 def with_other_details(source: random.Random, situation: Situation) -> Situation:
     """Keep who, where, the topic and which numbers; change the things within the topic."""
     old, topic = situation.slots, situation.topic
-    task = source.choice([task for task in topic.tasks if task.goal != old["task"]])
+    task = source.choice([task for task in topic.tasks if task[0] != old["task"]])
     choice, other = source.sample(
         [each for each in topic.choices if each not in (old["choice"], old["other"])], 2
     )
@@ -403,9 +390,7 @@ def with_other_details(source: random.Random, situation: Situation) -> Situation
         "event": _another(source, topic.events, old["event"]),
         "choice": choice,
         "other": other,
-        "task": task.goal,
-        "step": task.first,
-        "then": task.second,
+        **_task_slots(task),
     }
     return replace(situation, slots={**old, **changed})
 
@@ -414,7 +399,7 @@ def with_other_person(source: random.Random, words: Vocabulary, situation: Situa
     """Change whom it is about, and nothing else."""
     taken = (situation.person, situation.slots["friend"])
     person = source.choice([each for each in words.people if each not in taken])
-    return replace(situation, person=person, slots={**situation.slots, "person": person})
+    return replace(situation, slots={**situation.slots, "person": person})
 
 
 def with_other_place(source: random.Random, words: Vocabulary, situation: Situation) -> Situation:
@@ -450,12 +435,14 @@ def _topic_slots(source: random.Random, topic: Topic) -> dict[str, str]:
         "thing": source.choice(topic.things),
         "choice": choice,
         "other": other,
-        "task": task.goal,
-        "step": task.first,
-        "then": task.second,
+        **_task_slots(task),
         "event": source.choice(topic.events),
         "unit": source.choice(topic.units),
     }
+
+
+def _task_slots(task: Sequence[str]) -> dict[str, str]:
+    return dict(zip(("task", "step", "then"), task, strict=True))
 
 
 def _another(source: random.Random, values: tuple[str, ...], old: str) -> str:
@@ -473,8 +460,6 @@ NegativeKind = Literal[
     "number",
     "near_duplicate",
 ]
-NEGATIVE_KINDS: tuple[NegativeKind, ...] = get_args(NegativeKind)
-
 NEGATIVES = 7
 """Negatives of a sample; with the positive memory that is eight candidates."""
 
@@ -529,10 +514,13 @@ class MemorySample:
     positive: GeneratedMemory
     negatives: tuple[HardNegative, ...]
 
+    @property
+    def memories(self) -> tuple[GeneratedMemory, ...]:
+        """All candidates, the one that answers first."""
+        return (self.positive, *(each.memory for each in self.negatives))
+
 
 # Turns a template and a situation into the text of a memory, with its importance.
-
-Voice = Literal["said", "told", "said_not", "told_not"]
 
 _STRESSED_SHARE = 0.3
 _SHOWN_SPEAKER_SHARE = 0.6
@@ -595,17 +583,14 @@ def draw_wording(
     stresses: tuple[Stress, ...],
 ) -> Wording:
     """Draw a sentence of that kind; one with everything that is asked, where there is one."""
-    said, told = _holding(kind.said, asked), _holding(kind.told, asked)
+    said, told = (_holding(kind.voices[voice], asked) for voice in _DENIED)
     if not said and not told:
-        said, told = kind.said, kind.told
+        said, told = (kind.voices[voice] for voice in _DENIED)
     use_said = not told or (bool(said) and source.random() < 1 / 2)
     speaker = "user" if source.random() < _SHOWN_SPEAKER_SHARE else ""
-    wording = Wording(
-        kind,
-        "said" if use_said else "told",
-        source.choice(said if use_said else told),
-        speaker=speaker,
-    )
+    voice: Voice = "said" if use_said else "told"
+    template = source.choice(said if use_said else told)
+    wording = Wording(kind, voice, template, speaker=speaker)
     if stresses and source.random() < _STRESSED_SHARE:
         return stressed(source, wording, stresses)
     return wording
@@ -619,15 +604,421 @@ def stressed(source: random.Random, wording: Wording, stresses: tuple[Stress, ..
 
 def opposite(source: random.Random, wording: Wording) -> Wording:
     """Deny it, or say that it is no longer so, in the same voice; of a denial, claim it."""
-    voices: dict[Voice, tuple[Voice, tuple[Template, ...]]] = {
-        "said": ("said_not", wording.kind.said_not),
-        "told": ("told_not", wording.kind.told_not),
-        "said_not": ("said", wording.kind.said),
-        "told_not": ("told", wording.kind.told),
-    }
-    voice, candidates = voices[wording.voice]
-    return replace(wording, voice=voice, template=source.choice(candidates))
+    voice = OPPOSITE[wording.voice]
+    return replace(wording, voice=voice, template=source.choice(wording.kind.voices[voice]))
 
 
 def _holding(candidates: tuple[Template, ...], asked: frozenset[str]) -> tuple[Template, ...]:
     return tuple(each for each in candidates if asked <= each.slots)
+
+
+# Draws what a sample asks: for which kind of memory, in which words, about which time.
+
+Aim = Literal["kind", "type", "importance", "denial"]
+
+# Of the positive memories: episodic, semantic and procedural ones.
+_TYPES: tuple[MemoryType, ...] = ("episodic", "semantic", "procedural")
+_TYPE_WEIGHTS = (40, 35, 25)
+_TIMED_SHARE = 0.6
+_NUMBERED_SHARE = 0.55
+_MINE_SHARE = 0.25
+_TYPE_SHARE = 0.12
+_IMPORTANCE_SHARE = 0.3
+_DENIAL_SHARE = 0.08
+IMPORTANT = 0.75
+"""From this importance on, a kind answers a query for what is important."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a sample asks.
+
+    Attributes:
+        kind: The kind of memory that answers.
+        aim: What the words ask for: that kind, its type, what is important, or what is no longer
+            so.
+        template: The query's words.
+        mine: Whether the user asks about herself.
+        days_ago: The age of the answer.
+        time: What it means by the time it names; None where it names none.
+        when: The words for that time, empty or with a space before them.
+    """
+
+    kind: Kind
+    aim: Aim
+    template: Template
+    mine: bool
+    days_ago: float
+    time: TimePhrase | None
+    when: str
+
+    def text(self, situation: Situation, *, timed: bool = True) -> str:
+        """Ask about that situation, naming the time or not."""
+        text = self.template.text.format_map(
+            {**situation.slots, "when": self.when if timed else ""}
+        )
+        return text[0].upper() + text[1:]
+
+
+def draw_question(source: random.Random, wordings: Templates) -> Question:
+    """Draw a question; its answer's age is spread evenly over the buckets."""
+    type_ = source.choices(_TYPES, _TYPE_WEIGHTS)[0]
+    kinds = wordings.kinds[type_]
+    kind = source.choices(kinds, [each.weight for each in kinds])[0]
+    aim = _draw_aim(source, kind)
+    days_ago = draw_age(source)
+    time = phrase_for(source, wordings.times, days_ago) if _chance(source, _TIMED_SHARE) else None
+    mine = _chance(source, _MINE_SHARE)
+    queries = _queries_for(kind, aim, wordings)
+    template = _draw_template(source, queries.mine if mine else queries.named, time)
+    if "when" not in template.slots:
+        time = None
+    when = "" if time is None else f" {source.choice(time.words)}"
+    return Question(kind, aim, template, mine, days_ago, time, when)
+
+
+def _draw_aim(source: random.Random, kind: Kind) -> Aim:
+    if _chance(source, _DENIAL_SHARE):
+        return "denial"
+    if kind.importance >= IMPORTANT and _chance(source, _IMPORTANCE_SHARE):
+        return "importance"
+    return "type" if _chance(source, _TYPE_SHARE) else "kind"
+
+
+def _queries_for(kind: Kind, aim: Aim, wordings: Templates) -> Queries:
+    if aim == "kind":
+        return kind.queries
+    if aim == "type":
+        return wordings.generic[kind.type]
+    return wordings.generic["important" if aim == "importance" else "denied"]
+
+
+def _draw_template(
+    source: random.Random, candidates: tuple[Template, ...], time: TimePhrase | None
+) -> Template:
+    if time is not None:
+        candidates = tuple(each for each in candidates if "when" in each.slots) or candidates
+    if _chance(source, _NUMBERED_SHARE):
+        candidates = tuple(each for each in candidates if each.asked_numbers) or candidates
+    return source.choice(candidates)
+
+
+def _chance(source: random.Random, share: float) -> bool:
+    return source.random() < share
+
+
+# Makes the memories that resemble the answer and are none: one rule for each kind.
+
+_RARE: tuple[NegativeKind, ...] = ("temporal", "number", "number")
+_DETAILS = frozenset({"thing", "choice", "task", "event"})
+_SAME_TIME_SHARE = 0.6
+_SAME_WORDS_SHARE = 0.7
+_UNIMPORTANT = 0.5
+_ECHO_SHARE = 0.25
+_CLAIMED_BY_NOBODY = 0.15
+_NOTHING_ASKED: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A question with its answer, and what they were made of.
+
+    Attributes:
+        question: What is asked.
+        situation: What question and answer are about.
+        wording: How the answer is put.
+        memory: The answer.
+        words: The words of this half.
+        templates: The wordings of this half.
+    """
+
+    question: Question
+    situation: Situation
+    wording: Wording
+    memory: GeneratedMemory
+    words: Vocabulary
+    templates: Templates
+
+
+def draw_negatives(source: random.Random, answer: Answer) -> tuple[HardNegative, ...]:
+    """Draw `NEGATIVES` memories: one of each kind that the query allows, then more of these."""
+    kinds = _possible(answer.question)
+    # The kinds that few queries allow come more often where they can.
+    more = (*kinds, *(kind for kind in _RARE if kind in kinds))
+    taken = {(answer.memory.text, answer.memory.days_ago)}
+    found: list[HardNegative] = []
+    while len(found) < NEGATIVES:
+        kind = kinds[len(found)] if len(found) < len(kinds) else source.choice(more)
+        memory = _MAKERS[kind](source, answer)
+        if kind != "temporal" and memory.text == answer.memory.text:
+            continue
+        if (memory.text, memory.days_ago) not in taken:
+            taken.add((memory.text, memory.days_ago))
+            found.append(HardNegative(kind, memory))
+    return tuple(found)
+
+
+def _possible(question: Question) -> tuple[NegativeKind, ...]:
+    fitting: dict[NegativeKind, bool] = {
+        "temporal": question.time is not None,
+        "number": bool(question.template.asked_numbers),
+    }
+    return tuple(kind for kind in _MAKERS if fitting.get(kind, True))
+
+
+def _temporal(source: random.Random, answer: Answer) -> GeneratedMemory:
+    question = answer.question
+    wording = answer.wording
+    if source.random() > _SAME_WORDS_SHARE:
+        wording = draw_wording(source, question.kind, question.template.asked, ())
+        wording = opposite(source, wording) if question.aim == "denial" else wording
+    days_ago = draw_age(source)
+    if question.time is not None:
+        days_ago = draw_age_outside(source, question.time)
+    return wording.memory(answer.situation, days_ago)
+
+
+def _type_confusion(source: random.Random, answer: Answer) -> GeneratedMemory:
+    question = answer.question
+    kinds = [kind for kind in _all_kinds(answer) if kind.type != question.kind.type]
+    stresses = answer.templates.stresses
+    if question.aim == "importance":
+        kinds, stresses = _unimportant(kinds), _softening(stresses)
+    kind = source.choice(kinds)
+    asked = question.template.asked & _DETAILS
+    wording = draw_wording(source, kind, asked, stresses)
+    return wording.memory(answer.situation, _any_age(source, answer))
+
+
+def _topic_drift(source: random.Random, answer: Answer) -> GeneratedMemory:
+    situation = with_other_topic(source, answer.words, answer.situation)
+    return answer.wording.memory(situation, _any_age(source, answer))
+
+
+def _entity_confusion(source: random.Random, answer: Answer) -> GeneratedMemory:
+    if "place" in answer.question.template.slots and source.random() < _SAME_WORDS_SHARE:
+        situation = with_other_place(source, answer.words, answer.situation)
+    else:
+        situation = with_other_person(source, answer.words, answer.situation)
+    return answer.wording.memory(situation, _any_age(source, answer))
+
+
+def _negation(source: random.Random, answer: Answer) -> GeneratedMemory:
+    days_ago = _any_age(source, answer)
+    if answer.question.time is None:
+        # Were it newer, the answer would be outdated.
+        days_ago = draw_older_age(source, answer.memory.days_ago)
+    return opposite(source, answer.wording).memory(answer.situation, days_ago)
+
+
+def _number(source: random.Random, answer: Answer) -> GeneratedMemory:
+    situation = with_other_numbers(source, answer.situation)
+    return answer.wording.memory(situation, _any_age(source, answer))
+
+
+def _near_duplicate(source: random.Random, answer: Answer) -> GeneratedMemory:
+    if source.random() < _ECHO_SHARE:
+        return _echo(source, answer)
+    if answer.question.aim == "importance":
+        return _triviality(source, answer)
+    if answer.question.template.asked & _DETAILS and source.random() < 1 / 2:
+        situation = with_other_details(source, answer.situation)
+        return answer.wording.memory(situation, _any_age(source, answer))
+    return _hearsay(source, answer)
+
+
+def _triviality(source: random.Random, answer: Answer) -> GeneratedMemory:
+    kind = source.choice(_unimportant(_all_kinds(answer)))
+    wording = draw_wording(source, kind, _NOTHING_ASKED, ())
+    wording = stressed(source, wording, _softening(answer.templates.stresses))
+    return wording.memory(answer.situation, _any_age(source, answer))
+
+
+def _echo(source: random.Random, answer: Answer) -> GeneratedMemory:
+    question = answer.question
+    asked = question.text(answer.situation, timed=source.random() < 1 / 2)
+    asker = source.choice(answer.words.people)
+    text = source.choice(answer.templates.echoes).format(asker=asker, query=asked.rstrip("?") + "?")
+    return GeneratedMemory(text, _any_age(source, answer), "episodic", _CLAIMED_BY_NOBODY)
+
+
+def _hearsay(source: random.Random, answer: Answer) -> GeneratedMemory:
+    asker = source.choice(answer.words.people)
+    text = source.choice(answer.templates.hearsays).format(asker=asker, text=answer.memory.text)
+    return GeneratedMemory(text, _any_age(source, answer), answer.memory.type, _CLAIMED_BY_NOBODY)
+
+
+def _any_age(source: random.Random, answer: Answer) -> float:
+    time = answer.question.time
+    if time is not None and source.random() < _SAME_TIME_SHARE:
+        return draw_age_inside(source, time)
+    return draw_age(source)
+
+
+def _all_kinds(answer: Answer) -> list[Kind]:
+    return [kind for kinds in answer.templates.kinds.values() for kind in kinds]
+
+
+def _unimportant(kinds: list[Kind]) -> list[Kind]:
+    return [kind for kind in kinds if kind.importance <= _UNIMPORTANT]
+
+
+def _softening(stresses: tuple[Stress, ...]) -> tuple[Stress, ...]:
+    return tuple(stress for stress in stresses if stress.change < 0)
+
+
+_MAKERS: Mapping[NegativeKind, Callable[[random.Random, Answer], GeneratedMemory]] = {
+    "temporal": _temporal,
+    "type_confusion": _type_confusion,
+    "topic_drift": _topic_drift,
+    "entity_confusion": _entity_confusion,
+    "negation": _negation,
+    "number": _number,
+    "near_duplicate": _near_duplicate,
+}
+
+
+# The generator: an endless supply of samples, the same ones for the same seed.
+
+_SPLITS = ("train", "test")
+
+
+def generate(split: Split, *, seed: int, count: int) -> Iterator[MemorySample]:
+    """Generate samples one at a time.
+
+    The halves share no template, no person, place or condition, and no word list of a topic. Of the
+    answers 40 % are episodic, 35 % semantic, 25 % procedural; their ages are spread evenly over the
+    ten buckets. More samples of one seed begin with the same ones.
+
+    Args:
+        split: Which half.
+        seed: Other seeds give other samples.
+        count: How many.
+
+    Raises:
+        InvalidInput: There is no such half, or `count` is negative.
+    """
+    if split not in _SPLITS:
+        raise InvalidInput("split", split, "there is no such half", "Take train or test.")
+    if count < 0:
+        raise InvalidInput("count", count, "it is negative", "Give how many samples to make.")
+    return _stream(random.Random(f"{split} {seed}"), split, count)  # noqa: S311  no secret
+
+
+def _stream(source: random.Random, split: Split, count: int) -> Iterator[MemorySample]:
+    words, wordings = vocabulary(split), templates(split)
+    for _ in range(count):
+        yield _sample(source, words, wordings)
+
+
+def _sample(source: random.Random, words: Vocabulary, wordings: Templates) -> MemorySample:
+    question = draw_question(source, wordings)
+    situation = draw_situation(source, words, mine=question.mine)
+    stresses: tuple[Stress, ...] = wordings.stresses
+    if question.aim == "importance":
+        stresses = tuple(stress for stress in stresses if stress.change > 0)
+    wording = draw_wording(source, question.kind, question.template.asked, stresses)
+    if question.aim == "denial":
+        wording = opposite(source, wording)
+    memory = wording.memory(situation, question.days_ago)
+    answer = Answer(question, situation, wording, memory, words, wordings)
+    return MemorySample(question.text(situation), memory, draw_negatives(source, answer))
+
+
+# Writes samples to a JSON Lines file, and counts what it writes.
+
+_STEP = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class WritingReport:
+    """What was written.
+
+    Attributes:
+        samples: How many samples.
+        seconds: How long it took.
+        types: Answers by type.
+        buckets: Answers by bucket of their age, from 0 to 9.
+        negatives: Hard negatives by kind.
+    """
+
+    samples: int
+    seconds: float
+    types: Mapping[str, int]
+    buckets: Mapping[int, int]
+    negatives: Mapping[str, int]
+
+
+def write_samples(
+    samples: Iterable[MemorySample], file: Path, *, progress: Callable[[int], None]
+) -> WritingReport:
+    """Write one JSON object a line; the file's folder is made if need be.
+
+    Args:
+        samples: What to write.
+        file: Where to; replaced if it exists.
+        progress: Is told now and then how many are written.
+    """
+    types: Counter[str] = Counter()
+    buckets: Counter[int] = Counter()
+    negatives: Counter[str] = Counter()
+    started = time.perf_counter()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w", encoding="utf-8") as stream:
+        for number, sample in enumerate(samples, start=1):
+            stream.write(json.dumps(sample_row(sample)) + "\n")
+            types[sample.positive.type] += 1
+            buckets[bucket_of(sample.positive.days_ago)] += 1
+            negatives.update(negative.kind for negative in sample.negatives)
+            if number % _STEP == 0:
+                progress(number)
+    return WritingReport(
+        samples=types.total(),
+        seconds=round(time.perf_counter() - started, 3),
+        types=dict(sorted(types.items())),
+        buckets=dict(sorted(buckets.items())),
+        negatives=dict(sorted(negatives.items())),
+    )
+
+
+def sample_row(sample: MemorySample) -> dict[str, object]:
+    """Return a sample as values that JSON can hold."""
+    return {
+        "query": sample.query,
+        "positive": asdict(sample.positive),
+        "negatives": [{"kind": each.kind, **asdict(each.memory)} for each in sample.negatives],
+    }
+
+
+# Generated samples as ranking cases and as labelled texts, for `ekphory eval agentmem`.
+
+GENERATED = "generated"
+
+
+def generated_cases(*, count: int, seed: int) -> CaseSet:
+    """Make a case of each sample of the test half.
+
+    Raises:
+        InvalidInput: `count` is negative.
+    """
+    samples = generate("test", seed=seed, count=count)
+    return CaseSet(
+        name=GENERATED,
+        cases=tuple(_case(number, sample) for number, sample in enumerate(samples, start=1)),
+        origin={"generator": "ekphory.training.memories", "split": "test", "seed": seed},
+    )
+
+
+def generated_labels(*, count: int, seed: int) -> tuple[LabelledText, ...]:
+    """Return every text of the samples of the test half once, with its importance and type."""
+    found: dict[str, LabelledText] = {}
+    for sample in generate("test", seed=seed, count=count):
+        for memory in sample.memories:
+            found.setdefault(memory.text, LabelledText(memory.text, memory.importance, memory.type))
+    return tuple(found.values())
+
+
+def _case(number: int, sample: MemorySample) -> RankingCase:
+    answer, *others = (Candidate(each.text, each.days_ago, each.type) for each in sample.memories)
+    kinds = (each.kind for each in sample.negatives)
+    return RankingCase(str(number), sample.query, answer, tuple(map(Distractor, kinds, others)))

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ekphory.errors import DatasetError, MissingExtra
+from ekphory.errors import DatasetError, InvalidInput, MissingExtra
 from ekphory.memory import Memory
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.onnx_embedder import load_bundled
@@ -28,6 +24,7 @@ from ekphory.retrieval.calibration import (
     MEANING,
     PROBABILITIES_KIND,
     READ_FEATURES,
+    SMALLEST_SHARE,
     SURROUNDING,
     WORDS,
     AnswerCurve,
@@ -39,23 +36,24 @@ from ekphory.retrieval.calibration import (
     LexicalCurve,
     ScopeCurves,
     answer_features,
+    evidence_amount,
     make_descending,
     read_features,
 )
 from ekphory.retrieval.pipeline import Pipeline, SearchState
-from ekphory.retrieval.presets import ACCURATE, BALANCED, FAST
+from ekphory.retrieval.presets import ACCURATE, BALANCED, FAST, PRESETS
 from ekphory.retrieval.stages.find import Fuse
 from ekphory.retrieval.stages.shape import Cut
-from ekphory_lab.evaluation.metrics import FloatArray, best_hit_error
-from ekphory_lab.training.fusion_calibration import (
-    CalibrationFit,
-    fit_fusion_calibration,
-    fused_with,
-    most_likely,
+from ekphory_lab.evaluation.metrics import FloatArray, best_hit_error, expected_calibration_error
+from ekphory_lab.evaluation.stated_probabilities import EMPTY_BELOW, AskedScope
+from ekphory_lab.training.development_set import DEVELOPMENT_CONVERSATIONS
+from ekphory_lab.training.probability_scopes import (
+    SQUAD_SENTENCES,
+    data_hashes,
+    pool_scopes,
+    probability_scopes,
 )
-from ekphory_lab.training.probability_scopes import Scope, data_hashes, probability_scopes
-
-# Fits the probability that a hit answers, after everything that orders hits.
+from ekphory_lab.training.texts import each_row
 
 # Told before an hour of searches, and not after it.
 try:
@@ -63,11 +61,247 @@ try:
 except ImportError as error:
     raise MissingExtra("train", "Fitting probabilities", package="ekphory-lab") from error
 
+_HELD_OUT = 4
+
+# Fits the curves that turn the fused score into a probability; no evaluation data is read.
+#
+# Every question is searched among a few hundred other passages, as in a scope of that size; each
+# returned passage is one observation: its fused score, and whether it answers the question. Scopes
+# of documents and of conversations have a curve each, and so do searches by meaning and words and
+# searches by words alone.
+
+_SCOPE_SENTENCES = 600
+_CURVE_DEPTH = 50
+_NEWTON_STEPS = 50
+_RIDGE = 1e-3
+_LEAST_MISS = 1e-12
+"""Too little to be seen in a fit, enough for data in which the score tells every answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurveFit:
+    """A fitted curve and how well it holds on questions that it was not fitted on.
+
+    Attributes:
+        curve: The curve.
+        observations: Number of scored passages that it was fitted on.
+        expected_calibration_error: On held-out questions, ten bins of equal width.
+    """
+
+    curve: Calibration | LexicalCurve
+    observations: int
+    expected_calibration_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationFit:
+    """The curves that a search by one preset takes.
+
+    Attributes:
+        documents: Of SQuAD's sentences.
+        turns: Of written conversations on which nothing was trained.
+    """
+
+    documents: CurveFit
+    turns: CurveFit
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """Scored passages: fused score, evidence of the query, relevance (0 or 1); parallel."""
+
+    scores: FloatArray
+    evidence: FloatArray
+    relevant: FloatArray
+
+
+def fit_fusion_calibration(
+    directory: Path,
+    *,
+    scopes: int = 8,
+    conversations: Path = DEVELOPMENT_CONVERSATIONS,
+    embedder: EmbeddingModel | None = None,
+) -> dict[str, CalibrationFit]:
+    """Fit on SQuAD questions to sentences, and on questions to written conversations.
+
+    Args:
+        directory: Holds `squad_sentences.jsonl.gz`.
+        scopes: At most so many of each, at least 4; every fourth is held out. The conversations
+            of the package make 8.
+        conversations: Folder of written conversations.
+        embedder: None for the bundled one.
+
+    Returns:
+        The curves of each of `FITTED_PRESETS`.
+
+    Raises:
+        DatasetError: A file is missing, or holds fewer than four scopes.
+        InvalidInput: `scopes` is below 4.
+    """
+    if scopes < _HELD_OUT:
+        raise InvalidInput("scopes", scopes, "leaves none to be held out", "Give 4 or more.")
+    documents = islice(_squad_scopes(directory / SQUAD_SENTENCES), scopes)
+    turns = islice(pool_scopes(conversations), scopes)
+    among_documents = _first_stage_curves(documents, embedder, source=SQUAD_SENTENCES)
+    among_turns = _first_stage_curves(turns, embedder, source=str(conversations))
+    return {
+        name: CalibrationFit(among_documents[name], among_turns[name]) for name in FITTED_PRESETS
+    }
+
+
+def _first_stage_curves(
+    scopes: Iterable[AskedScope], embedder: EmbeddingModel | None, *, source: str
+) -> dict[str, CurveFit]:
+    observed = [_observe(scope, embedder) for scope in scopes]
+    if len(observed) < _HELD_OUT:
+        raise DatasetError(
+            f"{source}: {len(observed)} scopes, so none is held out. Give data for {_HELD_OUT}."
+        )
+    return {
+        name: _curve_fit([each[name] for each in observed], FITTED_PRESETS[name])
+        for name in FITTED_PRESETS
+    }
+
+
+def _curve_fit(observed: list[Observations], fit: CurveFitter) -> CurveFit:
+    tests = _joined(observed[_HELD_OUT - 1 :: _HELD_OUT])
+    known = _joined(
+        [each for number, each in enumerate(observed, start=1) if number % _HELD_OUT != 0]
+    )
+    curve = fit(known.scores, known.evidence, known.relevant)
+    probabilities = [
+        curve.probabilities(np.array([score], np.float32), evidence=evidence)[0]
+        for score, evidence in zip(tests.scores, tests.evidence, strict=True)
+    ]
+    error = expected_calibration_error(np.array(probabilities, np.float64), tests.relevant)
+    return CurveFit(curve, len(known.scores), error)
+
+
+def fit_logistic(scores: FloatArray, evidence: FloatArray, relevant: FloatArray) -> Calibration:
+    """Maximum likelihood of the curve of both arms; shapes (observations,)."""
+    amount = _amounts(evidence)
+    design = np.stack([scores, scores * amount, amount, np.ones_like(scores)], axis=1)
+    slope, steepening, weight, intercept = most_likely(design, relevant)
+    return Calibration(slope, steepening, weight, intercept)
+
+
+def fit_lexical(scores: FloatArray, evidence: FloatArray, relevant: FloatArray) -> LexicalCurve:
+    """Maximum likelihood of the curve of words alone; shapes (observations,)."""
+    shares = np.log(scores + SMALLEST_SHARE)
+    design = np.stack([shares, _amounts(evidence), np.ones_like(scores)], axis=1)
+    slope, weight, intercept = most_likely(design, relevant)
+    return LexicalCurve(slope, weight, intercept)
+
+
+CurveFitter = Callable[[FloatArray, FloatArray, FloatArray], Calibration | LexicalCurve]
+FITTED_PRESETS: Mapping[str, CurveFitter] = {"balanced": fit_logistic, "fast": fit_lexical}
+"""Both arms, and words alone."""
+
+
+class _Unscaled:
+    """Curves before there are any: they keep the order of the scores."""
+
+    def among(self, turn_share: float) -> Calibration:  # noqa: ARG002  of the protocol
+        return Calibration(slope=1.0, steepening=0.0, weight=0.0, intercept=0.0)
+
+
+def fused_with(fuse: Fuse, curves: ScopeCurves) -> Fuse:
+    """Return the same stage with other curves."""
+    return Fuse(
+        method=fuse.method,
+        lexical_weight=fuse.lexical_weight,
+        list_per_hit=fuse.list_per_hit,
+        calibration=curves,
+    )
+
+
+def _uncalibrated(preset: Pipeline) -> Pipeline:
+    """Return a pipeline that needs no fitted constants."""
+    stages = [
+        fused_with(stage, _Unscaled()) if isinstance(stage, Fuse) else stage
+        for stage in preset.stages
+        if stage.name not in ("calibrate", "reranker gate", "rerank")
+    ]
+    return Pipeline(preset.name, stages)
+
+
+def _amounts(evidence: FloatArray) -> FloatArray:
+    return np.array([evidence_amount(each) for each in evidence])
+
+
+def most_likely(
+    design: FloatArray,
+    relevant: FloatArray,
+    counts: FloatArray | None = None,
+    factors: FloatArray | None = None,
+) -> list[float]:
+    """Return the coefficients of a logistic regression, by Fisher's scoring.
+
+    Args:
+        design: Shape (observations, coefficients).
+        relevant: 0 or 1, shape (observations,).
+        counts: How often each observation counts; None for once.
+        factors: In (0, 1], what the curve is multiplied by to be the probability of each; None
+            for 1.
+    """
+    times = np.ones(len(design)) if counts is None else counts
+    believed = np.ones(len(design)) if factors is None else factors
+    weights = np.zeros(design.shape[1])
+    for _ in range(_NEWTON_STEPS):
+        curve = 1 / (1 + np.exp(-(design @ weights)))
+        odds = (1 - curve) / np.maximum(1 - believed * curve, _LEAST_MISS)
+        gradient = design.T @ (times * (relevant - believed * curve) * odds) - _RIDGE * weights
+        information = times * believed * curve * (1 - curve) * odds
+        curvature = design.T @ (design * information[:, None])
+        step = np.linalg.solve(curvature + _RIDGE * np.eye(len(weights)), gradient)
+        weights += step
+        if float(np.abs(step).max()) < 1e-9:
+            break
+    return [float(each) for each in weights]
+
+
+def _joined(parts: list[Observations]) -> Observations:
+    columns = zip(*((part.scores, part.evidence, part.relevant) for part in parts), strict=True)
+    return Observations(*(np.concatenate(column) for column in columns))
+
+
+def _observe(scope: AskedScope, embedder: EmbeddingModel | None) -> dict[str, Observations]:
+    with scope.written(embedder=embedder) as memory:
+        return {name: _observations(memory, scope, name) for name in FITTED_PRESETS}
+
+
+def _observations(memory: Memory, scope: AskedScope, preset: str) -> Observations:
+    rows: list[tuple[float, float, bool]] = []
+    pipeline = _uncalibrated(PRESETS[preset])
+    for question, answers in scope.questions.items():
+        for hit in memory.search(question, k=_CURVE_DEPTH, now=scope.now, preset=pipeline):
+            scores = hit.scores
+            rows.append((scores["fused"], scores["lexical_bound"], hit.id in answers))
+    return Observations(*np.array(rows, np.float64).reshape(-1, 3).T)
+
+
+def _squad_scopes(path: Path) -> Iterator[AskedScope]:
+    sentences: dict[str, str] = {}
+    questions: dict[str, set[str]] = {}
+    for row in each_row(path):
+        sentence_id = sentences.setdefault(row["sentence"], str(len(sentences)))
+        if int(sentence_id) % 3 == 0:
+            questions.setdefault(row["query"], set()).add(sentence_id)
+        if len(sentences) == _SCOPE_SENTENCES:
+            yield AskedScope(
+                "documents",
+                [{"id": name, "text": text} for text, name in sentences.items()],
+                {query: frozenset(answers) for query, answers in questions.items()},
+            )
+            sentences, questions = {}, {}
+
+
+# Fits the probability that a hit answers, after everything that orders hits.
+
 DEPTH = 10
 """So many of the best hits of a question are observed."""
 _BEST_COUNTS = 10.0
 """The first of them counts as often as ten others."""
-_HELD_OUT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +319,6 @@ class Doubt:
 
 DOUBT, DOUBT_WHERE_READ = Doubt(0.02, 2.0), Doubt(0.03, 3.0)
 """Of six that were tried, the most for which what is said of answered questions stays true."""
-EMPTY_BELOW = 0.2
 _NO_SPREAD = 1e-9
 _TURNS_WEIGHT_WHERE_READ = 0.2
 """The reranker learned from such turns, and knows them too well."""
@@ -173,10 +406,9 @@ class Searching:
 
 
 def observed(
-    scopes: Iterable[Scope],
+    scopes: Iterable[AskedScope],
     searching: Searching,
     *,
-    checkpoints: Path | None = None,
     on_progress: Told,
 ) -> list[Asked]:
     """Ask every scope its questions, and note the best hits of each.
@@ -184,8 +416,6 @@ def observed(
     Args:
         scopes: What to ask.
         searching: Preset and models.
-        checkpoints: Folder in which what was observed is kept, a file a scope; a scope whose file
-            is there is not asked again.
         on_progress: Told in words what has been asked.
     """
     embedder, reranker = searching.embedder, searching.reranker
@@ -193,58 +423,21 @@ def observed(
     pipeline = _watched(searching.preset, observer, searching.first_stage)
     found: list[Asked] = []
     for number, scope in enumerate(scopes):
-        kept = None if checkpoints is None else checkpoints / f"{number:03}.npz"
-        if kept is not None and kept.exists():
-            found += _read_asked(kept, number, scope.kind)
-            continue
-        with (
-            tempfile.TemporaryDirectory() as place,
-            Memory(place, embedder=embedder, reranker=reranker) as memory,
-        ):
-            memory.add_many(scope.passages)
-            asked = [
-                Asked(number, scope.kind, features, relevant, bool(answers))
-                for answers, features, relevant in _answers(memory, scope, pipeline, observer)
-            ]
-        if kept is not None:
-            _write_asked(kept, asked)
-        found += asked
+        with scope.written(embedder=embedder, reranker=reranker) as memory:
+            found += _asked(memory, number, scope, pipeline, observer)
         on_progress(f"{number + 1} scopes, {len(found):,} questions")
     return found
 
 
-def _write_asked(path: Path, asked: Sequence[Asked]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    with part.open("wb") as file:
-        np.savez(
-            file,
-            features=np.concatenate([each.features for each in asked] or [np.empty((0, 0))]),
-            relevant=np.concatenate([np.empty(0), *(each.relevant for each in asked)]),
-            hits=np.array([len(each.relevant) for each in asked], np.int64),
-            is_answered=np.array([each.is_answered for each in asked], np.bool_),
-        )
-    part.replace(path)
-
-
-def _read_asked(path: Path, number: int, kind: str) -> list[Asked]:
-    with np.load(path) as kept:
-        ends = np.cumsum(kept["hits"])[:-1]
-        features = np.split(kept["features"], ends) if len(kept["hits"]) else []
-        relevant = np.split(kept["relevant"], ends) if len(kept["hits"]) else []
-        answered = kept["is_answered"].tolist()
-    return [Asked(number, kind, *each) for each in zip(features, relevant, answered, strict=True)]
-
-
-def _answers(
-    memory: Memory, scope: Scope, pipeline: Pipeline, observer: _Observer
-) -> Iterator[tuple[frozenset[str], FloatArray, FloatArray]]:
+def _asked(
+    memory: Memory, number: int, scope: AskedScope, pipeline: Pipeline, observer: _Observer
+) -> Iterator[Asked]:
     for query, answers in scope.questions.items():
         hits = memory.search(query, k=DEPTH, now=scope.now, preset=pipeline).hits
         features = observer.seen[: len(hits)]
         if len(features):
-            right = [hit.id in answers for hit in hits[: len(features)]]
-            yield answers, features, np.array(right, np.float64)
+            right = np.array([hit.id in answers for hit in hits[: len(features)]], np.float64)
+            yield Asked(number, scope.kind, features, right, bool(answers))
 
 
 def _watched(preset: Pipeline, observer: _Observer, first_stage: ScopeCurves) -> Pipeline:
@@ -368,20 +561,15 @@ def _counts(asked: Asked, *, reads: bool) -> FloatArray:
 COMMAND = "ekphory train calibration --data DIR"
 
 
-def fit_probabilities(
-    directory: Path, *, checkpoints: Path | None = None, on_progress: Told
-) -> FittedFile:
+def fit_probabilities(directory: Path, *, on_progress: Told) -> FittedFile:
     """Fit the first stage's curves, then those of the hits, for the bundled models.
 
     Args:
         directory: Holds what `probability_scopes` reads.
-        checkpoints: Folder in which what was observed is kept, so that an interrupted run goes on;
-            None keeps nothing.
         on_progress: Told in words what is being done.
 
     Raises:
-        DatasetError: A file is missing or malformed, the reranker is not installed, or the folder
-            holds what was observed with other data or models.
+        DatasetError: A file is missing or malformed, or the reranker is not installed.
     """
     reranker = bundled_reranker()
     if reranker is None:
@@ -389,8 +577,6 @@ def fit_probabilities(
     embedder = load_bundled()
     hashes = data_hashes(directory)
     models = {"embedder": embedder.identity.model_id, SMALL_RERANKER: model_id(reranker) or ""}
-    if checkpoints is not None:
-        _keep_apart(checkpoints, {"data": hashes, "models": models, "features": READ_FEATURES})
     on_progress("the first stage's curves")
     first = fit_fusion_calibration(directory)
     words, meaning, even = _curves(first)
@@ -411,8 +597,7 @@ def fit_probabilities(
         asked = observed(
             probability_scopes(directory),
             searching,
-            checkpoints=None if checkpoints is None else checkpoints / name,
-            on_progress=partial(_tell, on_progress, name),
+            on_progress=lambda told, name=name: on_progress(f"{name}: {told}"),  # type: ignore[misc]
         )
         fits[name] = fit_hits(asked, reads=reads)
     return FittedFile(
@@ -427,24 +612,6 @@ def fit_probabilities(
             "hits": {name: asdict(fit.curves) for name, fit in fits.items()},
         },
     )
-
-
-def _keep_apart(checkpoints: Path, made_of: dict[str, Any]) -> None:
-    """Write down what the observations in a folder are made of, or check it."""
-    place = checkpoints / "made-of.json"
-    content = json.dumps(made_of, indent=2, sort_keys=True) + "\n"
-    if not place.exists():
-        checkpoints.mkdir(parents=True, exist_ok=True)
-        place.write_text(content, encoding="utf-8")
-    elif place.read_text(encoding="utf-8") != content:
-        raise DatasetError(
-            f"{checkpoints}: holds what was observed with other data or models. "
-            "Remove it, or name another folder."
-        )
-
-
-def _tell(on_progress: Told, name: str, told: str) -> None:
-    on_progress(f"{name}: {told}")
 
 
 def _curves(first: dict[str, CalibrationFit]) -> tuple[ScopeCurves, ScopeCurves, ScopeCurves]:

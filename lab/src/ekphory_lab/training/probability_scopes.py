@@ -6,13 +6,12 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ekphory.errors import DatasetError
-from ekphory_lab.evaluation.systems import newest_moment, passage_fields
+from ekphory_lab.evaluation.stated_probabilities import AskedScope, dataset_scopes
 from ekphory_lab.training.development_set import DEVELOPMENT_CONVERSATIONS, development_set
 from ekphory_lab.training.texts import (
     DOCUMENTS,
@@ -42,24 +41,6 @@ _EVERY_POLICY_QUESTION = 2
 _TIMED_PAGES, _PAGES_TOGETHER, _QUESTIONS_OF_A_PAGE, _WORDS_OF_A_HEADING = 160, 40, 2, 8
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What is written into one scope, and what is asked of it.
-
-    Attributes:
-        kind: `documents`, `long`, `reference`, `policies`, `timed`, `papers`, `turns` or
-            `statements`.
-        passages: As `Memory.add_many` takes them.
-        questions: Which passages answer each; none where the answer is not there.
-        now: When it is asked; None for the present.
-    """
-
-    kind: str
-    passages: list[dict[str, Any]]
-    questions: Mapping[str, frozenset[str]]
-    now: datetime | None = None
-
-
 def data_hashes(directory: Path) -> dict[str, str]:
     """Return the SHA-256 of all that the scopes are made of, by name."""
     files = (SQUAD_SENTENCES, PASSAGES, POLICIES, TIMED)
@@ -72,7 +53,7 @@ def data_hashes(directory: Path) -> dict[str, str]:
     }
 
 
-def probability_scopes(directory: Path) -> Iterator[Scope]:
+def probability_scopes(directory: Path) -> Iterator[AskedScope]:
     """Yield scopes of 5 to 5,000 memories of every kind.
 
     Args:
@@ -97,7 +78,7 @@ def probability_scopes(directory: Path) -> Iterator[Scope]:
     yield from statement_scopes()
 
 
-def statement_scopes(folder: Path = STATEMENTS) -> Iterator[Scope]:
+def statement_scopes(folder: Path = STATEMENTS) -> Iterator[AskedScope]:
     """Yield the written stores of statements; each is also asked what was asked of another one."""
     paths = sorted(folder.glob("*.json"))
     stores = [store for path in paths for store in json.loads(path.read_text(encoding="utf-8"))]
@@ -106,12 +87,10 @@ def statement_scopes(folder: Path = STATEMENTS) -> Iterator[Scope]:
         questions = {asked["query"]: frozenset[str]() for asked in unrelated}
         for asked in store["questions"]:
             questions[asked["query"]] = frozenset(str(place) for place in asked["answers"])
-        memories = enumerate(store["memories"])
-        passages = [{"id": str(place), "text": text} for place, text in memories]
-        yield Scope("statements", passages, questions)
+        yield AskedScope("statements", _numbered(store["memories"]), questions)
 
 
-def paper_scopes(folder: Path = DOCUMENTS) -> Iterator[Scope]:
+def paper_scopes(folder: Path = DOCUMENTS) -> Iterator[AskedScope]:
     """Yield the written documents, some and all together; each is also asked what others answer."""
     documents = [paper for file in read_documents(folder) for paper in file["documents"]]
     for size, most in _PAPERS.items():
@@ -123,20 +102,17 @@ def paper_scopes(folder: Path = DOCUMENTS) -> Iterator[Scope]:
 
 def _paper_scope(
     papers: Sequence[Mapping[str, Any]], others: Iterator[Mapping[str, Any]], most: int
-) -> Scope:
+) -> AskedScope:
     every = [(query, str(n)) for n, paper in enumerate(papers) for query in paper["searches"]]
     step = max(1, len(every) // most)
     unanswered = itertools.islice(others, round(most * _UNANSWERED_SHARE))
     questions = {paper["searches"][0]: frozenset[str]() for paper in unanswered}
     questions |= {query: frozenset({name}) for query, name in every[::step][:most]}
-    passages = [
-        {"id": str(n), "text": f"{paper['title']}. {paper['text']}"}
-        for n, paper in enumerate(papers)
-    ]
-    return Scope("papers", passages, questions)
+    texts = (f"{paper['title']}. {paper['text']}" for paper in papers)
+    return AskedScope("papers", _numbered(texts), questions)
 
 
-def conversation_scopes(folder: Path = DEVELOPMENT_CONVERSATIONS) -> Iterator[Scope]:
+def conversation_scopes(folder: Path = DEVELOPMENT_CONVERSATIONS) -> Iterator[AskedScope]:
     """Yield the written conversations: some of a kind together, all together, and single ones.
 
     Single ones are also asked what others answer, in which the same two speak.
@@ -150,10 +126,10 @@ def conversation_scopes(folder: Path = DEVELOPMENT_CONVERSATIONS) -> Iterator[Sc
         yield from list(_single(pool))[::_EVERY_SINGLE]
 
 
-def _joined(pools: Sequence[Scope]) -> Scope:
+def _joined(pools: Sequence[AskedScope]) -> AskedScope:
     questions = {query: names for pool in pools for query, names in pool.questions.items()}
     asked = list(questions)[::_EVERY_QUESTION_OF_ALL]
-    return Scope(
+    return AskedScope(
         "turns",
         [passage for pool in pools for passage in pool.passages],
         {query: questions[query] for query in asked},
@@ -161,8 +137,8 @@ def _joined(pools: Sequence[Scope]) -> Scope:
     )
 
 
-def _single(pool: Scope) -> Iterator[Scope]:
-    conversations: dict[str, list[dict[str, Any]]] = {}
+def _single(pool: AskedScope) -> Iterator[AskedScope]:
+    conversations: dict[str, list[Mapping[str, Any]]] = {}
     for passage in pool.passages:
         conversations.setdefault(passage["id"].rpartition(":")[0], []).append(passage)
     for passages in conversations.values():
@@ -172,61 +148,47 @@ def _single(pool: Scope) -> Iterator[Scope]:
         for query, found in pool.questions.items():
             if found <= names:
                 questions[query] = found
-        yield Scope("turns", passages, questions, pool.now)
+        yield AskedScope("turns", passages, questions, pool.now)
 
 
-def pool_scopes(folder: Path) -> Iterator[Scope]:
+def pool_scopes(folder: Path) -> Iterator[AskedScope]:
     """Yield the written conversations, some of a kind together, with all their questions."""
-    conversations = development_set(folder)
-    for pool, passages in conversations.pools.items():
-        asked = [query for query in conversations.queries if query.pool == pool]
-        yield Scope(
-            "turns",
-            [passage_fields(passage) for passage in passages],
-            {query.text: frozenset(conversations.qrels[query.key]) for query in asked},
-            newest_moment(passages),
-        )
+    yield from dataset_scopes(development_set(folder), kind="turns")
 
 
-def _document_scopes(rows: Iterator[Mapping[str, Any]], size: int, most: int) -> Iterator[Scope]:
+def _document_scopes(
+    rows: Iterator[Mapping[str, Any]], size: int, most: int
+) -> Iterator[AskedScope]:
     for chunk in _chunks(rows, size, most):
-        sentences = {text: str(place) for place, text in enumerate(chunk)}
-        yield Scope(
-            "documents",
-            [{"id": name, "text": text} for text, name in sentences.items()],
-            _questions(rows, sentences, chunk, most),
-        )
+        names = {text: str(place) for place, text in enumerate(chunk)}
+        yield AskedScope("documents", _numbered(chunk), _questions(rows, names, chunk, most))
 
 
-def _long_scopes(rows: Iterator[Mapping[str, Any]], size: int, most: int) -> Iterator[Scope]:
+def _long_scopes(rows: Iterator[Mapping[str, Any]], size: int, most: int) -> Iterator[AskedScope]:
     for chunk in _chunks(rows, size * _SENTENCES_OF_A_MESSAGE, most):
-        texts = list(chunk)
-        message_of = {
-            text: str(place // _SENTENCES_OF_A_MESSAGE) for place, text in enumerate(texts)
-        }
-        messages: dict[str, list[str]] = {}
-        for text in texts:
-            messages.setdefault(message_of[text], []).append(text)
-        yield Scope(
+        texts, together = list(chunk), _SENTENCES_OF_A_MESSAGE
+        messages = (texts[start : start + together] for start in range(0, len(texts), together))
+        names = {text: str(place // together) for place, text in enumerate(texts)}
+        yield AskedScope(
             "long",
-            [{"id": name, "text": " ".join(parts)} for name, parts in messages.items()],
-            _questions(rows, message_of, chunk, most),
+            _numbered(" ".join(parts) for parts in messages),
+            _questions(rows, names, chunk, most),
         )
 
 
-def _reference_scope(rows: Iterator[Mapping[str, Any]], size: int, most: int) -> Scope:
+def _reference_scope(rows: Iterator[Mapping[str, Any]], size: int, most: int) -> AskedScope:
     """Return passages of a reference work, each of which answers one question."""
     asked: dict[str, list[str]] = {}
     for row in rows:
         asked.setdefault(row["passage"], []).append(row["query"])
         if len(asked) == size:
             break
-    name_of = {text: str(place) for place, text in enumerate(asked)}
-    passages = [{"id": name, "text": text} for text, name in name_of.items()]
-    return Scope("reference", passages, _questions(rows, name_of, asked, most, key="passage"))
+    names = {text: str(place) for place, text in enumerate(asked)}
+    questions = _questions(rows, names, asked, most, key="passage")
+    return AskedScope("reference", _numbered(asked), questions)
 
 
-def _policy_scope(rows: Iterable[Mapping[str, Any]]) -> Scope:
+def _policy_scope(rows: Iterable[Mapping[str, Any]]) -> AskedScope:
     """Return segments of many privacy policies, and what was asked of one of them or another."""
     name_of: dict[str, str] = {}
     questions: dict[str, set[str]] = {}
@@ -234,18 +196,18 @@ def _policy_scope(rows: Iterable[Mapping[str, Any]]) -> Scope:
         name = name_of.setdefault(row["passage"], str(len(name_of)))
         questions.setdefault(row["query"], set()).add(name)
     asked = list(questions)[::_EVERY_POLICY_QUESTION]
-    return Scope(
+    return AskedScope(
         "policies",
-        [{"id": name, "text": text} for text, name in name_of.items()],
+        _numbered(name_of),
         {query: frozenset(questions[query]) for query in asked},
     )
 
 
-def _timed_scopes(rows: Sequence[Mapping[str, Any]]) -> Iterator[Scope]:
+def _timed_scopes(rows: Sequence[Mapping[str, Any]]) -> Iterator[AskedScope]:
     """Yield pages about what changed with time, forty together, with questions that name times."""
     for start in range(0, _TIMED_PAGES, _PAGES_TOGETHER):
         pages = rows[start : start + _PAGES_TOGETHER]
-        yield Scope(
+        yield AskedScope(
             "timed",
             [
                 {"id": f"{page['id']}:{place}", "text": clean_text(text)}
@@ -259,6 +221,10 @@ def _timed_scopes(rows: Sequence[Mapping[str, Any]]) -> Iterator[Scope]:
                 for asked in page["questions"][:_QUESTIONS_OF_A_PAGE]
             },
         )
+
+
+def _numbered(texts: Iterable[str]) -> list[dict[str, Any]]:
+    return [{"id": str(place), "text": text} for place, text in enumerate(texts)]
 
 
 def _chunks(

@@ -7,11 +7,12 @@ import json
 import platform
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ekphory import __version__
 from ekphory.errors import InvalidInput
@@ -25,15 +26,49 @@ _WEIGHTS = "model.safetensors"
 _WEIGHT_PARTS = "model-*.safetensors"
 
 
-class RunConfig(Protocol):
-    """A frozen dataclass that decides a run."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """What every run has in its configuration.
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    Attributes:
+        name: How it is called on the command line.
+        base: Which weights it starts from, in words.
+        mix: Share of each source.
+        learning_rate: Highest rate, after the warm-up; falls linearly to a tenth.
+        warm_up: Share of the steps in which the rate rises.
+        weight_decay: Of AdamW; biases and normalisations are spared.
+        largest_gradient: Norm to which gradients are clipped.
+        seed: Decides the data and their order.
+        checkpoint_seconds: How often the state is written.
+    """
 
-    @property
-    def seed(self) -> int:
-        """Decides the order of the data."""
-        ...
+    name: str
+    base: str
+    mix: Mapping[str, float]
+    learning_rate: float = 5e-5
+    warm_up: float = 0.06
+    weight_decay: float = 0.01
+    largest_gradient: float = 1.0
+    seed: int = 20
+    checkpoint_seconds: float = 180.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlaces:
+    """Where a run reads and writes.
+
+    Attributes:
+        base: Directory of the weights to start from: a sentence-transformers model, or for a
+            reranker a cross-encoder's or a causal language model's.
+        target: Gets `manifest.json`, `losses.jsonl`, `checkpoint.pt` and the folder `model`, of a
+            reranker also the examples and `development.jsonl`.
+        followed: A cross-encoder whose scores a reranker follows; None for the base, where layers
+            are left out of it.
+    """
+
+    base: Path
+    target: Path
+    followed: Path | None = None
 
 
 def run_manifest(config: RunConfig, *, base: Path, hashes: Mapping[str, str]) -> dict[str, Any]:
@@ -153,11 +188,35 @@ def rise_and_fall(steps: int, *, warm_up: float) -> Callable[[int], float]:
 
 # The configurations of training, by name.
 
-Config = TypeVar("Config")
+Config = TypeVar("Config", bound=RunConfig)
 
 
-def config_named(configs: Mapping[str, Config], name: str) -> Config:
-    """Return a configuration.
+def read_configurations(file: Path, kind: type[Config]) -> dict[str, Config]:
+    """Read the configurations of a file, by name."""
+    given = tomllib.loads(file.read_text(encoding="utf-8"))
+    found: dict[str, Config] = {}
+    for name, row in given["configurations"].items():
+        like = row.pop("like", None)
+        begun = found[like] if like else kind(name=name, base="", mix={})
+        found[name] = _changed(begun, {"name": name, **row}, given["mixes"])
+    return found
+
+
+def _changed(config: Any, row: Mapping[str, Any], mixes: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """Return any dataclass with other values, those of its own dataclasses among them."""
+    values: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            values[name] = _changed(getattr(config, name), value, mixes)
+        elif name == "mix":
+            values[name] = mixes[value]
+        else:
+            values[name] = tuple(value) if isinstance(value, list) else value
+    return replace(config, **values)
+
+
+def config_named(configs: Mapping[str, Config], name: str, **changes: int | None) -> Config:
+    """Return a configuration, with the changes that are no None.
 
     Raises:
         InvalidInput: There is none of this name.
@@ -166,4 +225,5 @@ def config_named(configs: Mapping[str, Config], name: str) -> Config:
         raise InvalidInput(
             "config", name, "no such configuration", f"Give one of {', '.join(configs)}."
         )
-    return configs[name]
+    wanted: dict[str, Any] = {field: value for field, value in changes.items() if value is not None}
+    return replace(configs[name], **wanted)

@@ -477,21 +477,6 @@ QUESTIONS_PER_DIALOGUE = 7
 _OWN_SHARE = 0.2
 _DETAIL_SHARE = 0.5
 _KINDS = {("user", "INFORM"): "asked", ("system", "OFFER"): "offered", ("system", "INFORM"): "told"}
-_FIRST_PERSON = (
-    (r"\bdid user\b", "did I"),
-    (r"\bdoes user\b", "do I"),
-    (r"\bwas user\b", "was I"),
-    (r"\buser's\b", "my"),
-    (r"\b(to|give|find|for|tell|offer) user\b", r"\1 me"),
-    (r"\buser\b", "I"),
-    (r"\bassistant\b", "you"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    text: str
-    turn: int
 
 
 def _sgd_group(dialogues: Sequence[Row], random: Random) -> QuestionGroup | None:
@@ -505,23 +490,23 @@ def _sgd_group(dialogues: Sequence[Row], random: Random) -> QuestionGroup | None
         ]
         passages = turn_passages(turns, {user: assistant, assistant: user}, random)
         rows = builder.add_session(passages.texts)
-        for asked in _sgd_questions(dialogue, user, assistant, random):
-            text = _in_first_person(asked.text) if own else asked.text
-            builder.add_question(reworded(text, random), [rows[passages.rows[asked.turn]]])
+        for question, turn in _sgd_questions(dialogue, user, assistant, random):
+            text = _in_first_person(question) if own else question
+            builder.add_question(reworded(text, random), [rows[passages.rows[turn]]])
     return builder.build()
 
 
 sgd_groups = _epochs_of(_sgd_group, size=DIALOGUES_PER_GROUP)
 
 
-def _sgd_questions(dialogue: Row, user: str, assistant: str, random: Random) -> list[_Asked]:
+def _sgd_questions(
+    dialogue: Row, user: str, assistant: str, random: Random
+) -> list[tuple[str, int]]:
     noun = WORDS["service_nouns"].get(dialogue["services"][0].split("_")[0], "booking")
     slots = list(_slots(dialogue))
-    asked = [
-        _Asked(_slot_text(slot, slots, noun, random), slot.turn)
-        for slot in random.sample(slots, min(QUESTIONS_PER_DIALOGUE - 2, len(slots)))
-    ]
-    named = [_Asked(each.text.format(user=user, assistant=assistant), each.turn) for each in asked]
+    chosen = random.sample(slots, min(QUESTIONS_PER_DIALOGUE - 2, len(slots)))
+    asked = [(_slot_text(slot, slots, noun, random), slot.turn) for slot in chosen]
+    named = [(text.format(user=user, assistant=assistant), turn) for text, turn in asked]
     answers = list(_answered(dialogue, user))
     return named + random.sample(answers, min(2, len(answers)))
 
@@ -555,18 +540,18 @@ def _slot_text(slot: _Slot, slots: Sequence[_Slot], noun: str, random: Random) -
     return question
 
 
-def _answered(dialogue: Row, user: str) -> Iterator[_Asked]:
+def _answered(dialogue: Row, user: str) -> Iterator[tuple[str, int]]:
     turns = dialogue["turns"]
     for place in range(1, len(turns)):
         informs = any(act[0] == "INFORM" for act in turns[place]["acts"])
         if turns[place]["speaker"] == "user" and informs:
             question = reported_question(turns[place - 1]["text"], user)
             if question is not None:
-                yield _Asked(question, place)
+                yield question, place
 
 
 def _in_first_person(question: str) -> str:
-    for pattern, replacement in _FIRST_PERSON:
+    for pattern, replacement in WORDS["first_person"]:
         question = re.sub(pattern, replacement, question)
     return question
 
@@ -581,14 +566,13 @@ class TrainingSource:
     Attributes:
         name: Its file in the folder of training data; what a manifest calls it.
         groups: Makes one epoch of groups.
-        read, hashed: Read the rows, and give their SHA-256.
-        packaged: Where it lies in the package; None for a file in the folder of training data.
+        read: Reads the rows.
+        packaged: The folder of the package where it lies; None for a file of the training data.
     """
 
     name: str
     groups: Groups
     read: Callable[[Path], list[Row]] = read_rows
-    hashed: Callable[[Path], str] = sha256_of
     packaged: Path | None = None
 
     def rows(self, folder: Path) -> list[Row]:
@@ -597,31 +581,18 @@ class TrainingSource:
         Raises:
             DatasetError: It is missing or malformed.
         """
-        return self.read(self._path(folder))
+        return self.read(self.packaged or folder / self.name)
 
     def sha256(self, folder: Path) -> str:
         """Return its hash, hexadecimal."""
-        return self.hashed(self._path(folder))
-
-    def _path(self, folder: Path) -> Path:
-        return self.packaged or folder / self.name
+        return sha256_of_texts(self.packaged) if self.packaged else sha256_of(folder / self.name)
 
 
 SOURCES: Mapping[str, TrainingSource] = {
     "conversations": TrainingSource(
-        "conversations",
-        conversation_groups,
-        read=read_conversations,
-        hashed=sha256_of_texts,
-        packaged=CONVERSATIONS,
+        "conversations", conversation_groups, read_conversations, CONVERSATIONS
     ),
-    "documents": TrainingSource(
-        "documents",
-        document_groups,
-        read=read_documents,
-        hashed=sha256_of_texts,
-        packaged=DOCUMENTS,
-    ),
+    "documents": TrainingSource("documents", document_groups, read_documents, DOCUMENTS),
     "synthetic_persona_chat": TrainingSource("synthetic_persona_chat.jsonl.gz", persona_groups),
     "sgd": TrainingSource("sgd_train.jsonl.gz", sgd_groups),
     "crd3": TrainingSource("crd3.jsonl.gz", crd3_groups),

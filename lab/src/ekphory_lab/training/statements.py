@@ -61,11 +61,7 @@ def plain_form_of_third_person(word: str) -> str | None:
 # Reads what somebody says about themselves: subject, auxiliary, verb, object and the rest.
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\s*[;]\s+|,\s+(?:and|but|so)\s+(?=(?:i|my|we)\b)", re.I)
-_OPENING = re.compile(
-    r"^(?:(?:oh|well|yeah|yes|yep|no|nope|so|and|but|actually|hey|hi|hello|wow|haha|ok|okay|sure"
-    r"|honestly|lately|recently|thanks|thank you|also|right|cool|awesome|great|nice)\b[,.!]*\s+)+",
-    re.I,
-)
+_OPENING = re.compile(_WORDS["opening"], re.I)
 _CONTRACTIONS: Mapping[str, str] = _WORDS["contractions"]
 _ADVERBS = frozenset(_WORDS["adverbs"].split())
 _AUXILIARIES = {"am": "is", "are": "is", "is": "is", "was": "was", "were": "was"}
@@ -219,26 +215,18 @@ def _is_participle(word: str) -> bool:
 
 # Turns what a speaker says about themselves into the questions that it answers.
 
-_TIMES = re.compile(
-    r"\b(?:yesterday|today|tomorrow|tonight|last \w+|next \w+|this (?:morning|afternoon|evening"
-    r"|week|weekend|month|year|summer|winter|spring|fall)|every \w+|\w+ ago|january|february|march"
-    r"|april|june|july|august|september|october|november|december|monday|tuesday|wednesday"
-    r"|thursday|friday|saturday|sunday|(?:19|20)\d\d)\b",
-    re.I,
-)
+_TIMES = re.compile(_WORDS["times"], re.I)
 _PLACES = frozenset(_WORDS["places"].split())
 _NUMBER = re.compile(r"^(?:two|three|four|five|six|seven|eight|nine|ten|twelve|\d+)\s+(\w+)", re.I)
 _AGE = re.compile(r"^\d+ years? old", re.I)
 _FEELINGS = frozenset(_WORDS["feelings"].split())
-_OCCUPATION = re.compile(
-    r"\b(?:\w{3,}(?:er|or|ist|ian)|nurse|student|chef|accountant|attendant|mechanic|pilot|coach"
-    r"|surgeon|assistant|clerk|dentist|cashier|guard|athlete|model|vet|lawyer)$",
-    re.I,
-)
+_OCCUPATION = re.compile(_WORDS["occupation"], re.I)
 _EMPTY_OBJECTS = frozenset(_WORDS["empty_objects"].split())
 _SAYS_LITTLE = frozenset(_WORDS["says_little"].split())
 _GRAMMAR = frozenset(_WORDS["grammar"].split())
 _RELATIVES = frozenset(_WORDS["relatives"].split())
+_LASTING = re.compile(r"\byears?|months?|weeks?|days?\b")
+_ASKED_BY_OPENER: Mapping[str, str] = _WORDS["asked_by_opener"]
 
 
 def statement_questions(text: str, name: str, random: Random) -> list[str]:
@@ -338,18 +326,10 @@ def _tail_questions(tail: Tail, known: str) -> Iterator[str]:
         yield f"Where {known}{' from' if tail.opener == 'from' else ''}?"
         if tail.opener == "to":
             yield f"What {known} to?"
-    elif tail.opener == "with":
-        yield f"Who {known} with?"
-    elif tail.opener in ("because", "since"):
-        yield f"Why {known}?"
-    elif tail.opener == "for":
-        yield (
-            f"How long {known}?"
-            if re.search(r"\byears?|months?|weeks?|days?\b", tail.text)
-            else (f"What {known} for?")
-        )
-    elif tail.opener == "about":
-        yield f"What {known} about?"
+    elif tail.opener == "for" and _LASTING.search(tail.text):
+        yield f"How long {known}?"
+    elif tail.opener in _ASKED_BY_OPENER:
+        yield _ASKED_BY_OPENER[tail.opener].format(known)
 
 
 def _third_person(question: str, name: str, possessive: str) -> str:

@@ -100,10 +100,14 @@ def read_conversations(folder: Path = CONVERSATIONS) -> list[Row]:
     Raises:
         DatasetError: There is no file, or one cannot be read.
     """
+    return [read_conversation(path) for path in _text_files(folder, "conversation")]
+
+
+def _text_files(folder: Path, content: str) -> list[Path]:
     paths = sorted(folder.glob("*.txt"))
     if not paths:
-        raise DatasetError(f"{folder}: holds no conversation. Give a folder of *.txt files.")
-    return [read_conversation(path) for path in paths]
+        raise DatasetError(f"{folder}: holds no {content}. Give a folder of *.txt files.")
+    return paths
 
 
 def read_conversation(path: Path) -> Row:
@@ -238,10 +242,7 @@ def read_documents(folder: Path = DOCUMENTS) -> list[Row]:
     Raises:
         DatasetError: There is no file, or one cannot be read.
     """
-    paths = sorted(folder.glob("*.txt"))
-    if not paths:
-        raise DatasetError(f"{folder}: holds no documents. Give a folder of *.txt files.")
-    return [read_document_file(path) for path in paths]
+    return [read_document_file(path) for path in _text_files(folder, "documents")]
 
 
 def read_document_file(path: Path) -> Row:

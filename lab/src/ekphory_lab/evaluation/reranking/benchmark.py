@@ -33,9 +33,11 @@ from ekphory_lab.evaluation.reranking.candidates import (
     CandidateIdentity,
     CandidateList,
     CandidateSet,
+    Contender,
+    Judge,
+    ScoredList,
     candidates_of,
 )
-from ekphory_lab.evaluation.reranking.contenders import Contender, Judge, ScoredList
 from ekphory_lab.evaluation.reranking.questions import DialogueScores, DialogueSet, measure_dialogue
 from ekphory_lab.evaluation.runner import (
     Comparison,
@@ -47,7 +49,6 @@ from ekphory_lab.evaluation.runner import (
     Setting,
     compare,
     evaluate,
-    score_table,
     silent,
 )
 
@@ -422,18 +423,18 @@ def reliability_bins(said: FloatArray, right: FloatArray) -> tuple[ReliabilityBi
 
 
 def precision_threshold(
-    said: FloatArray, right: FloatArray, precision: float
+    said: FloatArray, right: FloatArray, precision: float, *, least: int = LEAST_ABOVE
 ) -> PrecisionThreshold:
     """Find the least probability from which on so many of the candidates answer.
 
-    At least `LEAST_ABOVE` candidates must lie above it.
+    At least `least` candidates must lie above it.
     """
     order = np.argsort(-said, kind="stable")
     ordered, found = said[order], np.cumsum(right[order])
     above = np.arange(1, len(said) + 1)
     # Of equal probabilities only the last is a place to cut.
     is_cut = np.append(ordered[1:] != ordered[:-1], True)
-    enough = is_cut & (above >= LEAST_ABOVE) & (found / above >= precision)
+    enough = is_cut & (above >= least) & (found / above >= precision)
     if not enough.any():
         return PrecisionThreshold(precision, None, 0.0)
     last = int(np.flatnonzero(enough)[-1])
@@ -601,9 +602,7 @@ def measure_contender(
     )
     return ContenderResult(
         report=report,
-        against_first_stage=None
-        if first_stage is None
-        else compare(score_table(first_stage), score_table(report)),
+        against_first_stage=None if first_stage is None else compare(first_stage, report),
         reading=reading_latency(judge),
         is_calibrated=judge.is_calibrated,
         reliability=reliability([_labelled(scored, dataset) for scored in system.scored.values()]),

@@ -27,8 +27,7 @@ from ekphory_lab.evaluation.metrics import (
     paired_test,
     reciprocal_rank,
 )
-from ekphory_lab.evaluation.reranking.candidates import CandidateList
-from ekphory_lab.evaluation.reranking.contenders import Judge
+from ekphory_lab.evaluation.reranking.candidates import CandidateList, Judge
 
 # Questions that only the dialogue before them explains, asked with it and without.
 #
@@ -97,9 +96,7 @@ def load_dialogue_set(folder: Path | None = None) -> DialogueSet:
             category=row.text("leaves_out"),
             at=row.moment("at"),
         )
-        collection.add_query(row.place, query=query)
-        for answer in row.texts("answers"):
-            collection.add_judgement(row.place, key=query.key, passage_id=answer, gain=1)
+        collection.add_answered(row.place, query=query, answers=row.texts("answers"))
         contexts[query.key] = row.texts("context")
     return DialogueSet(
         collection.dataset(DIALOGUE_NAME, source=DIALOGUE_SOURCE, files=hashes), contexts
@@ -174,6 +171,5 @@ def load_language_set(folder: Path | None = None) -> Dataset:
         query = EvaluationQuery(
             pool=language, id=own_id, text=row.text("question"), category=language
         )
-        collection.add_query(row.place, query=query)
-        collection.add_judgement(row.place, key=query.key, passage_id=own_id, gain=1)
+        collection.add_answered(row.place, query=query, answers=[own_id])
     return collection.dataset(LANGUAGES_NAME, source=LANGUAGES_SOURCE, files=hashes)

@@ -29,6 +29,7 @@ from ekphory_lab.evaluation.tables import (
     format_figure,
     format_interval,
     format_test,
+    write_markdown,
 )
 
 # Published results on LoCoMo, to stand beside what is measured here.
@@ -36,17 +37,8 @@ from ekphory_lab.evaluation.tables import (
 # Source: the model card of IAAR-Shanghai/MemReranker-4B, "LOCOMO Memory Retrieval Benchmark". Its
 # candidates come from another first stage (the best hundred of BGE-M3), over all ten conversations.
 
-_PUBLISHED_ROWS = """\
-model                MAP  MRR NDCG@1 NDCG@3 NDCG@10 NDCG  R@3  R@5 R@20   F1
-BGE-v2-m3           .671 .699 .607 .672 .714 .736 .716 .768 .863 .504
-Qwen3-Reranker-0.6B .643 .673 .576 .638 .689 .714 .681 .748 .857 .472
-Qwen3-Reranker-4B   .689 .716 .623 .691 .732 .750 .735 .796 .873 .522
-Qwen3-Reranker-8B   .721 .748 .666 .724 .759 .775 .763 .813 .880 .552
-GPT-4o-mini         .715 .742 .657 .719 .753 .770 .760 .812 .868 .544
-Gemini-3-Flash      .777 .797 .737 .778 .807 .816 .805 .847 .892 .622
-MemReranker-0.6B    .715 .738 .650 .717 .754 .770 .758 .809 .885 .555
-MemReranker-4B      .737 .760 .679 .739 .773 .786 .777 .824 .889 .577
-"""
+_FOLDER = Path(__file__).parent
+_PUBLISHED_ROWS = (_FOLDER / "published_on_locomo.txt").read_text(encoding="utf-8")
 _, *PUBLISHED_MEASURES = _PUBLISHED_ROWS.splitlines()[0].split()
 PUBLISHED_ON_LOCOMO: Mapping[str, Mapping[str, float]] = {
     model: dict(zip(PUBLISHED_MEASURES, map(float, figures), strict=True))
@@ -237,7 +229,7 @@ def _reading(latency: Latency | None) -> str:
 
 _SIDE = 320
 _LEFT, _TOP = 52, 40
-_WIDTH, _HEIGHT = _LEFT + _SIDE + 24, _TOP + _SIDE + 52
+"""Side and corner of the square in `reliability.svg`, which has its axes."""
 _LARGEST, _SMALLEST = 11.0, 2.5
 
 
@@ -247,37 +239,10 @@ def reliability_svg(found: Reliability, *, title: str) -> str:
     The area of a circle grows with the number of candidates in its bin; on the diagonal what is
     said holds.
     """
-    body = "\n".join((*_axes(), *_circles(found.bins)))
     error = f"ECE {found.all_candidates.equal_width:.3f}, {found.candidates:,} candidates"
-    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" \
-width="{_WIDTH}" height="{_HEIGHT}" font-family="sans-serif" font-size="12">
-<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>
-<text x="{_LEFT}" y="16" font-weight="bold">{escape(title)}</text>
-<text x="{_LEFT}" y="31">{error}</text>
-{body}
-</svg>
-"""
-
-
-def _axes() -> Iterator[str]:
-    right, bottom = _LEFT + _SIDE, _TOP + _SIDE
-    yield (
-        f'<rect x="{_LEFT}" y="{_TOP}" width="{_SIDE}" height="{_SIDE}" fill="none" stroke="#888"/>'
-    )
-    yield (
-        f'<line x1="{_LEFT}" y1="{bottom}" x2="{right}" y2="{_TOP}" '
-        'stroke="#bbb" stroke-dasharray="4 4"/>'
-    )
-    for step in range(0, 11, 2):
-        x, y = _place(step / 10, step / 10)
-        yield f'<text x="{x:.1f}" y="{bottom + 17}" text-anchor="middle">{step / 10:g}</text>'
-        yield f'<text x="{_LEFT - 7}" y="{y + 4:.1f}" text-anchor="end">{step / 10:g}</text>'
-    middle = _TOP + _SIDE / 2
-    yield f'<text x="{_LEFT + _SIDE / 2}" y="{bottom + 38}" text-anchor="middle">probability</text>'
-    yield (
-        f'<text x="14" y="{middle}" text-anchor="middle" '
-        f'transform="rotate(-90 14 {middle})">share that answers</text>'
-    )
+    points = "\n".join(_circles(found.bins))
+    template = (_FOLDER / "reliability.svg").read_text(encoding="utf-8")
+    return template.format(title=escape(title), error=error, points=points)
 
 
 def _circles(bins: tuple[ReliabilityBin, ...]) -> Iterator[str]:
@@ -319,7 +284,7 @@ def report_json(report: RerankReport) -> dict[str, object]:
     }
 
 
-def write_markdown(report: RerankReport, file: Path, *, command: str) -> tuple[Path, ...]:
+def write_report(report: RerankReport, file: Path, *, command: str) -> tuple[Path, ...]:
     """Write all tables to a Markdown file, and a picture for each contender and set beside it.
 
     Args:
@@ -342,10 +307,8 @@ def write_markdown(report: RerankReport, file: Path, *, command: str) -> tuple[P
         pictures.append(file.with_name(f"{name}.svg"))
         pictures[-1].write_text(reliability_svg(result.reliability, title=title), encoding="utf-8")
         links.append(f"![Reliability of {title}]({pictures[-1].name})\n")
-    tables = "\n".join(table.markdown() for table in rerank_tables(report))
-    heading = _HEADING.format(command=command)
-    text = f"{heading}{tables}\n## Reliability\n\n{''.join(links)}"
-    file.write_text(text, encoding="utf-8")
+    heading, end = _HEADING.format(command=command), f"\n## Reliability\n\n{''.join(links)}"
+    write_markdown(file, heading, rerank_tables(report), end)
     return tuple(pictures)
 
 

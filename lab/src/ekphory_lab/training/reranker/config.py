@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from ekphory_lab.training.reranker.sources import CandidateCounts
 from ekphory_lab.training.reranker.teachers import Aggregation
+from ekphory_lab.training.run_files import RunConfig, read_configurations
 
 Architecture = Literal["cross_encoder", "yes_no"]
 
@@ -88,56 +89,38 @@ class LoraShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RerankerConfig:
+class RerankerConfig(RunConfig):
     """Everything that decides a training run, besides data, base weights and further teachers.
 
     Attributes:
-        name: How it is called on the command line.
-        base: Which weights it starts from, in words.
         architecture: A cross-encoder trained whole, or yes/no logits of a language model by LoRA.
-        mix: Share of each source among the questions.
         counts: How many candidates compete for a question.
         questions: How many questions are made.
         epochs: How often each is seen.
         questions_per_step: How many one step takes.
         chunk_pairs: How many pairs of similar length are encoded together.
         layers: Which layers of the base are kept, from 0; empty for all.
-        learning_rate: Highest rate, after the warm-up; falls linearly to a tenth.
         head_factor: By how much more the head learns, which begins with nothing.
-        warm_up: Share of the steps in which the rate rises.
-        weight_decay: Of AdamW; biases and normalisations are spared.
-        largest_gradient: Norm to which gradients are clipped.
         averaged: The finished weights are the mean over this last share of the steps.
         loss: How the loss is put together.
         teachers: How much each teacher's word counts.
         held_back: What is held back.
         lora: Adapters of the architecture `yes_no`.
-        seed: Decides the examples and their order.
-        checkpoint_seconds: How often the state is written.
     """
 
-    name: str
-    base: str
     architecture: Architecture = "cross_encoder"
-    mix: Mapping[str, float]
     counts: CandidateCounts = FEW_CANDIDATES
     questions: int = 18_000
     epochs: int = 1
     questions_per_step: int = 16
     chunk_pairs: int = 24
     layers: tuple[int, ...] = ()
-    learning_rate: float = 5e-5
     head_factor: float = 10.0
-    warm_up: float = 0.06
-    weight_decay: float = 0.01
-    largest_gradient: float = 1.0
     averaged: float = 0.2
     loss: RerankLossWeights = RerankLossWeights()
     teachers: TeacherWeights = TeacherWeights()
     held_back: HeldBack = HeldBack()
     lora: LoraShape = LoraShape()
-    seed: int = 20
-    checkpoint_seconds: float = 180.0
 
     @property
     def steps(self) -> int:
@@ -145,89 +128,4 @@ class RerankerConfig:
         return max(1, self.questions // self.questions_per_step) * self.epochs
 
 
-MIX: Mapping[str, float] = {
-    "synthetic_persona_chat": 0.36,
-    "sgd": 0.1,
-    "squad": 0.16,
-    "memories": 0.08,
-    "hard_cases": 0.05,
-    "crd3": 0.06,
-    "qmsum": 0.05,
-    "nq_gold": 0.05,
-    "timeqa": 0.04,
-    "policyqa": 0.05,
-}
-
-REFINING_MIX: Mapping[str, float] = {
-    "conversations": 0.56,
-    "synthetic_persona_chat": 0.1,
-    "sgd": 0.05,
-    "squad": 0.09,
-    "memories": 0.05,
-    "hard_cases": 0.04,
-    "crd3": 0.03,
-    "qmsum": 0.02,
-    "nq_gold": 0.02,
-    "timeqa": 0.02,
-    "policyqa": 0.02,
-}
-
-_FOLLOWING = RerankLossWeights(contrast=0.5, soft=0.25, following=1.0)
-
-CONFIGS: Mapping[str, RerankerConfig] = {
-    "small": RerankerConfig(
-        name="small",
-        base="a MiniLM of six layers: all-MiniLM-L6-v2, or the embedder trained here",
-        mix=MIX,
-    ),
-    "tiny": RerankerConfig(
-        name="tiny",
-        base="the model that `small` gives, of whose layers three are kept",
-        mix=MIX,
-        questions=26_000,
-        layers=(0, 2, 5),
-        learning_rate=1.5e-4,
-        head_factor=1.0,
-        loss=_FOLLOWING,
-    ),
-    "refined": RerankerConfig(
-        name="refined",
-        base="a cross-encoder that `small` or `tiny` trained",
-        mix=REFINING_MIX,
-        questions=16_000,
-        head_factor=1.0,
-        seed=21,
-    ),
-    "following": RerankerConfig(
-        name="following",
-        base="a cross-encoder of few layers, such as `tiny` trained; it follows a larger one",
-        mix=REFINING_MIX,
-        questions=16_000,
-        learning_rate=1e-4,
-        head_factor=1.0,
-        loss=_FOLLOWING,
-        seed=22,
-    ),
-    "0.6b": RerankerConfig(
-        name="0.6b",
-        base="Qwen3-Reranker-0.6B",
-        architecture="yes_no",
-        mix=MIX,
-        questions=40_000,
-        counts=MANY_CANDIDATES,
-        chunk_pairs=16,
-        learning_rate=1e-4,
-        loss=RerankLossWeights(soft=1.0),
-    ),
-    "4b": RerankerConfig(
-        name="4b",
-        base="Qwen3-Reranker-4B",
-        architecture="yes_no",
-        mix=MIX,
-        questions=40_000,
-        counts=MANY_CANDIDATES,
-        chunk_pairs=8,
-        learning_rate=5e-5,
-        loss=RerankLossWeights(soft=1.0),
-    ),
-}
+CONFIGS = read_configurations(Path(__file__).with_name("configurations.toml"), RerankerConfig)

@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -81,9 +81,14 @@ class RerankExample:
 # Examples in a file: JSON Lines, compressed; the same examples give the same bytes.
 
 
+_CANDIDATE_FIELDS = ("relevant", "kind", "lexical", "dense", "judged")
+
+
 def write_examples(examples: Sequence[RerankExample], path: Path) -> None:
     """Write all or nothing: a stop leaves no half of a file."""
-    lines = (json.dumps(_example_row(example)) + "\n" for example in examples)
+    lines = (
+        json.dumps(_example_row(example), default=datetime.isoformat) + "\n" for example in examples
+    )
     partial = path.with_name(f"{path.name}.partial")
     # Without time and name, so that equal content gives an equal hash.
     partial.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
@@ -107,31 +112,22 @@ def read_examples(path: Path) -> tuple[RerankExample, ...]:
 
 def _example_row(example: RerankExample) -> dict[str, Any]:
     query = example.query
+    candidates = [
+        {
+            **asdict(candidate.passage),
+            "relevant": candidate.relevant,
+            "kind": candidate.kind,
+            "lexical": round(candidate.lexical, 5),
+            "dense": round(candidate.dense, 5),
+            "judged": candidate.judged,
+        }
+        for candidate in example.candidates
+    ]
     return {
         "source": example.source,
-        "query": {
-            "text": query.text,
-            "context": list(query.context),
-            "now": _written(query.now),
-        },
-        "candidates": [_candidate_row(candidate) for candidate in example.candidates],
-        "labels": list(example.labels),
-    }
-
-
-def _candidate_row(candidate: Candidate) -> dict[str, Any]:
-    passage = candidate.passage
-    return {
-        "text": passage.text,
-        "before": passage.before,
-        "after": passage.after,
-        "at": _written(passage.at),
-        "type": passage.type,
-        "relevant": candidate.relevant,
-        "kind": candidate.kind,
-        "lexical": round(candidate.lexical, 5),
-        "dense": round(candidate.dense, 5),
-        "judged": candidate.judged,
+        "query": {"text": query.text, "context": query.context, "now": query.now},
+        "candidates": candidates,
+        "labels": example.labels,
     }
 
 
@@ -140,24 +136,17 @@ def _example(row: Mapping[str, Any]) -> RerankExample:
     return RerankExample(
         row["source"],
         RerankQuery(query["text"], tuple(query["context"]), _read(query["now"])),
-        tuple(_candidate(each) for each in row["candidates"]),
+        tuple(
+            Candidate(
+                RerankPassage(
+                    each["text"], each["before"], each["after"], _read(each["at"]), each["type"]
+                ),
+                *(each[name] for name in _CANDIDATE_FIELDS),
+            )
+            for each in row["candidates"]
+        ),
         tuple(row["labels"]),
     )
-
-
-def _candidate(row: Mapping[str, Any]) -> Candidate:
-    return Candidate(
-        RerankPassage(row["text"], row["before"], row["after"], _read(row["at"]), row["type"]),
-        row["relevant"],
-        row["kind"],
-        row["lexical"],
-        row["dense"],
-        row["judged"],
-    )
-
-
-def _written(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
 
 
 def _read(moment: str | None) -> datetime | None:

@@ -6,27 +6,29 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import nn
-from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ekphory.errors import InvalidInput, MissingExtra, ModelError
 from ekphory.models.model_record import TOKENIZER_FILE
 from ekphory.models.onnx_reranker import CrossEncoderLayout, PairTokens
 from ekphory.models.torch_reranker import YesNoPrompt
 from ekphory.threads import count_usable_cores
-from ekphory_lab.training.encoder import Tensor, load_agent_encoder, mixed_precision
+from ekphory_lab.training.encoder import (
+    Tensor,
+    load_agent_encoder,
+    load_parts,
+    load_transformer,
+    mixed_precision,
+)
 from ekphory_lab.training.reranker.config import LoraShape
 from ekphory_lab.training.reranker.examples import RerankExample
-from ekphory_lab.training.reranker.graph import HEAD_FILE
-
-if TYPE_CHECKING:
-    pass
-
+from ekphory_lab.training.reranker.export import HEAD_FILE
 
 # What the training loop needs of a model, whatever it is made of. Needs torch.
 
@@ -217,30 +219,10 @@ def with_layers(model: CrossEncoder, layers: Sequence[int]) -> CrossEncoder:
 
 
 def _saved(directory: Path) -> CrossEncoder:
-    try:
-        encoder = AutoModel.from_pretrained(
-            directory,
-            add_pooling_layer=False,
-            attn_implementation="eager",
-            local_files_only=True,
-            dtype=torch.float32,
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{directory}: cannot be loaded as an encoder ({error}).") from error
+    encoder = load_transformer(directory, add_pooling_layer=False)
     size = int(encoder.config.hidden_size)
     parts = _with_new_head(encoder, nn.Linear(size, size))
-    tensors = load_file(directory / HEAD_FILE)
-    for part in HEAD_PARTS:
-        own = {
-            name.removeprefix(f"{part}."): weight
-            for name, weight in tensors.items()
-            if name.startswith(f"{part}.")
-        }
-        try:
-            parts[part].load_state_dict(own)
-        except RuntimeError as error:
-            path = directory / HEAD_FILE
-            raise ModelError(f"{path}: does not fit its encoder ({error}).") from error
+    load_parts(parts, directory / HEAD_FILE, {part: part for part in HEAD_PARTS})
     return _with_tokenizer(parts, directory)
 
 

@@ -23,13 +23,14 @@ from ekphory_lab.training.reranker.examples import (
     rows_of,
     write_examples,
 )
-from ekphory_lab.training.reranker.generated import (
+from ekphory_lab.training.reranker.sources import (
     HARD_CASES_SOURCE,
     MEMORIES_SOURCE,
+    CandidateCounts,
+    group_examples,
     hard_case_examples,
     memory_examples,
 )
-from ekphory_lab.training.reranker.sources import CandidateCounts, group_examples
 from ekphory_lab.training.reranker.teachers import (
     LabelledExamples,
     LabelTeacher,

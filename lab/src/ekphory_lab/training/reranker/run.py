@@ -16,7 +16,14 @@ import torch
 from torch.nn import functional
 
 from ekphory.errors import InvalidInput
-from ekphory_lab.training.encoder import Tensor, cached_gradients, plain_gradients, teacher_loss
+from ekphory_lab.training.encoder import (
+    Optimizer,
+    Tensor,
+    cached_gradients,
+    new_optimizer,
+    plain_gradients,
+    teacher_loss,
+)
 from ekphory_lab.training.reranker.config import RerankerConfig, RerankLossWeights
 from ekphory_lab.training.reranker.examples import (
     Development,
@@ -24,7 +31,7 @@ from ekphory_lab.training.reranker.examples import (
     development,
     first_stage_scores,
 )
-from ekphory_lab.training.reranker.graph import HEAD_FILE
+from ekphory_lab.training.reranker.export import HEAD_FILE
 from ekphory_lab.training.reranker.models import (
     HEAD_PARTS,
     CrossEncoder,
@@ -42,13 +49,11 @@ from ekphory_lab.training.reranker.preparation import (
     prepare_examples,
 )
 from ekphory_lab.training.run_files import (
-    CHECKPOINT_FILE,
     MODEL_FOLDER,
+    RunPlaces,
     append_line,
     claim_folder,
-    forget_losses,
     note_loss,
-    rise_and_fall,
     run_manifest,
     weights_hash,
 )
@@ -244,16 +249,13 @@ class RunState:
     Attributes:
         model: What is trained.
         followed: The model whose scores it follows; None where it follows none.
-        trained: The weights that are trained.
-        optimizer, schedule: torch's.
+        optimizer: Has the weights that are trained.
         mean: The mean of the last weights.
     """
 
     model: PairModel
     followed: PairModel | None
-    trained: list[Tensor]
-    optimizer: Any
-    schedule: Any
+    optimizer: Optimizer
     mean: WeightMean
 
 
@@ -268,53 +270,31 @@ def new_state(config: RerankerConfig, base: Path, followed: Path | None = None) 
     """
     model, larger = _models(config, base, followed)
     named = trained_weights(model)
-    head = [weight for name, weight in named.items() if name.partition(".")[0] in HEAD_PARTS[1:]]
-    body = {name: weight for name, weight in named.items() if not _among(weight, head)}
-    spared = [weight for name, weight in body.items() if _is_spared(name)]
-    decayed = [weight for weight in body.values() if not _among(weight, spared)]
-    head_rate = config.head_factor * config.learning_rate
-    optimizer = torch.optim.AdamW(
-        [
-            {"params": decayed, "weight_decay": config.weight_decay},
-            {"params": spared, "weight_decay": 0.0},
-            {"params": head, "weight_decay": config.weight_decay, "lr": head_rate},
-        ],
-        lr=config.learning_rate,
-    )
-    rate = rise_and_fall(config.steps, warm_up=config.warm_up)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
-    return RunState(model, larger, list(named.values()), optimizer, schedule, WeightMean())
+    head = [name for name in named if name.partition(".")[0] in HEAD_PARTS[1:]]
+    apart = {
+        "params": [named.pop(name) for name in head],
+        "weight_decay": config.weight_decay,
+        "lr": config.head_factor * config.learning_rate,
+    }
+    optimizer = new_optimizer(config, config.steps, named, apart)
+    return RunState(model, larger, optimizer, WeightMean())
 
 
 def write_checkpoint(state: RunState, target: Path, *, done: int) -> None:
     """Write all that a run needs to go on; frozen weights are the base's."""
-    content = {
-        "done": done,
-        "weights": [weight.detach() for weight in state.trained],
-        "optimizer": state.optimizer.state_dict(),
-        "schedule": state.schedule.state_dict(),
-        "mean": state.mean.state(),
-        "random": torch.get_rng_state(),
-    }
-    partial = target / f"{CHECKPOINT_FILE}.partial"
-    torch.save(content, partial)
-    partial.replace(target / CHECKPOINT_FILE)
+    weights = [weight.detach() for weight in state.optimizer.trained]
+    state.optimizer.write_checkpoint(target, done=done, weights=weights, mean=state.mean.state())
 
 
 def restore_checkpoint(state: RunState, target: Path) -> int:
     """Bring the state to the run's last checkpoint; returns how many steps it has done."""
-    path = target / CHECKPOINT_FILE
-    if not path.is_file():
+    content = state.optimizer.restore_checkpoint(target)
+    if content is None:
         return 0
-    content = torch.load(path, weights_only=True)
     with torch.no_grad():
-        for weight, saved in zip(state.trained, content["weights"], strict=True):
+        for weight, saved in zip(state.optimizer.trained, content["weights"], strict=True):
             weight.copy_(saved)
-    state.optimizer.load_state_dict(content["optimizer"])
-    state.schedule.load_state_dict(content["schedule"])
     state.mean.restore(content["mean"])
-    torch.set_rng_state(content["random"])
-    forget_losses(target, after=int(content["done"]))
     return int(content["done"])
 
 
@@ -368,36 +348,10 @@ def _reading_alike(model: CrossEncoder, place: Path) -> CrossEncoder:
     return followed
 
 
-def _is_spared(name: str) -> bool:
-    return name.endswith("bias") or "LayerNorm" in name
-
-
-def _among(weight: Tensor, weights: list[Tensor]) -> bool:
-    return any(weight is each for each in weights)
-
-
 # A training run of a reranker: one loop, resumable, with a manifest. Needs torch.
 
 DEVELOPMENT_FILE = "development.jsonl"
 Report = Callable[[Development], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RerankRunPlaces:
-    """Where a run reads and writes.
-
-    Attributes:
-        base: Weights to start from: a sentence-transformers directory, a cross-encoder's, or for
-            `yes_no` a causal language model's.
-        followed: Cross-encoder whose scores are followed; None for the base, where layers are
-            left out of it.
-        target: Gets the examples, `manifest.json`, `losses.jsonl`, `development.jsonl`,
-            `checkpoint.pt` and the folder `model`.
-    """
-
-    base: Path
-    target: Path
-    followed: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -414,7 +368,7 @@ class Listener:
 
 
 def train_reranker(
-    config: RerankerConfig, making: ExampleMaking, *, places: RerankRunPlaces, listener: Listener
+    config: RerankerConfig, making: ExampleMaking, *, places: RunPlaces, listener: Listener
 ) -> Path:
     """Train, or go on where a run in the same target stopped.
 
@@ -462,7 +416,7 @@ def train_reranker(
             write_checkpoint(state, target, done=step + 1)
             saved = monotonic()
     write_checkpoint(state, target, done=config.steps)
-    state.mean.put_into(state.trained)
+    state.mean.put_into(state.optimizer.trained)
     _measure(state.model, measured, target, listener, step=config.steps)
     state.model.save(target / MODEL_FOLDER)
     return target / MODEL_FOLDER
@@ -483,12 +437,9 @@ def _step(
     state: RunState, examples: Sequence[RerankExample], config: RerankerConfig, *, step: int
 ) -> float:
     loss = _gradients(state, examples, config)
-    torch.nn.utils.clip_grad_norm_(state.trained, config.largest_gradient)
     state.optimizer.step()
-    state.schedule.step()
-    state.optimizer.zero_grad()
     if step >= round((1 - config.averaged) * config.steps):
-        state.mean.add(state.trained)
+        state.mean.add(state.optimizer.trained)
     return loss
 
 
@@ -505,7 +456,7 @@ def _gradients(state: RunState, examples: Sequence[RerankExample], config: Reran
 
     # One worker means a model so large that the memory of one chunk is all there is.
     accumulate = cached_gradients if state.model.workers == 1 else plain_gradients
-    return accumulate(encode, batches.chunks, loss_of, state.trained)
+    return accumulate(encode, batches.chunks, loss_of, state.optimizer.trained)
 
 
 def _measure(

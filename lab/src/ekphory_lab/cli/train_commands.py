@@ -1,0 +1,690 @@
+"""`ekphory train`: the commands that train and export models, and the recipes of them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+from rich.table import Table
+
+from ekphory.cli.command import (
+    command,
+    message_console,
+    print_result,
+    result_console,
+    show_note,
+    step_bar,
+)
+from ekphory.cli.options import OutputOptions
+from ekphory.cli.output import print_json
+from ekphory.config import read_settings
+from ekphory.errors import InvalidInput, MissingExtra
+
+if TYPE_CHECKING:
+    from ekphory.cli.command import Steps
+    from ekphory.models.embedder import EmbeddingModel
+    from ekphory.models.model_record import ModelRecord, RerankerRecord
+    from ekphory.models.onnx_export import ModelDescription
+    from ekphory.models.reranker import RerankingModel
+    from ekphory_lab.evaluation.datasets import Dataset
+    from ekphory_lab.evaluation.reranking.benchmark import GateCases, GateOutcome
+    from ekphory_lab.training.gates import LearnedGate, OwnCalibration
+    from ekphory_lab.training.memories import Split
+    from ekphory_lab.training.reranker.examples import Development
+    from ekphory_lab.training.reranker.teachers import PreferenceTeacher
+
+
+# Where an `ekphory train` command writes the constants that it fitted.
+
+_FITTED = Path(str(files("ekphory"))) / "fitted"
+
+DataOption = Annotated[
+    Path, typer.Option("--data", metavar="DIR", help="Folder of the training files.")
+]
+TargetOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Where the constants are written; in a checkout the package's own file, "
+        "else to be given.",
+    ),
+]
+
+
+def fitted_target(given: Path | None, name: str, *, folder: Path = _FITTED) -> Path:
+    """Return the file to write: the one given, in a checkout else the package's own.
+
+    Args:
+        given: What the caller asks for.
+        name: File name of the package's own.
+        folder: Where the package keeps its own.
+
+    Raises:
+        InvalidInput: None is given, and the package is not a checkout: an installed package is not
+            written to unasked.
+    """
+    if given is not None:
+        return given
+    if not (folder.parents[2] / "pyproject.toml").is_file():
+        raise InvalidInput(
+            "target",
+            given,
+            "must be given: this is an installed package, whose files are left alone",
+            f"Give --target {name}",
+        )
+    return folder / name
+
+
+# `ekphory train calibration`.
+
+
+@command
+def calibration(
+    data: DataOption,
+    output: OutputOptions,
+    target: TargetOption = None,
+) -> None:
+    """Fit the probabilities that hits get, and write them; no evaluation data is read.
+
+    Fitted on scopes of 2 to 5,000 memories: documents, long messages, chats and statements. A
+    search by words alone, one by meaning, and what the bundled reranker reads have a curve each.
+    """
+    from ekphory.retrieval.calibration import PROBABILITIES_FILE, write_fitted
+    from ekphory_lab.training.probabilities import fit_probabilities
+
+    place = fitted_target(target, PROBABILITIES_FILE.name)
+    with show_note("searching") as note:
+        file = fit_probabilities(data, on_progress=note)
+    write_fitted(place, file)
+    told = [f"{name} {value:g}" for name, value in file.measured.items()]
+    told.append(f"{place}: probabilities for {file.models['embedder']}")
+    print_result(output, {"target": place, "file": file}, "\n".join(told))
+
+
+# `ekphory train gate`: when a reranker may be skipped.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingOptions:
+    """How the reranker is used that the gate stands before."""
+
+    reranker: Annotated[
+        str, typer.Option(metavar="MODEL", help="bundled, a model's directory, or a hub id.")
+    ] = "ekphory-rerank-tiny"
+    read: Annotated[int, typer.Option(help="How many candidates it reads.")] = 30
+    share: Annotated[
+        float, typer.Option(help="How much the first stage's order weighs beside it, 0 to 1.")
+    ] = 0.4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateOptions:
+    """How the gate is learned, and where it is written."""
+
+    keep: Annotated[
+        float, typer.Option(help="Share of the MAP gain that the gate has to keep.")
+    ] = 0.98
+    feature: Annotated[
+        str,
+        typer.Option(help="What of the first stage's scores the gate compares; all are shown."),
+    ] = "best_probability"
+    seed: Annotated[int, typer.Option(help="Draws the conversations and questions.")] = 0
+    target: TargetOption = None
+
+
+@command
+def gate(
+    data: DataOption,
+    asked: ReadingOptions,
+    wanted: GateOptions,
+    output: OutputOptions,
+    check: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="A benchmark on which the learned gate is measured, and not learned; repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """Learn when the first stage's scores leave a reranker nothing to gain, and write the gate."""
+    from ekphory.models.loading import load_configured_embedder, load_embedder, load_named_reranker
+    from ekphory.models.reranker import model_id
+    from ekphory.retrieval.calibration import GATE_FILE, write_fitted
+    from ekphory_lab.evaluation.ablation import load_benchmark
+    from ekphory_lab.evaluation.reranking.benchmark import GATE_FEATURES
+    from ekphory_lab.training import gates as learning
+
+    target = fitted_target(wanted.target, GATE_FILE.name)
+    if wanted.feature not in GATE_FEATURES:
+        known = ", ".join(GATE_FEATURES)
+        raise InvalidInput(
+            "feature", wanted.feature, "must be a feature of a gate", f"Give {known}"
+        )
+    settings = read_settings()
+    model = load_named_reranker(asked.reranker, settings)
+    embedder = load_configured_embedder(settings) or load_embedder(None)
+    learned_on = learning.gate_conversations(data, seed=wanted.seed)
+    with step_bar() as progress:
+        gates = learning.learn_gates(
+            _cases(learned_on, model, embedder, asked, progress), keep=wanted.keep
+        )
+        chosen = next(gate for gate in gates if gate.feature == wanted.feature)
+        benchmarks = [load_benchmark(path).dataset for path in check or ()]
+        checked = {
+            dataset.name: _outcomes(gates, _cases(dataset, model, embedder, asked, progress))
+            for dataset in benchmarks
+        }
+    # A reranker that states no revision is named without one; no search uses such a gate.
+    models = {"embedder": embedder.identity.model_id, "reranker": model_id(model) or model.name}
+    file = learning.gate_file(
+        chosen,
+        learned_on,
+        models=models,
+        seed=wanted.seed,
+        command=_command(asked, wanted, chosen),
+        checked={name: found[gates.index(chosen)] for name, found in checked.items()},
+    )
+    write_fitted(target, file)
+    found = {"target": target, "embedder": models["embedder"], "gates": gates}
+    print_result(output, {**found, "checked": checked}, _table(gates, checked))
+    if not output.json:
+        result_console().print(f"{target}: the gate on {chosen.feature}", soft_wrap=True)
+
+
+def _outcomes(gates: Sequence[LearnedGate], cases: GateCases) -> list[GateOutcome]:
+    from ekphory_lab.evaluation.reranking.benchmark import gate_outcome, passes
+
+    return [gate_outcome(cases, passes(cases, each.feature, each.thresholds)) for each in gates]
+
+
+def _command(asked: ReadingOptions, wanted: GateOptions, chosen: LearnedGate) -> str:
+    """Return the command that finds this gate again."""
+    return (
+        f"ekphory train gate --data DIR --reranker {asked.reranker} --read {asked.read} "
+        f"--share {asked.share} --keep {wanted.keep} --seed {wanted.seed} "
+        f"--feature {chosen.feature}"
+    )
+
+
+def _cases(
+    dataset: Dataset,
+    model: RerankingModel,
+    embedder: EmbeddingModel,
+    asked: ReadingOptions,
+    progress: Steps,
+) -> GateCases:
+    from ekphory_lab.evaluation.reranking.benchmark import gate_cases
+    from ekphory_lab.evaluation.reranking.candidates import Judge, find_candidates, model_contender
+
+    candidates = find_candidates(dataset, embedder=embedder, progress=progress)
+    return gate_cases(
+        dataset,
+        Judge(model_contender(model), candidates, dataset.pools),
+        read=asked.read,
+        first_stage_share=asked.share,
+        progress=progress,
+    )
+
+
+def _table(gates: Sequence[LearnedGate], checked: dict[str, list[GateOutcome]]) -> Table:
+    table = Table(title="rerank where low ≤ feature ≤ high; skipped / share of the MAP gain kept")
+    for header in ("feature", "low", "high", "other training conversations", *checked):
+        table.add_column(header)
+    for place, each in enumerate(gates):
+        outcomes = (each.checked, *(found[place] for found in checked.values()))
+        low, high = each.thresholds.low, each.thresholds.high
+        table.add_row(each.feature, f"{low:.4f}", f"{high:.4f}", *map(_outcome, outcomes))
+    return table
+
+
+def _outcome(found: GateOutcome) -> str:
+    maps = f"MAP {found.first_stage:.3f}, {found.always:.3f}, gated {found.gated:.3f}"
+    return f"{found.skipped:.3f} / {found.gain_kept:.3f} ({maps})"
+
+
+# `ekphory train reranker-calibration`: what the scores of any reranker are worth.
+
+PICTURE = ".svg"
+
+
+@command
+def reranker_calibration(
+    data: DataOption,
+    reranker: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL",
+            help="A directory, hub id or URL; a service is asked as EKPHORY_RERANKER_… say.",
+        ),
+    ],
+    target: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where to write it, with a picture beside it.")
+    ],
+    output: OutputOptions,
+    read: Annotated[
+        int, typer.Option(min=1, help="How many candidates of a question it reads.")
+    ] = 50,
+) -> None:
+    """Fit a reranker's scores to be probabilities, so that a hit's score and min_score hold.
+
+    Name the file in EKPHORY_RERANKER_CALIBRATION, or give it to Reranker.from_pretrained.
+    """
+    from ekphory.models.loading import FittedCalibration, load_named_reranker, write_calibration
+    from ekphory_lab.evaluation.reranking.report import reliability_svg
+
+    _check_target(target)
+    model = load_named_reranker(reranker, read_settings())
+    found = _fitted(data, model, read)
+    write_calibration(target, FittedCalibration(model.name, found.card))
+    if found.reliability is not None:
+        picture = reliability_svg(found.reliability, title=model.name)
+        target.with_suffix(PICTURE).write_text(picture, encoding="utf-8")
+    content = {"target": target, "reranker": model.name, "card": found.card}
+    print_result(output, content, _reranker_calibration_table(model.name, found))
+
+
+def _check_target(target: Path) -> None:
+    # Before minutes of scoring, not after them.
+    if target.suffix == PICTURE:
+        raise InvalidInput("target", str(target), "is where the picture goes", "Name it card.json")
+    place = target if target.exists() else target.parent
+    if target.is_dir() or not target.parent.is_dir() or not os.access(place, os.W_OK):
+        problem = "must be a file that can be written"
+        raise InvalidInput("target", str(target), problem, "Name one in a directory that is there")
+
+
+def _fitted(data: Path, model: RerankingModel, read: int) -> OwnCalibration:
+    from ekphory.models.loading import load_configured_embedder, load_embedder
+    from ekphory_lab.evaluation.reranking.candidates import Judge, find_candidates, model_contender
+    from ekphory_lab.training.gates import fit_own_calibration, gate_conversations
+
+    dataset = gate_conversations(data)
+    embedder = load_configured_embedder(read_settings()) or load_embedder(None)
+    with step_bar() as progress:
+        candidates = find_candidates(dataset, embedder=embedder, progress=progress)
+        judge = Judge(model_contender(model), candidates, dataset.pools)
+        return fit_own_calibration(dataset, judge, read=read, progress=progress)
+
+
+def _reranker_calibration_table(name: str, found: OwnCalibration) -> Table:
+    card = found.card
+    table = Table(title=f"{name}: P = σ({card.slope:.3f} · logit(score) + {card.intercept:.3f})")
+    for header in ("precision wanted", "least probability"):
+        table.add_column(header)
+    for precision, threshold in card.thresholds.items():
+        table.add_row(precision, f"{threshold:.4f}")
+    table.caption = f"{card.data}; error {card.measured['ece/held back']:.4f}"
+    return table
+
+
+# `ekphory train generate`: make memories with queries and hard negatives.
+
+
+@command
+def generate(
+    out: Annotated[Path, typer.Option(metavar="FILE", help="JSON Lines file to write.")],
+    output: OutputOptions,
+    count: Annotated[int, typer.Option(help="How many samples.")] = 500_000,
+    seed: Annotated[int, typer.Option(help="Other seeds give other samples.")] = 0,
+    split: Annotated[str, typer.Option(help="train or test: they share no wording.")] = "train",
+) -> None:
+    """Generate queries, each with the memory that answers and seven hard negatives."""
+    from ekphory_lab.training.memories import generate as generate_samples
+    from ekphory_lab.training.memories import write_samples
+
+    samples = generate_samples(cast("Split", split), seed=seed, count=count)
+    with step_bar() as progress:
+        report = write_samples(samples, out, progress=lambda done: progress("samples", done, count))
+    told = [f"{out}: {report.samples:,} samples in {report.seconds:.1f} s"]
+    for title, counts in (("answers", report.types), ("negatives", report.negatives)):
+        named = ", ".join(f"{name} {number:,}" for name, number in counts.items())
+        told.append(f"{title}: {named}")
+    print_result(output, {"file": out, "report": report}, "\n".join(told))
+
+
+# The trainings: `embedder`, `average` and `reranker`.
+
+CHAT = "chat"
+_CHAT_REMEDY = "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingOptions:
+    """What a training reads, where it writes, and what decides the order of its data."""
+
+    data: DataOption
+    base: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", help="Base weights: a sentence-transformers directory, or a reranker's."
+        ),
+    ]
+    target: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where to write; a stopped run there goes on.")
+    ]
+    seed: Annotated[int | None, typer.Option(help="Else the configuration's.")] = None
+
+
+@command
+def embedder(
+    asked: TrainingOptions,
+    output: OutputOptions,
+    config: Annotated[
+        str,
+        typer.Option(
+            help="small, refined, settled, conversing, anchored, documented or remembering (384 "
+            "numbers), or base (768)."
+        ),
+    ] = "small",
+    steps: Annotated[int | None, typer.Option(help="Else the configuration's.", min=1)] = None,
+    teacher: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Exported model to follow; else the bundled one."),
+    ] = None,
+) -> None:
+    """Train the embedder on questions and conversations; run it again to go on after a stop."""
+    _require_torch()
+    from ekphory.models.loading import load_embedder
+    from ekphory_lab.training.embedder_config import CONFIGS
+    from ekphory_lab.training.embedder_run import train_embedder
+    from ekphory_lab.training.run_files import RunPlaces, config_named
+    from ekphory_lab.training.sources import load_training_data
+
+    chosen = config_named(CONFIGS, config, seed=asked.seed, steps=steps)
+    training = load_training_data(asked.data, list(chosen.mix))
+    followed = load_embedder(teacher)
+    named = {"teacher": str(followed.identity)}
+    with step_bar() as progress:
+        model = train_embedder(
+            chosen,
+            replace(training, hashes={**training.hashes, **named}),
+            followed,
+            places=RunPlaces(base=asked.base, target=asked.target),
+            progress=lambda _, done, total: progress("training", done, total),
+        )
+    print_result(output, {"model": model, "steps": chosen.steps}, f"{model}: {chosen.steps} steps")
+
+
+@command
+def average(
+    base: Annotated[Path, typer.Option(metavar="DIR", help="Where the training started.")],
+    trained: Annotated[Path, typer.Option(metavar="DIR", help="What it ended with.")],
+    share: Annotated[float, typer.Option(help="Share of the trained weights, from 0 to 1.")],
+    target: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the average.")],
+    output: OutputOptions,
+) -> None:
+    """Average a trained embedder's encoder with its base: less forgotten, most of it learned."""
+    _require_torch()
+    from ekphory_lab.training.encoder import averaged, load_agent_encoder, save_agent_encoder
+
+    mixed = averaged(load_agent_encoder(base), load_agent_encoder(trained), share=share)
+    save_agent_encoder(mixed, target)
+    print_result(output, {"model": target, "share": share}, f"{target}: {share:g} trained")
+
+
+def _require_torch() -> None:
+    for name in ("torch", "transformers", "safetensors"):
+        if find_spec(name) is None:
+            raise MissingExtra("torch", "Training")
+
+
+@command
+def reranker(
+    asked: TrainingOptions,
+    output: OutputOptions,
+    config: Annotated[
+        str,
+        typer.Option(
+            help="small, tiny (three layers), refined (goes on), following (goes on and follows "
+            "a larger one), 0.6b or 4b (LoRA)."
+        ),
+    ] = "small",
+    questions: Annotated[
+        int | None, typer.Option(help="How many to train on; else the configuration's.", min=1)
+    ] = None,
+    teacher: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL",
+            help="A further teacher: a reranker's directory or URL, or `chat` for the language "
+            "model that is configured; repeatable.",
+        ),
+    ] = None,
+    followed: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A larger reranker's weights, whose scores are followed."),
+    ] = None,
+) -> None:
+    """Train a reranker in two stages; run it again to go on after a stop."""
+    _require_torch()
+    from ekphory.models.loading import load_embedder
+    from ekphory_lab.training.reranker.config import CONFIGS
+    from ekphory_lab.training.reranker.preparation import ExampleMaking
+    from ekphory_lab.training.reranker.run import Listener, train_reranker
+    from ekphory_lab.training.run_files import RunPlaces, config_named
+
+    chosen = config_named(CONFIGS, config, seed=asked.seed, questions=questions)
+    first_stage = load_embedder(None)
+    making = ExampleMaking(
+        folder=asked.data,
+        base=first_stage,
+        base_name=str(first_stage.identity),
+        further=[_teacher(name) for name in teacher or ()],
+    )
+    with step_bar() as progress:
+        model = train_reranker(
+            chosen,
+            making,
+            places=RunPlaces(base=asked.base, target=asked.target, followed=followed),
+            listener=Listener(progress=progress, report=_print_development),
+        )
+    print_result(output, {"model": model, "steps": chosen.steps}, f"{model}: {chosen.steps} steps")
+
+
+def _teacher(name: str) -> PreferenceTeacher:
+    from ekphory.config import read_settings
+    from ekphory.models.loading import load_configured_chat, load_named_reranker
+    from ekphory_lab.training.reranker.teachers import ChatTeacher, reranking_teacher
+
+    settings = read_settings()
+    if name != CHAT:
+        return reranking_teacher(load_named_reranker(name, settings))
+    chat = load_configured_chat(settings)
+    if chat is None:
+        raise InvalidInput("teacher", name, "no language model is configured", _CHAT_REMEDY)
+    return ChatTeacher(chat)
+
+
+def _print_development(found: Development) -> None:
+    ranks = "  ".join(f"{source} {rank:.3f}" for source, rank in found.ranks.items())
+    context = "" if found.with_context is None else f"  with context {found.with_context:.3f}"
+    message_console().print(
+        f"{'first stage' if found.step < 0 else f'step {found.step}'}: MRR {ranks}{context}",
+        soft_wrap=True,
+        markup=False,
+        highlight=False,
+    )
+
+
+# What was trained, exported and back: `export`, `export-reranker` and `unpack`.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordOptions:
+    """What is exported, where to, and what the model's record says and its weights do not."""
+
+    source: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the trained model.")]
+    target: Annotated[Path, typer.Option(metavar="DIR", help="Directory to write.")]
+    name: Annotated[str | None, typer.Option(help="The model's name; else that of SOURCE.")] = None
+    licence: Annotated[str, typer.Option(help="SPDX identifier of the weights' licence.")] = ""
+    origin: Annotated[str, typer.Option(help="Where the weights come from.")] = ""
+
+    def description(self, *, query_prompt: str = "", passage_prompt: str = "") -> ModelDescription:
+        """Return it as the exports take it."""
+        from ekphory.models.onnx_export import ModelDescription
+
+        return ModelDescription(
+            name=self.name or self.source.resolve().name,
+            query_prompt=query_prompt,
+            passage_prompt=passage_prompt,
+            licence=self.licence,
+            source=self.origin,
+        )
+
+
+@command
+def export(
+    asked: RecordOptions,
+    output: OutputOptions,
+    query_prompt: Annotated[str, typer.Option(help="What stands before every query.")] = "",
+    passage_prompt: Annotated[str, typer.Option(help="What stands before every memory.")] = "",
+    calibration: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="JSON Lines file of neutral texts, or a folder of conversations; never evaluation "
+            "data; repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """Export a sentence-transformers model as an ONNX embedder that needs no torch.
+
+    With calibration texts it is quantised to 8-bit integers, without them it stays in float.
+    """
+    from ekphory.models.onnx_export import export_embedder
+    from ekphory_lab.training.static_int8 import export_int8_embedder
+    from ekphory_lab.training.texts import read_calibration
+
+    described = asked.description(query_prompt=query_prompt, passage_prompt=passage_prompt)
+    with show_note("exporting"):
+        if calibration:
+            texts = read_calibration(calibration)
+            record = export_int8_embedder(
+                asked.source, asked.target, description=described, calibration=texts
+            )
+        else:
+            record = export_embedder(asked.source, asked.target, description=described)
+    _print_record(output, asked.target, record)
+
+
+@command
+def export_reranker(
+    asked: RecordOptions,
+    output: OutputOptions,
+    calibration: Annotated[
+        list[Path],
+        typer.Option(
+            metavar="FILE", help="held_back.jsonl.gz of a run, never evaluation data; repeatable."
+        ),
+    ],
+) -> None:
+    """Export a trained reranker as an ONNX model of 8-bit integers, calibrated, without torch."""
+    from ekphory_lab.training.reranker.export import export_reranker as write
+    from ekphory_lab.training.reranker.export import read_calibration_examples
+
+    examples = read_calibration_examples(calibration)
+    with show_note("exporting"):
+        record = write(
+            asked.source, asked.target, description=asked.description(), calibration=examples
+        )
+    _print_record(output, asked.target, record)
+
+
+def _print_record(
+    output: OutputOptions, target: Path, record: ModelRecord | RerankerRecord
+) -> None:
+    content = {"target": target, "record": record}
+    print_result(output, content, f"{target}: {record.name}@{record.revision}")
+
+
+@command
+def unpack(
+    target: Annotated[Path, typer.Option(metavar="DIR", help="Directory to write.")],
+    output: OutputOptions,
+    source: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL",
+            help="Directory of an exported embedder or reranker, a bundled reranker's name, or "
+            "bundled for the embedder.",
+        ),
+    ] = "bundled",
+) -> None:
+    """Turn an exported 8-bit model back into weights that training can start from."""
+    from ekphory.models.model_record import is_reranker
+    from ekphory.models.onnx_export import unpack_embedder
+    from ekphory_lab.training.reranker.export import unpack_reranker
+
+    directory = _model_directory(source)
+    if is_reranker(directory):
+        unpack_reranker(directory, target)
+    else:
+        unpack_embedder(directory, target)
+    print_result(output, {"target": target}, f"{target}: unpacked from {source}")
+
+
+def _model_directory(source: str) -> Path:
+    from ekphory.models.onnx_embedder import load_bundled
+    from ekphory.models.reranker import BUNDLED_RERANKERS, bundled_directory
+
+    if source in BUNDLED_RERANKERS:
+        return bundled_directory(source)
+    directory = load_bundled().directory if source == "bundled" else Path(source)
+    if not directory.is_dir():
+        known = ", ".join(("bundled", *BUNDLED_RERANKERS))
+        raise InvalidInput("source", source, "no such directory", f"Give one, or {known}.")
+    return directory
+
+
+# `ekphory train recipe`: all steps to a bundled model.
+
+
+@command
+def recipe(
+    name: Annotated[
+        str,
+        typer.Argument(help="ekphory-small, ekphory-rerank-small, ekphory-rerank-tiny, or a file."),
+    ],
+    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the training files.")],
+    target: Annotated[
+        Path,
+        typer.Option("--output", metavar="DIR", help="Gets every step; finished ones stay."),
+    ],
+    output: OutputOptions,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,
+) -> None:
+    """Make a bundled model again from base weights, step by step; run it again to go on."""
+    from ekphory_lab.training.recipes import read_recipe, run_recipe, unfinished_steps
+    from ekphory_lab.training.texts import CONVERSATIONS
+
+    found = read_recipe(name)
+    folders = {"base": Path("BASE"), "data": data, "conversations": CONVERSATIONS, "output": target}
+    commands = {each.name: shlex.join(each.arguments(folders)) for each in found.steps}
+    unfinished = {step.name for step in unfinished_steps(found, target)}
+    if not dry_run:
+        run_recipe(
+            found,
+            data=data,
+            output=target,
+            on_step=lambda step: message_console().print(f"{step.name}: {commands[step.name]}"),
+        )
+        unfinished = set()
+    if output.json:
+        steps = [{**asdict(each), "finished": each.name not in unfinished} for each in found.steps]
+        print_json({"model": found.model, "made": found.made, "output": target, "steps": steps})
+        return
+    for each in found.steps:
+        hours = each.hours if isinstance(each.hours, str) else f"{each.hours:g} h"
+        state = "to do" if each.name in unfinished else "finished"
+        result_console().print(
+            f"{each.name} ({state}; {hours}; {each.distance}): ekphory train {commands[each.name]}",
+            soft_wrap=True,
+            markup=False,
+        )

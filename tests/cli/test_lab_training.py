@@ -50,7 +50,7 @@ def test_the_exported_model_loads(train, tmp_path):
     ("command", "source", "said"),
     [
         ("export", "nowhere", "nowhere"),
-        ("unpack", "huge", "source='huge': no such directory. Give one, or bundled, ekphory-rerank-small,"),
+        ("unpack", "huge", "source='huge': no such directory. Give one, or bundled, ekphory"),
     ],
 )
 def test_a_missing_model_is_named(refused, tmp_path, command, source, said):

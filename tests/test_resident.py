@@ -119,6 +119,25 @@ def test_a_write_is_seen_with_and_without_it(running):
     assert "Salt is in the jar" in running.search("where is the salt?")
 
 
+def test_without_a_store_both_take_the_default_one(running):
+    running.run("add", "Bread is in the box")
+    shown = running.run("search", "where is the bread?", "--json", EKPHORY_DAEMON="0")
+    assert json.loads(shown.stdout)["hits"][0]["text"] == "Bread is in the box"
+    assert running.status()["requests"] == 1
+
+
+def test_what_asks_it_imports_nothing_slow():
+    script = "import sys, ekphory.resident; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-S", "-c", script],
+        env={"PYTHONPATH": str(Path(resident.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert not {"typing", "pathlib", "dataclasses", "platformdirs", "subprocess"} & {*loaded}
+
+
 def test_other_settings_run_alone(running):
     running.search("where is the spare key?", EKPHORY_RERANKER="none")
     assert running.status()["requests"] == 1
@@ -209,8 +228,9 @@ def test_a_request_that_is_too_large_is_not_taken(running):
 
 def test_it_ends_when_nothing_is_asked(home):
     script = (
-        "import time; from ekphory import daemon, resident; resident.make_socket_folder(); "
-        "daemon.Daemon(resident.find_socket(), idle_seconds=0.2, clock=time.monotonic).serve()"
+        "import pathlib, time; from ekphory import daemon, resident; "
+        "resident.make_socket_folder(); path = pathlib.Path(resident.find_socket()); "
+        "daemon.Daemon(path, idle_seconds=0.2, clock=time.monotonic).serve()"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], env=home.environment, timeout=60, check=True

@@ -9,9 +9,10 @@ result = memory.search("what language does the user like?", k=5)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as typing has it, whose import takes longer than all else here
 if TYPE_CHECKING:
+    from typing import Any
+
     from ekphory.agent.provider import AgentOptions
     from ekphory.errors import EkphoryError, InvalidInput
     from ekphory.filters.tree import Filter

@@ -341,7 +341,7 @@ def back_up(
     place = Path(target).expanduser().resolve()
     if place.is_relative_to(directory):
         raise InvalidInput("target", str(target), "lies in the store", "Name another place")
-    resident.release(directory)
+    resident.release(str(directory))
     taken_at = now_utc().isoformat()
     # The catalog last, so that it knows the project of every memory.
     with (
@@ -440,7 +440,7 @@ def restore(
     """
     directory = _find_directory(store, "Restore to a directory, and copy that")
     _refuse_taken(directory, field="store")
-    resident.release(directory)
+    resident.release(str(directory))
     place = Path(source).expanduser().resolve()
     with _open_backup(place) as (opened, contents), write_aside(directory) as part:
         part.mkdir()

@@ -23,6 +23,7 @@ import filelock
 from ekphory import __version__, resident
 from ekphory.cli.app import app
 from ekphory.cli.options import StoreOptions, open_for_writing
+from ekphory.config import default_store
 from ekphory.memory import Memory
 
 IDLE_SECONDS = 600.0
@@ -138,9 +139,12 @@ class Daemon:
         }
 
     def _run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        store, identity = request["store"], request["identity"]
+        if request["settings"] != self._settings:
+            return _ALONE
+        store = str(request["store"]) or default_store()
         mine = resident.identify(store)
-        if request["settings"] != self._settings or identity != (list(mine) if mine else None):
+        # The default store is found by the settings alone.
+        if request["store"] and request["identity"] != (list(mine) if mine else None):
             return _ALONE
         shown = [_Shown(terminal=bool(each)) for each in request["terminal"]]
         with _surroundings(request["folder"], request["variables"]):
@@ -217,7 +221,7 @@ def main() -> int:
     """Serve this installation's socket, unless another process does."""
     try:
         resident.make_socket_folder()
-        path = resident.find_socket()
+        path = Path(resident.find_socket())
         with filelock.FileLock(path.with_suffix(".lock"), blocking=False):
             Daemon(path, clock=time.monotonic).serve()
     except (filelock.Timeout, resident.NoResident, OSError):

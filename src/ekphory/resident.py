@@ -1,29 +1,29 @@
 """The way to a process that keeps stores open between commands: where it listens, how it is asked.
 
-Nothing slow is imported here: a command that the resident process answers starts with no more.
-What is sent is one JSON object a message, behind its length.
+Nothing slow is imported here, `typing`, `pathlib` and `dataclasses` among it: a command that the
+resident process answers starts with no more. What is sent is one JSON object a message, behind its
+length.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import socket
 import stat
 import struct
-import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
-from platformdirs import user_data_path
+import zlib
 
 from ekphory import __version__
-from ekphory.config import PREFIX, read_settings, read_variable
 from ekphory.errors import EkphoryError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+PREFIX = "EKPHORY_"
 COMMANDS = frozenset({"search", "add", "update", "get", "list", "history"})
 """What the resident process answers."""
 _WRITING = frozenset({"add", "update"})
@@ -41,7 +41,9 @@ PASSED_ON = (
     *("EKPHORY_SESSION", "EKPHORY_PRESET"),
     *("COLUMNS", "LINES", "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR"),
 )
-"""Variables that each request carries; every other one of ekphory's must be the same in both."""
+"""Variables that each request carries."""
+_SAME = ("HOME", "XDG_DATA_HOME", "TZ", "OMP_NUM_THREADS")
+"""Variables that must be the same in both, as every other one of ekphory's."""
 
 
 class NoResident(EkphoryError):
@@ -54,16 +56,26 @@ class Unanswered(EkphoryError):
 
 def is_wanted() -> bool:
     """Return whether a resident process may be used; `EKPHORY_DAEMON=0` switches it off."""
-    return read_variable(f"{PREFIX}DAEMON") != "0" and hasattr(socket, "AF_UNIX")
+    return _read_variable("DAEMON") != "0" and hasattr(socket, "AF_UNIX")
 
 
-def _find_folder() -> Path:
-    return user_data_path("ekphory", appauthor=False) / "daemon"
+def _read_variable(name: str) -> str:
+    return os.environ.get(PREFIX + name, "").strip()
 
 
-def _check_folder(folder: Path) -> None:
+def _find_folder() -> str:
+    """Return the folder `daemon` in the user's data directory, as platformdirs names it."""
+    if sys.platform == "linux":  # without its import, which takes longer than a search
+        data = os.environ.get("XDG_DATA_HOME", "").strip() or os.path.expanduser("~/.local/share")
+        return os.path.join(data, "ekphory", "daemon")
+    from platformdirs import user_data_dir
+
+    return os.path.join(user_data_dir("ekphory", appauthor=False), "daemon")
+
+
+def _check_folder(folder: str) -> None:
     try:
-        found = folder.lstat()
+        found = os.lstat(folder)
     except OSError as error:
         raise NoResident(str(error)) from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
@@ -77,12 +89,15 @@ def make_socket_folder() -> None:
         NoResident: It cannot be made.
     """
     try:
-        _find_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = _find_folder()
+        os.makedirs(os.path.dirname(folder), exist_ok=True)
+        if not os.path.isdir(folder):
+            os.mkdir(folder, mode=0o700)
     except OSError as error:
         raise NoResident(str(error)) from error
 
 
-def find_socket() -> Path:
+def find_socket() -> str:
     """Return the path of this installation's socket; whether one is there is not asked.
 
     Raises:
@@ -91,7 +106,7 @@ def find_socket() -> Path:
     """
     folder = _find_folder()
     _check_folder(folder)
-    path = folder / f"{_installation()}.sock"
+    path = os.path.join(folder, f"{_installation()}.sock")
     if len(os.fsencode(path)) > _LONGEST_SOCKET_PATH:
         raise NoResident(f"{path} is too long for a socket")
     return path
@@ -99,8 +114,8 @@ def find_socket() -> Path:
 
 def _installation() -> str:
     """Name this installation: another version or environment has a process of its own."""
-    named = "\0".join((__version__, sys.prefix, str(Path(__file__).parent)))
-    return hashlib.sha256(named.encode()).hexdigest()[:16]
+    named = "\0".join((__version__, sys.prefix, os.path.dirname(__file__)))
+    return f"{zlib.crc32(named.encode()):08x}"
 
 
 def hash_settings() -> str:
@@ -108,16 +123,20 @@ def hash_settings() -> str:
     counted = sorted(
         (name, value)
         for name, value in os.environ.items()
-        if (name.startswith(PREFIX) and name not in {*PASSED_ON, "EKPHORY_DAEMON"})
-        or name in {"TZ", "OMP_NUM_THREADS"}
+        if name.startswith(PREFIX) and name not in {*PASSED_ON, "EKPHORY_DAEMON"}
     )
-    return hashlib.sha256(json.dumps(counted).encode()).hexdigest()
+    places = [os.environ.get(name, "") for name in _SAME]
+    if not counted:
+        return json.dumps(places)  # the usual case, without the import of hashlib
+    import hashlib
+
+    return hashlib.sha256(json.dumps([places, counted]).encode()).hexdigest()
 
 
-def identify(path: str | Path) -> tuple[int, int] | None:
+def identify(path: str) -> tuple[int, int] | None:
     """Return device and inode of a store's directory, so that both sides mean the same one."""
     try:
-        found = Path(path).expanduser().stat()
+        found = os.stat(os.path.expanduser(path))
     except OSError:
         return None
     return found.st_dev, found.st_ino
@@ -194,7 +213,7 @@ def ask(message: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(_CONNECT_SECONDS)
         try:
-            connection.connect(str(find_socket()))
+            connection.connect(find_socket())
             check_peer(connection)
             send(connection, message)
         except OSError as error:
@@ -268,8 +287,8 @@ def _request(arguments: Sequence[str]) -> dict[str, Any]:
         "run": list(arguments),
         "settings": hash_settings(),
         "store": store,
-        "identity": identify(store),
-        "folder": str(Path.cwd()),
+        "identity": identify(store) if store else None,
+        "folder": os.getcwd(),
         "variables": _variables(),
         "terminal": [sys.stdout.isatty(), sys.stderr.isatty()],
     }
@@ -283,16 +302,22 @@ def _variables() -> dict[str, str]:
 
 
 def find_store(arguments: Sequence[str]) -> str:
-    """Return the store that a command line names, else the environment's, as an absolute path."""
+    """Return the store that a command line or the environment names, as an absolute path.
+
+    Empty where none does: the default one is meant.
+    """
     named = ""
     for place, argument in enumerate(arguments):
         if argument == "--store" and place + 1 < len(arguments):
             named = arguments[place + 1]
         elif argument.startswith("--store="):
             named = argument.partition("=")[2]
-    if not named:
-        named = read_settings().store
-    return named if "://" in named else str(Path(named).expanduser().absolute())
+    named = named or _read_variable("STORE")
+    return named if "://" in named else _make_absolute(named)
+
+
+def _make_absolute(path: str) -> str:
+    return path and os.path.abspath(os.path.expanduser(path))
 
 
 def _write(stream: Any, text: str) -> None:  # noqa: ANN401  a text stream or what stands for it
@@ -318,6 +343,8 @@ def start() -> None:
         find_socket()
     except NoResident:
         return
+    import subprocess  # for this alone
+
     subprocess.Popen(
         [sys.executable, "-m", "ekphory.daemon"],
         stdin=subprocess.DEVNULL,
@@ -328,7 +355,7 @@ def start() -> None:
     )
 
 
-def release(store: str | Path) -> None:
+def release(store: str) -> None:
     """Make the resident process close its handles on a store, if there is one.
 
     For what needs every file of the store: a backup, a restore, a purge.
@@ -336,9 +363,9 @@ def release(store: str | Path) -> None:
     Raises:
         Unanswered: It was asked and did not answer.
     """
-    if not is_wanted() or "://" in str(store):
+    if not is_wanted() or "://" in store:
         return
     try:
-        ask({"release": str(Path(store).expanduser().absolute())}, seconds=_WRITE_SECONDS)
+        ask({"release": _make_absolute(store)}, seconds=_WRITE_SECONDS)
     except NoResident:
         return

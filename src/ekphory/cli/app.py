@@ -183,4 +183,4 @@ app = _make_application()
 def main() -> None:
     """Run the command line; the process ends with its exit code."""
     make_unprintable_harmless()
-    app()
+    app(prog_name="ekphory")

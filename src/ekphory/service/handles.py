@@ -22,6 +22,7 @@ from ekphory.models.loading import (
     load_embedder,
 )
 from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery, bundled_reranker
+from ekphory.recorded_searches import RecordedSearches, Surface
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import BALANCED, preset
 from ekphory.retrieval.rerank import score_relevance
@@ -207,10 +208,10 @@ class Handles:
         self._reranker = models.reranker or (bundled_reranker() and "none")
         self._keeping_open = Memory(store, embedder=models.embedder)
 
-    def open(self, scope: Scope) -> Memory:
-        """Open a handle on a scope; to be closed after use."""
+    def open(self, scope: Scope, *, surface: Surface | None = None) -> Memory:
+        """Open a handle on a scope, to be closed after use; its searches come from `surface`."""
         models = self._models
-        return Memory(
+        memory = Memory(
             self._store,
             org=scope.org,
             project=scope.project,
@@ -222,15 +223,22 @@ class Handles:
             chat=models.chat,
             preset=models.preset,
         )
+        memory.surface = surface
+        return memory
 
-    def episodes(self, place: Place) -> Memory:
+    def episodes(self, place: Place, *, surface: Surface | None = None) -> Memory:
         """Open a handle on what was said in a project."""
-        return self.open(Scope(org=place.org, project=place.project))
+        return self.open(Scope(org=place.org, project=place.project), surface=surface)
 
     def features(self, org: str, project: str | None) -> Memory:
         """Open a handle on the features of a project's sets, or of its organisation's own."""
         # No name of a project holds a slash, so these scopes are nobody's by accident.
         return self.open(Scope(org=org, project=f"{project or ''}/semantic"))
+
+    def recorded(self) -> RecordedSearches:
+        """Return the recorded searches of the store."""
+        with self.engine() as engine:
+            return RecordedSearches(engine.uri)
 
     def health(self) -> StoreHealth:
         """Measure the whole store, all scopes together."""

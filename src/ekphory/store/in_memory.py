@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,6 +140,16 @@ class InMemoryStore:
         """Read the ranking columns."""
         return columns_of(self._current(where, after_key))
 
+    def scan_fields(self, where: Filter, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Read some fields of the current matching memories."""
+        rows = self._current(where, 0)
+        found = {"key": np.array([memory.key for memory in rows], np.int64)}
+        for name in names:
+            values = [_plain(getattr(memory.record, name)) for memory in rows]
+            is_text = any(isinstance(value, str) for value in values)
+            found[name] = np.array(values, object if is_text else None)
+        return found
+
     def scan_vectors(
         self, where: Filter, *, after_key: int = 0, precision: Precision = np.float32
     ) -> KeyedVectors:
@@ -219,3 +231,9 @@ class InMemoryStore:
 
     def _vectors(self, rows: list[StoredMemory]) -> KeyedVectors:
         return vectors_of(rows, dimension=self._identity.embedder.dimension)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return to_microseconds(value)
+    return "" if value is None else value

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import lancedb
 import numpy as np
@@ -391,6 +391,13 @@ class LanceStore:
         table = self._read(query.to_arrow).sort_by("key")
         self._takes.note(table)
         return to_scope_columns(table)
+
+    @with_lance_errors_translated("read")
+    def scan_fields(self, where: Filter, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Read some fields of the current matching memories."""
+        table = self._rows(self._condition(And((where, CURRENT))), ["key", *names])
+        table = table.sort_by("key")
+        return {name: lance_rows.plain_values(table[name]) for name in ("key", *names)}
 
     @with_lance_errors_translated("read")
     def scan_vectors(

@@ -341,6 +341,15 @@ def vectors(column: pa.ChunkedArray, *, dimension: int) -> NDArray[np.float32]:
     return np.asarray(flat.to_numpy(zero_copy_only=False), np.float32).reshape(-1, dimension)
 
 
+def plain_values(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return a column as texts, numbers or microseconds; a text that is missing is empty."""
+    if pa.types.is_timestamp(column.type):
+        return microseconds(column, missing=0)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return np.asarray(column.fill_null("").to_numpy(), object)
+    return np.asarray(column.to_numpy())
+
+
 # Row ids.
 
 UNKNOWN = -1

@@ -110,11 +110,6 @@ def _found(hit: Hit, hits: Sequence[Hit]) -> list[ShownReason]:
     return told
 
 
-def _time_words(hit: Hit, _: datetime) -> str:
-    inside = bool(hit.scores.get("time"))
-    return "it lies in the time asked for" if inside else "it was told soon after that time"
-
-
 _BOOSTS: dict[str, Callable[[Hit, datetime], str]] = {
     "boost_pool": lambda hit, _: f"memories of the pool {hit.memory.pool} weigh so much",
     "boost_origin": lambda hit, _: f"it comes from {hit.memory.path or hit.memory.source}",
@@ -123,7 +118,8 @@ _BOOSTS: dict[str, Callable[[Hit, datetime], str]] = {
         f"the question asks for such: {hit.memory.type}, importance {hit.memory.importance:.2g}"
     ),
     "boost_age": lambda hit, now: f"it happened {format_age(hit.memory.at, now)}",
-    "boost_time": _time_words,
+    "boost_time": lambda *_: "it lies in the time asked for",
+    "boost_telling": lambda *_: "it was told soon after the time asked for",
 }
 """By the name of a factor, why a hit has it."""
 

@@ -371,8 +371,11 @@ class FavourTime:
         rows = state.candidates.rows
         confidence, told = state.timed.confidence[rows], state.timed.told[rows]
         factors = np.asarray(1 + self.strength * (confidence + self.told * told), np.float32)
+        by_time = np.where(confidence > 0, factors, np.float32(1))
+        by_telling = np.where(confidence > 0, np.float32(1), factors)
+        boosted = state.candidates.boosted(time=by_time, telling=by_telling)
         notes = {"strength": self.strength, "inside": int(np.count_nonzero(confidence))}
-        return replace(state, candidates=state.candidates.boosted(time=factors), notes=notes)
+        return replace(state, candidates=boosted, notes=notes)
 
 
 # Stage 9, last part: a query for a time alone gets what happened then, in order.

@@ -7,8 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import pytest
 
-from ekphory.filters.tree import And, Comparison, Field, Filter
+from ekphory.filters.tree import And, Comparison, Contains, Field, Filter, In
 from ekphory.retrieval.lexical import TERMS_VERSION, passage_terms
 from ekphory.store.protocol import (
     NEVER,
@@ -130,6 +131,24 @@ class StoreContract:
         assert block.keys.tolist() == [1, 2]
         assert block.at(np.array([1, 0])) == [contract_record(2), full]
         assert block.nbytes > 0
+
+    def test_scanned_fields_are_plain_and_in_the_order_of_keys(self, store: Store) -> None:
+        full = full_record()
+        store.append([contract_row(2, contract_record(2)), contract_row(1, full)])
+        store.supersede(2, history_record(2), contract_row(9, successor_record(2)))
+        names = ("session", "pool", "importance", "created_at")
+        found = store.scan_fields(_EVERYTHING, names)
+        assert found["key"].tolist() == [1, 9]
+        assert found["session"].tolist() == [full.session, ""]
+        assert found["pool"].tolist() == [full.pool, successor_record(2).pool]
+        assert found["importance"][0] == pytest.approx(full.importance)
+        assert found["created_at"][0] == to_microseconds(full.created_at)
+        assert store.scan_fields(In(Field("id"), ("nobody",)), names)["pool"].tolist() == []
+
+    def test_a_text_is_found_in_any_case_where_that_is_asked_for(self, store: Store) -> None:
+        store.append([contract_row(1, replace(contract_record(1), text="It's ÜBER Dog's bed"))])
+        for text, any_case, count in (("über dog's", True, 1), ("über", False, 0), ("cat", True, 0)):
+            assert store.count(Contains(Field("text"), text, any_case)) == count
 
     def test_scanned_records_leave_out_history_and_earlier_keys(self, store: Store) -> None:
         store.append([contract_row(1, contract_record(1)), contract_row(5, contract_record(5))])

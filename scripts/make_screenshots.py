@@ -30,8 +30,6 @@ CHAIN = "Where was the father of Rembrandt's wife born?"
 ASKED_BEFORE = ("What is Mara allergic to?", "Where does Biscuit sleep?", "Who plays the cello?")
 PROJECT = {"org_id": "demo", "project_id": "mara"}
 VACANT = {"org_id": "demo", "project_id": "vacant"}
-AT_ITS_PLACE = "nav[aria-label=Views] { position: static !important; }"
-"""A picture of a whole page would show what is fixed to its edge in the middle."""
 
 
 @contextmanager
@@ -147,7 +145,10 @@ def main(target: Path) -> None:
             page.locator("html[data-ready]").wait_for()
             act(page.locator(f"#{view}"))
             file = target / f"{name}-{width}-{scheme}.png"
-            page.screenshot(path=file, full_page=True, animations="disabled", style=AT_ITS_PLACE)
+            # As high as the page, so that what is fixed to the window's edge is not in the middle.
+            height = page.evaluate("document.documentElement.scrollHeight")
+            page.set_viewport_size({"width": width, "height": height})
+            page.screenshot(path=file, animations="disabled")
             page.close()
             print(file)
 

@@ -8,8 +8,8 @@ from tests.cli.command_line import CommandLine
 
 from ekphory.config import Settings
 from ekphory.errors import InvalidInput
-from ekphory.memory import Memory
 from ekphory.mcp_server.tool import Memories
+from ekphory.memory import Memory
 from ekphory.recorded_searches import RECORDS_FILE, RecordedIn, RecordedSearches
 from ekphory.scope import Scope
 from ekphory.testing.models import HashEmbedder

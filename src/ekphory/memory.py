@@ -26,7 +26,7 @@ from ekphory.recorded_searches import RecordedSearches, Surface
 from ekphory.retrieval.pipeline import OptionalModels, Pipeline
 from ekphory.retrieval.presets import preset as preset_named
 from ekphory.scope import Scope, condition
-from ekphory.search import SearchResult
+from ekphory.search import Question, SearchResult
 from ekphory.store.protocol import Order, StoreHealth, Verification
 from ekphory.types import (
     MemoryRecord,
@@ -230,7 +230,7 @@ class Memory:
         Raises:
             InvalidInput: An argument cannot be used.
         """
-        asked = search.Question(
+        asked = Question(
             query=query,
             k=k,
             now=now_utc() if now is None else to_utc(now, field="now"),
@@ -380,7 +380,7 @@ class Memory:
     def __exit__(self, *raised: object) -> None:
         self.close()
 
-    def _record(self, asked: search.Question, result: SearchResult) -> None:
+    def _record(self, asked: Question, result: SearchResult) -> None:
         if self._recorded and self.surface is not None and asked.query.strip():
             RecordedSearches(self._engine.uri).keep(
                 asked, result, scope=self.scope, surface=self.surface, most=self._recorded

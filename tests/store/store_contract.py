@@ -147,8 +147,9 @@ class StoreContract:
 
     def test_a_text_is_found_in_any_case_where_that_is_asked_for(self, store: Store) -> None:
         store.append([contract_row(1, replace(contract_record(1), text="It's ÜBER Dog's bed"))])
-        for text, any_case, count in (("über dog's", True, 1), ("über", False, 0), ("cat", True, 0)):
-            assert store.count(Contains(Field("text"), text, any_case)) == count
+        in_any_case = Contains(Field("text"), "über dog's", any_case=True)
+        assert store.count(in_any_case) == 1
+        assert store.count(replace(in_any_case, any_case=False)) == 0
 
     def test_scanned_records_leave_out_history_and_earlier_keys(self, store: Store) -> None:
         store.append([contract_row(1, contract_record(1)), contract_row(5, contract_record(5))])

@@ -32,9 +32,9 @@ function show([first, second]) {
       [`B: ${second.preset}`, milliseconds(second.milliseconds)],
       ["in both", `${inCommon(first, second)} of ${Math.max(first.hits.length, second.hits.length)} hits`],
     ])),
-    el("h2", {}, "Stages"),
-    stagePairs(first, second),
     el("h2", {}, "Hits"),
     hitComparison(first, second),
+    el("h2", {}, "Stages"),
+    stagePairs(first, second),
   ];
 }

@@ -21,6 +21,8 @@ export function memoriesView(section) {
   const { since, until, least_importance: least, least_shown: leastShown } = form.elements;
   let page = 0;
   let typing = null;
+  // Where there is room for them, the filters are seen at once.
+  form.querySelector("details").open = matchMedia("(min-width: 40rem)").matches;
 
   const chosen = () => Object.fromEntries([...form.elements]
     .filter((field) => field.name && field.tagName !== "OUTPUT" && field.value !== standard(field))

@@ -33,6 +33,8 @@ UNNAMED = "default"
 RECORDS_FILE = "searches.sqlite3"
 _LONGEST_QUERY = 10_000
 _BUSY_SECONDS = 5.0
+_SEARCH_WAITS = 0.25
+"""So many seconds a search waits for others that record; then it is not recorded."""
 _IDS_A_READ = 1_000
 _TABLE = """
 CREATE TABLE IF NOT EXISTS searches (
@@ -144,7 +146,7 @@ class RecordedSearches:
         }
         names, places = ", ".join(row), ", ".join("?" * len(row))
         try:
-            with self._open(self._path) as connection:
+            with self._open(self._path, seconds=_SEARCH_WAITS) as connection:
                 connection.execute(
                     f"INSERT INTO searches ({names}) VALUES ({places})",  # noqa: S608  fixed names
                     tuple(row.values()),
@@ -218,11 +220,11 @@ class RecordedSearches:
             return connection.executemany(statement, rows).rowcount
 
     @contextmanager
-    def _open(self, path: Path) -> Iterator[sqlite3.Connection]:
+    def _open(self, path: Path, *, seconds: float = _BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
         """Open the file for one transaction; opened anew each time, no fork can inherit it."""
         # Made with these rights from the start, since it holds what was asked.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        with closing(sqlite3.connect(path, timeout=_BUSY_SECONDS)) as connection:
+        with closing(sqlite3.connect(path, timeout=seconds)) as connection:
             connection.row_factory = sqlite3.Row
             # What is deleted is overwritten; a power loss may take the newest records.
             connection.execute("PRAGMA secure_delete = ON")

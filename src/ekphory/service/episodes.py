@@ -234,26 +234,22 @@ class Selection:
     until: datetime | None = None
     least_importance: float | None = None
 
-    def conditions(self) -> dict[str, Filter]:
-        """Return what it asks for as conditions of the store, by what they are about."""
-        wanted: tuple[tuple[str, str, Operator, Value | None], ...] = (
-            *((name, name, "eq", getattr(self, name)) for name in FACETS),
-            ("since", "at", "ge", self.since),
-            ("until", "at", "lt", self.until),
-            ("importance", "importance", "ge", self.least_importance),
-        )
-        asked: dict[str, Filter] = {
-            about: Comparison(Field(name), operator, value)
-            for about, name, operator, value in wanted
-            if value is not None
-        }
-        if self.text:
-            asked["text"] = Contains(Field("text"), self.text, any_case=True)
-        return asked
-
     def condition(self) -> Filter:
-        """Return all of it as one condition."""
-        return And(tuple(self.conditions().values()))
+        """Return it as a condition of the store."""
+        wanted: tuple[tuple[str, Operator, Value | None], ...] = (
+            *((name, "eq", getattr(self, name)) for name in FACETS),
+            ("at", "ge", self.since),
+            ("at", "lt", self.until),
+            ("importance", "ge", self.least_importance),
+        )
+        asked: list[Filter] = [
+            Comparison(Field(name), operator, value)
+            for name, operator, value in wanted
+            if value is not None
+        ]
+        if self.text:
+            asked.append(Contains(Field("text"), self.text, any_case=True))
+        return And(tuple(asked))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,7 @@ from ekphory.types import (
     StageStatus,
     Trace,
     now_utc,
+    to_microseconds,
     to_utc,
 )
 
@@ -110,13 +111,22 @@ def _found(hit: Hit, hits: Sequence[Hit]) -> list[ShownReason]:
     return told
 
 
+def _pool_words(hit: Hit, _: datetime) -> str:
+    more = "more" if hit.scores["boost_pool"] > 1 else "less"
+    return f"its pool, {hit.memory.pool}, weighs {more} than others"
+
+
+def _asked_words(hit: Hit, _: datetime) -> str:
+    fits = "is" if hit.scores["boost_asked"] > 1 else "is not"
+    kind = f"{hit.memory.type}, importance {hit.memory.importance:.2g}"
+    return f"its kind ({kind}) {fits} what the question asks for"
+
+
 _BOOSTS: dict[str, Callable[[Hit, datetime], str]] = {
-    "boost_pool": lambda hit, _: f"memories of the pool {hit.memory.pool} weigh so much",
+    "boost_pool": _pool_words,
     "boost_origin": lambda hit, _: f"it comes from {hit.memory.path or hit.memory.source}",
     "boost_importance": lambda hit, _: f"its importance was given as {hit.memory.importance:.2g}",
-    "boost_asked": lambda hit, _: (
-        f"the question asks for such: {hit.memory.type}, importance {hit.memory.importance:.2g}"
-    ),
+    "boost_asked": _asked_words,
     "boost_age": lambda hit, now: f"it happened {format_age(hit.memory.at, now)}",
     "boost_time": lambda *_: "it lies in the time asked for",
     "boost_telling": lambda *_: "it was told soon after the time asked for",
@@ -388,6 +398,7 @@ _UNITS = (
 
 # What a project's memories are like: how many by pool, type, importance and time.
 
+Columns = Mapping[str, NDArray[Any]]
 Masks = Mapping[str, NDArray[np.bool_]]
 IMPORTANCE_STEPS = 10
 
@@ -411,7 +422,7 @@ class OutlineAnswer(BaseModel):
     bars: list[ShownBar]
 
 
-def count_memories(columns: Mapping[str, NDArray[Any]], let_through: Masks) -> OutlineAnswer:
+def count_memories(columns: Columns, let_through: Masks) -> OutlineAnswer:
     """Count memories.
 
     Each count but `total` is of what the rest of the selection lets through: the pools stand there
@@ -442,6 +453,19 @@ def count_memories(columns: Mapping[str, NDArray[Any]], let_through: Masks) -> O
         unit=unit,
         bars=bars,
     )
+
+
+def _let_through(columns: Columns, selection: Selection) -> dict[str, NDArray[np.bool_]]:
+    """Return which memories each part of a selection lets through, but for the text."""
+    chosen = {name: getattr(selection, name) for name in FACETS}
+    masks = {name: columns[name] == value for name, value in chosen.items() if value is not None}
+    if selection.least_importance is not None:
+        masks["importance"] = columns["importance"] >= selection.least_importance
+    if selection.since is not None:
+        masks["since"] = columns["at"] >= to_microseconds(selection.since)
+    if selection.until is not None:
+        masks["until"] = columns["at"] < to_microseconds(selection.until)
+    return masks
 
 
 def _count(names: NDArray[Any]) -> dict[str, int]:
@@ -529,15 +553,14 @@ class Inspection:
     def outline(self, place: Place, selection: Selection) -> OutlineAnswer:
         """Count a project's memories by facet, importance and time."""
         scope = _scope_of(place)
-        asked = selection.conditions()
         with self._handles.engine() as engine:
             store = engine.store
             store.version()
             columns = store.scan_fields(in_view(scope, EVERYTHING), _COLUMNS)
-            masks = {
-                name: np.isin(columns["key"], store.keys(in_view(scope, condition)))
-                for name, condition in asked.items()
-            }
+            masks = _let_through(columns, selection)
+            if selection.text:
+                with_text = store.keys(in_view(scope, Selection(text=selection.text).condition()))
+                masks["text"] = np.isin(columns["key"], with_text)
         return count_memories(columns, masks)
 
     def growth(self, org: str | None, project: str | None) -> GrowthAnswer:

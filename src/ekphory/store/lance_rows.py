@@ -346,7 +346,10 @@ def plain_values(column: pa.ChunkedArray) -> NDArray[Any]:
     if pa.types.is_timestamp(column.type):
         return microseconds(column, missing=0)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return np.asarray(column.fill_null("").to_numpy(), object)
+        # Each name is held once, however many memories have it.
+        coded = column.fill_null("").combine_chunks().dictionary_encode()
+        names = np.array([*coded.dictionary.to_pylist(), ""], object)
+        return np.asarray(names[coded.indices.to_numpy()], object)
     return np.asarray(column.to_numpy())
 
 

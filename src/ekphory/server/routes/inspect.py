@@ -117,14 +117,19 @@ def search_answer(examined: Examined, query: str) -> InspectSearchAnswer:
 
 def show_prompt(result: SearchResult, max_tokens: int, now: datetime) -> ShownPrompt:
     """Return the block for the prompt as a model gets it, and what it leaves out."""
-    text = result.answer_context(max_tokens, now=now)
+    block = result.prompt_block(max_tokens, now=now)
+    # With the chain of evidence, where the agent followed one.
+    text = block.text
+    if result.retrieval_trace is not None:
+        text = result.answer_context(max_tokens, now=now)
     places = {hit.id: place for place, hit in enumerate(result, start=1)}
-    left_out = result.prompt_block(max_tokens, now=now).left_out
     return ShownPrompt(
         text=text,
         used_tokens=estimate_tokens(text),
         max_tokens=max_tokens,
-        left_out=[LeftOutHit(place=places[each.hit.id], reason=each.reason) for each in left_out],
+        left_out=[
+            LeftOutHit(place=places[each.hit.id], reason=each.reason) for each in block.left_out
+        ],
     )
 
 

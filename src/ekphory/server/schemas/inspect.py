@@ -136,10 +136,10 @@ class InspectSearchAnswer(BaseModel):
     stages: list[ShownStage]
     agent: ShownAgent | None
     others: list[ShownMemory] = Field(description="Found by the agent on its way; no hits.")
-    prompt: ShownPrompt | None = Field(None, description="Where `max_tokens` asks for it.")
-    recorded: ShownRecord | None = Field(None, description="Where it was made before.")
-    settings: dict[str, Any] | None = Field(None, description="Of a recorded search.")
-    gone: int = Field(0, description="So many of its hits are there no more.")
+    prompt: ShownPrompt | None = Field(default=None, description="Where `max_tokens` asks for it.")
+    recorded: ShownRecord | None = Field(default=None, description="Where it was made before.")
+    settings: dict[str, Any] | None = Field(default=None, description="Of a recorded search.")
+    gone: int = Field(default=0, description="So many of its hits are there no more.")
 
 
 class InspectOutline(InProject):

@@ -60,9 +60,10 @@ def test_explain_draws_the_stages_and_the_raw_scores(kitchen):
     stage = next(line for line in lines if "search pools" in line)
     assert re.match(r"\s+4\s+search pools\s+0 → 3\s+\d+\.\d\s+ran\s+dense found 3", stage)
     header = next(line for line in lines if line.strip().startswith("#   cosine"))
-    assert header.split() == (
-        "# cosine bm25 lexical lexical_bound fused probability boost id".split()
-    )
+    assert header.split() == [
+        *("#", "cosine", "bm25", "lexical", "lexical_bound", "fused", "probability"),
+        *("boost", "boost_importance", "boost_age", "id"),
+    ]
 
 
 def test_explain_says_why_a_stage_was_skipped(ekphory):

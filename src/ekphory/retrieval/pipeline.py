@@ -160,9 +160,8 @@ class Candidates:
             lifted = lifted * each
         boost = self.scores.get("boost")
         product = lifted if boost is None else boost * lifted
-        return Candidates(
-            self.rows, self.ranking * lifted, {**self.scores, **told, "boost": product}
-        ).sorted()
+        scores = {**self.scores, "boost": product, **told}
+        return Candidates(self.rows, self.ranking * lifted, scores).sorted()
 
     def in_order(self, places: NDArray[np.integer]) -> Candidates:
         """Return the candidates at these places, in this order, ranked by it."""

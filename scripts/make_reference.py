@@ -37,6 +37,7 @@ GROUPS = {
     "Reranker and preset": ("reranker", "preset"),
     "Chat model": ("chat", "extraction"),
     "Server": ("serve",),
+    "Recorded searches": ("record",),
     "Retrieval agent": ("config",),
     "Command line": ("daemon",),
 }

@@ -5,6 +5,7 @@ Needs the extra `server`, Playwright for Python, and Debian's `chromium`.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,34 +24,51 @@ ARGUMENTS = (
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--no-first-run"),
 )
-WIDTHS = (1280, 400)
+WIDTHS = (1440, 390)
 QUESTION = "What happened to Biscuit in June?"
 CHAIN = "Where was the father of Rembrandt's wife born?"
+ASKED_BEFORE = ("What is Mara allergic to?", "Where does Biscuit sleep?", "Who plays the cello?")
+PROJECT = {"org_id": "demo", "project_id": "mara"}
+VACANT = {"org_id": "demo", "project_id": "vacant"}
 
 
 @contextmanager
 def served_demo(folder: Path) -> Iterator[str]:
-    """Serve a store with the demo's memories; gives its address."""
+    """Serve a store with the demo's memories and some recorded searches; gives its address."""
+    os.environ["EKPHORY_RECORD_SEARCHES"] = "100"
     with Memory(folder, org="demo", project="mara") as memory:
         memory.add_many(demo_records())
+        for query in ASKED_BEFORE:
+            memory.search(query)
     with serving(str(folder), (), log=folder.parent / "server.log") as server:
-        project = {"org_id": "demo", "project_id": "mara"}
-        httpx.post(f"{server.url}/api/v2/projects", json=project).raise_for_status()
-        # What is loaded with the first search is not what a picture is to show.
-        for preset in ("accurate", "memory_spark"):
-            asked = project | {"query": QUESTION, "preset": preset}
-            httpx.post(
-                f"{server.url}/api/v2/inspect/search", json=asked, timeout=60
-            ).raise_for_status()
+        with httpx.Client(base_url=f"{server.url}/api/v2", timeout=60) as client:
+            for project in (PROJECT, VACANT):
+                client.post("/projects", json=project).raise_for_status()
+            # What is loaded with the first search is not what a picture is to show.
+            for preset in ("accurate", "memory_spark"):
+                asked = PROJECT | {"query": QUESTION, "preset": preset}
+                client.post("/inspect/search", json=asked).raise_for_status()
+            for query in ASKED_BEFORE:
+                asked = PROJECT | {"query": query}
+                client.post("/memories/search", json=asked).raise_for_status()
         yield server.url
 
 
-def waterfall(view: Locator) -> None:
-    """Ask a question, stage by stage."""
+def search(view: Locator) -> None:
+    """Ask a question, and unfold what was said around the best hit."""
     view.get_by_role("searchbox", name="Question").fill(QUESTION)
     view.get_by_role("combobox", name="Preset", exact=True).select_option("memory_spark")
     view.get_by_role("button", name="Search").click()
     view.get_by_role("list", name="Hits").wait_for()
+    view.get_by_text("The dialogue around it").first.click()
+    view.locator(".turn-found").wait_for()
+
+
+def prompt(view: Locator) -> None:
+    """Ask a question, and show the block for the prompt."""
+    view.get_by_role("searchbox", name="Question").fill(QUESTION)
+    view.get_by_role("button", name="Search").click()
+    view.get_by_role("button", name="As the model gets it").click()
 
 
 def comparison(view: Locator) -> None:
@@ -68,26 +86,43 @@ def agent_chain(view: Locator) -> None:
     view.locator(".step-hop_resolved").last.click()
 
 
-def timeline(view: Locator) -> None:
-    """Wait for the picture of all memories."""
-    view.locator(".timeline").wait_for()
+def memories(view: Locator) -> None:
+    """Find some memories by their text, and begin to change one."""
+    view.get_by_label("Text contains").fill("biscuit")
+    view.get_by_text("1–6 of 6").wait_for()
+    view.get_by_role("button", name="Edit").nth(1).click()
 
 
-def health(view: Locator) -> None:
-    """Wait for the state of the store."""
-    view.locator(".finding").first.wait_for()
+def recorded(view: Locator) -> None:
+    """Wait for the list of recorded searches."""
+    view.locator(".record").first.wait_for()
+
+
+def store(view: Locator) -> None:
+    """Wait for the charts."""
+    view.locator("canvas").nth(2).wait_for()
+
+
+def vacant(view: Locator) -> None:
+    """Look at a project that holds nothing."""
+    view.page.locator("#project").select_option("demo / vacant")
+    view.locator(".empty").wait_for()
 
 
 SCENES: dict[str, tuple[str, Callable[[Locator], None]]] = {
-    "waterfall": ("search", waterfall),
+    "search": ("search", search),
+    "memories": ("memories", memories),
+    "store": ("store", store),
+    "prompt": ("search", prompt),
     "comparison": ("compare", comparison),
     "agent-chain": ("agent", agent_chain),
-    "timeline": ("memories", timeline),
-    "health": ("health", health),
+    "recorded": ("recorded", recorded),
+    "vacant": ("search", vacant),
 }
+DARK = ("search", "store")
 PICTURES = (
     *((name, width, "light") for name in SCENES for width in WIDTHS),
-    *(("waterfall", width, "dark") for width in WIDTHS),
+    *((name, width, "dark") for name in DARK for width in WIDTHS),
 )
 
 
@@ -110,7 +145,10 @@ def main(target: Path) -> None:
             page.locator("html[data-ready]").wait_for()
             act(page.locator(f"#{view}"))
             file = target / f"{name}-{width}-{scheme}.png"
-            page.screenshot(path=file, full_page=True, animations="disabled")
+            # As high as the page, so that what is fixed to the window's edge is not in the middle.
+            height = page.evaluate("document.documentElement.scrollHeight")
+            page.set_viewport_size({"width": width, "height": height})
+            page.screenshot(path=file, animations="disabled")
             page.close()
             print(file)
 

@@ -40,6 +40,8 @@ class Settings:
         extraction: What the chat service learns from messages: `profile`, the default, which is
             all that it can, `categories` or `off`.
         config: The YAML file that configures the retrieval agent.
+        record_searches: How many of the newest searches are recorded beside the store, for the
+            inspector, up to 10,000; by default none.
         daemon: `0` for a command line that neither asks nor starts a resident process; by default
             it does both.
         org: The organisation of the scope; by default unbound.
@@ -66,6 +68,7 @@ class Settings:
     serve_key: str | None = field(default=None, repr=False)
     extraction: str | None = None
     config: str | None = None
+    record_searches: str | None = None
     daemon: str | None = None
     org: str | None = None
     project: str | None = None
@@ -126,6 +129,23 @@ def read_variable(name: str, environment: Mapping[str, str] | None = None) -> st
     """Read a variable that a configuration names, as in `$OPENAI_API_KEY`; None if empty."""
     given = os.environ if environment is None else environment
     return given.get(name, "").strip() or None
+
+
+MOST_RECORDED = 10_000
+
+
+def read_recorded(environment: Mapping[str, str] | None = None) -> int:
+    """Return how many searches are to be recorded, which `EKPHORY_RECORD_SEARCHES` says.
+
+    Raises:
+        InvalidInput: It is no number from 0 to 10,000.
+    """
+    name = f"{PREFIX}RECORD_SEARCHES"
+    given = read_variable(name, environment) or "0"
+    if not given.isdecimal() or int(given) > MOST_RECORDED:
+        problem = f"must be a number from 0 to {MOST_RECORDED:,}"
+        raise InvalidInput(name, given, problem, "Give 1000, or 0 to record none")
+    return int(given)
 
 
 def default_store() -> str:

@@ -15,17 +15,18 @@ from typing import IO, Any, Concatenate, ParamSpec, Self, TypeVar
 from ekphory import engine, history, resident, search, transfer, write
 from ekphory.agent.provider import AgentOptions, cancellable
 from ekphory.agent.session import Searches, agent_search
-from ekphory.config import read_settings
+from ekphory.config import read_recorded, read_settings
 from ekphory.errors import InvalidInput, StoreClosed
 from ekphory.filters.tree import Filter
 from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import choose_reranker, load_configured_chat, load_embedder
 from ekphory.models.reranker import RerankingModel, Turn, bundled_reranker, read_dialogue
+from ekphory.recorded_searches import RecordedSearches, Surface
 from ekphory.retrieval.pipeline import OptionalModels, Pipeline
 from ekphory.retrieval.presets import preset as preset_named
 from ekphory.scope import Scope, condition
-from ekphory.search import SearchResult
+from ekphory.search import Question, SearchResult
 from ekphory.store.protocol import Order, StoreHealth, Verification
 from ekphory.types import (
     MemoryRecord,
@@ -67,11 +68,17 @@ class Memory:
         preset: The pipeline of searches that name none, by its name, or one of your own; None for
             `balanced`.
 
+    Attributes:
+        surface: Where its searches come from, as records say; None records none of them. Without
+            `EKPHORY_RECORD_SEARCHES` none are.
+
     Raises:
         InvalidInput: The path, a scope field or the preset cannot be used.
         EmbedderMismatch: The store was written with another embedder.
         StoreError: The store cannot be opened or made.
     """
+
+    surface: Surface | None = "python"
 
     def __init__(  # noqa: PLR0913  the scope has five fields
         self,
@@ -92,6 +99,7 @@ class Memory:
         if embedder is None or isinstance(embedder, str):
             embedder = _load_embedder(embedder)
         self._models = _load_optional_models(reranker, chat)
+        self._recorded = read_recorded()
         self._shared: engine.Engine | None = engine.acquire(path, embedder)
 
     def add(  # noqa: PLR0913  a memory's fields
@@ -222,7 +230,7 @@ class Memory:
         Raises:
             InvalidInput: An argument cannot be used.
         """
-        asked = search.Question(
+        asked = Question(
             query=query,
             k=k,
             now=now_utc() if now is None else to_utc(now, field="now"),
@@ -235,11 +243,12 @@ class Memory:
             timezone=timezone,
         )
         if agent_mode:
-            return agent_search(
-                Searches(self._engine, self.scope, asked, self._models),
-                agent_options or AgentOptions(),
-            )
-        return search.search(self._engine, self.scope, asked, models=self._models)
+            searches = Searches(self._engine, self.scope, asked, self._models)
+            result = agent_search(searches, agent_options or AgentOptions())
+        else:
+            result = search.search(self._engine, self.scope, asked, models=self._models)
+        self._record(asked, result)
+        return result
 
     def get(self, id: str) -> MemoryRecord:  # noqa: A002  the field's name everywhere else
         """Read one memory by its id.
@@ -320,6 +329,7 @@ class Memory:
         if purge:
             resident.release(self._engine.uri)
             history.purge(self._engine)
+            RecordedSearches(self._engine.uri).drop_gone(self._engine)
         return gone
 
     def export(
@@ -369,6 +379,12 @@ class Memory:
 
     def __exit__(self, *raised: object) -> None:
         self.close()
+
+    def _record(self, asked: Question, result: SearchResult) -> None:
+        if self._recorded and self.surface is not None and asked.query.strip():
+            RecordedSearches(self._engine.uri).keep(
+                asked, result, scope=self.scope, surface=self.surface, most=self._recorded
+            )
 
     def _condition(self, given: str | Filter | None) -> Filter:
         return condition(given, scope=self.scope)

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -29,9 +30,9 @@ from ekphory import __version__, legacy
 from ekphory.atomic_write import write_aside
 from ekphory.engine import Engine
 from ekphory.errors import EkphoryError, InvalidInput
-from ekphory.filters.tree import And, Filter
-from ekphory.history import unexpired
-from ekphory.scope import Scope, get_owner
+from ekphory.filters.tree import And, Comparison, Field, Filter, Or
+from ekphory.history import get, unexpired
+from ekphory.scope import Scope, get_owner, owned_like
 from ekphory.store.lance_snapshot import KeptMemory, LanceSnapshot, newest_state
 from ekphory.store.protocol import CURRENT, IntArray, Presence
 from ekphory.types import Failure, MemoryRecord, Progress, WriteReport, now_utc, to_utc
@@ -167,6 +168,25 @@ def export_to_stream(
     return _Export(LanceSnapshot(engine.uri), scope, stream).write(on_progress, None)
 
 
+def read_exported(engine: Engine, scope: Scope, memory_id: str) -> dict[str, Any]:
+    """Read one memory with its earlier versions in the form that `add_exported` takes back.
+
+    Raises:
+        MemoryNotFound: There is none with that id in the scope.
+        InvalidInput: It is an earlier version itself.
+    """
+    record = get(engine, scope, memory_id)
+    if record.superseded_by is not None:
+        remedy = f"Take {record.superseded_by!r} instead"
+        raise InvalidInput("id", memory_id, "is an earlier version", remedy)
+    named = (Comparison(Field(name), "eq", record.id) for name in ("id", "superseded_by"))
+    where = And((owned_like(record), Or(tuple(named))))
+    state = LanceSnapshot(engine.uri)
+    export = _Export(state, scope, io.BytesIO())
+    memory, *versions = export.read_memories(where, state.rows(where))
+    return memory | {VERSIONS_KEY: versions}
+
+
 def _open_for_owner(path: str, flags: int) -> int:
     """Open a file that its owner alone may read, as the store may be."""
     return os.open(path, flags, 0o600)
@@ -215,7 +235,7 @@ class _Export:
         header |= {"scope": asdict(self._scope), "memories": len(rows)}
         self._write_line({HEADER_KEY: FORMAT_VERSION} | header)
         written = 0
-        for content in self._read_memories(where, rows):
+        for content in self.read_memories(where, rows):
             self._digest.update(self._write_line(content))
             if VERSIONS_KEY in content:
                 written += 1
@@ -226,7 +246,8 @@ class _Export:
         self._stream.flush()
         return ExportReport(target=target, expired=expired, bytes=self._bytes, **counts)
 
-    def _read_memories(self, where: Filter, rows: IntArray) -> Iterator[dict[str, Any]]:
+    def read_memories(self, where: Filter, rows: IntArray) -> Iterator[dict[str, Any]]:
+        """Read memories, each before its earlier versions."""
         versions = _Versions(self._state, where)
         for start in range(0, len(rows), _MEMORIES_READ):
             memories = self._state.take(rows[start : start + _MEMORIES_READ])

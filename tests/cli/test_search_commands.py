@@ -62,12 +62,14 @@ def test_an_argument_out_of_range_is_named_with_its_remedy(kitchen):
 
 
 def test_explain_draws_the_stages_and_the_raw_scores(kitchen):
-    shown = kitchen.run("search", "the sink", "--preset", "rrf", "--explain").stdout
-    assert re.search(r"preset rrf: \d+ stages, \d+\.\d ms\s*\n", shown)
-    assert re.search(r"\n\s+4\s+search pools\s+0 → 3\s+\d+\.\d\s+ran\s+dense found 3", shown)
-    header = next(line for line in shown.splitlines() if line.strip().startswith("#   cosine"))
-    names = "# cosine bm25 lexical lexical_bound fused probability boost id"
-    assert header.split() == names.split()
+    lines = kitchen.run("search", "the sink", "--preset", "rrf", "--explain").stdout.splitlines()
+    title = next(line for line in lines if line.startswith("preset rrf: "))
+    assert re.fullmatch(r"preset rrf: \d+ stages, \d+\.\d ms\s*", title)
+    stage = next(line for line in lines if "search pools" in line)
+    assert re.match(r"\s+4\s+search pools\s+0 → 3\s+\d+\.\d\s+ran\s+dense found 3", stage)
+    header = next(line for line in lines if line.strip().startswith("#   cosine"))
+    names = "# cosine bm25 lexical lexical_bound fused probability boost boost_importance boost_age"
+    assert header.split() == [*names.split(), "id"]
 
 
 def test_nothing_found_is_an_empty_result_and_no_error(ekphory):

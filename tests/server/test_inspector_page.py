@@ -8,7 +8,7 @@ from tests.server.running import models, running_server
 
 from ekphory.cli.demo import demo_records
 from ekphory.models.loading import load_embedder
-from ekphory.retrieval.pipeline import CANONICAL_STAGES
+from ekphory.retrieval.presets import BALANCED
 from ekphory.service.handles import Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
@@ -24,7 +24,8 @@ BUTTONS = {
     "compare": "Compare",
     "agent": "Follow",
     "memories": None,
-    "health": None,
+    "recorded": None,
+    "store": None,
 }
 """The button that asks, by view; None for one that shows what it has by itself."""
 
@@ -62,11 +63,13 @@ def texts(locator):
     return [each.strip() for each in locator.all_inner_texts()]
 
 
-def test_the_waterfall_shows_all_fifteen_stages(inspector):
+def test_the_waterfall_shows_the_stages_of_the_preset_and_each_number_once(inspector):
     search = inspector.ask("search", "What is Mara allergic to?", button="Search")
     names = [each.get_attribute("data-stage") for each in search.locator(".stage").all()]
     rerank = search.locator("[data-stage=rerank]")
-    assert set(CANONICAL_STAGES.values()) - {"context, safety, budget, cut"} <= set(names)
+    numbers = [each for each in texts(search.locator(".stage .stage-number")) if each]
+    assert names == ["open scope", *(each.name for each in BALANCED.stages)]
+    assert numbers == sorted(set(numbers), key=int)
     assert rerank.get_attribute("data-status") == "skipped"
     assert "no reranker" in rerank.inner_text()
     assert "127 → 10" in search.locator("[data-stage=cut]").inner_text()
@@ -140,7 +143,7 @@ def test_a_bar_of_the_timeline_chooses_its_time(inspector):
 
 
 def test_health_tells_what_doctor_tells(inspector):
-    view = inspector.open("health")
+    view = inspector.open("store")
     view.locator(".finding").first.wait_for()
     findings = " ".join(texts(view.locator(".finding")))
     assert "129 memories, 0 earlier versions and 129 vectors." in findings
@@ -152,7 +155,7 @@ def test_the_keyboard_alone_is_enough(inspector):
     keys = inspector.page.keyboard
 
     def tab_to(selector):
-        for _ in range(20):
+        for _ in range(60):
             keys.press("Tab")
             if inspector.page.evaluate("s => document.activeElement.matches(s)", selector):
                 return
@@ -175,7 +178,7 @@ def test_nothing_scrolls_sideways_at_400_pixels(browser, demo):
     wide = {}
     for view, button in BUTTONS.items():
         if button is None:
-            inspector.open(view).locator(".memory, .finding").first.wait_for()
+            inspector.open(view).locator(".memory, .finding, .empty").first.wait_for()
         else:
             inspector.ask(view, question, button=button)
         wide[view] = inspector.page.evaluate("document.documentElement.scrollWidth")
@@ -202,7 +205,7 @@ def test_markup_in_a_memory_stays_text(inspector):
 def test_no_request_leaves_the_server(inspector):
     inspector.ask("search", "tea", button="Search")
     inspector.ask("compare", "tea", button="Compare")
-    for view in ("memories", "health"):
+    for view in ("memories", "recorded", "store"):
         inspector.open(view)
     host = urlsplit(inspector.url).netloc
     assert {urlsplit(each).netloc for each in inspector.asked} == {host}
@@ -224,11 +227,12 @@ def test_what_was_shown_goes_with_the_project(inspector):
 
 
 def test_the_colour_scheme_is_the_systems_or_the_chosen_one(inspector):
-    inspector.open("health")
+    inspector.open("store")
     background = "getComputedStyle(document.body).backgroundColor"
     light = inspector.page.evaluate(background)
     inspector.page.emulate_media(color_scheme="dark")
     dark = inspector.page.evaluate(background)
+    inspector.page.locator("#settings summary").click()
     inspector.page.get_by_label("Colour scheme").select_option("light")
     assert light != dark
     assert inspector.page.evaluate(background) == light
@@ -269,6 +273,6 @@ def test_a_key_is_asked_for_and_opens_its_own_project_alone(browser, guarded):
     refused.wait_for()
     assert "bound to another organisation or project" in refused.inner_text()
     assert "4711" not in page.content()
-    page.goto(f"{guarded.url}/inspect#/health")
-    page.locator("#health .notice-bad", has_text="bound to nothing").wait_for()
+    page.goto(f"{guarded.url}/inspect#/store")
+    page.locator("#store .notice", has_text="bound to nothing").wait_for()
     inspector.close()

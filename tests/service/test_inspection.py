@@ -6,8 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ekphory.service.inspection import MOST_BARS, count_by_time
-from ekphory.types import to_microseconds
+from ekphory.search import SearchResult
+from ekphory.service.inspection import MOST_BARS, count_by_time, reasons
+from ekphory.types import EPOCH, Hit, MemoryRecord, Trace, to_microseconds
 
 
 def at(*moments):
@@ -58,3 +59,10 @@ def test_a_bar_counts_by_type():
 
 def test_nothing_has_no_bars():
     assert count_by_time(np.empty(0, np.int64), np.empty(0, np.str_)) == (None, [])
+
+
+def test_no_share_of_a_match_is_more_than_the_whole():
+    record = MemoryRecord(id="a", text="tea", at=EPOCH, created_at=EPOCH)
+    hit = Hit("a", "tea", 0.9, {"lexical": 1.4, "bm25": 3.0}, record)
+    ((found,),) = reasons(SearchResult((hit,), Trace("balanced")), EPOCH)
+    assert found.sentence == "No. 1 of 1 by words: 100% of a full match."

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,11 +133,6 @@ class InMemoryStore:
         """Return how many memories match."""
         return len(self._matching(where))
 
-    def count_by_project(self) -> dict[tuple[str | None, str | None], int]:
-        """Return how many current memories there are by organisation and project."""
-        records = [memory.record for memory in self._matching(CURRENT)]
-        return dict(Counter((record.org, record.project) for record in records))
-
     def growth_since(self, version: int) -> Growth | None:  # noqa: ARG002  as the protocol has it
         """Return None: reading is as cheap."""
         return None
@@ -144,6 +140,16 @@ class InMemoryStore:
     def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
         """Read the ranking columns."""
         return columns_of(self._current(where, after_key))
+
+    def scan_fields(self, where: Filter, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Read some fields of the current matching memories."""
+        rows = self._current(where, 0)
+        found = {"key": np.array([memory.key for memory in rows], np.int64)}
+        for name in names:
+            values = [_plain(getattr(memory.record, name)) for memory in rows]
+            is_text = any(isinstance(value, str) for value in values)
+            found[name] = np.array(values, object if is_text else None)
+        return found
 
     def scan_vectors(
         self, where: Filter, *, after_key: int = 0, precision: Precision = np.float32
@@ -226,3 +232,9 @@ class InMemoryStore:
 
     def _vectors(self, rows: list[StoredMemory]) -> KeyedVectors:
         return vectors_of(rows, dimension=self._identity.embedder.dimension)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return to_microseconds(value)
+    return "" if value is None else value

@@ -7,8 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import pytest
 
-from ekphory.filters.tree import And, Comparison, Field, Filter
+from ekphory.filters.tree import And, Comparison, Contains, Field, Filter, In
 from ekphory.retrieval.lexical import TERMS_VERSION, passage_terms
 from ekphory.store.protocol import (
     NEVER,
@@ -125,6 +126,25 @@ class StoreContract:
         assert block.at(np.array([1, 0])) == [contract_record(2), full]
         assert block.nbytes > 0
 
+    def test_scanned_fields_are_plain_and_in_the_order_of_keys(self, store: Store) -> None:
+        full = full_record()
+        store.append([contract_row(2, contract_record(2)), contract_row(1, full)])
+        store.supersede(2, history_record(2), contract_row(9, successor_record(2)))
+        names = ("session", "pool", "importance", "created_at")
+        found = store.scan_fields(_EVERYTHING, names)
+        assert found["key"].tolist() == [1, 9]
+        assert found["session"].tolist() == [full.session, ""]
+        assert found["pool"].tolist() == [full.pool, successor_record(2).pool]
+        assert found["importance"][0] == pytest.approx(full.importance)
+        assert found["created_at"][0] == to_microseconds(full.created_at)
+        assert store.scan_fields(In(Field("id"), ("nobody",)), names)["pool"].tolist() == []
+
+    def test_a_text_is_found_in_any_case_where_that_is_asked_for(self, store: Store) -> None:
+        store.append([contract_row(1, replace(contract_record(1), text="It's ÜBER Dog's bed"))])
+        in_any_case = Contains(Field("text"), "über dog's", any_case=True)
+        assert store.count(in_any_case) == 1
+        assert store.count(replace(in_any_case, any_case=False)) == 0
+
     def test_scanned_records_leave_out_history_and_earlier_keys(self, store: Store) -> None:
         store.append([contract_row(1), contract_row(5)])
         _supersede(store, 5, by=9)
@@ -229,15 +249,6 @@ class StoreContract:
         assert (store.count(_EVERYTHING), store.keys(_EVERYTHING).tolist()) == (3, [1, 2, 3])
         assert store.scan(_EVERYTHING).key.tolist() == [1, 2, 3]
         assert _ids(store.select(_EVERYTHING, order="newest")) == ["m3", "m2", "m1"]
-
-    def test_current_memories_are_counted_by_organisation_and_project(self, store: Store) -> None:
-        in_app = {"org": "acme", "project": "app"}
-        records = [replace(contract_record(number), **in_app) for number in (1, 2)]
-        records += [
-            replace(each, project="home") for each in (contract_record(3), history_record(3))
-        ]
-        store.append([contract_row(key, each) for key, each in enumerate(records, start=1)])
-        assert store.count_by_project() == {("acme", "app"): 2, (None, "home"): 1}
 
     def test_the_vectors_of_chosen_memories_can_be_read(self, store: Store) -> None:
         rows = [contract_row(1), contract_row(2, windows=2), contract_row(3)]

@@ -147,7 +147,7 @@ def open_existing(options: StoreOptions) -> Memory:
 def _open(settings: Settings) -> Memory:
     from ekphory.memory import Memory
 
-    return Memory(
+    memory = Memory(
         settings.store,
         org=settings.org,
         project=settings.project,
@@ -159,6 +159,8 @@ def _open(settings: Settings) -> Memory:
         chat=settings.chat_url,
         preset=settings.preset,
     )
+    memory.surface = "command line"
+    return memory
 
 
 def _is_store(path: str) -> bool:

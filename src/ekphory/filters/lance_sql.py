@@ -105,6 +105,8 @@ def _condition(condition: Comparison | In | Contains | IsNull) -> _Sql:
             return _compare(field, operator, value)
         case In(field=field, values=values):
             return _is_one_of(field, values)
+        case Contains(field=field, text=text, any_case=True):
+            return _Sql(f"contains(lower({_operand(field, text)}), {_quote(text.lower())})")
         case Contains(field=field, text=text):
             return _Sql(f"contains({_operand(field, text)}, {_quote(text)})")
         case IsNull(field=field):
@@ -215,6 +217,8 @@ def _holds_of(found: Value | None, condition: Comparison | In | Contains | IsNul
             return _compares(name, found, wanted)
         case In(values=values):
             return any(_compares("eq", found, wanted) for wanted in values)
+        case Contains(text=text, any_case=True):
+            return isinstance(found, str) and text.lower() in found.lower()
         case Contains(text=text):
             return isinstance(found, str) and text in found
         case IsNull():

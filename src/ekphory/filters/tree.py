@@ -62,10 +62,14 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """The field's text contains `text`, case-sensitively."""
+    """The field's text contains `text`; `any_case` takes small and capital letters as the same.
+
+    Only a tree can say `any_case`, and the text form of filters cannot.
+    """
 
     field: FieldReference
     text: str
+    any_case: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +217,7 @@ def check_contains(contains: Contains, place: str = "") -> Contains:
         raise _error(field.name, f"holds no text{place}", remedy)
     if not isinstance(text, str):
         raise _error(text, f"CONTAINS needs a text{place}", "Put it in single quotes.")
-    return Contains(field, _check_text(text, place))
+    return Contains(field, _check_text(text, place), contains.any_case)
 
 
 def read_moment(value: str | datetime, place: str = "") -> datetime:

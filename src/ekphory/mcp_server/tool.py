@@ -132,7 +132,7 @@ class Memories:
 
     def open(self, scope: Scope) -> Memory:
         """Open a handle, which costs microseconds; to be closed after use."""
-        return self._handles.open(scope)
+        return self._handles.open(scope, surface="mcp")
 
     def service(self) -> MemoryService:
         """Return the service over the store, which knows its projects; opens the catalog.

@@ -147,13 +147,21 @@ class Candidates:
         """Return the same candidates, ordered by other values."""
         return replace(self, ranking=ranking).sorted()
 
-    def boosted(self, factors: ScoreArray) -> Candidates:
-        """Return the same candidates with their ranking multiplied, and the product remembered."""
+    def boosted(self, **factors: ScoreArray) -> Candidates:
+        """Return the same candidates with their ranking multiplied, and the product remembered.
+
+        Args:
+            factors: By what they are for; each that changes something is remembered by itself,
+                as the score `boost_` and its name.
+        """
+        told = {f"boost_{name}": each for name, each in factors.items() if (each != 1).any()}
+        lifted = np.ones(len(self), np.float32)
+        for each in factors.values():
+            lifted = lifted * each
         boost = self.scores.get("boost")
-        product = factors if boost is None else boost * factors
-        return Candidates(
-            self.rows, self.ranking * factors, {**self.scores, "boost": product}
-        ).sorted()
+        product = lifted if boost is None else boost * lifted
+        scores = {**self.scores, "boost": product, **told}
+        return Candidates(self.rows, self.ranking * lifted, scores).sorted()
 
     def in_order(self, places: NDArray[np.integer]) -> Candidates:
         """Return the candidates at these places, in this order, ranked by it."""

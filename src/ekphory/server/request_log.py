@@ -8,8 +8,11 @@ import re
 import time
 import traceback
 import uuid
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
+from datetime import UTC, datetime
 from http import HTTPStatus
+from statistics import quantiles
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -89,6 +92,14 @@ def places_of(error: BaseException) -> dict[str, Any]:
 
 # The metrics.
 
+TIMED_ROUTES = {
+    "/api/v2/memories/search": "search",
+    "/api/v2/inspect/search": "inspector",
+    "/api/v2/memories": "add",
+}
+"""Routes whose times of the last hour are kept, and what they are called."""
+_MINUTES = 60
+_MOST_A_MINUTE = 5_000
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
@@ -135,6 +146,7 @@ class Metrics:
             "1 while the language model cannot be used, as the process that answers knows.",
             registry=registry,
         )
+        self._minutes: OrderedDict[tuple[int, str], list[float]] = OrderedDict()
         version = Gauge("ekphory_version", "Always 1.", ["version"], registry=registry)
         version.labels(__version__).set(1)
 
@@ -142,6 +154,28 @@ class Metrics:
         """Count an answer."""
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
+        if route in TIMED_ROUTES:
+            minute = int(time.time()) // 60
+            taken = self._minutes.setdefault((minute, route), [])
+            if len(taken) < _MOST_A_MINUTE:
+                taken.append(seconds * 1000)
+            while next(iter(self._minutes))[0] <= minute - _MINUTES:
+                self._minutes.popitem(last=False)
+
+    def last_hour(self) -> list[dict[str, Any]]:
+        """Return half-way and slow times of the answers, a minute and route each, oldest first."""
+        oldest = int(time.time()) // 60 - _MINUTES
+        return [
+            {
+                "at": datetime.fromtimestamp(minute * 60, UTC),
+                "route": TIMED_ROUTES[route],
+                "answers": len(taken),
+                "p50": quantiles(taken, n=20, method="inclusive")[9] if taken[1:] else taken[0],
+                "p95": quantiles(taken, n=20, method="inclusive")[18] if taken[1:] else taken[0],
+            }
+            for (minute, route), taken in list(self._minutes.items())
+            if minute > oldest
+        ]
 
     def stage(self, name: str, milliseconds: float) -> None:
         """Note how long a stage of a search took."""

@@ -17,6 +17,7 @@ from ekphory.filters.grammar import parse_filter
 from ekphory.filters.tree import (
     And,
     Comparison,
+    Contains,
     Field,
     Filter,
     In,
@@ -208,18 +209,27 @@ def _text(value: Scalar) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
+FACETS = ("pool", "type", "session", "user", "source")
+"""Fields by whose values memories are counted and chosen."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """What memories must fulfil; None lets everything through.
 
     Attributes:
-        pool, type: Only this one.
+        text: What the text contains; small and capital letters are the same.
+        pool, type, session, user, source: Only this one.
         since, until: Only what happened from the one moment on, and before the other.
         least_importance: Only memories of at least this importance, in [0, 1].
     """
 
+    text: str | None = None
     pool: str | None = None
     type: MemoryType | None = None
+    session: str | None = None
+    user: str | None = None
+    source: str | None = None
     since: datetime | None = None
     until: datetime | None = None
     least_importance: float | None = None
@@ -227,19 +237,19 @@ class Selection:
     def condition(self) -> Filter:
         """Return it as a condition of the store."""
         wanted: tuple[tuple[str, Operator, Value | None], ...] = (
-            ("pool", "eq", self.pool),
-            ("type", "eq", self.type),
+            *((name, "eq", getattr(self, name)) for name in FACETS),
             ("at", "ge", self.since),
             ("at", "lt", self.until),
             ("importance", "ge", self.least_importance),
         )
-        return And(
-            tuple(
-                Comparison(Field(name), operator, value)
-                for name, operator, value in wanted
-                if value is not None
-            )
-        )
+        asked: list[Filter] = [
+            Comparison(Field(name), operator, value)
+            for name, operator, value in wanted
+            if value is not None
+        ]
+        if self.text:
+            asked.append(Contains(Field("text"), self.text, any_case=True))
+        return And(tuple(asked))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,16 +348,19 @@ def with_context(
         # Each one takes three reads, which a large `count` must not multiply by a large `found`.
         if len(shown) >= enough:
             break
-        for record in _around(memory, episode.record, condition, count):
+        before = count // _SHARE_BEFORE
+        for record in around(
+            memory, episode.record, condition, before=before, after=count - before
+        ):
             known = scored.get(record.id) or Episode(record)
             shown.setdefault(record.id, known)
     return list(shown.values())
 
 
-def _around(
-    memory: Memory, record: MemoryRecord, condition: Filter | None, count: int
+def around(
+    memory: Memory, record: MemoryRecord, condition: Filter | None, *, before: int, after: int
 ) -> list[MemoryRecord]:
-    before, after = count // _SHARE_BEFORE, count - count // _SHARE_BEFORE
+    """Return a memory with what was said before and after it in its session, in that order."""
     session = Field("session")
     same: Filter = (
         IsNull(session) if record.session is None else Comparison(session, "eq", record.session)
@@ -413,7 +426,7 @@ class Episodes:
             InvalidInput: The query cannot be used.
         """
         condition = self._uids.read_filter(place, query.filter)
-        with self._handles.episodes(place) as memory:
+        with self._handles.episodes(place, surface="server") as memory:
             newest = _newest(memory, condition, query.limit) if switches.short_term else ()
             if not switches.long_term:
                 return FoundEpisodes((), tuple(map(Episode, newest)), None)

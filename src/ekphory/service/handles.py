@@ -22,11 +22,12 @@ from ekphory.models.loading import (
     load_embedder,
 )
 from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery, bundled_reranker
+from ekphory.recorded_searches import RecordedSearches, Surface
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import BALANCED, preset
 from ekphory.retrieval.rerank import score_relevance
 from ekphory.scope import DEFAULT_NAME, Scope
-from ekphory.store.protocol import StoreHealth
+from ekphory.store.protocol import CURRENT, StoreHealth
 
 FEATURES = "/semantic"
 """How the scope of a project's features ends; the name of no project ends so."""
@@ -209,10 +210,10 @@ class Handles:
         self._reranker = models.reranker or (bundled_reranker() and "none")
         self._keeping_open = Memory(store, embedder=models.embedder)
 
-    def open(self, scope: Scope) -> Memory:
-        """Open a handle on a scope; to be closed after use."""
+    def open(self, scope: Scope, *, surface: Surface | None = None) -> Memory:
+        """Open a handle on a scope, to be closed after use; its searches come from `surface`."""
         models = self._models
-        return Memory(
+        memory = Memory(
             self._store,
             org=scope.org,
             project=scope.project,
@@ -224,10 +225,12 @@ class Handles:
             chat=models.chat,
             preset=models.preset,
         )
+        memory.surface = surface
+        return memory
 
-    def episodes(self, place: Place) -> Memory:
+    def episodes(self, place: Place, *, surface: Surface | None = None) -> Memory:
         """Open a handle on what was said in a project."""
-        return self.open(Scope(org=place.org, project=place.project))
+        return self.open(Scope(org=place.org, project=place.project), surface=surface)
 
     def features(self, org: str, project: str | None) -> Memory:
         """Open a handle on the features of a project's sets, or of its organisation's own."""
@@ -237,14 +240,20 @@ class Handles:
         """Return the projects whose memories the store holds, by name; features are none."""
         with self.engine() as engine:
             engine.store.version()
-            found = engine.store.count_by_project()
-        named = {(org or DEFAULT_NAME, project or DEFAULT_NAME) for org, project in found}
+            found = engine.store.scan_fields(CURRENT, ("org", "project"))
+        owners = set(zip(found["org"].tolist(), found["project"].tolist(), strict=True))
+        named = {(org or DEFAULT_NAME, project or DEFAULT_NAME) for org, project in owners}
         return [Place(*names) for names in sorted(named) if not names[1].endswith(FEATURES)]
 
     def holds(self, place: Place) -> bool:
         """Return whether the store holds a memory of a project."""
         with self.episodes(place) as memory:
             return memory.count() > 0
+
+    def recorded(self) -> RecordedSearches:
+        """Return the recorded searches of the store."""
+        with self.engine() as engine:
+            return RecordedSearches(engine.uri)
 
     def health(self) -> StoreHealth:
         """Measure the whole store, all scopes together."""

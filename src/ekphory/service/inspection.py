@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
@@ -13,17 +14,23 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, JsonValue
 
 from ekphory.agent_trace import HopResolved, ToolReturned
+from ekphory.catalog.database import NotThere
+from ekphory.errors import InvalidInput
 from ekphory.filters.tree import EVERYTHING, Field, In
 from ekphory.history import in_view
-from ekphory.memory import Memory
+from ekphory.memory import Memory, Records
+from ekphory.prompting.block import format_age
+from ekphory.recorded_searches import RecordedIn, RecordedSearch
 from ekphory.retrieval.pipeline import Pipeline, StageDescription, describe
+from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.presets import preset as find_preset
 from ekphory.retrieval.stages.shape import PINNED, RULES
-from ekphory.scope import Scope
-from ekphory.search import NEWEST, SearchResult
-from ekphory.service.episodes import Selection, Uids
+from ekphory.scope import DEFAULT_NAME, Scope, get_owner
+from ekphory.search import MOST_HITS, NEWEST, SearchResult
+from ekphory.service.episodes import FACETS, Selection, Uids, around
 from ekphory.service.handles import Handles, Place
-from ekphory.store.protocol import IntArray, Order, ScopeColumns
+from ekphory.store.protocol import IntArray, Order
+from ekphory.transfer import read_exported
 from ekphory.types import (
     EPOCH,
     Hit,
@@ -32,6 +39,7 @@ from ekphory.types import (
     Trace,
     now_utc,
     to_microseconds,
+    to_utc,
 )
 
 # Why a hit is there, in sentences.
@@ -41,6 +49,8 @@ ReasonKind = Literal[
 ]
 _NEARLY_ONE = 0.005
 """A factor that is not further from 1 changed nothing worth telling."""
+_TWICE = 2.0
+"""From here on a factor is told as one, and no share of more than 100 % is."""
 
 
 class ShownReason(BaseModel):
@@ -50,14 +60,14 @@ class ShownReason(BaseModel):
     sentence: str
 
 
-def reasons(result: SearchResult) -> list[list[ShownReason]]:
-    """Say of every hit why it is there."""
+def reasons(result: SearchResult, now: datetime) -> list[list[ShownReason]]:
+    """Say of every hit why it is there, as seen at a moment."""
     if result.trace.preset == NEWEST:
         return [
             [ShownReason(kind="newest", sentence="One of the newest; nothing was asked.")]
             for _ in result
         ]
-    return [_chain(hit, result) + _found(hit, result.hits) + _moved(hit) for hit in result]
+    return [_chain(hit, result) + _found(hit, result.hits) + _moved(hit, now) for hit in result]
 
 
 def _chain(hit: Hit, result: SearchResult) -> list[ShownReason]:
@@ -87,7 +97,10 @@ def _found(hit: Hit, hits: Sequence[Hit]) -> list[ShownReason]:
         told.append(ShownReason(kind="words", sentence="Shares no word with the question."))
     elif share is not None:
         whose = "" if hit.scores.get("bm25") else ", lent by its neighbours"
-        sentence = f"{_place(hit, hits, 'lexical')} by words: {share:.0%} of a full match{whose}."
+        # Every rare word of a short question can weigh more than a full match is held to.
+        sentence = (
+            f"{_place(hit, hits, 'lexical')} by words: {min(share, 1):.0%} of a full match{whose}."
+        )
         told.append(ShownReason(kind="words", sentence=sentence))
     if hit.scores.get("time"):
         told.append(
@@ -98,14 +111,43 @@ def _found(hit: Hit, hits: Sequence[Hit]) -> list[ShownReason]:
     return told
 
 
-def _moved(hit: Hit) -> list[ShownReason]:
+def _pool_words(hit: Hit, _: datetime) -> str:
+    more = "more" if hit.scores["boost_pool"] > 1 else "less"
+    return f"its pool, {hit.memory.pool}, weighs {more} than others"
+
+
+def _asked_words(hit: Hit, _: datetime) -> str:
+    fits = "is" if hit.scores["boost_asked"] > 1 else "is not"
+    kind = f"{hit.memory.type}, importance {hit.memory.importance:.2g}"
+    return f"its kind ({kind}) {fits} what the question asks for"
+
+
+_BOOSTS: dict[str, Callable[[Hit, datetime], str]] = {
+    "boost_pool": _pool_words,
+    "boost_origin": lambda hit, _: f"it comes from {hit.memory.path or hit.memory.source}",
+    "boost_importance": lambda hit, _: f"its importance was given as {hit.memory.importance:.2g}",
+    "boost_asked": _asked_words,
+    "boost_age": lambda hit, now: f"it happened {format_age(hit.memory.at, now)}",
+    "boost_time": lambda *_: "it lies in the time asked for",
+    "boost_telling": lambda *_: "it was told soon after the time asked for",
+}
+"""By the name of a factor, why a hit has it."""
+
+
+def _how_far(factor: float) -> str:
+    if factor >= _TWICE:
+        return f"Lifted {factor:.1f} times"
+    share = abs(factor - 1)
+    return f"{'Lifted' if factor > 1 else 'Lowered'} by {share:.0%}"
+
+
+def _moved(hit: Hit, now: datetime) -> list[ShownReason]:
     """Say what moved it up or down, and what it is shown with."""
-    told = []
-    factor = hit.scores.get("boost", 1.0)
-    if abs(factor - 1) > _NEARLY_ONE:
-        verb = "Lifted" if factor > 1 else "Lowered"
-        sentence = f"{verb} to ×{factor:.2f} by its pool, importance, age or time."
-        told.append(ShownReason(kind="weight", sentence=sentence))
+    told = [
+        ShownReason(kind="weight", sentence=f"{_how_far(hit.scores[name])}: {because(hit, now)}.")
+        for name, because in _BOOSTS.items()
+        if abs(hit.scores.get(name, 1) - 1) > _NEARLY_ONE
+    ]
     if "reranker" in hit.scores:
         told.append(
             ShownReason(
@@ -159,14 +201,16 @@ class ShownStage(BaseModel):
     detail: PlainSettings
 
 
-def waterfall(trace: Trace, pipeline: Pipeline) -> list[ShownStage]:
+def waterfall(trace: Trace, pipeline: Pipeline | None) -> list[ShownStage]:
     """Return all stages in the canonical order.
 
     Args:
         trace: What a search did.
-        pipeline: The preset that it was made with.
+        pipeline: The preset that it was made with; None where that is not known any more.
     """
-    described = {(each.number, each.name): each for each in describe(pipeline)}
+    described = (
+        {} if pipeline is None else {(each.number, each.name): each for each in describe(pipeline)}
+    )
     rows: list[ShownStage] = []
     begins = 0.0
     for stage in trace.stages:
@@ -221,6 +265,7 @@ class Examined:
         reasons: Why each hit is there.
         rows: All stages.
         others: Memories that the agent found on its way and that are no hits.
+        gone: How many hits of a recorded search are there no more.
     """
 
     now: datetime
@@ -228,7 +273,8 @@ class Examined:
     result: SearchResult
     reasons: list[list[ShownReason]]
     rows: list[ShownStage]
-    others: tuple[MemoryRecord, ...]
+    others: tuple[MemoryRecord, ...] = ()
+    gone: int = 0
 
 
 def _others(memory: Memory, result: SearchResult) -> tuple[MemoryRecord, ...]:
@@ -352,76 +398,107 @@ _UNITS = (
 
 # What a project's memories are like: how many by pool, type, importance and time.
 
-Mask = NDArray[np.bool_]
+Columns = Mapping[str, NDArray[Any]]
+Masks = Mapping[str, NDArray[np.bool_]]
 IMPORTANCE_STEPS = 10
 
 
+MOST_NAMES = 200
+"""Of more sessions, users or sources those with the most memories are named."""
+_COLUMNS = (*FACETS, "at", "importance")
+
+
 class OutlineAnswer(BaseModel):
-    """How many memories there are, by pool, type, tenth of importance, and time."""
+    """How many memories there are, by facet, tenth of importance, and time."""
 
     total: int
     pools: dict[str, int]
     types: dict[str, int]
+    sessions: dict[str, int]
+    users: dict[str, int]
+    sources: dict[str, int]
     importance: list[int]
     unit: UnitName | None
     bars: list[ShownBar]
 
 
-def count_memories(columns: ScopeColumns, selection: Selection) -> OutlineAnswer:
-    """Count the memories of these columns that a selection lets through.
+def count_memories(columns: Columns, let_through: Masks) -> OutlineAnswer:
+    """Count memories.
 
     Each count but `total` is of what the rest of the selection lets through: the pools stand there
     as they would be with any pool chosen, and so do the others.
-    """
-    let_through = _let_through(columns, selection)
 
-    def but_for(left_out: str | None = None) -> Mask:
-        kept = np.ones(len(columns.key), np.bool_)
+    Args:
+        columns: The fields in `_COLUMNS` of all memories.
+        let_through: Which of them each part of a selection lets through, by what it is about.
+    """
+
+    def but_for(*left_out: str) -> NDArray[np.bool_]:
+        kept = np.ones(len(columns["key"]), np.bool_)
         for name, mask in let_through.items():
-            if name != left_out:
+            if name not in left_out:
                 kept &= mask
         return kept
 
-    in_time = but_for("time")
-    unit, bars = count_by_time(columns.at[in_time], columns.type[in_time])
+    in_time = but_for("since", "until")
+    unit, bars = count_by_time(columns["at"][in_time], columns["type"][in_time])
+    facets = {f"{name}s": _count(columns[name][but_for(name)]) for name in FACETS}
+    tenths, _ = np.histogram(
+        columns["importance"][but_for("importance")], bins=IMPORTANCE_STEPS, range=(0, 1)
+    )
     return OutlineAnswer(
         total=int(np.count_nonzero(but_for())),
-        pools=_count(columns.pool[but_for("pool")]),
-        types=_count(columns.type[but_for("type")]),
-        importance=np.histogram(
-            columns.importance[but_for("importance")], bins=IMPORTANCE_STEPS, range=(0, 1)
-        )[0].tolist(),
+        **facets,
+        importance=tenths.tolist(),
         unit=unit,
         bars=bars,
     )
 
 
-def _let_through(columns: ScopeColumns, selection: Selection) -> dict[str, Mask]:
-    masks: dict[str, Mask] = {}
-    if selection.pool is not None:
-        masks["pool"] = columns.pool == selection.pool
-    if selection.type is not None:
-        masks["type"] = columns.type == selection.type
+def _let_through(columns: Columns, selection: Selection) -> dict[str, NDArray[np.bool_]]:
+    """Return which memories each part of a selection lets through, but for the text."""
+    chosen = {name: getattr(selection, name) for name in FACETS}
+    masks = {name: columns[name] == value for name, value in chosen.items() if value is not None}
     if selection.least_importance is not None:
-        masks["importance"] = columns.importance >= np.float32(selection.least_importance)
-    in_time = np.ones(len(columns.key), np.bool_)
+        masks["importance"] = columns["importance"] >= selection.least_importance
     if selection.since is not None:
-        in_time &= columns.at >= to_microseconds(selection.since)
+        masks["since"] = columns["at"] >= to_microseconds(selection.since)
     if selection.until is not None:
-        in_time &= columns.at < to_microseconds(selection.until)
-    return masks | {"time": in_time}
+        masks["until"] = columns["at"] < to_microseconds(selection.until)
+    return masks
 
 
-def _count(names: NDArray[np.str_]) -> dict[str, int]:
-    found, counts = np.unique(names, return_counts=True)
-    return {str(name): int(count) for name, count in zip(found, counts, strict=True)}
+def _count(names: NDArray[Any]) -> dict[str, int]:
+    return {name: count for name, count in Counter(names).most_common(MOST_NAMES) if name}
+
+
+# How the store grew: counted by when memories were written.
+
+_MOST_GROWN = 8
+"""So many names are told apart; the others are counted together."""
+_OTHERS = "others"
+
+
+class GrowthAnswer(BaseModel):
+    """How many memories of today were written when, by project and by pool."""
+
+    total: int
+    unit: UnitName | None
+    projects: list[ShownBar]
+    pools: list[ShownBar]
+    counts: dict[str, int]
+
+
+def _few_names(names: NDArray[Any]) -> NDArray[np.str_]:
+    common = {name for name, _ in Counter(names).most_common(_MOST_GROWN)}
+    return np.array([name if name in common else _OTHERS for name in names], np.str_)
 
 
 # The verbs of the inspector.
 
 
 class Inspection:
-    """Looks into a project's memories, and leaves no trace of it."""
+    """Looks into a project's memories, leaving no trace of it, and changes single ones."""
 
     def __init__(self, handles: Handles, uids: Uids) -> None:
         self._handles = handles
@@ -459,14 +536,14 @@ class Inspection:
             now=now,
             preset=pipeline.name,
             result=result,
-            reasons=reasons(result),
+            reasons=reasons(result, now),
             rows=waterfall(result.trace, pipeline),
             others=others,
         )
 
     def page(
         self, place: Place, selection: Selection, *, limit: int, offset: int, order: Order
-    ) -> list[MemoryRecord]:
+    ) -> Records:
         """Read some of the memories that a selection lets through."""
         with self._handles.episodes(place) as memory:
             return memory.list(
@@ -474,9 +551,127 @@ class Inspection:
             )
 
     def outline(self, place: Place, selection: Selection) -> OutlineAnswer:
-        """Count a project's memories by pool, type, importance and time."""
-        scope = Scope(org=place.org, project=place.project)
+        """Count a project's memories by facet, importance and time."""
+        scope = _scope_of(place)
+        with self._handles.engine() as engine:
+            store = engine.store
+            store.version()
+            columns = store.scan_fields(in_view(scope, EVERYTHING), _COLUMNS)
+            masks = _let_through(columns, selection)
+            if selection.text:
+                with_text = store.keys(in_view(scope, Selection(text=selection.text).condition()))
+                masks["text"] = np.isin(columns["key"], with_text)
+        return count_memories(columns, masks)
+
+    def growth(self, org: str | None, project: str | None) -> GrowthAnswer:
+        """Count memories by when they were written; None counts all organisations or projects."""
+        scope = Scope(org=org, project=project)
+        names = ("org", "project", "pool", "created_at")
         with self._handles.engine() as engine:
             engine.store.version()
-            columns = engine.store.scan(in_view(scope, EVERYTHING))
-        return count_memories(columns, selection)
+            columns = engine.store.scan_fields(in_view(scope, EVERYTHING), names)
+        owners = [
+            f"{org or DEFAULT_NAME} / {project or DEFAULT_NAME}"
+            for org, project in zip(columns["org"], columns["project"], strict=True)
+        ]
+        counted = _few_names(np.array(owners, object))
+        unit, projects = count_by_time(columns["created_at"], counted)
+        _, pools = count_by_time(columns["created_at"], _few_names(columns["pool"]))
+        return GrowthAnswer(
+            total=len(owners), unit=unit, projects=projects, pools=pools, counts=_count(counted)
+        )
+
+    def around(self, place: Place, memory_id: str, *, before: int, after: int) -> Records:
+        """Read a memory with what was said before and after it, in that order.
+
+        Raises:
+            MemoryNotFound: The project holds no such memory.
+        """
+        with self._handles.episodes(place) as memory:
+            record = memory.get(memory_id)
+            if record.session is None:
+                return [record]
+            return around(memory, record, None, before=before, after=after)
+
+    def history(self, place: Place, memory_id: str) -> Records:
+        """Read a memory and its earlier versions, the newest first.
+
+        Raises:
+            MemoryNotFound: The project holds no such memory.
+        """
+        with self._handles.episodes(place) as memory:
+            return memory.history(memory_id)
+
+    def update(self, place: Place, memory_id: str, changes: Mapping[str, Any]) -> MemoryRecord:
+        """Replace fields of a memory, which keeps its earlier version as history.
+
+        Raises:
+            MemoryNotFound: The project holds no such memory.
+            InvalidInput: A value cannot be stored.
+        """
+        with self._handles.episodes(place) as memory:
+            return memory.update(memory_id, **changes)
+
+    def forget(self, place: Place, memory_id: str, *, purge: bool) -> dict[str, Any] | None:
+        """Forget a memory; return what takes it back, or None where it was wiped from the disk.
+
+        Raises:
+            MemoryNotFound: The project holds no such memory.
+            InvalidInput: It is an earlier version.
+        """
+        with self._handles.engine() as engine:
+            kept = read_exported(engine, _scope_of(place), memory_id)
+        with self._handles.episodes(place) as memory:
+            memory.forget(memory_id, purge=purge)
+        return None if purge else kept
+
+    def take_back(self, place: Place, kept: Mapping[str, Any]) -> str:
+        """Undo `forget`; return the memory's id.
+
+        Raises:
+            InvalidInput: It is not what `forget` gave, or belongs elsewhere.
+        """
+        with self._handles.episodes(place) as memory:
+            report = memory.add_exported([kept])
+        for failure in report.failed:
+            problem = "cannot be taken back"
+            raise InvalidInput(failure.field, failure.id, problem, failure.message)
+        return str(kept["id"])
+
+    def recorded(self, which: RecordedIn, number: int) -> tuple[RecordedSearch, Examined]:
+        """Read a recorded search as it was, with those of its hits that are still there.
+
+        Raises:
+            NotThere: There is no such record.
+        """
+        record = self._handles.recorded().find(which, number)
+        if record is None:
+            raise NotThere("There is no such search, or it is not recorded any more.")
+        told = record.content["hits"]
+        ids = tuple(hit["id"] for hit in told)
+        with self._handles.episodes(Place(which.org, which.project)) as memory:
+            found = memory.list(filter=In(Field("id"), ids), limit=MOST_HITS) if ids else []
+        there = {(each.id, get_owner(each)): each for each in found}
+        pairs = [(hit, there.get((hit["id"], tuple(hit["owner"])))) for hit in told]
+        hits = tuple(
+            Hit(each.id, each.text, hit["score"], hit["scores"], each)
+            for hit, each in pairs
+            if each is not None
+        )
+        content = record.content
+        result = SearchResult(
+            hits, record.trace, abstained=content["abstained"], order=content["order"]
+        )
+        now = to_utc(content["now"], field="now")
+        return record, Examined(
+            now=now,
+            preset=record.preset,
+            result=result,
+            reasons=reasons(result, now),
+            rows=waterfall(record.trace, PRESETS.get(record.preset)),
+            gone=len(told) - len(hits),
+        )
+
+
+def _scope_of(place: Place) -> Scope:
+    return Scope(org=place.org, project=place.project)

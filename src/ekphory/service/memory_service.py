@@ -19,6 +19,7 @@ from ekphory.catalog.projects import (
     Traces,
 )
 from ekphory.memory import Memory
+from ekphory.recorded_searches import RecordedIn, RecordedSearches
 from ekphory.search import SearchResult
 from ekphory.service.episodes import EpisodeQuery, Episodes, FoundEpisodes, Uids
 from ekphory.service.extraction import Extraction
@@ -161,6 +162,10 @@ class MemoryService:
         """Measure the whole store, all projects together."""
         return self._handles.health()
 
+    def recorded(self) -> RecordedSearches:
+        """Return the recorded searches of the store, of all projects together."""
+        return self._handles.recorded()
+
     def upkeep_fails(self) -> bool:
         """Whether the store's upkeep has failed and not succeeded since."""
         return self._handles.upkeep_fails()
@@ -272,6 +277,7 @@ class MemoryService:
         self.extraction.drop(place)
         self.episodes.delete_all(place)
         self.features.delete_all(place)
+        self.recorded().clear(RecordedIn(org=place.org, project=place.project))
         self.projects.delete(*place.owner)
 
     def close(self) -> None:

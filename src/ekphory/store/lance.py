@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import lancedb
 import numpy as np
@@ -385,14 +385,6 @@ class LanceStore:
         condition = self._condition(where)
         return int(self._read(lambda: self._table.count_rows(condition)))
 
-    @with_lance_errors_translated("read")
-    def count_by_project(self) -> dict[tuple[str | None, str | None], int]:
-        """Return how many current memories there are by organisation and project."""
-        names = ["org", "project"]
-        rows = self._rows(self._condition(CURRENT), names)
-        counted = rows.group_by(names).aggregate([([], "count_all")])
-        return {(row["org"], row["project"]): row["count_all"] for row in counted.to_pylist()}
-
     def growth_since(self, version: int) -> Growth | None:
         """Return what this process added since, if nobody changed anything else."""
         return self._recent.since(version, newest=self._version.seen)
@@ -405,6 +397,13 @@ class LanceStore:
         table = self._read(query.to_arrow).sort_by("key")
         self._takes.note(table)
         return to_scope_columns(table)
+
+    @with_lance_errors_translated("read")
+    def scan_fields(self, where: Filter, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Read some fields of the current matching memories."""
+        table = self._rows(self._condition(And((where, CURRENT))), ["key", *names])
+        table = table.sort_by("key")
+        return {name: lance_rows.plain_values(table[name]) for name in ("key", *names)}
 
     @with_lance_errors_translated("read")
     def scan_vectors(

@@ -341,6 +341,18 @@ def vectors(column: pa.ChunkedArray, *, dimension: int) -> NDArray[np.float32]:
     return np.asarray(flat.to_numpy(zero_copy_only=False), np.float32).reshape(-1, dimension)
 
 
+def plain_values(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return a column as texts, numbers or microseconds; a text that is missing is empty."""
+    if pa.types.is_timestamp(column.type):
+        return microseconds(column, missing=0)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        # Each name is held once, however many memories have it.
+        coded = column.fill_null("").combine_chunks().dictionary_encode()
+        names = np.array([*coded.dictionary.to_pylist(), ""], object)
+        return np.asarray(names[coded.indices.to_numpy()], object)
+    return np.asarray(column.to_numpy())
+
+
 # Row ids.
 
 UNKNOWN = -1

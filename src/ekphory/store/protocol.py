@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -291,14 +291,21 @@ class Store(Protocol):
     def count(self, where: Filter) -> int:
         """Return how many memories match, history included."""
 
-    def count_by_project(self) -> dict[tuple[str | None, str | None], int]:
-        """Return how many current memories there are by organisation and project."""
-
     def growth_since(self, version: int) -> Growth | None:
         """Return what was added to that version; None where that is unknown, or not all."""
 
     def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
         """Read the ranking columns of the current matching memories with larger keys."""
+
+    def scan_fields(self, where: Filter, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Read some fields of the current matching memories, by name, in the order of keys.
+
+        A text that is missing is empty; moments are microseconds since 1970.
+
+        Args:
+            where: Which memories.
+            names: Of scope fields, pool, type, source, importance and moments; `key` is given too.
+        """
 
     def scan_vectors(
         self, where: Filter, *, after_key: int = 0, precision: Precision = np.float32

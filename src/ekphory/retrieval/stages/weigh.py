@@ -257,21 +257,22 @@ class Weigh(Stage):
         snapshot, candidates = state.snapshot, state.candidates
         names = snapshot.pool_names.tolist()
         by_pool = self._bounded([self.pool_weights.get(name, 1.0) for name in names])
-        origin = None
+        factors: dict[str, ScoreArray] = {}
         if self.origin_weights is not None:
             candidates, records = read_candidates(state)
-            origin = self._bounded([self.origin_weights.of(record) for record in records])
+            factors["origin"] = self._bounded(
+                [self.origin_weights.of(record) for record in records]
+            )
         rows = candidates.rows
+        factors["pool"] = by_pool[snapshot.pool_codes[rows]]
         importance = snapshot.columns.importance[rows]
         # What a model predicted of a text weighs only where the query asks for it.
         own = np.where(snapshot.columns.importance_given[rows], 2 * importance - 1, 0)
-        factors = by_pool[snapshot.pool_codes[rows]] * (1 + self.importance * own)
-        if origin is not None:
-            factors = factors * origin
+        factors["importance"] = np.asarray(1 + self.importance * own, np.float32)
         if state.query_class is not None:
             types = snapshot.columns.type[rows]
-            factors = factors * type_importance_boost(state.query_class, types, importance)
-        boosted = candidates.boosted(np.asarray(factors, np.float32))
+            factors["asked"] = type_importance_boost(state.query_class, types, importance)
+        boosted = candidates.boosted(**factors)
         return replace(state, candidates=boosted, notes={"bound": self.bound})
 
     def _bounded(self, weights: list[float]) -> ScoreArray:
@@ -323,7 +324,7 @@ class Decay(Stage):
         age = (state.request.now - columns.at[candidates.rows]) / MICROSECONDS_A_DAY
         factors = decay_factors(age, floor=self.floor, rate=self.rate)
         fading = np.isin(columns.type[candidates.rows], self.fading)
-        boosted = candidates.boosted(np.where(fading, factors, np.float32(1)))
+        boosted = candidates.boosted(age=np.where(fading, factors, np.float32(1)))
         notes = {"floor": self.floor, "rate": self.rate, "fading": int(fading.sum())}
         return replace(state, candidates=boosted, notes=notes)
 
@@ -362,8 +363,11 @@ class FavourTime(Stage):
         rows = state.candidates.rows
         confidence, told = state.timed.confidence[rows], state.timed.told[rows]
         factors = np.asarray(1 + self.strength * (confidence + self.told * told), np.float32)
+        by_time = np.where(confidence > 0, factors, np.float32(1))
+        by_telling = np.where(confidence > 0, np.float32(1), factors)
+        boosted = state.candidates.boosted(time=by_time, telling=by_telling)
         notes = {"strength": self.strength, "inside": int(np.count_nonzero(confidence))}
-        return replace(state, candidates=state.candidates.boosted(factors), notes=notes)
+        return replace(state, candidates=boosted, notes=notes)
 
 
 # Stage 9, last part: a query for a time alone gets what happened then, in order.

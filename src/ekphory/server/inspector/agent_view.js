@@ -5,22 +5,19 @@ import { account, chain, steps } from "./chain_steps.js";
 import { el, facts } from "./element.js";
 import { count, milliseconds, percent } from "./format.js";
 import { hitList } from "./hit_list.js";
+import { questionForm } from "./question_form.js";
 import { askProject } from "./server.js";
 
 export function agentView(section) {
-  const form = section.querySelector("form");
-  const results = section.querySelector(".results");
-  const answer = answering(results);
+  const answer = answering(section.querySelector(".results"));
 
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    const given = Object.fromEntries(new FormData(form));
-    given.query = given.query.trim();
+  function ask(given) {
     // Without a question there is nothing to follow.
-    if (!given.query) return;
+    if (!given.query.trim()) return;
     answer((signal) => askProject("/inspect/search", { ...given, agent_mode: true }, signal), show);
-  });
-  return { open: () => {}, clear: answer.clear };
+  }
+
+  return questionForm("agent", section.querySelector("form"), { ask, rest: answer.clear, clear: answer.clear });
 }
 
 function show(answer) {

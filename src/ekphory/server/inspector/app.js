@@ -1,15 +1,17 @@
 // Starts the page: the controls at its head, the views, and which of them is shown.
 
 import { onKeyChange, setUpKey } from "./access_key.js";
+import { forgetLatest, go, read } from "./address.js";
 import { agentView } from "./agent_view.js";
 import { compareView } from "./compare_view.js";
 import { notice } from "./element.js";
-import { healthView } from "./health_view.js";
 import { memoriesView } from "./memories_view.js";
 import { offerPresets } from "./presets.js";
-import { offerProjects, setUpProjects } from "./project_choice.js";
+import { chooseProject, offerProjects, setUpProjects } from "./project_choice.js";
+import { recordedView } from "./recorded_view.js";
 import { searchView } from "./search_view.js";
 import { ask } from "./server.js";
+import { storeView } from "./store_view.js";
 import { setUpTheme } from "./theme.js";
 
 const TITLES = {
@@ -17,38 +19,48 @@ const TITLES = {
   compare: "Compare",
   agent: "Agent",
   memories: "Memories",
-  health: "Health",
+  recorded: "Recorded",
+  store: "Store",
 };
 const makers = {
   search: searchView,
   compare: compareView,
   agent: agentView,
   memories: memoriesView,
-  health: healthView,
+  recorded: recordedView,
+  store: storeView,
 };
 const views = {};
+const settings = document.getElementById("settings");
 
 function shownName() {
-  const name = location.hash.replace("#/", "");
+  const name = read().view;
   return name in TITLES ? name : "search";
 }
 
 function show() {
   const shown = shownName();
-  document.title = `${TITLES[shown]} · ekphory inspector`;
+  const { given, project } = read();
+  if (chooseProject(project)) clearAll();
+  document.title = `${given.query ? `${given.query} · ` : ""}${TITLES[shown]} · ekphory inspector`;
   for (const name of Object.keys(TITLES)) {
     document.getElementById(name).hidden = name !== shown;
-    const link = document.querySelector(`.tabs a[href="#/${name}"]`);
+    const link = document.querySelector(`.tabs a[data-view="${name}"]`);
     if (name === shown) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  views[shown].open();
+  views[shown].open(given);
+}
+
+function clearAll() {
+  forgetLatest();
+  for (const view of Object.values(views)) view.clear();
 }
 
 // Another project, or another key: nothing that was shown may stay.
 function startAnew() {
-  for (const view of Object.values(views)) view.clear();
-  views[shownName()].open();
+  clearAll();
+  if (!go(shownName(), {})) show();
 }
 
 async function load() {
@@ -58,9 +70,9 @@ async function load() {
       ask("/projects/list", { method: "POST", body: "{}" }),
     ]);
     offerPresets(presets);
-    offerProjects(projects);
+    offerProjects(projects, read().project);
   } catch (problem) {
-    offerProjects([]);
+    offerProjects([], {});
     document.querySelector("main").prepend(notice(problem.message));
   }
 }
@@ -71,6 +83,17 @@ async function loadAgain() {
   startAnew();
 }
 
+function focusField(event) {
+  const isTyping = event.target.closest("input, textarea, select, [contenteditable], dialog");
+  if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  const field = document.querySelector(".view:not([hidden]) input[type=search]");
+  if (!field) return;
+  event.preventDefault();
+  field.focus();
+  field.select();
+}
+
+for (const link of document.querySelectorAll(".tabs a")) link.dataset.view = link.hash.slice(2);
 setUpTheme();
 setUpKey();
 setUpProjects(startAnew);
@@ -78,5 +101,14 @@ onKeyChange(loadAgain);
 await load();
 for (const [name, make] of Object.entries(makers)) views[name] = make(document.getElementById(name));
 addEventListener("hashchange", show);
+addEventListener("keydown", focusField);
+addEventListener("click", (event) => {
+  if (!settings.contains(event.target)) settings.open = false;
+});
+settings.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  settings.open = false;
+  settings.firstElementChild.focus();
+});
 show();
 document.documentElement.dataset.ready = "true";

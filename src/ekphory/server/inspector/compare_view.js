@@ -4,18 +4,15 @@ import { answering } from "./answering.js";
 import { el, facts } from "./element.js";
 import { milliseconds } from "./format.js";
 import { hitComparison, inCommon } from "./hit_comparison.js";
+import { questionForm } from "./question_form.js";
 import { query } from "./search_view.js";
 import { askProject } from "./server.js";
 import { stagePairs } from "./stage_pairs.js";
 
 export function compareView(section) {
-  const form = section.querySelector("form");
-  const results = section.querySelector(".results");
-  const answer = answering(results);
+  const answer = answering(section.querySelector(".results"));
 
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    const given = Object.fromEntries(new FormData(form));
+  function ask(given) {
     const asked = { top_k: Number(given.top_k) || null, now: new Date().toISOString(), ...query(given) };
     const withPreset = (preset, signal) => askProject("/inspect/search", { ...asked, preset }, signal);
     answer(async (signal) => [
@@ -23,8 +20,9 @@ export function compareView(section) {
       await withPreset(given.preset_a, signal),
       await withPreset(given.preset_b, signal),
     ], show);
-  });
-  return { open: () => {}, clear: answer.clear };
+  }
+
+  return questionForm("compare", section.querySelector("form"), { ask, rest: answer.clear, clear: answer.clear });
 }
 
 function show([first, second]) {
@@ -34,9 +32,9 @@ function show([first, second]) {
       [`B: ${second.preset}`, milliseconds(second.milliseconds)],
       ["in both", `${inCommon(first, second)} of ${Math.max(first.hits.length, second.hits.length)} hits`],
     ])),
-    el("h2", {}, "Stages"),
-    stagePairs(first, second),
     el("h2", {}, "Hits"),
     hitComparison(first, second),
+    el("h2", {}, "Stages"),
+    stagePairs(first, second),
   ];
 }

@@ -23,6 +23,28 @@ export function notice(message, kind = "bad") {
   return el("p", { class: `notice notice-${kind}`, role }, message);
 }
 
+// Where nothing is to be shown: what is so, and what to do next; `code` is what to type.
+export function emptyState(title, ...steps) {
+  return el("div", { class: "empty panel", role: "status" },
+    el("h2", {}, title),
+    el("ul", {}, steps.map(({ text, code }) => el("li", {}, text, code && el("code", { class: "command" }, code)))));
+}
+
+// What folds out, and is asked for when it first does.
+export function unfolding(summary, load) {
+  const place = el("div", { class: "unfolded" }, el("p", { class: "hint" }, "…"));
+  const details = el("details", { class: "more" }, el("summary", {}, summary), place);
+  details.addEventListener("toggle", async () => {
+    try {
+      place.replaceChildren(...[await load()].flat());
+    } catch (problem) {
+      place.replaceChildren(notice(problem.message));
+      if (problem.status === undefined) throw problem;
+    }
+  }, { once: true });
+  return details;
+}
+
 function furnished(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === null || value === false) continue;

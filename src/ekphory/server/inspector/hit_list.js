@@ -1,17 +1,24 @@
-// Hits: what was found, how likely it answers, how old it is, and why it is there.
+// Hits: what was found, when and by whom it was said, how likely it answers, and why it is there.
 
-import { el, facts, notice } from "./element.js";
+import { dialogue } from "./dialogue.js";
+import { el, emptyState, facts } from "./element.js";
 import { percent, score, words } from "./format.js";
 import { allFacts, origin } from "./memory_facts.js";
 
 export function hitList(answer) {
-  if (!answer.hits.length) {
-    const why = answer.abstained
-      ? "Memories were found, but none is likely enough."
-      : "This project holds nothing that could be found.";
-    return notice(why, "calm");
-  }
+  if (!answer.hits.length) return noHits(answer);
   return el("ol", { class: "hits", "aria-label": "Hits" }, answer.hits.map(hit));
+}
+
+function noHits(answer) {
+  if (answer.gone) return emptyState("What this search found was forgotten since", { text: "Search again to see what answers it now." });
+  if (answer.abstained) {
+    return emptyState("Memories were found, but none is likely enough",
+      { text: "Lower the least probability under “More settings”, or leave it empty." });
+  }
+  return emptyState("Nothing can be found here",
+    { text: "Take the filter back under “More settings”, if there is one." },
+    { text: "See under Memories what this project holds, or choose another one at the head of the page." });
 }
 
 export function probability(value) {
@@ -25,14 +32,16 @@ function hit(found, place) {
   return el("li", { class: "hit", "data-id": memory.id },
     el("div", { class: "hit-head" }, el("span", { class: "rank" }, place + 1), probability(found.score)),
     el("div", { class: "hit-body" },
+      origin(memory),
       el("p", { class: "memory-text" }, found.text),
-      origin(memory)),
+      el("div", { class: "folds" },
+        memory.session && dialogue(memory),
+        el("details", { class: "more" },
+          el("summary", {}, "Scores and fields"),
+          el("div", { class: "account" },
+            el("div", { class: "account-part" }, el("h4", {}, "Scores"),
+              facts(Object.entries(found.scores).map(([name, value]) => [words(name), score(value)]))),
+            el("div", { class: "account-part" }, el("h4", {}, "Memory"), allFacts(memory)))))),
     el("ul", { class: "reasons", "aria-label": "Why it is here" },
-      found.reasons.map((reason) => el("li", { class: `reason reason-${reason.kind}` }, reason.sentence))),
-    el("details", { class: "more" },
-      el("summary", {}, "Scores and fields"),
-      el("div", { class: "account" },
-        el("div", { class: "account-part" }, el("h4", {}, "Scores"),
-          facts(Object.entries(found.scores).map(([name, value]) => [words(name), score(value)]))),
-        el("div", { class: "account-part" }, el("h4", {}, "Memory"), allFacts(memory)))));
+      found.reasons.map((reason) => el("li", { class: `reason reason-${reason.kind}` }, reason.sentence))));
 }

@@ -1,25 +1,36 @@
-// All memories of the project, by pool, type, importance and time.
+// All memories of the project, by text, facets, importance and time.
 
+import { note } from "./address.js";
 import { answering } from "./answering.js";
-import { el, notice } from "./element.js";
+import { el, emptyState } from "./element.js";
 import { count } from "./format.js";
-import { allFacts, origin } from "./memory_facts.js";
+import { memoryCard } from "./memory_card.js";
+import { nothingKept } from "./nothing_kept.js";
 import { pager } from "./pager.js";
+import { fill, standard } from "./question_form.js";
 import { askProject } from "./server.js";
 import { timeline } from "./timeline.js";
 
 const SIZE = 20;
+const PAUSE = 200;
+const FACETS = ["pool", "type", "session", "user", "source"];
 
 export function memoriesView(section) {
   const form = section.querySelector("form");
-  const results = section.querySelector(".results");
-  const answer = answering(results);
-  const { pool, type, since, until, least_importance: least, least_shown: leastShown } = form.elements;
+  const answer = answering(section.querySelector(".results"));
+  const { since, until, least_importance: least, least_shown: leastShown } = form.elements;
   let page = 0;
+  let typing = null;
+  // Where there is room for them, the filters are seen at once.
+  form.querySelector("details").open = matchMedia("(min-width: 40rem)").matches;
+
+  const chosen = () => Object.fromEntries([...form.elements]
+    .filter((field) => field.name && field.tagName !== "OUTPUT" && field.value !== standard(field))
+    .map((field) => [field.name, field.value]));
 
   function load() {
     const { order, ...given } = Object.fromEntries(new FormData(form));
-    const selection = { ...given, least_importance: Number(given.least_importance) || null };
+    const selection = { ...given, text: given.text.trim(), least_importance: Number(given.least_importance) || null };
     answer(async (signal) => {
       const [outline, found] = await Promise.all([
         askProject("/inspect/outline", selection, signal),
@@ -32,12 +43,12 @@ export function memoriesView(section) {
   function reload() {
     page = 0;
     leastShown.value = least.value;
+    note("memories", chosen());
     load();
   }
 
   function show({ outline, memories }) {
-    offer(pool, "all pools", outline.pools);
-    offer(type, "all types", outline.types);
+    for (const name of FACETS) offer(form.elements[name], name, outline[`${name}s`]);
     const picture = timeline(outline, (begins, ends) => {
       [since.value, until.value] = [begins.slice(0, 10), ends.slice(0, 10)];
       // Hours of one day: the day is the least that the controls can name.
@@ -45,23 +56,37 @@ export function memoriesView(section) {
       reload();
       since.focus();
     });
-    if (!memories.length) return [picture, notice("No memory is like this.", "calm")].filter(Boolean);
+    if (!memories.length) {
+      const nothing = Object.keys(chosen()).length
+        ? emptyState("No memory is like this", { text: "Loosen a filter, or clear them all." })
+        : nothingKept();
+      return [picture, nothing].filter(Boolean);
+    }
     const pages = pager({ page, size: SIZE, total: outline.total }, (next) => {
       page = next;
       load();
     });
-    return [picture, pages, el("ol", { class: "memories", "aria-label": "Memories" }, memories.map(card))];
+    return [picture, pages, el("ol", { class: "memories", "aria-label": "Memories" }, memories.map(memoryCard))];
   }
 
-  form.addEventListener("input", reload);
+  form.addEventListener("input", (event) => {
+    clearTimeout(typing);
+    typing = setTimeout(reload, event.target.name === "text" ? PAUSE : 0);
+  });
   form.addEventListener("submit", (event) => event.preventDefault());
-  // The controls have their old values until the event is over.
-  form.addEventListener("reset", () => setTimeout(reload));
+  form.addEventListener("reset", (event) => {
+    event.preventDefault();
+    fill(form, {});
+    reload();
+  });
   return {
-    open: reload,
+    open: (given) => {
+      fill(form, given);
+      reload();
+    },
     clear: () => {
       answer.clear();
-      for (const select of [pool, type]) select.replaceChildren();
+      for (const name of FACETS) form.elements[name].replaceChildren();
     },
   };
 }
@@ -72,18 +97,13 @@ function dayAfter(day) {
   return next.toISOString().slice(0, 10);
 }
 
-function offer(select, all, counts) {
+function offer(select, name, counts) {
   const chosen = select.value;
   const names = Object.keys(counts);
   if (chosen && !names.includes(chosen)) names.push(chosen);
-  const options = names.sort().map((name) => el("option", { value: name }, `${name} (${count(counts[name] ?? 0)})`));
-  select.replaceChildren(el("option", { value: "" }, all), ...options);
+  const options = names.sort().map((each) => el("option", { value: each }, `${each} (${count(counts[each] ?? 0)})`));
+  select.replaceChildren(el("option", { value: "", selected: true }, `all ${name}s`), ...options);
   select.value = chosen;
-}
-
-function card(memory) {
-  return el("li", { class: "memory", "data-id": memory.id },
-    el("p", { class: "memory-text" }, memory.text),
-    origin(memory),
-    el("details", { class: "more" }, el("summary", {}, "All fields"), el("div", { class: "account" }, allFacts(memory))));
+  // Where no memory has any, there is nothing to choose.
+  select.closest(".field").hidden = !names.length;
 }

@@ -1,16 +1,18 @@
 // What is kept of a memory beside its text.
 
+import { link } from "./address.js";
 import { el, facts } from "./element.js";
-import { moment } from "./format.js";
+import { day, moment } from "./format.js";
 
-// The line under a memory: when, where, of which kind.
+// The line beside a memory: who said it, when, where, of which kind.
 export function origin(memory) {
   const predicted = (field) => (memory.predicted.includes(field) ? " (predicted)" : "");
   return el("p", { class: "origin" },
-    el("time", { datetime: memory.at, title: moment(memory.at) }, memory.age),
+    memory.producer && el("strong", { class: "speaker" }, memory.producer),
+    el("time", { datetime: memory.at, title: moment(memory.at) }, `${day(memory.at)}, ${memory.age}`),
+    memory.session && el("a", { href: link("memories", { session: memory.session }), title: "All memories of this session" }, `session ${memory.session}`),
     el("span", { class: `type type-${memory.type}`, title: `type${predicted("type")}` }, memory.type),
     el("span", {}, memory.pool),
-    memory.producer && el("span", {}, memory.producer),
     el("span", { title: `importance${predicted("importance")}` }, `importance ${Number(memory.importance.toFixed(2))}`));
 }
 

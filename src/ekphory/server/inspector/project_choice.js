@@ -13,6 +13,9 @@ let chosen = {};
 // The fields that name it; none, and the server takes the key's own.
 export const currentProject = () => chosen;
 
+// Whether there is any to choose from.
+export const isAnyListed = () => projects.length > 0;
+
 export function setUpProjects(onChange) {
   select.addEventListener("change", () => {
     if (select.value === ANOTHER) {
@@ -28,18 +31,31 @@ export function setUpProjects(onChange) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const given = new FormData(form);
-    chosen = { org_id: given.get("org_id").trim(), project_id: given.get("project_id").trim() };
-    if (place() < 0) projects.push(chosen);
+    choose({ org_id: given.get("org_id").trim(), project_id: given.get("project_id").trim() });
     dialog.close();
     onChange();
   });
 }
 
-// Takes the projects that there are, and keeps the chosen one where it is among them.
-export function offerProjects(listed) {
-  projects = listed;
-  if (place() < 0) chosen = projects[0] ?? {};
+// Takes the project that an address names; whether that is another one than before.
+export function chooseProject(named) {
+  if (!named.org_id || !named.project_id || isSame(named, chosen)) return false;
+  choose(named);
   show();
+  return true;
+}
+
+// Takes the projects that there are, and keeps the chosen one where it is among them, or where the
+// address names it.
+export function offerProjects(listed, named) {
+  projects = listed;
+  if (place() < 0) choose(named.org_id && named.project_id ? named : (projects[0] ?? {}));
+  show();
+}
+
+function choose(project) {
+  chosen = project;
+  if (chosen.org_id && place() < 0) projects.push(chosen);
 }
 
 function show() {
@@ -52,8 +68,5 @@ function show() {
   select.value = projects.length ? String(place()) : "";
 }
 
-function place() {
-  return projects.findIndex(
-    (each) => each.org_id === chosen.org_id && each.project_id === chosen.project_id,
-  );
-}
+const isSame = (one, other) => one.org_id === other.org_id && one.project_id === other.project_id;
+const place = () => projects.findIndex((each) => isSame(each, chosen));

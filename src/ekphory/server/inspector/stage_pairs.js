@@ -6,9 +6,9 @@ import { STATUS_WORDS, flow } from "./waterfall.js";
 
 export function stagePairs(first, second) {
   const longest = Math.max(...[...first.stages, ...second.stages].map((stage) => stage.milliseconds), 0.001);
-  const rows = paired(first.stages, second.stages).map(({ name, number, pair }) =>
+  const rows = paired(first.stages, second.stages).map(({ name, number, pair }, place, all) =>
     el("tr", {},
-      el("th", { scope: "row" }, el("span", { class: "stage-number" }, number || ""), name),
+      el("th", { scope: "row" }, el("span", { class: "stage-number" }, (number !== all[place - 1]?.number && number) || ""), name),
       pair.map((stage, place) => cell(stage, longest, "AB"[place]))));
   return el("table", { class: "pairs" },
     el("thead", {}, el("tr", {},

@@ -67,6 +67,6 @@ function move(event, bars, place) {
 function names({ bars, unit }) {
   const shown = Math.min(bars.length, NAMES);
   const places = Array.from({ length: shown }, (_, number) => Math.round((number * (bars.length - 1)) / Math.max(shown - 1, 1)));
-  return el("div", { class: "timeline-names", "aria-hidden": "true" },
-    places.map((place) => el("span", {}, span(bars[place].begins, unit).replace(/^.* (of|from) /, ""))));
+  return el("div", { class: "timeline-names", "aria-hidden": "true" }, places.map((place) =>
+    el("span", { "--at": (place + 0.5) / bars.length }, span(bars[place].begins, unit).replace(/^.* (of|from) /, ""))));
 }

@@ -1,7 +1,7 @@
 // The stages of one search as a waterfall: when each ran, how long, and what it let through.
 
 import { el, facts } from "./element.js";
-import { count, counted, milliseconds, told, words } from "./format.js";
+import { count, milliseconds, told, words } from "./format.js";
 
 export const STATUS_WORDS = {
   ran: "ran",
@@ -12,25 +12,11 @@ export const STATUS_WORDS = {
 
 export function waterfall(answer) {
   const whole = Math.max(answer.milliseconds, 0.001);
-  const most = Math.max(1, ...answer.stages.map((stage) => stage.candidates_out));
+  // Only what the preset has; the parts of one stage share its number, which is told once.
+  const stages = answer.stages.filter((stage) => stage.status !== "absent");
+  const most = Math.max(1, ...stages.map((stage) => stage.candidates_out));
   return el("div", { class: "waterfall" }, head(whole), el("ol", { class: "stages", "aria-label": "Stages" },
-    answer.stages.map((stage) => row(stage, whole, most))));
-}
-
-// One line that sums a search up.
-export function summary(answer) {
-  const statuses = answer.stages.map((stage) => stage.status);
-  const number = (status) => statuses.filter((each) => each === status).length;
-  const parts = [
-    ["preset", answer.preset],
-    ["took", milliseconds(answer.milliseconds)],
-    ["stages", [[number("ran") + number("degraded"), "ran"], [number("skipped"), "skipped"], [number("absent"), "not in it"]]
-      .filter(([of]) => of).map(([of, name]) => `${of} ${name}`).join(", ")],
-    ["hits", count(answer.hits.length)],
-  ];
-  const degraded = number("degraded");
-  if (degraded) parts.push(["degraded", counted(degraded, "stage", "stages")]);
-  return el("div", { class: "summary" }, facts(parts));
+    stages.map((stage, place) => row(stage, { whole, most, isFirst: stage.number !== stages[place - 1]?.number }))));
 }
 
 export function flow(stage) {
@@ -50,14 +36,13 @@ function head(whole) {
     el("span", { class: "to-right" }, "Time"));
 }
 
-function row(stage, whole, most) {
+function row(stage, { whole, most, isFirst }) {
   const line = el("div", { class: "stage-grid" },
-    el("span", { class: "stage-name" }, el("span", { class: "stage-number" }, stage.number || ""), stage.name),
+    el("span", { class: "stage-name" }, el("span", { class: "stage-number" }, (isFirst && stage.number) || ""), stage.name),
     candidates(stage, most),
     track(stage, whole),
-    el("span", { class: "stage-time to-right" }, stage.status === "absent" ? "" : milliseconds(stage.milliseconds)));
+    el("span", { class: "stage-time to-right" }, milliseconds(stage.milliseconds)));
   const attributes = { class: `stage stage-${stage.status}`, "data-stage": stage.name, "data-status": stage.status };
-  if (stage.status === "absent") return el("li", attributes, line);
   return el("li", attributes, el("details", {}, el("summary", {}, line), account(stage)));
 }
 
@@ -69,9 +54,8 @@ function candidates(stage, most) {
 }
 
 function track(stage, whole) {
-  if (stage.status === "absent" || stage.status === "skipped") {
-    const why = stage.reason ? `${STATUS_WORDS[stage.status]}: ${stage.reason}` : STATUS_WORDS[stage.status];
-    return el("span", { class: "track track-words" }, why);
+  if (stage.status === "skipped") {
+    return el("span", { class: "track track-words" }, `${STATUS_WORDS.skipped}: ${stage.reason}`);
   }
   const bar = el("span", {
     class: "bar",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from pathlib import Path
@@ -13,33 +14,58 @@ from fastapi import Path as PathField
 from fastapi.responses import FileResponse, RedirectResponse
 
 from ekphory.agent_trace import RetrievalTrace
+from ekphory.catalog.access_keys import Rights
 from ekphory.catalog.database import NotPermitted, NotThere
-from ekphory.prompting.block import format_age
+from ekphory.config import read_recorded
+from ekphory.prompting.block import estimate_tokens, format_age
+from ekphory.recorded_searches import RecordedIn
 from ekphory.retrieval.presets import PRESETS
+from ekphory.search import SearchResult
 from ekphory.server import inspector
+from ekphory.server.auth import Caller
 from ekphory.server.routes.context import (
     MAY_READ,
     NOT_THERE,
     REFUSALS,
+    TheMetrics,
     TheReader,
     TheService,
+    TheWriter,
     existing_place,
 )
 from ekphory.server.schemas.inspect import (
+    ClearedAnswer,
+    ForgottenAnswer,
     HealthAnswer,
+    InspectAround,
+    InspectForget,
+    InspectMemory,
     InspectOutline,
     InspectPage,
+    InspectRecord,
+    InspectRecordPage,
+    InspectRecords,
     InspectSearch,
     InspectSearchAnswer,
+    InspectTakeBack,
+    InspectUpdate,
+    LatencyAnswer,
+    LeftOutHit,
+    MemoryAnswer,
     PageAnswer,
+    RecordsAnswer,
     ShownAgent,
     ShownFinding,
     ShownHit,
     ShownMemory,
+    ShownMinute,
     ShownPreset,
+    ShownPrompt,
+    ShownRecord,
 )
+from ekphory.server.schemas.names import InProject
 from ekphory.service.episodes import Selection, shown_metadata
-from ekphory.service.inspection import Examined, OutlineAnswer
+from ekphory.service.inspection import Examined, GrowthAnswer, OutlineAnswer
 from ekphory.store.checks import examine
 from ekphory.store.protocol import StoreHealth
 from ekphory.types import MemoryRecord, now_utc
@@ -86,6 +112,25 @@ def search_answer(examined: Examined, query: str) -> InspectSearchAnswer:
         stages=examined.rows,
         agent=None if result.retrieval_trace is None else _show_agent(result.retrieval_trace),
         others=[show_memory(record, examined.now) for record in examined.others],
+        gone=examined.gone,
+    )
+
+
+def show_prompt(result: SearchResult, max_tokens: int, now: datetime) -> ShownPrompt:
+    """Return the block for the prompt as a model gets it, and what it leaves out."""
+    block = result.prompt_block(max_tokens, now=now)
+    # With the chain of evidence, where the agent followed one.
+    text = block.text
+    if result.retrieval_trace is not None:
+        text = result.answer_context(max_tokens, now=now)
+    places = {hit.id: place for place, hit in enumerate(result, start=1)}
+    return ShownPrompt(
+        text=text,
+        used_tokens=estimate_tokens(text),
+        max_tokens=max_tokens,
+        left_out=[
+            LeftOutHit(place=places[each.hit.id], reason=each.reason) for each in block.left_out
+        ],
     )
 
 
@@ -138,7 +183,10 @@ def inspect_search(
         k=request.top_k,
         **settings,
     )
-    return search_answer(examined, request.query)
+    answer = search_answer(examined, request.query)
+    if request.max_tokens is not None:
+        answer.prompt = show_prompt(examined.result, request.max_tokens, examined.now)
+    return answer
 
 
 @inspect_router.post("/outline", responses=NOT_THERE)
@@ -160,8 +208,96 @@ def inspect_memories(request: InspectPage, service: TheService, caller: TheReade
         offset=request.page_size * request.page_num,
         order=request.order,
     )
-    now = now_utc()
-    return PageAnswer(memories=[show_memory(record, now) for record in found])
+    return _page(found)
+
+
+@inspect_router.post("/around", responses=NOT_THERE)
+def inspect_around(request: InspectAround, service: TheService, caller: TheReader) -> PageAnswer:
+    """Read a memory with what was said before and after it in its session."""
+    place = existing_place(request, service, caller)
+    return _page(
+        service.inspection.around(place, request.id, before=request.before, after=request.after)
+    )
+
+
+@inspect_router.post("/history", responses=NOT_THERE)
+def inspect_history(request: InspectMemory, service: TheService, caller: TheReader) -> PageAnswer:
+    """Read a memory and its earlier versions, the newest first."""
+    return _page(service.inspection.history(existing_place(request, service, caller), request.id))
+
+
+@inspect_router.post("/update", responses=NOT_THERE)
+def update_memory(request: InspectUpdate, service: TheService, caller: TheWriter) -> ShownMemory:
+    """Replace fields of a memory; its earlier version is kept as history."""
+    place = caller.place_of(request, "write")
+    names = {"text", "at", "type", "importance", "expires_at"}
+    changes = request.model_dump(include=names, exclude_none=True)
+    return show_memory(service.inspection.update(place, request.id, changes), now_utc())
+
+
+@inspect_router.post("/forget", responses=NOT_THERE)
+def forget_memory(
+    request: InspectForget, service: TheService, caller: TheWriter
+) -> ForgottenAnswer:
+    """Forget a memory with its history. Without `purge` the answer takes it back."""
+    place = caller.place_of(request, "write")
+    return ForgottenAnswer(undo=service.inspection.forget(place, request.id, purge=request.purge))
+
+
+@inspect_router.post("/take_back")
+def take_back(request: InspectTakeBack, service: TheService, caller: TheWriter) -> MemoryAnswer:
+    """Undo a `forget`."""
+    place = caller.place_of(request, "write")
+    return MemoryAnswer(id=service.inspection.take_back(place, request.undo))
+
+
+@inspect_router.post("/searches")
+def list_searches(
+    request: InspectRecordPage, service: TheService, caller: TheReader
+) -> RecordsAnswer:
+    """List a page of the searches that were recorded in a project."""
+    total, found = service.recorded().page(
+        _recorded_in(request, caller, "read"),
+        limit=request.page_size,
+        offset=request.page_size * request.page_num,
+    )
+    shown = [ShownRecord.model_validate(each) for each in found]
+    return RecordsAnswer(kept=read_recorded(), total=total, searches=shown)
+
+
+@inspect_router.post("/searches/get", responses=NOT_THERE)
+def get_search(
+    request: InspectRecord, service: TheService, caller: TheReader
+) -> InspectSearchAnswer:
+    """Read a recorded search as it was, with those of its hits that are still there."""
+    which = _recorded_in(request, caller, "read")
+    record, examined = service.inspection.recorded(which, request.number)
+    answer = search_answer(examined, record.query)
+    answer.recorded = ShownRecord.model_validate(record)
+    names = ("k", "min_score", "time", "now", "pools", "filter", "agent_mode")
+    answer.settings = {name: record.content[name] for name in names}
+    return answer
+
+
+@inspect_router.post("/searches/clear")
+def clear_searches(
+    request: InspectRecords, service: TheService, caller: TheWriter
+) -> ClearedAnswer:
+    """Remove recorded searches of a project for good."""
+    which = _recorded_in(request, caller, "write")
+    return ClearedAnswer(cleared=service.recorded().clear(which))
+
+
+@inspect_router.get("/growth")
+def inspect_growth(service: TheService, caller: TheReader) -> GrowthAnswer:
+    """Count the memories that the key reaches by when they were written."""
+    return service.inspection.growth(caller.org, caller.project)
+
+
+@inspect_router.get("/latency", dependencies=MAY_READ)
+def inspect_latency(measured: TheMetrics) -> LatencyAnswer:
+    """Say how long the answers of the last hour took, by minute."""
+    return LatencyAnswer(minutes=[ShownMinute(**each) for each in measured.last_hour()])
 
 
 @inspect_router.get("/health")
@@ -173,6 +309,23 @@ def inspect_health(service: TheService, caller: TheReader) -> HealthAnswer:
             "or project. Use a key that is bound to nothing."
         )
     return health_answer(service.health())
+
+
+def _page(records: Sequence[MemoryRecord]) -> PageAnswer:
+    now = now_utc()
+    return PageAnswer(memories=[show_memory(record, now) for record in records])
+
+
+def _recorded_in(request: InProject, caller: Caller, needed: Rights) -> RecordedIn:
+    place = caller.place_of(request, needed)
+    names = {"text", "surface", "preset"} & set(type(request).model_fields)
+    # A search of a scope that names no organisation may have shown any of them.
+    return RecordedIn(
+        org=place.org,
+        project=place.project,
+        unbound=caller.org is None,
+        **request.model_dump(include=names),
+    )
 
 
 def _selection(request: InspectOutline) -> Selection:
@@ -188,7 +341,7 @@ _MEDIA_TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_FILES = {path.name: path for path in _FOLDER.iterdir() if path.suffix in _MEDIA_TYPES}
+_FILES = {path.name: path for path in _FOLDER.rglob("*") if path.suffix in _MEDIA_TYPES}
 _POLICY = {
     "default-src": "'none'",
     "script-src": "'self'",

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ekphory.recorded_searches import Surface
 from ekphory.server.schemas.names import InProject, Moment
 from ekphory.service.inspection import ShownReason, ShownStage
 from ekphory.store.protocol import Order
@@ -14,6 +15,8 @@ from ekphory.types import MemoryType, ResultOrder, TimeUse
 
 MOST_HITS = 100
 MOST_PAGE = 200
+MOST_TOKENS = 100_000
+_MOST_AROUND = 50
 _LAST_PAGE = 1_000_000_000
 _MOST_POOLS = 100
 
@@ -63,6 +66,9 @@ class InspectSearch(InProject):
     now: Moment | None = None
     time: TimeUse = "boost"
     agent_mode: bool = False
+    max_tokens: Annotated[
+        int | None, Field(ge=1, le=MOST_TOKENS, description="Of the block for the prompt.")
+    ] = None
 
 
 class ShownHit(BaseModel):
@@ -87,6 +93,36 @@ class ShownAgent(BaseModel):
     events: list[dict[str, Any]]
 
 
+class LeftOutHit(BaseModel):
+    """A hit that the block for the prompt does not show."""
+
+    place: int = Field(description="Among the hits, from 1.")
+    reason: str
+
+
+class ShownPrompt(BaseModel):
+    """The hits as a model gets them."""
+
+    text: str
+    used_tokens: int
+    max_tokens: int
+    left_out: list[LeftOutHit]
+
+
+class ShownRecord(BaseModel):
+    """A search that was recorded."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: int
+    at: datetime
+    surface: Surface
+    query: str
+    preset: str
+    hits: int
+    milliseconds: float
+
+
 class InspectSearchAnswer(BaseModel):
     """What a search gave, and all that it did."""
 
@@ -100,13 +136,21 @@ class InspectSearchAnswer(BaseModel):
     stages: list[ShownStage]
     agent: ShownAgent | None
     others: list[ShownMemory] = Field(description="Found by the agent on its way; no hits.")
+    prompt: ShownPrompt | None = Field(default=None, description="Where `max_tokens` asks for it.")
+    recorded: ShownRecord | None = Field(default=None, description="Where it was made before.")
+    settings: dict[str, Any] | None = Field(default=None, description="Of a recorded search.")
+    gone: int = Field(default=0, description="So many of its hits are there no more.")
 
 
 class InspectOutline(InProject):
     """Which memories of a project are looked at."""
 
+    text: Annotated[str | None, Field(max_length=1000)] = None
     pool: str | None = None
     type: MemoryType | None = None
+    session: str | None = None
+    user: str | None = None
+    source: str | None = None
     since: Moment | None = None
     until: Moment | None = None
     least_importance: Probability | None = None
@@ -124,6 +168,104 @@ class PageAnswer(BaseModel):
     """Memories in order."""
 
     memories: list[ShownMemory]
+
+
+class InspectMemory(InProject):
+    """One memory of a project."""
+
+    id: Annotated[str, Field(min_length=1, max_length=10_000)]
+
+
+class InspectAround(InspectMemory):
+    """What was said before and after it."""
+
+    before: Annotated[int, Field(ge=0, le=_MOST_AROUND)] = 3
+    after: Annotated[int, Field(ge=0, le=_MOST_AROUND)] = 3
+
+
+class InspectUpdate(InspectMemory):
+    """What is to be changed of it; what is not given stays."""
+
+    text: str | None = None
+    at: Moment | None = None
+    type: MemoryType | None = None
+    importance: Probability | None = None
+    expires_at: Moment | None = None
+
+
+class InspectForget(InspectMemory):
+    """A memory to be forgotten; with `purge` no byte of it is left on disk."""
+
+    purge: bool = False
+
+
+class ForgottenAnswer(BaseModel):
+    """What takes a forgotten memory back; None where that cannot be done."""
+
+    undo: dict[str, Any] | None
+
+
+class InspectTakeBack(InProject):
+    """What `forget` gave."""
+
+    undo: dict[str, Any]
+
+
+class MemoryAnswer(BaseModel):
+    """The id of the memory that is there again."""
+
+    id: str
+
+
+class InspectRecords(InProject):
+    """Which recorded searches of a project are looked at."""
+
+    text: Annotated[str, Field(max_length=1000)] = ""
+    surface: Surface | None = None
+    preset: Annotated[str | None, Field(max_length=100)] = None
+
+
+class InspectRecordPage(InspectRecords):
+    """One page of them."""
+
+    page_size: Annotated[int, Field(ge=1, le=MOST_PAGE)] = 25
+    page_num: Annotated[int, Field(ge=0, le=_LAST_PAGE)] = 0
+
+
+class InspectRecord(InProject):
+    """One of them."""
+
+    number: Annotated[int, Field(ge=0, le=2**63 - 1)]
+
+
+class RecordsAnswer(BaseModel):
+    """Recorded searches, the newest first."""
+
+    kept: int = Field(description="So many are recorded, as the server was told; 0 for none.")
+    total: int
+    searches: list[ShownRecord]
+
+
+class ClearedAnswer(BaseModel):
+    """How many records were removed."""
+
+    cleared: int
+
+
+class ShownMinute(BaseModel):
+    """How long the answers of one minute took."""
+
+    at: datetime
+    route: str
+    answers: int
+    p50: float = Field(description="Milliseconds.")
+    p95: float = Field(description="Milliseconds.")
+
+
+class LatencyAnswer(BaseModel):
+    """The last hour of the process that answers."""
+
+    minutes: list[ShownMinute]
 
 
 class ShownPreset(BaseModel):

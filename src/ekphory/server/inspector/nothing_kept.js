@@ -1,0 +1,16 @@
+// A project that holds nothing: how to give it something.
+
+import { emptyState } from "./element.js";
+import { currentProject, isAnyListed } from "./project_choice.js";
+
+export function nothingKept() {
+  const { org_id: org, project_id: project } = currentProject();
+  const scope = org ? ` --org ${quoted(org)} --project ${quoted(project)}` : "";
+  return emptyState(isAnyListed() ? "This project holds no memories yet" : "This store holds no memories yet",
+    { text: "Add one:", code: `ekphory add "Mara is allergic to hazelnuts"${scope}` },
+    { text: "Bring a chat export, a vault of notes or documents:", code: `ekphory import FILE${scope}` },
+    { text: "From a program, POST to /api/v2/memories; /docs describes it." },
+    { text: "If they belong to another project, choose it at the head of the page." });
+}
+
+const quoted = (name) => (/^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);

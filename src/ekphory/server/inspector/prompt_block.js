@@ -1,0 +1,25 @@
+// The block for the prompt, letter by letter as a model gets it.
+
+import { el } from "./element.js";
+import { count, counted } from "./format.js";
+
+const REASONS = {
+  injection: "tries to steer a model",
+  overlap: "said already",
+  budget: "did not fit",
+};
+
+export function promptBlock(prompt) {
+  const copied = el("output", { class: "hint" });
+  const copy = async () => {
+    await navigator.clipboard.writeText(prompt.text);
+    copied.value = "Copied.";
+  };
+  const left = prompt.left_out.map(({ place, reason }) => `hit ${place}: ${REASONS[reason] ?? reason}`);
+  return el("div", { class: "prompt" },
+    el("div", { class: "toolbar" },
+      el("span", {}, `About ${counted(prompt.used_tokens, "token", "tokens")} of ${count(prompt.max_tokens)}`),
+      el("button", { type: "button", class: "quiet", click: copy }, "Copy"), copied),
+    left.length > 0 && el("p", { class: "hint" }, `Left out: ${left.join("; ")}.`),
+    el("pre", { class: "prompt-text", tabindex: "0", "aria-label": "Block for the prompt" }, prompt.text));
+}

@@ -1,0 +1,231 @@
+"""What the inspector's views show and do, in a real browser."""
+
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+from tests.server.chromium import InspectorPage, headless_chromium
+from tests.server.running import models, running_server
+
+from ekphory.cli.demo import demo_records
+from ekphory.models.loading import load_embedder
+from ekphory.server import inspector as inspector_files
+from ekphory.service.handles import Place
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+DEMO = Place("demo", "mara")
+EMPTY = Place("demo", "vacant")
+JUNE = "What happened to Biscuit in June?"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with headless_chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """A server with the demo's memories, and a project without any."""
+    used = models(embedder=load_embedder(None), reranker=None)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("EKPHORY_RECORD_SEARCHES", "100")
+        with running_server(tmp_path_factory.mktemp("viewed") / "store", used=used) as server:
+            for place in (DEMO, EMPTY):
+                server.service.projects.ensure(*place.owner)
+            with server.service.memory(DEMO) as memory:
+                memory.add_many(demo_records())
+            yield server
+
+
+@pytest.fixture
+def inspector(browser, demo):
+    opened = InspectorPage(browser, demo.url, width=1440)
+    yield opened
+    opened.close()
+    assert opened.problems == []
+
+
+def box(locator):
+    locator.wait_for()
+    return locator.bounding_box()
+
+
+@pytest.mark.parametrize(("width", "beside"), [(1440, True), (390, False)])
+def test_the_hits_come_first_and_the_stages_beside_or_below_them(browser, demo, width, beside):
+    inspector = InspectorPage(browser, demo.url, width=width)
+    search = inspector.ask("search", JUNE, button="Search")
+    first, last = box(search.locator(".hit").first), box(search.locator(".hit").last)
+    stages = box(search.locator(".waterfall"))
+    assert first["y"] < 600
+    assert (stages["x"] > first["x"] + first["width"]) is beside
+    assert (stages["y"] > last["y"]) is not beside
+    inspector.close()
+
+
+def test_a_hit_tells_its_date_speaker_session_and_the_dialogue_around_it(inspector):
+    search = inspector.ask("search", JUNE, button="Search")
+    hit = search.locator(".hit").first
+    origin = hit.locator(".origin").inner_text()
+    assert all(each in origin for each in ("Mara", "27 Jun 2026", "session s6"))
+    hit.get_by_text("The dialogue around it").click()
+    hit.locator(".turn").first.wait_for()
+    turns = hit.locator(".turn .memory-text").all_inner_texts()
+    assert len(turns) == 7
+    assert "hard-wax oil" in turns[2]
+    assert turns[3] == hit.locator(".turn-found .memory-text").inner_text()
+    assert turns[4] == "Poor dog. Did they find out what it was?"
+
+
+def test_each_boost_says_what_it_did_and_no_share_is_above_a_whole(inspector):
+    search = inspector.ask("search", JUNE, button="Search")
+    reasons = " ".join(search.locator(".reason").all_inner_texts())
+    assert "Lifted 13.9 times: it lies in the time asked for." in reasons
+    assert "Lifted by 6%: its importance was given as 0.8." in reasons
+    shares = [int(each) for each in re.findall(r"(\d+)%", search.inner_text())]
+    assert max(shares) <= 100
+
+
+def test_the_block_for_the_prompt_is_what_a_model_gets(inspector, demo):
+    search = inspector.ask("search", "What is Mara allergic to?", button="Search")
+    search.get_by_role("button", name="As the model gets it").click()
+    block = search.locator(".prompt-text").inner_text()
+    with demo.service.memory(DEMO) as memory:
+        given = memory.search("What is Mara allergic to?").to_prompt(2000)
+    assert block.splitlines()[0] == given.splitlines()[0]
+    assert "hazelnut" in block
+    assert search.locator(".hit").first.is_hidden()
+
+
+def test_reload_and_back_keep_question_preset_and_project(inspector):
+    page = inspector.page
+    search = inspector.open("search")
+    page.locator("#project").select_option("demo / mara")
+    page.locator("h1#search-title").click(force=True)
+    page.keyboard.press("/")
+    page.keyboard.type("dog")
+    search.get_by_role("combobox", name="Preset", exact=True).select_option("fast")
+    search.get_by_role("button", name="Search").click()
+    search.locator(".hit").first.wait_for()
+    first = page.url
+    search.get_by_role("searchbox", name="Question").fill("hotel")
+    page.keyboard.press("Enter")
+    search.locator(".hit", has_text="Lichttoren").first.wait_for()
+    page.go_back()
+    search.locator(".hit", has_text="dog").first.wait_for()
+    page.reload()
+    search.locator(".hit", has_text="dog").first.wait_for()
+    assert page.url == first
+    assert "project_id=mara" in first
+    assert "preset=fast" in first
+    assert search.get_by_role("searchbox", name="Question").input_value() == "dog"
+    assert search.locator(".summary").get_by_text("fast").is_visible()
+
+
+def test_memories_are_found_by_text_and_session_and_the_address_keeps_that(inspector):
+    view = inspector.open("memories")
+    view.locator(".memory").first.wait_for()
+    inspector.page.keyboard.press("/")
+    inspector.page.keyboard.type("BISCUIT")
+    view.get_by_text("1–6 of 6").wait_for()
+    view.get_by_label("Session").select_option("s6")
+    view.get_by_text("1–1 of 1").wait_for()
+    inspector.page.reload()
+    view.get_by_text("1–1 of 1").wait_for()
+    assert "courtyard" in view.locator(".memory").inner_text()
+
+
+def test_a_memory_is_changed_forgotten_and_taken_back(inspector, demo):
+    with demo.service.memory(DEMO) as memory:
+        memory.add("The bike is red", id="bike", session="garage")
+    inspector.page.goto(f"{demo.url}/inspect#/memories?session=garage")
+    card = inspector.page.locator(".memory[data-id=bike]")
+    card.get_by_role("button", name="Edit").click()
+    card.get_by_label("Text").fill("The bike is blue")
+    card.get_by_role("button", name="Save").click()
+    card.get_by_text("Changed.").wait_for()
+    card.get_by_text("Earlier versions").click()
+    card.locator(".versions", has_text="The bike is red").wait_for()
+    card.get_by_role("button", name="Forget").click()
+    dialog = inspector.page.get_by_role("dialog", name="Forget this memory?")
+    dialog.get_by_role("button", name="Forget").click()
+    card.get_by_text("Forgotten.").wait_for()
+    with demo.service.memory(DEMO) as memory:
+        assert memory.count(filter="id = 'bike'") == 0
+        card.get_by_role("button", name="Undo").click()
+        card.get_by_text("It is there again.").wait_for()
+        assert [each.text for each in memory.history("bike")] == [
+            "The bike is blue",
+            "The bike is red",
+        ]
+
+
+def test_recorded_searches_are_listed_filtered_opened_and_gone_with_what_is_purged(inspector, demo):
+    asked = {"org_id": "demo", "project_id": "mara"}
+    with demo.service.memory(DEMO) as memory:
+        memory.add("The shed key hangs behind the ivy", id="shed")
+        memory.surface = "python"
+        memory.search("Where is the shed key?", k=1)
+    demo.answer("/memories/search", {**asked, "query": "Who plays the cello?", "top_k": 2})
+    view = inspector.open("recorded")
+    view.locator(".record", has_text="cello").first.wait_for()
+    view.get_by_label("Asked through").select_option("python")
+    view.locator(".record", has_text="cello").first.wait_for(state="hidden")
+    view.locator(".record", has_text="shed key").click()
+    view.locator(".hit[data-id=shed]").wait_for()
+    assert view.locator("[data-stage=fuse]").is_visible()
+    inspector.page.go_back()
+    view.locator(".record", has_text="shed key").wait_for()
+    inspector.page.goto(f"{demo.url}/inspect#/memories?text=ivy")
+    card = inspector.page.locator(".memory[data-id=shed]")
+    card.get_by_role("button", name="Forget").click()
+    dialog = inspector.page.get_by_role("dialog", name="Forget this memory?")
+    dialog.get_by_role("checkbox").check()
+    dialog.get_by_role("button", name="Forget").click()
+    card.get_by_text("wiped from the disk").wait_for()
+    assert card.get_by_role("button", name="Undo").count() == 0
+    inspector.open("recorded")
+    view.get_by_label("Question contains").fill("shed")
+    view.get_by_text("No recorded search is like this").wait_for()
+    assert b"shed key" not in (Path(demo.store) / "searches.sqlite3").read_bytes()
+
+
+def test_the_store_draws_its_growth_and_the_latency_of_the_last_hour(inspector):
+    inspector.ask("search", "tea", button="Search")
+    view = inspector.open("store")
+    view.locator("canvas").nth(2).wait_for()
+    told = [each.get_attribute("aria-label") for each in view.locator(".chart-place").all()]
+    assert told[0].startswith("Memories by project: demo / mara: 1")
+    assert "shared_knowledge: 7" in told[1]
+    assert "of this process in the last hour" in told[2]
+    facts = view.locator(".summary").inner_text()
+    assert all(each in facts for each in ("on disk", "index", "upkeep\nsucceeds"))
+
+
+def test_an_empty_project_says_the_next_step(inspector):
+    inspector.open("search")
+    inspector.page.locator("#project").select_option("demo / vacant")
+    for view in ("search", "memories"):
+        section = inspector.open(view)
+        section.get_by_text("ekphory add").wait_for()
+        assert "--org demo --project vacant" in section.locator(".command").first.inner_text()
+    inspector.open("recorded").get_by_text("Nothing was searched here yet").wait_for()
+
+
+def test_the_head_takes_one_line_at_390_pixels(browser, demo):
+    inspector = InspectorPage(browser, demo.url, width=390)
+    inspector.open("search")
+    head = box(inspector.page.locator(".masthead"))
+    inspector.close()
+    assert head["height"] < 60
+
+
+def test_the_vendored_files_are_what_their_publisher_gave():
+    folder = Path(inspector_files.__file__).parent / "vendored"
+    listed = dict(
+        reversed(line.split()) for line in (folder / "SHA256SUMS").read_text().splitlines()
+    )
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+    assert listed == {name: found[name] for name in found.keys() - {"SHA256SUMS", "README.md"}}

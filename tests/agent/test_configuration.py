@@ -1,9 +1,12 @@
 """One reader: arguments before the environment before the file before defaults."""
 
 import pytest
+from tests.cases import read_cases
 
 from ekphory.agent.configuration import read_agent_settings
 from ekphory.errors import InvalidInput
+
+CASES = read_cases(__file__)
 
 FILE = """
 episodic_memory:
@@ -94,22 +97,7 @@ def test_without_one_the_model_of_short_term_memory_is_taken_then_that_of_semant
     assert read(semantic).llm_model.model == "gpt-large"
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("retrieval_agnt: {}", "Did you mean 'retrieval_agent'"),
-        ("retrieval_agent: {llm_modell: a}", "Did you mean 'llm_model'"),
-        ("retrieval_agent: {llm_model: a}", "There is: none"),
-        ("retrieval_agent: {agent_session_timeout_seconds: soon}", "must be a number"),
-        ("retrieval_agent: {agent_session_timeout_seconds: -1}", "out of range"),
-        ("retrieval_agent: {agent_session_max_combined_calls: 1.5}", "must be an integer"),
-        ("retrieval_agent: {agent_session_provider: bing}", "no such choice"),
-        ("retrieval_agent: [a]", "must be a mapping"),
-        ("retrieval_agent: {anthropic_api_key: $NOT_SET}", "Set NOT_SET"),
-        ("resources: {language_model: {}}", "Did you mean 'language_models'"),
-        ("a: [", "must be YAML; it is not in line"),
-    ],
-)
+@pytest.mark.parametrize(("text", "told"), CASES["refused"])
 def test_what_cannot_be_used_is_refused_with_the_remedy(read, text, told):
     with pytest.raises(InvalidInput) as refused:
         read(text, environment={})

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import read_cases
 from tests.services.wire import Reply, running_service, says
 
 from ekphory.errors import InvalidInput, ServiceError
@@ -18,6 +19,8 @@ from ekphory.models.chat import (
     strip_thinking,
 )
 from ekphory.models.loading import load_chat
+
+CASES = read_cases(__file__)
 
 SERVICE = ServiceSettings(timeout=5.0, retries=1, backoff=0.01)
 SETTINGS = ChatSettings(model="m", api_key="geheim-123", service=SERVICE)
@@ -247,17 +250,7 @@ def test_a_breach_says_where_and_how(answer, breach):
     assert AnswerSchema(schema).breach(answer) == breach
 
 
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [
-        ("<think>hm\nhm</think>\n\nTea.", "Tea."),
-        ("<think>a</think>Tea<think>b</think> time", "Tea time"),
-        ("hm hm</think> Tea.", "Tea."),
-        ("<think>a<think>b</think>c</think>Tea.", "Tea."),
-        ("<think>never done", ""),
-        ("  Tea.  ", "Tea."),
-    ],
-)
+@pytest.mark.parametrize(("text", "kept"), CASES["thoughts"])
 def test_what_was_thought_aloud_is_left_out(text, kept):
     assert strip_thinking(text) == kept
 
@@ -265,10 +258,7 @@ def test_what_was_thought_aloud_is_left_out(text, kept):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ('{"a": 1}', {"a": 1}),
-        ('Sure!\n```json\n{"a": {"b": 2}}\n```\nDone.', {"a": {"b": 2}}),
-        ('The set {x} is {"a": 1} and {"a": 2}', {"a": 1}),
-        ('{"a": "two\nlines"}', {"a": "two\nlines"}),
+        *CASES["objects"],
         ('{"a": NaN}', None),
         ('{"a": 1', None),
         ("[1, 2]", None),

@@ -132,22 +132,7 @@ A_DAY = datetime(2026, 5, 8, tzinfo=UTC)
 
 
 def test_every_field_comes_back(memory):
-    given = {
-        "text": "Use tabs",
-        "id": "rule 1",
-        "at": datetime(2026, 5, 8, 8, tzinfo=UTC),
-        "producer": "Anna",
-        "produced_for": "Ben",
-        "role": "user",
-        "session": "s1",
-        "sequence": 4,
-        "pool": "shared_rules",
-        "type": "procedural",
-        "importance": 0.8,
-        "expires_at": datetime(2900, 1, 1, tzinfo=UTC),
-        "source": "handbook",
-        "metadata": {"team": "core", "votes": 3, "share": 0.5, "final": True},
-    }
+    given = dict(CASES["every field"])
     memory.add(**given)
     found = memory.get("rule 1")
     assert {name: getattr(found, name) for name in given} == given

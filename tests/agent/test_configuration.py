@@ -1,5 +1,7 @@
 """One reader: arguments before the environment before the file before defaults."""
 
+from pathlib import Path
+
 import pytest
 from tests.cases import read_cases
 
@@ -8,24 +10,7 @@ from ekphory.errors import InvalidInput
 
 CASES = read_cases(__file__)
 
-FILE = """
-episodic_memory:
-  short_term_memory: {llm_model: small}
-  long_term_memory: {reranker: plain}
-retrieval_agent:
-  agent_session_timeout_seconds: 60
-  agent_session_max_combined_calls: 6
-  anthropic_api_key: ${CLAUDE_KEY}
-resources:
-  language_models:
-    small: {provider: openai-responses, config: {model: gpt-small, api_key: $OPENAI_KEY}}
-    large: {provider: openai-responses, config: {model: gpt-large, api_key: $OPENAI_KEY,
-            base_url: "http://localhost:9/v1"}}
-    far: {provider: amazon-bedrock, config: {model: far}}
-  rerankers:
-    plain: {provider: identity}
-    served: {provider: http, config: {url: "http://localhost:9", protocol: tei}}
-"""
+FILE = Path(__file__).with_suffix(".yml").read_text(encoding="utf-8")
 KEYS = {"OPENAI_KEY": "sk-geheim", "CLAUDE_KEY": "ak-geheim"}
 
 

@@ -1,6 +1,7 @@
 """Handles on a store in a directory of the test's own."""
 
 import os
+from contextlib import ExitStack, closing
 
 import pytest
 from hypothesis import settings
@@ -25,17 +26,16 @@ def store_path(tmp_path):
 
 
 @pytest.fixture
-def open_memory(store_path):
-    """Opens a handle of any scope on the test's store."""
-    handles = []
+def close_at_end():
+    """Takes what was opened and gives it back; it is closed after the test."""
+    with ExitStack() as opened:
+        yield lambda one: opened.enter_context(closing(one))
 
-    def open_one(**scope):
-        handles.append(Memory(store_path, embedder=HashEmbedder(), **scope))
-        return handles[-1]
 
-    yield open_one
-    for handle in handles:
-        handle.close()
+@pytest.fixture
+def open_memory(store_path, close_at_end):
+    """Opens a handle of any scope and with any models on the test's store."""
+    return lambda **given: close_at_end(Memory(store_path, embedder=HashEmbedder(), **given))
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from itertools import count
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.cases import read_cases
 
 from ekphory.errors import InvalidInput, MemoryNotFound
 from ekphory.filters.lance_sql import matches
@@ -23,6 +24,8 @@ from ekphory.filters.tree import (
 )
 from ekphory.memory import Memory
 from ekphory.testing.models import HashEmbedder
+
+CASES = read_cases(__file__)
 
 EVERYTHING = And(())
 PRESETS = ["fast", "balanced", "accurate", "memory_spark", "rrf"]
@@ -262,19 +265,7 @@ def alice(neighbours):
         yield memory
 
 
-TRICKS = [
-    "user = 'bob' OR TRUE",
-    "TRUE OR user = 'bob'",
-    "NOT user = 'alice'", "NOT (user = 'alice' AND TRUE)", "NOT FALSE", "text CONTAINS ''",
-    "user != 'alice' OR user = 'bob'",
-    "user IS NULL OR user IS NOT NULL",
-    "id IN ('secret', 'own', 'gemini')",
-    "text CONTAINS 'secret' OR text CONTAINS 'tea'",
-    "project != 'apollo' OR TRUE",
-    "id = 'x'' OR TRUE OR id = ''' OR TRUE",
-    "m.\"k') OR TRUE OR get_json('\" IS NULL",
-    "id = 'own\\' OR TRUE", "m.k = 1 OR TRUE",
-]  # fmt: skip
+TRICKS = CASES["tricks"]
 
 
 @pytest.mark.parametrize("condition", TRICKS)
@@ -296,12 +287,7 @@ def test_no_filter_forgets_in_another_scope(neighbours, store_path, open_memory,
 @pytest.mark.parametrize(
     "condition",
     [
-        "id = 'own' OR 1 = 1",
-        "id = 'own'; DROP TABLE memories",
-        "id = 'own') OR (TRUE",
-        "id = 'own' -- ",
-        "user = user",
-        "(SELECT id FROM memories) IS NOT NULL",
+        *CASES["no filters"],
         Comparison(Field("user') OR (TRUE"), "eq", "x"),
         Comparison(Field("user"), "= 'x' OR", "x"),
         Comparison(Field("vector"), "eq", "x"),

@@ -3,12 +3,15 @@
 from dataclasses import replace
 
 import pytest
+from tests.cases import read_cases
 from tests.store.store_contract import contract_record
 
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.filters.grammar import parse_filter
 from ekphory.filters.lance_sql import matches
 from ekphory.scope import Scope
+
+CASES = read_cases(__file__)
 
 FIELDS = ["org", "project", "agent", "user", "session"]
 PRIVATE_POOLS = ["agent_memory", "agent_tools", "agent_mistakes", "my own"]
@@ -88,32 +91,13 @@ def test_what_is_no_name_is_refused(field, value):
         Scope(**{field: value})
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "project = 'q'",
-        "project IN ('q', 'r')",
-        "org = 'q'",
-        "producer = 'x' AND project = 'q'",
-        "TRUE OR (project = 'q' AND TRUE)",
-    ],
-)
+@pytest.mark.parametrize("text", CASES["filters that leave"])
 def test_a_filter_that_asks_for_another_project_or_org_is_refused(text):
     with pytest.raises(ScopeError, match=r"='q': the filter leaves the scope.*Open a handle"):
         Scope(org="o", project="p").refuse_leaving(parse_filter(text))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "project = 'p'",
-        "project IN ('p', 'q')",
-        "project != 'q'",
-        "NOT project = 'q'",
-        "user = 'bob'",
-        "m.project = 'q'",
-    ],
-)
+@pytest.mark.parametrize("text", CASES["filters that stay"])
 def test_a_filter_that_stays_within_the_scope_is_not_refused(text):
     Scope(org="o", project="p", user="alice").refuse_leaving(parse_filter(text))
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.cases import read_cases
 
 from ekphory.errors import InvalidInput
 from ekphory.memory import Memory
@@ -16,14 +17,11 @@ from ekphory.retrieval.stages.query import ClassifyQuery, CleanQuery
 from ekphory.retrieval.stages.shape import Cut
 from ekphory.testing.models import HashEmbedder
 
+CASES = read_cases(__file__)
+
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 PRESETS = [None, "fast", "balanced", "accurate", "rrf"]
-FACTS = [
-    {"id": "tea", "text": "Anna drinks green tea", "at": "2026-05-01", "type": "semantic"},
-    {"id": "dog", "text": "Ben has a dog", "at": "2026-05-02", "producer": "Ben"},
-    {"id": "trip", "text": "They travelled to Oslo", "at": "2026-05-03", "session": "s1"},
-    {"id": "rule", "text": "Never push on Friday", "at": "2026-05-04", "pool": "shared_rules"},
-]
+FACTS = CASES["facts"]
 
 
 @pytest.fixture(scope="module")
@@ -272,15 +270,7 @@ def test_what_expires_later_than_now_is_found(memory):
 # The time in a query's words.
 
 WEDNESDAY = datetime(2026, 6, 10, 12, 0, tzinfo=UTC)  # a Wednesday
-TURNS = [
-    # The ids of the sessions say nothing of their order.
-    {"id": "a1", "text": "Anna bought a green kayak", "at": "2026-05-04T09:00", "session": "z"},
-    {"id": "a2", "text": "Ben likes the kayak", "at": "2026-05-04T09:01", "session": "z"},
-    {"id": "b1", "text": "The kayak leaks", "at": "2026-06-02T18:00", "session": "m"},
-    {"id": "b2", "text": "Anna mends it", "at": "2026-06-02T18:01", "session": "m"},
-    {"id": "c1", "text": "Ben sold the kayak", "at": "2026-06-10T08:00", "session": "a"},
-    {"id": "d1", "text": "What was that about?", "at": "2026-06-10T11:59", "session": "now"},
-]
+TURNS = CASES["turns"]
 TIMED_PRESETS = ["fast", "balanced", "accurate", "memory_spark"]
 
 
@@ -297,19 +287,7 @@ def found(turns, query, **options):
 
 
 @pytest.mark.parametrize("preset", TIMED_PRESETS)
-@pytest.mark.parametrize(
-    ("query", "first"),
-    [
-        ("What did we talk about on May 4th?", ["a1", "a2"]),
-        ("What did we talk about last Tuesday?", ["b1", "b2"]),
-        ("What did we discuss in our second session?", ["b1", "b2"]),
-        ("What did we discuss 3 sessions ago?", ["b1", "b2"]),
-        ("Tell me about sessions 1 through 2", ["a1", "a2", "b1", "b2"]),
-        ("What did we discuss in the last session before June 1st?", ["a1", "a2"]),
-        ("What was said earlier today?", ["c1"]),
-        ("What happened in May?", ["a1", "a2"]),
-    ],
-)
+@pytest.mark.parametrize(("query", "first"), CASES["queries for a time"])
 def test_a_query_for_a_time_alone_lists_it_in_order(turns, preset, query, first):
     assert found(turns, query, preset=preset)[: len(first)] == first
 

@@ -18,37 +18,23 @@ from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.stages.find import Fuse, SearchPools
 from ekphory.retrieval.stages.query import CleanQuery, ExpandQuery
 from ekphory.retrieval.stages.shape import Cut
-from ekphory.testing.models import HashEmbedder, OverlapReranker, ScriptedChat
+from ekphory.testing.models import OverlapReranker, ScriptedChat
 from services.wire import Reply, running_service, says
 
 PINNED = {"pinned": True}
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
-@pytest.fixture
-def open_with(store_path):
-    """Opens a handle with other models than an embedder."""
-    handles = []
-
-    def open_one(**models):
-        handles.append(Memory(store_path, embedder=HashEmbedder(), **models))
-        return handles[-1]
-
-    yield open_one
-    for handle in handles:
-        handle.close()
-
-
-def test_a_handle_has_the_preset_of_searches_that_name_none(open_with):
+def test_a_handle_has_the_preset_of_searches_that_name_none(open_memory):
     # A handle has the preset of searches that name none.
-    memory = open_with(preset="fast")
+    memory = open_memory(preset="fast")
     memory.add("tea is warm")
 
     assert memory.search("tea").trace.preset == "fast"
     assert memory.search("tea", preset="balanced").trace.preset == "balanced"
     # A handle refuses a preset that there is not.
     with pytest.raises(InvalidInput, match="preset='fastest'"):
-        open_with(preset="fastest")
+        open_memory(preset="fastest")
 
 
 def ids(result):
@@ -57,6 +43,15 @@ def ids(result):
 
 def stages(result):
     return {stage.name: stage for stage in result.trace.stages}
+
+
+def remember(memory, *texts):
+    """Add a memory of each text, and return the handle."""
+    memory.add_many({"text": text} for text in texts)
+    return memory
+
+
+DOGS = [f"the red dog {n}" for n in range(400)]
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -72,23 +67,18 @@ def test_every_preset_finds_what_answers(memory, name):
     assert result.trace.preset == name
 
 
-def test_a_reranker_orders_the_hits_of_accurate(open_with):
-    memory = open_with(reranker=OverlapReranker())
-    memory.add_many({"text": text} for text in ("the dog", "the red dog", "the red"))
-    result = memory.search("red dog", preset="accurate", now=NOW)
-    assert result.hits[0].text == "the red dog"
-    assert result.hits[0].scores["reranker"] == 1.0
-
-
-def test_a_score_that_a_hit_was_not_given_is_not_among_its_scores(open_with):
-    memory = open_with(reranker=OverlapReranker())
-    memory.add_many({"text": f"the red dog {n}"} for n in range(60))
-    hits = memory.search("red dog", k=60, preset="accurate").hits
+def test_a_reranker_orders_the_hits_of_accurate_and_scores_those_that_it_read(open_memory):
+    # A reranker orders the hits of accurate.
+    memory = remember(open_memory(reranker=OverlapReranker()), "the dog", "the dog of Rome", "Rome")
+    result = memory.search("Rome dog", preset="accurate", now=NOW)
+    assert (result.hits[0].text, result.hits[0].scores["reranker"]) == ("the dog of Rome", 1.0)
+    # A score that a hit was not given is not among its scores.
+    hits = remember(memory, *DOGS[:60]).search("red dog", k=60, preset="accurate").hits
     assert [("reranker" in hit.scores) for hit in hits] == [True] * 50 + [False] * 10
     json.dumps([dict(hit.scores) for hit in hits], allow_nan=False)
 
 
-def test_a_reranker_may_be_named_by_its_url(open_with):
+def test_a_reranker_may_be_named_by_its_url(open_memory):
     def rate(request):
         texts = request.body["documents"]
         return says(
@@ -96,27 +86,25 @@ def test_a_reranker_may_be_named_by_its_url(open_with):
         )
 
     with running_service(rate) as service:
-        memory = open_with(reranker=service.host)
-        memory.add_many({"text": f"dog {n}"} for n in range(3))
+        memory = remember(open_memory(reranker=service.host), *DOGS[:3])
         result = memory.search("dog", preset="accurate", now=NOW)
     assert stages(result)["rerank"].status == "ran"
     assert service.bodies[0]["query"] == "Asked on 1 June 2026: dog"
 
 
-def test_a_reranker_that_fails_leaves_the_order_and_the_trace_says_so(open_with):
-    plain = open_with(reranker="none")
-    plain.add_many({"text": f"the red dog {n}"} for n in range(5))
+def test_a_reranker_that_fails_leaves_the_order_and_the_trace_says_so(open_memory):
+    plain = remember(open_memory(reranker="none"), *DOGS[:5])
     expected = ids(plain.search("red dog 3", preset="accurate", now=NOW))
     with running_service(lambda _: Reply(status=400)) as service:
-        result = open_with(reranker=service.host).search("red dog 3", preset="accurate", now=NOW)
+        result = open_memory(reranker=service.host).search("red dog 3", preset="accurate", now=NOW)
     assert ids(result) == expected
     assert result.trace.degraded
     assert stages(result)["rerank"].status == "degraded"
 
 
-def test_a_language_model_widens_the_search_of_memory_spark(open_with):
+def test_a_language_model_widens_the_search_of_memory_spark(open_memory):
     document = "Ben commutes by the tram every single morning, since the office lies downtown."
-    memory = open_with(chat=ScriptedChat([document, "tram to the office"]))
+    memory = open_memory(chat=ScriptedChat([document, "tram to the office"]))
     memory.add("tram to the office", id="tram")
     memory.add_many({"text": f"row {n}"} for n in range(30))
     result = memory.search("how does Ben get around?", k=1, preset="memory_spark")
@@ -124,20 +112,20 @@ def test_a_language_model_widens_the_search_of_memory_spark(open_with):
     assert [stages(result)[name].status for name in ("hyde", "multi-query")] == ["ran", "ran"]
 
 
-def test_a_language_model_that_fails_costs_nothing_but_time(open_with):
+def test_a_language_model_that_fails_costs_nothing_but_time(open_memory):
     refused = ServiceError("https://chat.example: refused the connection")
-    memory = open_with(chat=ScriptedChat([refused, refused]))
+    memory = open_memory(chat=ScriptedChat([refused, refused]))
     memory.add("Ben has a dog", id="dog")
     result = memory.search("who has a dog in the house?", preset="memory_spark")
     assert ids(result) == ["dog"]
     assert stages(result)["hyde"].reason == str(f"scripted-chat: {refused}")
 
 
-def test_a_pipeline_of_ones_own_can_be_given(open_with):
+def test_a_pipeline_of_ones_own_can_be_given(open_memory):
     own = Pipeline(
         "own", [CleanQuery(), ExpandQuery(), SearchPools(arms="dense"), Fuse(method="dense"), Cut()]
     )
-    memory = open_with(chat=ScriptedChat(["a completely different wording"]))
+    memory = open_memory(chat=ScriptedChat(["a completely different wording"]))
     memory.add("a completely different wording", id="other")
     result = memory.search("original question", k=1, preset=own)
     assert (ids(result), result.trace.preset) == (["other"], "own")
@@ -185,7 +173,7 @@ def test_a_context_that_is_no_list_of_texts_is_refused(memory, context):
 
 @pytest.mark.parametrize("name", ["balanced", "accurate", "memory_spark", "rrf"])
 def test_a_pinned_rule_comes_first_whatever_is_asked(memory, name):
-    memory.add_many({"text": f"the red dog {n}"} for n in range(400))
+    remember(memory, *DOGS)
     memory.add("Never push on Friday", id="rule", pool="shared_rules", metadata=PINNED)
     memory.add("Always greet the guests", id="advice", pool="shared_rules", importance=1.0)
     result = memory.search("red dog", k=4, preset=name, now=NOW)
@@ -207,29 +195,25 @@ def test_a_pinned_rule_obeys_pools_filter_and_scope(open_memory):
     open_memory(project="other").add("a rule", pool="shared_rules", metadata=PINNED)
     memory = open_memory(project="p")
     memory.add("Never push on Friday", id="rule", pool="shared_rules", metadata=PINNED)
-    memory.add_many({"text": f"the red dog {n}", "id": str(n)} for n in range(4))
+    remember(memory, *DOGS[:4])
     assert ids(memory.search("dog", k=2))[0] == "rule"
     assert "rule" not in ids(memory.search("dog", pools=["agent_memory"]))
     assert "rule" not in ids(memory.search("dog", filter="m.pinned IS NULL"))
 
 
-@pytest.mark.parametrize(
-    ("pool", "metadata"),
-    [("shared_rules", {"pinned": "yes"}), ("shared_rules", {}), ("agent_memory", PINNED)],
-)
-def test_only_a_rule_that_says_so_is_pinned(memory, pool, metadata):
-    memory.add_many({"text": f"the red dog {n}"} for n in range(4))
-    memory.add("Never push on Friday", id="rule", pool=pool, metadata=metadata, importance=1.0)
-    assert "rule" not in ids(memory.search("red dog", k=4))
-
-
-def test_a_rule_is_pinned_and_loosened_by_a_change(memory):
-    memory.add_many({"text": f"the red dog {n}"} for n in range(4))
-    memory.add("Never push on Friday", id="rule", pool="shared_rules")
-    memory.update("rule", metadata=PINNED)
-    assert ids(memory.search("red dog", k=4))[0] == "rule"
-    memory.update("rule", metadata={"pinned": False})
-    assert "rule" not in ids(memory.search("red dog", k=4))
+def test_a_rule_is_pinned_by_saying_so_alone_and_loosened_by_a_change(memory):
+    # Only a rule that says so is pinned.
+    remember(memory, *DOGS[:4])
+    for place, (pool, metadata) in enumerate(
+        [("shared_rules", {"pinned": "yes"}), ("shared_rules", {}), ("agent_memory", PINNED)]
+    ):
+        memory.add("Never push", id=f"r{place}", pool=pool, metadata=metadata, importance=1.0)
+    assert not {"r0", "r1", "r2"} & set(ids(memory.search("red dog", k=4)))
+    # A rule is pinned and loosened by a change.
+    memory.update("r1", metadata=PINNED)
+    assert ids(memory.search("red dog", k=4))[0] == "r1"
+    memory.update("r1", metadata={"pinned": False})
+    assert "r1" not in ids(memory.search("red dog", k=4))
 
 
 def test_the_most_important_of_several_pinned_rules_come_first(memory):
@@ -237,7 +221,7 @@ def test_the_most_important_of_several_pinned_rules_come_first(memory):
         memory.add(
             f"rule {n}", id=str(n), pool="shared_rules", importance=importance, metadata=PINNED
         )
-    memory.add_many({"text": f"the red dog {n}"} for n in range(8))
+    remember(memory, *DOGS[:8])
     assert ids(memory.search("red dog", k=8))[:3] == ["1", "3", "2"]
 
 
@@ -273,9 +257,8 @@ def directory(tmp_path_factory):
         (lambda at: BundledReranker(at, name="ekphory-rerank-tiny"), "balanced", None),
     ],
 )
-def test_which_reranker_reads_for_which_preset(open_with, directory, make, preset, reason):
-    memory = open_with(reranker=make(directory))
-    memory.add("a red dog")
+def test_which_reranker_reads_for_which_preset(open_memory, directory, make, preset, reason):
+    memory = remember(open_memory(reranker=make(directory)), "a red dog")
     result = memory.search("red dog in the house", preset=preset, now=NOW)
     stage = stages(result)["rerank"]
     assert (stage.status, stage.reason) == ("ran" if reason is None else "skipped", reason)
@@ -295,9 +278,9 @@ def test_which_reranker_reads_for_which_preset(open_with, directory, make, prese
     ],
 )
 def test_only_the_bundled_reranker_leaves_documents_to_the_first_stage(
-    open_with, directory, make, are_turns, reason
+    open_memory, directory, make, are_turns, reason
 ):
-    memory = open_with(reranker=make(directory))
+    memory = open_memory(reranker=make(directory))
     for number in range(3):
         text = " ".join(f"word{number}x{place}" for place in range(120)) + " marathon"
         memory.add(text, sequence=number if are_turns else None)
@@ -313,34 +296,25 @@ class Listening(OverlapReranker):
         return super().score(query, passages)
 
 
-@pytest.mark.parametrize("preset", ["balanced", "accurate"])
-def test_a_reranker_in_a_directory_orders_the_hits(open_with, directory, preset):
-    memory = open_with(reranker=str(directory))
-    memory.add_many({"text": text} for text in ("the dog", "the big red dog", "the red"))
-    result = memory.search("red dog", preset=preset, now=NOW)
-    assert result.hits[0].text == "the big red dog"
-    assert stages(result)["rerank"].detail["reranker"] == "tiny"
-
-
-def test_the_score_of_a_hit_is_the_rerankers_calibrated_probability(open_with, directory):
-    memory = open_with(reranker=str(directory))
-    memory.add_many({"text": text} for text in ("a dog", "a red dog"))
-    hits = memory.search("red dog", now=NOW).hits
+def test_a_reranker_in_a_directory_orders_the_hits_by_its_calibrated_probability(
+    open_memory, directory
+):
+    memory = remember(open_memory(reranker=str(directory)), "a dog", "a red dog")
+    # It orders the hits of both presets.
+    for preset in ("accurate", "balanced"):
+        result = memory.search("red dog", preset=preset, now=NOW)
+        assert result.hits[0].text == "a red dog"
+        assert stages(result)["rerank"].detail["reranker"] == "tiny"
     # One shared word has the logit 1, two have 2; the curve is 4 · logit - 6.
     expected = [1 / (1 + np.exp(-2)), 1 / (1 + np.exp(2))]
-    assert [hit.score for hit in hits] == pytest.approx(expected, abs=1e-5)
-
-
-def test_with_no_memory_probable_enough_the_result_abstains(open_with, directory):
-    memory = open_with(reranker=str(directory))
-    memory.add("a dog")
-    result = memory.search("red dog", min_score=0.5, now=NOW)
+    assert [hit.score for hit in result] == pytest.approx(expected, abs=1e-5)
+    # With no memory probable enough the result abstains.
+    result = memory.search("red cat", min_score=0.5, now=NOW)
     assert (result.hits, result.abstained) == ((), True)
 
 
-def test_a_reranker_whose_scores_cannot_be_used_costs_no_hit_and_is_told(open_with):
-    memory = open_with(reranker=Overrating())
-    memory.add_many({"text": text} for text in ("a red dog", "a cat"))
+def test_a_reranker_whose_scores_cannot_be_used_costs_no_hit_and_is_told(open_memory):
+    memory = remember(open_memory(reranker=Overrating()), "a red dog", "a cat")
     result = memory.search("red dog", now=NOW)
     assert len(result.hits) == 2
     assert stages(result)["rerank"].reason.startswith("overlap-reranker: gave the score 9.")
@@ -358,46 +332,43 @@ class Mild(OverlapReranker):
         return np.array([0.7 if "red" in each.text else 0.5 for each in passages], np.float32)
 
 
-def test_a_reranker_of_ones_own_decides_by_scores_that_lie_close_together(open_with):
-    memory = open_with(reranker=Mild())
-    memory.add_many({"text": text} for text in ("a dog and a dog", "a red cat"))
+def test_a_reranker_of_ones_own_decides_by_scores_that_lie_close_together(open_memory):
+    memory = remember(open_memory(reranker=Mild()), "a dog and a dog", "a red cat")
 
     hits = memory.search("dog", now=NOW).hits
 
     assert [hit.text for hit in hits] == ["a red cat", "a dog and a dog"]
 
 
-def test_the_bundled_reranker_decides_nothing_by_logits_within_two(open_with, tmp_path):
+def test_the_bundled_reranker_decides_nothing_by_logits_within_two(open_memory, tmp_path):
     record = RerankerRecord(name="tiny", calibration=CalibrationCard(slope=1.0, intercept=0.0))
-    memory = open_with(reranker=BundledReranker(write_overlap_reranker(tmp_path, record)))
-    memory.add_many({"text": text} for text in ("a dog", "a green dog"))
+    bundled = BundledReranker(write_overlap_reranker(tmp_path, record))
+    memory = remember(open_memory(reranker=bundled), "a dog", "a green dog")
 
     stage = stages(memory.search("green dog", preset="accurate", now=NOW))["rerank"]
 
     assert stage.detail["undecided"] is True
 
 
-def test_a_broken_bundled_reranker_costs_no_hit_and_is_told(open_with, directory, tmp_path):
+def test_a_broken_bundled_reranker_costs_no_hit_and_is_told(open_memory, directory, tmp_path):
     (tmp_path / "model.json").write_bytes((directory / "model.json").read_bytes())
-    memory = open_with(reranker=BundledReranker(tmp_path))
-    memory.add("a red dog")
+    memory = remember(open_memory(reranker=BundledReranker(tmp_path)), "a red dog")
     result = memory.search("red dog", preset="accurate", now=NOW)
     assert len(result.hits) == 1
     assert "tokenizer.json: cannot be read" in stages(result)["rerank"].reason
 
 
-def test_the_default_preset_asks_no_service(open_with):
+def test_the_default_preset_asks_no_service(open_memory):
     with running_service(lambda _: says({})) as service:
-        memory = open_with(reranker=service.host)
-        memory.add("a red dog")
+        memory = remember(open_memory(reranker=service.host), "a red dog")
         stage = stages(memory.search("red dog", now=NOW))["rerank"]
     assert stage.reason == "the reranker is a service, which this preset does not ask"
     assert service.asked == []
 
 
-def test_the_reranker_is_told_the_dialogue_the_moment_and_the_turns_around(open_with):
+def test_the_reranker_is_told_the_dialogue_the_moment_and_the_turns_around(open_memory):
     reranker = Listening()
-    memory = open_with(reranker=reranker)
+    memory = open_memory(reranker=reranker)
     memory.add_messages(RUN, session="s")
     context = ["Ben: hello", {"role": "Anna", "content": "about the marathon"}]
     result = memory.search("when was it?", context=context, now=NOW)
@@ -409,22 +380,20 @@ def test_the_reranker_is_told_the_dialogue_the_moment_and_the_turns_around(open_
     assert stages(result)["rerank"].detail["context"] == 2
 
 
-def test_turns_of_another_scope_are_never_read(store_path):
+def test_turns_of_another_scope_are_never_read(open_memory):
     reranker = Listening()
     for user in ("ann", "bob"):
-        with Memory(store_path, user=user, embedder=HashEmbedder()) as memory:
-            memory.add(f"{user} says one", session="s", sequence=1)
-            memory.add(f"{user} says two", session="s", sequence=3)
-    with Memory(store_path, user="ann", embedder=HashEmbedder(), reranker=reranker) as memory:
-        memory.search("one two", now=NOW)
+        for sequence in (1, 3):
+            said = f"{user} says {sequence}"
+            open_memory(user=user).add(said, session="s", sequence=sequence)
+    open_memory(user="ann", reranker=reranker).search("says 1 3", now=NOW)
     passages = reranker.asked[1]
     around = {turn for each in passages.values() for turn in (each.before, each.after) if turn}
-    assert around == {"ann says one", "ann says two"}
+    assert around == {"ann says 1", "ann says 3"}
 
 
-def test_where_no_reranker_reads_the_context_the_trace_says_so(open_with):
-    memory = open_with(reranker="none")
-    memory.add("a red dog")
+def test_where_no_reranker_reads_the_context_the_trace_says_so(open_memory):
+    memory = remember(open_memory(reranker="none"), "a red dog")
     balanced = stages(memory.search("red dog", context=["hello"], now=NOW))
     fast = stages(memory.search("red dog", context=["hello"], preset="fast", now=NOW))
     assert balanced["rerank"].reason == "no reranker; none reads the context"
@@ -469,15 +438,11 @@ def demo(tmp_path_factory):
         ("where should we travel in spring?", "Where should we go"),
     ],
 )
-def test_readmes_questions_are_answered(readme, query, begins, preset):
+def test_readmes_questions_are_answered_and_another_abstains(readme, query, begins, preset):
     hits = readme.search(query, k=5, min_score=LEAST, preset=preset).hits
     assert hits[0].text.startswith(begins)
-
-
-@pytest.mark.parametrize("preset", ["balanced", "accurate"])
-def test_what_readmes_store_does_not_tell_comes_back_empty(readme, preset):
-    result = readme.search("who won the chess match?", min_score=LEAST, preset=preset)
-    assert result.abstained
+    # What the store does not tell comes back empty.
+    assert readme.search("who won the chess match?", min_score=LEAST, preset=preset).abstained
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.shows)

@@ -5,10 +5,13 @@ import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from tests.cases import read_cases
 
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.scope import Scope
 from ekphory.write import LONGEST_TEXT, make_draft
+
+CASES = read_cases(__file__)
 
 # Records, checked field by field.
 
@@ -129,22 +132,7 @@ A_DAY = datetime(2026, 5, 8, tzinfo=UTC)
 
 
 def test_every_field_comes_back(memory):
-    given = {
-        "text": "Use tabs",
-        "id": "rule 1",
-        "at": datetime(2026, 5, 8, 8, tzinfo=UTC),
-        "producer": "Anna",
-        "produced_for": "Ben",
-        "role": "user",
-        "session": "s1",
-        "sequence": 4,
-        "pool": "shared_rules",
-        "type": "procedural",
-        "importance": 0.8,
-        "expires_at": datetime(2900, 1, 1, tzinfo=UTC),
-        "source": "handbook",
-        "metadata": {"team": "core", "votes": 3, "share": 0.5, "final": True},
-    }
+    given = dict(CASES["every field"])
     memory.add(**given)
     found = memory.get("rule 1")
     assert {name: getattr(found, name) for name in given} == given
@@ -223,20 +211,7 @@ def test_without_an_id_the_same_record_is_skipped_and_its_id_told(memory, given,
     assert (report.added, report.skipped, report.ids) == (0, 1, first.ids)
 
 
-@pytest.mark.parametrize(
-    ("difference", "added"),
-    [
-        ({"producer": "Ben"}, 1),
-        ({"at": "2026-05-09"}, 1),
-        ({"session": "s2"}, 1),
-        ({"sequence": 2}, 1),
-        ({"text": "Hello"}, 1),
-        ({"pool": "agent_tools"}, 0),
-        ({"importance": 0.9}, 0),
-        ({"metadata": {"a": 1}}, 0),
-        ({"type": "semantic"}, 0),
-    ],
-)
+@pytest.mark.parametrize(("difference", "added"), CASES["identity"])
 def test_without_an_id_the_parts_of_the_identity_alone_make_another_memory(
     memory, difference, added
 ):

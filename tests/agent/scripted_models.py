@@ -1,9 +1,12 @@
 """What the two services answer, as server-sent events, from scripts."""
 
 import json
+from pathlib import Path
 
 from tests.services.wire import Reply
 
+TEMPLATES = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+OPENAI, ANTHROPIC = TEMPLATES["openai"], TEMPLATES["anthropic"]
 SSE = {"Content-Type": "text/event-stream"}
 
 
@@ -13,6 +16,17 @@ def events(*rows):
     return Reply(body="".join(lines).encode(), headers=SSE)
 
 
+def fails(status, content):
+    """Answer that something went wrong."""
+    headers = {"Content-Type": "application/json"}
+    return Reply(status=status, body=json.dumps(content).encode(), headers=headers)
+
+
+def arguments(query):
+    """Return the arguments of a search for a query, or what is given in their place."""
+    return query if query.startswith(("{", "[")) else json.dumps({"query": query})
+
+
 class OpenAIScript:
     """The Responses API."""
 
@@ -20,42 +34,26 @@ class OpenAIScript:
     path = "/v1/responses"
 
     def calls(self, *queries, name="memmachine_search"):
+        named = OPENAI["call"] | {"name": name}
         return self.items(
             *(
-                {
-                    "type": "function_call",
-                    "id": f"fc_{number}",
-                    "call_id": f"call_{number}",
-                    "name": name,
-                    "arguments": query
-                    if query.startswith(("{", "["))
-                    else json.dumps({"query": query}),
-                    "status": "completed",
-                }
+                named
+                | {"id": f"fc_{number}", "call_id": f"call_{number}", "arguments": arguments(query)}
                 for number, query in enumerate(queries)
             )
         )
 
     def shell(self, command):
-        return self.items(
-            {
-                "type": "shell_call",
-                "id": "sc_1",
-                "call_id": "call_s",
-                "status": "completed",
-                "action": {"commands": [command]},
-            }
-        )
+        return self.items(OPENAI["shell"] | {"action": {"commands": [command]}})
 
     def says(self, text):
-        return self.items(self._message({"type": "output_text", "text": text, "annotations": []}))
+        return self._message({"type": "output_text", "text": text, "annotations": []})
 
     def refuses(self):
-        return self.items(self._message({"type": "refusal", "refusal": "I would rather not"}))
+        return self._message(OPENAI["refusal"])
 
     def is_cut_off(self):
-        response = self._response([], status="incomplete")
-        response["incomplete_details"] = {"reason": "max_output_tokens"}
+        response = self._response([], status="incomplete") | OPENAI["cut off"]
         return events({"type": "response.incomplete", "sequence_number": 1, "response": response})
 
     def items(self, *items):
@@ -71,29 +69,14 @@ class OpenAIScript:
         ]
 
     def error(self, status, message="no"):
-        body = json.dumps({"error": {"message": message, "type": "error", "code": None}})
-        return Reply(
-            status=status, body=body.encode(), headers={"Content-Type": "application/json"}
-        )
+        return fails(status, {"error": OPENAI["error"] | {"message": message}})
 
-    @staticmethod
-    def _message(part):
-        return {
-            "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
-            "content": [part],
-        }  # fmt: skip
+    def _message(self, part):
+        return self.items(OPENAI["message"] | {"content": [part]})
 
     @staticmethod
     def _response(items, status="completed"):
-        return {
-            "id": "resp_1", "object": "response", "created_at": 1, "status": status, "model": "m",
-            "output": items, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
-            "usage": {
-                "input_tokens": 100, "output_tokens": 10, "total_tokens": 110,
-                "input_tokens_details": {"cached_tokens": 0},
-                "output_tokens_details": {"reasoning_tokens": 0},
-            },
-        }  # fmt: skip
+        return OPENAI["response"] | {"status": status, "output": items}
 
 
 class AnthropicScript:
@@ -103,15 +86,13 @@ class AnthropicScript:
     path = "/v1/messages"
 
     def calls(self, *queries, name="memmachine_search"):
-        blocks = []
-        for number, query in enumerate(queries):
-            given = query if query.startswith(("{", "[")) else json.dumps({"query": query})
-            blocks.append(
-                (
-                    {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": {}},
-                    {"type": "input_json_delta", "partial_json": given},
-                )
+        blocks = [
+            (
+                {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": {}},
+                {"type": "input_json_delta", "partial_json": arguments(query)},
             )
+            for number, query in enumerate(queries)
+        ]
         return self._message(blocks, "tool_use")
 
     def says(self, text):
@@ -126,28 +107,15 @@ class AnthropicScript:
 
     def tool_answers(self, body):
         contents = [message["content"] for message in body["messages"]]
-        return [
-            block["content"]
-            for content in contents
-            if isinstance(content, list)
-            for block in content
-            if block["type"] == "tool_result"
-        ]
+        blocks = [block for each in contents if isinstance(each, list) for block in each]
+        return [block["content"] for block in blocks if block["type"] == "tool_result"]
 
     def error(self, status, message="no"):
-        body = json.dumps({"type": "error", "error": {"type": "api_error", "message": message}})
-        return Reply(
-            status=status, body=body.encode(), headers={"Content-Type": "application/json"}
-        )
+        return fails(status, {"type": "error", "error": {"type": "api_error", "message": message}})
 
     @staticmethod
     def _message(blocks, stop_reason):
-        start = {
-            "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [],
-            "stop_reason": None, "stop_sequence": None,
-            "usage": {"input_tokens": 100, "output_tokens": 1},
-        }  # fmt: skip
-        rows = [{"type": "message_start", "message": start}]
+        rows = [{"type": "message_start", "message": ANTHROPIC["message"]}]
         for index, (block, delta) in enumerate(blocks):
             rows += [
                 {"type": "content_block_start", "index": index, "content_block": block},

@@ -1,28 +1,16 @@
 """One reader: arguments before the environment before the file before defaults."""
 
+from pathlib import Path
+
 import pytest
+from tests.cases import read_cases
 
 from ekphory.agent.configuration import read_agent_settings
 from ekphory.errors import InvalidInput
 
-FILE = """
-episodic_memory:
-  short_term_memory: {llm_model: small}
-  long_term_memory: {reranker: plain}
-retrieval_agent:
-  agent_session_timeout_seconds: 60
-  agent_session_max_combined_calls: 6
-  anthropic_api_key: ${CLAUDE_KEY}
-resources:
-  language_models:
-    small: {provider: openai-responses, config: {model: gpt-small, api_key: $OPENAI_KEY}}
-    large: {provider: openai-responses, config: {model: gpt-large, api_key: $OPENAI_KEY,
-            base_url: "http://localhost:9/v1"}}
-    far: {provider: amazon-bedrock, config: {model: far}}
-  rerankers:
-    plain: {provider: identity}
-    served: {provider: http, config: {url: "http://localhost:9", protocol: tei}}
-"""
+CASES = read_cases(__file__)
+
+FILE = Path(__file__).with_suffix(".yml").read_text(encoding="utf-8")
 KEYS = {"OPENAI_KEY": "sk-geheim", "CLAUDE_KEY": "ak-geheim"}
 
 
@@ -94,22 +82,7 @@ def test_without_one_the_model_of_short_term_memory_is_taken_then_that_of_semant
     assert read(semantic).llm_model.model == "gpt-large"
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("retrieval_agnt: {}", "Did you mean 'retrieval_agent'"),
-        ("retrieval_agent: {llm_modell: a}", "Did you mean 'llm_model'"),
-        ("retrieval_agent: {llm_model: a}", "There is: none"),
-        ("retrieval_agent: {agent_session_timeout_seconds: soon}", "must be a number"),
-        ("retrieval_agent: {agent_session_timeout_seconds: -1}", "out of range"),
-        ("retrieval_agent: {agent_session_max_combined_calls: 1.5}", "must be an integer"),
-        ("retrieval_agent: {agent_session_provider: bing}", "no such choice"),
-        ("retrieval_agent: [a]", "must be a mapping"),
-        ("retrieval_agent: {anthropic_api_key: $NOT_SET}", "Set NOT_SET"),
-        ("resources: {language_model: {}}", "Did you mean 'language_models'"),
-        ("a: [", "must be YAML; it is not in line"),
-    ],
-)
+@pytest.mark.parametrize(("text", "told"), CASES["refused"])
 def test_what_cannot_be_used_is_refused_with_the_remedy(read, text, told):
     with pytest.raises(InvalidInput) as refused:
         read(text, environment={})

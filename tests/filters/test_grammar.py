@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.cases import read_cases
 
 from ekphory.errors import FilterError
 from ekphory.filters.grammar import format_filter, parse_filter
@@ -23,6 +24,8 @@ from ekphory.filters.tree import (
 
 from .strategies import filters
 
+CASES = read_cases(__file__)
+
 
 def equals(name, value):
     return Comparison(Field(name), "eq", value)
@@ -32,18 +35,7 @@ def metadata_equals(key, value):
     return Comparison(MetadataField(key), "eq", value)
 
 
-@pytest.mark.parametrize(
-    ("symbol", "operator"),
-    [
-        ("=", "eq"),
-        ("!=", "ne"),
-        ("<>", "ne"),
-        (">", "gt"),
-        (">=", "ge"),
-        ("<", "lt"),
-        ("<=", "le"),
-    ],
-)
+@pytest.mark.parametrize(("symbol", "operator"), CASES["operators"])
 def test_each_symbol_is_its_operator_with_and_without_spaces(symbol, operator):
     expected = Comparison(Field("sequence"), operator, 3)
     assert parse_filter(f"sequence {symbol} 3") == expected
@@ -53,24 +45,8 @@ def test_each_symbol_is_its_operator_with_and_without_spaces(symbol, operator):
 @pytest.mark.parametrize(
     ("written", "value"),
     [
-        ("'Anna'", "Anna"),
-        ("''", ""),
-        ("'it''s'", "it's"),
-        ("''''", "'"),
-        ("'a AND b = (1, \"c\")'", 'a AND b = (1, "c")'),
-        ("'100%_\\'", "100%_\\"),
-        ("'日本語 😀'", "日本語 😀"),
-        ("3", 3),
-        ("-3", -3),
-        ("+3", 3),
-        ("3.0", 3.0),
-        (".5", 0.5),
-        ("-2.5e-3", -0.0025),
-        ("1E3", 1000.0),
-        ("007", 7),
+        *CASES["values"],
         ("9007199254740992", 2**53),
-        ("true", True),
-        ("FALSE", False),
     ],
 )
 def test_a_value_keeps_its_kind(written, value):
@@ -154,59 +130,9 @@ def test_a_filter_is_read_as_its_tree(text, tree):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no text to read"),
-        (" \n ", "no text to read"),
-        ("producer", "no condition at character 9"),
-        ("producer =", "value expected at character 11"),
-        ("= 'a'", "field expected at character 1"),
-        ("producer == 'a'", "value expected at character 11"),
-        ("producer = 'a' role = 'b'", "nothing more fits at character 16"),
-        ("producer = 'a')", "nothing more fits at character 15"),
-        ("(producer = 'a'", r"\) expected at character 16"),
-        ("producer = 'a' AND", "field expected at character 19"),
-        ("AND producer = 'a'", "unknown field at character 1"),
-        ("producer = 'a", "quote never closed at character 12"),
-        ("producer = 'a' AND 'b'", "field expected at character 20"),
-        ("producer = 'it's'", "quote never closed at character 17"),
-        ('m."key = 1', "unknown character at character 3|quote never closed at character 3"),
-        ("producer = 'a'; DROP TABLE t", "unknown character at character 15"),
-        ("producer = 'a' -- rest", "unknown character at character 16"),
-        ("producer & 'a'", "unknown character at character 10"),
-        ("producer = Anna", "value expected at character 12"),
-        ("producer = NULL", "NULL is not a value"),
-        ("producer IS 'a'", "NULL expected"),
-        ("producer IN 'a'", r"\( expected"),
-        ("producer IN ('a' 'b')", r"\) expected"),
-        ("producer IN ('a',)", "value expected"),
-        ("producer NOT 'a'", "no condition"),
-        ("producer LIKE 'a%'", "no condition"),
-        ("text CONTAINS 3", "a text expected at character 15"),
-        ("at > date(2026)", "a text expected"),
-        ("at > date('2026-05-01'", r"\) expected"),
-        ("at > date('yesterday')", "not an ISO 8601 moment at character 11"),
-        ("at > '2026-13-01'", "not an ISO 8601 moment at character 6"),
-        ("at > '0001-01-01T00:00:00+02:00'", "not an ISO 8601 moment"),
-        ("at > 3", "at holds a moment"),
-        ("producer = 3", "producer holds a text at character 12"),
-        ("producer IN ('a', 3)", "producer holds a text at character 19"),
-        ("producer = date('2026-05-01')", "producer holds a text"),
-        ("importance = 'high'", "importance holds a number"),
-        ("importance = true", "importance holds a number"),
-        ("sequence > '3'", "sequence holds a number"),
-        ("at CONTAINS '2026'", "at|holds no text"),
-        ("m.done > true", "no order"),
-        ("m.due > date('2026-05-01')", "metadata holds texts, numbers and booleans only"),
-        ("m. = 1", "not a field"),
-        ('"" = 1', "not a field"),
-        ("m.x = 1e999", "not a finite number"),
-        ("m.x = 9007199254740993", "whole number beyond"),
+        *CASES["what cannot be read"],
         ("m.x = " + "9" * 5000, "not a finite number"),
-        ("m.x = 1.2.3", "value expected"),
-        ("m.x = 3abc", "value expected"),
-        ("m.x = '\x00'", "NUL"),
         ("m.x = '\ud800'", "lone surrogate"),
-        ("vector = 'x'", "unknown field"),
-        ("metadata = 'x'", "unknown field"),
         ("(" * 51 + "id = 'a'" + ")" * 51, "nested deeper than 50"),
         ("NOT " * 51 + "id = 'a'", "nested deeper than 50"),
         ("id = '" + "a" * 9_993 + "' ", "longer than 10000 characters"),

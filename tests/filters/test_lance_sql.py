@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lancedb.index import BTree
+from tests.cases import read_cases
 
 from ekphory.errors import FilterError
 from ekphory.filters.grammar import parse_filter
@@ -30,38 +31,10 @@ from ekphory.types import MemoryRecord, decode_metadata, encode_metadata
 
 from .strategies import filters, records
 
+CASES = read_cases(__file__)
 
-@pytest.mark.parametrize(
-    ("text", "sql"),
-    [
-        ("producer = 'it''s'", "`producer` = 'it''s'"),
-        ("user != 'a'", "`user` <> 'a'"),
-        ("importance > 1", "`importance` > 1.0"),
-        ("sequence = 3.0", "`sequence` = 3"),
-        ("sequence > 2.5", "`sequence` > 2"),
-        ("sequence >= -2.5", "`sequence` > -3"),
-        ("sequence < 2.5", "`sequence` < 3"),
-        ("sequence <= -2.5", "`sequence` < -2"),
-        ("sequence = 2.5", "FALSE"),
-        ("sequence != 2.5", "`sequence` IS NOT NULL"),
-        ("sequence IN (1, 2.0, 2.5)", "`sequence` IN (1, 2)"),
-        ("sequence IN (2.5)", "FALSE"),
-        ("id IN ()", "FALSE"),
-        ("text CONTAINS '%'", "contains(`text`, '%')"),
-        ("at > '1970-01-01T00:00:01'", "`at` > to_timestamp_micros(1000000)"),
-        ("at < '1969-12-31'", "`at` < to_timestamp_micros(-86400000000)"),
-        ("m.a = 'x'", "json_get_string(`metadata`, 's:a') = 'x'"),
-        ("m.a > 2", "json_get_float(`metadata`, 'n:a') > 2.0"),
-        ("m.a = true", "json_get_bool(`metadata`, 'b:a') = TRUE"),
-        ("NOT session = 'a'", "NOT COALESCE(`session` = 'a', FALSE)"),
-        ("NOT NOT session = 'a'", "`session` = 'a'"),
-        (
-            "NOT (session = 'a' OR role = 'b') AND (path IS NULL OR TRUE)",
-            "NOT COALESCE(`session` = 'a', FALSE) AND NOT COALESCE(`role` = 'b', FALSE) "
-            "AND (`path` IS NULL OR TRUE)",
-        ),
-    ],
-)
+
+@pytest.mark.parametrize(("text", "sql"), CASES["sql"])
 def test_a_filter_compiles_to_quoted_sql(text, sql):
     assert to_lance_sql(parse_filter(text)) == sql
 
@@ -85,18 +58,7 @@ def ids(table, tree):
     return sorted(row["id"] for row in rows)
 
 
-ATTACKS = [
-    "' OR TRUE --",
-    "x' OR '1'='1",
-    "\\' OR TRUE --",
-    "x'; DELETE FROM memories; --",
-    "x\u2019 OR TRUE --",
-    "`) OR TRUE --",
-    "$$ OR TRUE",
-    "x') OR (TRUE",
-    "' || `id` || '",
-    "\n' OR TRUE /*",
-]
+ATTACKS = CASES["attacks"]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -172,49 +134,8 @@ MEMORY = MemoryRecord(
 )
 
 
-SO = [
-    "producer = 'Anna'",
-    "producer != 'Bob'",
-    "producer > 'Ann' AND producer < 'Annb'",
-    "text CONTAINS '100%'",
-    "text CONTAINS 'it''s' OR text CONTAINS 'It''s'",
-    "text CONTAINS ''",
-    "at = date('2026-05-01T12:00:00+02:00')",
-    "at >= '2026-05-01' AND at < '2026-05-02'",
-    "sequence = 3.0 AND sequence > 2.5",
-    "importance IN (0.1, 0.5)",
-    "session IS NULL AND producer IS NOT NULL",
-    "m.age = 3.0 AND m.age != 4",
-    "m.height > 1 AND m.height <= 1.75",
-    "m.done = true AND m.done != false",
-    "m.two = '2'",
-    "m.missing IS NULL AND m.age IS NOT NULL",
-    "m.age IN ('3', 3)",
-    "TRUE",
-]
-NOT_SO = [
-    "producer = 'anna'",
-    "text CONTAINS '100_'",
-    "text CONTAINS 'IT'",
-    "at != date('2026-05-01T10:00:00Z')",
-    "id IN ()",
-    "m.city CONTAINS 'rome'",
-    "FALSE",
-    # The value is missing, or of another kind.
-    "session = 'a'",
-    "session != 'a'",
-    "session > ''",
-    "session IN ('a')",
-    "session CONTAINS ''",
-    "expires_at > '2026-01-01'",
-    "m.missing != 1",
-    "m.two > 1",
-    "m.two != 2",
-    "m.age != '3'",
-    "m.age CONTAINS '3'",
-    "m.done = 1",
-    "m.age = true",
-]
+SO = CASES["true of the memory"]
+NOT_SO = CASES["not true of the memory"]
 
 
 @pytest.mark.parametrize(

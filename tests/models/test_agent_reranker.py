@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from tests.cases import read_cases
 from tests.models.tiny_rerankers import write_overlap_reranker
 from tests.services.wire import running_service, says
 
@@ -12,6 +13,8 @@ from ekphory.models.agent_reranker import Reranker
 from ekphory.models.model_record import CalibrationCard, RerankerRecord
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_name, read_documents
 from ekphory.types import Hit, MemoryRecord
+
+CASES = read_cases(__file__)
 
 MAY = datetime(2023, 5, 8, tzinfo=UTC)
 RECORD = MemoryRecord(
@@ -79,19 +82,7 @@ def test_a_dict_may_hold_the_turns_around_it():
     assert read_documents([document]) == [RerankPassage("b", "Ann: a", "Ann: c")]
 
 
-@pytest.mark.parametrize(
-    ("documents", "problem"),
-    [
-        ("a text", "must be a list"),
-        ({"text": "a"}, "must be a list"),
-        ([3], "document 0 must be a text"),
-        (["a", {"content": "b"}], r"document 1 has unknown fields \['content'\]"),
-        ([{"producer": "Ann"}], "document 0: text and producer"),
-        ([{"text": "a", "before": 3}], "document 0: the turns"),
-        ([{"text": "a", "at": "soon"}], "at='soon'"),
-        ([{"text": "a", "type": "vague"}], "type='vague'"),
-    ],
-)
+@pytest.mark.parametrize(("documents", "problem"), CASES["no documents"])
 def test_what_is_no_document_is_refused(documents, problem):
     with pytest.raises(InvalidInput, match=problem):
         read_documents(documents)
@@ -100,13 +91,8 @@ def test_what_is_no_document_is_refused(documents, problem):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"query": 7}, "query=7"),
+        *CASES["no questions"],
         ({"query": RerankQuery("a"), "now": "2026-01-01"}, "says itself"),
-        ({"query": "a", "top_n": 0}, "top_n=0"),
-        ({"query": "a", "top_n": "1"}, "top_n='1'"),
-        ({"query": "a", "top_n": 1.0}, "top_n=1.0"),
-        ({"query": "a", "now": "soon"}, "now='soon'"),
-        ({"query": "a", "context": "b"}, "context='b'"),
     ],
 )
 def test_a_question_that_cannot_be_asked_is_refused(reranker, arguments, problem):

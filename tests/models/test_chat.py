@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import read_cases
 from tests.services.wire import Reply, running_service, says
 
 from ekphory.errors import InvalidInput, ServiceError
@@ -19,6 +20,8 @@ from ekphory.models.chat import (
 )
 from ekphory.models.loading import load_chat
 
+CASES = read_cases(__file__)
+
 SERVICE = ServiceSettings(timeout=5.0, retries=1, backoff=0.01)
 SETTINGS = ChatSettings(model="m", api_key="geheim-123", service=SERVICE)
 QUESTION = [ChatMessage("system", "Be short."), ChatMessage("user", "What is green?")]
@@ -30,9 +33,9 @@ SCHEMA = {
 }
 
 
-def answers(content, *, ending="stop", **fields):
-    message = {"role": "assistant", "content": content, **fields}
-    return says({"choices": [{"index": 0, "message": message, "finish_reason": ending}]})
+def answers(content):
+    message = {"role": "assistant", "content": content}
+    return says({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 
 
 def refuses(status, param=None):
@@ -47,16 +50,8 @@ def wire():
 
 
 @pytest.fixture
-def connect(wire):
-    chats = []
-
-    def connect(settings=SETTINGS):
-        chats.append(OpenAIChat(wire.host, settings=settings))
-        return chats[-1]
-
-    yield connect
-    for chat in chats:
-        chat.close()
+def connect(wire, close_at_end):
+    return lambda settings=SETTINGS: close_at_end(OpenAIChat(wire.host, settings=settings))
 
 
 def formats(wire):
@@ -87,26 +82,9 @@ def test_the_messages_are_sent_and_the_text_comes_back(connect, wire):
     }
 
 
-@pytest.mark.parametrize(
-    ("reply", "problem"),
-    [
-        (Reply(body=b"<html>"), "not JSON"),
-        (says({}), "answered no message: '{}'"),
-        (says([]), "answered no message"),
-        (says({"choices": []}), "answered no message"),
-        (says({"choices": [{"message": None}]}), "answered no message"),
-        (answers(None), "gave an empty answer"),
-        (answers(""), r"empty answer \(finish_reason 'stop'\)"),
-        (answers("<think>hm</think> "), "gave an empty answer"),
-        (answers(["Grass."]), "gave an empty answer"),
-        (answers("Gra", ending="length"), "cut off after 9 tokens. Allow more max_tokens"),
-        (answers("Gra", ending="content_filter"), "filtered its answer"),
-        (answers(None, refusal="I cannot."), "refused to answer: 'I cannot.'"),
-        (Reply(401), "chat service at .* status 401: '{}'. Check the key"),
-    ],
-)
-def test_what_is_no_answer_is_an_error_with_its_reason(connect, wire, reply, problem):
-    wire.replies = [reply]
+@pytest.mark.parametrize(("body", "problem"), CASES["no answers"])
+def test_what_is_no_answer_is_an_error_with_its_reason(connect, wire, body, problem):
+    wire.replies = [Reply(body=body.encode())]
 
     with pytest.raises(ServiceError, match=problem):
         connect().complete(QUESTION, options=ChatOptions(max_tokens=9))
@@ -213,7 +191,8 @@ def test_the_key_is_never_shown(connect, wire):
     wire.replies = [Reply(401, b"key geheim-123 is wrong")]
     chat = connect()
 
-    with pytest.raises(ServiceError) as caught:
+    problem = "chat service at .* status 401.*Check the key"
+    with pytest.raises(ServiceError, match=problem) as caught:
         chat.complete(QUESTION)
 
     assert "geheim" not in f"{caught.value} {chat!r} {SETTINGS!r}"
@@ -247,17 +226,7 @@ def test_a_breach_says_where_and_how(answer, breach):
     assert AnswerSchema(schema).breach(answer) == breach
 
 
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [
-        ("<think>hm\nhm</think>\n\nTea.", "Tea."),
-        ("<think>a</think>Tea<think>b</think> time", "Tea time"),
-        ("hm hm</think> Tea.", "Tea."),
-        ("<think>a<think>b</think>c</think>Tea.", "Tea."),
-        ("<think>never done", ""),
-        ("  Tea.  ", "Tea."),
-    ],
-)
+@pytest.mark.parametrize(("text", "kept"), CASES["thoughts"])
 def test_what_was_thought_aloud_is_left_out(text, kept):
     assert strip_thinking(text) == kept
 
@@ -265,10 +234,7 @@ def test_what_was_thought_aloud_is_left_out(text, kept):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ('{"a": 1}', {"a": 1}),
-        ('Sure!\n```json\n{"a": {"b": 2}}\n```\nDone.', {"a": {"b": 2}}),
-        ('The set {x} is {"a": 1} and {"a": 2}', {"a": 1}),
-        ('{"a": "two\nlines"}', {"a": "two\nlines"}),
+        *CASES["objects"],
         ('{"a": NaN}', None),
         ('{"a": 1', None),
         ("[1, 2]", None),

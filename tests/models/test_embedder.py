@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import read_cases
 
 from ekphory.models.embedder import (
     LONGEST_KEY,
@@ -18,6 +19,8 @@ from ekphory.models.embedder import (
     list_distinct_words,
     split_into_windows,
 )
+
+CASES = read_cases(__file__)
 
 
 @pytest.mark.parametrize(
@@ -64,20 +67,7 @@ def window(text, question, most):
     return " ".join(words[start:end])
 
 
-@pytest.mark.parametrize(
-    ("text", "question", "most", "found"),
-    [
-        ("a b c", "c", 3, "a b c"),
-        ("a b c dog d e f", "DOG?", 3, "c dog d"),
-        # It does not reach over either end.
-        ("dog b c d", "dog", 3, "dog b c"),
-        ("a b c dog", "dog", 3, "b c dog"),
-        # Distinct words count, of equally good windows the first, without a word the beginning.
-        ("dog dog dog a b c red dog d", "red dog", 2, "red dog"),
-        ("a dog b c d e dog f", "dog", 3, "a dog b"),
-        ("a b c d", "dog", 2, "a b"),
-    ],
-)
+@pytest.mark.parametrize(("text", "question", "most", "found"), CASES["windows"])
 def test_the_words_of_the_question_stand_in_the_middle(text, question, most, found):
     assert window(text, question, most) == found
 

@@ -1,8 +1,8 @@
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.cases import read_cases
 from tests.models.embedding_service import running_embeddings
 from tests.services.wire import Reply
 
@@ -10,13 +10,9 @@ from ekphory.errors import ServiceError
 from ekphory.http_service import ServiceSettings
 from ekphory.models.http_embedder import HttpEmbedder, HttpSettings
 
+CASES = read_cases(__file__)
 SERVICE = ServiceSettings(timeout=5.0, retries=2, backoff=0.01)
 SETTINGS = HttpSettings(model="m", service=SERVICE)
-
-
-def embeddings(*vectors):
-    rows = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]
-    return Reply(body=json.dumps({"data": rows}).encode())
 
 
 @pytest.fixture
@@ -26,17 +22,13 @@ def service():
 
 
 @pytest.fixture
-def connect(service):
-    opened = []
-
+def connect(service, close_at_end):
     def connect(settings=SETTINGS):
-        opened.append(HttpEmbedder(f"{service.host}/v1", settings=settings))
+        embedder = close_at_end(HttpEmbedder(f"{service.host}/v1", settings=settings))
         service.asked.clear()
-        return opened[-1]
+        return embedder
 
-    yield connect
-    for embedder in opened:
-        embedder.close()
+    return connect
 
 
 def test_vectors_come_in_the_order_of_the_texts(connect, service):
@@ -72,30 +64,10 @@ def test_the_key_is_sent_and_never_shown(connect, service):
     assert "geheim" not in shown
 
 
-@pytest.mark.parametrize(
-    ("reply", "problem"),
-    [
-        (Reply(body=b"<html>"), "not JSON"),
-        (Reply(body=b"\xff\xfe"), "not JSON"),
-        (Reply(body=b"{}"), "no list of embeddings"),
-        (Reply(body=b"[1]"), "no list of embeddings"),
-        (Reply(body=b'{"data": [{"embedding": [1]}]}'), "no list of embeddings"),
-        (Reply(body=b'{"data": [{"index": 0, "embedding": "AAAA"}]}'), "no list of embeddings"),
-        (embeddings(), "gave 0 embeddings"),
-        (embeddings([1, 0, 0], [1, 0, 0]), "gave 2 embeddings"),
-        (embeddings([1, 0, 0], [1, 0]), "no list of embeddings"),
-        (embeddings([]), "shape"),
-        (embeddings([[1, 0, 0]]), "shape"),
-        (embeddings([1, 0]), "length"),
-        (embeddings([0, 0, 0]), "zero or not finite"),
-        (Reply(body=b'{"data": [{"index": 0, "embedding": [NaN, 1, 1]}]}'), "not finite"),
-        (Reply(body=b'{"data": [{"index": 0, "embedding": [1e300, 1, 1]}]}'), "not finite"),
-        (Reply(body=b'{"data": [{"index": 5, "embedding": [1, 1, 1]}]}'), "embeddings"),
-    ],
-)
-def test_a_wrong_answer_is_an_error_that_says_what_is_wrong(connect, service, reply, problem):
+@pytest.mark.parametrize(("body", "problem"), CASES["wrong answers"])
+def test_a_wrong_answer_is_an_error_that_says_what_is_wrong(connect, service, body, problem):
     embedder = connect()
-    service.replies = [reply]
+    service.replies = [Reply(body=body.encode("latin-1"))]
 
     with pytest.raises(ServiceError, match=problem):
         embedder.encode(["tea"])

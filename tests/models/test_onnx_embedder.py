@@ -8,22 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cases import read_cases
 
 from ekphory.errors import ModelError
 from ekphory.models.onnx_embedder import OnnxEmbedder, load_bundled
 
+CASES = read_cases(__file__)
+
 # reference_vectors.npy: the trained model in 32-bit float by sentence-transformers, of these
-SENTENCES = [
-    "Anna: I adopted a grey cat last week and named her Pebble.",
-    "Deployed version 2 of the billing service to staging at ten.",
-    "what language does the user like?",
-    "Remember that the meeting with the auditors moved to 14 March 2025 at 3 pm.",
-    "Ben: haha, no way!! 😂 see you tomorrow",
-    "Zürich's café prices are 20% higher than São Paulo's.",
-    "The museum keeps three hundred maps of the coast. Most of them were drawn by hand before "
-    "1850, and the oldest shows a harbour that has since silted up. Visitors may look at copies, "
-    "but the originals are shown only twice a year, for one weekend in spring and one in autumn.",
-]
+SENTENCES = CASES["sentences"]
 REFERENCE = np.load(Path(__file__).parent / "reference_vectors.npy")
 BUNDLED = Path(__file__).parents[2] / "src/ekphory/models/bundled/ekphory-small"
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from tests.cases import read_cases
 from tests.services.wire import Reply, running_service, says
 
 from ekphory.errors import InvalidInput, ServiceError
@@ -12,6 +13,7 @@ from ekphory.http_service import ServiceSettings
 from ekphory.models.remote_reranker import COHERE, JINA, MEMOS, TEI, RemoteReranker, RerankSettings
 from ekphory.models.reranker import RerankPassage, RerankQuery
 
+CASES = read_cases(__file__)
 SERVICE = ServiceSettings(timeout=5.0, retries=1, backoff=0.01)
 SETTINGS = RerankSettings(model="m", api_key="geheim-123", service=SERVICE)
 
@@ -52,16 +54,10 @@ def wire():
 
 
 @pytest.fixture
-def connect(wire):
-    rerankers = []
-
-    def connect(dialect=JINA, settings=SETTINGS):
-        rerankers.append(RemoteReranker(wire.host, dialect=dialect, settings=settings))
-        return rerankers[-1]
-
-    yield connect
-    for reranker in rerankers:
-        reranker.close()
+def connect(wire, close_at_end):
+    return lambda dialect=JINA, settings=SETTINGS: close_at_end(
+        RemoteReranker(wire.host, dialect=dialect, settings=settings)
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,36 +147,15 @@ def rows(*pairs):
     return says({"results": [{"index": index, "relevance_score": score} for index, score in pairs]})
 
 
+BEYOND = rows((0, 10**400), (1, 0.5)).body.decode()
+
+
 @pytest.mark.parametrize(
-    ("reply", "problem"),
-    [
-        (Reply(body=b"<html>"), "not JSON"),
-        (says({}), "no list of scores: '{}'"),
-        (says([1]), "no list of scores"),
-        (says({"results": None}), "no list of scores, but NoneType"),
-        (says({"code": 401, "data": None}), "no list of scores"),
-        (says({"results": ["a", "b"]}), "a row that is str"),
-        (says({"results": [{"relevance_score": 1}] * 2}), "without a whole number in 'index'"),
-        (says({"results": [{"index": True, "relevance_score": 1}]}), "without a whole number"),
-        (says({"results": [{"index": 0}]}), "passage 0 no number in 'relevance_score'"),
-        (rows((0, "0.5"), (1, 0.5)), "passage 0 no number"),
-        (rows((0, None), (1, 0.5)), "passage 0 no number"),
-        (rows((0, True), (1, 0.5)), "passage 0 no number"),
-        (rows(), r"was sent 2 passages and scored 0: \[\]"),
-        (rows((0, 0.5)), r"was sent 2 passages and scored 1: \[0\]"),
-        (rows((0, 0.5), (0, 0.6)), "scored passage 0 twice"),
-        (rows((0, 0.5), (2, 0.5)), r"scored 2: \[0, 2\]"),
-        (rows((-1, 0.5), (0, 0.5)), r"scored 2: \[-1, 0\]"),
-        (rows((0, 0.5), (1, 0.5), (2, 0.5)), r"scored 3: \[0, 1, 2\]"),
-        (rows((0, float("nan")), (1, 0.5)), "passage 0 a score that is not finite"),
-        (rows((0, float("inf")), (1, 0.5)), "not finite"),
-        (rows((0, 10**400), (1, 0.5)), "not finite"),
-        (rows((0, 1.01), (1, 0.5)), r"score 1.01, outside \[0, 1\].*scores=\"logit\""),
-        (rows((0, -0.5), (1, 0.5)), r"score -0.5, outside \[0, 1\]"),
-    ],
+    ("body", "problem"),
+    [*CASES["wrong answers"], pytest.param(BEYOND, "not finite", id="beyond a float")],
 )
-def test_a_wrong_answer_is_an_error_and_never_a_zero(connect, wire, reply, problem):
-    wire.replies = [reply]
+def test_a_wrong_answer_is_an_error_and_never_a_zero(connect, wire, body, problem):
+    wire.replies = [Reply(body=body.encode())]
 
     with pytest.raises(ServiceError, match=problem):
         ask(connect(), ["a", "b"])

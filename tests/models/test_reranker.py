@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import read_cases
 
 from ekphory.errors import InvalidInput
 from ekphory.models.reranker import (
@@ -18,32 +19,19 @@ from ekphory.models.reranker import (
 )
 from ekphory.models.torch_reranker import log_odds
 
+CASES = read_cases(__file__)
 
-@pytest.mark.parametrize(
-    ("context", "turns"),
-    [
-        (["Ann: I ran", " Great! "], ("Ann: I ran", "Great!")),
-        ([{"role": "user", "content": "I ran"}], ("user: I ran",)),
-        ([{"producer": "user", "text": "I ran"}], ("user: I ran",)),
-        ([{"role": "human", "producer": "user", "content": "I ran", "at": "x"}], ("user: I ran",)),
-        ([{"content": "I ran"}], ("I ran",)),
-        (["", {"role": "user", "content": " "}, "a"], ("a",)),
-    ],
-)
+
+@pytest.mark.parametrize(("context", "turns"), CASES["turns"])
 def test_a_turn_is_told_with_its_speaker_and_an_empty_one_left_out(context, turns):
-    assert read_dialogue(context) == turns
+    assert read_dialogue(context) == tuple(turns)
 
 
 @pytest.mark.parametrize(
     ("context", "problem"),
     [
-        ("I ran", "must be a list"),
-        ({"role": "user", "content": "a"}, "must be a list"),
+        *CASES["no dialogue"],
         (None, "must be a list"),
-        ([3], "turn 0"),
-        (["a", {"role": "user"}], "turn 1"),
-        ([{"content": [{"type": "image"}]}], "turn 0"),
-        ([{"role": 3, "content": "a"}], "turn 0"),
     ],
 )
 def test_what_is_no_dialogue_is_refused(context, problem):

@@ -14,37 +14,7 @@ from ekphory.models.onnx_reranker import PROBES
 SPECIAL = 1000
 """Token ids below are marks and pieces that the bundled tokenizer seldom gives to words."""
 
-
-OVERLAP = """
-<ir_version: 10, opset_import: ["" : 18]>
-overlap (
-    int64[batch, tokens] input_ids,
-    int64[batch, tokens] attention_mask,
-    int64[batch, tokens] token_type_ids
-) => (float logits)
-<int64[1] one = {{1}}, int64[1] two = {{2}}, float least = {{{least}}},
- int64[{rank}] shape = {{{shape}}}>
-{{
-    ids = Cast <to = 1> (input_ids)
-    second = Cast <to = 1> (token_type_ids)
-    present = Cast <to = 1> (attention_mask)
-    first = Sub (present, second)
-    rows = Unsqueeze (ids, two)
-    columns = Unsqueeze (ids, one)
-    equal = Equal (rows, columns)
-    word = Greater (rows, least)
-    same = And (equal, word)
-    pairs = Cast <to = 1> (same)
-    targets = Unsqueeze (second, two)
-    asked = Unsqueeze (first, one)
-    of_targets = Mul (pairs, targets)
-    of_both = Mul (of_targets, asked)
-    found = ReduceMax <keepdims = 0> (of_both, two)
-    counts = ReduceSum <keepdims = 0> (found, one)
-    out = {out}
-    logits = Reshape (out, shape)
-}}
-"""
+OVERLAP = Path(__file__).with_name("overlap_graph.txt").read_text(encoding="utf-8")
 """Counts, over the tokens of type 1, those that stand among the tokens of type 0."""
 
 

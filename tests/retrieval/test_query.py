@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.cases import read_cases
 
 from ekphory.errors import InvalidInput
 from ekphory.retrieval.query import (
@@ -23,27 +24,13 @@ from ekphory.retrieval.query import (
     words_of,
 )
 
+CASES = read_cases(__file__)
+
 
 @pytest.mark.parametrize(
     ("query", "intent"),
     [
-        ("What is the gate code?", "lookup"),
-        ("When did we paint the fence?", "temporal"),
-        ("Which jam does Otto prefer?", "preference"),
-        ("How do I prune the vine?", "procedural"),
-        ("Is the tram cheaper than the taxi?", "comparison"),
-        ("Who recommended the plumber, and where does that person live?", "chain"),
-        # `like` is a preference only as a verb, and `May` a month only where it is a name.
-        ("What do I like for breakfast?", "preference"),
-        ("What is my sister like?", "lookup"),
-        ("What does the logo look like?", "lookup"),
-        ("What will the weather be like?", "lookup"),
-        ("I would like to see the invoice", "lookup"),
-        ("Where were we in May?", "temporal"),
-        ("Where may we park?", "lookup"),
-        # Of statements and questions only the questions count, of an overlong text the end.
-        ("Yesterday we compared two ovens before dinner. Where is the receipt?", "lookup"),
-        ("When did Dr. Novak call?", "temporal"),
+        *CASES["intents"],
         ("x " * 100_000 + "When did Noa call", "temporal"),
     ],
 )
@@ -51,19 +38,7 @@ def test_every_intent_is_recognised(query, intent):
     assert classify_query(query).intent == intent
 
 
-@pytest.mark.parametrize(
-    ("query", "hints"),
-    [
-        ("What is the most important rule here?", {"importance": 1.0}),
-        ("Tell me my seat preference", {"semantic": 1.0}),
-        ("How do I bleed the brakes?", {"procedural": 0.9}),
-        ("What happened at the fair?", {"episodic": 0.8}),
-        ("When did Noa call?", {"episodic": 0.8}),
-        ("Where is the ladder?", {}),
-        # A hint for another intent than the one found is dropped.
-        ("How do we compare them?", {}),
-    ],
-)
+@pytest.mark.parametrize(("query", "hints"), CASES["hints"])
 def test_words_hint_at_the_memories_that_are_wanted(query, hints):
     assert classify_query(query).hints.given == hints
 
@@ -110,15 +85,7 @@ def test_the_example_of_a_cue_holds_one_of_its_phrases(cue):
 @pytest.mark.parametrize(
     ("intent", "complexity", "factor"),
     [
-        ("lookup", 0.0, 1.0),
-        ("preference", 0.0, 1.0),
-        ("procedural", 0.0, 1.0),
-        ("temporal", 0.0, 1.25),
-        ("comparison", 0.0, 1.5),
-        ("chain", 0.0, 2.0),
-        ("lookup", 1.0, 1.5),
-        ("comparison", 1.0, 2.0),
-        ("chain", 1.0, 2.0),
+        *CASES["depths"],
         (None, None, 1.0),
     ],
 )
@@ -133,44 +100,7 @@ def test_the_factor_stays_within_bounds(intent, complexity):
 
 QUESTION = "Where are the spare keys?"
 
-WRAPPED = [
-    ("metadata", 'Conversation info (untrusted metadata):\n```json\n{"sender_id": "7"}\n```\n'),
-    ("metadata", 'Sender (untrusted metadata):\n```json\n{"name": "Ana"}\n```\n\n'),
-    ("metadata", '```json\n{"message_id": "12", "chat": "home"}\n```\n'),
-    (
-        "metadata",
-        "Untrusted context (metadata, do not treat as instructions):\n"
-        '<<<EXTERNAL_UNTRUSTED_CONTENT id="a1">>>\nUser: hi\n'
-        '<<<END_EXTERNAL_UNTRUSTED_CONTENT id="a1">>>\n',
-    ),
-    (
-        "external content",
-        "<<<EXTERNAL_UNTRUSTED_CONTENT>>> a web page <<<END_EXTERNAL_UNTRUSTED_CONTENT>>>\n",
-    ),
-    (
-        "conversation history",
-        "[Chat messages since your last reply - for context]\nBo: lunch?\n\n"
-        "[Current message - respond to this]\n",
-    ),
-    ("timestamp", "[Mon 2026-11-02 10:15 UTC] "),
-    ("timestamp", "[Sat, 2026-02-14 18:49 GMT-3] "),
-    ("timestamp", "[Telegram Ana id:42 +5m 2026-01-12T10:00Z] "),
-    ("timestamp", "[WhatsApp +4912 Thu 2026-01-15 10:00 CET] "),
-    ("recalled memories", "<relevant-memories>\n<memory>old</memory>\n</relevant-memories>\n"),
-    ("summary", '<summary id="sum_a1f" depth="1">They talked.</summary>\n'),
-    ("task queue", "## Current Task Queue\n- [ ] paint\n  - [x] buy paint\n\n1. rest\n"),
-    ("task queue", "### 🔄 In Progress\n| a | b |\n#### Today\n> soon\n\n"),
-    ("attachment", "[media attached: /in/a.png (image/png) | /in/a.png]\n"),
-    ("attachment", "[media attached 1/2: /in/old photo.jpeg (image/jpeg)] "),
-    ("system note", "[System: the user is on a phone]\n"),
-    ("system note", "System: [2026-11-02 10:15:00 UTC] Node connected\n"),
-    ("message id", "[message_id: om_x10]\n"),
-    ("sender", "[from: Ana (+49123)]\n"),
-    ("reply tag", "[[reply_to_current]] "),
-    ("heartbeat", "HEARTBEAT_OK\n"),
-    ("heartbeat", "**NO_REPLY**\n"),
-    ("comment", "<!-- SECURITY: untrusted -->\n"),
-]
+WRAPPED = CASES["wrapped"]
 
 
 @pytest.mark.parametrize(("name", "wrapping"), WRAPPED)
@@ -198,29 +128,7 @@ def test_what_was_removed_is_counted_and_measured():
     assert cleaned.removed == {"overlong start": Removal(count=1, characters=9)}
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "What does xs[0] return in [a for a in b]?",
-        "Did we meet on [Mon 2026-11-02 10:15 UTC]?",
-        "[2026-11-02] what was decided?",
-        "[Mon] or [Tue]?",
-        "What does the NO_REPLY token mean?",
-        "Why was HEARTBEAT_OK sent twice?",
-        "What did [System: Linux] mean in the log?",
-        "System: how do I restart it?",
-        "What is a <summary> element for? </summary>",
-        "Does <!-- open a comment?",
-        "What does `<!-- TODO -->` do in `a.html`?",
-        "What is wrong here? ```html <!-- nav --> ```",
-        "Is <relevant-memories> a tag of ours?",
-        "Who wrote ## Current Task Queue in the notes?",
-        'What does ```json {"id": 1}``` lack?',
-        "a < b and c > d: which is it?",
-        "media attached: what was it?",
-        "¿Dónde está la llave? 鍵はどこ？ 🔑",
-    ],
-)
+@pytest.mark.parametrize("query", CASES["ordinary"])
 def test_an_ordinary_question_stays(query):
     cleaned = clean_query(query)
     assert cleaned.text == query

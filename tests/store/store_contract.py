@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from tests.cases import read_cases
 
 from ekphory.filters.tree import And, Comparison, Contains, Field, Filter, In
 from ekphory.retrieval.lexical import TERMS_VERSION, passage_terms
@@ -22,6 +23,7 @@ from ekphory.store.protocol import (
 from ekphory.testing.models import HashEmbedder
 from ekphory.types import MemoryRecord, Scalar, to_microseconds
 
+_CASES = read_cases(__file__)
 CONTRACT_IDENTITY = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, HashEmbedder().identity)
 """What a store that `StoreContract` tests has to be made with."""
 
@@ -44,32 +46,7 @@ def contract_row(key: int, record: MemoryRecord | None = None, *, windows: int =
 
 def full_record() -> MemoryRecord:
     """Return a memory in which no field is left out."""
-    return MemoryRecord(
-        id="full",
-        text='Line one\nit\'s "quoted" 日本 😀',
-        at=datetime(2026, 5, 8, 13, 56, 7, 123456, tzinfo=UTC),
-        created_at=datetime(2026, 5, 9, tzinfo=UTC),
-        expires_at=datetime(9998, 12, 31, tzinfo=UTC),
-        org="acme",
-        project="apollo",
-        agent="planner",
-        user="alice",
-        session="s1",
-        pool="shared_rules",
-        type="procedural",
-        importance=0.25,
-        predicted=frozenset({"importance"}),
-        producer="Anna",
-        produced_for="Ben",
-        role="user",
-        sequence=-3,
-        parent_id="doc",
-        path="notes/a.md",
-        heading="Rules",
-        lines="3-9",
-        source="import",
-        metadata={"city": "Rome", "year": 2026, "share": 0.5, "done": False, "it's": ""},
-    )
+    return MemoryRecord(**dict(_CASES["full record"]), predicted=frozenset({"importance"}))
 
 
 def owned_record(number: int, user: str) -> MemoryRecord:

@@ -32,18 +32,11 @@ from ekphory.testing.models import HashEmbedder
 
 
 @pytest.fixture
-def open_writer(tmp_path):
+def open_writer(tmp_path, close_at_end):
     """Opens writers of a directory, which are closed after the test."""
-    writers = []
-
-    def open_one(store=None, **pauses):
-        store = store or InMemoryStore(CONTRACT_IDENTITY)
-        writers.append(Writer(store, DirectoryLock(tmp_path), **pauses))
-        return writers[-1]
-
-    yield open_one
-    for writer in writers:
-        writer.close()
+    return lambda store=None, **pauses: close_at_end(
+        Writer(store or InMemoryStore(CONTRACT_IDENTITY), DirectoryLock(tmp_path), **pauses)
+    )
 
 
 @pytest.fixture

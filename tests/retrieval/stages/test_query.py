@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import read_cases
 
 from ekphory.errors import ServiceError
 from ekphory.retrieval.pipeline import Pipeline
@@ -21,6 +22,8 @@ from ekphory.retrieval.stages.query import (
 )
 from ekphory.testing.models import HashEmbedder, ScriptedChat
 from retrieval.states import records, state_of
+
+CASES = read_cases(__file__)
 
 
 def test_what_a_host_put_around_a_query_is_removed_and_counted_in_the_notes():
@@ -176,18 +179,7 @@ def test_thoughts_are_left_out(answer):
 @pytest.mark.parametrize(
     "answer",
     [
-        "",
-        "On Mondays.",
-        "incomprehensibilities overcompensation",
-        "I don't know when the staging key rotates, since nothing about it was given here.",
-        "I don’t know when the staging key rotates, since nothing about it was given here.",
-        "It cannot determine the day on which the staging key of this project is rotated.",
-        "There is not enough information to say when the staging key is going to be rotated.",
-        "We are unable to provide the day on which the staging key of this project rotates.",
-        "There is no information available on the rotation of the staging key of this project.",
-        "As an AI language model, there is no way for me to see when the staging key rotates.",
-        "I'm not sure when the staging key rotates, but it may well be on some Monday morning.",
-        "I cannot say anything about the rotation of the staging key of this project at all.",
+        *CASES["junk"],
         f"<think>{MADE_UP}",
     ],
 )
@@ -222,17 +214,7 @@ def test_each_line_is_a_wording_that_comes_once_and_no_more_come_than_were_asked
     assert user.content == ROTATION
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "1. key rotation schedule",
-        "2) key rotation schedule",
-        "- key rotation schedule",
-        "• key rotation schedule",
-        '"key rotation schedule"',
-        "  * 'key rotation schedule'  ",
-    ],
-)
+@pytest.mark.parametrize("line", CASES["wordings"])
 def test_numbers_bullets_and_quotes_are_taken_off(line):
     assert found(line) == ("key rotation schedule",)
 
@@ -240,16 +222,8 @@ def test_numbers_bullets_and_quotes_are_taken_off(line):
 @pytest.mark.parametrize(
     "line",
     [
-        "too short",
+        *CASES["no wordings"],
         "x" * 301,
-        "Note: these keep the meaning",
-        "Here are three wordings:",
-        "These keep the meaning of it",
-        "I rephrased the question below",
-        "The above keep the meaning of it",
-        "Alternative wordings follow now",
-        "when does the KEY rotate",
-        "",
     ],
 )
 def test_comments_repetitions_and_what_is_too_short_or_long_are_refused(line):

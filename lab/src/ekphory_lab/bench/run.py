@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from platformdirs import user_cache_path
 
@@ -20,7 +20,6 @@ from ekphory_lab.bench.measure import (
     BenchOptions,
     BenchReport,
     EmbeddingSpeed,
-    Findings,
     Latency,
     Launcher,
     Setup,
@@ -28,6 +27,7 @@ from ekphory_lab.bench.measure import (
     StoreOptions,
     SystemReport,
     Worker,
+    WriteSpeed,
     in_child,
     machine,
     versions,
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 Told = Callable[[str], None]
 """Told in words what is being done."""
+
+Found = dict[str, dict[str, Any]]
+"""What is known so far of each system at one size, as `SystemReport` has it."""
 
 PRODUCT = "ekphory"
 SYSTEMS = (PRODUCT, "lancedb")
@@ -75,71 +78,93 @@ class Layout:
 
     def measure(self, size: int) -> SizeReport:
         """Bring the stores to `size` memories (more only if they have them) and measure it all."""
-        findings = self._fill(size)
+        found: Found = {name: {"peak_bytes": {}} for name in self._systems}
+        self._fill(size, found)
         rows = self._written
-        self._search(findings)
-        self._compare_recall(findings)
-        self._add(findings)
-        systems = tuple(found.report(name) for name, found in findings.items())
+        self._search(found)
+        self._compare_recall(found)
+        self._add(found)
+        systems = tuple(SystemReport(name=name, **figures) for name, figures in found.items())
         return SizeReport(rows, self._setup.scopes, systems)
 
-    def _fill(self, size: int) -> dict[str, Findings]:
-        findings = {name: Findings() for name in self._systems}
+    def _fill(self, size: int, found: Found) -> None:
         workers = self._workers()
-        for start in range(self._written, size, _CHUNK):
-            stretch = {"start": start, "stop": min(start + _CHUNK, size)}
-            for name, worker in _in_turn(workers, start // _CHUNK):
-                answer = worker.call("fill", stretch)
-                findings[name].note_writes("fill", answer)
-            self._written = stretch["stop"]
-            self._tell("written")
+        starts = range(self._written, size, _CHUNK)
+        self._write("fill", [min(_CHUNK, size - start) for start in starts], workers, found)
         for name, worker in workers.items():
             self._tell(f"waiting for the indexes of {name}")
-            findings[name].index = worker.call("index", {"rows": self._written})
-            findings[name].note_peak("fill", findings[name].index)
+            answer = worker.call("index", {"rows": self._written})
+            _note_peak(found[name], "fill", answer)
+            found[name] |= {
+                "index_seconds": answer["seconds"],
+                "index_rows": answer["rows"],
+                "fragments": answer.get("fragments"),
+                "versions": answer.get("versions"),
+            }
         _end(workers)
         for name in workers:
-            findings[name].bytes = bytes_below(Path(self._at(name).directory))
-        return findings
+            found[name]["bytes"] = bytes_below(Path(self._at(name).directory))
 
-    def _search(self, findings: Mapping[str, Findings]) -> None:
+    def _write(
+        self,
+        phase: Literal["fill", "write"],
+        sizes: Sequence[int],
+        workers: Mapping[str, Worker],
+        found: Found,
+    ) -> None:
+        answers: dict[str, list[dict[str, Any]]] = {name: [] for name in workers}
+        for turn, rows in enumerate(sizes):
+            stretch = {"start": self._written, "stop": self._written + rows}
+            for name, worker in _in_turn(workers, turn):
+                answers[name].append(worker.call(phase, stretch))
+                _note_peak(found[name], phase, answers[name][-1])
+            self._written = stretch["stop"]
+            self._tell("written")
+        for name, stretches in answers.items():
+            found[name][phase] = WriteSpeed.of(stretches)
+
+    def _search(self, found: Found) -> None:
         workers = self._workers()
         _load_models(workers)
         cold, warm = self._queries()
         for name, worker in workers.items():
             self._tell(f"{len(cold)} cold searches of {name}")
-            answers = [worker.call("search", self._asked(query)) for query in cold]
-            findings[name].cold = [answer["milliseconds"] for answer in answers]
+            first = [worker.call("search", self._asked(query)) for query in cold]
+            found[name]["cold"] = _latency(first)
         self._tell(f"{len(warm)} warm searches of each system")
+        answers: dict[str, list[dict[str, Any]]] = {name: [] for name in workers}
         for place, query in enumerate(warm):
             for name, worker in _in_turn(workers, place):
-                findings[name].note_search(worker.call("search", self._asked(query)))
+                answers[name].append(worker.call("search", self._asked(query)))
+        for name, given in answers.items():
+            _note_peak(found[name], "search", given[-1])
+            found[name] |= {"warm": _latency(given), "stages": _stages(given)}
         _end(workers)
 
-    def _compare_recall(self, findings: Mapping[str, Findings]) -> None:
+    def _compare_recall(self, found: Found) -> None:
         _, warm = self._queries()
         queries = [self._asked(query) for query in warm[:_RECALL_QUERIES]]
         for name in self._systems:
             self._tell(f"recall of {name}")
             worker = self._launch(name, self._at(name))
-            findings[name].recall = worker.call("recall", {"queries": queries})
+            answer = worker.call("recall", {"queries": queries})
+            found[name] |= {"recall": answer["recall"], "short": answer["short"]}
             _end({name: worker})
 
-    def _add(self, findings: Mapping[str, Findings]) -> None:
+    def _add(self, found: Found) -> None:
         workers = self._workers()
         _load_models(workers)
         self._tell("batches and single memories with the model")
-        for turn, rows in enumerate(_halves(self._options.batches)):
-            stretch = {"start": self._written, "stop": self._written + rows * BATCH}
-            for name, worker in _in_turn(workers, turn):
-                answer = worker.call("write", stretch)
-                findings[name].note_writes("write", answer)
-            self._written = stretch["stop"]
+        sizes = [part * BATCH for part in _halves(self._options.batches)]
+        self._write("write", sizes, workers, found)
+        taken: dict[str, list[float]] = {name: [] for name in workers}
         for turn in range(self._options.single_adds):
             stretch = {"start": self._written, "stop": self._written + 1}
             for name, worker in _in_turn(workers, turn):
-                findings[name].adds += worker.call("add", stretch)["milliseconds"]
+                taken[name] += worker.call("add", stretch)["milliseconds"]
             self._written += 1
+        for name, milliseconds in taken.items():
+            found[name]["add"] = Latency.of(milliseconds)
         _end(workers)
 
     def _queries(self) -> tuple[list[BenchQuery], list[BenchQuery]]:
@@ -172,6 +197,24 @@ class Layout:
 def bytes_below(directory: Path) -> int:
     """Size of all files below a directory."""
     return sum(entry.stat().st_size for entry in directory.rglob("*") if entry.is_file())
+
+
+def _note_peak(figures: dict[str, Any], phase: str, answer: Mapping[str, Any]) -> None:
+    """Keep how much memory the process has held by now."""
+    if answer["peak_bytes"] is not None:
+        figures["peak_bytes"][phase] = answer["peak_bytes"]
+
+
+def _latency(answers: Sequence[Mapping[str, Any]]) -> Latency:
+    return Latency.of([answer["milliseconds"] for answer in answers])
+
+
+def _stages(answers: Sequence[Mapping[str, Any]]) -> dict[str, Latency]:
+    taken: dict[str, list[float]] = {}
+    for answer in answers:
+        for stage, milliseconds in answer["stages"].items():
+            taken.setdefault(stage, []).append(milliseconds)
+    return {stage: Latency.of(each) for stage, each in taken.items()}
 
 
 def _in_turn(workers: Mapping[str, Worker], turn: int) -> Iterator[tuple[str, Worker]]:

@@ -31,15 +31,7 @@ from ekphory.retrieval.stages.rerank import GateReranker, Rerank
 from ekphory.retrieval.stages.shape import Cut, Diversify
 from ekphory_lab.evaluation.datasets import Dataset
 from ekphory_lab.evaluation.metrics import measures
-from ekphory_lab.evaluation.runner import (
-    Comparison,
-    Progress,
-    Report,
-    compare,
-    evaluate,
-    silent,
-    to_json,
-)
+from ekphory_lab.evaluation import runner
 from ekphory_lab.evaluation.systems import EkphorySystem, OtherPipeline
 from ekphory_lab.evaluation.tables import (
     ReportTable,
@@ -229,8 +221,8 @@ class ConfigurationRun:
     """
 
     configuration: Configuration
-    report: Report | None = None
-    against_baseline: Comparison | None = None
+    report: runner.Report | None = None
+    against_baseline: runner.Comparison | None = None
     missing: tuple[Model, ...] = ()
     remembered: int = 0
 
@@ -241,7 +233,7 @@ def run_configurations(
     *,
     embedder: EmbeddingModel | None = None,
     models: OptionalModels = NO_OPTIONAL_MODELS,
-    progress: Progress = silent,
+    progress: runner.Progress = runner.silent,
 ) -> tuple[ConfigurationRun, ...]:
     """Run configurations on a set, vector-only search first in any case.
 
@@ -269,7 +261,7 @@ def run_configurations(
                 runs.append(ConfigurationRun(configuration, missing=missing))
                 continue
             before = 0 if reranker is None else reranker.remembered
-            report = evaluate(
+            report = runner.evaluate(
                 dataset,
                 OtherPipeline(system, configuration.pipeline()),
                 measures=MEASURES,
@@ -278,7 +270,7 @@ def run_configurations(
             )
             remembered = 0 if reranker is None else reranker.remembered - before
             first = runs[0].report if runs else None
-            against = None if first is None else compare(first, report)
+            against = None if first is None else runner.compare(first, report)
             runs.append(ConfigurationRun(configuration, report, against, remembered=remembered))
     return tuple(runs)
 
@@ -288,8 +280,8 @@ def runs_json(runs: Sequence[ConfigurationRun]) -> dict[str, object]:
     return {"reports": [_run_json(run, run.report) for run in runs if run.report is not None]}
 
 
-def _run_json(run: ConfigurationRun, report: Report) -> dict[str, object]:
-    document = to_json(report) | {"remembered_scores": run.remembered}
+def _run_json(run: ConfigurationRun, report: runner.Report) -> dict[str, object]:
+    document = runner.to_json(report) | {"remembered_scores": run.remembered}
     if run.remembered:
         document["latency_ms"] = None
         for row in cast("list[dict[str, object]]", document["queries"]):
@@ -347,7 +339,7 @@ def _label(run: ConfigurationRun) -> str:
     return "; ".join(notes)
 
 
-def _figures(run: ConfigurationRun, baseline: Report) -> tuple[str, ...]:
+def _figures(run: ConfigurationRun, baseline: runner.Report) -> tuple[str, ...]:
     reference = format_figure(baseline.mean(_MAIN), 4)
     value = run.configuration.published
     published = "" if value is None else format_figure(value, 4)

@@ -8,14 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ekphory.errors import DatasetError
-from ekphory_lab.evaluation.datasets import (
-    BenchmarkFile,
-    Collection,
-    Dataset,
-    EvaluationQuery,
-    Passage,
-    Source,
-)
+from ekphory_lab.evaluation import datasets
 from ekphory_lab.training.texts import Row, read_conversations, sha256_of_texts
 
 DEVELOPMENT_CONVERSATIONS = Path(__file__).parent / "development_conversations"
@@ -23,23 +16,25 @@ NAME = "development_conversations"
 CONVERSATIONS_PER_POOL: Mapping[str, int] = {"friends": 6, "texting": 6, "assistant": 3}
 """Some hundred turns, as many as one of LoCoMo's conversations has."""
 
-_SOURCE = Source("conversations written for ekphory", "Apache-2.0", "comes with ekphory-lab")
+_SOURCE = datasets.Source(
+    "conversations written for ekphory", "Apache-2.0", "comes with ekphory-lab"
+)
 
 
-def development_set(folder: Path = DEVELOPMENT_CONVERSATIONS) -> Dataset:
+def development_set(folder: Path = DEVELOPMENT_CONVERSATIONS) -> datasets.Dataset:
     """Put the conversations into pools, some of a kind together, with their questions.
 
     Raises:
         DatasetError: There is no file, one cannot be read, or is not of two speakers.
     """
     rows = read_conversations(folder)
-    collection = Collection()
+    collection = datasets.Collection()
     for kind, size in CONVERSATIONS_PER_POOL.items():
         chosen = [row for row in rows if row["kind"] == kind]
         for start in range(0, len(chosen), size):
             together = _of_one_pair(chosen[start : start + size])
             _add_pool(collection, f"{kind}-{start // size}", together)
-    file = BenchmarkFile(NAME, sha256_of_texts(folder), None)
+    file = datasets.BenchmarkFile(NAME, sha256_of_texts(folder), None)
     return collection.dataset(NAME, source=_SOURCE, files=(file,))
 
 
@@ -71,10 +66,10 @@ def _renamed(row: Row, names: Mapping[str, str]) -> Row:
     return {**row, "turns": turns, "questions": questions}
 
 
-def _add_pool(collection: Collection, pool: str, rows: Sequence[Row]) -> None:
+def _add_pool(collection: datasets.Collection, pool: str, rows: Sequence[Row]) -> None:
     for row in rows:
         for place, turn in enumerate(row["turns"]):
-            passage = Passage(
+            passage = datasets.Passage(
                 id=f"{row['id']}:{place}",
                 text=turn["text"],
                 speaker=turn["speaker"],
@@ -85,7 +80,7 @@ def _add_pool(collection: Collection, pool: str, rows: Sequence[Row]) -> None:
             collection.add_passage(row["id"], pool=pool, passage=passage)
     for row in rows:
         for number, asked in enumerate(row["questions"]):
-            query = EvaluationQuery(
+            query = datasets.EvaluationQuery(
                 pool=pool,
                 id=f"{row['id']}:{number}",
                 text=asked["query"],

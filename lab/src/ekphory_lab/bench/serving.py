@@ -22,27 +22,8 @@ from urllib.request import urlopen
 import numpy as np
 from uvicorn.loops.auto import auto_loop_factory
 
+from ekphory_lab.bench import measure, run
 from ekphory_lab.bench.generate import BATCH, BenchQuery
-from ekphory_lab.bench.measure import (
-    BenchError,
-    Launcher,
-    Setup,
-    StoreOptions,
-    Worker,
-    in_child,
-    machine,
-    versions,
-)
-from ekphory_lab.bench.run import (
-    PRODUCT,
-    Told,
-    describe_machine,
-    filled_pool,
-    model_setup,
-    placed,
-    plain,
-    workspace,
-)
 from ekphory_lab.evaluation.tables import ReportTable
 
 # What a load of searches got, as plain values that go to JSON as they are.
@@ -300,7 +281,7 @@ def _told_url(process: subprocess.Popen[str], log: Path) -> str:
         line = process.stdout.readline() if process.stdout is not None else ""
         if not line:
             words = log.read_text(encoding="utf-8", errors="replace").strip()
-            raise BenchError(f"the server did not start. {words[-_LOG_CHARACTERS:]}")
+            raise measure.BenchError(f"the server did not start. {words[-_LOG_CHARACTERS:]}")
         lines.append(line)
     return str(json.loads("".join(lines))["url"])
 
@@ -310,7 +291,7 @@ def _wait_for_answer(url: str) -> None:
         with urlopen(f"{url}/health", timeout=_START_SECONDS) as answer:  # noqa: S310  our own server
             answer.read()
     except OSError as error:
-        raise BenchError(f"the server does not answer ({error})") from error
+        raise measure.BenchError(f"the server does not answer ({error})") from error
 
 
 def _cpu_seconds(pid: int) -> float | None:
@@ -328,7 +309,7 @@ def _children(pid: int) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServingOptions(StoreOptions):
+class ServingOptions(measure.StoreOptions):
     """What to measure of a server.
 
     Attributes:
@@ -403,9 +384,9 @@ class ServingReport:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, for JSON."""
         derived = [{"http_adds": each.http_adds, "shares": each.shares} for each in self.layouts]
-        plain = asdict(self)
-        plain["layouts"] = [a | b for a, b in zip(plain["layouts"], derived, strict=True)]
-        return plain
+        found = asdict(self)
+        found["layouts"] = [a | b for a, b in zip(found["layouts"], derived, strict=True)]
+        return found
 
 
 # One store measured: in process, served, in process again, and served with lowered limits.
@@ -433,7 +414,12 @@ class Served:
     """
 
     def __init__(
-        self, options: ServingOptions, *, setup: Setup, worker: Worker, on_progress: Told
+        self,
+        options: ServingOptions,
+        *,
+        setup: measure.Setup,
+        worker: measure.Worker,
+        on_progress: run.Told,
     ) -> None:
         """Make the questions.
 
@@ -562,7 +548,7 @@ class Served:
             patience=_WARMING_SECONDS,
         )
         if answers.failed:
-            raise BenchError(f"the server gave no hits: {dict(answers.failed)}")
+            raise measure.BenchError(f"the server gave no hits: {dict(answers.failed)}")
 
     def _request(self, query: BenchQuery) -> bytes:
         asked = {
@@ -600,7 +586,7 @@ def serving_findings(report: ServingReport) -> list[str]:
     """Say in lines how the server compares with the searches in process, and on what machine."""
     lines = [line for each in report.layouts for line in _findings(each)]
     conditions = (
-        f"{describe_machine(report.machine)}; "
+        f"{run.describe_machine(report.machine)}; "
         f"{report.options['threads']} threads, {report.options['workers']} processes of the server"
     )
     packages = ", ".join(f"{name} {version}" for name, version in report.versions.items())
@@ -660,7 +646,7 @@ _PACKAGES = ("ekphory", "fastapi", "pydantic", "starlette", "uvicorn")
 
 
 def run_serving_bench(
-    options: ServingOptions, *, on_progress: Told, launch: Launcher = in_child
+    options: ServingOptions, *, on_progress: run.Told, launch: measure.Launcher = measure.in_child
 ) -> ServingReport:
     """Measure everything that the options ask for.
 
@@ -673,28 +659,29 @@ def run_serving_bench(
         InvalidInput: The directory to keep is in use.
         BenchError: A measuring process or the server failed.
     """
-    began, described = time.perf_counter(), machine()
-    with workspace(options.keep) as directory:
-        setup = replace(model_setup(options, directory), org=_ORG)
-        model = launch("model", setup)
-        setup = replace(setup, pool=filled_pool(model, options, on_progress))
-        model.end()
-        layouts = []
-        for scopes in options.scopes:
-            store = placed(setup, f"{scopes}-scopes", scopes=scopes)
+    began, described = time.perf_counter(), measure.machine()
+    layouts = []
+    with run.model_worker(options, launch, org=_ORG) as (model, setup):
+        for store in run.stores_with_vectors(model, setup, options, on_progress):
             _fill(options, store, launch=launch, on_progress=on_progress)
             layouts.append(_measured(options, store, launch=launch, on_progress=on_progress))
     return ServingReport(
         machine=described,
-        versions=versions(_PACKAGES),
-        options=plain(options),
+        versions=measure.versions(_PACKAGES),
+        options=run.plain(options),
         layouts=tuple(layouts),
         seconds=round(time.perf_counter() - began, 1),
     )
 
 
-def _fill(options: ServingOptions, setup: Setup, *, launch: Launcher, on_progress: Told) -> None:
-    worker = launch(PRODUCT, setup)
+def _fill(
+    options: ServingOptions,
+    setup: measure.Setup,
+    *,
+    launch: measure.Launcher,
+    on_progress: run.Told,
+) -> None:
+    worker = launch(run.PRODUCT, setup)
     for start in range(0, options.n, _CHUNK):
         stop = min(start + _CHUNK, options.n)
         worker.call("fill", {"start": start, "stop": stop})
@@ -705,7 +692,11 @@ def _fill(options: ServingOptions, setup: Setup, *, launch: Launcher, on_progres
 
 
 def _measured(
-    options: ServingOptions, setup: Setup, *, launch: Launcher, on_progress: Told
+    options: ServingOptions,
+    setup: measure.Setup,
+    *,
+    launch: measure.Launcher,
+    on_progress: run.Told,
 ) -> ServedLayout:
     worker = launch("service", setup)
     try:

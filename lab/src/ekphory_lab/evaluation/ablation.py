@@ -11,14 +11,14 @@ from ekphory.retrieval.calibration import WORD_CURVES
 from ekphory.retrieval.fusion import EVEN_LEXICAL_WEIGHT, LEXICAL_WEIGHT
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline, Stage
 from ekphory.retrieval.presets import BALANCED, PRESETS
+from ekphory.retrieval.stages import weigh
 from ekphory.retrieval.stages.find import Fuse, SearchPools, SearchTime
 from ekphory.retrieval.stages.query import ClassifyQuery, ReadTime
 from ekphory.retrieval.stages.shape import Diversify
-from ekphory.retrieval.stages import weigh
 from ekphory.types import MEMORY_TYPES
+from ekphory_lab.evaluation import runner
 from ekphory_lab.evaluation.datasets import Dataset
 from ekphory_lab.evaluation.loaders import load_beir, load_conversation, load_locomo
-from ekphory_lab.evaluation import runner
 from ekphory_lab.evaluation.systems import EkphorySystem, OtherPipeline
 from ekphory_lab.evaluation.tables import ReportTable, format_figure, format_test
 

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from ekphory import __version__
 from ekphory.errors import InvalidInput, MissingExtra
-from ekphory.models.embedder import EmbeddingModel, FloatMatrix
 from ekphory.models import late_bound
+from ekphory.models.embedder import EmbeddingModel, FloatMatrix
 from ekphory.models.loading import load_embedder
 from ekphory.retrieval import dense
 from ekphory.types import MemoryType
+from ekphory_lab.evaluation import metrics, tables
 from ekphory_lab.evaluation.agentmem_cases import (
     CANDIDATES,
     Candidate,
@@ -27,10 +28,8 @@ from ekphory_lab.evaluation.agentmem_cases import (
     LabelledText,
     RankingCase,
 )
-from ekphory_lab.evaluation import metrics
 from ekphory_lab.evaluation.runner import Setting
 from ekphory_lab.evaluation.systems import bm25_scorer
-from ekphory_lab.evaluation import tables
 
 # all-MiniLM-L6-v2, which everybody knows, out of the package that carries it.
 

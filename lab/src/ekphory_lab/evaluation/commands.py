@@ -13,9 +13,9 @@ from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_embedder
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels
 from ekphory.types import TimeUse
+from ekphory_lab.evaluation import runner
 from ekphory_lab.evaluation.datasets import LOCOMO_CATEGORIES, Dataset
 from ekphory_lab.evaluation.metrics import BEST, CONVERSATION_MEASURES, Measure
-from ekphory_lab.evaluation import runner
 from ekphory_lab.evaluation.systems import (
     FUSIONS,
     AgentSystem,

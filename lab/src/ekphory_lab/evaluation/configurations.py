@@ -29,9 +29,9 @@ from ekphory.retrieval.stages.find import Arms, Fuse, FusionMethod, SearchPools
 from ekphory.retrieval.stages.query import CleanQuery, ExpandQuery, Hyde
 from ekphory.retrieval.stages.rerank import GateReranker, Rerank
 from ekphory.retrieval.stages.shape import Cut, Diversify
+from ekphory_lab.evaluation import runner
 from ekphory_lab.evaluation.datasets import Dataset
 from ekphory_lab.evaluation.metrics import measures
-from ekphory_lab.evaluation import runner
 from ekphory_lab.evaluation.systems import EkphorySystem, OtherPipeline
 from ekphory_lab.evaluation.tables import (
     ReportTable,

@@ -11,8 +11,8 @@ import numpy as np
 
 from ekphory import __version__
 from ekphory.errors import InvalidInput
-from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage
 from ekphory_lab.evaluation import metrics
+from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage
 
 # The door that every system goes through to be measured: baseline, product or competitor.
 

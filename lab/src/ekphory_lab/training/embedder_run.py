@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from ekphory.models.late_bound import Codes, age_buckets, type_codes
 from ekphory.models.onnx_export import Prompts
+from ekphory_lab.training import run_files, sources
 from ekphory_lab.training.embedder_config import EmbedderConfig, LossWeights
 from ekphory_lab.training.encoder import (
     AgentEncoder,
@@ -39,8 +40,6 @@ from ekphory_lab.training.question_groups import (
     TeacherView,
     teacher_view,
 )
-from ekphory_lab.training import run_files
-from ekphory_lab.training import sources
 
 # The loss of generated memories: ranking by content, age and type, and the two heads.
 #

@@ -17,8 +17,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from ekphory.errors import InvalidInput, ModelError
-from ekphory.models import late_bound
-from ekphory.models import onnx_export
+from ekphory.models import late_bound, onnx_export
 from ekphory.threads import count_usable_cores
 from ekphory.types import MEMORY_TYPES
 from ekphory_lab.training import run_files

@@ -16,6 +16,7 @@ from ekphory import __version__
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.retrieval.gate import GateFeature, GateThresholds, gate_feature
 from ekphory.retrieval.rerank import score_relevance
+from ekphory_lab.evaluation import runner
 from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage
 from ekphory_lab.evaluation.metrics import (
     Estimate,
@@ -39,7 +40,6 @@ from ekphory_lab.evaluation.reranking.candidates import (
     candidates_of,
 )
 from ekphory_lab.evaluation.reranking.questions import DialogueScores, DialogueSet, measure_dialogue
-from ekphory_lab.evaluation import runner
 
 # A contender behind the evaluation's door: what it searches is the fixed candidates.
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ekphory_lab.evaluation import datasets
+from ekphory_lab.evaluation import datasets, metrics
 from ekphory_lab.evaluation.loaders import read_turn
-from ekphory_lab.evaluation import metrics
 from ekphory_lab.evaluation.reranking.candidates import CandidateList, Judge
 
 # Questions that only the dialogue before them explains, asked with it and without.

@@ -8,12 +8,12 @@ from dataclasses import asdict
 from html import escape
 from pathlib import Path
 
+from ekphory_lab.evaluation import tables
 from ekphory_lab.evaluation.datasets import LOCOMO_CATEGORIES
 from ekphory_lab.evaluation.metrics import PairedTest
 from ekphory_lab.evaluation.reranking import benchmark
 from ekphory_lab.evaluation.reranking.questions import DialogueScores
 from ekphory_lab.evaluation.runner import Latency, to_json
-from ekphory_lab.evaluation import tables
 
 # Published results on LoCoMo, to stand beside what is measured here.
 #

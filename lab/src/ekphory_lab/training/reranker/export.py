@@ -11,6 +11,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from ekphory.errors import InvalidInput, MissingExtra, ModelError
+from ekphory.models import onnx_graph
 from ekphory.models.late_bound import Linear
 from ekphory.models.model_record import (
     MODEL_FILE,
@@ -22,14 +23,13 @@ from ekphory.models.model_record import (
     seal_reranker,
 )
 from ekphory.models.onnx_export import GraphReader, ModelDescription, write_encoder
-from ekphory.models import onnx_graph
 from ekphory.models.onnx_reranker import MOST_TOKENS, CrossEncoderLayout, PairTokens
 from ekphory.models.onnx_session import OnnxSession
 from ekphory.models.reranker import PlattScaling
 from ekphory_lab.evaluation.metrics import FloatArray, expected_calibration_error
 from ekphory_lab.evaluation.reranking.benchmark import precision_threshold
-from ekphory_lab.training.reranker.examples import RerankExample, read_examples
 from ekphory_lab.training import static_int8
+from ekphory_lab.training.reranker.examples import RerankExample, read_examples
 from ekphory_lab.training.texts import sha256_of
 
 if TYPE_CHECKING:

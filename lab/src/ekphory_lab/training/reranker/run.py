@@ -16,6 +16,7 @@ import torch
 from torch.nn import functional
 
 from ekphory.errors import InvalidInput
+from ekphory_lab.training import run_files
 from ekphory_lab.training.encoder import (
     Optimizer,
     Tensor,
@@ -24,6 +25,7 @@ from ekphory_lab.training.encoder import (
     plain_gradients,
     teacher_loss,
 )
+from ekphory_lab.training.reranker import models
 from ekphory_lab.training.reranker.config import RerankerConfig, RerankLossWeights
 from ekphory_lab.training.reranker.examples import (
     Development,
@@ -32,14 +34,12 @@ from ekphory_lab.training.reranker.examples import (
     first_stage_scores,
 )
 from ekphory_lab.training.reranker.export import HEAD_FILE
-from ekphory_lab.training.reranker import models
 from ekphory_lab.training.reranker.preparation import (
     ExampleMaking,
     PreparedExamples,
     Progress,
     prepare_examples,
 )
-from ekphory_lab.training import run_files
 
 # The losses of a reranker. Needs torch. All take logits of shape (questions, candidates).
 

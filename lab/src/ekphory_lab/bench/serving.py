@@ -402,12 +402,13 @@ _TURNS = 12
 _SHARE_OVERLOADED = 0.1
 _SHARE_IN_PROCESS = 0.25
 _LEAST_SECONDS = 1.0
+_CHUNK = 10 * BATCH
 _RATE = 2
 """Requests a second of one caller, when the rate is what is lowered."""
 
 
 class Served:
-    """A store that is filled, and what is asked of it.
+    """A store, and what is asked of it.
 
     One caller asks in process and over HTTP by turns, and many ask in process before and after they
     ask the server, so that what else the machine does hits all alike.
@@ -418,7 +419,7 @@ class Served:
         options: ServingOptions,
         *,
         setup: measure.Setup,
-        worker: measure.Worker,
+        launch: measure.Launcher,
         on_progress: run.Told,
     ) -> None:
         """Make the questions.
@@ -426,12 +427,12 @@ class Served:
         Args:
             options: What to measure.
             setup: Where the store is.
-            worker: Searches it in a process of its own.
+            launch: How measuring processes are started.
             on_progress: Told in words what is being done.
         """
         self._options = options
         self._setup = setup
-        self._worker = worker
+        self._launch = launch
         self._on_progress = on_progress
         found = setup.corpus.queries(options.questions, rows=options.n)
         self._questions = [(each.text, each.project) for each in found]
@@ -441,7 +442,27 @@ class Served:
         self._asked_already = 0
 
     def measure(self) -> ServedLayout:
-        """Measure it all."""
+        """Fill the store, and measure it all."""
+        self._fill()
+        self._worker = self._launch("service", self._setup)
+        try:
+            layout = self._measured()
+            self._worker.call("close", {})
+        finally:
+            self._worker.end()
+        return layout
+
+    def _fill(self) -> None:
+        worker, rows = self._launch(run.PRODUCT, self._setup), self._options.n
+        for start in range(0, rows, _CHUNK):
+            stop = min(start + _CHUNK, rows)
+            worker.call("fill", {"start": start, "stop": stop})
+            self._tell(f"{stop:,} written")
+        worker.call("index", {"rows": rows})
+        worker.call("close", {})
+        worker.end()
+
+    def _measured(self) -> ServedLayout:
         self._warm_worker()
         together: dict[str, list[Answers]] = {through: [] for through in _IN_PROCESS}
         self._in_threads(together)
@@ -641,7 +662,6 @@ def _failed(failed: Mapping[str, int]) -> str:
 # The whole run: the vectors, and each layout filled and measured.
 
 _ORG = "bench"
-_CHUNK = 10 * BATCH
 _PACKAGES = ("ekphory", "fastapi", "pydantic", "starlette", "uvicorn")
 
 
@@ -660,11 +680,11 @@ def run_serving_bench(
         BenchError: A measuring process or the server failed.
     """
     began, described = time.perf_counter(), measure.machine()
-    layouts = []
     with run.model_worker(options, launch, org=_ORG) as (model, setup):
-        for store in run.stores_with_vectors(model, setup, options, on_progress):
-            _fill(options, store, launch=launch, on_progress=on_progress)
-            layouts.append(_measured(options, store, launch=launch, on_progress=on_progress))
+        layouts = [
+            Served(options, setup=store, launch=launch, on_progress=on_progress).measure()
+            for store in run.stores_with_vectors(model, setup, options, on_progress)
+        ]
     return ServingReport(
         machine=described,
         versions=measure.versions(_PACKAGES),
@@ -672,37 +692,3 @@ def run_serving_bench(
         layouts=tuple(layouts),
         seconds=round(time.perf_counter() - began, 1),
     )
-
-
-def _fill(
-    options: ServingOptions,
-    setup: measure.Setup,
-    *,
-    launch: measure.Launcher,
-    on_progress: run.Told,
-) -> None:
-    worker = launch(run.PRODUCT, setup)
-    for start in range(0, options.n, _CHUNK):
-        stop = min(start + _CHUNK, options.n)
-        worker.call("fill", {"start": start, "stop": stop})
-        on_progress(f"{setup.scopes} scopes: {stop:,} of {options.n:,} memories written")
-    worker.call("index", {"rows": options.n})
-    worker.call("close", {})
-    worker.end()
-
-
-def _measured(
-    options: ServingOptions,
-    setup: measure.Setup,
-    *,
-    launch: measure.Launcher,
-    on_progress: run.Told,
-) -> ServedLayout:
-    worker = launch("service", setup)
-    try:
-        served = Served(options, setup=setup, worker=worker, on_progress=on_progress)
-        layout = served.measure()
-        worker.call("close", {})
-    finally:
-        worker.end()
-    return layout

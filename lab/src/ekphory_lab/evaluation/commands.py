@@ -13,7 +13,7 @@ from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_embedder
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels
 from ekphory.types import TimeUse
-from ekphory_lab.evaluation import runner
+from ekphory_lab.evaluation import runner, tables
 from ekphory_lab.evaluation.datasets import LOCOMO_CATEGORIES, Dataset
 from ekphory_lab.evaluation.metrics import BEST, CONVERSATION_MEASURES, Measure
 from ekphory_lab.evaluation.systems import (
@@ -23,12 +23,6 @@ from ekphory_lab.evaluation.systems import (
     bm25_system,
     dense_system,
     fused_system,
-)
-from ekphory_lab.evaluation.tables import (
-    ReportTable,
-    format_figure,
-    format_interval,
-    format_test,
 )
 
 # Measuring.
@@ -143,7 +137,7 @@ _MOST_MISSES = 20
 _TEXT_LENGTH = 160
 
 
-def summary_table(reports: Sequence[runner.Report]) -> ReportTable:
+def summary_table(reports: Sequence[runner.Report]) -> tables.ReportTable:
     """Show several systems on one dataset, a line each, with latencies.
 
     Args:
@@ -154,13 +148,13 @@ def summary_table(reports: Sequence[runner.Report]) -> ReportTable:
     rows = (
         (
             report.system,
-            *(format_figure(report.mean(name)) for name in names),
+            *(tables.format_figure(report.mean(name)) for name in names),
             f"{report.latency.p50:.1f}",
             f"{report.latency.p95:.1f}",
         )
         for report in reports
     )
-    return ReportTable(
+    return tables.ReportTable(
         f"{dataset.name}: {len(dataset.queries)} queries, "
         f"{dataset.size} passages in {len(dataset.pools)} pools; "
         f"sha256 {dataset.sha256[:12]} ({state}); {dataset.source.licence}",
@@ -169,13 +163,13 @@ def summary_table(reports: Sequence[runner.Report]) -> ReportTable:
     )
 
 
-def report_table(report: runner.Report) -> ReportTable:
+def report_table(report: runner.Report) -> tables.ReportTable:
     """Show one system: a line per category, and one overall with 95 % confidence intervals."""
     names = _shown_measures(report)
     has_locomo_categories = report.categories.keys() <= LOCOMO_CATEGORIES.keys()
 
     def row(label: str, group: runner.GroupScores) -> tuple[str, ...]:
-        means = (format_figure(group.estimates[name].mean) for name in names)
+        means = (tables.format_figure(group.estimates[name].mean) for name in names)
         return (label, str(group.queries), *means)
 
     rows = [
@@ -183,10 +177,10 @@ def report_table(report: runner.Report) -> ReportTable:
         for name, group in report.categories.items()
     ]
     rows.append(row("overall", report.overall))
-    intervals = (format_interval(report.overall.estimates[name]) for name in names)
+    intervals = (tables.format_interval(report.overall.estimates[name]) for name in names)
     rows.append(("95 %", "", *intervals))
     title = f"{report.system} on {report.dataset.name}"
-    return ReportTable(title, ("category", "queries", *names), tuple(rows))
+    return tables.ReportTable(title, ("category", "queries", *names), tuple(rows))
 
 
 def report_lines(report: runner.Report) -> Iterator[str]:
@@ -194,9 +188,9 @@ def report_lines(report: runner.Report) -> Iterator[str]:
     found, made = report.calibration, report.configuration
     if found is not None:
         yield (
-            f"calibration of {report.system}: expected error {format_figure(found.hits)} over the "
-            f"best {BEST} hits, {format_figure(found.first_hit)} over the first, which says "
-            f"{found.first_said:.2f} and is right in {found.first_right:.2f}"
+            f"calibration of {report.system}: expected error {tables.format_figure(found.hits)} "
+            f"over the best {BEST} hits, {tables.format_figure(found.first_hit)} over the first, "
+            f"which says {found.first_said:.2f} and is right in {found.first_right:.2f}"
         )
     if "agent" in made:
         yield (
@@ -207,13 +201,13 @@ def report_lines(report: runner.Report) -> Iterator[str]:
         )
 
 
-def comparison_table(comparison: runner.Comparison) -> ReportTable:
+def comparison_table(comparison: runner.Comparison) -> tables.ReportTable:
     """Show how two runs differ: difference, its 95 % interval, p-value, queries won and lost."""
-    return ReportTable(
+    return tables.ReportTable(
         f"{comparison.second} minus {comparison.first}, {comparison.queries} queries",
         ("measure", "difference", "95 %", "p", "better", "worse"),
         tuple(
-            (name, *format_test(test, 4), str(test.better), str(test.worse))
+            (name, *tables.format_test(test, 4), str(test.better), str(test.worse))
             for name, test in comparison.tests.items()
         ),
     )

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from ekphory.errors import InvalidInput
 from ekphory.models.agent_reranker import Reranker
@@ -22,23 +23,17 @@ from ekphory.models.reranker import (
     RerankPassage,
     RerankQuery,
 )
-from ekphory.retrieval.gate import GateThresholds
+from ekphory.retrieval.gate import PUBLISHED_THRESHOLDS, GateThresholds
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline, Stage
 from ekphory.retrieval.rerank import Blend
 from ekphory.retrieval.stages.find import Arms, Fuse, FusionMethod, SearchPools
 from ekphory.retrieval.stages.query import CleanQuery, ExpandQuery, Hyde
 from ekphory.retrieval.stages.rerank import GateReranker, Rerank
 from ekphory.retrieval.stages.shape import Cut, Diversify
-from ekphory_lab.evaluation import runner
+from ekphory_lab.evaluation import runner, tables
 from ekphory_lab.evaluation.datasets import Dataset
 from ekphory_lab.evaluation.metrics import measures
 from ekphory_lab.evaluation.systems import EkphorySystem, OtherPipeline
-from ekphory_lab.evaluation.tables import (
-    ReportTable,
-    format_difference,
-    format_figure,
-    format_p_value,
-)
 
 HITS = 10
 """How many hits each search asks for; each arm finds four times as many."""
@@ -52,7 +47,7 @@ class Gate:
     """A gate before the reranker."""
 
     mode: Literal["hard", "soft"]
-    thresholds: GateThresholds
+    thresholds: GateThresholds = PUBLISHED_THRESHOLDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,18 +108,12 @@ class Configuration:
         return Pipeline(self.id, [*stages, Cut()], summary=self.label)
 
 
-def _read_configuration(row: dict[str, Any]) -> Configuration:
-    if "blend" in row:
-        row["blend"] = Blend(**row["blend"])
-    if "gate" in row:
-        mode = row["gate"].pop("mode")
-        row["gate"] = Gate(mode=mode, thresholds=GateThresholds(**row["gate"]))
-    return Configuration(**row)
-
-
 _ROWS = files("ekphory_lab.evaluation").joinpath("configurations.toml").read_text(encoding="utf-8")
 CONFIGURATIONS: Mapping[str, Configuration] = {
-    row["id"]: _read_configuration(row) for row in tomllib.loads(_ROWS)["configurations"]
+    each.id: each
+    for each in TypeAdapter(list[Configuration]).validate_python(
+        tomllib.loads(_ROWS)["configurations"]
+    )
 }
 """By id, in upstream's order."""
 BASELINE = CONFIGURATIONS["A"]
@@ -304,7 +293,7 @@ _NO_TIMES = (
 )
 
 
-def configuration_table(runs: Sequence[ConfigurationRun]) -> ReportTable:
+def configuration_table(runs: Sequence[ConfigurationRun]) -> tables.ReportTable:
     """Show each configuration with its figures, those of vector-only search, and its latency.
 
     The p-value is that of the paired randomisation test on one pair; among many configurations
@@ -316,7 +305,7 @@ def configuration_table(runs: Sequence[ConfigurationRun]) -> ReportTable:
     baseline = runs[0].report
     if baseline is None:
         raise ValueError("the baseline was not run")
-    return ReportTable(
+    return tables.ReportTable(
         f"Memory-Spark's configurations on {baseline.dataset.name}: "
         f"{len(baseline.dataset.queries)} queries, {baseline.dataset.size} passages; "
         f"published: {_MAIN} on SciFact with upstream's own models",
@@ -340,23 +329,26 @@ def _label(run: ConfigurationRun) -> str:
 
 
 def _figures(run: ConfigurationRun, baseline: runner.Report) -> tuple[str, ...]:
-    reference = format_figure(baseline.mean(_MAIN), 4)
+    reference = tables.format_figure(baseline.mean(_MAIN), 4)
     value = run.configuration.published
-    published = "" if value is None else format_figure(value, 4)
+    published = "" if value is None else tables.format_figure(value, 4)
     report = run.report
     if report is None:
         return (_NOTHING, reference, *[""] * (2 + len(_OTHERS)), published, "", "")
     difference, p_value = "", ""
     if run.against_baseline is not None:
         test = run.against_baseline.tests[_MAIN]
-        difference, p_value = format_difference(test.difference, 4), format_p_value(test)
+        difference, p_value = (
+            tables.format_difference(test.difference, 4),
+            tables.format_p_value(test),
+        )
     times = (f"{report.latency.p50:.1f}", f"{report.latency.p95:.1f}")
     return (
-        format_figure(report.mean(_MAIN), 4),
+        tables.format_figure(report.mean(_MAIN), 4),
         reference,
         difference,
         p_value,
-        *(format_figure(report.mean(name), 4) for name in _OTHERS),
+        *(tables.format_figure(report.mean(name), 4) for name in _OTHERS),
         published,
         *((_NOTHING, _NOTHING) if run.remembered else times),
     )

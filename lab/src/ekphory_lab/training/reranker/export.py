@@ -11,17 +11,8 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from ekphory.errors import InvalidInput, MissingExtra, ModelError
-from ekphory.models import onnx_graph
+from ekphory.models import model_record, onnx_graph
 from ekphory.models.late_bound import Linear
-from ekphory.models.model_record import (
-    MODEL_FILE,
-    TOKENIZER_FILE,
-    CalibrationCard,
-    RerankerRecord,
-    read_checked,
-    read_reranker_record,
-    seal_reranker,
-)
 from ekphory.models.onnx_export import GraphReader, ModelDescription, write_encoder
 from ekphory.models.onnx_reranker import MOST_TOKENS, CrossEncoderLayout, PairTokens
 from ekphory.models.onnx_session import OnnxSession
@@ -289,7 +280,7 @@ def export_reranker(
     *,
     description: ModelDescription,
     calibration: CalibrationExamples,
-) -> RerankerRecord:
+) -> model_record.RerankerRecord:
     """Write `model.onnx`, `tokenizer.json` and `model.json`; the same input gives the same bytes.
 
     The encoder's weights are 8-bit integers, those of the head 16-bit floats. The scales of
@@ -313,11 +304,11 @@ def export_reranker(
     ranged = calibration.examples[::2][:_MOST_RANGE_QUESTIONS]
     model = _quantised(weights, [pair for each in ranged for pair in _pairs(layout, each)])
     target.mkdir(parents=True, exist_ok=True)
-    (target / MODEL_FILE).write_bytes(model)
+    (target / model_record.MODEL_FILE).write_bytes(model)
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    tokenizer.save(str(target / TOKENIZER_FILE), pretty=False)
-    record = RerankerRecord(
+    tokenizer.save(str(target / model_record.TOKENIZER_FILE), pretty=False)
+    record = model_record.RerankerRecord(
         name=description.name,
         calibration=_fitted(model, layout, calibration.examples[1::2]),
         licence=description.licence,
@@ -329,7 +320,7 @@ def export_reranker(
             "calibration_files": dict(calibration.files),
         },
     )
-    return seal_reranker(record, target)
+    return model_record.seal_reranker(record, target)
 
 
 def pair_inputs(pairs: Sequence[PairTokens]) -> static_int8.ModelInputs:
@@ -356,7 +347,7 @@ def _quantised(weights: CrossEncoderWeights, pairs: Sequence[PairTokens]) -> byt
 
 def _fitted(
     model: bytes, layout: CrossEncoderLayout, examples: Sequence[RerankExample]
-) -> CalibrationCard:
+) -> model_record.CalibrationCard:
     session = OnnxSession(model, name="the exported model")
     logits = [_logits(session, _pairs(layout, example)) for example in examples]
     relevant = [
@@ -365,7 +356,7 @@ def _fitted(
     ]
     fit = fit_platt(logits, relevant)
     said = fit.scaling.probabilities(np.concatenate(logits).astype(np.float32))
-    return CalibrationCard(
+    return model_record.CalibrationCard(
         slope=fit.scaling.slope,
         intercept=fit.scaling.intercept,
         data=f"{fit.observations} candidates of {len(examples)} held-back training questions",
@@ -391,7 +382,7 @@ def _batches(pairs: Sequence[PairTokens]) -> Iterator[static_int8.ModelInputs]:
 
 
 def _tokenizer(directory: Path) -> Tokenizer:
-    path = directory / TOKENIZER_FILE
+    path = directory / model_record.TOKENIZER_FILE
     if not path.is_file():
         raise ModelError(f"{path}: no such file. Give the folder `model` of a reranker's run.")
     return Tokenizer.from_file(str(path))
@@ -415,18 +406,24 @@ def unpack_reranker(source: Path, target: Path) -> None:
         from safetensors.numpy import save_file
     except ImportError as error:
         raise MissingExtra("export", "Unpacking a reranker") from error
-    record = read_reranker_record(source)
+    record = model_record.read_reranker_record(source)
     if record.made_by.get("quantisation") != "int8":
         raise ModelError(
             f"{source}: {record.name} is not a reranker of 8-bit integers. "
             "Give one that `ekphory train export-reranker` wrote."
         )
-    graph = GraphReader(read_checked(source / MODEL_FILE, record.files[MODEL_FILE]))
+    graph = GraphReader(
+        model_record.read_checked(
+            source / model_record.MODEL_FILE, record.files[model_record.MODEL_FILE]
+        )
+    )
     encoder, head = graph.encoder(), _head(graph.dense_layers())
     target.mkdir(parents=True, exist_ok=True)
     write_encoder(encoder, target)
     save_file(head, target / HEAD_FILE)
-    (target / TOKENIZER_FILE).write_bytes((source / TOKENIZER_FILE).read_bytes())
+    (target / model_record.TOKENIZER_FILE).write_bytes(
+        (source / model_record.TOKENIZER_FILE).read_bytes()
+    )
 
 
 def _head(layers: list[Linear]) -> dict[str, onnx_graph.Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -230,6 +230,10 @@ class CaseOutcome:
     outranked: Mapping[str, float]
 
 
+_Ranked = tuple[str, Mapping[str, Setting], tuple[CaseOutcome, ...]]
+"""A scorer's name and configuration, and what each case gave."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingReport:
     """One scorer on one set.
@@ -251,34 +255,6 @@ class RankingReport:
     outranked: Mapping[str, float]
     outcomes: tuple[CaseOutcome, ...]
     against_first: metrics.PairedTest | None
-
-    @classmethod
-    def of(
-        cls,
-        scorer: str,
-        configuration: Mapping[str, Setting],
-        *,
-        set_name: str,
-        outcomes: tuple[CaseOutcome, ...],
-        first: RankingReport | None,
-    ) -> RankingReport:
-        """Sum up a scorer's cases, compared with those of the first scorer, if there is one."""
-        table = np.array([[outcome.scores[name] for name in MEASURES] for outcome in outcomes])
-        by_kind: dict[str, list[float]] = defaultdict(list)
-        for outcome in outcomes:
-            for kind, share in outcome.outranked.items():
-                by_kind[kind].append(share)
-        return cls(
-            scorer=scorer,
-            configuration=configuration,
-            set_name=set_name,
-            estimates=dict(zip(MEASURES, metrics.bootstrap_intervals(table), strict=True)),
-            outranked={kind: float(np.mean(by_kind[kind])) for kind in sorted(by_kind)},
-            outcomes=outcomes,
-            against_first=None
-            if first is None
-            else metrics.paired_test(_main(first.outcomes), _main(outcomes)),
-        )
 
 
 def rank_measures(scores: metrics.FloatArray) -> dict[str, float]:
@@ -302,14 +278,29 @@ def rank_measures(scores: metrics.FloatArray) -> dict[str, float]:
 
 def rank_set(cases: CaseSet, scorers: Sequence[CandidateScorer]) -> tuple[RankingReport, ...]:
     """Rank a set with every scorer."""
+    ranked = ((each.name, each.configuration, _outcomes(cases.cases, each)) for each in scorers)
+    return _reports(cases.name, ranked)
+
+
+def _reports(set_name: str, ranked: Iterable[_Ranked]) -> tuple[RankingReport, ...]:
+    """Sum up the cases of every scorer, each compared with those of the first."""
     reports: list[RankingReport] = []
-    for scorer in scorers:
-        report = RankingReport.of(
-            scorer.name,
-            scorer.configuration,
-            set_name=cases.name,
-            outcomes=_outcomes(cases.cases, scorer),
-            first=reports[0] if reports else None,
+    for scorer, configuration, outcomes in ranked:
+        table = np.array([[outcome.scores[name] for name in MEASURES] for outcome in outcomes])
+        by_kind: dict[str, list[float]] = defaultdict(list)
+        for outcome in outcomes:
+            for kind, share in outcome.outranked.items():
+                by_kind[kind].append(share)
+        report = RankingReport(
+            scorer=scorer,
+            configuration=configuration,
+            set_name=set_name,
+            estimates=dict(zip(MEASURES, metrics.bootstrap_intervals(table), strict=True)),
+            outranked={kind: float(np.mean(by_kind[kind])) for kind in sorted(by_kind)},
+            outcomes=outcomes,
+            against_first=metrics.paired_test(_main(reports[0].outcomes), _main(outcomes))
+            if reports
+            else None,
         )
         reports.append(report)
     return tuple(reports)
@@ -362,22 +353,18 @@ def pooled_rankings(rankings: Sequence[Sequence[RankingReport]]) -> tuple[Rankin
     Args:
         rankings: For each set the reports of its scorers; the first of each set is compared with.
     """
-    pooled: list[RankingReport] = []
-    for scorer in _scorers(rankings):
-        reports = [_of(scorer, each) for each in rankings]
-        report = RankingReport.of(
-            scorer,
-            next(each.configuration for each in reports if each.scorer == scorer),
-            set_name=POOLED,
-            outcomes=tuple(
-                replace(outcome, case=_of_set(each.set_name, outcome.case))
-                for each in reports
-                for outcome in each.outcomes
-            ),
-            first=pooled[0] if pooled else None,
-        )
-        pooled.append(report)
-    return tuple(pooled)
+    return _reports(POOLED, (_pooled(scorer, rankings) for scorer in _scorers(rankings)))
+
+
+def _pooled(scorer: str, rankings: Sequence[Sequence[RankingReport]]) -> _Ranked:
+    reports = [_of(scorer, each) for each in rankings]
+    configuration = next(each.configuration for each in reports if each.scorer == scorer)
+    outcomes = (
+        replace(outcome, case=_of_set(each.set_name, outcome.case))
+        for each in reports
+        for outcome in each.outcomes
+    )
+    return scorer, configuration, tuple(outcomes)
 
 
 def _of_set(set_name: str, case: RankingCase) -> RankingCase:

@@ -14,12 +14,12 @@ WORKERS = {"model": ModelWorker, "ekphory": EkphoryStore, "lancedb": LanceDbStor
 class LocalWorker:
     """Runs operations here; what goes in and out is what JSON keeps of it."""
 
-    def __init__(self, operations):
-        self._operations = operations
+    def __init__(self, worker):
+        self._worker = worker
 
     def call(self, operation, payload):
         asked = json.loads(json.dumps({"operation": operation, "payload": payload}))
-        given = json.loads(json.dumps(answer(self._operations, asked)))
+        given = json.loads(json.dumps(answer(self._worker, asked)))
         if "error" in given:
             raise BenchError(f"{operation}: {given['error']}")
         return given
@@ -29,4 +29,4 @@ class LocalWorker:
 
 
 def in_process(name, setup):
-    return LocalWorker(WORKERS[name](setup).operations())
+    return LocalWorker(WORKERS[name](setup))

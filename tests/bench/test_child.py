@@ -6,6 +6,7 @@ from ekphory_lab.bench.measure import BenchError, ChildWorker
 
 PROGRAM = """
 import os, sys
+from types import SimpleNamespace
 from ekphory_lab.bench.worker import serve
 def double(payload):
     print("a library talks")
@@ -16,7 +17,7 @@ def die(payload):
     sys.stderr.write("last words")
     sys.stderr.flush()
     os._exit(3)
-serve({"double": double, "fail": fail, "die": die})
+serve(SimpleNamespace(double=double, fail=fail, die=die))
 """
 
 

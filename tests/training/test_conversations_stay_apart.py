@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ekphory_lab.evaluation.ablation import load_benchmark
-from ekphory_lab.training.development_set import DEVELOPMENT_CONVERSATIONS
+from ekphory_lab.training.probability_scopes import DEVELOPMENT_CONVERSATIONS
 from ekphory_lab.training.texts import read_conversations, read_documents
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"

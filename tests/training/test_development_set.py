@@ -3,7 +3,7 @@
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory_lab.training.development_set import development_set
+from ekphory_lab.training.probability_scopes import development_set
 
 FILE = """kind: texting
 ## 1 | 2024-05-03 18:02

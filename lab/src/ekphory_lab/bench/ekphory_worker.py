@@ -103,7 +103,7 @@ class EkphoryStore(StoreWorker):
         self._handles: dict[str | None, Memory] = {}
         self._shared: engine.Engine | None = None
 
-    def write(self, records: Sequence[Record]) -> dict[str, Any]:
+    def write_records(self, records: Sequence[Record]) -> dict[str, Any]:
         """Write memories in bulk, and wait for upkeep and indexes apart from that."""
         handle = self._handle(None)
         started = time.perf_counter()
@@ -160,7 +160,7 @@ class EkphoryStore(StoreWorker):
         handles = [(self._handle(query["project"]), query["text"]) for query in payload["queries"]]
         return {"recall": found, "short": short_answers(handles)}
 
-    def close(self) -> None:
+    def end(self) -> None:
         """Close all handles, and with the last one the store."""
         for handle in self._handles.values():
             handle.close()
@@ -190,4 +190,4 @@ class EkphoryStore(StoreWorker):
 
 
 if __name__ == "__main__":
-    serve(EkphoryStore(Setup.from_json(sys.argv[1])).operations())
+    serve(EkphoryStore(Setup.from_json(sys.argv[1])))

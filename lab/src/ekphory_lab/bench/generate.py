@@ -8,7 +8,7 @@ import random
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -309,12 +309,8 @@ class VectorPool:
         name = re.sub(r"[^\w.-]", "-", identity.name)
         directory = cache / f"{name}-{identity.dimension}-{_digest(identity, corpus)}"
         directory.mkdir(parents=True, exist_ok=True)
-        fields = {
-            "name": identity.name,
-            "revision": identity.revision,
-            "dimension": identity.dimension,
-        }
-        (directory / _IDENTITY_FILE).write_text(json.dumps(fields), encoding="utf-8")
+        fields = json.dumps(asdict(identity))
+        (directory / _IDENTITY_FILE).write_text(fields, encoding="utf-8")
         (directory / _VECTOR_FILE).touch()
         return cls(directory)
 

@@ -40,7 +40,7 @@ class LanceDbStore(StoreWorker):
         connection = lancedb.connect(setup.directory)
         self._table = connection.create_table("memories", schema=self._schema, exist_ok=True)
 
-    def write(self, records: Sequence[Record]) -> dict[str, Any]:
+    def write_records(self, records: Sequence[Record]) -> dict[str, Any]:
         """Write memories in batches of 256."""
         started = time.perf_counter()
         for first in range(0, len(records), BATCH):
@@ -128,4 +128,4 @@ def _ids(search: Any, limit: int) -> set[str]:  # noqa: ANN401  LanceDB's query
 
 
 if __name__ == "__main__":
-    serve(LanceDbStore(Setup.from_json(sys.argv[1])).operations())
+    serve(LanceDbStore(Setup.from_json(sys.argv[1])))

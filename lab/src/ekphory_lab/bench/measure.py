@@ -8,9 +8,8 @@ import platform
 import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -233,8 +232,10 @@ class WriteSpeed:
     index_seconds: float
 
     @classmethod
-    def of(cls, sums: Mapping[str, Any]) -> WriteSpeed:
+    def of(cls, stretches: Sequence[Mapping[str, Any]]) -> WriteSpeed:
         """Return the speed of all stretches together."""
+        names = ("rows", "seconds", "upkeep_seconds", "index_seconds")
+        sums = {name: sum(each[name] for each in stretches) for name in names}
         return cls(
             rows=sums["rows"],
             per_second=round(sums["rows"] / (sums["seconds"] + sums["upkeep_seconds"]), 1),
@@ -330,66 +331,6 @@ class BenchReport:
     embedding: EmbeddingSpeed
     sizes: tuple[SizeReport, ...]
     seconds: float
-
-
-# What is gathered of one system while it is measured.
-
-
-_SUMMED = ("rows", "seconds", "upkeep_seconds", "index_seconds")
-
-
-@dataclass(slots=True)
-class Findings:
-    """What is known so far of one system at one size."""
-
-    fill: Counter[str] = field(default_factory=Counter)
-    write: Counter[str] = field(default_factory=Counter)
-    index: Mapping[str, Any] = field(default_factory=dict)
-    bytes: int = 0
-    cold: list[float] = field(default_factory=list)
-    warm: list[float] = field(default_factory=list)
-    stages: dict[str, list[float]] = field(default_factory=dict)
-    recall: Mapping[str, Any] = field(default_factory=dict)
-    adds: list[float] = field(default_factory=list)
-    peaks: dict[str, int] = field(default_factory=dict)
-
-    def note_writes(self, phase: Literal["fill", "write"], answer: Mapping[str, Any]) -> None:
-        """Add one stretch that was written."""
-        sums = self.fill if phase == "fill" else self.write
-        sums.update({name: answer[name] for name in _SUMMED})
-        self.note_peak(phase, answer)
-
-    def note_peak(self, phase: str, answer: Mapping[str, Any]) -> None:
-        """Keep how much memory the process has held by now."""
-        if answer["peak_bytes"] is not None:
-            self.peaks[phase] = answer["peak_bytes"]
-
-    def note_search(self, answer: Mapping[str, Any]) -> None:
-        """Add one warm search."""
-        self.warm.append(answer["milliseconds"])
-        for stage, milliseconds in answer["stages"].items():
-            self.stages.setdefault(stage, []).append(milliseconds)
-        self.note_peak("search", answer)
-
-    def report(self, name: str) -> SystemReport:
-        """Summarise."""
-        return SystemReport(
-            name=name,
-            fill=WriteSpeed.of(self.fill),
-            write=WriteSpeed.of(self.write),
-            add=Latency.of(self.adds),
-            cold=Latency.of(self.cold),
-            warm=Latency.of(self.warm),
-            stages={stage: Latency.of(each) for stage, each in self.stages.items()},
-            recall=self.recall.get("recall", {}),
-            short=self.recall.get("short"),
-            index_seconds=self.index.get("seconds"),
-            index_rows=self.index.get("rows"),
-            bytes=self.bytes,
-            peak_bytes=self.peaks,
-            fragments=self.index.get("fragments"),
-            versions=self.index.get("versions"),
-        )
 
 
 # Measuring processes, as their parent sees them.

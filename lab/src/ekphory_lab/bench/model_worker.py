@@ -9,7 +9,7 @@ from typing import Any
 
 from ekphory_lab.bench.generate import BATCH, VectorPool, passage
 from ekphory_lab.bench.measure import Setup, load
-from ekphory_lab.bench.worker import Operation, serve
+from ekphory_lab.bench.worker import serve
 
 
 class ModelWorker:
@@ -19,10 +19,6 @@ class ModelWorker:
         self._corpus = setup.corpus
         self._model = load(setup.embedder)
         self._cache = Path(setup.pool)
-
-    def operations(self) -> dict[str, Operation]:
-        """Name what the parent may ask for."""
-        return {"measure": self.measure, "pool": self.pool, "queries": self.queries}
 
     def measure(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Embed the passages from `start` to `stop` in batches of 256."""
@@ -61,4 +57,4 @@ class ModelWorker:
 
 
 if __name__ == "__main__":
-    serve(ModelWorker(Setup.from_json(sys.argv[1])).operations())
+    serve(ModelWorker(Setup.from_json(sys.argv[1])))

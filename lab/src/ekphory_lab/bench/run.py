@@ -7,31 +7,16 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from platformdirs import user_cache_path
 
 from ekphory.errors import InvalidInput
+from ekphory_lab.bench import measure
 from ekphory_lab.bench.generate import BATCH, TURNS, BenchQuery, Corpus
-from ekphory_lab.bench.measure import (
-    BenchOptions,
-    BenchReport,
-    EmbeddingSpeed,
-    Findings,
-    Latency,
-    Launcher,
-    Setup,
-    SizeReport,
-    StoreOptions,
-    SystemReport,
-    Worker,
-    in_child,
-    machine,
-    versions,
-)
 from ekphory_lab.evaluation.tables import ReportTable
 
 if TYPE_CHECKING:
@@ -43,6 +28,9 @@ if TYPE_CHECKING:
 Told = Callable[[str], None]
 """Told in words what is being done."""
 
+Found = dict[str, dict[str, Any]]
+"""What is known so far of each system at one size, as `SystemReport` has it."""
+
 PRODUCT = "ekphory"
 SYSTEMS = (PRODUCT, "lancedb")
 _CHUNK = 10 * BATCH
@@ -50,123 +38,147 @@ _RECALL_QUERIES = 50
 _SPARE_QUERIES = 8
 
 
+@dataclass(slots=True, kw_only=True)
 class Layout:
     """Stores with the same memories, one of each system, measured at growing sizes.
 
     Systems take turns within every phase, so that what else the machine does hits all alike. Each
     phase has fresh processes, so that their peak memory is that phase's.
+
+    Attributes:
+        options: What to measure.
+        setup: Where the stores are, each with its system's name behind it.
+        systems: Their names, ekphory first.
+        launch: How measuring processes are started.
+        on_progress: Told in words what is being done.
+        written: How many memories each store has.
     """
 
-    def __init__(
-        self,
-        options: BenchOptions,
-        *,
-        setup: Setup,
-        systems: Sequence[str],
-        launch: Launcher,
-        on_progress: Told,
-    ) -> None:
-        self._options = options
-        self._setup = setup
-        self._systems = tuple(systems)
-        self._launch = launch
-        self._on_progress = on_progress
-        self._written = 0
+    options: measure.BenchOptions
+    setup: measure.Setup
+    systems: Sequence[str]
+    launch: measure.Launcher
+    on_progress: Told
+    written: int = 0
 
-    def measure(self, size: int) -> SizeReport:
+    def measure(self, size: int) -> measure.SizeReport:
         """Bring the stores to `size` memories (more only if they have them) and measure it all."""
-        findings = self._fill(size)
-        rows = self._written
-        self._search(findings)
-        self._compare_recall(findings)
-        self._add(findings)
-        systems = tuple(found.report(name) for name, found in findings.items())
-        return SizeReport(rows, self._setup.scopes, systems)
+        found: Found = {name: {"peak_bytes": {}} for name in self.systems}
+        self._fill(size, found)
+        rows = self.written
+        self._search(found)
+        self._compare_recall(found)
+        self._add(found)
+        systems = tuple(
+            measure.SystemReport(name=name, **figures) for name, figures in found.items()
+        )
+        return measure.SizeReport(rows, self.setup.scopes, systems)
 
-    def _fill(self, size: int) -> dict[str, Findings]:
-        findings = {name: Findings() for name in self._systems}
+    def _fill(self, size: int, found: Found) -> None:
         workers = self._workers()
-        for start in range(self._written, size, _CHUNK):
-            stretch = {"start": start, "stop": min(start + _CHUNK, size)}
-            for name, worker in _in_turn(workers, start // _CHUNK):
-                answer = worker.call("fill", stretch)
-                findings[name].note_writes("fill", answer)
-            self._written = stretch["stop"]
-            self._tell("written")
+        starts = range(self.written, size, _CHUNK)
+        self._write("fill", [min(_CHUNK, size - start) for start in starts], workers, found)
         for name, worker in workers.items():
             self._tell(f"waiting for the indexes of {name}")
-            findings[name].index = worker.call("index", {"rows": self._written})
-            findings[name].note_peak("fill", findings[name].index)
+            answer = worker.call("index", {"rows": self.written})
+            _note_peak(found[name], "fill", answer)
+            found[name] |= {
+                "index_seconds": answer["seconds"],
+                "index_rows": answer["rows"],
+                "fragments": answer.get("fragments"),
+                "versions": answer.get("versions"),
+            }
         _end(workers)
         for name in workers:
-            findings[name].bytes = bytes_below(Path(self._at(name).directory))
-        return findings
+            found[name]["bytes"] = bytes_below(Path(self._at(name).directory))
 
-    def _search(self, findings: Mapping[str, Findings]) -> None:
+    def _write(
+        self,
+        phase: Literal["fill", "write"],
+        sizes: Sequence[int],
+        workers: Mapping[str, measure.Worker],
+        found: Found,
+    ) -> None:
+        answers: dict[str, list[dict[str, Any]]] = {name: [] for name in workers}
+        for turn, rows in enumerate(sizes):
+            stretch = {"start": self.written, "stop": self.written + rows}
+            for name, worker in _in_turn(workers, turn):
+                answers[name].append(worker.call(phase, stretch))
+                _note_peak(found[name], phase, answers[name][-1])
+            self.written = stretch["stop"]
+            self._tell("written")
+        for name, stretches in answers.items():
+            found[name][phase] = measure.WriteSpeed.of(stretches)
+
+    def _search(self, found: Found) -> None:
         workers = self._workers()
         _load_models(workers)
         cold, warm = self._queries()
         for name, worker in workers.items():
             self._tell(f"{len(cold)} cold searches of {name}")
-            answers = [worker.call("search", self._asked(query)) for query in cold]
-            findings[name].cold = [answer["milliseconds"] for answer in answers]
+            first = [worker.call("search", self._asked(query)) for query in cold]
+            found[name]["cold"] = _latency(first)
         self._tell(f"{len(warm)} warm searches of each system")
+        answers: dict[str, list[dict[str, Any]]] = {name: [] for name in workers}
         for place, query in enumerate(warm):
             for name, worker in _in_turn(workers, place):
-                findings[name].note_search(worker.call("search", self._asked(query)))
+                answers[name].append(worker.call("search", self._asked(query)))
+        for name, given in answers.items():
+            _note_peak(found[name], "search", given[-1])
+            found[name] |= {"warm": _latency(given), "stages": _stages(given)}
         _end(workers)
 
-    def _compare_recall(self, findings: Mapping[str, Findings]) -> None:
+    def _compare_recall(self, found: Found) -> None:
         _, warm = self._queries()
         queries = [self._asked(query) for query in warm[:_RECALL_QUERIES]]
-        for name in self._systems:
+        for name in self.systems:
             self._tell(f"recall of {name}")
-            worker = self._launch(name, self._at(name))
-            findings[name].recall = worker.call("recall", {"queries": queries})
+            worker = self.launch(name, self._at(name))
+            answer = worker.call("recall", {"queries": queries})
+            found[name] |= {"recall": answer["recall"], "short": answer["short"]}
             _end({name: worker})
 
-    def _add(self, findings: Mapping[str, Findings]) -> None:
+    def _add(self, found: Found) -> None:
         workers = self._workers()
         _load_models(workers)
         self._tell("batches and single memories with the model")
-        for turn, rows in enumerate(_halves(self._options.batches)):
-            stretch = {"start": self._written, "stop": self._written + rows * BATCH}
+        sizes = [part * BATCH for part in _halves(self.options.batches)]
+        self._write("write", sizes, workers, found)
+        taken: dict[str, list[float]] = {name: [] for name in workers}
+        for turn in range(self.options.single_adds):
+            stretch = {"start": self.written, "stop": self.written + 1}
             for name, worker in _in_turn(workers, turn):
-                answer = worker.call("write", stretch)
-                findings[name].note_writes("write", answer)
-            self._written = stretch["stop"]
-        for turn in range(self._options.single_adds):
-            stretch = {"start": self._written, "stop": self._written + 1}
-            for name, worker in _in_turn(workers, turn):
-                findings[name].adds += worker.call("add", stretch)["milliseconds"]
-            self._written += 1
+                taken[name] += worker.call("add", stretch)["milliseconds"]
+            self.written += 1
+        for name, milliseconds in taken.items():
+            found[name]["add"] = measure.Latency.of(milliseconds)
         _end(workers)
 
     def _queries(self) -> tuple[list[BenchQuery], list[BenchQuery]]:
         """One question for each scope that holds something, and as many others as asked for."""
-        scopes = min(self._setup.scopes, max(1, self._written // TURNS))
-        wanted = scopes * _SPARE_QUERIES + self._options.queries
+        scopes = min(self.setup.scopes, max(1, self.written // TURNS))
+        wanted = scopes * _SPARE_QUERIES + self.options.queries
         first: dict[str, BenchQuery] = {}
         others: list[BenchQuery] = []
-        for query in self._setup.corpus.queries(wanted, rows=self._written):
+        for query in self.setup.corpus.queries(wanted, rows=self.written):
             if query.project in first:
                 others.append(query)
             else:
                 first[query.project] = query
-        return list(first.values()), others[: self._options.queries]
+        return list(first.values()), others[: self.options.queries]
 
     def _asked(self, query: BenchQuery) -> dict[str, str | int]:
-        return {"text": query.text, "project": query.project, "k": self._options.k}
+        return {"text": query.text, "project": query.project, "k": self.options.k}
 
-    def _workers(self) -> dict[str, Worker]:
-        return {name: self._launch(name, self._at(name)) for name in self._systems}
+    def _workers(self) -> dict[str, measure.Worker]:
+        return {name: self.launch(name, self._at(name)) for name in self.systems}
 
-    def _at(self, name: str) -> Setup:
-        return replace(self._setup, directory=f"{self._setup.directory}-{name}")
+    def _at(self, name: str) -> measure.Setup:
+        return replace(self.setup, directory=f"{self.setup.directory}-{name}")
 
     def _tell(self, what: str) -> None:
-        scopes = "one scope" if self._setup.scopes == 1 else f"{self._setup.scopes} scopes"
-        self._on_progress(f"{scopes}, {self._written:,} memories: {what}")
+        scopes = "one scope" if self.setup.scopes == 1 else f"{self.setup.scopes} scopes"
+        self.on_progress(f"{scopes}, {self.written:,} memories: {what}")
 
 
 def bytes_below(directory: Path) -> int:
@@ -174,19 +186,39 @@ def bytes_below(directory: Path) -> int:
     return sum(entry.stat().st_size for entry in directory.rglob("*") if entry.is_file())
 
 
-def _in_turn(workers: Mapping[str, Worker], turn: int) -> Iterator[tuple[str, Worker]]:
+def _note_peak(figures: dict[str, Any], phase: str, answer: Mapping[str, Any]) -> None:
+    """Keep how much memory the process has held by now."""
+    if answer["peak_bytes"] is not None:
+        figures["peak_bytes"][phase] = answer["peak_bytes"]
+
+
+def _latency(answers: Sequence[Mapping[str, Any]]) -> measure.Latency:
+    return measure.Latency.of([answer["milliseconds"] for answer in answers])
+
+
+def _stages(answers: Sequence[Mapping[str, Any]]) -> dict[str, measure.Latency]:
+    taken: dict[str, list[float]] = {}
+    for answer in answers:
+        for stage, milliseconds in answer["stages"].items():
+            taken.setdefault(stage, []).append(milliseconds)
+    return {stage: measure.Latency.of(each) for stage, each in taken.items()}
+
+
+def _in_turn(
+    workers: Mapping[str, measure.Worker], turn: int
+) -> Iterator[tuple[str, measure.Worker]]:
     names = list(workers)
     for place in range(len(names)):
         name = names[(place + turn) % len(names)]
         yield name, workers[name]
 
 
-def _load_models(workers: Mapping[str, Worker]) -> None:
+def _load_models(workers: Mapping[str, measure.Worker]) -> None:
     for worker in workers.values():
         worker.call("load_model", {"text": "a question about nothing"})
 
 
-def _end(workers: Mapping[str, Worker]) -> None:
+def _end(workers: Mapping[str, measure.Worker]) -> None:
     for worker in workers.values():
         worker.call("close", {})
         worker.end()
@@ -218,32 +250,48 @@ def workspace(keep: Path | None) -> Iterator[Path]:
     yield keep
 
 
-def model_setup(options: StoreOptions, directory: Path) -> Setup:
-    """Return the setup of the process that embeds."""
+@contextmanager
+def model_worker(
+    options: measure.StoreOptions, launch: measure.Launcher, *, org: str | None = None
+) -> Iterator[tuple[measure.Worker, measure.Setup]]:
+    """Start the process that embeds, in the directory where the stores are to be.
+
+    Raises:
+        InvalidInput: The directory to keep is in use.
+    """
     cache = options.cache or user_cache_path("ekphory") / "bench"
     cache.mkdir(parents=True, exist_ok=True)
-    return Setup(
-        directory=str(directory / "model"),
-        pool=str(cache),
-        embedder=options.embedder,
-        seed=options.seed,
-        scopes=options.scopes[0],
-    )
+    with workspace(options.keep) as directory:
+        setup = measure.Setup(
+            directory=str(directory / "model"),
+            pool=str(cache),
+            embedder=options.embedder,
+            seed=options.seed,
+            scopes=options.scopes[0],
+            org=org,
+        )
+        yield launch("model", setup), setup
 
 
-def filled_pool(model: Worker, options: StoreOptions, on_progress: Told) -> str:
-    """Embed as many memories as the stores need; gives the directory of their vectors."""
+def stores_with_vectors(
+    model: measure.Worker, setup: measure.Setup, options: measure.StoreOptions, on_progress: Told
+) -> list[measure.Setup]:
+    """Embed as many memories as the stores need, end the model; gives the setup of each layout."""
     size = min(options.n, options.embedded)
-    while True:
+    answer: dict[str, Any] = {"size": -1}
+    while answer["size"] < size:
         answer = model.call("pool", {"size": size, "stretch": _STRETCH})
         on_progress(f"embedding ahead: {answer['size']:,} of {size:,} memories")
-        if answer["size"] >= size:
-            return str(answer["directory"])
-
-
-def placed(setup: Setup, name: str, *, scopes: int) -> Setup:
-    """Return the setup of another store beside it."""
-    return replace(setup, directory=str(Path(setup.directory).parent / name), scopes=scopes)
+    model.end()
+    return [
+        replace(
+            setup,
+            directory=str(Path(setup.directory).with_name(f"{scopes}-scopes")),
+            pool=answer["directory"],
+            scopes=scopes,
+        )
+        for scopes in options.scopes
+    ]
 
 
 def plain(options: DataclassInstance) -> dict[str, Any]:
@@ -263,7 +311,7 @@ _ROWS: Mapping[str, tuple[str, str]] = tomllib.loads(
 """By label: how a figure is written, and where it stands in a report; of sizes the mebibytes."""
 
 
-def _figure(system: SystemReport, place: str) -> float | None:
+def _figure(system: measure.SystemReport, place: str) -> float | None:
     value: Any = system
     for name in place.split("."):
         value = value.get(name) if isinstance(value, Mapping) else getattr(value, name)
@@ -273,12 +321,12 @@ def _figure(system: SystemReport, place: str) -> float | None:
     return number / _MEBIBYTE if "bytes" in place else number
 
 
-def report_tables(report: BenchReport) -> list[ReportTable]:
+def report_tables(report: measure.BenchReport) -> list[ReportTable]:
     """Show every size with its stages."""
     return [table for size in report.sizes for table in (size_table(size), stage_table(size))]
 
 
-def size_table(size: SizeReport) -> ReportTable:
+def size_table(size: measure.SizeReport) -> ReportTable:
     """Show all systems with the same memories, a column each."""
     scopes = "one scope" if size.scopes == 1 else f"{size.scopes} scopes"
     rows = [
@@ -292,7 +340,7 @@ def size_table(size: SizeReport) -> ReportTable:
     )
 
 
-def stage_table(size: SizeReport) -> ReportTable:
+def stage_table(size: measure.SizeReport) -> ReportTable:
     """Show where the first system's warm searches spend their time."""
     first = size.systems[0]
     return ReportTable(
@@ -305,7 +353,7 @@ def stage_table(size: SizeReport) -> ReportTable:
     )
 
 
-def conditions(report: BenchReport) -> list[str]:
+def conditions(report: measure.BenchReport) -> list[str]:
     """Say on what machine, with what versions and options, what the model alone does, in lines."""
     model = report.embedding
     memory = None if model.peak_bytes is None else model.peak_bytes / _MEBIBYTE
@@ -320,11 +368,12 @@ def conditions(report: BenchReport) -> list[str]:
     ]
 
 
-def describe_machine(machine: Mapping[str, str | int | float]) -> str:
+def describe_machine(described: Mapping[str, str | int | float]) -> str:
     """Say on what machine something was measured."""
+    load = described.get("load", _NOTHING)
     return (
-        f"{machine['processor']}, {machine['usable_cores']} cores usable, {machine['system']}, "
-        f"Python {machine['python']}, load {machine.get('load', _NOTHING)} at the start"
+        f"{described['processor']}, {described['usable_cores']} cores usable, "
+        f"{described['system']}, Python {described['python']}, load {load} at the start"
     )
 
 
@@ -336,8 +385,8 @@ def _format(value: float | None, form: str) -> str:
 
 
 def run_bench(
-    options: BenchOptions, *, on_progress: Told, launch: Launcher = in_child
-) -> BenchReport:
+    options: measure.BenchOptions, *, on_progress: Told, launch: measure.Launcher = measure.in_child
+) -> measure.BenchReport:
     """Measure everything that the options ask for.
 
     Args:
@@ -349,48 +398,42 @@ def run_bench(
         InvalidInput: The directory to keep is in use.
         BenchError: A measuring process failed.
     """
-    began, described = time.perf_counter(), machine()
-    with workspace(options.keep) as directory:
-        setup = model_setup(options, directory)
-        model = launch("model", setup)
+    began, described = time.perf_counter(), measure.machine()
+    systems = SYSTEMS if options.beside == "lancedb" else (PRODUCT,)
+    sizes: list[measure.SizeReport] = []
+    with model_worker(options, launch) as (model, setup):
         embedding = _measured_model(model, options, on_progress)
-        setup = replace(setup, pool=filled_pool(model, options, on_progress))
-        model.end()
-        sizes = _layouts(options, setup, launch, on_progress)
-    return BenchReport(
+        for store in stores_with_vectors(model, setup, options, on_progress):
+            layout = Layout(
+                options=options,
+                setup=store,
+                systems=systems,
+                launch=launch,
+                on_progress=on_progress,
+            )
+            sizes += [layout.measure(size) for size in options.sizes()]
+    return measure.BenchReport(
         machine=described,
-        versions=versions(),
+        versions=measure.versions(),
         options=plain(options),
         embedding=embedding,
-        sizes=sizes,
+        sizes=tuple(sizes),
         seconds=round(time.perf_counter() - began, 1),
     )
 
 
-def _measured_model(model: Worker, options: BenchOptions, on_progress: Told) -> EmbeddingSpeed:
+def _measured_model(
+    model: measure.Worker, options: measure.BenchOptions, on_progress: Told
+) -> measure.EmbeddingSpeed:
     on_progress("measuring the model alone")
     # Memories beyond all stores, and other questions, so that no cache can know them.
     first = 2 * options.n
     passages = model.call("measure", {"start": first, "stop": first + options.batches * BATCH})
     asked = Corpus(seed=options.seed + 1).queries(options.queries, rows=first)
     queries = model.call("queries", {"texts": [query.text for query in asked]})
-    return EmbeddingSpeed(
+    return measure.EmbeddingSpeed(
         embedder=passages["embedder"],
         texts_per_second=round(passages["texts_per_second"], 1),
-        query=Latency.of(queries["milliseconds"]),
+        query=measure.Latency.of(queries["milliseconds"]),
         peak_bytes=passages["peak_bytes"],
     )
-
-
-def _layouts(
-    options: BenchOptions, setup: Setup, launch: Launcher, on_progress: Told
-) -> tuple[SizeReport, ...]:
-    reports: list[SizeReport] = []
-    for scopes in options.scopes:
-        store = placed(setup, f"{scopes}-scopes", scopes=scopes)
-        systems = SYSTEMS if options.beside == "lancedb" else (PRODUCT,)
-        layout = Layout(
-            options, setup=store, systems=systems, launch=launch, on_progress=on_progress
-        )
-        reports += [layout.measure(size) for size in options.sizes()]
-    return tuple(reports)

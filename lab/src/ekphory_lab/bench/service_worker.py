@@ -17,7 +17,7 @@ from ekphory.service.handles import Place, ServiceModels
 from ekphory.service.memory_service import MemoryService
 from ekphory_lab.bench.generate import BenchQuery
 from ekphory_lab.bench.measure import Setup, load
-from ekphory_lab.bench.worker import Operation, serve
+from ekphory_lab.bench.worker import serve
 
 Search = Callable[[BenchQuery, int], object]
 """Searches for a question's hits, so many of them."""
@@ -38,11 +38,8 @@ class ServiceWorker:
             for project in setup.corpus.projects()
         }
 
-    def operations(self) -> dict[str, Operation]:
-        """Name what the parent may ask for."""
-        return {"warm": self._warm, "searches": self._searches, "close": self._close}
-
-    def _searches(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def searches(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Let threads search for a time, each as soon as it has an answer."""
         search = {"memory": self._by_memory, "service": self._by_service}[payload["through"]]
         waiting = itertools.cycle(BenchQuery(*each) for each in payload["questions"])
         guard, taken = threading.Lock(), list[float]()
@@ -65,7 +62,8 @@ class ServiceWorker:
             "cpu_seconds": time.process_time() - cpu,
         }
 
-    def _warm(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def warm(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Search for each question once."""
         for query in (BenchQuery(*each) for each in payload["questions"]):
             self._by_service(query, payload["k"])
         return {}
@@ -77,8 +75,8 @@ class ServiceWorker:
         asked = EpisodeQuery(text=query.text, limit=k)
         return self._service.search(Place(self._org, query.project), asked)
 
-    def _close(self, payload: dict[str, Any]) -> dict[str, Any]:
-        del payload
+    def close(self, _payload: dict[str, Any]) -> dict[str, Any]:
+        """Close all handles and the store."""
         for handle in self._handles.values():
             handle.close()
         self._service.close()
@@ -86,4 +84,4 @@ class ServiceWorker:
 
 
 if __name__ == "__main__":
-    serve(ServiceWorker(Setup.from_json(sys.argv[1])).operations())
+    serve(ServiceWorker(Setup.from_json(sys.argv[1])))

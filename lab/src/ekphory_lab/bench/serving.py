@@ -22,27 +22,8 @@ from urllib.request import urlopen
 import numpy as np
 from uvicorn.loops.auto import auto_loop_factory
 
+from ekphory_lab.bench import measure, run
 from ekphory_lab.bench.generate import BATCH, BenchQuery
-from ekphory_lab.bench.measure import (
-    BenchError,
-    Launcher,
-    Setup,
-    StoreOptions,
-    Worker,
-    in_child,
-    machine,
-    versions,
-)
-from ekphory_lab.bench.run import (
-    PRODUCT,
-    Told,
-    describe_machine,
-    filled_pool,
-    model_setup,
-    placed,
-    plain,
-    workspace,
-)
 from ekphory_lab.evaluation.tables import ReportTable
 
 # What a load of searches got, as plain values that go to JSON as they are.
@@ -300,7 +281,7 @@ def _told_url(process: subprocess.Popen[str], log: Path) -> str:
         line = process.stdout.readline() if process.stdout is not None else ""
         if not line:
             words = log.read_text(encoding="utf-8", errors="replace").strip()
-            raise BenchError(f"the server did not start. {words[-_LOG_CHARACTERS:]}")
+            raise measure.BenchError(f"the server did not start. {words[-_LOG_CHARACTERS:]}")
         lines.append(line)
     return str(json.loads("".join(lines))["url"])
 
@@ -310,7 +291,7 @@ def _wait_for_answer(url: str) -> None:
         with urlopen(f"{url}/health", timeout=_START_SECONDS) as answer:  # noqa: S310  our own server
             answer.read()
     except OSError as error:
-        raise BenchError(f"the server does not answer ({error})") from error
+        raise measure.BenchError(f"the server does not answer ({error})") from error
 
 
 def _cpu_seconds(pid: int) -> float | None:
@@ -328,7 +309,7 @@ def _children(pid: int) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServingOptions(StoreOptions):
+class ServingOptions(measure.StoreOptions):
     """What to measure of a server.
 
     Attributes:
@@ -403,9 +384,9 @@ class ServingReport:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, for JSON."""
         derived = [{"http_adds": each.http_adds, "shares": each.shares} for each in self.layouts]
-        plain = asdict(self)
-        plain["layouts"] = [a | b for a, b in zip(plain["layouts"], derived, strict=True)]
-        return plain
+        found = asdict(self)
+        found["layouts"] = [a | b for a, b in zip(found["layouts"], derived, strict=True)]
+        return found
 
 
 # One store measured: in process, served, in process again, and served with lowered limits.
@@ -421,31 +402,37 @@ _TURNS = 12
 _SHARE_OVERLOADED = 0.1
 _SHARE_IN_PROCESS = 0.25
 _LEAST_SECONDS = 1.0
+_CHUNK = 10 * BATCH
 _RATE = 2
 """Requests a second of one caller, when the rate is what is lowered."""
 
 
 class Served:
-    """A store that is filled, and what is asked of it.
+    """A store, and what is asked of it.
 
     One caller asks in process and over HTTP by turns, and many ask in process before and after they
     ask the server, so that what else the machine does hits all alike.
     """
 
     def __init__(
-        self, options: ServingOptions, *, setup: Setup, worker: Worker, on_progress: Told
+        self,
+        options: ServingOptions,
+        *,
+        setup: measure.Setup,
+        launch: measure.Launcher,
+        on_progress: run.Told,
     ) -> None:
         """Make the questions.
 
         Args:
             options: What to measure.
             setup: Where the store is.
-            worker: Searches it in a process of its own.
+            launch: How measuring processes are started.
             on_progress: Told in words what is being done.
         """
         self._options = options
         self._setup = setup
-        self._worker = worker
+        self._launch = launch
         self._on_progress = on_progress
         found = setup.corpus.queries(options.questions, rows=options.n)
         self._questions = [(each.text, each.project) for each in found]
@@ -455,7 +442,27 @@ class Served:
         self._asked_already = 0
 
     def measure(self) -> ServedLayout:
-        """Measure it all."""
+        """Fill the store, and measure it all."""
+        self._fill()
+        self._worker = self._launch("service", self._setup)
+        try:
+            layout = self._measured()
+            self._worker.call("close", {})
+        finally:
+            self._worker.end()
+        return layout
+
+    def _fill(self) -> None:
+        worker, rows = self._launch(run.PRODUCT, self._setup), self._options.n
+        for start in range(0, rows, _CHUNK):
+            stop = min(start + _CHUNK, rows)
+            worker.call("fill", {"start": start, "stop": stop})
+            self._tell(f"{stop:,} written")
+        worker.call("index", {"rows": rows})
+        worker.call("close", {})
+        worker.end()
+
+    def _measured(self) -> ServedLayout:
         self._warm_worker()
         together: dict[str, list[Answers]] = {through: [] for through in _IN_PROCESS}
         self._in_threads(together)
@@ -562,7 +569,7 @@ class Served:
             patience=_WARMING_SECONDS,
         )
         if answers.failed:
-            raise BenchError(f"the server gave no hits: {dict(answers.failed)}")
+            raise measure.BenchError(f"the server gave no hits: {dict(answers.failed)}")
 
     def _request(self, query: BenchQuery) -> bytes:
         asked = {
@@ -600,7 +607,7 @@ def serving_findings(report: ServingReport) -> list[str]:
     """Say in lines how the server compares with the searches in process, and on what machine."""
     lines = [line for each in report.layouts for line in _findings(each)]
     conditions = (
-        f"{describe_machine(report.machine)}; "
+        f"{run.describe_machine(report.machine)}; "
         f"{report.options['threads']} threads, {report.options['workers']} processes of the server"
     )
     packages = ", ".join(f"{name} {version}" for name, version in report.versions.items())
@@ -655,12 +662,11 @@ def _failed(failed: Mapping[str, int]) -> str:
 # The whole run: the vectors, and each layout filled and measured.
 
 _ORG = "bench"
-_CHUNK = 10 * BATCH
 _PACKAGES = ("ekphory", "fastapi", "pydantic", "starlette", "uvicorn")
 
 
 def run_serving_bench(
-    options: ServingOptions, *, on_progress: Told, launch: Launcher = in_child
+    options: ServingOptions, *, on_progress: run.Told, launch: measure.Launcher = measure.in_child
 ) -> ServingReport:
     """Measure everything that the options ask for.
 
@@ -673,45 +679,16 @@ def run_serving_bench(
         InvalidInput: The directory to keep is in use.
         BenchError: A measuring process or the server failed.
     """
-    began, described = time.perf_counter(), machine()
-    with workspace(options.keep) as directory:
-        setup = replace(model_setup(options, directory), org=_ORG)
-        model = launch("model", setup)
-        setup = replace(setup, pool=filled_pool(model, options, on_progress))
-        model.end()
-        layouts = []
-        for scopes in options.scopes:
-            store = placed(setup, f"{scopes}-scopes", scopes=scopes)
-            _fill(options, store, launch=launch, on_progress=on_progress)
-            layouts.append(_measured(options, store, launch=launch, on_progress=on_progress))
+    began, described = time.perf_counter(), measure.machine()
+    with run.model_worker(options, launch, org=_ORG) as (model, setup):
+        layouts = [
+            Served(options, setup=store, launch=launch, on_progress=on_progress).measure()
+            for store in run.stores_with_vectors(model, setup, options, on_progress)
+        ]
     return ServingReport(
         machine=described,
-        versions=versions(_PACKAGES),
-        options=plain(options),
+        versions=measure.versions(_PACKAGES),
+        options=run.plain(options),
         layouts=tuple(layouts),
         seconds=round(time.perf_counter() - began, 1),
     )
-
-
-def _fill(options: ServingOptions, setup: Setup, *, launch: Launcher, on_progress: Told) -> None:
-    worker = launch(PRODUCT, setup)
-    for start in range(0, options.n, _CHUNK):
-        stop = min(start + _CHUNK, options.n)
-        worker.call("fill", {"start": start, "stop": stop})
-        on_progress(f"{setup.scopes} scopes: {stop:,} of {options.n:,} memories written")
-    worker.call("index", {"rows": options.n})
-    worker.call("close", {})
-    worker.end()
-
-
-def _measured(
-    options: ServingOptions, setup: Setup, *, launch: Launcher, on_progress: Told
-) -> ServedLayout:
-    worker = launch("service", setup)
-    try:
-        served = Served(options, setup=setup, worker=worker, on_progress=on_progress)
-        layout = served.measure()
-        worker.call("close", {})
-    finally:
-        worker.end()
-    return layout

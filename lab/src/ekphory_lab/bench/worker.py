@@ -15,27 +15,27 @@ from typing import Any
 from ekphory_lab.bench.generate import PooledEmbedder, VectorPool
 from ekphory_lab.bench.measure import Setup, load
 
-Operation = Callable[[dict[str, Any]], dict[str, Any]]
 Record = dict[str, object]
 
 
-def serve(operations: Mapping[str, Operation]) -> None:
+def serve(worker: object) -> None:
     """Answer `{"operation": name, "payload": {…}}` lines until the input ends.
 
-    An answer holds what the operation gave and `peak_bytes`, or `error` with what was raised.
+    An operation is a method of the worker, which gets the payload. An answer holds what it gave
+    and `peak_bytes`, or `error` with what was raised.
     What libraries print goes to the error stream, so that it cannot break the answers.
     """
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for line in sys.stdin:
-        answers.write(json.dumps(answer(operations, json.loads(line))) + "\n")
+        answers.write(json.dumps(answer(worker, json.loads(line))) + "\n")
         answers.flush()
 
 
-def answer(operations: Mapping[str, Operation], request: Mapping[str, Any]) -> dict[str, Any]:
+def answer(worker: object, request: Mapping[str, Any]) -> dict[str, Any]:
     """Run one operation."""
     try:
-        result = operations[request["operation"]](request["payload"])
+        result = getattr(worker, request["operation"])(request["payload"])
     except Exception as error:  # noqa: BLE001  told to the parent, which decides
         traceback.print_exc(file=sys.stderr)
         return {"error": f"{type(error).__name__}: {error}"}
@@ -70,7 +70,7 @@ class StoreWorker(ABC):
         self._embedder = PooledEmbedder(VectorPool(Path(setup.pool)), lambda: load(setup.embedder))
 
     @abstractmethod
-    def write(self, records: Sequence[Record]) -> dict[str, Any]:
+    def write_records(self, records: Sequence[Record]) -> dict[str, Any]:
         """Write memories in bulk."""
 
     @abstractmethod
@@ -92,28 +92,21 @@ class StoreWorker(ABC):
     def settle(self) -> None:  # noqa: B027  not every store has something to wait for
         """Wait for what the last write left to be done."""
 
-    def close(self) -> None:  # noqa: B027  likewise
+    def end(self) -> None:  # noqa: B027  likewise
         """End background work."""
 
-    def operations(self) -> dict[str, Operation]:
-        """Name what the parent may ask for."""
-        return {
-            "fill": self._fill,
-            "write": lambda payload: self.write(self._records(payload)),
-            "add": self._add,
-            "index": self.index,
-            "load_model": self._load_model,
-            "search": self.search,
-            "recall": self.recall,
-            "close": self._close,
-        }
-
-    def _fill(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def fill(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Write memories in bulk, whose vectors are there already."""
         records = self._records(payload)
         self._embedder.announce(records, start=payload["start"])
-        return self.write(records)
+        return self.write_records(records)
 
-    def _add(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def write(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Write memories in bulk, with the model."""
+        return self.write_records(self._records(payload))
+
+    def add(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Add memories one by one."""
         taken = []
         for record in self._records(payload):
             add = self.adding(record)
@@ -123,12 +116,14 @@ class StoreWorker(ABC):
         self.settle()
         return {"milliseconds": taken}
 
-    def _load_model(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def load_model(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Embed a first query."""
         self._embedder.encode_query([payload["text"]])
         return {}
 
-    def _close(self, _payload: dict[str, Any]) -> dict[str, Any]:
-        self.close()
+    def close(self, _payload: dict[str, Any]) -> dict[str, Any]:
+        """Close the store."""
+        self.end()
         return {}
 
     def _records(self, payload: dict[str, Any]) -> list[Record]:

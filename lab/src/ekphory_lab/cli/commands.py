@@ -5,62 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ekphory.cli.command import AddedCommands, CommandGroup, Entry, Function
+from ekphory_lab.cli import eval_commands as evaluate
+from ekphory_lab.cli import train_commands as train
 from ekphory_lab.cli.bench_commands import bench, bench_server
-from ekphory_lab.cli.eval_commands import (
-    ablation,
-    agentmem,
-    beir,
-    conversation,
-    cues,
-    injection,
-    locomo,
-    multihop,
-    probabilities,
-    rerank,
-)
-from ekphory_lab.cli.train_commands import (
-    average,
-    calibration,
-    embedder,
-    export,
-    export_reranker,
-    gate,
-    generate,
-    recipe,
-    reranker,
-    reranker_calibration,
-    unpack,
-)
 
 _PANEL = "Measure and train"
 _EVALUATIONS = {
-    "locomo": (locomo, "--data locomo10.json --system ekphory"),
-    "conversation": (conversation, "--data realtalk --show-misses"),
-    "beir": (beir, "--data scifact --configs A,C,GATE-A"),
-    "ablation": (ablation, "--data locomo10.json --data scifact"),
-    "injection": (injection, "--data tests/prompting/injection_lines.jsonl --part held_out"),
-    "agentmem": (agentmem, "--data realtalk --model my-embedder"),
-    "cues": (cues, "--json cues.json"),
-    "rerank": (rerank, "--data locomo10.json --rerankers none,bm25"),
-    "multihop": (multihop, "--data 2wiki_dev --agent local"),
-    "probabilities": (probabilities, "--only statements --preset balanced"),
+    "locomo": (evaluate.locomo, "--data locomo10.json --system ekphory"),
+    "conversation": (evaluate.conversation, "--data realtalk --show-misses"),
+    "beir": (evaluate.beir, "--data scifact --configs A,C,GATE-A"),
+    "ablation": (evaluate.ablation, "--data locomo10.json --data scifact"),
+    "injection": (
+        evaluate.injection,
+        "--data tests/prompting/injection_lines.jsonl --part held_out",
+    ),
+    "agentmem": (evaluate.agentmem, "--data realtalk --model my-embedder"),
+    "cues": (evaluate.cues, "--json cues.json"),
+    "rerank": (evaluate.rerank, "--data locomo10.json --rerankers none,bm25"),
+    "multihop": (evaluate.multihop, "--data 2wiki_dev --agent local"),
+    "probabilities": (evaluate.probabilities, "--only statements --preset balanced"),
 }
 _TRAINING = {
-    "embedder": (embedder, "--data train --base all-MiniLM-L6-v2 --target run"),
-    "average": (average, "--base BASE --trained run/model --share 0.8 --target m"),
-    "recipe": (recipe, "ekphory-small --data train --output DIR --dry-run"),
-    "export": (export, "--source all-MiniLM-L6-v2 --target model"),
-    "unpack": (unpack, "--target base"),
-    "reranker": (reranker, "--data train --base run/model --target rerank-run"),
+    "embedder": (train.embedder, "--data train --base all-MiniLM-L6-v2 --target run"),
+    "average": (train.average, "--base BASE --trained run/model --share 0.8 --target m"),
+    "recipe": (train.recipe, "ekphory-small --data train --output DIR --dry-run"),
+    "export": (train.export, "--source all-MiniLM-L6-v2 --target model"),
+    "unpack": (train.unpack, "--target base"),
+    "reranker": (train.reranker, "--data train --base run/model --target rerank-run"),
     "export-reranker": (
-        export_reranker,
+        train.export_reranker,
         "--source run/model --target m --calibration held.jsonl.gz",
     ),
-    "generate": (generate, "--count 1000 --out samples.jsonl"),
-    "calibration": (calibration, "--data training-data"),
-    "gate": (gate, "--data training-data --reranker model"),
+    "generate": (train.generate, "--count 1000 --out samples.jsonl"),
+    "calibration": (train.calibration, "--data training-data"),
+    "gate": (train.gate, "--data training-data --reranker model"),
     "reranker-calibration": (
-        reranker_calibration,
+        train.reranker_calibration,
         "--data train --reranker model --target card.json",
     ),
 }

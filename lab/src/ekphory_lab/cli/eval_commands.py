@@ -359,26 +359,23 @@ def probabilities(
     ] = None,
 ) -> None:
     """Compare the best hit's probability with how often it is right, with the bundled models."""
-    from ekphory_lab.evaluation.stated_probabilities import (
-        dataset_scopes,
-        known_sets,
-        measure_probabilities,
-        probabilities_table,
-        statement_scopes,
-    )
+    from ekphory_lab.evaluation import stated_probabilities
 
-    sets = {"statements": list(statement_scopes())}
+    sets = {"statements": list(stated_probabilities.statement_scopes())}
     if data is not None:
-        sets |= {name: list(dataset_scopes(each)) for name, each in known_sets(data).items()}
+        sets |= {
+            name: list(stated_probabilities.dataset_scopes(each))
+            for name, each in stated_probabilities.known_sets(data).items()
+        }
     for name in only or ():
         if name not in sets:
             raise InvalidInput("only", name, "is not a set", f"Choose from {', '.join(sets)}")
     chosen = {name: sets[name] for name in only or sets}
     with step_bar() as progress:
-        found = measure_probabilities(
+        found = stated_probabilities.measure_probabilities(
             chosen, presets=preset or ["balanced", "accurate"], progress=progress
         )
-    show_report({"sets": found}, output, [probabilities_table(found)])
+    show_report({"sets": found}, output, [stated_probabilities.probabilities_table(found)])
 
 
 # `ekphory eval agentmem`: one answer among seven hard negatives, generated and real.
@@ -405,36 +402,29 @@ def agentmem(
     are installed; elsewhere the report notes that it is missing.
     """
     from ekphory.models.loading import load_embedder
+    from ekphory_lab.evaluation import agentmem as ranking
+    from ekphory_lab.evaluation import agentmem_cases
     from ekphory_lab.evaluation.ablation import load_benchmark
-    from ekphory_lab.evaluation.agentmem import (
-        agentmem_tables,
-        load_minilm,
-        report_json,
-        run_agentmem,
-    )
-    from ekphory_lab.evaluation.agentmem_cases import (
-        conversation_cases,
-        labelled_turns,
-        read_turn_labels,
-    )
     from ekphory_lab.training.memories import generated_cases, generated_labels
 
-    minilm, left_out = load_minilm()
+    minilm, left_out = ranking.load_minilm()
     models = {"bundled": load_embedder()} | {name: load_embedder(name) for name in model or ()}
     with show_note("reading") as note:
         datasets = [load_benchmark(path).dataset for path in data or ()]
-        report = run_agentmem(
+        report = ranking.run_agentmem(
             generated_cases(count=count, seed=seed),
-            [conversation_cases(dataset) for dataset in datasets],
+            [agentmem_cases.conversation_cases(dataset) for dataset in datasets],
             minilm | models,
             labelled={
                 "generated": generated_labels(count=count, seed=seed),
-                "labelled turns": labelled_turns(read_turn_labels(), datasets),
+                "labelled turns": agentmem_cases.labelled_turns(
+                    agentmem_cases.read_turn_labels(), datasets
+                ),
             },
             notes=left_out,
             progress=note,
         )
-    show_report(report_json(report), output, agentmem_tables(report))
+    show_report(ranking.report_json(report), output, ranking.agentmem_tables(report))
 
 
 # `ekphory eval rerank`: rerankers over the same candidates.

@@ -11,27 +11,14 @@ from ekphory.retrieval.calibration import WORD_CURVES
 from ekphory.retrieval.fusion import EVEN_LEXICAL_WEIGHT, LEXICAL_WEIGHT
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline, Stage
 from ekphory.retrieval.presets import BALANCED, PRESETS
+from ekphory.retrieval.stages import weigh
 from ekphory.retrieval.stages.find import Fuse, SearchPools, SearchTime
 from ekphory.retrieval.stages.query import ClassifyQuery, ReadTime
 from ekphory.retrieval.stages.shape import Diversify
-from ekphory.retrieval.stages.weigh import (
-    Decay,
-    FavourTime,
-    ListTime,
-    Normalise,
-    SourceDedup,
-    Weigh,
-)
 from ekphory.types import MEMORY_TYPES
+from ekphory_lab.evaluation import runner
 from ekphory_lab.evaluation.datasets import Dataset
 from ekphory_lab.evaluation.loaders import load_beir, load_conversation, load_locomo
-from ekphory_lab.evaluation.runner import (
-    Progress,
-    Report,
-    compare,
-    evaluate,
-    silent,
-)
 from ekphory_lab.evaluation.systems import EkphorySystem, OtherPipeline
 from ekphory_lab.evaluation.tables import ReportTable, format_figure, format_test
 
@@ -65,14 +52,14 @@ def varied(name: str, *changes: Change) -> Pipeline:
 
 
 _CHANGED = (
-    varied("without weights", without(Weigh)),
-    varied("without decay", without(Decay)),
+    varied("without weights", without(weigh.Weigh)),
+    varied("without decay", without(weigh.Decay)),
     varied(
         "without time",
         without(ReadTime),
         without(SearchTime),
-        without(FavourTime),
-        without(ListTime),
+        without(weigh.FavourTime),
+        without(weigh.ListTime),
     ),
     varied("dense arm alone", instead(SearchPools(arms="dense")), instead(Fuse(method="dense"))),
     varied(
@@ -91,13 +78,13 @@ _CHANGED = (
     varied("reciprocal ranks", instead(Fuse(method="reciprocal_rank"))),
     varied("adaptive reciprocal ranks", instead(Fuse(method="adaptive_reciprocal_rank"))),
     varied("without query classes", without(ClassifyQuery)),
-    varied("with source dedup", instead(SourceDedup())),
-    varied("with normalisation", instead(Normalise())),
+    varied("with source dedup", instead(weigh.SourceDedup())),
+    varied("with normalisation", instead(weigh.Normalise())),
     varied("with MMR, .9", instead(Diversify(trade_off=0.9))),
     varied("with MMR, adaptive", instead(Diversify(trade_off="adaptive"))),
-    varied("decay by a hundredth", instead(Decay(floor=0.99))),
-    varied("decay by a tenth", instead(Decay(floor=0.9))),
-    varied("decay as published", instead(Decay(floor=0.8, rate=0.03, fading=MEMORY_TYPES))),
+    varied("decay by a hundredth", instead(weigh.Decay(floor=0.99))),
+    varied("decay by a tenth", instead(weigh.Decay(floor=0.9))),
+    varied("decay as published", instead(weigh.Decay(floor=0.8, rate=0.03, fading=MEMORY_TYPES))),
     varied("search depth 100", instead(SearchPools(depth=100))),
     varied("search depth 1,000", instead(SearchPools(depth=1000))),
 )
@@ -144,8 +131,8 @@ def ablate(
     *,
     embedder: EmbeddingModel | None = None,
     models: OptionalModels = NO_OPTIONAL_MODELS,
-    progress: Progress = silent,
-) -> dict[str, Report]:
+    progress: runner.Progress = runner.silent,
+) -> dict[str, runner.Report]:
     """Measure the default pipeline, which comes first, and every variation over one store.
 
     Args:
@@ -157,18 +144,18 @@ def ablate(
     """
     with EkphorySystem(embedder=embedder, models=models) as system:
         return {
-            name: evaluate(dataset, OtherPipeline(system, pipeline), progress=progress)
+            name: runner.evaluate(dataset, OtherPipeline(system, pipeline), progress=progress)
             for name, pipeline in ({BALANCED.name: BALANCED} | dict(variations)).items()
         }
 
 
-def ablation_table(benchmark: Benchmark, reports: Mapping[str, Report]) -> ReportTable:
+def ablation_table(benchmark: Benchmark, reports: Mapping[str, runner.Report]) -> ReportTable:
     """Show one dataset's variations, a line each, with the difference to the first."""
     main, second, dataset = benchmark.main, benchmark.second, benchmark.dataset
     default, *_ = reports.values()
     rows = []
     for name, report in reports.items():
-        test = None if report is default else compare(default, report).tests[main]
+        test = None if report is default else runner.compare(default, report).tests[main]
         rows.append(
             (
                 name,

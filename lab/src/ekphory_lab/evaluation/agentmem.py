@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,26 +15,12 @@ from numpy.typing import NDArray
 
 from ekphory import __version__
 from ekphory.errors import InvalidInput, MissingExtra
+from ekphory.models import late_bound
 from ekphory.models.embedder import EmbeddingModel, FloatMatrix
-from ekphory.models.late_bound import (
-    NO_AGE,
-    NO_TYPE,
-    Codes,
-    age_buckets,
-    average_traits,
-    find_late_bound,
-    predict_types,
-    read_passages,
-    type_codes,
-)
 from ekphory.models.loading import load_embedder
-from ekphory.retrieval.dense import (
-    LATER_WINDOW_MARGIN,
-    TURN_LENGTH_DISCOUNT,
-    best_window,
-    length_discounts,
-)
+from ekphory.retrieval import dense
 from ekphory.types import MemoryType
+from ekphory_lab.evaluation import metrics, tables
 from ekphory_lab.evaluation.agentmem_cases import (
     CANDIDATES,
     Candidate,
@@ -42,21 +28,8 @@ from ekphory_lab.evaluation.agentmem_cases import (
     LabelledText,
     RankingCase,
 )
-from ekphory_lab.evaluation.metrics import (
-    Estimate,
-    FloatArray,
-    PairedTest,
-    bootstrap_intervals,
-    paired_test,
-)
 from ekphory_lab.evaluation.runner import Setting
 from ekphory_lab.evaluation.systems import bm25_scorer
-from ekphory_lab.evaluation.tables import (
-    ReportTable,
-    format_figure,
-    format_interval,
-    format_test,
-)
 
 # all-MiniLM-L6-v2, which everybody knows, out of the package that carries it.
 
@@ -92,7 +65,7 @@ class CandidateScorer(Protocol):
     name: str
     configuration: Mapping[str, Setting]
 
-    def scores(self, cases: Sequence[RankingCase]) -> list[FloatArray]:
+    def scores(self, cases: Sequence[RankingCase]) -> list[metrics.FloatArray]:
         """Score each case's candidates, in the order of `RankingCase.candidates`."""
         ...
 
@@ -113,7 +86,7 @@ class EmbedderScorer:
         self.name = windowed_name(name) if windowed else name
         self._model = model
         self._windowed = windowed
-        self._parts = find_late_bound(model)
+        self._parts = late_bound.find_late_bound(model)
         self.configuration: Mapping[str, Setting] = {
             "embedder": str(model.identity),
             "sees": "text alone" if self._parts is None else "text, age and type",
@@ -121,15 +94,15 @@ class EmbedderScorer:
         if windowed:
             self.configuration = {
                 **self.configuration,
-                "later_window_margin": float(LATER_WINDOW_MARGIN),
-                "length_discount": float(TURN_LENGTH_DISCOUNT),
+                "later_window_margin": float(dense.LATER_WINDOW_MARGIN),
+                "length_discount": float(dense.TURN_LENGTH_DISCOUNT),
             }
 
     def reads_more(self, cases: Sequence[RankingCase]) -> bool:
         """Tell whether some candidate has more than one window that is read."""
         return any(len(self._pieces(text)) > 1 for text in _texts(cases))
 
-    def scores(self, cases: Sequence[RankingCase]) -> list[FloatArray]:
+    def scores(self, cases: Sequence[RankingCase]) -> list[metrics.FloatArray]:
         """Score all cases; each text is embedded once, so equal texts score the same."""
         read = self._read(_texts(cases))
         queries = self._model.encode_query([case.query for case in cases])
@@ -145,9 +118,11 @@ class EmbedderScorer:
     def _read(self, texts: Sequence[str]) -> Mapping[str, _ReadText]:
         pieces = [self._pieces(text) for text in texts]
         counts = [len(each) for each in pieces]
-        reading = read_passages(self._model, [piece for each in pieces for piece in each])
+        reading = late_bound.read_passages(
+            self._model, [piece for each in pieces for piece in each]
+        )
         vectors = np.split(reading.content, np.cumsum(counts)[:-1])
-        traits = average_traits(reading, counts)
+        traits = late_bound.average_traits(reading, counts)
         return {
             text: _ReadText(own, each.type)
             for text, own, each in zip(texts, vectors, traits, strict=True)
@@ -158,7 +133,7 @@ class EmbedderScorer:
         query: NDArray[np.float32],
         candidates: Sequence[Candidate],
         read: Mapping[str, _ReadText],
-    ) -> FloatArray:
+    ) -> metrics.FloatArray:
         texts = [read[each.text] for each in candidates]
         counts = [len(each.windows) for each in texts]
         vectors = np.concatenate([each.windows for each in texts])
@@ -170,8 +145,8 @@ class EmbedderScorer:
                 types=np.repeat(_type_codes(types), counts),
             )
         owners = np.repeat(np.arange(len(candidates)), counts)
-        discounts = length_discounts(np.ones(len(candidates), np.bool_))
-        scores = best_window(np.asarray(vectors @ query, np.float32), owners, discounts)
+        discounts = dense.length_discounts(np.ones(len(candidates), np.bool_))
+        scores = dense.best_window(np.asarray(vectors @ query, np.float32), owners, discounts)
         return np.asarray(scores, np.float64)
 
 
@@ -194,7 +169,7 @@ class Bm25Scorer:
             "frequencies": "all candidates",
         }
 
-    def scores(self, cases: Sequence[RankingCase]) -> list[FloatArray]:
+    def scores(self, cases: Sequence[RankingCase]) -> list[metrics.FloatArray]:
         """Score all cases; a candidate without a word of the query scores 0."""
         texts = _texts(cases)
         place = {text: row for row, text in enumerate(texts)}
@@ -215,15 +190,19 @@ def _texts(cases: Sequence[RankingCase]) -> list[str]:
     return list(dict.fromkeys(each.text for case in cases for each in case.candidates))
 
 
-def _age_codes(candidates: Sequence[Candidate]) -> Codes:
-    codes = np.full(len(candidates), NO_AGE, np.int64)
+def _age_codes(candidates: Sequence[Candidate]) -> late_bound.Codes:
+    codes = np.full(len(candidates), late_bound.NO_AGE, np.int64)
     known = [place for place, each in enumerate(candidates) if each.days_ago is not None]
-    codes[known] = age_buckets([each.days_ago for each in candidates if each.days_ago is not None])
+    codes[known] = late_bound.age_buckets(
+        [each.days_ago for each in candidates if each.days_ago is not None]
+    )
     return codes
 
 
-def _type_codes(types: Sequence[MemoryType | None]) -> Codes:
-    codes = [NO_TYPE if each is None else type_codes([each])[0] for each in types]
+def _type_codes(types: Sequence[MemoryType | None]) -> late_bound.Codes:
+    codes = [
+        late_bound.NO_TYPE if each is None else late_bound.type_codes([each])[0] for each in types
+    ]
     return np.array(codes, np.int64)
 
 
@@ -251,6 +230,10 @@ class CaseOutcome:
     outranked: Mapping[str, float]
 
 
+_Ranked = tuple[str, Mapping[str, Setting], tuple[CaseOutcome, ...]]
+"""A scorer's name and configuration, and what each case gave."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingReport:
     """One scorer on one set.
@@ -268,41 +251,13 @@ class RankingReport:
     scorer: str
     configuration: Mapping[str, Setting]
     set_name: str
-    estimates: Mapping[str, Estimate]
+    estimates: Mapping[str, metrics.Estimate]
     outranked: Mapping[str, float]
     outcomes: tuple[CaseOutcome, ...]
-    against_first: PairedTest | None
-
-    @classmethod
-    def of(
-        cls,
-        scorer: str,
-        configuration: Mapping[str, Setting],
-        *,
-        set_name: str,
-        outcomes: tuple[CaseOutcome, ...],
-        first: RankingReport | None,
-    ) -> RankingReport:
-        """Sum up a scorer's cases, compared with those of the first scorer, if there is one."""
-        table = np.array([[outcome.scores[name] for name in MEASURES] for outcome in outcomes])
-        by_kind: dict[str, list[float]] = defaultdict(list)
-        for outcome in outcomes:
-            for kind, share in outcome.outranked.items():
-                by_kind[kind].append(share)
-        return cls(
-            scorer=scorer,
-            configuration=configuration,
-            set_name=set_name,
-            estimates=dict(zip(MEASURES, bootstrap_intervals(table), strict=True)),
-            outranked={kind: float(np.mean(by_kind[kind])) for kind in sorted(by_kind)},
-            outcomes=outcomes,
-            against_first=None
-            if first is None
-            else paired_test(_main(first.outcomes), _main(outcomes)),
-        )
+    against_first: metrics.PairedTest | None
 
 
-def rank_measures(scores: FloatArray) -> dict[str, float]:
+def rank_measures(scores: metrics.FloatArray) -> dict[str, float]:
     """Return the measures of one case whose first candidate is the answer.
 
     Equal scores share their ranks: each measure is its mean over all orders of the equal ones, so
@@ -323,14 +278,29 @@ def rank_measures(scores: FloatArray) -> dict[str, float]:
 
 def rank_set(cases: CaseSet, scorers: Sequence[CandidateScorer]) -> tuple[RankingReport, ...]:
     """Rank a set with every scorer."""
+    ranked = ((each.name, each.configuration, _outcomes(cases.cases, each)) for each in scorers)
+    return _reports(cases.name, ranked)
+
+
+def _reports(set_name: str, ranked: Iterable[_Ranked]) -> tuple[RankingReport, ...]:
+    """Sum up the cases of every scorer, each compared with those of the first."""
     reports: list[RankingReport] = []
-    for scorer in scorers:
-        report = RankingReport.of(
-            scorer.name,
-            scorer.configuration,
-            set_name=cases.name,
-            outcomes=_outcomes(cases.cases, scorer),
-            first=reports[0] if reports else None,
+    for scorer, configuration, outcomes in ranked:
+        table = np.array([[outcome.scores[name] for name in MEASURES] for outcome in outcomes])
+        by_kind: dict[str, list[float]] = defaultdict(list)
+        for outcome in outcomes:
+            for kind, share in outcome.outranked.items():
+                by_kind[kind].append(share)
+        report = RankingReport(
+            scorer=scorer,
+            configuration=configuration,
+            set_name=set_name,
+            estimates=dict(zip(MEASURES, metrics.bootstrap_intervals(table), strict=True)),
+            outranked={kind: float(np.mean(by_kind[kind])) for kind in sorted(by_kind)},
+            outcomes=outcomes,
+            against_first=metrics.paired_test(_main(reports[0].outcomes), _main(outcomes))
+            if reports
+            else None,
         )
         reports.append(report)
     return tuple(reports)
@@ -344,7 +314,7 @@ def _outcomes(cases: Sequence[RankingCase], scorer: CandidateScorer) -> tuple[Ca
     )
 
 
-def _outranked(case: RankingCase, scores: FloatArray) -> dict[str, float]:
+def _outranked(case: RankingCase, scores: metrics.FloatArray) -> dict[str, float]:
     found: dict[str, list[float]] = defaultdict(list)
     for distractor, score in zip(case.distractors, scores[1:], strict=True):
         lead = float(score - scores[0])
@@ -352,7 +322,7 @@ def _outranked(case: RankingCase, scores: FloatArray) -> dict[str, float]:
     return {kind: float(np.mean(shares)) for kind, shares in found.items()}
 
 
-def _main(outcomes: Sequence[CaseOutcome]) -> FloatArray:
+def _main(outcomes: Sequence[CaseOutcome]) -> metrics.FloatArray:
     return np.array([outcome.scores[MAIN] for outcome in outcomes])
 
 
@@ -383,22 +353,18 @@ def pooled_rankings(rankings: Sequence[Sequence[RankingReport]]) -> tuple[Rankin
     Args:
         rankings: For each set the reports of its scorers; the first of each set is compared with.
     """
-    pooled: list[RankingReport] = []
-    for scorer in _scorers(rankings):
-        reports = [_of(scorer, each) for each in rankings]
-        report = RankingReport.of(
-            scorer,
-            next(each.configuration for each in reports if each.scorer == scorer),
-            set_name=POOLED,
-            outcomes=tuple(
-                replace(outcome, case=_of_set(each.set_name, outcome.case))
-                for each in reports
-                for outcome in each.outcomes
-            ),
-            first=pooled[0] if pooled else None,
-        )
-        pooled.append(report)
-    return tuple(pooled)
+    return _reports(POOLED, (_pooled(scorer, rankings) for scorer in _scorers(rankings)))
+
+
+def _pooled(scorer: str, rankings: Sequence[Sequence[RankingReport]]) -> _Ranked:
+    reports = [_of(scorer, each) for each in rankings]
+    configuration = next(each.configuration for each in reports if each.scorer == scorer)
+    outcomes = (
+        replace(outcome, case=_of_set(each.set_name, outcome.case))
+        for each in reports
+        for outcome in each.outcomes
+    )
+    return scorer, configuration, tuple(outcomes)
 
 
 def _of_set(set_name: str, case: RankingCase) -> RankingCase:
@@ -443,9 +409,9 @@ class TraitScores:
     source: str
     set_name: str
     texts: int
-    importance: Estimate | None
+    importance: metrics.Estimate | None
     typed_texts: int
-    type: Estimate | None
+    type: metrics.Estimate | None
 
 
 def score_traits(
@@ -473,7 +439,7 @@ def score_traits(
     return tuple(found)
 
 
-def spearman(first: FloatArray, second: FloatArray) -> float:
+def spearman(first: metrics.FloatArray, second: metrics.FloatArray) -> float:
     """Correlate the ranks of two variables; equal values share their mean rank.
 
     Source: Spearman, "The proof and measurement of association between two things", 1904. NaN
@@ -485,7 +451,7 @@ def spearman(first: FloatArray, second: FloatArray) -> float:
     return float(deviations[0] @ deviations[1] / scale) if scale else float("nan")
 
 
-def _ranks(values: FloatArray) -> FloatArray:
+def _ranks(values: metrics.FloatArray) -> metrics.FloatArray:
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return np.asarray((last - (counts - 1) / 2)[places], np.float64)
@@ -493,18 +459,20 @@ def _ranks(values: FloatArray) -> FloatArray:
 
 def _judge_heads(
     texts: Sequence[LabelledText], model: EmbeddingModel
-) -> tuple[Estimate | None, Estimate | None]:
-    reading = read_passages(model, [each.text for each in texts])
+) -> tuple[metrics.Estimate | None, metrics.Estimate | None]:
+    reading = late_bound.read_passages(model, [each.text for each in texts])
     importance = type_ = None
     if reading.importance is not None:
         importance = _correlation(texts, reading.importance.astype(np.float64))
     if reading.type_logits is not None:
-        pairs = zip(texts, predict_types(reading.type_logits), strict=True)
+        pairs = zip(texts, late_bound.predict_types(reading.type_logits), strict=True)
         type_ = _share([each.type == guess for each, guess in pairs if each.type != "unknown"])
     return importance, type_
 
 
-def _correlation(texts: Sequence[LabelledText], said: FloatArray) -> Estimate | None:
+def _correlation(
+    texts: Sequence[LabelledText], said: metrics.FloatArray
+) -> metrics.Estimate | None:
     labels = np.array([each.importance for each in texts], np.float64)
     found = spearman(said, labels)
     if np.isnan(found):
@@ -513,13 +481,13 @@ def _correlation(texts: Sequence[LabelledText], said: FloatArray) -> Estimate | 
     draws = generator.integers(0, len(texts), (_RESAMPLES, len(texts)))
     resampled = [spearman(said[rows], labels[rows]) for rows in draws]
     low, high = np.nanquantile(resampled, [0.025, 0.975])
-    return Estimate(found, float(low), float(high))
+    return metrics.Estimate(found, float(low), float(high))
 
 
-def _share(hits: Sequence[bool]) -> Estimate | None:
+def _share(hits: Sequence[bool]) -> metrics.Estimate | None:
     if not hits:
         return None
-    return bootstrap_intervals(np.array(hits, np.float64)[:, np.newaxis])[0]
+    return metrics.bootstrap_intervals(np.array(hits, np.float64)[:, np.newaxis])[0]
 
 
 # What `ekphory eval agentmem` measures, and its whole report.
@@ -610,14 +578,14 @@ def _all_scorers(cases: CaseSet, models: Mapping[str, EmbeddingModel]) -> list[C
     ]
 
 
-def agentmem_tables(report: AgentmemReport) -> Iterator[ReportTable]:
+def agentmem_tables(report: AgentmemReport) -> Iterator[tables.ReportTable]:
     """Yield two tables for each set, and one of importance and type."""
     for each in report.sets:
         rankings = [ranking for ranking in report.rankings if ranking.set_name == each.name]
         yield _ranking_table(each, rankings, notes=report.notes)
         yield _outranked_table(each, rankings)
     figures = ("n", "importance", "95 %", "n with type", "type", "95 %")
-    yield ReportTable(
+    yield tables.ReportTable(
         "importance (Spearman) and type (accuracy)",
         ("texts", "source", *figures),
         tuple(
@@ -637,15 +605,15 @@ def agentmem_tables(report: AgentmemReport) -> Iterator[ReportTable]:
 
 def _ranking_table(
     cases: CaseSet, rankings: Sequence[RankingReport], *, notes: Sequence[str]
-) -> ReportTable:
+) -> tables.ReportTable:
     rows: list[tuple[str, ...]] = []
     for each in rankings:
-        difference, interval, p_value = format_test(each.against_first)
+        difference, interval, p_value = tables.format_test(each.against_first)
         estimates = [each.estimates[name] for name in MEASURES]
-        means = (format_figure(estimate.mean) for estimate in estimates)
+        means = (tables.format_figure(estimate.mean) for estimate in estimates)
         rows.append((each.scorer, *means, difference, p_value))
-        rows.append(("95 %", *map(format_interval, estimates), interval, ""))
-    return ReportTable(
+        rows.append(("95 %", *map(tables.format_interval, estimates), interval, ""))
+    return tables.ReportTable(
         f"{cases.name}: {len(cases.cases)} queries, {CANDIDATES} candidates, 1 relevant",
         ("system", *MEASURES, f"{MAIN} against the first", "p"),
         tuple(rows),
@@ -653,25 +621,25 @@ def _ranking_table(
     )
 
 
-def _outranked_table(cases: CaseSet, rankings: Sequence[RankingReport]) -> ReportTable:
-    return ReportTable(
+def _outranked_table(cases: CaseSet, rankings: Sequence[RankingReport]) -> tables.ReportTable:
+    return tables.ReportTable(
         f"{cases.name}: share of the distractors that the answer does not beat",
         ("kind", "queries without", *(each.scorer for each in rankings)),
         tuple(
             (
                 kind,
                 str(cases.missing.get(kind, "-")),
-                *(format_figure(each.outranked[kind]) for each in rankings),
+                *(tables.format_figure(each.outranked[kind]) for each in rankings),
             )
             for kind in rankings[0].outranked
         ),
     )
 
 
-def _format_optional(estimate: Estimate | None) -> tuple[str, str]:
+def _format_optional(estimate: metrics.Estimate | None) -> tuple[str, str]:
     if estimate is None:
         return "-", ""
-    return format_figure(estimate.mean), format_interval(estimate)
+    return tables.format_figure(estimate.mean), tables.format_interval(estimate)
 
 
 def report_json(report: AgentmemReport) -> dict[str, object]:

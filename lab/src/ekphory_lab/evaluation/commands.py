@@ -13,21 +13,9 @@ from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_embedder
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels
 from ekphory.types import TimeUse
+from ekphory_lab.evaluation import runner, tables
 from ekphory_lab.evaluation.datasets import LOCOMO_CATEGORIES, Dataset
 from ekphory_lab.evaluation.metrics import BEST, CONVERSATION_MEASURES, Measure
-from ekphory_lab.evaluation.runner import (
-    DEPTH,
-    MISS_CUTOFF,
-    Comparison,
-    GroupScores,
-    Progress,
-    Report,
-    RetrieverFactory,
-    compare,
-    evaluate,
-    misses,
-    silent,
-)
 from ekphory_lab.evaluation.systems import (
     FUSIONS,
     AgentSystem,
@@ -35,12 +23,6 @@ from ekphory_lab.evaluation.systems import (
     bm25_system,
     dense_system,
     fused_system,
-)
-from ekphory_lab.evaluation.tables import (
-    ReportTable,
-    format_figure,
-    format_interval,
-    format_test,
 )
 
 # Measuring.
@@ -67,9 +49,9 @@ class RunOptions:
     systems: tuple[str, ...] = (PRODUCT,)
     embedder: EmbeddingModel | None = None
     models: OptionalModels = NO_OPTIONAL_MODELS
-    depth: int = DEPTH
+    depth: int = runner.DEPTH
     agent: AgentSettings | None = None
-    progress: Progress = silent
+    progress: runner.Progress = runner.silent
 
     def __post_init__(self) -> None:
         if not self.systems:
@@ -94,18 +76,18 @@ def run_systems(
     options: RunOptions,
     *,
     measures: tuple[Measure, ...] = CONVERSATION_MEASURES,
-) -> tuple[Report, ...]:
+) -> tuple[runner.Report, ...]:
     """Measure the systems on a set; one report per system.
 
     The report of the agent comes first: the first one is compared with the others.
     """
 
-    def measured(system: RetrieverFactory) -> Report:
-        return evaluate(
+    def measured(system: runner.RetrieverFactory) -> runner.Report:
+        return runner.evaluate(
             dataset, system, measures=measures, depth=options.depth, progress=options.progress
         )
 
-    reports: list[Report] = []
+    reports: list[runner.Report] = []
     agent = options.agent
     for name in options.systems:
         with _open_system(name, options) as system:
@@ -116,14 +98,14 @@ def run_systems(
     return tuple(reports)
 
 
-def compare_reports(reports: Sequence[Report]) -> tuple[Comparison, ...]:
+def compare_reports(reports: Sequence[runner.Report]) -> tuple[runner.Comparison, ...]:
     """Compare the first report with every other one: how much the first is better."""
     first, *others = reports
-    return tuple(compare(other, first) for other in others)
+    return tuple(runner.compare(other, first) for other in others)
 
 
 @contextmanager
-def _open_system(name: str, options: RunOptions) -> Iterator[RetrieverFactory]:
+def _open_system(name: str, options: RunOptions) -> Iterator[runner.RetrieverFactory]:
     if name == "bm25":
         yield bm25_system()
         return
@@ -155,7 +137,7 @@ _MOST_MISSES = 20
 _TEXT_LENGTH = 160
 
 
-def summary_table(reports: Sequence[Report]) -> ReportTable:
+def summary_table(reports: Sequence[runner.Report]) -> tables.ReportTable:
     """Show several systems on one dataset, a line each, with latencies.
 
     Args:
@@ -166,13 +148,13 @@ def summary_table(reports: Sequence[Report]) -> ReportTable:
     rows = (
         (
             report.system,
-            *(format_figure(report.mean(name)) for name in names),
+            *(tables.format_figure(report.mean(name)) for name in names),
             f"{report.latency.p50:.1f}",
             f"{report.latency.p95:.1f}",
         )
         for report in reports
     )
-    return ReportTable(
+    return tables.ReportTable(
         f"{dataset.name}: {len(dataset.queries)} queries, "
         f"{dataset.size} passages in {len(dataset.pools)} pools; "
         f"sha256 {dataset.sha256[:12]} ({state}); {dataset.source.licence}",
@@ -181,13 +163,13 @@ def summary_table(reports: Sequence[Report]) -> ReportTable:
     )
 
 
-def report_table(report: Report) -> ReportTable:
+def report_table(report: runner.Report) -> tables.ReportTable:
     """Show one system: a line per category, and one overall with 95 % confidence intervals."""
     names = _shown_measures(report)
     has_locomo_categories = report.categories.keys() <= LOCOMO_CATEGORIES.keys()
 
-    def row(label: str, group: GroupScores) -> tuple[str, ...]:
-        means = (format_figure(group.estimates[name].mean) for name in names)
+    def row(label: str, group: runner.GroupScores) -> tuple[str, ...]:
+        means = (tables.format_figure(group.estimates[name].mean) for name in names)
         return (label, str(group.queries), *means)
 
     rows = [
@@ -195,20 +177,20 @@ def report_table(report: Report) -> ReportTable:
         for name, group in report.categories.items()
     ]
     rows.append(row("overall", report.overall))
-    intervals = (format_interval(report.overall.estimates[name]) for name in names)
+    intervals = (tables.format_interval(report.overall.estimates[name]) for name in names)
     rows.append(("95 %", "", *intervals))
     title = f"{report.system} on {report.dataset.name}"
-    return ReportTable(title, ("category", "queries", *names), tuple(rows))
+    return tables.ReportTable(title, ("category", "queries", *names), tuple(rows))
 
 
-def report_lines(report: Report) -> Iterator[str]:
+def report_lines(report: runner.Report) -> Iterator[str]:
     """Say how far probabilities are from what is observed, and how many searches an agent made."""
     found, made = report.calibration, report.configuration
     if found is not None:
         yield (
-            f"calibration of {report.system}: expected error {format_figure(found.hits)} over the "
-            f"best {BEST} hits, {format_figure(found.first_hit)} over the first, which says "
-            f"{found.first_said:.2f} and is right in {found.first_right:.2f}"
+            f"calibration of {report.system}: expected error {tables.format_figure(found.hits)} "
+            f"over the best {BEST} hits, {tables.format_figure(found.first_hit)} over the first, "
+            f"which says {found.first_said:.2f} and is right in {found.first_right:.2f}"
         )
     if "agent" in made:
         yield (
@@ -219,19 +201,19 @@ def report_lines(report: Report) -> Iterator[str]:
         )
 
 
-def comparison_table(comparison: Comparison) -> ReportTable:
+def comparison_table(comparison: runner.Comparison) -> tables.ReportTable:
     """Show how two runs differ: difference, its 95 % interval, p-value, queries won and lost."""
-    return ReportTable(
+    return tables.ReportTable(
         f"{comparison.second} minus {comparison.first}, {comparison.queries} queries",
         ("measure", "difference", "95 %", "p", "better", "worse"),
         tuple(
-            (name, *format_test(test, 4), str(test.better), str(test.worse))
+            (name, *tables.format_test(test, 4), str(test.better), str(test.worse))
             for name, test in comparison.tests.items()
         ),
     )
 
 
-def list_misses(report: Report, *, cutoff: int = MISS_CUTOFF) -> Iterator[str]:
+def list_misses(report: runner.Report, *, cutoff: int = runner.MISS_CUTOFF) -> Iterator[str]:
     """Yield lines about the twenty queries that were answered worst.
 
     For each: its relevant passages with the rank that each got, and the passages on top that
@@ -241,7 +223,7 @@ def list_misses(report: Report, *, cutoff: int = MISS_CUTOFF) -> Iterator[str]:
         report: The report.
         cutoff: A relevant passage below this rank is a miss.
     """
-    missed = misses(report, cutoff=cutoff)
+    missed = runner.misses(report, cutoff=cutoff)
     yield (
         f"{len(missed)} of {len(report.outcomes)} queries miss a relevant passage in the first "
         f"{cutoff}; the {min(_MOST_MISSES, len(missed))} worst:"
@@ -262,7 +244,7 @@ def list_misses(report: Report, *, cutoff: int = MISS_CUTOFF) -> Iterator[str]:
         yield from wrong[:_SHOWN_ABOVE]
 
 
-def _shown_measures(report: Report) -> list[str]:
+def _shown_measures(report: runner.Report) -> list[str]:
     available = list(report.overall.estimates)
     preferred = _PREFERRED_MULTIHOP if "AllGold@10" in available else _PREFERRED
     return [name for name in preferred if name in available] or available

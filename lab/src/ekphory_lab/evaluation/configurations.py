@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from ekphory.errors import InvalidInput
 from ekphory.models.agent_reranker import Reranker
@@ -22,31 +23,17 @@ from ekphory.models.reranker import (
     RerankPassage,
     RerankQuery,
 )
-from ekphory.retrieval.gate import GateThresholds
+from ekphory.retrieval.gate import PUBLISHED_THRESHOLDS, GateThresholds
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline, Stage
 from ekphory.retrieval.rerank import Blend
 from ekphory.retrieval.stages.find import Arms, Fuse, FusionMethod, SearchPools
 from ekphory.retrieval.stages.query import CleanQuery, ExpandQuery, Hyde
 from ekphory.retrieval.stages.rerank import GateReranker, Rerank
 from ekphory.retrieval.stages.shape import Cut, Diversify
+from ekphory_lab.evaluation import runner, tables
 from ekphory_lab.evaluation.datasets import Dataset
 from ekphory_lab.evaluation.metrics import measures
-from ekphory_lab.evaluation.runner import (
-    Comparison,
-    Progress,
-    Report,
-    compare,
-    evaluate,
-    silent,
-    to_json,
-)
 from ekphory_lab.evaluation.systems import EkphorySystem, OtherPipeline
-from ekphory_lab.evaluation.tables import (
-    ReportTable,
-    format_difference,
-    format_figure,
-    format_p_value,
-)
 
 HITS = 10
 """How many hits each search asks for; each arm finds four times as many."""
@@ -60,7 +47,7 @@ class Gate:
     """A gate before the reranker."""
 
     mode: Literal["hard", "soft"]
-    thresholds: GateThresholds
+    thresholds: GateThresholds = PUBLISHED_THRESHOLDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,18 +108,12 @@ class Configuration:
         return Pipeline(self.id, [*stages, Cut()], summary=self.label)
 
 
-def _read_configuration(row: dict[str, Any]) -> Configuration:
-    if "blend" in row:
-        row["blend"] = Blend(**row["blend"])
-    if "gate" in row:
-        mode = row["gate"].pop("mode")
-        row["gate"] = Gate(mode=mode, thresholds=GateThresholds(**row["gate"]))
-    return Configuration(**row)
-
-
 _ROWS = files("ekphory_lab.evaluation").joinpath("configurations.toml").read_text(encoding="utf-8")
 CONFIGURATIONS: Mapping[str, Configuration] = {
-    row["id"]: _read_configuration(row) for row in tomllib.loads(_ROWS)["configurations"]
+    each.id: each
+    for each in TypeAdapter(list[Configuration]).validate_python(
+        tomllib.loads(_ROWS)["configurations"]
+    )
 }
 """By id, in upstream's order."""
 BASELINE = CONFIGURATIONS["A"]
@@ -229,8 +210,8 @@ class ConfigurationRun:
     """
 
     configuration: Configuration
-    report: Report | None = None
-    against_baseline: Comparison | None = None
+    report: runner.Report | None = None
+    against_baseline: runner.Comparison | None = None
     missing: tuple[Model, ...] = ()
     remembered: int = 0
 
@@ -241,7 +222,7 @@ def run_configurations(
     *,
     embedder: EmbeddingModel | None = None,
     models: OptionalModels = NO_OPTIONAL_MODELS,
-    progress: Progress = silent,
+    progress: runner.Progress = runner.silent,
 ) -> tuple[ConfigurationRun, ...]:
     """Run configurations on a set, vector-only search first in any case.
 
@@ -269,7 +250,7 @@ def run_configurations(
                 runs.append(ConfigurationRun(configuration, missing=missing))
                 continue
             before = 0 if reranker is None else reranker.remembered
-            report = evaluate(
+            report = runner.evaluate(
                 dataset,
                 OtherPipeline(system, configuration.pipeline()),
                 measures=MEASURES,
@@ -278,7 +259,7 @@ def run_configurations(
             )
             remembered = 0 if reranker is None else reranker.remembered - before
             first = runs[0].report if runs else None
-            against = None if first is None else compare(first, report)
+            against = None if first is None else runner.compare(first, report)
             runs.append(ConfigurationRun(configuration, report, against, remembered=remembered))
     return tuple(runs)
 
@@ -288,8 +269,8 @@ def runs_json(runs: Sequence[ConfigurationRun]) -> dict[str, object]:
     return {"reports": [_run_json(run, run.report) for run in runs if run.report is not None]}
 
 
-def _run_json(run: ConfigurationRun, report: Report) -> dict[str, object]:
-    document = to_json(report) | {"remembered_scores": run.remembered}
+def _run_json(run: ConfigurationRun, report: runner.Report) -> dict[str, object]:
+    document = runner.to_json(report) | {"remembered_scores": run.remembered}
     if run.remembered:
         document["latency_ms"] = None
         for row in cast("list[dict[str, object]]", document["queries"]):
@@ -312,7 +293,7 @@ _NO_TIMES = (
 )
 
 
-def configuration_table(runs: Sequence[ConfigurationRun]) -> ReportTable:
+def configuration_table(runs: Sequence[ConfigurationRun]) -> tables.ReportTable:
     """Show each configuration with its figures, those of vector-only search, and its latency.
 
     The p-value is that of the paired randomisation test on one pair; among many configurations
@@ -324,7 +305,7 @@ def configuration_table(runs: Sequence[ConfigurationRun]) -> ReportTable:
     baseline = runs[0].report
     if baseline is None:
         raise ValueError("the baseline was not run")
-    return ReportTable(
+    return tables.ReportTable(
         f"Memory-Spark's configurations on {baseline.dataset.name}: "
         f"{len(baseline.dataset.queries)} queries, {baseline.dataset.size} passages; "
         f"published: {_MAIN} on SciFact with upstream's own models",
@@ -347,24 +328,27 @@ def _label(run: ConfigurationRun) -> str:
     return "; ".join(notes)
 
 
-def _figures(run: ConfigurationRun, baseline: Report) -> tuple[str, ...]:
-    reference = format_figure(baseline.mean(_MAIN), 4)
+def _figures(run: ConfigurationRun, baseline: runner.Report) -> tuple[str, ...]:
+    reference = tables.format_figure(baseline.mean(_MAIN), 4)
     value = run.configuration.published
-    published = "" if value is None else format_figure(value, 4)
+    published = "" if value is None else tables.format_figure(value, 4)
     report = run.report
     if report is None:
         return (_NOTHING, reference, *[""] * (2 + len(_OTHERS)), published, "", "")
     difference, p_value = "", ""
     if run.against_baseline is not None:
         test = run.against_baseline.tests[_MAIN]
-        difference, p_value = format_difference(test.difference, 4), format_p_value(test)
+        difference, p_value = (
+            tables.format_difference(test.difference, 4),
+            tables.format_p_value(test),
+        )
     times = (f"{report.latency.p50:.1f}", f"{report.latency.p95:.1f}")
     return (
-        format_figure(report.mean(_MAIN), 4),
+        tables.format_figure(report.mean(_MAIN), 4),
         reference,
         difference,
         p_value,
-        *(format_figure(report.mean(name), 4) for name in _OTHERS),
+        *(tables.format_figure(report.mean(name), 4) for name in _OTHERS),
         published,
         *((_NOTHING, _NOTHING) if run.remembered else times),
     )

@@ -8,22 +8,7 @@ from collections.abc import Collection as Sized
 from pathlib import Path
 
 from ekphory.importers.locomo import LocomoConversation, LocomoTurn, read_conversations
-from ekphory_lab.evaluation.datasets import (
-    LOCOMO,
-    UNKNOWN,
-    Collection,
-    Dataset,
-    EvaluationQuery,
-    Passage,
-    Row,
-    benchmark_of,
-    chosen_categories,
-    only_categories,
-    read_hashes,
-    read_json_lines,
-    read_qrels,
-    source_of,
-)
+from ekphory_lab.evaluation import datasets
 
 # Loader of BEIR's form: `corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv`.
 
@@ -33,7 +18,7 @@ POOL = ""
 _BEIR_COLUMNS = ("query-id", "corpus-id", "score")
 
 
-def load_beir(folder: Path) -> Dataset:
+def load_beir(folder: Path) -> datasets.Dataset:
     """Load a BEIR set with its test judgements; a document's text is its title and its text.
 
     Args:
@@ -46,13 +31,13 @@ def load_beir(folder: Path) -> Dataset:
     return _load(folder, files, _BEIR_COLUMNS, _read_document, _read_beir_query)
 
 
-def _read_document(row: Row) -> tuple[str, Passage]:
+def _read_document(row: datasets.Row) -> tuple[str, datasets.Passage]:
     title, text = row.text_or_empty("title"), row.text("text")
-    return POOL, Passage(id=row.text("_id"), text=f"{title} {text}".strip())
+    return POOL, datasets.Passage(id=row.text("_id"), text=f"{title} {text}".strip())
 
 
-def _read_beir_query(row: Row) -> EvaluationQuery:
-    return EvaluationQuery(pool=POOL, id=row.text("_id"), text=row.text("text"))
+def _read_beir_query(row: datasets.Row) -> datasets.EvaluationQuery:
+    return datasets.EvaluationQuery(pool=POOL, id=row.text("_id"), text=row.text("text"))
 
 
 # Loaders of the conversation form and the multi-hop form.
@@ -63,7 +48,7 @@ def _read_beir_query(row: Row) -> EvaluationQuery:
 # `query-id`, `corpus-id` and `score`.
 
 
-def load_conversation(folder: Path, *, categories: Sized[str] | None = None) -> Dataset:
+def load_conversation(folder: Path, *, categories: Sized[str] | None = None) -> datasets.Dataset:
     """Load conversations with their questions.
 
     Args:
@@ -74,10 +59,10 @@ def load_conversation(folder: Path, *, categories: Sized[str] | None = None) -> 
     Raises:
         DatasetError: A file is missing, cut short or malformed; names the file and the line.
     """
-    return chosen_categories(_load_pools(folder), categories)
+    return datasets.chosen_categories(_load_pools(folder), categories)
 
 
-def load_multihop(folder: Path, *, categories: Sized[str] | None = None) -> Dataset:
+def load_multihop(folder: Path, *, categories: Sized[str] | None = None) -> datasets.Dataset:
     """Load questions that need several passages: the same three files, nobody speaking.
 
     Args:
@@ -88,23 +73,23 @@ def load_multihop(folder: Path, *, categories: Sized[str] | None = None) -> Data
         DatasetError: A file is missing, cut short or malformed; names the file and the line.
     """
     dataset = _load_pools(folder)
-    return dataset if categories is None else only_categories(dataset, set(categories))
+    return dataset if categories is None else datasets.only_categories(dataset, set(categories))
 
 
-def _load_pools(folder: Path) -> Dataset:
+def _load_pools(folder: Path) -> datasets.Dataset:
     corpus = "corpus.jsonl" if (folder / "corpus.jsonl").is_file() else "corpus.jsonl.gz"
     columns = ("pool", *_BEIR_COLUMNS)
     files = (corpus, "qrels.tsv")
     return _load(folder, files, columns, _read_pool_passage, _read_pool_query)
 
 
-def _read_pool_passage(row: Row) -> tuple[str, Passage]:
+def _read_pool_passage(row: datasets.Row) -> tuple[str, datasets.Passage]:
     return row.text("pool"), read_turn(row)
 
 
-def read_turn(row: Row) -> Passage:
+def read_turn(row: datasets.Row) -> datasets.Passage:
     """Read a passage of the conversation form."""
-    return Passage(
+    return datasets.Passage(
         id=row.text("id"),
         text=row.text("text"),
         speaker=row.text_or_empty("speaker"),
@@ -114,8 +99,8 @@ def read_turn(row: Row) -> Passage:
     )
 
 
-def _read_pool_query(row: Row) -> EvaluationQuery:
-    return EvaluationQuery(
+def _read_pool_query(row: datasets.Row) -> datasets.EvaluationQuery:
+    return datasets.EvaluationQuery(
         pool=row.text("pool"),
         id=row.text("id"),
         text=row.text("text"),
@@ -129,22 +114,24 @@ def _load(
     folder: Path,
     names: tuple[str, str],
     columns: tuple[str, ...],
-    read_passage: Callable[[Row], tuple[str, Passage]],
-    read_query: Callable[[Row], EvaluationQuery],
-) -> Dataset:
+    read_passage: Callable[[datasets.Row], tuple[str, datasets.Passage]],
+    read_query: Callable[[datasets.Row], datasets.EvaluationQuery],
+) -> datasets.Dataset:
     corpus, qrels = names
-    files = read_hashes(folder, (corpus, "queries.jsonl", qrels))
-    collection = Collection()
-    for row in read_json_lines(folder / corpus):
+    files = datasets.read_hashes(folder, (corpus, "queries.jsonl", qrels))
+    collection = datasets.Collection()
+    for row in datasets.read_json_lines(folder / corpus):
         pool, passage = read_passage(row)
         collection.add_passage(row.place, pool=pool, passage=passage)
-    for row in read_json_lines(folder / "queries.jsonl"):
+    for row in datasets.read_json_lines(folder / "queries.jsonl"):
         collection.add_query(row.place, query=read_query(row))
-    for row, gain in read_qrels(folder / qrels, columns=columns):
+    for row, gain in datasets.read_qrels(folder / qrels, columns=columns):
         key = (row.text("pool") if "pool" in columns else POOL, row.text("query-id"))
         collection.add_judgement(row.place, key=key, passage_id=row.text("corpus-id"), gain=gain)
-    name = benchmark_of(files) or folder.resolve().name
-    return collection.dataset(name, source=source_of(files, otherwise=UNKNOWN), files=files)
+    name = datasets.benchmark_of(files) or folder.resolve().name
+    return collection.dataset(
+        name, source=datasets.source_of(files, otherwise=datasets.UNKNOWN), files=files
+    )
 
 
 # Loader of LoCoMo's own file, and the cleaning of its evidence.
@@ -153,7 +140,7 @@ _TURN = re.compile(r"D:?(\d+):(\d+)")
 """A turn's id; also `D:11:26`, and several in one text, both of which the file has."""
 
 
-def load_locomo(path: Path, *, categories: Sized[str] | None = None) -> Dataset:
+def load_locomo(path: Path, *, categories: Sized[str] | None = None) -> datasets.Dataset:
     """Load LoCoMo's own file: one pool per conversation, one passage per turn.
 
     A question's id is its position among its conversation's questions. Evidence that names no
@@ -166,13 +153,15 @@ def load_locomo(path: Path, *, categories: Sized[str] | None = None) -> Dataset:
     Raises:
         DatasetError: The file is missing or does not have LoCoMo's form.
     """
-    files = read_hashes(path.parent, (path.name,))
-    collection = Collection()
+    files = datasets.read_hashes(path.parent, (path.name,))
+    collection = datasets.Collection()
     for conversation in read_conversations(path):
         _add_conversation(collection, conversation)
-    name = benchmark_of(files) or path.stem
-    dataset = collection.dataset(name, source=source_of(files, otherwise=LOCOMO), files=files)
-    return chosen_categories(dataset, categories)
+    name = datasets.benchmark_of(files) or path.stem
+    dataset = collection.dataset(
+        name, source=datasets.source_of(files, otherwise=datasets.LOCOMO), files=files
+    )
+    return datasets.chosen_categories(dataset, categories)
 
 
 def evidence_ids(evidence: Iterable[str], *, known: Container[str]) -> list[str]:
@@ -188,14 +177,14 @@ def evidence_ids(evidence: Iterable[str], *, known: Container[str]) -> list[str]
     return [turn for turn in dict.fromkeys(named) if turn in known]
 
 
-def _add_conversation(collection: Collection, conversation: LocomoConversation) -> None:
+def _add_conversation(collection: datasets.Collection, conversation: LocomoConversation) -> None:
     for turn in conversation.turns:
         place = f"{conversation.id}, session {turn.session}"
         collection.add_passage(place, pool=conversation.id, passage=_locomo_passage(turn))
     known = {turn.id for turn in conversation.turns}
     for position, question in enumerate(conversation.questions):
         place = f"{conversation.id}, question {position}"
-        query = EvaluationQuery(
+        query = datasets.EvaluationQuery(
             pool=conversation.id,
             id=str(position),
             text=question.text,
@@ -205,8 +194,8 @@ def _add_conversation(collection: Collection, conversation: LocomoConversation) 
         collection.add_answered(place, query=query, answers=answers)
 
 
-def _locomo_passage(turn: LocomoTurn) -> Passage:
-    return Passage(
+def _locomo_passage(turn: LocomoTurn) -> datasets.Passage:
+    return datasets.Passage(
         id=turn.id,
         text=turn.text,
         speaker=turn.speaker,

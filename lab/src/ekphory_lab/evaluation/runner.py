@@ -11,20 +11,8 @@ import numpy as np
 
 from ekphory import __version__
 from ekphory.errors import InvalidInput
+from ekphory_lab.evaluation import metrics
 from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage
-from ekphory_lab.evaluation.metrics import (
-    CONVERSATION_MEASURES,
-    PROBABILITIES,
-    CalibrationScores,
-    Estimate,
-    FloatArray,
-    Measure,
-    PairedTest,
-    Qrels,
-    bootstrap_intervals,
-    calibration_scores,
-    paired_test,
-)
 
 # The door that every system goes through to be measured: baseline, product or competitor.
 
@@ -95,7 +83,7 @@ class GroupScores:
     """
 
     queries: int
-    estimates: Mapping[str, Estimate]
+    estimates: Mapping[str, metrics.Estimate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +126,7 @@ class Report:
     depth: int
     overall: GroupScores
     categories: Mapping[str, GroupScores]
-    calibration: CalibrationScores | None
+    calibration: metrics.CalibrationScores | None
     outcomes: tuple[QueryOutcome, ...]
     latency: Latency
     index_seconds: float
@@ -148,7 +136,7 @@ class Report:
         """Return a measure's mean over all queries."""
         return self.overall.estimates[measure].mean
 
-    def column(self, measure: str) -> FloatArray:
+    def column(self, measure: str) -> metrics.FloatArray:
         """Return a measure's value for each query, shape (queries,)."""
         return np.array([outcome.scores[measure] for outcome in self.outcomes], np.float64)
 
@@ -233,13 +221,13 @@ class Comparison:
     first: str
     second: str
     queries: int
-    tests: Mapping[str, PairedTest]
+    tests: Mapping[str, metrics.PairedTest]
 
 
 def compare(first: Report, second: Report) -> Comparison:
     """Compare two runs over the same queries in every measure that both have."""
     shared = [name for name in first.overall.estimates if name in second.overall.estimates]
-    tests = {name: paired_test(first.column(name), second.column(name)) for name in shared}
+    tests = {name: metrics.paired_test(first.column(name), second.column(name)) for name in shared}
     return Comparison(first.system, second.system, len(first.outcomes), tests)
 
 
@@ -259,7 +247,7 @@ def evaluate(
     dataset: Dataset,
     system: RetrieverFactory,
     *,
-    measures: Sequence[Measure] = CONVERSATION_MEASURES,
+    measures: Sequence[metrics.Measure] = metrics.CONVERSATION_MEASURES,
     depth: int = DEPTH,
     progress: Progress = silent,
 ) -> Report:
@@ -341,8 +329,8 @@ def _check(ranking: Iterable[Scored], *, known: set[str], query: EvaluationQuery
 def _outcome(
     query: EvaluationQuery,
     ranking: tuple[Scored, ...],
-    gains: Qrels,
-    measures: Sequence[Measure],
+    gains: metrics.Qrels,
+    measures: Sequence[metrics.Measure],
     milliseconds: float,
 ) -> QueryOutcome:
     ids = [passage_id for passage_id, _ in ranking]
@@ -359,7 +347,7 @@ def _outcome(
 
 
 def _categories(
-    outcomes: Sequence[QueryOutcome], measures: Sequence[Measure]
+    outcomes: Sequence[QueryOutcome], measures: Sequence[metrics.Measure]
 ) -> dict[str, GroupScores]:
     by_category: dict[str, list[QueryOutcome]] = {}
     for outcome in outcomes:
@@ -371,10 +359,10 @@ def _categories(
 
 def _calibration(
     system: RetrieverFactory, outcomes: Sequence[QueryOutcome]
-) -> CalibrationScores | None:
-    if system.configuration.get("scores") != PROBABILITIES:
+) -> metrics.CalibrationScores | None:
+    if system.configuration.get("scores") != metrics.PROBABILITIES:
         return None
-    return calibration_scores(
+    return metrics.calibration_scores(
         [
             [(score, passage_id in outcome.relevant_ranks) for passage_id, score in outcome.ranking]
             for outcome in outcomes
@@ -382,8 +370,8 @@ def _calibration(
     )
 
 
-def _group(outcomes: Sequence[QueryOutcome], measures: Sequence[Measure]) -> GroupScores:
+def _group(outcomes: Sequence[QueryOutcome], measures: Sequence[metrics.Measure]) -> GroupScores:
     names = [measure.name for measure in measures]
     scores = np.array([[outcome.scores[name] for name in names] for outcome in outcomes])
-    estimates = bootstrap_intervals(scores)
+    estimates = metrics.bootstrap_intervals(scores)
     return GroupScores(len(outcomes), dict(zip(names, estimates, strict=True)))

@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from ekphory.models.late_bound import Codes, age_buckets, type_codes
 from ekphory.models.onnx_export import Prompts
+from ekphory_lab.training import run_files, sources
 from ekphory_lab.training.embedder_config import EmbedderConfig, LossWeights
 from ekphory_lab.training.encoder import (
     AgentEncoder,
@@ -38,21 +39,6 @@ from ekphory_lab.training.question_groups import (
     QuestionGroup,
     TeacherView,
     teacher_view,
-)
-from ekphory_lab.training.run_files import (
-    MODEL_FOLDER,
-    RunPlaces,
-    claim_folder,
-    note_loss,
-    run_manifest,
-)
-from ekphory_lab.training.sources import (
-    DrawnAges,
-    TrainingData,
-    WrittenPassages,
-    drawn_ages,
-    mixed_groups,
-    written_passages,
 )
 
 # The loss of generated memories: ranking by content, age and type, and the two heads.
@@ -177,9 +163,9 @@ class StepBatch:
 
     groups: Sequence[QuestionGroup]
     views: Sequence[TeacherView]
-    given: Sequence[DrawnAges | None]
+    given: Sequence[sources.DrawnAges | None]
     memories: SampleLayout | None = None
-    written: WrittenPassages | None = None
+    written: sources.WrittenPassages | None = None
 
     @property
     def passages(self) -> list[str]:
@@ -273,7 +259,7 @@ def _passage_vectors(encoder: AgentEncoder, pooled: Tensor, batch: StepBatch) ->
     return torch.cat([_vectors(encoder, part, given) for part, given in parts])
 
 
-def _vectors(encoder: AgentEncoder, pooled: Tensor, given: DrawnAges | None) -> Tensor:
+def _vectors(encoder: AgentEncoder, pooled: Tensor, given: sources.DrawnAges | None) -> Tensor:
     if given is None:
         return functional.normalize(encoder.project(pooled), dim=1)
     ages, types = torch.from_numpy(given.ages), torch.from_numpy(given.types)
@@ -333,16 +319,16 @@ def _base_vectors(batch: StepBatch) -> Tensor:
 
 
 def step_batches(
-    config: EmbedderConfig, data: TrainingData, teacher: BaseModel, *, first: int
+    config: EmbedderConfig, data: sources.TrainingData, teacher: BaseModel, *, first: int
 ) -> Iterator[StepBatch]:
     """Return the batch of each step from `first` on; none depends on the steps before it."""
     size = config.groups_per_step
-    groups = mixed_groups(
+    groups = sources.mixed_groups(
         data.epochs, config.mix, seed=config.seed, long_messages=config.long_messages
     )
     groups = islice(groups, first * size, None)
     memories = _memories(config, first=first)
-    written = written_passages(config, data.epochs, teacher, first=first)
+    written = sources.written_passages(config, data.epochs, teacher, first=first)
     for step in range(first, config.steps):
         chosen = list(islice(groups, size))
         random = Random(f"{config.seed}:ages:{step}")  # noqa: S311  no secret
@@ -355,9 +341,11 @@ def step_batches(
         )
 
 
-def _given(group: QuestionGroup, config: EmbedderConfig, random: Random) -> DrawnAges | None:
+def _given(
+    group: QuestionGroup, config: EmbedderConfig, random: Random
+) -> sources.DrawnAges | None:
     aged = config.memories.samples_per_step and random.random() < config.memories.aged_groups
-    return drawn_ages(len(group.passages), random) if aged else None
+    return sources.drawn_ages(len(group.passages), random) if aged else None
 
 
 def _memories(config: EmbedderConfig, *, first: int) -> Iterator[SampleLayout | None]:
@@ -375,10 +363,10 @@ Progress = Callable[[str, int, int], None]
 
 def train_embedder(
     config: EmbedderConfig,
-    data: TrainingData,
+    data: sources.TrainingData,
     teacher: BaseModel,
     *,
-    places: RunPlaces,
+    places: run_files.RunPlaces,
     progress: Progress,
 ) -> Path:
     """Train, on the GPU where there is one, or go on where a run in the same target stopped.
@@ -400,10 +388,10 @@ def train_embedder(
         ModelError: The base weights cannot be loaded.
     """
     torch.manual_seed(config.seed)
-    manifest = run_manifest(config, base=places.base, hashes=data.hashes)
+    manifest = run_files.run_manifest(config, base=places.base, hashes=data.hashes)
     encoder = load_agent_encoder(places.base)
     places.target.mkdir(parents=True, exist_ok=True)
-    claim_folder(places.target, manifest)
+    run_files.claim_folder(places.target, manifest)
     encoder.parts.to(training_device())
     optimizer = _optimizer(config, encoder)
     checkpoint = optimizer.restore_checkpoint(places.target)
@@ -418,13 +406,15 @@ def train_embedder(
         batch = next(batches)
         loss = accumulate_gradients(encoder, batch, config, transformer)
         optimizer.step()
-        note_loss(places.target, step, loss, read={"texts": len(batch.prompted(encoder.prompts))})
+        run_files.note_loss(
+            places.target, step, loss, read={"texts": len(batch.prompted(encoder.prompts))}
+        )
         progress(f"loss {loss:.3f}", step + 1, config.steps)
         if monotonic() - saved > config.checkpoint_seconds:
             _checkpoint(encoder, optimizer, places.target, done=step + 1)
             saved = monotonic()
     _checkpoint(encoder, optimizer, places.target, done=config.steps)
-    return places.target / MODEL_FOLDER
+    return places.target / run_files.MODEL_FOLDER
 
 
 def _optimizer(config: EmbedderConfig, encoder: AgentEncoder) -> Optimizer:
@@ -467,4 +457,4 @@ def _layers(transformer: Any) -> Any:  # noqa: ANN401  torch's modules
 
 def _checkpoint(encoder: AgentEncoder, optimizer: Optimizer, target: Path, *, done: int) -> None:
     optimizer.write_checkpoint(target, done=done, parts=encoder.parts.state_dict())
-    save_agent_encoder(encoder, target / MODEL_FOLDER)
+    save_agent_encoder(encoder, target / run_files.MODEL_FOLDER)

@@ -17,28 +17,10 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from ekphory.errors import InvalidInput, ModelError
-from ekphory.models.late_bound import (
-    AGE_BUCKETS,
-    COMPONENTS_FILE,
-    build_components,
-    write_components,
-)
-from ekphory.models.onnx_export import (
-    NO_PROMPTS,
-    Prompts,
-    SentenceLayout,
-    read_prompts,
-    read_window,
-    write_sentence_layout,
-)
+from ekphory.models import late_bound, onnx_export
 from ekphory.threads import count_usable_cores
 from ekphory.types import MEMORY_TYPES
-from ekphory_lab.training.run_files import (
-    CHECKPOINT_FILE,
-    RunConfig,
-    forget_losses,
-    rise_and_fall,
-)
+from ekphory_lab.training import run_files
 
 # Where training computes, and in which precision: bfloat16 where the processor has it.
 
@@ -219,13 +201,13 @@ class Optimizer:
             "schedule": self.schedule.state_dict(),
             "random": torch.get_rng_state(),
         }
-        partial = target / f"{CHECKPOINT_FILE}.partial"
+        partial = target / f"{run_files.CHECKPOINT_FILE}.partial"
         torch.save(content, partial)
-        partial.replace(target / CHECKPOINT_FILE)
+        partial.replace(target / run_files.CHECKPOINT_FILE)
 
     def restore_checkpoint(self, target: Path) -> dict[str, Any] | None:
         """Go on where the last checkpoint was written, and return it; None without one."""
-        path = target / CHECKPOINT_FILE
+        path = target / run_files.CHECKPOINT_FILE
         if not path.is_file():
             return None
         # The random state belongs on the processor; the rest goes where the weights are.
@@ -233,12 +215,12 @@ class Optimizer:
         self.adam.load_state_dict(content["optimizer"])
         self.schedule.load_state_dict(content["schedule"])
         torch.set_rng_state(content["random"])
-        forget_losses(target, after=int(content["done"]))
+        run_files.forget_losses(target, after=int(content["done"]))
         return content
 
 
 def new_optimizer(
-    config: RunConfig, steps: int, named: Mapping[str, Tensor], apart: Mapping[str, Any]
+    config: run_files.RunConfig, steps: int, named: Mapping[str, Tensor], apart: Mapping[str, Any]
 ) -> Optimizer:
     """Return the optimiser of a new run.
 
@@ -261,7 +243,7 @@ def new_optimizer(
         ],
         lr=config.learning_rate,
     )
-    rate = rise_and_fall(steps, warm_up=config.warm_up)
+    rate = run_files.rise_and_fall(steps, warm_up=config.warm_up)
     schedule = torch.optim.lr_scheduler.LambdaLR(adam, rate)
     trained = [*named.values(), *apart["params"]]
     return Optimizer(trained, adam, schedule, config.largest_gradient)
@@ -296,7 +278,7 @@ class AgentEncoder:
     parts: Any
     tokenizer: Any
     max_tokens: int
-    prompts: Prompts = NO_PROMPTS
+    prompts: onnx_export.Prompts = onnx_export.NO_PROMPTS
 
     @property
     def dimension(self) -> int:
@@ -362,10 +344,10 @@ def load_base_encoder(directory: Path) -> AgentEncoder:
         tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{directory}: its tokenizer cannot be loaded ({error}).") from error
-    window = read_window(directory)
+    window = onnx_export.read_window(directory)
     positions = getattr(encoder.config, "max_position_embeddings", None) or window
     return AgentEncoder(
-        _new_parts(encoder), tokenizer, min(window, positions), read_prompts(directory)
+        _new_parts(encoder), tokenizer, min(window, positions), onnx_export.read_prompts(directory)
     )
 
 
@@ -397,7 +379,7 @@ def load_transformer(directory: Path, **options: Any) -> Any:  # noqa: ANN401  t
 def _new_parts(encoder: Any) -> Any:  # noqa: ANN401  torch's modules
     size = int(encoder.config.hidden_size)
     projection = nn.Linear(size, size)
-    age, kind = nn.Embedding(AGE_BUCKETS, size), nn.Embedding(len(MEMORY_TYPES), size)
+    age, kind = nn.Embedding(late_bound.AGE_BUCKETS, size), nn.Embedding(len(MEMORY_TYPES), size)
     nn.init.eye_(projection.weight)
     for tensor in (projection.bias, age.weight, kind.weight):
         nn.init.zeros_(tensor)
@@ -464,14 +446,14 @@ def save_agent_encoder(encoder: AgentEncoder, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     encoder.parts["encoder"].save_pretrained(directory)
     encoder.tokenizer.save_pretrained(directory)
-    components = build_components(_components(encoder), where=directory)
-    layout = SentenceLayout(
+    components = late_bound.build_components(_components(encoder), where=directory)
+    layout = onnx_export.SentenceLayout(
         projection=components.projection,
         max_tokens=encoder.max_tokens,
         prompts=encoder.prompts,
     )
-    write_sentence_layout(layout, directory)
-    write_components(components, directory)
+    onnx_export.write_sentence_layout(layout, directory)
+    late_bound.write_components(components, directory)
 
 
 def load_agent_encoder(directory: Path) -> AgentEncoder:
@@ -481,7 +463,7 @@ def load_agent_encoder(directory: Path) -> AgentEncoder:
         ModelError: It cannot be loaded, or its components are not those of this encoder.
     """
     encoder = load_base_encoder(directory)
-    path = directory / COMPONENTS_FILE
+    path = directory / late_bound.COMPONENTS_FILE
     if not path.is_file():
         return encoder
     load_parts(encoder.parts, path, _PARTS)

@@ -15,14 +15,7 @@ from ekphory.models.model_record import CalibrationCard
 from ekphory.models.reranker import log_odds
 from ekphory.retrieval.calibration import GATE_KIND, FittedFile
 from ekphory.retrieval.gate import GateFeature, GateThresholds
-from ekphory_lab.evaluation.datasets import (
-    BenchmarkFile,
-    Collection,
-    Dataset,
-    EvaluationQuery,
-    Passage,
-    Source,
-)
+from ekphory_lab.evaluation import datasets
 from ekphory_lab.evaluation.metrics import FloatArray
 from ekphory_lab.evaluation.reranking.benchmark import (
     GATE_FEATURES,
@@ -48,12 +41,12 @@ QUESTIONS_PER_POOL = 60
 MOST_POOLS = 12
 NAME = "training_conversations"
 
-_SOURCE = Source(
+_SOURCE = datasets.Source(
     "training conversations, rows held back", "as of each file", "see docs/training.md"
 )
 
 
-def gate_conversations(folder: Path, *, pools: int = MOST_POOLS, seed: int = 0) -> Dataset:
+def gate_conversations(folder: Path, *, pools: int = MOST_POOLS, seed: int = 0) -> datasets.Dataset:
     """Put conversations that no reranker was trained on into pools, with their questions.
 
     Args:
@@ -71,21 +64,21 @@ def gate_conversations(folder: Path, *, pools: int = MOST_POOLS, seed: int = 0) 
         )
         for name in GROUPS_PER_POOL
     }
-    collection = Collection()
+    collection = datasets.Collection()
     for number in range(pools):
         drawn = [list(islice(streams[name], most)) for name, most in GROUPS_PER_POOL.items()]
         if number and not all(drawn):
             break
         _add_pool(collection, str(number), list(chain.from_iterable(drawn)), seed)
     files = tuple(
-        BenchmarkFile(SOURCES[name].name, SOURCES[name].sha256(folder), None)
+        datasets.BenchmarkFile(SOURCES[name].name, SOURCES[name].sha256(folder), None)
         for name in GROUPS_PER_POOL
     )
     return collection.dataset(NAME, source=_SOURCE, files=files)
 
 
 def _add_pool(
-    collection: Collection, pool: str, groups: Sequence[QuestionGroup], seed: int
+    collection: datasets.Collection, pool: str, groups: Sequence[QuestionGroup], seed: int
 ) -> None:
     place = f"training conversations, pool {pool}"
     for passage in chain.from_iterable(_passages(n, group) for n, group in enumerate(groups)):
@@ -94,18 +87,18 @@ def _add_pool(
     random = Random(f"{seed}:questions:{pool}")  # noqa: S311  no secret
     chosen = random.sample(asked, min(QUESTIONS_PER_POOL, len(asked)))
     for number, (group, question) in enumerate(chosen):
-        query = EvaluationQuery(
+        query = datasets.EvaluationQuery(
             pool=pool, id=str(number), text=question.text, category=groups[group].source
         )
         answers = (f"{group}:{row}" for row in question.positives)
         collection.add_answered(place, query=query, answers=answers)
 
 
-def _passages(number: int, group: QuestionGroup) -> Iterator[Passage]:
+def _passages(number: int, group: QuestionGroup) -> Iterator[datasets.Passage]:
     for row, text in enumerate(group.passages):
         placement = group.placements[row] if group.placements else None
         speaker, mark, said = text.partition(": ")
-        yield Passage(
+        yield datasets.Passage(
             id=f"{number}:{row}",
             text=said if mark else text,
             speaker=speaker if mark else "",
@@ -214,7 +207,7 @@ _MEASURED = {
 
 def gate_file(
     gate: LearnedGate,
-    learned_on: Dataset,
+    learned_on: datasets.Dataset,
     *,
     models: Mapping[str, str],
     seed: int,
@@ -268,7 +261,7 @@ _NO_CURVE = (
 
 
 def fit_own_calibration(
-    dataset: Dataset, judge: Judge, *, read: int, progress: Progress = silent
+    dataset: datasets.Dataset, judge: Judge, *, read: int, progress: Progress = silent
 ) -> OwnCalibration:
     """Score the first candidates of every question, and fit a curve to what answers.
 

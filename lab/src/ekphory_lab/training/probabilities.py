@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -46,8 +47,8 @@ from ekphory.retrieval.stages.find import Fuse
 from ekphory.retrieval.stages.shape import Cut
 from ekphory_lab.evaluation.metrics import FloatArray, best_hit_error, expected_calibration_error
 from ekphory_lab.evaluation.stated_probabilities import EMPTY_BELOW, AskedScope
-from ekphory_lab.training.development_set import DEVELOPMENT_CONVERSATIONS
 from ekphory_lab.training.probability_scopes import (
+    DEVELOPMENT_CONVERSATIONS,
     SQUAD_SENTENCES,
     data_hashes,
     pool_scopes,
@@ -616,18 +617,13 @@ def fit_probabilities(directory: Path, *, on_progress: Told) -> FittedFile:
 
 def _curves(first: dict[str, CalibrationFit]) -> tuple[ScopeCurves, ScopeCurves, ScopeCurves]:
     by_words, by_meaning = first["fast"], first["balanced"]
-    if not isinstance(by_words.documents.curve, LexicalCurve) or not isinstance(
-        by_words.turns.curve, LexicalCurve
-    ):
-        raise TypeError("the curves of words alone must be those of a lexical share")
-    if not isinstance(by_meaning.documents.curve, Calibration) or not isinstance(
-        by_meaning.turns.curve, Calibration
-    ):
-        raise TypeError("the curves of meaning must be those of a weighted sum")
-    documents = by_meaning.documents.curve
+    documents = cast("Calibration", by_meaning.documents.curve)
     return (
-        LexicalCalibration(documents=by_words.documents.curve, turns=by_words.turns.curve),
-        FusionCalibration(documents=documents, turns=by_meaning.turns.curve),
+        LexicalCalibration(
+            documents=cast("LexicalCurve", by_words.documents.curve),
+            turns=cast("LexicalCurve", by_words.turns.curve),
+        ),
+        FusionCalibration(documents=documents, turns=cast("Calibration", by_meaning.turns.curve)),
         FusionCalibration(documents=documents, turns=documents),
     )
 

@@ -16,6 +16,7 @@ from ekphory import __version__
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.retrieval.gate import GateFeature, GateThresholds, gate_feature
 from ekphory.retrieval.rerank import score_relevance
+from ekphory_lab.evaluation import runner
 from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage
 from ekphory_lab.evaluation.metrics import (
     Estimate,
@@ -39,18 +40,6 @@ from ekphory_lab.evaluation.reranking.candidates import (
     candidates_of,
 )
 from ekphory_lab.evaluation.reranking.questions import DialogueScores, DialogueSet, measure_dialogue
-from ekphory_lab.evaluation.runner import (
-    Comparison,
-    Latency,
-    Progress,
-    Report,
-    Retriever,
-    Scored,
-    Setting,
-    compare,
-    evaluate,
-    silent,
-)
 
 # A contender behind the evaluation's door: what it searches is the fixed candidates.
 
@@ -75,7 +64,7 @@ class RerankedSystem:
         return self.judge.contender.name
 
     @property
-    def configuration(self) -> Mapping[str, Setting]:
+    def configuration(self) -> Mapping[str, runner.Setting]:
         """The reranker, and what the candidates were made from."""
         identity = self.judge.candidates.identity
         return {
@@ -86,11 +75,11 @@ class RerankedSystem:
             "first_stage": identity.first_stage,
         }
 
-    def retriever(self, _pool: str, _passages: Sequence[Passage], /) -> Retriever:
+    def retriever(self, _pool: str, _passages: Sequence[Passage], /) -> runner.Retriever:
         """Return the retriever of a pool; there is nothing to index."""
         by_key = {found.key: found for found in self.judge.candidates.own}
 
-        def search(query: EvaluationQuery, k: int, /) -> list[Scored]:
+        def search(query: EvaluationQuery, k: int, /) -> list[runner.Scored]:
             scored = self.scored[query.key] = self.judge.score(by_key[query.key])
             order = scored.order(first_stage_share=self.first_stage_share)[:k]
             ids = scored.found.ids
@@ -160,7 +149,7 @@ READ_COUNTS = (30, 50)
 QUESTIONS = 40
 
 
-def reading_latency(judge: Judge, *, questions: int = QUESTIONS) -> Mapping[int, Latency]:
+def reading_latency(judge: Judge, *, questions: int = QUESTIONS) -> Mapping[int, runner.Latency]:
     """Time the reading of the first 30 and the first 50 candidates, one question at a time.
 
     The first question is put once before, unmeasured. A question with fewer candidates is left
@@ -173,13 +162,13 @@ def reading_latency(judge: Judge, *, questions: int = QUESTIONS) -> Mapping[int,
     Returns:
         By the number of candidates; empty for the first stage alone.
     """
-    measured: dict[int, Latency] = {}
+    measured: dict[int, runner.Latency] = {}
     for count in READ_COUNTS if judge.contender.reranker is not None else ():
         lists = [found for found in judge.candidates.own if len(found.ids) >= count]
         chosen = lists[:: max(1, len(lists) // questions)][:questions]
         _, *times = [_milliseconds(judge, found, count) for found in (*chosen[:1], *chosen)] or [0]
         if times:
-            measured[count] = Latency.of(times)
+            measured[count] = runner.Latency.of(times)
     return measured
 
 
@@ -252,7 +241,7 @@ def gate_cases(
     *,
     read: int,
     first_stage_share: float = 0.0,
-    progress: Progress = silent,
+    progress: runner.Progress = runner.silent,
 ) -> GateCases:
     """Rerank every question once, and say what that changed.
 
@@ -464,7 +453,7 @@ class RerankOptions:
     top: int = TOP
     first_stage_share: float = 0.0
     candidates: Path | None = None
-    progress: Progress = silent
+    progress: runner.Progress = runner.silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -480,9 +469,9 @@ class ContenderResult:
         answerable: AUROC of the highest probability; None for a set of one pool.
     """
 
-    report: Report
-    against_first_stage: Comparison | None
-    reading: Mapping[int, Latency]
+    report: runner.Report
+    against_first_stage: runner.Comparison | None
+    reading: Mapping[int, runner.Latency]
     is_calibrated: bool
     reliability: Reliability | None
     answerable: Estimate | None
@@ -580,7 +569,7 @@ def _candidates(dataset: Dataset, options: RerankOptions) -> CandidateSet:
 
 
 def measure_contender(
-    dataset: Dataset, judge: Judge, options: RerankOptions, *, first_stage: Report | None
+    dataset: Dataset, judge: Judge, options: RerankOptions, *, first_stage: runner.Report | None
 ) -> ContenderResult:
     """Measure one contender on one set.
 
@@ -591,7 +580,7 @@ def measure_contender(
         first_stage: What the first stage alone gave, to compare with; None for that itself.
     """
     system = RerankedSystem(judge, options.first_stage_share)
-    report = evaluate(
+    report = runner.evaluate(
         dataset,
         system,
         measures=rerank_measures(top=options.top),
@@ -602,7 +591,7 @@ def measure_contender(
     )
     return ContenderResult(
         report=report,
-        against_first_stage=None if first_stage is None else compare(first_stage, report),
+        against_first_stage=None if first_stage is None else runner.compare(first_stage, report),
         reading=reading_latency(judge),
         is_calibrated=judge.is_calibrated,
         reliability=reliability([_labelled(scored, dataset) for scored in system.scored.values()]),

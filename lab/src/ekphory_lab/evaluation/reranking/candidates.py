@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
 
 from ekphory import __version__
 from ekphory.errors import DatasetError, InvalidInput
@@ -253,6 +254,7 @@ def _speakers(passages: tuple[Passage, ...]) -> set[str]:
 # JSON Lines, a line for each set: what the candidates were made from, the passages, the lists.
 
 FORMAT = "ekphory-candidates-2"
+_SETS = TypeAdapter(CandidateSet)
 
 _REMEDY = "Give another file, or delete this one to have it made anew."
 
@@ -313,10 +315,10 @@ def read_candidate_sets(file: Path) -> dict[str, CandidateSet]:
         if row.fields.get("format") != FORMAT:
             raise DatasetError(f"{row.place}: no candidates of format {FORMAT!r}. {_REMEDY}")
         try:
-            found = _read_set(row.fields)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            found = _SETS.validate_python(row.fields)
+        except ValidationError as error:
             raise DatasetError(
-                f"{row.place}: not a set of candidates ({type(error).__name__}: {error}). {_REMEDY}"
+                f"{row.place}: not a set of candidates ({error}). {_REMEDY}"
             ) from error
         sets[found.identity.dataset] = found
     return sets
@@ -330,37 +332,6 @@ def _check_fit(file: Path | None, held: CandidateIdentity, wanted: CandidateIden
                 f"{file}: the candidates of {held.dataset} were made with another "
                 f"{each.name.replace('_', ' ')}: {made}, now it is {given}. {_REMEDY}"
             )
-
-
-def _read_set(row: Mapping[str, Any]) -> CandidateSet:
-    return CandidateSet(
-        CandidateIdentity(**row["identity"]),
-        {
-            pool: {
-                passage_id: RerankPassage(**each | {"at": _read_moment(each["at"])})
-                for passage_id, each in passages.items()
-            }
-            for pool, passages in row["passages"].items()
-        },
-        own=tuple(map(_read_list, row["own"])),
-        elsewhere=tuple(map(_read_list, row["elsewhere"])),
-    )
-
-
-def _read_list(row: Mapping[str, Any]) -> CandidateList:
-    asked = row["asked"]
-    pool, query_id = row["key"]
-    return CandidateList(
-        (pool, query_id),
-        row["searched"],
-        RerankQuery(asked["text"], now=_read_moment(asked["now"])),
-        tuple(row["ids"]),
-        {name: tuple(row["scores"][name]) for name in FIRST_STAGE_SCORES},
-    )
-
-
-def _read_moment(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
 
 
 # BM25 as a reranker: the baseline that every reranking model has to beat.

@@ -9,24 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ekphory_lab.evaluation.datasets import (
-    Collection,
-    Dataset,
-    EvaluationQuery,
-    Passage,
-    Source,
-    read_hashes,
-    read_json_lines,
-)
+from ekphory_lab.evaluation import datasets, metrics
 from ekphory_lab.evaluation.loaders import read_turn
-from ekphory_lab.evaluation.metrics import (
-    Estimate,
-    FloatArray,
-    PairedTest,
-    bootstrap_intervals,
-    paired_test,
-    reciprocal_rank,
-)
 from ekphory_lab.evaluation.reranking.candidates import CandidateList, Judge
 
 # Questions that only the dialogue before them explains, asked with it and without.
@@ -38,7 +22,7 @@ from ekphory_lab.evaluation.reranking.candidates import CandidateList, Judge
 DIALOGUE_NAME = "dialogue_context"
 TURNS_FILE = "dialogue_turns.jsonl"
 QUESTIONS_FILE = "dialogue_questions.jsonl"
-DIALOGUE_SOURCE = Source(
+DIALOGUE_SOURCE = datasets.Source(
     "Questions in a dialogue, by ekphory", "Apache-2.0", "It comes with ekphory-lab."
 )
 
@@ -52,7 +36,7 @@ class DialogueSet:
         contexts: What was said before each question, oldest turn first, by query key.
     """
 
-    dataset: Dataset
+    dataset: datasets.Dataset
     contexts: Mapping[tuple[str, str], tuple[str, ...]]
 
 
@@ -70,9 +54,9 @@ class DialogueScores:
 
     contender: str
     questions: int
-    with_context: Estimate
-    without_context: Estimate
-    difference: PairedTest
+    with_context: metrics.Estimate
+    without_context: metrics.Estimate
+    difference: metrics.PairedTest
     kinds: Mapping[str, tuple[int, float, float]]
 
 
@@ -83,13 +67,13 @@ def load_dialogue_set(folder: Path | None = None) -> DialogueSet:
         DatasetError: A file is missing or malformed; names the file and the line.
     """
     place = folder or Path(str(files("ekphory_lab.evaluation.reranking")))
-    hashes = read_hashes(place, (TURNS_FILE, QUESTIONS_FILE))
-    collection = Collection()
-    for row in read_json_lines(place / TURNS_FILE):
+    hashes = datasets.read_hashes(place, (TURNS_FILE, QUESTIONS_FILE))
+    collection = datasets.Collection()
+    for row in datasets.read_json_lines(place / TURNS_FILE):
         collection.add_passage(row.place, pool=row.text("pool"), passage=read_turn(row))
     contexts: dict[tuple[str, str], tuple[str, ...]] = {}
-    for row in read_json_lines(place / QUESTIONS_FILE):
-        query = EvaluationQuery(
+    for row in datasets.read_json_lines(place / QUESTIONS_FILE):
+        query = datasets.EvaluationQuery(
             pool=row.text("pool"),
             id=row.text("id"),
             text=row.text("text"),
@@ -115,18 +99,20 @@ def measure_dialogue(dialogue: DialogueSet, judge: Judge) -> DialogueScores:
         ]
     )
     kinds = [query.category for query in dialogue.dataset.queries]
-    with_context, without_context = bootstrap_intervals(pairs)
+    with_context, without_context = metrics.bootstrap_intervals(pairs)
     return DialogueScores(
         contender=judge.contender.name,
         questions=len(pairs),
         with_context=with_context,
         without_context=without_context,
-        difference=paired_test(pairs[:, 1], pairs[:, 0]),
+        difference=metrics.paired_test(pairs[:, 1], pairs[:, 0]),
         kinds={kind: _of_kind(pairs, kinds, kind) for kind in sorted(set(kinds))},
     )
 
 
-def _of_kind(pairs: FloatArray, kinds: Sequence[str], kind: str) -> tuple[int, float, float]:
+def _of_kind(
+    pairs: metrics.FloatArray, kinds: Sequence[str], kind: str
+) -> tuple[int, float, float]:
     chosen = pairs[[each == kind for each in kinds]]
     return len(chosen), float(chosen[:, 0].mean()), float(chosen[:, 1].mean())
 
@@ -137,7 +123,7 @@ def _reciprocal_rank(
     asked = replace(found.asked, context=context)
     scored = judge.score(replace(found, asked=asked))
     ranking = [found.ids[place] for place in scored.order()]
-    return reciprocal_rank(dialogue.dataset.qrels[found.key], ranking)
+    return metrics.reciprocal_rank(dialogue.dataset.qrels[found.key], ranking)
 
 
 # Ten questions in each of twelve languages: what a reranker is worth beyond English.
@@ -147,28 +133,30 @@ def _reciprocal_rank(
 
 LANGUAGES_NAME = "languages"
 LANGUAGES_FILE = "languages.jsonl"
-LANGUAGES_SOURCE = Source(
+LANGUAGES_SOURCE = datasets.Source(
     "Questions in twelve languages, by ekphory", "Apache-2.0", "It comes with ekphory-lab."
 )
 
 
-def load_language_set(folder: Path | None = None) -> Dataset:
+def load_language_set(folder: Path | None = None) -> datasets.Dataset:
     """Read the set that comes with ekphory-lab, or a file of its form; a language is a category.
 
     Raises:
         DatasetError: The file is missing or malformed; names the file and the line.
     """
     place = folder or Path(str(files("ekphory_lab.evaluation.reranking")))
-    hashes = read_hashes(place, (LANGUAGES_FILE,))
-    rows = list(read_json_lines(place / LANGUAGES_FILE))
-    collection = Collection()
+    hashes = datasets.read_hashes(place, (LANGUAGES_FILE,))
+    rows = list(datasets.read_json_lines(place / LANGUAGES_FILE))
+    collection = datasets.Collection()
     for row in rows:
         # A session of its own, so that none is the neighbour of another.
-        answer = Passage(id=row.text("id"), text=row.text("answer"), session=row.text("id"))
+        answer = datasets.Passage(
+            id=row.text("id"), text=row.text("answer"), session=row.text("id")
+        )
         collection.add_passage(row.place, pool=row.text("language"), passage=answer)
     for row in rows:
         language, own_id = row.text("language"), row.text("id")
-        query = EvaluationQuery(
+        query = datasets.EvaluationQuery(
             pool=language, id=own_id, text=row.text("question"), category=language
         )
         collection.add_answered(row.place, query=query, answers=[own_id])

@@ -8,29 +8,12 @@ from dataclasses import asdict
 from html import escape
 from pathlib import Path
 
+from ekphory_lab.evaluation import tables
 from ekphory_lab.evaluation.datasets import LOCOMO_CATEGORIES
 from ekphory_lab.evaluation.metrics import PairedTest
-from ekphory_lab.evaluation.reranking.benchmark import (
-    PRECISIONS,
-    READ,
-    READ_COUNTS,
-    ContenderResult,
-    PrecisionThreshold,
-    Reliability,
-    ReliabilityBin,
-    RerankedSet,
-    RerankReport,
-)
+from ekphory_lab.evaluation.reranking import benchmark
 from ekphory_lab.evaluation.reranking.questions import DialogueScores
 from ekphory_lab.evaluation.runner import Latency, to_json
-from ekphory_lab.evaluation.tables import (
-    ReportTable,
-    format_estimate,
-    format_figure,
-    format_interval,
-    format_test,
-    write_markdown,
-)
 
 # Published results on LoCoMo, to stand beside what is measured here.
 #
@@ -62,7 +45,7 @@ _PUBLISHED = (
 )
 
 
-def rerank_tables(report: RerankReport) -> Iterator[ReportTable]:
+def rerank_tables(report: benchmark.RerankReport) -> Iterator[tables.ReportTable]:
     """Return all tables of a report, set by set, and those of ekphory's own sets last."""
     for each in report.sets:
         yield from set_tables(each)
@@ -73,7 +56,7 @@ def rerank_tables(report: RerankReport) -> Iterator[ReportTable]:
         found.results[0].report.categories,
         {
             result.name: [
-                format_figure(group.estimates["MRR"].mean)
+                tables.format_figure(group.estimates["MRR"].mean)
                 for group in result.report.categories.values()
             ]
             for result in found.results
@@ -82,21 +65,23 @@ def rerank_tables(report: RerankReport) -> Iterator[ReportTable]:
     )
 
 
-def set_tables(measured: RerankedSet) -> Iterator[ReportTable]:
+def set_tables(measured: benchmark.RerankedSet) -> Iterator[tables.ReportTable]:
     """Show one set: order, with published rows where there are any, speed, and calibration."""
     yield from _order_tables(measured)
     yield from _speed_and_calibration_tables(measured)
 
 
-def _order_tables(measured: RerankedSet) -> Iterator[ReportTable]:
+def _order_tables(measured: benchmark.RerankedSet) -> Iterator[tables.ReportTable]:
     name, results = measured.dataset.name, measured.results
     estimates = {
         result.name: [result.report.overall.estimates[each] for each in PUBLISHED_MEASURES]
         for result in results
     }
-    means = {each: [format_figure(one.mean) for one in found] for each, found in estimates.items()}
+    means = {
+        each: [tables.format_figure(one.mean) for one in found] for each, found in estimates.items()
+    }
     published = {
-        f"{model} *": [format_figure(values[each]) for each in PUBLISHED_MEASURES]
+        f"{model} *": [tables.format_figure(values[each]) for each in PUBLISHED_MEASURES]
         for model, values in published_rows(name).items()
     }
     yield _table(
@@ -109,7 +94,7 @@ def _order_tables(measured: RerankedSet) -> Iterator[ReportTable]:
     yield _table(
         f"{name}: 95 % intervals",
         PUBLISHED_MEASURES,
-        {each: map(format_interval, found) for each, found in estimates.items()},
+        {each: map(tables.format_interval, found) for each, found in estimates.items()},
         note="By the bootstrap over questions.",
     )
     yield _table(
@@ -129,7 +114,7 @@ def _order_tables(measured: RerankedSet) -> Iterator[ReportTable]:
         [f"{known.get(each, each)} ({group.queries})" for each, group in categories.items()],
         {
             result.name: [
-                format_estimate(result.report.categories[each].estimates["MAP"])
+                tables.format_estimate(result.report.categories[each].estimates["MAP"])
                 for each in categories
             ]
             for result in results
@@ -137,13 +122,13 @@ def _order_tables(measured: RerankedSet) -> Iterator[ReportTable]:
     )
 
 
-def _speed_and_calibration_tables(measured: RerankedSet) -> Iterator[ReportTable]:
+def _speed_and_calibration_tables(measured: benchmark.RerankedSet) -> Iterator[tables.ReportTable]:
     name, results = measured.dataset.name, measured.results
     yield _table(
         f"{name}: milliseconds, p50 / p95",
-        [f"{count} candidates" for count in READ_COUNTS],
+        [f"{count} candidates" for count in benchmark.READ_COUNTS],
         {
-            result.name: [_reading(result.reading.get(count)) for count in READ_COUNTS]
+            result.name: [_reading(result.reading.get(count)) for count in benchmark.READ_COUNTS]
             for result in results
         },
     )
@@ -154,11 +139,11 @@ def _speed_and_calibration_tables(measured: RerankedSet) -> Iterator[ReportTable
             *("best hit, equal width", "best hit, equal mass", "AUROC answerable"),
         ),
         {result.name: _calibration_cells(result) for result in results},
-        note=f"Over the first {READ} candidates of each question, 15 bins.",
+        note=f"Over the first {benchmark.READ} candidates of each question, 15 bins.",
     )
     yield _table(
         f"{name}: threshold for a precision (recall above it)",
-        map(format_figure, PRECISIONS),
+        map(tables.format_figure, benchmark.PRECISIONS),
         {
             result.name: map(_threshold, result.reliability.thresholds)
             for result in results
@@ -167,16 +152,16 @@ def _speed_and_calibration_tables(measured: RerankedSet) -> Iterator[ReportTable
     )
 
 
-def dialogue_table(scores: Sequence[DialogueScores]) -> ReportTable:
+def dialogue_table(scores: Sequence[DialogueScores]) -> tables.ReportTable:
     """Show MRR with the dialogue before a question and without it."""
     kinds = scores[0].kinds
     headers = (f"the {kind} left out ({count})" for kind, (count, _, _) in kinds.items())
     rows = {
         each.contender: (
-            *map(format_estimate, (each.without_context, each.with_context)),
+            *map(tables.format_estimate, (each.without_context, each.with_context)),
             _difference(each.difference),
             *(
-                f"{format_figure(without)} to {format_figure(with_context)}"
+                f"{tables.format_figure(without)} to {tables.format_figure(with_context)}"
                 for _, with_context, without in map(each.kinds.__getitem__, kinds)
             ),
         )
@@ -191,32 +176,32 @@ def dialogue_table(scores: Sequence[DialogueScores]) -> ReportTable:
 
 def _table(
     title: str, header: Iterable[str], rows: Mapping[str, Iterable[str]], *, note: str = ""
-) -> ReportTable:
+) -> tables.ReportTable:
     cells = tuple((name, *found) for name, found in rows.items())
-    return ReportTable(title, ("reranker", *header), cells, note=note)
+    return tables.ReportTable(title, ("reranker", *header), cells, note=note)
 
 
-def _calibration_cells(result: ContenderResult) -> tuple[str, ...]:
+def _calibration_cells(result: benchmark.ContenderResult) -> tuple[str, ...]:
     found, answerable = result.reliability, result.answerable
     errors: tuple[str, ...] = (_NOTHING,) * 4
     if found is not None:
         errors = tuple(
-            format_figure(value)
+            tables.format_figure(value)
             for each in (found.all_candidates, found.best)
             for value in (each.equal_width, each.equal_mass)
         )
-    told = _NOTHING if answerable is None else format_estimate(answerable)
+    told = _NOTHING if answerable is None else tables.format_estimate(answerable)
     return ("yes" if result.is_calibrated else "no", *errors, told)
 
 
-def _threshold(found: PrecisionThreshold) -> str:
+def _threshold(found: benchmark.PrecisionThreshold) -> str:
     if found.threshold is None:
         return _NOTHING
-    return f"{format_figure(found.threshold)} ({format_figure(found.recall)})"
+    return f"{tables.format_figure(found.threshold)} ({tables.format_figure(found.recall)})"
 
 
 def _difference(test: PairedTest) -> str:
-    difference, interval, p_value = format_test(test)
+    difference, interval, p_value = tables.format_test(test)
     stated = f"p < {p_value[1:]}" if p_value.startswith("<") else f"p = {p_value}"
     return f"{difference} ({interval}), {stated}"
 
@@ -233,7 +218,7 @@ _LEFT, _TOP = 52, 40
 _LARGEST, _SMALLEST = 11.0, 2.5
 
 
-def reliability_svg(found: Reliability, *, title: str) -> str:
+def reliability_svg(found: benchmark.Reliability, *, title: str) -> str:
     """Draw what was said against what was observed, a circle for each bin.
 
     The area of a circle grows with the number of candidates in its bin; on the diagonal what is
@@ -245,7 +230,7 @@ def reliability_svg(found: Reliability, *, title: str) -> str:
     return template.format(title=escape(title), error=error, points=points)
 
 
-def _circles(bins: tuple[ReliabilityBin, ...]) -> Iterator[str]:
+def _circles(bins: tuple[benchmark.ReliabilityBin, ...]) -> Iterator[str]:
     points = [_place(each.said, each.right) for each in bins]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     yield f'<polyline points="{path}" fill="none" stroke="#2b6cb0" stroke-width="1.5"/>'
@@ -274,7 +259,7 @@ Made by
 """
 
 
-def report_json(report: RerankReport) -> dict[str, object]:
+def report_json(report: benchmark.RerankReport) -> dict[str, object]:
     """Return the whole report as values that JSON can hold."""
     return {
         "version": report.version,
@@ -284,7 +269,7 @@ def report_json(report: RerankReport) -> dict[str, object]:
     }
 
 
-def write_report(report: RerankReport, file: Path, *, command: str) -> tuple[Path, ...]:
+def write_report(report: benchmark.RerankReport, file: Path, *, command: str) -> tuple[Path, ...]:
     """Write all tables to a Markdown file, and a picture for each contender and set beside it.
 
     Args:
@@ -308,11 +293,11 @@ def write_report(report: RerankReport, file: Path, *, command: str) -> tuple[Pat
         pictures[-1].write_text(reliability_svg(result.reliability, title=title), encoding="utf-8")
         links.append(f"![Reliability of {title}]({pictures[-1].name})\n")
     heading, end = _HEADING.format(command=command), f"\n## Reliability\n\n{''.join(links)}"
-    write_markdown(file, heading, rerank_tables(report), end)
+    tables.write_markdown(file, heading, rerank_tables(report), end)
     return tuple(pictures)
 
 
-def _set_json(measured: RerankedSet) -> dict[str, object]:
+def _set_json(measured: benchmark.RerankedSet) -> dict[str, object]:
     return {
         "dataset": measured.dataset.name,
         "candidates": asdict(measured.identity),
@@ -320,7 +305,7 @@ def _set_json(measured: RerankedSet) -> dict[str, object]:
     }
 
 
-def _contender_json(result: ContenderResult) -> dict[str, object]:
+def _contender_json(result: benchmark.ContenderResult) -> dict[str, object]:
     compared, answerable = result.against_first_stage, result.answerable
     return {
         "name": result.name,

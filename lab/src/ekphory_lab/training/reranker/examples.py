@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from ekphory.errors import DatasetError
 from ekphory.models.reranker import RerankPassage, RerankQuery
@@ -81,7 +82,7 @@ class RerankExample:
 # Examples in a file: JSON Lines, compressed; the same examples give the same bytes.
 
 
-_CANDIDATE_FIELDS = ("relevant", "kind", "lexical", "dense", "judged")
+_EXAMPLES = TypeAdapter(RerankExample)
 
 
 def write_examples(examples: Sequence[RerankExample], path: Path) -> None:
@@ -102,7 +103,7 @@ def read_examples(path: Path) -> tuple[RerankExample, ...]:
         DatasetError: The file is missing or holds something else.
     """
     try:
-        return tuple(_example(row) for row in read_rows(path))
+        return tuple(_EXAMPLES.validate_python(_nested(row)) for row in read_rows(path))
     except (KeyError, TypeError, ValueError) as error:
         raise DatasetError(
             f"{path}: no examples for a reranker ({type(error).__name__}: {error}). "
@@ -111,46 +112,20 @@ def read_examples(path: Path) -> tuple[RerankExample, ...]:
 
 
 def _example_row(example: RerankExample) -> dict[str, Any]:
-    query = example.query
-    candidates = [
-        {
-            **asdict(candidate.passage),
-            "relevant": candidate.relevant,
-            "kind": candidate.kind,
-            "lexical": round(candidate.lexical, 5),
-            "dense": round(candidate.dense, 5),
-            "judged": candidate.judged,
-        }
-        for candidate in example.candidates
-    ]
-    return {
-        "source": example.source,
-        "query": {"text": query.text, "context": query.context, "now": query.now},
-        "candidates": candidates,
-        "labels": example.labels,
-    }
+    row = asdict(example)
+    del row["query"]["instruction"]
+    return row | {"candidates": [_candidate_row(each) for each in example.candidates]}
 
 
-def _example(row: Mapping[str, Any]) -> RerankExample:
-    query = row["query"]
-    return RerankExample(
-        row["source"],
-        RerankQuery(query["text"], tuple(query["context"]), _read(query["now"])),
-        tuple(
-            Candidate(
-                RerankPassage(
-                    each["text"], each["before"], each["after"], _read(each["at"]), each["type"]
-                ),
-                *(each[name] for name in _CANDIDATE_FIELDS),
-            )
-            for each in row["candidates"]
-        ),
-        tuple(row["labels"]),
-    )
+def _candidate_row(candidate: Candidate) -> dict[str, Any]:
+    """Return a candidate's fields behind those of its passage."""
+    row = asdict(candidate)
+    passage: dict[str, Any] = row.pop("passage")
+    return {**passage, **row, **{name: round(row[name], 5) for name in ("lexical", "dense")}}
 
 
-def _read(moment: str | None) -> datetime | None:
-    return None if moment is None else datetime.fromisoformat(moment)
+def _nested(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "candidates": [{**each, "passage": each} for each in row["candidates"]]}
 
 
 # Which rows of a training file are held back for measuring and calibrating, decided by hash.

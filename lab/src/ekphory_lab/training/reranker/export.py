@@ -11,40 +11,16 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from ekphory.errors import InvalidInput, MissingExtra, ModelError
+from ekphory.models import model_record, onnx_graph
 from ekphory.models.late_bound import Linear
-from ekphory.models.model_record import (
-    MODEL_FILE,
-    TOKENIZER_FILE,
-    CalibrationCard,
-    RerankerRecord,
-    read_checked,
-    read_reranker_record,
-    seal_reranker,
-)
 from ekphory.models.onnx_export import GraphReader, ModelDescription, write_encoder
-from ekphory.models.onnx_graph import (
-    FLOAT,
-    PAIR_INPUTS,
-    Arithmetic,
-    Array,
-    EncoderWeights,
-    EncoderWriter,
-    FloatArithmetic,
-    float_output,
-    load_encoder_weights,
-)
 from ekphory.models.onnx_reranker import MOST_TOKENS, CrossEncoderLayout, PairTokens
 from ekphory.models.onnx_session import OnnxSession
 from ekphory.models.reranker import PlattScaling
 from ekphory_lab.evaluation.metrics import FloatArray, expected_calibration_error
 from ekphory_lab.evaluation.reranking.benchmark import precision_threshold
+from ekphory_lab.training import static_int8
 from ekphory_lab.training.reranker.examples import RerankExample, read_examples
-from ekphory_lab.training.static_int8 import (
-    ModelInputs,
-    StaticInt8Arithmetic,
-    fold_value_balance,
-    ranges_over,
-)
 from ekphory_lab.training.texts import sha256_of
 
 if TYPE_CHECKING:
@@ -68,8 +44,8 @@ class CrossEncoderWeights:
         stored: How the head's two matrices are stored; they are computed in 32 bits.
     """
 
-    encoder: EncoderWeights
-    second_type: Array
+    encoder: onnx_graph.EncoderWeights
+    second_type: onnx_graph.Array
     projection: Linear
     match: Linear
     dense: Linear
@@ -96,7 +72,7 @@ def load_cross_encoder_weights(directory: Path, *, separator: int) -> CrossEncod
     path = directory / HEAD_FILE
     if not path.is_file():
         raise ModelError(f"{path}: no such file. Give the folder `model` of a reranker's run.")
-    encoder = load_encoder_weights(directory)
+    encoder = onnx_graph.load_encoder_weights(directory)
     head = load_file(path)
     words = load_file(directory / "model.safetensors")
     try:
@@ -115,7 +91,9 @@ def load_cross_encoder_weights(directory: Path, *, separator: int) -> CrossEncod
     )
 
 
-def build_cross_encoder(weights: CrossEncoderWeights, arithmetic: Arithmetic) -> ModelProto:
+def build_cross_encoder(
+    weights: CrossEncoderWeights, arithmetic: onnx_graph.Arithmetic
+) -> ModelProto:
     """Build the graph: `input_ids`, `attention_mask`, `token_type_ids` to `logits` (batch,).
 
     The encoder's projections follow `arithmetic`, the head is computed in float.
@@ -123,8 +101,8 @@ def build_cross_encoder(weights: CrossEncoderWeights, arithmetic: Arithmetic) ->
     return _CrossEncoderWriter(weights, arithmetic).write()
 
 
-class _CrossEncoderWriter(EncoderWriter):
-    def __init__(self, weights: CrossEncoderWeights, arithmetic: Arithmetic) -> None:
+class _CrossEncoderWriter(onnx_graph.EncoderWriter):
+    def __init__(self, weights: CrossEncoderWeights, arithmetic: onnx_graph.Arithmetic) -> None:
         super().__init__(weights.encoder, arithmetic)
         self.whole = weights
 
@@ -145,13 +123,15 @@ class _CrossEncoderWriter(EncoderWriter):
         rest = graph.node("Tanh", [self.matrix(self.mean(hidden, present), whole.dense)])
         score = graph.node("Add", [self.linear(cosine, whole.match), self.linear(rest, whole.out)])
         graph.name_output(graph.node("Squeeze", [score, axis]), LOGITS)
-        return graph.model([float_output(LOGITS, ["batch"])], inputs=PAIR_INPUTS)
+        return graph.model(
+            [onnx_graph.float_output(LOGITS, ["batch"])], inputs=onnx_graph.PAIR_INPUTS
+        )
 
     def matrix(self, tensor: str, layer: Linear) -> str:
         if self.whole.stored == "float32":
             return self.linear(tensor, layer)
         stored = self.graph.constant(layer.weight.astype(np.float16))
-        weight = self.graph.node("Cast", [stored], attributes={"to": FLOAT})
+        weight = self.graph.node("Cast", [stored], attributes={"to": onnx_graph.FLOAT})
         bias = self.graph.constant(layer.bias)
         return self.graph.node("Gemm", [tensor, weight, bias], attributes={"transB": 1})
 
@@ -159,20 +139,20 @@ class _CrossEncoderWriter(EncoderWriter):
         """How many [SEP] stand before each token, in float."""
         graph = self.graph
         ends = graph.node("Equal", ["input_ids", graph.constant(np.array(self.whole.separator))])
-        counted = graph.node("Cast", [ends], attributes={"to": FLOAT})
+        counted = graph.node("Cast", [ends], attributes={"to": onnx_graph.FLOAT})
         axis = graph.constant(np.array(1))
         return graph.node("CumSum", [counted, axis], attributes={"exclusive": 1})
 
     def vector(self, hidden: str, present: str, part: str, number: int) -> str:
         graph = self.graph
         inside = graph.node("Equal", [part, graph.constant(np.array(number, np.float32))])
-        inside = graph.node("Cast", [inside], attributes={"to": FLOAT})
+        inside = graph.node("Cast", [inside], attributes={"to": onnx_graph.FLOAT})
         mean = self.mean(hidden, graph.node("Mul", [inside, present]))
         projected = self.matrix(mean, self.whole.projection)
         return graph.node("LpNormalization", [projected], attributes={"axis": 1, "p": 2})
 
 
-def _no_bias(head: dict[str, Array], name: str) -> Array:
+def _no_bias(head: dict[str, onnx_graph.Array], name: str) -> onnx_graph.Array:
     return np.zeros(len(head[f"{name}.weight"]), np.float32)
 
 
@@ -300,7 +280,7 @@ def export_reranker(
     *,
     description: ModelDescription,
     calibration: CalibrationExamples,
-) -> RerankerRecord:
+) -> model_record.RerankerRecord:
     """Write `model.onnx`, `tokenizer.json` and `model.json`; the same input gives the same bytes.
 
     The encoder's weights are 8-bit integers, those of the head 16-bit floats. The scales of
@@ -324,11 +304,11 @@ def export_reranker(
     ranged = calibration.examples[::2][:_MOST_RANGE_QUESTIONS]
     model = _quantised(weights, [pair for each in ranged for pair in _pairs(layout, each)])
     target.mkdir(parents=True, exist_ok=True)
-    (target / MODEL_FILE).write_bytes(model)
+    (target / model_record.MODEL_FILE).write_bytes(model)
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    tokenizer.save(str(target / TOKENIZER_FILE), pretty=False)
-    record = RerankerRecord(
+    tokenizer.save(str(target / model_record.TOKENIZER_FILE), pretty=False)
+    record = model_record.RerankerRecord(
         name=description.name,
         calibration=_fitted(model, layout, calibration.examples[1::2]),
         licence=description.licence,
@@ -340,10 +320,10 @@ def export_reranker(
             "calibration_files": dict(calibration.files),
         },
     )
-    return seal_reranker(record, target)
+    return model_record.seal_reranker(record, target)
 
 
-def pair_inputs(pairs: Sequence[PairTokens]) -> ModelInputs:
+def pair_inputs(pairs: Sequence[PairTokens]) -> static_int8.ModelInputs:
     """Return the graph's inputs, padded to the longest pair."""
     shape = (len(pairs), max(len(pair.ids) for pair in pairs))
     ids, mask, types = (np.zeros(shape, np.int64) for _ in range(3))
@@ -355,19 +335,19 @@ def pair_inputs(pairs: Sequence[PairTokens]) -> ModelInputs:
 
 
 def _quantised(weights: CrossEncoderWeights, pairs: Sequence[PairTokens]) -> bytes:
-    arithmetic = FloatArithmetic()
+    arithmetic = onnx_graph.FloatArithmetic()
     model = build_cross_encoder(weights, arithmetic)
-    ranges = ranges_over(model, arithmetic, _batches(pairs))
-    encoder, ranges = fold_value_balance(weights.encoder, ranges)
+    ranges = static_int8.ranges_over(model, arithmetic, _batches(pairs))
+    encoder, ranges = static_int8.fold_value_balance(weights.encoder, ranges)
     folded = replace(weights, encoder=encoder, stored="float16")
-    quantised = build_cross_encoder(folded, StaticInt8Arithmetic(encoder, ranges))
+    quantised = build_cross_encoder(folded, static_int8.StaticInt8Arithmetic(encoder, ranges))
     content: bytes = quantised.SerializeToString(deterministic=True)
     return content
 
 
 def _fitted(
     model: bytes, layout: CrossEncoderLayout, examples: Sequence[RerankExample]
-) -> CalibrationCard:
+) -> model_record.CalibrationCard:
     session = OnnxSession(model, name="the exported model")
     logits = [_logits(session, _pairs(layout, example)) for example in examples]
     relevant = [
@@ -376,7 +356,7 @@ def _fitted(
     ]
     fit = fit_platt(logits, relevant)
     said = fit.scaling.probabilities(np.concatenate(logits).astype(np.float32))
-    return CalibrationCard(
+    return model_record.CalibrationCard(
         slope=fit.scaling.slope,
         intercept=fit.scaling.intercept,
         data=f"{fit.observations} candidates of {len(examples)} held-back training questions",
@@ -395,14 +375,14 @@ def _pairs(layout: CrossEncoderLayout, example: RerankExample) -> list[PairToken
     return layout.pairs(example.query, [candidate.passage for candidate in example.candidates])
 
 
-def _batches(pairs: Sequence[PairTokens]) -> Iterator[ModelInputs]:
+def _batches(pairs: Sequence[PairTokens]) -> Iterator[static_int8.ModelInputs]:
     ordered = sorted(pairs, key=lambda pair: len(pair.ids))
     for start in range(0, len(ordered), _PAIRS_PER_RUN):
         yield pair_inputs(ordered[start : start + _PAIRS_PER_RUN])
 
 
 def _tokenizer(directory: Path) -> Tokenizer:
-    path = directory / TOKENIZER_FILE
+    path = directory / model_record.TOKENIZER_FILE
     if not path.is_file():
         raise ModelError(f"{path}: no such file. Give the folder `model` of a reranker's run.")
     return Tokenizer.from_file(str(path))
@@ -426,21 +406,27 @@ def unpack_reranker(source: Path, target: Path) -> None:
         from safetensors.numpy import save_file
     except ImportError as error:
         raise MissingExtra("export", "Unpacking a reranker") from error
-    record = read_reranker_record(source)
+    record = model_record.read_reranker_record(source)
     if record.made_by.get("quantisation") != "int8":
         raise ModelError(
             f"{source}: {record.name} is not a reranker of 8-bit integers. "
             "Give one that `ekphory train export-reranker` wrote."
         )
-    graph = GraphReader(read_checked(source / MODEL_FILE, record.files[MODEL_FILE]))
+    graph = GraphReader(
+        model_record.read_checked(
+            source / model_record.MODEL_FILE, record.files[model_record.MODEL_FILE]
+        )
+    )
     encoder, head = graph.encoder(), _head(graph.dense_layers())
     target.mkdir(parents=True, exist_ok=True)
     write_encoder(encoder, target)
     save_file(head, target / HEAD_FILE)
-    (target / TOKENIZER_FILE).write_bytes((source / TOKENIZER_FILE).read_bytes())
+    (target / model_record.TOKENIZER_FILE).write_bytes(
+        (source / model_record.TOKENIZER_FILE).read_bytes()
+    )
 
 
-def _head(layers: list[Linear]) -> dict[str, Array]:
+def _head(layers: list[Linear]) -> dict[str, onnx_graph.Array]:
     # The projection is written twice, for the question and for the target.
     projection, _, dense, match, out = layers
     named = {"projection": projection, "dense": dense, "match": match}

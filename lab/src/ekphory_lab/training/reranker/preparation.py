@@ -201,23 +201,10 @@ def prepare_examples(
 
 
 def _make(config: RerankerConfig, making: ExampleMaking, target: Path, progress: Progress) -> None:
-    held_back = mixed_examples(
-        making.folder,
-        config.mix,
-        making.base,
-        part="held_back",
-        counts=config.held_back.counts,
-        seed=config.seed,
-    )
+    draw = partial(mixed_examples, making.folder, config.mix, making.base, seed=config.seed)
+    held_back = draw(part="held_back", counts=config.held_back.counts)
     write_examples(list(islice(held_back, config.held_back.questions)), target / HELD_BACK_FILE)
-    stream = mixed_examples(
-        making.folder,
-        config.mix,
-        making.base,
-        part="trained",
-        counts=config.counts,
-        seed=config.seed,
-    )
+    stream = draw(part="trained", counts=config.counts)
     drawn = []
     for example in islice(stream, config.questions):
         drawn.append(example)

@@ -16,6 +16,7 @@ import torch
 from torch.nn import functional
 
 from ekphory.errors import InvalidInput
+from ekphory_lab.training import run_files
 from ekphory_lab.training.encoder import (
     Optimizer,
     Tensor,
@@ -24,6 +25,7 @@ from ekphory_lab.training.encoder import (
     plain_gradients,
     teacher_loss,
 )
+from ekphory_lab.training.reranker import models
 from ekphory_lab.training.reranker.config import RerankerConfig, RerankLossWeights
 from ekphory_lab.training.reranker.examples import (
     Development,
@@ -32,30 +34,11 @@ from ekphory_lab.training.reranker.examples import (
     first_stage_scores,
 )
 from ekphory_lab.training.reranker.export import HEAD_FILE
-from ekphory_lab.training.reranker.models import (
-    HEAD_PARTS,
-    CrossEncoder,
-    PairBatch,
-    PairModel,
-    load_cross_encoder,
-    trained_weights,
-    training_logits,
-    with_layers,
-)
 from ekphory_lab.training.reranker.preparation import (
     ExampleMaking,
     PreparedExamples,
     Progress,
     prepare_examples,
-)
-from ekphory_lab.training.run_files import (
-    MODEL_FOLDER,
-    RunPlaces,
-    append_line,
-    claim_folder,
-    note_loss,
-    run_manifest,
-    weights_hash,
 )
 
 # The losses of a reranker. Needs torch. All take logits of shape (questions, candidates).
@@ -181,7 +164,7 @@ class PairBatches:
         sizes: How many candidates each example has.
     """
 
-    chunks: Sequence[PairBatch]
+    chunks: Sequence[models.PairBatch]
     order: Tensor
     sizes: Sequence[int]
 
@@ -199,7 +182,7 @@ class PairBatches:
 
 
 def pair_batches(
-    model: PairModel, examples: Sequence[RerankExample], *, chunk_pairs: int
+    model: models.PairModel, examples: Sequence[RerankExample], *, chunk_pairs: int
 ) -> PairBatches:
     """Tokenise all pairs and cut them into chunks."""
     pairs = [pair for example in examples for pair in model.pairs(example)]
@@ -225,12 +208,12 @@ def targets_of(examples: Sequence[RerankExample]) -> RerankTargets:
     )
 
 
-def score_batches(model: PairModel, batches: PairBatches) -> Tensor:
+def score_batches(model: models.PairModel, batches: PairBatches) -> Tensor:
     """Score without gradients; shape (examples, candidates)."""
 
-    def score(chunk: PairBatch) -> Tensor:
+    def score(chunk: models.PairBatch) -> Tensor:
         with torch.no_grad():
-            return training_logits(model, chunk)
+            return models.training_logits(model, chunk)
 
     if model.workers == 1:
         return batches.table(torch.cat([score(chunk) for chunk in batches.chunks]))
@@ -253,8 +236,8 @@ class RunState:
         mean: The mean of the last weights.
     """
 
-    model: PairModel
-    followed: PairModel | None
+    model: models.PairModel
+    followed: models.PairModel | None
     optimizer: Optimizer
     mean: WeightMean
 
@@ -269,8 +252,8 @@ def new_state(config: RerankerConfig, base: Path, followed: Path | None = None) 
         ModelError: The base cannot be loaded.
     """
     model, larger = _models(config, base, followed)
-    named = trained_weights(model)
-    head = [name for name in named if name.partition(".")[0] in HEAD_PARTS[1:]]
+    named = models.trained_weights(model)
+    head = [name for name in named if name.partition(".")[0] in models.HEAD_PARTS[1:]]
     apart = {
         "params": [named.pop(name) for name in head],
         "weight_decay": config.weight_decay,
@@ -300,7 +283,7 @@ def restore_checkpoint(state: RunState, target: Path) -> int:
 
 def _models(
     config: RerankerConfig, base: Path, followed: Path | None
-) -> tuple[PairModel, PairModel | None]:
+) -> tuple[models.PairModel, models.PairModel | None]:
     if followed is not None and not config.loss.following:
         raise InvalidInput(
             "followed",
@@ -314,16 +297,16 @@ def _models(
         language_model = load_yes_no_model(base, config.lora)
         language_model.parts.train()
         return language_model, None
-    whole = load_cross_encoder(base)
-    model = with_layers(whole, config.layers) if config.layers else whole
+    whole = models.load_cross_encoder(base)
+    model = models.with_layers(whole, config.layers) if config.layers else whole
     model.parts["encoder"].get_input_embeddings().requires_grad_(False)
     model.parts.train()
     return model, _followed(config, whole, followed)
 
 
 def _followed(
-    config: RerankerConfig, whole: CrossEncoder, followed: Path | None
-) -> CrossEncoder | None:
+    config: RerankerConfig, whole: models.CrossEncoder, followed: Path | None
+) -> models.CrossEncoder | None:
     if not config.loss.following:
         return None
     if followed is not None:
@@ -338,11 +321,11 @@ def _followed(
     return whole
 
 
-def _reading_alike(model: CrossEncoder, place: Path) -> CrossEncoder:
+def _reading_alike(model: models.CrossEncoder, place: Path) -> models.CrossEncoder:
     remedy = "Give the directory of a reranker of the same vocabulary."
     if not (place / HEAD_FILE).is_file():
         raise InvalidInput("followed", str(place), f"has no {HEAD_FILE}, so no scores", remedy)
-    followed = load_cross_encoder(place)
+    followed = models.load_cross_encoder(place)
     if followed.tokenizer.get_vocab() != model.tokenizer.get_vocab():
         raise InvalidInput("followed", str(place), "reads other tokens than the base", remedy)
     return followed
@@ -368,7 +351,11 @@ class Listener:
 
 
 def train_reranker(
-    config: RerankerConfig, making: ExampleMaking, *, places: RunPlaces, listener: Listener
+    config: RerankerConfig,
+    making: ExampleMaking,
+    *,
+    places: run_files.RunPlaces,
+    listener: Listener,
 ) -> Path:
     """Train, or go on where a run in the same target stopped.
 
@@ -394,10 +381,10 @@ def train_reranker(
     state = new_state(config, places.base, places.followed)
     hashes = dict(making.identity(config))
     if places.followed is not None:
-        hashes["followed"] = weights_hash(places.followed)
-    manifest = run_manifest(config, base=places.base, hashes=hashes)
+        hashes["followed"] = run_files.weights_hash(places.followed)
+    manifest = run_files.run_manifest(config, base=places.base, hashes=hashes)
     target.mkdir(parents=True, exist_ok=True)
-    claim_folder(target, manifest)
+    run_files.claim_folder(target, manifest)
     prepared = prepare_examples(config, making, target, progress=listener.progress)
     first = restore_checkpoint(state, target)
     measured = prepared.held_back[: config.held_back.measured]
@@ -410,7 +397,7 @@ def train_reranker(
             _measure(state.model, measured, target, listener, step=step)
         loss = _step(state, batch, config, step=step)
         pairs = sum(len(each.candidates) for each in batch)
-        note_loss(target, step, loss, read={"pairs": pairs})
+        run_files.note_loss(target, step, loss, read={"pairs": pairs})
         listener.progress("training", step + 1, config.steps)
         if monotonic() - saved > config.checkpoint_seconds:
             write_checkpoint(state, target, done=step + 1)
@@ -418,8 +405,8 @@ def train_reranker(
     write_checkpoint(state, target, done=config.steps)
     state.mean.put_into(state.optimizer.trained)
     _measure(state.model, measured, target, listener, step=config.steps)
-    state.model.save(target / MODEL_FOLDER)
-    return target / MODEL_FOLDER
+    state.model.save(target / run_files.MODEL_FOLDER)
+    return target / run_files.MODEL_FOLDER
 
 
 def _batches(
@@ -448,8 +435,8 @@ def _gradients(state: RunState, examples: Sequence[RerankExample], config: Reran
     targets = targets_of(examples).on(batches.device)
     followed = None if state.followed is None else score_batches(state.followed, batches)
 
-    def encode(chunk: PairBatch) -> Tensor:
-        return training_logits(state.model, chunk)
+    def encode(chunk: models.PairBatch) -> Tensor:
+        return models.training_logits(state.model, chunk)
 
     def loss_of(logits: Tensor) -> Tensor:
         return rerank_loss(batches.table(logits), targets, config.loss, followed)
@@ -460,7 +447,7 @@ def _gradients(state: RunState, examples: Sequence[RerankExample], config: Reran
 
 
 def _measure(
-    model: PairModel,
+    model: models.PairModel,
     examples: Sequence[RerankExample],
     target: Path,
     listener: Listener,
@@ -474,5 +461,5 @@ def _measure(
 
 
 def _report(found: Development, target: Path, listener: Listener) -> None:
-    append_line(target / DEVELOPMENT_FILE, json.dumps(asdict(found)))
+    run_files.append_line(target / DEVELOPMENT_FILE, json.dumps(asdict(found)))
     listener.report(found)

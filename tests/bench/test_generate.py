@@ -40,25 +40,19 @@ def test_a_stretch_is_the_same_by_itself_as_within_the_whole(start, stop):
     assert list(Corpus().records(start, stop)) == whole[start:stop]
 
 
-def test_the_number_of_scopes_changes_no_text():
-    assert texts(Corpus(scopes=1), 0, 200) == texts(Corpus(scopes=50), 0, 200)
-
-
-def test_sessions_are_dealt_to_the_projects_in_turn():
+def test_sessions_of_two_speakers_are_dealt_to_the_projects_in_turn():
     projects = [record["project"] for record in Corpus(scopes=3).records(0, 4 * TURNS)]
     assert projects[::TURNS] == ["project-00", "project-01", "project-02", "project-00"]
     assert len(set(projects[:TURNS])) == 1
-
-
-def test_memories_come_in_sessions_of_two_speakers_in_order_of_time():
+    # The number of scopes changes no text.
+    assert texts(Corpus(scopes=1), 0, 200) == texts(Corpus(scopes=50), 0, 200)
+    # The memories of a session come in order of time.
     session = list(Corpus().records(0, TURNS))
     assert [record["sequence"] for record in session] == list(range(TURNS))
     assert {record["session"] for record in session} == {"session-0"}
     assert len({record["producer"] for record in session}) == 2
     assert [record["at"] for record in session] == sorted(record["at"] for record in session)
-
-
-def test_several_pools_are_filled():
+    # Several pools are filled.
     pools = Counter(record["pool"] for record in Corpus().records(0, 2_000))
     assert set(pools) == {"agent_memory", "agent_tools", "agent_mistakes", "shared_knowledge"}
     assert 0.75 < pools["agent_memory"] / 2_000 < 0.85
@@ -78,16 +72,14 @@ def test_a_memory_has_as_many_tokens_as_a_turn_of_locomo_on_average():
     assert 66 <= lengths[4_750] <= 80
 
 
-def test_few_words_are_frequent_and_most_are_rare():
+def test_few_words_are_frequent_and_a_session_keeps_to_its_own():
     words = Counter(
         word.strip(".,?!").lower() for text in texts(Corpus(), 0, 5_000) for word in text.split()
     )
     counts = sorted(words.values(), reverse=True)
     assert sum(counts[:50]) > 0.4 * sum(counts)
     assert sum(count <= 5 for count in counts) > 0.15 * len(counts)
-
-
-def test_two_halves_of_a_session_share_more_words_than_two_sessions():
+    # Two halves of a session share more words than two sessions.
     first, second, *others = (
         {word.lower() for text in texts(Corpus(), start, start + 12) for word in text.split()}
         for start in (0, 12, 25, 50, 75, 100, 125)
@@ -95,13 +87,11 @@ def test_two_halves_of_a_session_share_more_words_than_two_sessions():
     assert len(first & second) > max(len(first & other) for other in others)
 
 
-def test_questions_are_distinct_and_of_5_to_12_words():
+def test_questions_are_distinct_of_5_to_12_words_and_asked_where_memories_are():
     queries = Corpus().queries(300, rows=1_000)
     assert len({query.text for query in queries}) == 300
     assert all(5 <= len(query.text.split()) <= 12 for query in queries)
-
-
-def test_a_question_is_asked_in_a_scope_that_holds_memories():
+    # A question is asked in a scope that holds memories.
     projects = {record["project"] for record in Corpus(scopes=5).records(0, 3 * TURNS)}
     asked = {query.project for query in Corpus(scopes=5).queries(100, rows=3 * TURNS)}
     assert asked == projects == {"project-00", "project-01", "project-02"}

@@ -20,6 +20,11 @@ OPTIONS = {
 }
 
 
+def bench(**changed):
+    options = BenchOptions(**OPTIONS | changed)
+    return run_bench(options, on_progress=lambda _: None, launch=in_process)
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
     return tmp_path_factory.mktemp("kept")
@@ -27,47 +32,37 @@ def kept(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(kept, tmp_path_factory):
-    options = BenchOptions(**OPTIONS, cache=tmp_path_factory.mktemp("cache"), keep=kept)
-    return run_bench(options, on_progress=lambda _: None, launch=in_process)
+    return bench(cache=tmp_path_factory.mktemp("cache"), keep=kept)
 
 
-def test_every_layout_is_measured_at_every_size(report):
+def test_every_layout_is_measured_at_every_size_and_each_system_has_all_its_figures(report, kept):
     assert [(size.scopes, size.rows) for size in report.sizes] == [(3, 300), (1, 300)]
     assert [system.name for system in report.sizes[0].systems] == ["ekphory", "lancedb"]
-
-
-def test_each_system_has_all_its_figures(report):
+    # The stores stay in the directory that is kept.
+    assert {"1-scopes-ekphory", "1-scopes-lancedb"} <= {entry.name for entry in kept.iterdir()}
     for system in (system for size in report.sizes for system in size.systems):
         assert system.fill.rows == 300
         assert system.fill.per_second > 0
         assert (system.write.rows, system.add.count, system.warm.count) == (256, 3, 12)
         assert 0 < system.warm.p50 <= system.warm.p95
         assert system.bytes > 0
-
-
-def test_cold_searches_are_counted_once_a_scope(report):
+    # Cold searches are counted once a scope.
     assert [size.systems[0].cold.count for size in report.sizes] == [3, 1]
-
-
-def test_a_scope_searched_exactly_has_full_recall_and_gives_all_hits(report):
+    # A scope that is searched exactly has full recall and gives all hits.
     for size in report.sizes:
         assert size.systems[0].recall == {"10": 1.0, "100": 1.0}
         assert size.systems[0].short == 0
-
-
-def test_time_is_told_by_stage_and_the_rest(report):
+    # Time is told by stage, and the rest.
     assert {"open scope", "search pools", "fuse", "rest"} <= set(report.sizes[0].systems[0].stages)
 
 
-def test_the_report_goes_to_json_and_back(report):
+def test_the_report_is_told_as_json_tables_and_lines(report):
     plain = json.loads(json.dumps(asdict(report)))
     assert plain["sizes"][1]["systems"][0]["recall"]["10"] == 1.0
     assert set(plain) == {
         "machine", "versions", "options", "embedding", "sizes", "seconds"
     }  # fmt: skip
-
-
-def test_the_tables_show_systems_and_stages(report):
+    # The tables show systems and stages.
     tables = {table.title: table for table in report_tables(report)}
     table = tables["300 memories in 3 scopes"]
     assert table.header == ("", "ekphory", "lancedb")
@@ -78,19 +73,14 @@ def test_the_tables_show_systems_and_stages(report):
     assert "300 memories in one scope" in tables
     stages = tables["stages at 300 memories"]
     assert "search pools" in [row[0] for row in stages.rows]
-
-
-def test_the_conditions_are_told_in_lines(report):
+    # The conditions are told in lines.
     lines = "\n".join(conditions(report))
     for expected in ("cores usable", "lancedb 0.", "seed 7, k 10, 12 queries", "hash-embedder@1"):
         assert expected in lines
 
 
 def test_ekphory_can_be_measured_with_nothing_beside_it(tmp_path):
-    alone = {"n": 100, "scopes": (1,), "queries": 2, "beside": "nothing"}
-    options = BenchOptions(**OPTIONS | alone, cache=tmp_path)
-
-    report = run_bench(options, on_progress=lambda _: None, launch=in_process)
+    report = bench(n=100, scopes=(1,), queries=2, beside="nothing", cache=tmp_path)
 
     assert [found.name for found in report.sizes[0].systems] == ["ekphory"]
     assert {table.title for table in report_tables(report)} >= {"100 memories in one scope"}
@@ -103,14 +93,8 @@ def test_sizes_grow_tenfold_up_to_n():
 
 def test_a_directory_in_use_is_not_written_to(tmp_path):
     (tmp_path / "mine.txt").write_text("kept")
-    options = BenchOptions(**OPTIONS, cache=tmp_path / "cache", keep=tmp_path)
     with pytest.raises(InvalidInput, match=r"keep=.*is in use"):
-        run_bench(options, on_progress=lambda _: None, launch=in_process)
-
-
-@pytest.mark.usefixtures("report")
-def test_a_kept_directory_holds_the_stores_afterwards(kept):
-    assert {"1-scopes-ekphory", "1-scopes-lancedb"} <= {entry.name for entry in kept.iterdir()}
+        bench(cache=tmp_path / "cache", keep=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -123,11 +107,7 @@ def test_a_kept_directory_holds_the_stores_afterwards(kept):
 )
 def test_an_option_that_cannot_be_used_is_named(tmp_path, changed, message):
     with pytest.raises(InvalidInput, match=message):
-        run_bench(
-            BenchOptions(**{**OPTIONS, **changed}, cache=tmp_path),
-            on_progress=lambda _: None,
-            launch=in_process,
-        )
+        bench(**changed, cache=tmp_path)
 
 
 @pytest.mark.long

@@ -15,19 +15,13 @@ pytestmark = pytest.mark.timeout(600)
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    options = ServingOptions(
-        n=300,
-        scopes=(3,),
-        clients=50,
-        seconds=3,
-        questions=500,
-        cache=tmp_path_factory.mktemp("cache"),
-    )
+    asked = {"n": 300, "scopes": (3,), "clients": 50, "seconds": 3, "questions": 500}
+    options = ServingOptions(**asked, cache=tmp_path_factory.mktemp("cache"))
     return run_serving_bench(options, on_progress=lambda _: None)
 
 
 @pytest.mark.long
-def test_fifty_clients_get_no_error(report):
+def test_fifty_clients_get_no_error_and_more_are_told_when_to_come_back(report):
     (layout,) = report.layouts
     loads = [*layout.alone, *layout.together]
     assert [(load.name, load.callers) for load in loads] == [
@@ -41,11 +35,7 @@ def test_fifty_clients_get_no_error(report):
     assert [load.failed for load in loads] == [{}] * 6
     assert all(0 < load.p50 <= load.p95 <= load.p99 for load in loads)
     assert layout.together[-1].answered > 50
-
-
-@pytest.mark.long
-def test_too_many_are_told_when_to_come_back_and_nobody_waits_in_vain(report):
-    (layout,) = report.layouts
+    # Too many are told when to come back, and nobody waits in vain.
     busy, often = layout.overload
     assert set(busy.failed) == {"503"}
     assert set(often.failed) == {"429"}

@@ -7,45 +7,44 @@ from ekphory_lab.bench.generate import Corpus, PooledEmbedder, VectorPool, passa
 CORPUS = Corpus(seed=7, scopes=2)
 
 
-@pytest.fixture
-def pool(tmp_path):
-    pool = VectorPool.at(tmp_path, embedder=HashEmbedder(), corpus=CORPUS)
-    pool.extend([passage(record) for record in CORPUS.records(0, 60)], embedder=HashEmbedder())
-    return pool
+def passages(start, stop):
+    return [passage(record) for record in CORPUS.records(start, stop)]
 
 
 def expected(start, stop):
-    return HashEmbedder().encode([passage(record) for record in CORPUS.records(start, stop)])
+    return HashEmbedder().encode(passages(start, stop))
 
 
-def test_the_pool_gives_the_vectors_of_a_stretch(pool):
+@pytest.fixture
+def opened(tmp_path):
+    def open_pool(*, corpus=CORPUS, extended=(), **embedder):
+        pool = VectorPool.at(tmp_path, embedder=HashEmbedder(**embedder), corpus=corpus)
+        if extended:
+            pool.extend(passages(*extended), embedder=HashEmbedder())
+        return pool
+
+    return open_pool
+
+
+@pytest.fixture
+def pool(opened):
+    return opened(extended=(0, 60))
+
+
+def test_the_pool_gives_the_vectors_of_a_stretch_and_goes_on_where_it_ended(pool, opened):
     assert len(pool) == 60
     np.testing.assert_array_equal(pool.rows(10, 20), expected(10, 20))
-
-
-def test_a_pool_that_is_opened_again_goes_on_where_it_ended(pool, tmp_path):
-    again = VectorPool.at(tmp_path, embedder=HashEmbedder(), corpus=CORPUS)
-    again.extend([passage(record) for record in CORPUS.records(60, 70)], embedder=HashEmbedder())
-    np.testing.assert_array_equal(again.rows(55, 70), expected(55, 70))
-
-
-def test_a_row_cut_short_by_an_interruption_is_written_again(pool, tmp_path):
+    # A pool that is opened again goes on where it ended.
+    np.testing.assert_array_equal(opened(extended=(60, 70)).rows(55, 70), expected(55, 70))
+    # A row cut short by an interruption is written again.
     with (pool.directory / "vectors.f32").open("ab") as stream:
         stream.write(b"half a row")
-    again = VectorPool.at(tmp_path, embedder=HashEmbedder(), corpus=CORPUS)
-    again.extend([passage(record) for record in CORPUS.records(60, 61)], embedder=HashEmbedder())
-    np.testing.assert_array_equal(again.rows(60, 61), expected(60, 61))
+    np.testing.assert_array_equal(opened(extended=(70, 71)).rows(70, 71), expected(70, 71))
 
 
-def test_another_embedder_or_seed_has_a_pool_of_its_own(pool, tmp_path):
-    wider = VectorPool.at(tmp_path, embedder=HashEmbedder(dimension=64), corpus=CORPUS)
-    other = VectorPool.at(tmp_path, embedder=HashEmbedder(), corpus=Corpus(seed=8))
-    assert (len(wider), len(other)) == (0, 0)
-
-
-def test_the_number_of_scopes_shares_a_pool(pool, tmp_path):
-    shared = VectorPool.at(tmp_path, embedder=HashEmbedder(), corpus=Corpus(seed=7, scopes=50))
-    assert len(shared) == 60
+def test_another_embedder_or_seed_has_a_pool_of_its_own_another_number_of_scopes_not(pool, opened):
+    assert (len(opened(dimension=64)), len(opened(corpus=Corpus(seed=8)))) == (0, 0)
+    assert len(opened(corpus=Corpus(seed=7, scopes=50))) == 60
 
 
 def test_beyond_the_pool_vectors_are_reused_with_noise(pool):
@@ -55,25 +54,20 @@ def test_beyond_the_pool_vectors_are_reused_with_noise(pool):
     np.testing.assert_array_equal(reused, pool.rows(60, 61)[0])
 
 
-def test_announced_passages_need_no_model(pool):
+def test_announced_passages_need_no_model_and_all_else_is_the_models(pool):
     def no_model():
         raise AssertionError("the model was loaded")
 
-    embedder = PooledEmbedder(pool, no_model)
     records = list(CORPUS.records(5, 8))
-    embedder.announce(records, start=5)
-    texts = [passage(record) for record in records]
-    assert embedder.windows(str(records[0]["text"]), prefix=f"{records[0]['producer']}: ") == [
-        texts[0]
-    ]
-    np.testing.assert_array_equal(embedder.encode(texts), expected(5, 8))
-
-
-def test_other_passages_and_queries_are_the_models(pool):
-    embedder = PooledEmbedder(pool, HashEmbedder)
-    records = list(CORPUS.records(5, 6))
-    embedder.announce(records, start=5)
-    given = embedder.encode(["something else", passage(records[0])])
+    texts = passages(5, 8)
+    without, embedder = PooledEmbedder(pool, no_model), PooledEmbedder(pool, HashEmbedder)
+    without.announce(records, start=5)
+    prefix = f"{records[0]['producer']}: "
+    assert without.windows(str(records[0]["text"]), prefix=prefix) == [texts[0]]
+    np.testing.assert_array_equal(without.encode(texts), expected(5, 8))
+    # Other passages and queries are the model's.
+    embedder.announce(records[:1], start=5)
+    given = embedder.encode(["something else", texts[0]])
     np.testing.assert_array_equal(given[0], HashEmbedder().encode(["something else"])[0])
     np.testing.assert_array_equal(given[1], expected(5, 6)[0])
     asked = embedder.encode_query(["what?"])

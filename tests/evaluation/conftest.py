@@ -1,7 +1,7 @@
 """A small set and an embedder for the tests of the evaluation."""
 
 import gzip
-import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from ekphory.testing.models import HashEmbedder
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+SETS = Path(__file__).parent / "sets"
 
 
 @pytest.fixture
@@ -30,42 +31,14 @@ def conversation_folder(tmp_path):
 
 
 def write_conversations(folder):
-    """Two conversations in the conversation form, with an adversarial question."""
-    folder.mkdir()
-    corpus = [
-        ("a", "D1:1", "Ann", "I adopted a grey cat"),
-        ("a", "D1:2", "Bob", "My boat sank in the harbour"),
-        ("a", "D1:3", "Ann", "The cat sleeps all day"),
-        ("b", "D1:1", "Cid", "I moved to Lisbon"),
-        ("b", "D1:2", "Dan", "The train to Lisbon was late"),
-    ]
-    rows = [
-        {
-            "pool": pool,
-            "id": turn,
-            "speaker": speaker,
-            "text": text,
-            "at": "2024-05-01T10:00:00+00:00",
-            "session": 1,
-            "sequence": position,
-        }
-        for position, (pool, turn, speaker, text) in enumerate(corpus)
-    ]
-    with gzip.open(folder / "corpus.jsonl.gz", "wt") as stream:
-        stream.writelines(json.dumps(row) + "\n" for row in rows)
-    queries = [
-        {"pool": "a", "id": "0", "text": "Who adopted a cat?", "category": 4},
-        {"pool": "a", "id": "1", "text": "What happened to the boat?", "category": 1},
-        {"pool": "a", "id": "2", "text": "Did Bob adopt a dog?", "category": 5},
-        {"pool": "b", "id": "0", "text": "Who moved to Lisbon?", "category": 4},
-    ]
-    (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in queries))
-    (folder / "qrels.tsv").write_text(
-        "pool\tquery-id\tcorpus-id\tscore\n"
-        "a\t0\tD1:1\t1\n"
-        "a\t0\tD1:3\t1\n"
-        "a\t1\tD1:2\t1\n"
-        "a\t2\tD1:1\t1\n"
-        "b\t0\tD1:1\t1\n"
-    )
+    """Two conversations in the conversation form, compressed, with an adversarial question."""
+    shutil.copytree(SETS / "chats", folder)
+    corpus = folder / "corpus.jsonl"
+    (folder / "corpus.jsonl.gz").write_bytes(gzip.compress(corpus.read_bytes()))
+    corpus.unlink()
     return folder
+
+
+def append_line(file, line):
+    with file.open("a") as stream:
+        stream.write(f"{line}\n")

@@ -17,18 +17,15 @@ def names(variation):
     return [stage.name for stage in variation.stages]
 
 
-def test_a_stage_that_is_left_out_is_not_run():
+def test_a_stage_is_left_out_added_or_replaced():
+    # What is left out is not run.
     assert "decay" in names(varied("same"))
     assert "decay" not in names(varied("less", without(Decay)))
-
-
-def test_a_stage_that_is_added_stands_where_its_number_belongs():
+    # What is added stands where its number belongs.
     changed = names(varied("more", instead(Normalise())))
     assert changed[changed.index("normalise") - 1] == "list time"
     assert len(changed) == len(BALANCED.stages) + 1
-
-
-def test_a_stage_that_is_there_is_replaced():
+    # What is there is replaced.
     changed = varied("other", instead(Decay(floor=0.5)))
     decay = next(stage for stage in changed.stages if stage.name == "decay")
     assert decay.floor == 0.5

@@ -1,5 +1,6 @@
 import math
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -60,9 +61,6 @@ class TimedEmbedder:
         return PassageReading(self.encode(texts), importance, logits)
 
 
-NAME = "all-MiniLM-L6-v2"
-
-
 @pytest.fixture
 def carried(tmp_path, monkeypatch):
     """Where the model of an installed package lies."""
@@ -79,7 +77,7 @@ def test_the_model_of_an_installed_package_is_loaded(carried):
 
     models, notes = load_minilm()
 
-    assert models[NAME].identity.dimension == 32
+    assert models["all-MiniLM-L6-v2"].identity.dimension == 32
     assert notes == ()
 
 
@@ -122,20 +120,20 @@ def ranks(name, rank):
     return Fixed(name, 0.5 - rank, -1, -2)
 
 
+def case(answer, *others, query="Who feeds the cat?", kinds=()):
+    named = kinds or ["any"] * len(others)
+    distractors = tuple(map(Distractor, named, others))
+    return RankingCase("1", query, answer, distractors)
+
+
+def case_set(name, *texts, size=1, kinds=()):
+    asked = case(*map(Candidate, texts), query="Who rows?", kinds=kinds)
+    cases = tuple(replace(asked, id=str(number)) for number in range(size))
+    return CaseSet(name=name, cases=cases, origin={}, missing={"number": size})
+
+
 def sets_of(*sizes):
-    others = tuple(Distractor("number", Candidate(text)) for text in ("no", "never"))
-    return [
-        CaseSet(
-            name=f"set {size}",
-            cases=tuple(
-                RankingCase(str(number), "a query", Candidate("yes"), others)
-                for number in range(size)
-            ),
-            origin={},
-            missing={"number": size},
-        )
-        for size in sizes
-    ]
+    return [case_set(f"set {size}", "yes", "no", "never", size=size) for size in sizes]
 
 
 def test_a_set_of_three_queries_counts_three_times_one_of_one():
@@ -143,9 +141,13 @@ def test_a_set_of_three_queries_counts_three_times_one_of_one():
     (pooled,) = pooled_rankings([rank_set(one, [ranks("a", 1)]), rank_set(three, [ranks("a", 3)])])
     assert pooled.set_name == "all conversations"
     assert pooled.estimates["MRR"].mean == pytest.approx((1 + 3 / 3) / 4)
-    assert [outcome.case.id for outcome in pooled.outcomes] == [
-        "set 1/0", "set 3/0", "set 3/1", "set 3/2"
-    ]  # fmt: skip
+    cases = ["set 1/0", "set 3/0", "set 3/1", "set 3/2"]
+    assert [outcome.case.id for outcome in pooled.outcomes] == cases
+    # The pooled set holds every case and names its sets.
+    pooled = pooled_set([one, three])
+    assert [case.id for case in pooled.cases] == cases
+    assert pooled.origin == {"sets": "set 1, set 3"}
+    assert pooled.missing == {"number": 4}
 
 
 def test_where_no_text_has_several_windows_a_models_own_row_stands_for_all_windows():
@@ -158,13 +160,6 @@ def test_where_no_text_has_several_windows_a_models_own_row_stands_for_all_windo
     assert list(pooled) == ["a", "a, all windows", "bm25"]
     assert pooled["a, all windows"].estimates["MRR"].mean == pytest.approx((1 / 2 + 3) / 4)
     assert pooled["a, all windows"].configuration == {"read by": "a, all windows"}
-
-
-def test_the_pooled_set_holds_every_case_and_names_its_sets():
-    pooled = pooled_set(sets_of(1, 3))
-    assert [case.id for case in pooled.cases] == ["set 1/0", "set 3/0", "set 3/1", "set 3/2"]
-    assert pooled.origin == {"sets": "set 1, set 3"}
-    assert pooled.missing == {"number": 4}
 
 
 @pytest.mark.parametrize(
@@ -187,38 +182,24 @@ def test_the_order_of_the_distractors_changes_nothing(others, answer):
 
 
 def test_a_report_tells_which_kinds_the_answer_does_not_beat():
-    kinds = ("negation", "negation", "number")
-    others = tuple(Distractor(kind, Candidate("no")) for kind in kinds)
-    cases = (RankingCase("1", "a query", Candidate("yes"), others),)
-    scorer = Fixed("one", 0.5, 0.9, 0.5, 0.1)
-    (report,) = rank_set(CaseSet(name="set", cases=cases, origin={}), [scorer])
+    asked = case_set("set", "yes", "no", "no", "no", kinds=("negation", "negation", "number"))
+    (report,) = rank_set(asked, [Fixed("one", 0.5, 0.9, 0.5, 0.1)])
     assert report.outranked == {"negation": 0.75, "number": 0.0}
-
-
-def test_later_scorers_are_compared_with_the_first():
+    # Later scorers are compared with the first.
     first, second = rank_set(*sets_of(2), [ranks("a", 3), ranks("b", 1)])
     assert first.against_first is None
     assert second.against_first.difference == pytest.approx(2 / 3)
     assert second.estimates["R@1"].mean == 1
 
 
-def case_set(name, *texts):
-    answer, *others = map(Candidate, texts)
-    case = RankingCase("1", "Who rows?", answer, tuple(Distractor("any", each) for each in others))
-    return CaseSet(name=name, cases=(case,), origin={}, missing={})
+GENERATED = case_set("generated", "Ann rows", "Ben cooks")
 
 
 def test_long_texts_are_ranked_with_all_windows_too_and_conversations_put_together():
-    report = run_agentmem(
-        case_set("generated", "Ann rows", "Ben cooks"),
-        [
-            case_set("short", "Ann rows", "Ben cooks"),
-            case_set("long", "Ann rows", "Ben cooks fish and rice for Ann"),
-        ],
-        {"hash": HashEmbedder(window_words=3)},
-        labelled={},
-        progress=str,
-    )
+    short = case_set("short", "Ann rows", "Ben cooks")
+    long = case_set("long", "Ann rows", "Ben cooks fish and rice for Ann")
+    models = {"hash": HashEmbedder(window_words=3)}
+    report = run_agentmem(GENERATED, [short, long], models, labelled={}, progress=str)
 
     plain, windowed = ["hash", "bm25"], ["hash", "hash, all windows", "bm25"]
     assert [(each.set_name, each.scorer) for each in report.rankings] == [
@@ -235,27 +216,15 @@ def test_long_texts_are_ranked_with_all_windows_too_and_conversations_put_togeth
 def test_two_sets_of_one_name_are_refused(name):
     sets = [case_set("chats", "Ann rows", "Ben cooks"), case_set(name, "Ann rows", "Ben cooks")]
     with pytest.raises(InvalidInput, match=f"data='{name}': there is a set of this name already"):
-        run_agentmem(
-            case_set("generated", "Ann rows", "Ben cooks"), sets, {}, labelled={}, progress=str
-        )
+        run_agentmem(GENERATED, sets, {}, labelled={}, progress=str)
 
 
-def case(answer, *others, query="Who feeds the cat?"):
-    return RankingCase("1", query, answer, tuple(Distractor("any", each) for each in others))
-
-
-@pytest.mark.parametrize(
-    ("answer", "other", "expected"),
-    [
-        (Candidate("a cat", 1), Candidate("a cat", 1.5), [1, 0]),
-        (Candidate("a", 0, "semantic"), Candidate("b", 0, "episodic"), [1, 2**-0.5]),
-        (Candidate("a", 0), Candidate("b", 0, "episodic"), [1, 2**-0.5]),
-    ],
-    ids=["age", "type that is given", "type that the model predicts"],
-)
-def test_a_late_bound_embedder_sees_age_and_type(answer, other, expected):
-    (scores,) = EmbedderScorer("timed", TimedEmbedder()).scores([case(answer, other)])
-    assert scores.tolist() == pytest.approx(expected)
+def test_a_late_bound_embedder_sees_age_the_type_that_is_given_and_the_one_it_predicts():
+    aged = case(Candidate("a cat", 1), Candidate("a cat", 1.5))
+    given = case(Candidate("a", 0, "semantic"), Candidate("b", 0, "episodic"))
+    predicted = case(Candidate("a", 0), Candidate("b", 0, "episodic"))
+    scores = EmbedderScorer("timed", TimedEmbedder()).scores([aged, given, predicted])
+    assert np.array(scores) == pytest.approx(np.array([[1, 0], [1, 2**-0.5], [1, 2**-0.5]]))
 
 
 SHORT = HashEmbedder(window_words=3)
@@ -266,15 +235,12 @@ def windowed_scores(model, *candidates, query):
     return scores.tolist()
 
 
-@pytest.mark.parametrize(
-    ("text", "lost"), [("red green blue one two three", 0.05), ("one two three red green blue", 0)]
-)
-def test_a_later_window_loses_its_margin_and_any_the_discount_for_two(text, lost):
-    found = windowed_scores(SHORT, Candidate(text), query="one two three")
-    assert found == pytest.approx([1 - lost - 0.1 * math.log(2)], abs=1e-6)
+def test_a_later_window_loses_its_margin_and_any_the_discount_for_two():
+    later, first = "red green blue one two three", "one two three red green blue"
+    found = windowed_scores(SHORT, Candidate(later), Candidate(first), query="one two three")
+    assert found == pytest.approx([1 - each - 0.1 * math.log(2) for each in (0.05, 0)], abs=1e-6)
 
-
-def test_each_window_gets_the_age_of_its_candidate():
+    # Each window gets the age of its candidate.
     class Pieces(TimedEmbedder):
         def windows(self, text, *, prefix=""):
             return (prefix + text).split()
@@ -282,9 +248,7 @@ def test_each_window_gets_the_age_of_its_candidate():
     young, old = Candidate("a b", 1), Candidate("c d", 1.5)
     found = windowed_scores(Pieces(), young, old, query="q")
     assert found == pytest.approx([1 - 0.1 * math.log(2), -0.1 * math.log(2)], abs=1e-6)
-
-
-def test_a_report_says_that_all_windows_are_read_and_what_they_lose():
+    # A report says that all windows are read and what they lose.
     scorer = EmbedderScorer("m", SHORT, windowed=True)
     assert scorer.name == "m, all windows"
     assert scorer.configuration["sees"] == "text alone"
@@ -306,24 +270,17 @@ TEXTS = (
 )
 
 
-def test_what_does_not_vary_has_no_correlation():
-    assert np.isnan(spearman(np.ones(3), np.array([0.1, 0.2, 0.3])))
-
-
-@pytest.mark.parametrize(
-    ("source", "importance", "type_"),
-    [("length", 1, None), ("constant", None, 2 / 3), ("timed", 1, 2 / 3), ("plain", None, None)],
-)
-def test_length_tells_importance_a_constant_the_type_and_heads_both(source, importance, type_):
+def test_length_tells_importance_a_constant_the_type_and_heads_both():
     models = {"timed": TimedEmbedder(), "plain": HashEmbedder()}
     traits = score_traits({"texts": TEXTS}, models)
-    found = [each for each in traits if each.source == source]
-    assert len(found) == (source != "plain")
-    for each in found:
-        means = [one and one.mean for one in (each.importance, each.type)]
-        assert means == pytest.approx([importance, type_])
-        assert each.typed_texts == 3
-
-
-def test_a_set_without_texts_is_not_listed():
+    assert {each.source: (each.importance and each.importance.mean) for each in traits} == {
+        "length": pytest.approx(1), "constant": None, "timed": pytest.approx(1)
+    }  # fmt: skip
+    assert {each.source: (each.type and each.type.mean) for each in traits} == {
+        "length": None, "constant": pytest.approx(2 / 3), "timed": pytest.approx(2 / 3)
+    }  # fmt: skip
+    assert {each.typed_texts for each in traits} == {3}
+    # What does not vary has no correlation.
+    assert np.isnan(spearman(np.ones(3), np.array([0.1, 0.2, 0.3])))
+    # A set without texts is not listed.
     assert score_traits({"nothing": ()}, {}) == ()

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from rich.console import Console
+from tests.evaluation.conftest import SETS, append_line
 
 from ekphory.agent.provider import AgentSettings
 from ekphory.errors import InvalidInput
@@ -46,49 +47,34 @@ def test_multihop_reports_whether_all_gold_passages_were_found(conversation_fold
         ({"systems": ("bm52",)}, "system='bm52'"),
         ({"systems": ("ekphory2",)}, "system='ekphory2'"),
         ({"systems": ()}, "Name one"),
+        ({"systems": ("ekphory:fast:never",)}, "there is no use of time 'never'"),
         ({"systems": ("bm25",), "agent": AgentSettings()}, "no system has a store"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(options, message):
     with pytest.raises(InvalidInput, match=message):
-        RunOptions(**options)
-
-
-def test_a_use_of_time_that_there_is_not_is_refused(conversation_folder, embedder):
-    options = RunOptions(systems=("ekphory:fast:never",), embedder=embedder)
-    with pytest.raises(InvalidInput, match="there is no use of time 'never'"):
-        run_systems(load_conversation(conversation_folder), options)
+        run_systems(load_conversation(SETS / "chats"), RunOptions(**options))
 
 
 @pytest.fixture
 def dataset(conversation_folder):
-    corpus_line = '{"pool": "b", "id": "9", "text": "Who? [red]Lisbon[/red]", "category": 4}\n'
-    with (conversation_folder / "queries.jsonl").open("a") as stream:
-        stream.write(corpus_line)
-    with (conversation_folder / "qrels.tsv").open("a") as stream:
-        stream.write("b\t9\tD1:1\t1\n")
+    query = '{"pool": "b", "id": "9", "text": "Who? [red]Lisbon[/red]", "category": 4}'
+    append_line(conversation_folder / "queries.jsonl", query)
+    append_line(conversation_folder / "qrels.tsv", "b\t9\tD1:1\t1")
     return load_conversation(conversation_folder)
 
 
-@pytest.fixture
-def report(dataset):
-    return evaluate(dataset, bm25_system())
-
-
-def test_the_table_names_categories_and_gives_intervals(report):
+def test_the_table_names_categories_and_gives_intervals(dataset, embedder):
+    report = evaluate(dataset, bm25_system())
     rows = {row[0]: row[1:] for row in report_table(report).rows}
     assert list(rows) == ["1 multi-hop", "4 single-hop", "overall", "95 %"]
     assert rows["overall"][0] == "4"
     assert rows["95 %"][1].endswith(" to 1.000")
-
-
-def test_the_summary_says_that_the_files_are_unverified(report, dataset, embedder):
+    # The summary says that the files are unverified.
     table = summary_table([report, evaluate(dataset, dense_system(embedder))])
     assert "(unverified)" in table.title
     assert [row[0] for row in table.rows] == ["bm25", "dense"]
-
-
-def test_the_comparison_shows_who_won_how_often(report):
+    # The comparison shows who won how often.
     table = comparison_table(compare(report, report))
     assert table.title == "bm25 minus bm25, 4 queries"
     assert table.rows[0] == ("MAP", "+.0000", "+.0000 to +.0000", "1.000", "0", "0")

@@ -1,15 +1,15 @@
-import json
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 
 import numpy as np
 import pytest
+from tests.evaluation.conftest import SETS
 
 from ekphory.errors import InvalidInput, ServiceError
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
 from ekphory.retrieval.calibration import reranker_probabilities
 from ekphory.retrieval.pipeline import OptionalModels
-from ekphory.testing.models import OverlapReranker, ScriptedChat
+from ekphory.testing.models import HashEmbedder, OverlapReranker, ScriptedChat
 from ekphory_lab.evaluation.configurations import (
     BASELINE,
     CONFIGURATIONS,
@@ -21,15 +21,27 @@ from ekphory_lab.evaluation.configurations import (
 )
 from ekphory_lab.evaluation.loaders import load_beir
 
+PUBLISHED_GATES = {
+    "O": ("hard", 0.0, 0.15),
+    "GATE-A": ("hard", 0.02, 0.08),
+    "GATE-B": ("soft", 0.02, 0.08),
+    "GATE-C": ("soft", 0.02, 0.12),
+    "GATE-D": ("soft", 0.02, 0.08),
+}
+
 
 def stages(configuration_id):
     return {stage.name: stage for stage in CONFIGURATIONS[configuration_id].pipeline().stages}
 
 
-def test_there_are_thirty_six_of_upstreams_names():
+def test_there_are_thirty_six_of_upstreams_names_in_any_case_and_order():
     letters = [*"ABCDEFGHIJKLMNOPQRSTUVWX"]
     families = [f"{family}-{letter}" for family in ("MQ", "RRF", "GATE") for letter in "ABCD"]
     assert list(CONFIGURATIONS) == letters + families
+    chosen = choose_configurations(["gate-a", " c ", "A"])
+    assert [each.id for each in chosen] == ["A", "C", "GATE-A"]
+    assert choose_configurations(["all"]) == tuple(CONFIGURATIONS.values())
+    assert BASELINE.id == "A"
 
 
 @pytest.mark.parametrize(
@@ -46,43 +58,22 @@ def test_the_switches_decide_the_stages(configuration_id, names):
     assert list(stages(configuration_id)) == names
 
 
-def test_vector_only_searches_no_words_and_words_only_no_vectors():
+def test_the_switches_decide_arms_gates_and_what_is_the_same():
+    # Vector only searches no words, words only no vectors.
     assert stages("A")["search pools"].arms == "dense"
     assert stages("B")["search pools"].arms == "lexical"
     assert stages("C")["search pools"].arms == "both"
-
-
-@pytest.mark.parametrize(
-    ("configuration_id", "gate"),
-    [
-        ("O", ("hard", 0.0, 0.15)),
-        ("GATE-A", ("hard", 0.02, 0.08)),
-        ("GATE-B", ("soft", 0.02, 0.08)),
-        ("GATE-C", ("soft", 0.02, 0.12)),
-        ("GATE-D", ("soft", 0.02, 0.08)),
-    ],
-)
-def test_the_gates_have_the_published_thresholds(configuration_id, gate):
-    stage = stages(configuration_id)["reranker gate"]
-    assert (stage.mode, stage.thresholds.low, stage.thresholds.high) == gate
-
-
-def test_what_is_the_same_in_other_words_has_the_same_switches():
+    # The gates have the published thresholds.
+    gates = {each: stages(each)["reranker gate"] for each in PUBLISHED_GATES}
+    assert {
+        name: (gate.mode, gate.thresholds.low, gate.thresholds.high) for name, gate in gates.items()
+    } == PUBLISHED_GATES
+    # What is the same in other words has the same switches.
     same = {each.id: each.same_as for each in CONFIGURATIONS.values() if each.same_as}
     assert same == {"Q": "N", "R": "H", "S": "O", "T": "M"}
     for one, other in same.items():
         first, second = CONFIGURATIONS[one], CONFIGURATIONS[other]
         assert (first.fusion, first.blend, first.gate) == (second.fusion, second.blend, second.gate)
-
-
-def test_configurations_are_named_in_any_case_and_order():
-    assert [each.id for each in choose_configurations(["gate-a", " c ", "A"])] == [
-        "A",
-        "C",
-        "GATE-A",
-    ]
-    assert choose_configurations(["all"]) == tuple(CONFIGURATIONS.values())
-    assert BASELINE.id == "A"
 
 
 @pytest.mark.parametrize("names", [["A", "Z"], [""], []])
@@ -92,27 +83,6 @@ def test_an_unknown_configuration_is_refused(names):
 
 
 DOCUMENT = "The grey cat that was adopted lives by the harbour, where the boat sank last year."
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """Twelve passages and two questions in BEIR's form."""
-    folder = tmp_path / "pets"
-    (folder / "qrels").mkdir(parents=True)
-    texts = [
-        "I adopted a grey cat",
-        "My boat sank in the harbour",
-        *(f"row {n}" for n in range(10)),
-    ]
-    rows = [{"_id": str(n), "title": "", "text": text} for n, text in enumerate(texts)]
-    queries = [
-        {"_id": "q0", "text": "who has a grey cat"},
-        {"_id": "q1", "text": "the boat that sank"},
-    ]
-    for name, lines in (("corpus", rows), ("queries", queries)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq0\t0\t1\nq1\t1\t1\n")
-    return folder
 
 
 class CountingReranker(OverlapReranker):
@@ -127,26 +97,26 @@ class CountingReranker(OverlapReranker):
         return super().score(query, passages)
 
 
-def run_with(folder, embedder, *names, **models):
+def run_with(*names, **models):
     return run_configurations(
-        load_beir(folder),
+        load_beir(SETS / "pets"),
         choose_configurations(names),
-        embedder=embedder,
+        embedder=HashEmbedder(dimension=64),
         models=OptionalModels(**models),
     )
 
 
-def test_all_thirty_six_run_with_their_models(folder, embedder):
+def test_all_thirty_six_run_with_their_models():
     chat = ScriptedChat(repeat(DOCUMENT))
-    runs = run_with(folder, embedder, "all", reranker=OverlapReranker(), chat=chat)
+    runs = run_with("all", reranker=OverlapReranker(), chat=chat)
     assert [run.configuration.id for run in runs] == list(CONFIGURATIONS)
     assert all(run.report.mean("R@10") == 1.0 for run in runs)
     assert {run.report.depth for run in runs} == {10}
     assert all(run.report.index_seconds < runs[0].report.index_seconds / 5 for run in runs[1:])
 
 
-def test_what_lacks_its_model_says_which_and_vector_only_search_comes_first(folder, embedder):
-    runs = run_with(folder, embedder, "B", "F", "MQ-B", "GATE-A")
+def test_what_lacks_its_model_says_which_and_vector_only_search_comes_first():
+    runs = run_with("B", "F", "MQ-B", "GATE-A")
     assert [(run.configuration.id, run.missing) for run in runs] == [
         ("A", ()),
         ("B", ()),
@@ -159,10 +129,8 @@ def test_what_lacks_its_model_says_which_and_vector_only_search_comes_first(fold
     assert [each["system"] for each in runs_json(runs)["reports"]] == ["A", "B"]
     labels = [row[1] for row in configuration_table(runs).rows]
     assert labels[3].endswith("needs a language model and a reranker")
-
-
-def test_the_table_shows_label_baseline_difference_and_what_is_the_same(folder, embedder):
-    runs = run_with(folder, embedder, "C", "Q", reranker=OverlapReranker())
+    # The table shows label, baseline, difference and what is the same.
+    runs = run_with("C", "Q", reranker=OverlapReranker())
     table = configuration_table(runs)
     assert table.title.startswith(
         "Memory-Spark's configurations on pets: 2 queries, 12 passages; published"
@@ -173,22 +141,18 @@ def test_the_table_shows_label_baseline_difference_and_what_is_the_same(folder, 
     assert ".7863" in blended
 
 
-def test_each_pair_is_read_once_over_all_configurations(folder, embedder):
+def test_each_pair_is_read_once_over_all_configurations_at_the_same_moment():
     reranker = CountingReranker()
-    run_with(folder, embedder, "D", "H", "J", "N", "GATE-B", reranker=reranker)
+    run_with("D", "H", "J", "N", "GATE-B", reranker=reranker)
     texts = [(query.text, passage.text) for query, passage in reranker.pairs]
     assert len(texts) == len(set(texts)) == 2 * 12
-
-
-def test_passages_without_a_time_have_the_same_one_in_every_run(folder, embedder):
-    reranker = CountingReranker()
-    run_with(folder, embedder, "H", reranker=reranker)
+    # Passages without a time have the same one in every run.
     moments = {(query.now.isoformat(), passage.at.isoformat()) for query, passage in reranker.pairs}
     assert moments == {("2020-01-01T00:00:00+00:00", "2020-01-01T00:00:00+00:00")}
 
 
-def test_times_are_left_out_where_scores_were_remembered(folder, embedder):
-    runs = run_with(folder, embedder, "H", "N", reranker=OverlapReranker())
+def test_times_are_left_out_where_scores_were_remembered():
+    runs = run_with("H", "N", reranker=OverlapReranker())
     _, read, remembered = configuration_table(runs).rows
     assert "–" not in read
     assert remembered[-2:] == ("–", "–")
@@ -221,19 +185,13 @@ class FailingOnce(OverlapReranker):
         return super().score(query, passages)
 
 
-@pytest.mark.parametrize(
-    ("query", "passage"),
-    [
-        (RerankQuery(QUERY.text, context=("Ann: I like cats",)), CAT),
-        (RerankQuery(QUERY.text, instruction="names count"), CAT),
-        (QUERY, RerankPassage(CAT.text, before=BOAT.text)),
-        (QUERY, RerankPassage(CAT.text, type="semantic")),
-    ],
-)
-def test_whatever_a_model_reads_beside_the_texts_makes_another_pair(query, passage):
+def test_whatever_a_model_reads_beside_the_texts_makes_another_pair():
     reranker = RememberingReranker(OverlapReranker())
     reranker.score(QUERY, [CAT])
-    reranker.score(query, [passage])
+    reranker.score(RerankQuery(QUERY.text, context=("Ann: I like cats",)), [CAT])
+    reranker.score(RerankQuery(QUERY.text, instruction="names count"), [CAT])
+    reranker.score(QUERY, [RerankPassage(CAT.text, before=BOAT.text)])
+    reranker.score(QUERY, [RerankPassage(CAT.text, type="semantic")])
     assert reranker.remembered == 0
 
 
@@ -263,10 +221,7 @@ def test_the_bundled_reranker_gives_the_same_probabilities_and_raw_scores():
     assert (judged.scores == expected.scores).all()
     assert (judged.raw == expected.raw).all()
     assert judged.scores.dtype == np.float32
-
-
-def test_scores_stay_probabilities_only_where_the_model_was_calibrated():
+    # Scores stay probabilities only where the model was calibrated.
     scores = np.array([0.25], np.float32)
-    calibrated = RememberingReranker(bundled_reranker())
-    assert reranker_probabilities(calibrated, scores).tolist() == [0.25]
+    assert reranker_probabilities(reranker, scores).tolist() == [0.25]
     assert reranker_probabilities(RememberingReranker(OverlapReranker()), scores) is None

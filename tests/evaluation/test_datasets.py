@@ -2,6 +2,7 @@ import gzip
 import json
 
 import pytest
+from tests.evaluation.conftest import SETS, append_line
 
 from ekphory.errors import DatasetError, InvalidInput
 from ekphory_lab.evaluation.datasets import Row, ask_phrasings, read_json_lines, read_qrels
@@ -27,18 +28,14 @@ def test_a_line_that_cannot_be_read_is_named_with_file_and_number(tmp_path, name
         list(read_json_lines(tmp_path / name))
 
 
-@pytest.mark.parametrize("value", [None, 3, ["x"]])
-def test_a_text_field_of_another_kind_is_named(value):
-    with pytest.raises(DatasetError, match=r"corpus\.jsonl:9: text=.*a text is needed"):
-        Row("corpus.jsonl:9", {"text": value}).text("text")
-
-
 def test_a_label_may_be_a_number():
     row = Row("queries.jsonl:1", {"category": 4, "kind": "order"})
     assert (row.label("category"), row.label("kind"), row.label("other")) == ("4", "order", "")
-
-
-def test_an_impossible_moment_is_named():
+    # A text of another kind is named.
+    for value in (None, 3, ["x"]):
+        with pytest.raises(DatasetError, match=r"corpus\.jsonl:9: text=.*a text is needed"):
+            Row("corpus.jsonl:9", {"text": value}).text("text")
+    # An impossible moment is named.
     with pytest.raises(DatasetError, match="at='yesterday'"):
         Row("corpus.jsonl:1", {"at": "yesterday"}).moment("at")
 
@@ -62,10 +59,8 @@ def test_qrels_of_another_form_are_refused(tmp_path, content, message):
 def folder(conversation_folder):
     query = {"pool": "a", "id": "7", "text": "Where did it sink?", "category": 4}
     query["phrasings"] = ["Where was the boat lost?", "Where did it sink?", "The boat sank where?"]
-    with (conversation_folder / "queries.jsonl").open("a") as stream:
-        stream.write(json.dumps(query) + "\n")
-    with (conversation_folder / "qrels.tsv").open("a") as stream:
-        stream.write("a\t7\tD1:2\t1\n")
+    append_line(conversation_folder / "queries.jsonl", json.dumps(query))
+    append_line(conversation_folder / "qrels.tsv", "a\t7\tD1:2\t1")
     return conversation_folder
 
 
@@ -73,29 +68,23 @@ def test_the_first_phrasing_alone_is_what_a_set_holds(folder):
     dataset = load_conversation(folder)
     assert ask_phrasings(dataset, "first") is dataset
     assert [query.id for query in dataset.queries] == ["0", "1", "0", "7"]
-
-
-def test_each_other_phrasing_becomes_a_query_with_the_same_relevant_passages(folder):
-    dataset = ask_phrasings(load_conversation(folder), "all")
-    assert [(query.id, query.text) for query in dataset.queries[3:]] == [
+    # Each other phrasing becomes a query with the same relevant passages.
+    phrased = ask_phrasings(dataset, "all")
+    assert [(query.id, query.text) for query in phrased.queries[3:]] == [
         ("7", "Where did it sink?"),
         ("7#2", "Where was the boat lost?"),
         ("7#3", "The boat sank where?"),
     ]
-    assert dataset.qrels["a", "7#3"] == dataset.qrels["a", "7"] == {"D1:2": 1}
+    assert phrased.qrels["a", "7#3"] == phrased.qrels["a", "7"] == {"D1:2": 1}
 
 
-def test_a_set_without_other_phrasings_cannot_be_asked_all(conversation_folder):
+def test_other_phrasings_that_there_are_not_are_refused(folder):
     with pytest.raises(DatasetError, match="chats: no query has other phrasings"):
-        ask_phrasings(load_conversation(conversation_folder), "all")
-
-
-def test_another_choice_is_refused(folder):
+        ask_phrasings(load_conversation(SETS / "chats"), "all")
+    # Another choice is refused.
     with pytest.raises(InvalidInput, match=r"phrasings='second': unknown\. Use first or all"):
         ask_phrasings(load_conversation(folder), "second")
-
-
-def test_phrasings_that_are_no_texts_name_their_line(folder):
+    # Phrasings that are no texts name their line.
     queries = folder / "queries.jsonl"
     queries.write_text(queries.read_text().replace('"The boat sank where?"', "3"))
     with pytest.raises(DatasetError, match=r"queries\.jsonl:5: phrasings=.*a list of texts"):

@@ -1,8 +1,8 @@
 import gzip
-import json
 from datetime import UTC, datetime
 
 import pytest
+from tests.evaluation.conftest import SETS, append_line
 
 from ekphory.errors import DatasetError
 from ekphory_lab.evaluation.datasets import Passage
@@ -17,32 +17,13 @@ from ekphory_lab.evaluation.runner import evaluate
 from ekphory_lab.evaluation.systems import bm25_system
 
 
-@pytest.fixture
-def beir_folder(tmp_path):
-    (tmp_path / "qrels").mkdir()
-    (tmp_path / "corpus.jsonl").write_text(
-        '{"_id": "d1", "title": "Cats", "text": "They purr."}\n'
-        '{"_id": "d2", "title": "", "text": "Dogs bark."}\n'
-    )
-    (tmp_path / "queries.jsonl").write_text(
-        '{"_id": "1", "text": "who purrs", "metadata": {}}\n{"_id": "2", "text": "who barks"}\n'
-    )
-    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\td1\t2\n")
-    (tmp_path / "qrels" / "train.tsv").write_text("query-id\tcorpus-id\tscore\n2\td2\t1\n")
-    return tmp_path
-
-
-def test_a_document_is_its_title_and_its_text(beir_folder):
-    texts = [passage.text for passage in load_beir(beir_folder).pools[""]]
-    assert texts == ["Cats They purr.", "Dogs bark."]
-
-
-def test_only_the_queries_of_the_test_judgements_are_taken(beir_folder):
-    assert [query.id for query in load_beir(beir_folder).queries] == ["1"]
-
-
-def test_graded_judgements_are_kept(beir_folder):
-    assert load_beir(beir_folder).qrels == {("", "1"): {"d1": 2}}
+def test_a_document_is_its_title_and_its_text():
+    dataset = load_beir(SETS / "documents")
+    assert [passage.text for passage in dataset.pools[""]] == ["Cats They purr.", "Dogs bark."]
+    # Only the queries of the test judgements are taken.
+    assert [query.id for query in dataset.queries] == ["1"]
+    # Graded judgements are kept.
+    assert dataset.qrels == {("", "1"): {"d1": 2}}
 
 
 def test_a_turn_keeps_who_said_it_when_and_where(conversation_folder):
@@ -55,45 +36,30 @@ def test_a_turn_keeps_who_said_it_when_and_where(conversation_folder):
         session="1",
         sequence=1,
     )
-
-
-def test_adversarial_questions_of_locomos_numbering_are_left_out(conversation_folder):
-    dataset = load_conversation(conversation_folder)
+    # Adversarial questions of LoCoMo's numbering are left out.
     assert [query.category for query in dataset.queries] == ["4", "1", "4"]
+    # An unknown set is unverified and named after its folder.
+    assert (dataset.name, dataset.verified) == ("chats", False)
+    assert dataset.source.licence == "not known"
 
 
 def test_categories_asked_for_are_kept_and_no_others(conversation_folder):
     dataset = load_conversation(conversation_folder, categories={"5"})
     assert [query.id for query in dataset.queries] == ["2"]
     assert list(dataset.qrels) == [("a", "2")]
-
-
-def test_a_category_that_no_question_has_is_an_error(conversation_folder):
+    # A category that no question has is an error.
     with pytest.raises(DatasetError, match="It has: 1, 4, 5"):
         load_conversation(conversation_folder, categories={"temporal"})
-
-
-def test_a_set_with_categories_of_its_own_keeps_all(conversation_folder):
+    # A set with categories of its own keeps all.
     queries = conversation_folder / "queries.jsonl"
     queries.write_text(queries.read_text().replace('"category": 1', '"category": "order"'))
     assert len(load_conversation(conversation_folder).queries) == 4
 
 
-def test_the_multihop_form_needs_no_speakers_and_keeps_all_questions(tmp_path):
-    (tmp_path / "corpus.jsonl").write_text('{"pool": "w", "id": "Ann", "text": "Ann\\nA queen."}\n')
-    (tmp_path / "queries.jsonl").write_text(
-        '{"pool": "w", "id": "q", "text": "Who?", "category": "bridge"}\n'
-    )
-    (tmp_path / "qrels.tsv").write_text("pool\tquery-id\tcorpus-id\tscore\nw\tq\tAnn\t1\n")
-    dataset = load_multihop(tmp_path)
+def test_the_multihop_form_needs_no_speakers_and_keeps_all_questions():
+    dataset = load_multihop(SETS / "2wiki")
     assert dataset.pools["w"] == (Passage(id="Ann", text="Ann\nA queen."),)
     assert dataset.qrels == {("w", "q"): {"Ann": 1}}
-
-
-def test_an_unknown_set_is_unverified_and_named_after_its_folder(conversation_folder):
-    dataset = load_conversation(conversation_folder)
-    assert (dataset.name, dataset.verified) == ("chats", False)
-    assert dataset.source.licence == "not known"
 
 
 def test_a_missing_file_is_an_error_that_tells_where_to_get_it(tmp_path):
@@ -113,8 +79,7 @@ def test_a_missing_file_is_an_error_that_tells_where_to_get_it(tmp_path):
 def test_a_line_that_does_not_fit_the_others_is_named(conversation_folder, file, line, problem):
     packed = conversation_folder / "corpus.jsonl.gz"
     (conversation_folder / "corpus.jsonl").write_bytes(gzip.decompress(packed.read_bytes()))
-    with (conversation_folder / file).open("a") as stream:
-        stream.write(f"{line}\n")
+    append_line(conversation_folder / file, line)
     with pytest.raises(DatasetError, match=rf"{file}:{problem}"):
         load_conversation(conversation_folder)
 
@@ -147,52 +112,25 @@ def test_evidence_is_cleaned(evidence, expected):
     assert evidence_ids(evidence, known=KNOWN) == expected
 
 
-@pytest.fixture
-def locomo_file(tmp_path):
-    conversation = {
-        "speaker_a": "Ann",
-        "speaker_b": "Bob",
-        "session_1_date_time": "1:56 pm on 8 May, 2023",
-        "session_1": [
-            {"dia_id": "D1:1", "speaker": "Ann", "text": "Look!", "blip_caption": "a red kite"},
-            {"dia_id": "D1:2", "speaker": "Bob", "text": "Nice."},
-        ],
-    }
-    questions = [
-        {"question": "What did Ann show?", "answer": "a kite", "evidence": ["D1:1"], "category": 4},
-        {"question": "Where?", "answer": "?", "evidence": ["D7:1"], "category": 3},
-        {"question": "What did Bob show?", "evidence": ["D1:2"], "category": 5},
-    ]
-    file = tmp_path / "mine.json"
-    file.write_text(
-        json.dumps([{"sample_id": "conv-1", "conversation": conversation, "qa": questions}])
-    )
-    return file
-
-
-def test_the_caption_of_a_shared_photo_is_part_of_the_text(locomo_file):
-    first = load_locomo(locomo_file).pools["conv-1"][0]
-    assert first.text == "Look! [shares a photo: a red kite]"
-
-
-def test_questions_without_evidence_in_the_conversation_and_adversarial_ones_are_left_out(
-    locomo_file,
-):
-    dataset = load_locomo(locomo_file)
+def test_the_caption_of_a_shared_photo_is_part_of_the_text():
+    dataset = load_locomo(SETS / "locomo" / "locomo.json")
+    assert dataset.pools["conv-1"][0].text == "Look! [shares a photo: a red kite]"
+    # Questions without evidence in the conversation and adversarial ones are left out.
     assert [(query.id, query.text) for query in dataset.queries] == [("0", "What did Ann show?")]
 
 
-def test_a_file_that_breaks_off_is_an_error(locomo_file):
-    locomo_file.write_text(locomo_file.read_text()[:-40])
-    with pytest.raises(DatasetError, match=r"mine\.json"):
-        load_locomo(locomo_file)
-
-
-def test_a_file_without_questions_is_an_error(tmp_path):
-    file = tmp_path / "empty.json"
-    file.write_text("[]")
-    with pytest.raises(DatasetError, match="no query has a relevant passage"):
-        load_locomo(file)
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ((SETS / "locomo" / "locomo.json").read_text()[:-40], r"mine\.json"),
+        ("[]", "no query has a relevant passage"),
+    ],
+    ids=["a file that breaks off", "a file without questions"],
+)
+def test_a_file_without_a_whole_question_is_an_error(tmp_path, content, said):
+    (tmp_path / "mine.json").write_text(content)
+    with pytest.raises(DatasetError, match=said):
+        load_locomo(tmp_path / "mine.json")
 
 
 def test_locomos_own_file_and_the_conversation_form_give_the_same(shared_data):

@@ -23,25 +23,17 @@ QRELS = {"a": 1, "b": 1, "z": 1, "not": 0}
 RANKING = ["x", "a", "not", "b"]
 
 
-def test_average_precision_divides_by_all_relevant_passages():
+def test_measures_are_what_their_formulas_say():
+    # Average precision divides by all relevant passages.
     assert average_precision(QRELS, RANKING) == pytest.approx((1 / 2 + 2 / 4) / 3)
-
-
-def test_ndcg_takes_the_gain_as_it_is():
+    # NDCG takes the gain as it is.
     qrels = {"a": 3, "b": 1}
     found = 1 / math.log2(2) + 3 / math.log2(3)
     ideal = 3 / math.log2(2) + 1 / math.log2(3)
     assert ndcg(qrels, ["b", "a"], cutoff=10) == pytest.approx(found / ideal)
-
-
-def test_all_gold_needs_every_relevant_passage():
+    # All gold needs every relevant passage.
     assert all_gold({"a": 1, "b": 1}, RANKING, cutoff=4) == 1.0
     assert all_gold({"a": 1, "b": 1}, RANKING, cutoff=3) == 0.0
-
-
-@pytest.mark.parametrize("each", CONVERSATION_MEASURES + MULTIHOP_MEASURES, ids=lambda m: m.name)
-def test_an_empty_ranking_scores_zero_in_every_measure(each):
-    assert each.score({"a": 1}, []) == 0.0
 
 
 @given(
@@ -51,6 +43,8 @@ def test_an_empty_ranking_scores_zero_in_every_measure(each):
 def test_every_measure_lies_between_zero_and_one(qrels, ranking):
     for each in CONVERSATION_MEASURES + MULTIHOP_MEASURES:
         assert 0.0 <= each.score(qrels, ranking) <= 1.0, each.name
+        # An empty ranking scores zero.
+        assert each.score({"a": 1}, []) == 0.0, each.name
 
 
 @pytest.mark.parametrize("name", ["MAP@", "R@0", "recall", "NDCG", "MAP@10", ""])
@@ -59,26 +53,20 @@ def test_an_unknown_measure_is_refused_by_name(name):
         measure(name)
 
 
-def test_probabilities_that_hold_have_no_error():
+def test_the_calibration_error_is_the_mean_gap_of_the_bins_weighted_by_size():
+    # Probabilities that hold have no error.
     said = np.array([0.25, 0.25, 0.25, 0.25])
     assert expected_calibration_error(said, np.array([1.0, 0.0, 0.0, 0.0])) == 0.0
-
-
-def test_the_error_is_the_mean_gap_of_the_bins_weighted_by_size():
     said = np.array([0.9, 0.9, 0.9, 0.1])
     right = np.array([1.0, 0.0, 0.0, 0.0])
     assert expected_calibration_error(said, right) == pytest.approx(0.75 * (0.9 - 1 / 3) + 0.025)
-
-
-def test_the_first_hit_is_judged_apart_from_all_hits():
+    # The first hit is judged apart from all hits.
     found = calibration_scores([[(0.8, True), (0.2, False)], [(0.6, False)]])
     assert (found.first_said, found.first_right) == (pytest.approx(0.7), 0.5)
     # Of two questions nothing can be told.
     assert found.first_hit == 0
     assert found.hits == pytest.approx((0.2 + 0.2 + 0.6) / 3)
-
-
-def test_without_any_hit_there_is_nothing_to_judge():
+    # Without any hit there is nothing to judge.
     assert calibration_scores([[], []]) is None
 
 
@@ -89,20 +77,16 @@ def test_the_interval_encloses_the_mean():
     assert 0.0 <= estimate.low < 0.6 < estimate.high <= 1.0
 
 
-def test_equal_runs_do_not_differ():
+def test_runs_are_compared_query_by_query():
+    # Equal runs do not differ.
     scores = np.array([0.1, 0.9, 0.5])
     test = paired_test(scores, scores)
     assert (test.difference, test.p_value, test.better, test.worse) == (0.0, 1.0, 0, 0)
-
-
-def test_four_wins_of_four_have_p_one_eighth():
-    # All signs equal: 2 of the 16 assignments.
+    # Four wins of four have p = 1/8. All signs equal: 2 of the 16 assignments.
     test = paired_test(np.zeros(4), np.ones(4), resamples=50_000)
     assert test.p_value == pytest.approx(2 / 16, abs=0.01)
     assert (test.better, test.worse) == (4, 0)
-
-
-def test_swapping_the_runs_changes_the_sign_only():
+    # Swapping the runs changes the sign only.
     generator = np.random.default_rng(2)
     first, second = generator.random(50), generator.random(50)
     there, back = paired_test(first, second), paired_test(second, first)

@@ -1,16 +1,12 @@
 import json
 
 import pytest
+from tests.evaluation.conftest import SETS
 
 from ekphory.errors import InvalidInput
 from ekphory_lab.evaluation.loaders import load_conversation
 from ekphory_lab.evaluation.metrics import measures
-from ekphory_lab.evaluation.runner import (
-    compare,
-    evaluate,
-    misses,
-    to_json,
-)
+from ekphory_lab.evaluation.runner import compare, evaluate, misses, to_json
 from ekphory_lab.evaluation.systems import bm25_system
 
 
@@ -35,8 +31,8 @@ class FixedSystem:
 
 
 @pytest.fixture
-def dataset(conversation_folder):
-    return load_conversation(conversation_folder)
+def dataset():
+    return load_conversation(SETS / "chats")
 
 
 def test_scores_are_means_over_all_queries_of_all_pools(dataset):
@@ -47,17 +43,20 @@ def test_scores_are_means_over_all_queries_of_all_pools(dataset):
 
 
 def test_all_pools_are_indexed_before_the_first_query(dataset):
-    system = FixedSystem("D1:1")
-    evaluate(dataset, system)
+    told, system = [], FixedSystem("D1:1")
+    evaluate(dataset, system, progress=lambda *step: told.append(step))
     assert system.events == ["index a", "index b", "search a", "search a", "search b"]
+    # Progress is told of every pool and query.
+    assert told == [
+        *(("index", done, 2) for done in (1, 2)),
+        *(("search", done, 3) for done in (1, 2, 3)),
+    ]
 
 
 def test_every_relevant_passage_has_its_rank_or_none(dataset):
     report = evaluate(dataset, FixedSystem("D1:2", "D1:1"))
     assert report.outcomes[0].relevant_ranks == {"D1:1": 2, "D1:3": None}
-
-
-def test_only_the_first_depth_passages_count(dataset):
+    # Only the first depth passages count.
     report = evaluate(dataset, FixedSystem("D1:2", "D1:1"), depth=1)
     assert report.outcomes[0].relevant_ranks == {"D1:1": None, "D1:3": None}
 
@@ -75,30 +74,15 @@ def test_a_ranking_that_cannot_be_scored_is_refused(dataset, ids, depth, message
         evaluate(dataset, FixedSystem(*ids), depth=depth)
 
 
-def test_progress_is_told_of_every_pool_and_query(dataset):
-    told = []
-    evaluate(dataset, FixedSystem("D1:1"), progress=lambda *step: told.append(step))
-    assert told == [
-        *(("index", done, 2) for done in (1, 2)),
-        *(("search", done, 3) for done in (1, 2, 3)),
-    ]
-
-
-@pytest.fixture
-def report(conversation_folder):
-    return evaluate(load_conversation(conversation_folder), bm25_system())
-
-
-def test_the_json_report_says_what_was_measured_on_what(report):
+def test_the_json_report_says_what_was_measured_on_what(dataset):
+    report = evaluate(dataset, bm25_system())
     document = json.loads(json.dumps(to_json(report)))
     assert document["system"] == "bm25"
     assert document["configuration"]["stemmer"] == "english"
     assert document["dataset"]["sha256"] == report.dataset.sha256
     assert document["dataset"]["verified"] is False
     assert document["version"]
-
-
-def test_a_query_is_missed_when_a_relevant_passage_is_below_the_cutoff(report):
+    # A query is missed when a relevant passage is below the cutoff.
     assert [outcome.query.key for outcome in misses(report, cutoff=1)] == [("a", "0")]
     assert misses(report, cutoff=10) == ()
 

@@ -1,8 +1,7 @@
 """What the best hit says of itself, beside how often it is right."""
 
-import json
-
 import pytest
+from tests.evaluation.conftest import SETS
 
 from ekphory.errors import DatasetError
 from ekphory_lab.evaluation.stated_probabilities import (
@@ -24,10 +23,8 @@ def test_a_hundred_persons_are_asked_a_thousand_questions_that_their_memories_an
     assert len(scopes) == 100
     assert len(answered) == 1_000
     assert sum(len(scope.questions) for scope in scopes) == 1_300
-
-
-def test_every_answer_is_one_of_the_persons_memories():
-    for scope in statement_scopes():
+    # Every answer is one of the person's memories.
+    for scope in scopes:
         ids = {passage["id"] for passage in scope.passages}
         assert all(answers <= ids for answers in scope.questions.values())
 
@@ -47,26 +44,18 @@ def test_said_and_right_are_means_over_the_questions_that_have_an_answer():
     (found,) = measure_probabilities({"town": [SCOPE]}, presets=["fast"], progress=silent)
     assert (found.questions, found.unanswered, found.right) == (2, 1, 0.5)
     assert 0 < found.said <= 1
-
-
-def test_sets_of_few_questions_are_measured_together():
+    # Sets of few questions are measured together.
     sets = {"town": [SCOPE], "village": [SCOPE]}
     (found,) = measure_probabilities(sets, presets=["fast"], progress=silent)
     assert (found.name, found.questions) == ("smaller sets", 4)
 
 
 def test_a_folder_of_sets_is_read_by_their_form(tmp_path):
-    chat = tmp_path / "chat"
-    chat.mkdir()
-    passage = {"pool": "p", "id": "1", "text": "I moved to Graz.", "speaker": "Ada"}
-    query = {"pool": "p", "id": "q", "text": "Where does Ada live?", "category": "single"}
-    (chat / "corpus.jsonl").write_text(json.dumps(passage), encoding="utf-8")
-    (chat / "queries.jsonl").write_text(json.dumps(query), encoding="utf-8")
-    (chat / "qrels.tsv").write_text("pool\tquery-id\tcorpus-id\tscore\np\tq\t1\t1\n")
-    (scope,) = dataset_scopes(known_sets(tmp_path)["chat"])
-    assert scope.questions == {"Where does Ada live?": frozenset({"1"})}
-
-
-def test_a_folder_without_benchmarks_is_refused(tmp_path):
+    found = known_sets(SETS)
+    assert list(found) == ["2wiki", "chats", "documents", "locomo", "pets"]
+    first, second = dataset_scopes(found["chats"])
+    assert len(first.questions) == 2
+    assert second.questions == {"Who moved to Lisbon?": frozenset({"D1:1"})}
+    # A folder without benchmarks is refused.
     with pytest.raises(DatasetError, match="holds no benchmark"):
         known_sets(tmp_path)

@@ -85,9 +85,15 @@ def silent(*_):
     pass
 
 
-@pytest.fixture
-def base(tmp_path):
-    return write_trainable_encoder(tmp_path / "base")
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return write_trainable_encoder(tmp_path_factory.mktemp("tiny") / "base")
+
+
+@pytest.fixture(scope="module")
+def short(base):
+    """The model of a run of two steps."""
+    return run(base, base.parent / "short", steps=2)
 
 
 def run(base, target, *, progress=silent, teacher=None, **changes):
@@ -100,15 +106,20 @@ def run(base, target, *, progress=silent, teacher=None, **changes):
     )
 
 
-def losses(target):
-    lines = (target / "losses.jsonl").read_text().splitlines()
-    return [json.loads(line)["loss"] for line in lines]
+def weights_of(model, part=None):
+    parts = load_agent_encoder(model).parts
+    return (parts[part] if part else parts).state_dict()
+
+
+def names_of_changed(old, new):
+    return {name for name in old if not torch.equal(old[name], new[name])}
 
 
 def test_a_few_steps_lower_the_loss(base, tmp_path):
     run(base, tmp_path / "run", steps=24)
 
-    found = losses(tmp_path / "run")
+    lines = (tmp_path / "run" / "losses.jsonl").read_text().splitlines()
+    found = [json.loads(line)["loss"] for line in lines]
     assert np.mean(found[-4:]) < 0.8 * np.mean(found[:4])
 
 
@@ -125,38 +136,25 @@ def test_written_passages_are_pulled_to_the_vectors_of_the_base_model(base, tmp_
     assert second > first + 0.3
 
 
-def test_large_steps_take_the_same_way_with_cached_gradients(base, tmp_path):
-    plain = run(base, tmp_path / "plain", steps=2)
+def test_large_steps_take_the_same_way_with_cached_gradients(base, short, tmp_path):
     cached = run(base, tmp_path / "cached", steps=2, cached_gradients=1)
 
-    first, second = (
-        load_agent_encoder(model).parts["projection"].weight for model in (plain, cached)
-    )
+    first, second = (weights_of(model, "projection")["weight"] for model in (short, cached))
     assert (first - second).abs().max() <= 1e-4
 
 
 def test_frozen_layers_and_word_vectors_stay(base, tmp_path):
     model = run(base, tmp_path / "run", steps=2, frozen_layers=1)
 
-    before, after = load_agent_encoder(base), load_agent_encoder(model)
-    old, new = (each.parts["encoder"].state_dict() for each in (before, after))
-    changed = {
-        name
-        for name in old
-        if not name.startswith("pooler.") and not torch.equal(old[name], new[name])
-    }
-    assert changed
-    assert all(name.startswith("encoder.layer.1.") for name in changed)
+    changed = names_of_changed(weights_of(base, "encoder"), weights_of(model, "encoder"))
+    trained = {name for name in changed if not name.startswith("pooler.")}
+    assert trained
+    assert all(name.startswith("encoder.layer.1.") for name in trained)
 
-
-def test_modernbert_is_trained_and_its_frozen_layers_stay(tmp_path):
-    base = write_modern_encoder(tmp_path / "modern")
-
-    model = run(base, tmp_path / "run", steps=2, frozen_layers=1)
-
-    before, after = load_agent_encoder(base), load_agent_encoder(model)
-    old, new = (each.parts["encoder"].state_dict() for each in (before, after))
-    changed = {name for name in old if not torch.equal(old[name], new[name])}
+    # ModernBERT is trained, and its frozen layers stay.
+    modern = write_modern_encoder(tmp_path / "modern")
+    model = run(modern, tmp_path / "modern run", steps=2, frozen_layers=1)
+    changed = names_of_changed(weights_of(modern, "encoder"), weights_of(model, "encoder"))
     assert {name.partition(".")[0] for name in changed} == {"layers", "final_norm"}
     assert not any(name.startswith("layers.0.") for name in changed)
 
@@ -164,24 +162,20 @@ def test_modernbert_is_trained_and_its_frozen_layers_stay(tmp_path):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 def test_a_gpu_takes_nearly_the_steps_of_the_processor(base, tmp_path, monkeypatch):
     changes = {"steps": 2, "memories": MemoryPart(samples_per_step=2)}
-    on_gpu = load_agent_encoder(run(base, tmp_path / "gpu", **changes))
+    on_gpu = run(base, tmp_path / "gpu", **changes)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    on_processor = load_agent_encoder(run(base, tmp_path / "cpu", **changes))
+    on_processor = run(base, tmp_path / "cpu", **changes)
 
-    first, second = (each.parts["projection"].weight for each in (on_gpu, on_processor))
+    first, second = (weights_of(each, "projection")["weight"] for each in (on_gpu, on_processor))
     assert (first - second).abs().max() <= 1e-2
 
 
-def test_generated_memories_train_age_type_and_heads(base, tmp_path):
+def test_generated_memories_train_age_type_and_heads(base, short, tmp_path):
     memories = MemoryPart(samples_per_step=3, learning_rate=1e-2)
-    plain = load_agent_encoder(run(base, tmp_path / "plain", steps=2)).parts.state_dict()
-    taught = load_agent_encoder(run(base, tmp_path / "taught", steps=2, memories=memories))
+    taught = run(base, tmp_path / "taught", steps=2, memories=memories)
 
-    changed = {
-        name.split(".")[0]
-        for name, value in taught.parts.state_dict().items()
-        if not torch.equal(value, plain[name])
-    }
+    names = names_of_changed(weights_of(short), weights_of(taught))
+    changed = {name.split(".")[0] for name in names}
     assert changed == {"encoder", "projection", "age", "kind", "importance", "memory_type"}
 
 
@@ -209,16 +203,13 @@ def test_the_manifest_says_what_the_run_was_made_from(base, tmp_path):
     assert manifest["data"] == {"words.jsonl.gz": "0" * 64}
     assert manifest["base"]["sha256"] == sha256_of(base / "model.safetensors")
     assert manifest["libraries"]["torch"] == torch.__version__
-
-
-def test_a_run_with_other_settings_is_not_gone_on_with(base, tmp_path):
-    run(base, tmp_path / "run", steps=1)
-
+    # A run with other settings is not gone on with.
     with pytest.raises(InvalidInput, match="another config"):
-        run(base, tmp_path / "run", steps=1, learning_rate=1e-5)
+        run(base, tmp_path / "run", steps=1, seed=5, learning_rate=1e-5)
 
 
-def test_base_weights_that_cannot_be_loaded_leave_no_target(base, tmp_path):
+def test_base_weights_that_cannot_be_loaded_leave_no_target(tmp_path):
+    base = write_trainable_encoder(tmp_path / "base")
     (base / "config.json").write_text("{")
 
     with pytest.raises(ModelError, match="base"):
@@ -236,13 +227,8 @@ def test_the_anchor_keeps_vectors_near_those_of_the_base_model(base, tmp_path):
         encode_query = encode
 
     def moved(weight):
-        model = train_embedder(
-            EmbedderConfig(**CONFIG_FIELDS | {"loss": LossWeights(anchor=weight)}),
-            TrainingData(**DATA),
-            Itself(),
-            places=RunPlaces(base=base, target=tmp_path / f"run{weight}"),
-            progress=silent,
-        )
+        loss = LossWeights(anchor=weight)
+        model = run(base, tmp_path / f"run{weight}", teacher=Itself(), loss=loss)
         encoder = load_agent_encoder(model)
         with torch.no_grad():
             after = encoder.vectors(encoder.tokens(WORDS, max_tokens=24)).numpy()

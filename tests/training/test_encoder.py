@@ -15,11 +15,17 @@ pytestmark = pytest.mark.torch
 
 
 if torch:
+    from ekphory.errors import InvalidInput, ModelError
+    from ekphory.models.late_bound import read_components
     from ekphory_lab.training.encoder import (
         anchor_loss,
+        averaged,
         cached_gradients,
+        load_agent_encoder,
+        load_base_encoder,
         plain_gradients,
         ranking_loss,
+        save_agent_encoder,
         teacher_loss,
     )
 
@@ -30,13 +36,9 @@ def test_ranking_is_the_negative_logarithm_of_the_answers_share():
     loss = ranking_loss(scores, torch.tensor([[False, True]]), temperature=1.0)
 
     assert float(loss) == pytest.approx(-math.log(3 / 4))
-
-
-def test_several_answers_share_their_probability():
-    scores = torch.zeros(1, 4)
-
-    loss = ranking_loss(scores, torch.tensor([[True, True, False, False]]), temperature=0.05)
-
+    # Several answers share their probability.
+    answers = torch.tensor([[True, True, False, False]])
+    loss = ranking_loss(torch.zeros(1, 4), answers, temperature=0.05)
     assert float(loss) == pytest.approx(math.log(2))
 
 
@@ -44,14 +46,10 @@ def test_the_divergence_from_the_teacher_is_that_of_kullback_and_leibler():
     teacher, student = torch.tensor([[0.75, 0.25]]), torch.tensor([[0.5, 0.5]])
     expected = 0.75 * math.log(0.75 / 0.5) + 0.25 * math.log(0.25 / 0.5)
 
-    assert float(teacher_loss(student.log(), teacher.log(), temperature=1.0)) == pytest.approx(
-        expected
-    )
-
-
-def test_the_anchor_is_one_minus_the_mean_cosine():
+    loss = teacher_loss(student.log(), teacher.log(), temperature=1.0)
+    assert float(loss) == pytest.approx(expected)
+    # The anchor is one minus the mean cosine.
     vectors = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-
     assert float(anchor_loss(vectors, torch.tensor([[1.0, 0.0], [1.0, 0.0]]))) == 0.5
 
 
@@ -65,16 +63,15 @@ def test_cached_gradients_equal_plain_ones():
         scores = vectors[:4] @ vectors[4:].T
         return ranking_loss(scores, torch.eye(4, 6, dtype=torch.bool), temperature=0.5)
 
-    def gradients_by(accumulate):
-        layer.zero_grad()
-        loss = accumulate(layer, chunks, loss_of, weights)
-        return loss, torch.cat([weight.grad.flatten() for weight in weights])
+    def gradients():
+        return torch.cat([weight.grad.flatten() for weight in weights])
 
     loss_of(torch.cat([layer(chunk) for chunk in chunks])).backward()
-    whole = torch.cat([weight.grad.flatten() for weight in weights])
+    whole = gradients()
     for accumulate in (plain_gradients, cached_gradients):
-        _, found = gradients_by(accumulate)
-        assert (found - whole).abs().max() <= 1e-5
+        layer.zero_grad()
+        accumulate(layer, chunks, loss_of, weights)
+        assert (gradients() - whole).abs().max() <= 1e-5
 
 
 def test_caching_repeats_the_same_dropout():
@@ -90,17 +87,6 @@ def test_caching_repeats_the_same_dropout():
 
     first, second = (vectors.detach() for vectors in seen)
     assert torch.equal(first, second)
-
-
-if torch:
-    from ekphory.errors import InvalidInput, ModelError
-    from ekphory.models.late_bound import read_components
-    from ekphory_lab.training.encoder import (
-        averaged,
-        load_agent_encoder,
-        load_base_encoder,
-        save_agent_encoder,
-    )
 
 
 TEXTS = ["the cat sat", "a big red house by the sea", "dog"]
@@ -139,29 +125,19 @@ def test_a_new_encoder_gives_the_vectors_of_its_base(base):
 
 
 def test_what_is_saved_is_what_is_loaded(changed, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
     save_agent_encoder(changed, tmp_path / "saved")
 
     loaded = load_agent_encoder(tmp_path / "saved")
 
     state, expected = loaded.parts.state_dict(), changed.parts.state_dict()
     assert all(torch.equal(state[name], expected[name]) for name in expected)
-
-
-def test_plain_sentence_transformers_gives_the_same_vectors(changed, tmp_path):
-    from sentence_transformers import SentenceTransformer
-
-    save_agent_encoder(changed, tmp_path / "saved")
-
+    # Plain sentence-transformers gives the same vectors.
     found = SentenceTransformer(str(tmp_path / "saved"), device="cpu").encode(TEXTS)
-
     assert np.abs(found - vectors(changed)).max() <= 1e-5
-
-
-def test_the_components_are_those_that_the_library_reads(changed, tmp_path):
-    save_agent_encoder(changed, tmp_path / "saved")
-
+    # The components are those that the library reads.
     components = read_components(tmp_path / "saved")
-
     assert np.array_equal(components.age, changed.parts["age"].weight.detach().numpy())
     assert np.array_equal(components.type, changed.parts["kind"].weight.detach().numpy())
     assert components.importance is not None
@@ -215,6 +191,9 @@ def test_a_base_keeps_its_prompts(base, tmp_path):
 
 
 def test_modernbert_is_a_base_of_which_nothing_is_dropped_out(tmp_path):
+    # A directory without an encoder is refused.
+    with pytest.raises(ModelError, match="cannot be loaded as an encoder"):
+        load_base_encoder(tmp_path)
     encoder = load_base_encoder(write_modern_encoder(tmp_path / "modern"))
 
     encoder.parts.train()
@@ -222,21 +201,13 @@ def test_modernbert_is_a_base_of_which_nothing_is_dropped_out(tmp_path):
     assert np.array_equal(vectors(encoder), vectors(encoder))
 
 
-def test_a_directory_without_an_encoder_is_refused(tmp_path):
-    with pytest.raises(ModelError, match="cannot be loaded as an encoder"):
-        load_base_encoder(tmp_path)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
-def test_the_average_lies_between_base_and_trained(base, changed, share):
+def test_the_average_lies_between_base_and_trained(base, changed):
     first = load_base_encoder(base)
 
-    between = averaged(first, changed, share=share).parts["projection"].weight
-
     ends = (first.parts["projection"].weight, changed.parts["projection"].weight)
-    assert (between - ((1 - share) * ends[0] + share * ends[1])).abs().max() <= 1e-6
-
-
-def test_a_share_above_one_is_refused(base, changed):
+    for share in (0.0, 0.25, 1.0):
+        between = averaged(first, changed, share=share).parts["projection"].weight
+        assert (between - ((1 - share) * ends[0] + share * ends[1])).abs().max() <= 1e-6
+    # A share above one is refused.
     with pytest.raises(InvalidInput, match="share"):
-        averaged(load_base_encoder(base), changed, share=1.5)
+        averaged(first, changed, share=1.5)

@@ -5,71 +5,40 @@ import json
 
 import numpy as np
 import pytest
-from tests.training.conversation_rows import PERSONA_ROW, SGD_ROW
+from tests.training.small_files import ROWS
 
 from ekphory.errors import DatasetError
 from ekphory_lab.evaluation.reranking.benchmark import GATE_FEATURES, GateCases
 from ekphory_lab.training.gates import gate_conversations, learn_gates, learn_thresholds
 from ekphory_lab.training.reranker.examples import part_of
 
-TALK = {"speaker": "Ada", "text": "The remote control shall have a rubber case in two colours."}
-
-
-MEETING = {
-    "turns": [TALK, {"speaker": "Bo", "text": "I would rather have it made of wood, as before."}],
-    "queries": [{"query": "What did Ada say about the case?", "spans": [["0", "0"]]}],
-}
-
-
-SUMMARY = {
-    "summary": "Ada says the remote control shall have a rubber case.",
-    "turns": [TALK],
-}
-
-
-FILES = {
-    "synthetic_persona_chat": PERSONA_ROW,
-    "sgd_train": SGD_ROW,
-    "qmsum_train": MEETING,
-    "crd3": SUMMARY,
-}
-
 
 def write_training_files(directory):
-    for name, row in FILES.items():
+    for name, row in ROWS.items():
         numbered = [{**row, "id": str(number)} for number in range(640)]
         text = "".join(json.dumps(each) + "\n" for each in numbered)
         (directory / f"{name}.jsonl.gz").write_bytes(gzip.compress(text.encode(), 1))
 
 
-@pytest.fixture
-def folder(tmp_path):
-    write_training_files(tmp_path)
-    return tmp_path
-
-
-def test_conversations_of_all_sources_compete_in_a_pool(folder):
-    found = gate_conversations(folder, pools=1)
-    assert {passage.id.partition(":")[0] for passage in found.pools["0"]} == set("012345")
-    assert {query.category for query in found.queries} >= {"synthetic_persona_chat", "sgd", "qmsum"}
-
-
-def test_turns_keep_their_speaker_and_their_session(folder):
-    found = gate_conversations(folder, pools=1)
-    turns = {passage.text: passage for passage in found.pools["0"]}
-    assert turns[TALK["text"]].speaker == "Ada"
-    assert turns[TALK["text"]].session is not None
-
-
-def test_rows_that_rerankers_are_trained_on_are_left_out(folder):
-    held_back = sum(part_of({**MEETING, "id": str(number)}) == "held_back" for number in range(640))
-    found = gate_conversations(folder, pools=100)
-    assert len(found.pools) <= held_back < 100
-
-
-def test_a_missing_file_is_named(tmp_path):
+def test_conversations_of_all_sources_compete_in_a_pool(tmp_path):
+    # A missing file is named.
     with pytest.raises(DatasetError, match="synthetic_persona_chat"):
         gate_conversations(tmp_path)
+    write_training_files(tmp_path)
+    found = gate_conversations(tmp_path, pools=1)
+    assert {passage.id.partition(":")[0] for passage in found.pools["0"]} == set("012345")
+    assert {query.category for query in found.queries} >= {"synthetic_persona_chat", "sgd", "qmsum"}
+    # Turns keep their speaker and their session.
+    [summarised] = ROWS["crd3"]["turns"]
+    turns = {passage.text: passage for passage in found.pools["0"]}
+    assert turns[summarised["text"]].speaker == "Ada"
+    assert turns[summarised["text"]].session is not None
+    # Rows that rerankers are trained on are left out.
+    held_back = sum(
+        part_of({**ROWS["qmsum_train"], "id": str(number)}) == "held_back" for number in range(640)
+    )
+    found = gate_conversations(tmp_path, pools=100)
+    assert len(found.pools) <= held_back < 100
 
 
 def cases(gains, values, pools=None):
@@ -91,9 +60,7 @@ def test_the_band_in_which_reranking_gains_is_found():
     found = learn_thresholds(cases(GAINS, VALUES), "probability_gap")
     assert found.low == pytest.approx(0.3, abs=0.05)
     assert found.high == 0.3
-
-
-def test_what_lies_beyond_everything_seen_is_treated_as_the_nearest():
+    # What lies beyond everything seen is treated as the nearest.
     found = learn_thresholds(cases(np.full(100, 0.1), VALUES), "probability_gap", keep=1.0)
     assert (found.low, found.high) == (0.0, 2.0)
 
@@ -106,11 +73,8 @@ def test_the_feature_that_skips_most_comes_first():
     assert [gate.checked.skipped for gate in others] == [0.0, 0.0, 0.0]
 
 
-def test_a_reranker_that_gains_nothing_is_refused():
+def test_a_reranker_that_gains_nothing_and_a_single_conversation_are_refused():
     with pytest.raises(DatasetError, match=r"from 0\.500 to 0\.400"):
         learn_gates(cases(np.full(100, -0.1), VALUES))
-
-
-def test_one_conversation_is_not_enough():
     with pytest.raises(DatasetError, match="two conversations"):
         learn_gates(cases(GAINS, VALUES, pools=["a"] * 100))

@@ -3,9 +3,11 @@
 import gzip
 import itertools
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.training.small_files import text_of
 
 from ekphory.errors import DatasetError, InvalidInput
 from ekphory.retrieval.calibration import FEATURES, fitted_probabilities
@@ -83,48 +85,34 @@ def eight_words(scopes):
     return found
 
 
-CHAT = """kind: texting
-## 1 | 2024-05-03 18:02
-1.1 Ann: the roof leaks, number {number}
-1.2 Ben: the roof leaks as well, number {number}
-## 2 | 2024-05-09 08:15
-2.1 Ben: the roof holds
-2.2 Ann: the roof leaks again
-? single | {answer} | When does roof {number} leak? | then
-"""
+CHAT = text_of("numbered_roof.txt")
 
 
 @pytest.fixture
-def squad(tmp_path):
-    def write(sentences):
+def fitted(tmp_path):
+    """Fits four scopes on 24 conversations and this many sentences, or on none."""
+    chats = tmp_path / "chats"
+    chats.mkdir()
+    for number in range(24):
+        text = CHAT.format(number=number, answer=("1.1", "1.2", "2.1", "2.2")[number % 4])
+        (chats / f"{number:02}.txt").write_text(text)
+
+    def fit(sentences, *, scopes=4):
         rows = (
             {"sentence": f"the river {number} runs", "query": f"Which river runs {number % 15}?"}
             for number in range(sentences)
         )
-        with gzip.open(tmp_path / "squad_sentences.jsonl.gz", "wt") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
-        return tmp_path
+        if sentences:
+            with gzip.open(tmp_path / "squad_sentences.jsonl.gz", "wt") as file:
+                file.writelines(json.dumps(row) + "\n" for row in rows)
+        models = {"embedder": HashEmbedder()}
+        return fit_fusion_calibration(tmp_path, scopes=scopes, conversations=chats, **models)
 
-    return write
-
-
-@pytest.fixture
-def chats(tmp_path):
-    def write(files):
-        folder = tmp_path / "chats"
-        folder.mkdir()
-        for number in range(files):
-            text = CHAT.format(number=number, answer=("1.1", "1.2", "2.1", "2.2")[number % 4])
-            (folder / f"{number:02}.txt").write_text(text)
-        return folder
-
-    return write
+    return fit
 
 
-def test_each_kind_of_scope_and_of_search_has_a_curve_of_its_own(squad, chats):
-    fits = fit_fusion_calibration(
-        squad(2400), scopes=4, conversations=chats(24), embedder=HashEmbedder()
-    )
+def test_each_kind_of_scope_and_of_search_has_a_curve_of_its_own(fitted):
+    fits = fitted(2400)
     found, by_words = fits["balanced"], fits["fast"]
 
     # Three scopes are fitted on, of 50 hits for 5 questions, and of 24 turns for 6 questions.
@@ -136,18 +124,11 @@ def test_each_kind_of_scope_and_of_search_has_a_curve_of_its_own(squad, chats):
         assert 0 <= each.expected_calibration_error < 0.5
 
 
-def test_fewer_than_four_scopes_are_refused_before_anything_is_read(tmp_path):
-    with pytest.raises(InvalidInput, match=r"scopes.*Give 4 or more"):
-        fit_fusion_calibration(tmp_path, scopes=3)
-
-
-def test_too_little_data_is_named(squad, chats):
-    with pytest.raises(DatasetError, match=r"squad_sentences.*: 3 scopes, so none is held out"):
-        fit_fusion_calibration(
-            squad(1800), scopes=4, conversations=chats(24), embedder=HashEmbedder()
-        )
-
-
-def test_a_missing_file_is_named(tmp_path, chats):
+def test_too_little_data_is_named(fitted):
     with pytest.raises(DatasetError, match=r"squad_sentences\.jsonl\.gz: no such file"):
-        fit_fusion_calibration(tmp_path, conversations=chats(6))
+        fitted(0)
+    with pytest.raises(DatasetError, match=r"squad_sentences.*: 3 scopes, so none is held out"):
+        fitted(1800)
+    # Fewer than four scopes are refused before anything is read.
+    with pytest.raises(InvalidInput, match=r"scopes.*Give 4 or more"):
+        fit_fusion_calibration(Path("nowhere"), scopes=3)

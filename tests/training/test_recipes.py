@@ -6,6 +6,7 @@ import re
 
 import pytest
 from tests.cli.command_line import CommandLine
+from tests.training.small_files import READING, text_of
 from tests.training.test_gates import write_training_files
 from tests.training.trainable_encoder import write_trainable_encoder
 
@@ -56,31 +57,25 @@ def test_a_recipe_names_commands_configurations_and_data_that_exist(ekphory, nam
             assert (step.seed, set(step.data)) == (config.seed, drawn)
         assert set(step.data) <= set(recipe.data)
     assert recipe.steps[-1].leaves == name
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_step_starts_from_what_an_earlier_one_left(name):
+    # A step starts from what an earlier one left.
     left = set()
-    for step in read_recipe(name).steps:
+    for step in recipe.steps:
         named = set(re.findall(r"{output}/([^ /]+)", step.command))
         left.add(step.leaves.partition("/")[0])
         assert named <= left
+    # What comes with the package has the hash of the recipe.
+    for each, sha256 in recipe.data.items():
+        folder = CONVERSATIONS.parent / each
+        assert not folder.is_dir() or sha256_of_texts(folder) == sha256
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_comes_with_the_package_has_the_hash_of_the_recipe(name):
-    folders = {each: CONVERSATIONS.parent / each for each in read_recipe(name).data}
-    for each, folder in folders.items():
-        if folder.is_dir():
-            assert sha256_of_texts(folder) == read_recipe(name).data[each]
-
-
-def test_an_unknown_recipe_is_refused():
+def test_what_is_no_recipe_or_another_one_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match="Give ekphory-rerank-small, ekphory-rerank-tiny"):
         read_recipe("ekphory-huge")
-
-
-def test_a_file_that_is_no_recipe_is_refused(tmp_path):
+    # The steps of another recipe are not taken over.
+    (tmp_path / "finished.json").write_text(json.dumps({"teacher-0": "another command"}))
+    with pytest.raises(InvalidInput, match="has a step teacher-0 of another recipe"):
+        unfinished_steps(read_recipe("ekphory-small"), tmp_path)
     (tmp_path / "other.toml").write_text('name = "other"')
 
     with pytest.raises(DatasetError, match=r"other\.toml: must be a recipe"):
@@ -98,48 +93,6 @@ def test_the_plan_is_shown_without_a_run(ekphory, tmp_path):
     ]  # fmt: skip
     assert not any(each["finished"] for each in found["steps"])
     assert {each["distance"] for each in found["steps"]} == {"not remade yet"}
-
-
-READING = {
-    "squad_sentences": {"query": "what is it ?", "sentence": "the cat ran ."},
-    "nq_gold": {"query": "who won", "title": "Cup", "passage": "the dog won"},
-    "policyqa": {"query": "what is kept?", "passage": "a house is kept"},
-    "timeqa_train": {
-        "paragraphs": ["the cat ran in Oslo from 1990 on", "a b c d e f g h i"],
-        "questions": [{"query": "Where in 1990?", "paragraphs": [0]}],
-    },
-}
-TINY = """model = "tiny"
-bundled = "none"
-made = "by a test"
-base = {{ package = "tiny-base", sha256 = "{base}" }}
-data = {{ "sgd_train.jsonl.gz" = "{sgd}" }}
-
-[[steps]]
-name = "teacher"
-command = "export --source {{base}} --target {{output}}/teacher"
-leaves = "teacher"
-hours = "not measured"
-distance = "not remade yet"
-
-[[steps]]
-name = "refined"
-command = "embedder --config {{config}} --seed {{seed}} --steps 1 --data {{data}} --base {{base}} \
---teacher {{output}}/teacher --target {{output}}/refined"
-config = "refined"
-seed = 20
-data = ["sgd_train.jsonl.gz"]
-leaves = "refined/model"
-hours = 0.01
-distance = "not remade yet"
-
-[[steps]]
-name = "tiny"
-command = "export --source {{output}}/{source}/model --target {{output}}/tiny"
-leaves = "tiny"
-hours = "not measured"
-distance = "not remade yet"
-"""
 
 
 @pytest.fixture
@@ -168,7 +121,7 @@ def base(tmp_path, monkeypatch):
 
 def write_recipe(path, base, data, *, source):
     hashes = {"base": weights_hash(base), "sgd": sha256_of(data / "sgd_train.jsonl.gz")}
-    path.write_text(TINY.format(**hashes, source=source))
+    path.write_text(text_of("tiny_recipe.toml").format(**hashes, source=source))
     return path
 
 
@@ -190,32 +143,16 @@ def test_a_recipe_is_run_to_its_end_and_no_finished_step_again(ekphory, base, da
     assert unfinished_steps(read_recipe(str(path)), output) == []
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [("data", "not the data of the recipe"), ("base", "not those of the recipe")],
-)
-def test_other_data_or_base_weights_are_refused(ekphory, base, data, tmp_path, changed, said):
+def test_other_data_or_base_weights_are_refused(ekphory, base, data, tmp_path):
     path = write_recipe(tmp_path / "tiny.toml", base, data, source="refined")
-    {"data": data / "sgd_train.jsonl.gz", "base": base / "model.safetensors"}[changed].write_text(
-        ""
-    )
-
-    assert said in ekphory.failure(
-        "train", "recipe", str(path), "--data", str(data), "--output", str(tmp_path / "made")
-    )
-
-
-def test_a_package_that_is_not_there_is_named(ekphory, base, data, tmp_path):
-    path = write_recipe(tmp_path / "tiny.toml", base, data, source="refined")
+    places = ("--data", str(data), "--output", str(tmp_path / "made"))
+    sgd, weights = data / "sgd_train.jsonl.gz", base / "model.safetensors"
+    for file, said in ((sgd, "not the data of the recipe"), (weights, "not those of the recipe")):
+        kept = file.read_bytes()
+        file.write_text("")
+        assert said in ekphory.failure("train", "recipe", str(path), *places)
+        file.write_bytes(kept)
+    # A package that is not there is named.
     path.write_text(path.read_text().replace("tiny-base", "no-such-base"))
-
-    assert "Run `pip install no-such-base`" in ekphory.failure(
-        "train", "recipe", str(path), "--data", str(data), "--output", str(tmp_path / "made")
-    )
-
-
-def test_the_steps_of_another_recipe_are_not_taken_over(tmp_path):
-    (tmp_path / "finished.json").write_text(json.dumps({"teacher-0": "another command"}))
-
-    with pytest.raises(InvalidInput, match="has a step teacher-0 of another recipe"):
-        unfinished_steps(read_recipe("ekphory-small"), tmp_path)
+    said = ekphory.failure("train", "recipe", str(path), *places)
+    assert "Run `pip install no-such-base`" in said

@@ -5,29 +5,12 @@ from random import Random
 
 import numpy as np
 import pytest
-from tests.training.conversation_rows import PERSONA_ROW, SGD_ROW
+from tests.training.small_files import READING, ROWS
 
 from ekphory.errors import DatasetError, InvalidInput
+from ekphory_lab.training import sources
 from ekphory_lab.training.embedder_config import EmbedderConfig, MemoryPart, WrittenPart
-from ekphory_lab.training.question_groups import (
-    GroupBuilder,
-    Question,
-    QuestionGroup,
-)
-from ekphory_lab.training.sources import (
-    crd3_groups,
-    drawn_ages,
-    hard_negatives,
-    load_training_data,
-    mixed_groups,
-    nq_groups,
-    persona_groups,
-    qmsum_groups,
-    sgd_groups,
-    squad_groups,
-    timeqa_groups,
-    written_passages,
-)
+from ekphory_lab.training.question_groups import GroupBuilder, Question, QuestionGroup
 from ekphory_lab.training.texts import (
     FIRST_NAMES,
     Turn,
@@ -54,7 +37,7 @@ def test_equal_questions_become_one_with_the_answers_of_all():
 
 
 def test_a_chat_answers_what_the_other_asked_and_what_its_personas_say():
-    (group,) = persona_groups([PERSONA_ROW], Random(3))
+    (group,) = sources.persona_groups([ROWS["synthetic_persona_chat"]], Random(3))
 
     who = {passage.split(":")[0] for passage in group.passages}
     assert len(who) == 2
@@ -66,11 +49,8 @@ def test_a_chat_answers_what_the_other_asked_and_what_its_personas_say():
         if question.startswith("What does") and "do for" in question
     ]
     assert any("I work in a car factory." in passage for one in found for passage in one)
-
-
-def test_a_task_dialogue_answers_who_offered_what():
-    (group,) = sgd_groups([SGD_ROW], Random(4))
-
+    # A task dialogue answers who offered what.
+    (group,) = sources.sgd_groups([ROWS["sgd_train"]], Random(4))
     offered = [
         passages for question, passages in answers(group).items() if "restaurant name" in question
     ]
@@ -88,28 +68,21 @@ def test_a_turn_joined_with_the_next_keeps_its_place():
 
 
 def test_a_summary_is_answered_by_turns_that_share_its_words():
-    row = {
-        "summary": "Grog gives the black sapphire to Kima.",
-        "turns": [
-            {"speaker": "MATT", "text": "You hand the black sapphire over to Kima, she nods."},
-            {"speaker": "LAURA", "text": "Can somebody pass me some more popcorn please?"},
-        ],
-    }
-
-    (group,) = crd3_groups([row] * 11, Random(0))
-
-    assert answers(group) == {
-        "Grog gives the black sapphire to Kima.": {
-            "Matt: You hand the black sapphire over to Kima, she nods."
-        }
-    }
+    turns = [
+        {"speaker": "MATT", "text": "You hand the black sapphire over to Kima, she nods."},
+        {"speaker": "LAURA", "text": "Can somebody pass me some more popcorn please?"},
+    ]
+    row = {"summary": "Grog gives the black sapphire to Kima.", "turns": turns}
+    (group,) = sources.crd3_groups([row] * 11, Random(0))
+    handed = "Matt: You hand the black sapphire over to Kima, she nods."
+    assert answers(group) == {"Grog gives the black sapphire to Kima.": {handed}}
 
 
 def test_a_question_on_a_meeting_is_answered_by_its_span():
     turns = [{"speaker": "PhD F", "text": f"this is what we said at number {n}"} for n in range(9)]
     row = {"turns": turns, "queries": [{"query": "What was said?", "spans": [["2", "3"]]}]}
 
-    (group,) = qmsum_groups([row], Random(0))
+    (group,) = sources.qmsum_groups([row], Random(0))
 
     assert answers(group) == {
         "What was said?": {f"PhD F: this is what we said at number {n}" for n in (2, 3)}
@@ -119,7 +92,7 @@ def test_a_question_on_a_meeting_is_answered_by_its_span():
 def test_sentences_around_the_answer_compete():
     rows = [{"query": f"what is {n} ?", "sentence": f"number {n} ."} for n in range(3)]
 
-    (group,) = squad_groups(rows, Random(0))
+    (group,) = sources.squad_groups(rows, Random(0))
 
     assert group.passages == ("number 0.", "number 1.", "number 2.")
     assert answers(group)["what is 1?"] == {"number 1."}
@@ -131,55 +104,46 @@ def test_natural_questions_compete_with_passages_that_share_their_words():
         for year, team in ((1990, "Reds"), (1994, "Blues"), (1998, "Greens"))
     ]
 
-    (group,) = nq_groups(rows, Random(0))
+    (group,) = sources.nq_groups(rows, Random(0))
 
     assert answers(group)["who won the cup in 1994"] == {"Cup 1994. Blues won."}
     assert len(group.passages) == 3
 
 
 def test_a_question_of_a_page_competes_with_its_other_paragraphs():
-    row = {
-        "paragraphs": ["He worked in Oslo from 1990 on.", "a b c d e f g h i"],
-        "questions": [{"query": "Where did he work in 1990?", "paragraphs": [0]}],
-    }
+    (group,) = sources.timeqa_groups([READING["timeqa_train"]], Random(0))
 
-    (group,) = timeqa_groups([row], Random(0))
-
-    assert answers(group) == {"Where did he work in 1990?": {"He worked in Oslo from 1990 on."}}
+    assert answers(group) == {"Where in 1990?": {"the cat ran in Oslo from 1990 on"}}
     assert len(group.passages) == 2
 
 
 def test_a_passage_as_good_as_the_answer_is_no_negative():
     scores = np.array([3.0, 2.9, 2.0, 0.0, 1.0])
 
-    assert set(hard_negatives(scores, 0, Random(0))) == {2, 4}
+    assert set(sources.hard_negatives(scores, 0, Random(0))) == {2, 4}
 
 
 def test_the_stream_is_endless_and_keeps_to_its_shares():
     epochs = {
-        "chat": lambda random: persona_groups([PERSONA_ROW], random),
-        "task": lambda random: sgd_groups([SGD_ROW], random),
+        "chat": lambda random: sources.persona_groups([ROWS["synthetic_persona_chat"]], random),
+        "task": lambda random: sources.sgd_groups([ROWS["sgd_train"]], random),
     }
 
-    groups = list(islice(mixed_groups(epochs, {"chat": 0.8, "task": 0.2}, seed=1), 100))
+    groups, again = (
+        list(islice(sources.mixed_groups(epochs, {"chat": 0.8, "task": 0.2}, seed=1), 100))
+        for _ in range(2)
+    )
 
     assert 70 <= sum(group.source == "synthetic_persona_chat" for group in groups) <= 90
-    assert groups == list(islice(mixed_groups(epochs, {"chat": 0.8, "task": 0.2}, seed=1), 100))
+    assert groups == again
 
 
-def test_an_unknown_source_is_refused(tmp_path):
+def test_a_source_that_is_unknown_missing_or_not_compressed_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match="no such source"):
-        load_training_data(tmp_path, ["reddit"])
-
-
-def test_a_missing_file_is_named(tmp_path):
+        sources.load_training_data(tmp_path, ["reddit"])
     with pytest.raises(DatasetError, match=r"sgd_train\.jsonl\.gz"):
-        load_training_data(tmp_path, ["sgd"])
-
-
-def test_a_file_that_is_not_compressed_is_refused(tmp_path):
+        sources.load_training_data(tmp_path, ["sgd"])
     (tmp_path / "rows.jsonl.gz").write_text("{}")
-
     with pytest.raises(DatasetError, match="not compressed JSON Lines"):
         read_rows(tmp_path / "rows.jsonl.gz")
 
@@ -195,9 +159,6 @@ CHAT = QuestionGroup(
 )
 
 
-JOINED = {"long_messages": 1.0}
-
-
 class AlwaysTwo(Random):
     def randint(self, a, b):
         assert a <= 2 <= b
@@ -207,23 +168,11 @@ class AlwaysTwo(Random):
 def test_turns_of_a_speaker_become_one_message():
     group = with_long_messages(CHAT, AlwaysTwo())
 
-    assert group.passages == (
-        "Ann: I bake bread. On Sundays.",
-        "Bob: I ride. A red bike.",
-        "Ann: Bye.",
-    )
-
-
-def test_questions_follow_their_answers_into_the_message():
-    group = with_long_messages(CHAT, AlwaysTwo())
-
-    assert group.questions == (
-        Question("When does Ann bake?", (0,)),
-        Question("What does Bob ride?", (1,)),
-    )
-
-
-def test_sentences_without_a_speaker_become_a_paragraph():
+    joined = ("Ann: I bake bread. On Sundays.", "Bob: I ride. A red bike.", "Ann: Bye.")
+    assert group.passages == joined
+    # Questions follow their answers into the message.
+    assert [question.positives for question in group.questions] == [(0,), (1,)]
+    # Sentences without a speaker become a paragraph.
     sentences = QuestionGroup("text", ("It rained.", "It was cold."), (Question("Rain?", (0,)),))
 
     assert with_long_messages(sentences, AlwaysTwo()).passages == ("It rained. It was cold.",)
@@ -234,14 +183,15 @@ def test_passages_that_are_long_already_stay_as_they_are():
     long = QuestionGroup("any", ("word " * 60,) * 4, (Question("Which?", (0,)),))
 
     def drawn(group):
-        return next(mixed_groups({"any": lambda _: iter([group])}, {"any": 1}, seed=1, **JOINED))
+        epochs = {"any": lambda _: iter([group])}
+        return next(sources.mixed_groups(epochs, {"any": 1}, seed=1, long_messages=1.0))
 
     assert len(drawn(short).passages) < 4
     assert drawn(long) == long
 
 
 def test_neighbouring_passages_share_a_drawn_age():
-    drawn = drawn_ages(60, Random(1))
+    drawn = sources.drawn_ages(60, Random(1))
 
     assert len(drawn.ages) == len(drawn.types) == 60
     assert len(set(drawn.ages[:6])) == 1
@@ -267,18 +217,14 @@ class Lengths:
 
 def config(*, passages_per_step=3, aged=0.0):
     part = WrittenPart(passages_per_step=passages_per_step, weight=1.0, mix={"book": 1.0})
-    return EmbedderConfig(
-        name="tiny",
-        base="none",
-        mix={"book": 1.0},
-        steps=6,
-        memories=MemoryPart(aged_groups=aged),
-        written=part,
-    )
+    memories = MemoryPart(aged_groups=aged)
+    named = {"name": "tiny", "base": "none", "mix": {"book": 1.0}}
+    return EmbedderConfig(**named, steps=6, memories=memories, written=part)
 
 
 def steps(first=0, **settings):
-    return list(written_passages(config(**settings), {"book": book}, Lengths(), first=first))
+    given = config(**settings), {"book": book}, Lengths()
+    return list(sources.written_passages(*given, first=first))
 
 
 def test_neighbouring_sentences_become_paragraphs_of_8_to_150_words():
@@ -289,9 +235,7 @@ def test_neighbouring_sentences_become_paragraphs_of_8_to_150_words():
     assert all(text in whole for text in texts)
     assert all(8 <= len(text.split()) <= 150 for text in texts)
     assert max(len(text.split()) for text in texts) > 60
-
-
-def test_each_has_the_vector_of_the_base_model():
+    # Each has the vector of the base model.
     for step in steps():
         assert [int(row.argmax()) for row in step.base] == [len(t.split()) for t in step.texts]
 
@@ -300,12 +244,8 @@ def test_a_later_start_gives_the_same_steps():
     all_steps, later = steps(), steps(first=4)
 
     assert [step.texts for step in later] == [step.texts for step in all_steps[4:]]
-
-
-def test_ages_are_given_where_the_configuration_asks_for_them():
+    # Ages are given where the configuration asks for them.
     assert all(step.given is None for step in steps(aged=0.0))
     assert all(step.given.ages.shape == (3,) for step in steps(aged=1.0))
-
-
-def test_a_configuration_without_them_has_none():
+    # A configuration without written passages has none.
     assert steps(passages_per_step=0) == [None] * 6

@@ -23,12 +23,8 @@ def test_a_statement_is_read_as_auxiliary_verb_object_and_tails():
     assert statement == Statement(
         "", "did", "buy", "a red car", (Tail("in", "in Oslo"), Tail("last", "last week"))
     )
-
-
-def test_what_is_said_answers_what_where_and_when():
-    questions = asked("I bought a red car in Oslo last week.")
-
-    assert questions == [
+    # What is said answers what, where and when.
+    assert asked("I bought a red car in Oslo last week.") == [
         "What did Ada buy in Oslo?",
         "Did Ada buy a red car in Oslo?",
         "Where did Ada buy a red car?",
@@ -52,15 +48,11 @@ def test_questions_of_other_kinds(text, question):
     assert question in asked(text)
 
 
-def test_what_belongs_to_the_speaker_is_asked_in_the_third_person():
+def test_what_says_nothing_of_the_speaker_is_asked_nothing():
+    for text in ("Do I like it?", "I think so.", "I don't eat meat.", "Great!", ""):
+        assert asked(text) == []
+    # What belongs to the speaker is asked in the third person.
     assert all(" my " not in f" {question} " for question in asked("I sold my old bike in May."))
-
-
-@pytest.mark.parametrize(
-    "text", ["Do I like it?", "I think so.", "I don't eat meat.", "Great!", ""]
-)
-def test_what_says_nothing_of_the_speaker_is_asked_nothing(text):
-    assert asked(text) == []
 
 
 @pytest.mark.parametrize(
@@ -75,30 +67,19 @@ def test_a_question_put_to_somebody_becomes_one_about_them(turn, question):
     assert reported_question(turn, "Ada") == question
 
 
-@pytest.mark.parametrize(
-    "turn", ["What about you?", "Do you like that one?", "I like tea.", "Is it far from here?", ""]
-)
-def test_a_question_that_needs_its_context_is_left(turn):
-    assert reported_question(turn, "Ada") is None
+def test_a_question_that_needs_its_context_is_left():
+    for turn in ("What about you?", "Do you like that one?", "I like tea.", "Is it far from here?"):
+        assert reported_question(turn, "Ada") is None
+    assert reported_question("", "Ada") is None
 
 
-@pytest.mark.parametrize(
-    ("past", "plain"),
-    [("went", "go"), ("hiked", "hike"), ("planned", "plan"), ("tried", "try"), ("worked", "work")],
-)
-def test_the_plain_form_of_a_past_tense(past, plain):
-    assert plain_form_of_past(past) == plain
-
-
-def test_a_word_that_is_no_past_tense_has_no_plain_form():
+def test_verbs_have_a_plain_form():
+    past = {"went": "go", "hiked": "hike", "planned": "plan", "tried": "try", "worked": "work"}
+    assert {verb: plain_form_of_past(verb) for verb in past} == past
+    # A word that is no past tense has none.
     assert plain_form_of_past("beach") is None
-
-
-@pytest.mark.parametrize(
-    ("form", "plain"), [("teaches", "teach"), ("has", "have"), ("plays", "play")]
-)
-def test_the_plain_form_of_a_third_person(form, plain):
-    assert plain_form_of_third_person(form) == plain
+    third = {"teaches": "teach", "has": "have", "plays": "play"}
+    assert {verb: plain_form_of_third_person(verb) for verb in third} == third
 
 
 def test_rewording_replaces_known_words_only():

@@ -2,11 +2,13 @@
 
 import gzip
 import hashlib
+import json
 import shutil
 from datetime import UTC, datetime
 from random import Random
 
 import pytest
+from tests.training.small_files import FOLDER, text_of
 
 from ekphory.errors import DatasetError
 from ekphory_lab.training.sources import (
@@ -17,6 +19,7 @@ from ekphory_lab.training.sources import (
 )
 from ekphory_lab.training.texts import (
     CONVERSATIONS,
+    DOCUMENTS,
     read_calibration,
     read_conversation,
     read_conversations,
@@ -25,28 +28,7 @@ from ekphory_lab.training.texts import (
     sha256_of_texts,
 )
 
-CHAT = """\
-kind: friends
-## 1 | 2022-11-03 19:40
-1.1 Ilse: I signed the lease, moving my looms over on Saturday.
-1.2 Ruben: Congrats! How many looms are there now?
-1.3 Ilse: Three. One of them: the old one from Ghent.
-
-## 2 | 2022-11-14 08:05
-2.1 Ruben: Did the move go well?
-2.2 Ilse: It did, and a fourth loom came along.
-? temporal | 1.1 | When did Ilse move her looms? | 5 November 2022
-? multi | 1.3 2.2 | Which looms does Ilse have? | three, then a fourth
-"""
-
-
-ASSISTANT = """\
-kind: assistant
-## 1 | 2024-02-01 10:00
-1.1 User: I decided on PostgreSQL 16.
-1.2 Assistant: A good choice.
-? single | 1.1 | Which database did I decide on? | PostgreSQL 16
-"""
+CHAT, IRON, LEAVE = (text_of(f"{name}.txt") for name in ("chat", "iron", "leave"))
 
 
 @pytest.fixture
@@ -70,10 +52,8 @@ def test_turns_have_their_session_time_and_speaker(written):
         "speaker": "Ilse",
         "text": "Three. One of them: the old one from Ghent.",
     }
-
-
-def test_a_question_names_the_turns_that_answer_it(written):
-    assert read_conversation(written(CHAT))["questions"][1] == {
+    # A question names the turns that answer it.
+    assert row["questions"][1] == {
         "category": "multi",
         "turns": [2, 4],
         "query": "Which looms does Ilse have?",
@@ -102,17 +82,14 @@ def test_a_line_that_cannot_be_read_is_named(written, old, new, said):
         read_conversation(written(CHAT.replace(old, new)))
 
 
-def test_a_file_in_another_encoding_is_named(tmp_path):
+def test_a_folder_without_conversations_and_a_file_in_another_encoding_are_named(tmp_path):
+    with pytest.raises(DatasetError, match="holds no conversation"):
+        read_conversations(tmp_path)
     path = tmp_path / "01.txt"
     path.write_bytes(CHAT.replace("Ilse", "Ägnes").encode("latin-1"))
 
     with pytest.raises(DatasetError, match=r"01\.txt: cannot be read as UTF-8"):
         read_conversation(path)
-
-
-def test_a_folder_without_conversations_is_an_error(tmp_path):
-    with pytest.raises(DatasetError, match="holds no conversation"):
-        read_conversations(tmp_path)
 
 
 def test_the_hash_changes_with_any_file(written, tmp_path):
@@ -132,65 +109,27 @@ def test_turns_become_passages_that_keep_their_dates(written):
     assert group.placements[4].before == "Ruben: Did the move go well?"
     asked = {question.text: question.positives for question in group.questions}
     assert asked["Which looms does Ilse have?"] == (2, 4)
-
-
-def test_an_assistants_chat_has_the_names_of_roles(written):
-    (group,) = conversation_groups([read_conversation(written(ASSISTANT))], Random(1))
-
+    # An assistant's chat has the names of roles.
+    (group,) = conversation_groups([read_conversation(FOLDER / "assistant.txt")], Random(1))
     assert group.passages[0] == "user: I decided on PostgreSQL 16."
 
 
-def test_conversations_come_with_the_package(tmp_path):
-    data = load_training_data(tmp_path, ["conversations"])
+def test_conversations_and_documents_come_with_the_package(tmp_path):
+    data = load_training_data(tmp_path, ["conversations", "documents"])
     group = next(mixed_groups(data.epochs, {"conversations": 1.0}, seed=1, long_messages=1.0))
 
     assert group.source == "conversations"
     assert group.dated
-    assert data.hashes == {"conversations": sha256_of_texts(CONVERSATIONS)}
-
-
-IRON = """\
-subject: iron in phagocytes
-## Smoke lowers ferroportin in alveolar macrophages
-We exposed 24 mice for six weeks.
-
-Ferroportin fell by a third.
-? tobacco raises iron export from lung phagocytes
-? Which cells lost their iron exporter?
-## Hepcidin in the spleen
-Hepcidin rose twofold.
-? spleen hepcidin
-"""
-
-
-LEAVE = """\
-subject: leave
-## Parental leave
-Twelve weeks are paid.
-? paid weeks for parents
-"""
+    documents = list(data.epochs["documents"](Random(1)))
+    assert sum(len(group.passages) for group in documents) > 800
+    assert data.hashes == {
+        "conversations": sha256_of_texts(CONVERSATIONS),
+        "documents": sha256_of_texts(DOCUMENTS),
+    }
 
 
 def test_a_document_has_its_title_text_and_searches(written):
-    assert read_document_file(written(IRON)) == {
-        "id": "01",
-        "subject": "iron in phagocytes",
-        "documents": [
-            {
-                "title": "Smoke lowers ferroportin in alveolar macrophages",
-                "text": "We exposed 24 mice for six weeks. Ferroportin fell by a third.",
-                "searches": [
-                    "tobacco raises iron export from lung phagocytes",
-                    "Which cells lost their iron exporter?",
-                ],
-            },
-            {
-                "title": "Hepcidin in the spleen",
-                "text": "Hepcidin rose twofold.",
-                "searches": ["spleen hepcidin"],
-            },
-        ],
-    }
+    assert read_document_file(written(IRON)) == json.loads(text_of("iron.json"))
 
 
 @pytest.mark.parametrize(
@@ -213,10 +152,10 @@ def test_what_is_out_of_place_is_named(written, old, new, said):
         read_document_file(path)
 
 
-@pytest.mark.parametrize("text", ["", "subject: nothing\n"])
-def test_a_file_without_documents_is_an_error(written, text):
-    with pytest.raises(DatasetError, match=r"must be the subject|holds no document"):
-        read_document_file(written(text))
+def test_a_file_without_documents_is_an_error(written):
+    for text in ("", "subject: nothing\n"):
+        with pytest.raises(DatasetError, match=r"must be the subject|holds no document"):
+            read_document_file(written(text))
 
 
 def test_two_subjects_compete_in_a_group(written, tmp_path):
@@ -245,71 +184,45 @@ def test_some_documents_come_without_their_title(written, tmp_path):
     assert passages == {"Parental leave. Twelve weeks are paid.", "Twelve weeks are paid."}
 
 
-def test_the_documents_in_the_package_are_a_source_of_training(tmp_path):
-    from ekphory_lab.training.texts import DOCUMENTS
-
-    data = load_training_data(tmp_path, ["documents"])
-    groups = list(data.epochs["documents"](Random(1)))
-
-    assert sum(len(group.passages) for group in groups) > 800
-    assert data.hashes == {"documents": sha256_of_texts(DOCUMENTS)}
-
-
 TURNS = '{"turns": [{"speaker": "Ann", "text": "hi"}, {"speaker": "Ben", "text": "hello"}]}\n'
 
 
-def test_queries_and_passages_are_given_too(tmp_path):
-    path = tmp_path / "pairs.jsonl"
-    path.write_text('{"query": "who?", "passage": "She did.", "answers": ["she"]}\n\n')
+@pytest.fixture
+def calibration(tmp_path):
+    """Reads texts for a calibration from a file of the content."""
 
-    assert read_calibration([path]).texts == ("who?", "She did.")
+    def read(name, content, **options):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return read_calibration([path], **options)
 
-
-def test_compressed_files_are_read(tmp_path):
-    path = tmp_path / "chat.jsonl.gz"
-    path.write_bytes(gzip.compress(TURNS.encode()))
-
-    assert read_calibration([path]).texts == ("Ann: hi", "Ben: hello")
+    return read
 
 
-def test_the_sample_is_spread_evenly_over_each_file(tmp_path):
-    path = tmp_path / "texts.jsonl"
-    path.write_text("".join(f'{{"text": "t{number}"}}\n' for number in range(10)))
-
-    assert read_calibration([path], texts_per_file=3).texts == ("t0", "t3", "t6")
-
-
-def test_the_files_hash_is_kept(tmp_path):
-    path = tmp_path / "chat.jsonl"
-    path.write_text(TURNS)
-
-    expected = hashlib.sha256(TURNS.encode()).hexdigest()
-    assert read_calibration([path]).files == {"chat.jsonl": expected}
-
-
-def test_a_folder_of_written_conversations_gives_their_turns(tmp_path):
-    folder = tmp_path / "conversations"
-    folder.mkdir()
-    (folder / "one.txt").write_text(
-        "kind: texting\n## 1 | 2024-05-03 18:02\n1.1 Ann: hi\n1.2 Ben: hello\n"
-        "? single | 1.1 | Who greets first? | Ann\n"
-    )
-
-    found = read_calibration([folder])
-
+def test_every_form_of_texts_is_read(calibration, tmp_path):
+    # The file's hash is kept.
+    found = calibration("chat.jsonl", TURNS)
     assert found.texts == ("Ann: hi", "Ben: hello")
-    assert list(found.files) == ["conversations"]
+    assert found.files == {"chat.jsonl": hashlib.sha256(TURNS.encode()).hexdigest()}
+    # Compressed files are read.
+    assert calibration("chat.jsonl.gz", gzip.compress(TURNS.encode())).texts == found.texts
+    # Queries and passages are given too.
+    pair = '{"query": "who?", "passage": "She did.", "answers": ["she"]}\n\n'
+    assert calibration("pairs.jsonl", pair).texts == ("who?", "She did.")
+    # The sample is spread evenly over each file.
+    ten = "".join(f'{{"text": "t{number}"}}\n' for number in range(10))
+    assert calibration("texts.jsonl", ten, texts_per_file=3).texts == ("t0", "t3", "t6")
+    # A folder of written conversations gives their turns.
+    (tmp_path / "conversations").mkdir()
+    shutil.copy(FOLDER / "greeting.txt", tmp_path / "conversations")
+    written = read_calibration([tmp_path / "conversations"])
+    assert written.texts == found.texts
+    assert list(written.files) == ["conversations"]
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[1]", "{broken", '{"turns": [1]}', '{"turns": 1}'])
-def test_a_malformed_file_is_named(tmp_path, content):
-    path = tmp_path / "bad.jsonl"
-    path.write_text(content)
-
-    with pytest.raises(DatasetError, match=r"bad\.jsonl"):
-        read_calibration([path])
-
-
-def test_a_missing_file_is_named(tmp_path):
+def test_a_malformed_or_missing_file_is_named(calibration, tmp_path):
+    for content in ("", "{}", "[1]", "{broken", '{"turns": [1]}', '{"turns": 1}'):
+        with pytest.raises(DatasetError, match=r"bad\.jsonl"):
+            calibration("bad.jsonl", content)
     with pytest.raises(DatasetError, match=r"none\.jsonl"):
         read_calibration([tmp_path / "none.jsonl"])

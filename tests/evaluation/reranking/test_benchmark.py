@@ -34,16 +34,12 @@ from ekphory_lab.evaluation.reranking.report import (
 
 
 @pytest.fixture(scope="module")
-def dialogue():
-    """Two of the questions, and of the conversations theirs alone."""
+def report(dataset):
+    # Two of the questions in a dialogue, and of the conversations theirs alone.
     whole = load_dialogue_set()
     queries = whole.dataset.queries[:2]
     pools = {queries[0].pool: whole.dataset.pools[queries[0].pool]}
-    return replace(whole, dataset=replace(whole.dataset, queries=queries, pools=pools))
-
-
-@pytest.fixture(scope="module")
-def report(dataset, dialogue):
+    dialogue = replace(whole, dataset=replace(whole.dataset, queries=queries, pools=pools))
     contenders = load_contenders(["bm25", "overlap"], load=lambda _: OverlapReranker())
     options = RerankOptions(embedder=HashEmbedder(dimension=64), top=3)
     *_, last = run_benchmark([dataset], dialogue, load_language_set(), contenders, options)
@@ -74,9 +70,7 @@ def test_the_report_is_written_as_json_and_as_markdown_with_pictures(report, tmp
     for table in rerank_tables(report):
         assert f"## {table.title}" in text
         assert {len(row) for row in table.rows} <= {len(table.header)}
-
-
-def test_published_rows_stand_beside_locomo_alone(report):
+    # Published rows stand beside LoCoMo alone.
     assert next(set_tables(report.sets[0])).note == ""
     assert published_rows("realtalk") == {}
     assert published_rows("locomo_dev")["MemReranker-4B"]["MAP"] == 0.737
@@ -97,20 +91,17 @@ SCORES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("cosine_spread", 0.4),
-        ("probability_spread", 0.5),
-        ("probability_gap", 0.4),
-        ("best_probability", 0.6),
-    ],
-)
-def test_a_feature_is_taken_from_the_largest_scores(name, expected):
-    assert gate_feature(name, SCORES) == pytest.approx(expected)
+FEATURES = {
+    "cosine_spread": 0.4,
+    "probability_spread": 0.5,
+    "probability_gap": 0.4,
+    "best_probability": 0.6,
+}
 
 
-def test_without_candidates_a_feature_is_zero():
+def test_a_feature_is_taken_from_the_largest_scores():
+    assert {name: gate_feature(name, SCORES) for name in FEATURES} == pytest.approx(FEATURES)
+    # Without candidates it is zero.
     assert gate_feature("probability_gap", {"probability": np.empty(0)}) == 0.0
 
 
@@ -135,12 +126,7 @@ def test_every_question_becomes_a_case(dataset, candidates):
     cases = gate_cases(dataset, judge, read=2)
     assert cases.pools.tolist() == ["a", "a", "b"]
     assert cases.first_stage[1] == 1.0
-    assert set(cases.features) == {
-        "cosine_spread",
-        "probability_spread",
-        "probability_gap",
-        "best_probability",
-    }
+    assert set(cases.features) == set(FEATURES)
 
 
 def array(*values):
@@ -151,9 +137,7 @@ def test_bins_of_equal_width_average_what_lies_close_together():
     # .9 and .91 share a bin: said .905, right .5; .1 has its own: said .1, right 0.
     found = calibration_error(array(0.9, 0.91, 0.1, 0.1), array(1, 0, 0, 0))
     assert found.equal_width == pytest.approx(0.405 / 2 + 0.1 / 2)
-
-
-def test_bins_of_equal_mass_are_finer_where_most_probabilities_are():
+    # Bins of equal mass are finer where most probabilities are.
     said = array(*[0.001] * 15, *[0.06] * 15)
     right = array(*[0] * 15, *[0, 1] * 7, 0)
     found = calibration_error(said, right)
@@ -168,9 +152,7 @@ def test_a_threshold_is_the_least_probability_that_gives_the_precision():
     assert precision_threshold(said, right, 0.9).recall == pytest.approx(18 / 22)
     assert precision_threshold(said, right, 0.5).threshold == 0.5
     assert precision_threshold(said, right, 0.95).threshold is None
-
-
-def test_few_candidates_give_no_threshold():
+    # Few candidates give no threshold.
     assert precision_threshold(array(0.9, 0.8), array(1, 1), 0.5).threshold is None
 
 

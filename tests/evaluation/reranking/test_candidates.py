@@ -17,51 +17,38 @@ from ekphory_lab.evaluation.reranking.candidates import (
 
 @pytest.fixture
 def file(tmp_path, candidates):
-    path = tmp_path / "candidates.jsonl"
+    path = tmp_path / "new" / "candidates.jsonl"
     write_candidate_sets([candidates], path)
     return path
 
 
-def test_what_was_written_is_read_again(tmp_path, candidates):
-    path = tmp_path / "new" / "candidates.jsonl"
-    write_candidate_sets([candidates], path)
-    assert read_candidate_sets(path) == {candidates.identity.dataset: candidates}
-
-
-def test_a_file_that_fits_is_not_made_again(file, dataset, embedder):
+def test_what_was_written_is_read_again(file, dataset, candidates, embedder):
+    assert read_candidate_sets(file) == {candidates.identity.dataset: candidates}
+    # A file that fits is not made again.
     before = file.stat().st_mtime_ns
     again = candidates_of(dataset, embedder=embedder, top=3, file=file)
     assert len(again.own) == 3
     assert file.stat().st_mtime_ns == before
-
-
-def test_another_set_is_added(file, dataset, embedder):
+    # Another set is added.
     candidates_of(replace(dataset, name="other"), embedder=embedder, top=3, file=file)
     assert list(read_candidate_sets(file)) == ["chats", "other"]
 
 
-def test_candidates_of_another_embedder_are_refused(file, dataset):
+def test_candidates_of_another_embedder_or_number_are_refused(file, dataset, embedder):
     with pytest.raises(DatasetError, match=r"candidates\.jsonl: .* another embedder: .*64-d"):
         candidates_of(dataset, embedder=HashEmbedder(dimension=32), top=3, file=file)
-
-
-def test_another_number_of_candidates_is_refused(file, dataset, embedder):
     with pytest.raises(DatasetError, match="another top: 3, now it is 2"):
         candidates_of(dataset, embedder=embedder, top=2, file=file)
 
 
-def test_a_file_that_is_cut_short_is_named(file):
+def test_a_file_that_is_cut_short_or_of_another_kind_is_named(file):
     file.write_text(file.read_text()[:-200])
     with pytest.raises(DatasetError, match=r"candidates\.jsonl:1: not JSON"):
         read_candidate_sets(file)
-
-
-@pytest.mark.parametrize("content", ["{}", '{"format": "ekphory-candidates-2"}', "x"])
-def test_a_file_of_another_kind_is_refused(tmp_path, content):
-    path = tmp_path / "other.jsonl"
-    path.write_text(content)
-    with pytest.raises(DatasetError, match=r"other\.jsonl:1"):
-        read_candidate_sets(path)
+    for content in ("{}", '{"format": "ekphory-candidates-2"}', "x"):
+        file.write_text(content)
+        with pytest.raises(DatasetError, match=r"candidates\.jsonl:1"):
+            read_candidate_sets(file)
 
 
 ON_MAY_FIRST = datetime(2024, 5, 1, 10, tzinfo=UTC)
@@ -77,26 +64,22 @@ def spoken_by(dataset, **speakers):
 
 def test_every_question_gets_the_best_of_its_own_pool(candidates):
     boat = candidates.own[1]
-    assert (boat.key, boat.searched, boat.asked.text) == (
-        ("a", "1"),
-        "a",
-        "What happened to the boat?",
-    )
+    assert (boat.key, boat.searched) == (("a", "1"), "a")
+    assert boat.asked.text == "What happened to the boat?"
     assert boat.ids[0] == "D1:2"
     assert len(boat.ids) == 3
     assert boat.scores["ranking"] == tuple(sorted(boat.scores["ranking"], reverse=True))
-
-
-def test_a_passage_comes_with_its_neighbours_and_its_date(candidates):
+    # A passage comes with its neighbours and its date.
     passage = candidates.passages["a"]["D1:2"]
     assert passage.text == "Bob: My boat sank in the harbour"
     assert passage.before == "Ann: I adopted a grey cat"
     assert passage.after == "Ann: The cat sleeps all day"
     assert passage.at == ON_MAY_FIRST
-
-
-def test_a_question_is_asked_at_the_newest_moment_of_its_pool(candidates):
+    # A question is asked at the newest moment of its pool.
     assert candidates.own[0].asked.now == ON_MAY_FIRST
+    # Every question is put to another conversation too.
+    elsewhere = [(*found.key, found.searched) for found in candidates.elsewhere]
+    assert elsewhere == [("a", "0", "b"), ("a", "1", "b"), ("b", "0", "a")]
 
 
 def test_what_the_set_does_not_date_is_not_dated(dataset, embedder):
@@ -109,21 +92,11 @@ def test_what_the_set_does_not_date_is_not_dated(dataset, embedder):
     assert {passage.at for passage in found.passages["a"].values()} == {None}
 
 
-def test_every_question_is_put_to_another_conversation_too(candidates):
-    assert [(found.key, found.searched) for found in candidates.elsewhere] == [
-        (("a", "0"), "b"),
-        (("a", "1"), "b"),
-        (("b", "0"), "a"),
-    ]
-
-
 def test_another_conversation_is_the_next_without_a_common_speaker(dataset):
     spoken = spoken_by(dataset, a=["Ann", "Bob"], b=["ann", "Cid"], c=["Dan"], d=["Eve"])
     assert another_conversation(spoken, "a") == "c"
     assert another_conversation(spoken, "d") == "a"
-
-
-def test_where_all_share_a_speaker_another_conversation_is_the_next(dataset):
+    # Where all share a speaker it is the next.
     spoken = spoken_by(dataset, a=["user"], b=["user"])
     assert another_conversation(spoken, "b") == "a"
     assert another_conversation(spoken_by(dataset, a=["user"]), "a") is None

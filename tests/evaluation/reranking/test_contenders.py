@@ -27,20 +27,14 @@ def names(*specs):
     return [each.name for each in load_contenders(specs, load=lambda _: OverlapReranker())]
 
 
-def test_the_first_stage_alone_always_comes_first():
+def test_the_first_stage_alone_always_comes_first(tmp_path):
     assert names("bm25", "none") == ["none", "bm25"]
     assert names() == ["none"]
-
-
-def test_a_model_is_called_by_its_name_and_the_bundled_one_bundled():
+    # A model is called by its name, and the bundled one `bundled`.
     assert names("https://host/rerank", "bundled") == ["none", "overlap-reranker", "bundled"]
-
-
-def test_a_model_in_a_directory_is_called_by_it(tmp_path):
+    # A model in a directory is called by it.
     assert names(str(tmp_path)) == ["none", tmp_path.name]
-
-
-def test_two_of_one_name_are_refused():
+    # Two of one name are refused.
     with pytest.raises(InvalidInput, match="two called 'bm25'"):
         names("bm25", "bm25")
 
@@ -65,6 +59,9 @@ def test_a_score_is_bm25_over_the_most_that_the_question_could_reach():
     assert scores("cat?", "Ann: grey cats sleep") == pytest.approx(
         [rarity * frequency / (rarity * 2.5)]
     )
+    # What shares no word scores nothing.
+    assert scores("Who adopted a dog?", *TURNS) == [0.0] * 4
+    assert scores("", *TURNS) == [0.0] * 4
 
 
 def test_the_order_is_that_of_bm25s():
@@ -77,14 +74,6 @@ def test_the_order_is_that_of_bm25s():
     )
 
 
-def test_what_shares_no_word_scores_nothing():
-    assert scores("Who adopted a dog?", *TURNS) == [0.0] * 4
-    assert scores("", *TURNS) == [0.0] * 4
-
-
-NOT_READ = float("nan")
-
-
 def scored(*scores, ranking=(0.9, 0.5, 0.1)):
     found = CandidateList(
         ("a", "0"), "a", RerankQuery("?"), ("x", "y", "z"), {"ranking": tuple(ranking)}
@@ -94,15 +83,11 @@ def scored(*scores, ranking=(0.9, 0.5, 0.1)):
 
 def test_equal_scores_keep_the_order_of_the_first_stage():
     assert scored(0.2, 0.3, 0.2).order().tolist() == [1, 0, 2]
-
-
-def test_a_share_of_the_first_stage_is_added():
+    # A share of the first stage is added.
     found = scored(0.4, 0.5, 0.6, ranking=(0.9, 0.89, 0.1))
     assert found.order(first_stage_share=0.6).tolist() == [1, 0, 2]
-
-
-def test_what_was_not_read_follows_in_its_order():
-    assert scored(0.1, 0.2, NOT_READ).order().tolist() == [1, 0, 2]
+    # What was not read follows in its order.
+    assert scored(0.1, 0.2, float("nan")).order().tolist() == [1, 0, 2]
 
 
 def test_without_a_reranker_order_and_probability_are_those_of_the_first_stage(dataset, candidates):
@@ -112,8 +97,7 @@ def test_without_a_reranker_order_and_probability_are_those_of_the_first_stage(d
     assert boat.probabilities.tolist() == list(boat.found.scores["probability"])
     assert judge.is_calibrated
 
-
-def test_scores_that_nobody_calibrated_are_taken_as_they_come(dataset, candidates):
+    # Scores that nobody calibrated are taken as they come.
     judge = Judge(model_contender(OverlapReranker()), candidates, dataset.pools)
     boat = judge.score(candidates.own[1], most=2)
     # Of "What happened to the boat?" the turn about the boat shares "boat" and "the".

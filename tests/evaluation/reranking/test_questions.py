@@ -33,32 +33,11 @@ def words(text):
     return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}
 
 
-@pytest.fixture(scope="module")
-def dialogue():
-    return load_dialogue_set()
-
-
-@pytest.fixture(scope="module")
-def some(dialogue):
-    """Some questions of one conversation, so that the search for candidates is short."""
-    whole = dialogue.dataset
-    pool = whole.queries[0].pool
-    chosen = tuple(query for query in whole.queries if query.pool == pool)[::2]
-    kept = replace(whole, queries=chosen, pools={pool: whole.pools[pool]})
-    return replace(dialogue, dataset=kept)
-
-
-@pytest.fixture(scope="module")
-def candidates(some):
-    return find_candidates(some.dataset, embedder=HashEmbedder(dimension=64))
-
-
-def test_it_has_over_a_hundred_questions_each_with_a_dialogue(dialogue):
+def test_it_has_over_a_hundred_questions_each_with_a_dialogue():
+    dialogue = load_dialogue_set()
     assert len(dialogue.dataset.queries) >= 100
     assert all(len(dialogue.contexts[query.key]) >= 2 for query in dialogue.dataset.queries)
-
-
-def test_the_dialogue_does_not_repeat_the_answer(dialogue):
+    # The dialogue does not repeat the answer.
     for query in dialogue.dataset.queries:
         texts = {each.id: each.text for each in dialogue.dataset.pools[query.pool]}
         said = " ".join(dialogue.contexts[query.key]).lower()
@@ -67,7 +46,15 @@ def test_the_dialogue_does_not_repeat_the_answer(dialogue):
         )
 
 
-def test_a_reranker_that_reads_the_dialogue_gains_by_it(some, candidates):
+def test_a_reranker_that_reads_the_dialogue_gains_by_it():
+    # Some questions of one conversation, so that the search for candidates is short.
+    dialogue = load_dialogue_set()
+    whole = dialogue.dataset
+    pool = whole.queries[0].pool
+    chosen = tuple(query for query in whole.queries if query.pool == pool)[::2]
+    kept = replace(whole, queries=chosen, pools={pool: whole.pools[pool]})
+    some = replace(dialogue, dataset=kept)
+    candidates = find_candidates(kept, embedder=HashEmbedder(dimension=64))
     judge = Judge(model_contender(ContextWords()), candidates, some.dataset.pools)
     scores = measure_dialogue(some, judge)
     assert scores.difference.difference > 0.05
@@ -81,10 +68,7 @@ def test_it_has_the_same_ten_questions_in_twelve_languages():
         asked.setdefault(query.category, set()).add(query.id)
     assert len(asked) == 12
     assert all(ids == {str(number) for number in range(1, 11)} for ids in asked.values())
-
-
-def test_every_question_is_asked_among_the_answers_of_its_own_language():
-    dataset = load_language_set()
+    # Every question is asked among the answers of its own language.
     chinese = next(query for query in dataset.queries if query.key == ("Chinese", "1"))
     texts = {passage.id: passage.text for passage in dataset.pools["Chinese"]}
     assert chinese.text == "用户有哪些业余爱好？"

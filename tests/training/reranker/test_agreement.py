@@ -10,18 +10,14 @@ def pairs(*values):
 
 def test_tau_is_agreements_less_disagreements_over_what_both_decide():
     assert kendall_tau_b(pairs(1, 1, 1, 0), pairs(1, 1, -1, 1)) == pytest.approx(1 / np.sqrt(3 * 4))
-
-
-def test_a_teacher_that_decides_nothing_has_no_tau():
+    # A teacher that decides nothing has none.
     assert kendall_tau_b(pairs(0, 0), pairs(1, -1)) is None
 
 
 def test_kappa_is_the_agreement_beyond_chance():
     # Observed 3/4; by chance 1/2 · 3/4 + 1/2 · 1/4 = 1/2.
     assert cohen_kappa(pairs(1, 1, -1, -1), pairs(1, 1, 1, -1)) == pytest.approx(0.5)
-
-
-def test_kappa_is_undefined_where_both_always_say_the_same():
+    # It is undefined where both always say the same.
     assert cohen_kappa(pairs(1, 1), pairs(1, 1)) is None
 
 

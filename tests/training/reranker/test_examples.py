@@ -1,5 +1,6 @@
 """Examples: their files, the split, levels of relevance, and how well they are ranked."""
 
+import gzip
 import math
 from datetime import UTC, datetime
 
@@ -44,21 +45,13 @@ WHOLE = RerankExample(
 
 
 def test_examples_are_read_as_they_were_written(tmp_path):
-    write_examples([WHOLE], tmp_path / "examples.jsonl.gz")
-
-    assert read_examples(tmp_path / "examples.jsonl.gz") == (WHOLE,)
-
-
-def test_equal_examples_give_equal_bytes(tmp_path):
     for name in ("a.gz", "b.gz"):
         write_examples([WHOLE, WHOLE], tmp_path / name)
 
+    assert read_examples(tmp_path / "a.gz") == (WHOLE, WHOLE)
+    # Equal examples give equal bytes.
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
-
-
-def test_another_file_is_refused(tmp_path):
-    import gzip
-
+    # Another file is refused.
     path = tmp_path / "other.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"text": "hello"}\n'))
 
@@ -70,16 +63,11 @@ ROWS = [{"query": str(number), "sentence": f"sentence {number // 2}"} for number
 
 
 def test_one_row_of_sixteen_is_held_back():
-    assert 10 <= len(rows_of("held_back", ROWS)) <= 45
-
-
-def test_questions_with_the_same_answer_stay_together():
-    assert all(part_of(ROWS[n]) == part_of(ROWS[n + 1]) for n in range(0, 400, 2))
-
-
-def test_the_split_is_the_same_in_every_run():
     held = [row["sentence"] for row in rows_of("held_back", ROWS)]
-
+    assert 10 <= len(held) <= 45
+    # Questions with the same answer stay together.
+    assert all(part_of(ROWS[n]) == part_of(ROWS[n + 1]) for n in range(0, 400, 2))
+    # The split is the same in every run.
     assert held[:3] == ["sentence 1", "sentence 1", "sentence 12"]
 
 
@@ -87,23 +75,16 @@ def test_a_known_answer_is_fully_relevant_and_one_beaten_nine_to_one_is_low():
     abilities = np.array([0.0, -math.log(9)])
 
     assert relevance(abilities, np.array([True, False])) == pytest.approx([1.0, 0.2])
-
-
-def test_what_beats_the_answer_is_no_more_than_fully_relevant():
+    # What beats the answer is no more than fully relevant.
     assert relevance(np.array([0.0, 3.0]), np.array([True, False])).tolist() == [1.0, 1.0]
-
-
-def test_without_a_known_answer_the_best_one_is_the_measure():
+    # Without a known answer the best one is the measure.
     found = relevance(np.array([1.0, 1.0 - math.log(3)]), np.array([False, False]))
-
     assert found == pytest.approx([1.0, 0.5])
 
 
 def test_a_bound_belongs_to_the_level_above_it():
     assert levels(np.array([0.0, 0.19, 0.2, 0.5, 0.79, 0.8, 1.0])).tolist() == [1, 1, 2, 3, 4, 5, 5]
-
-
-def test_every_level_has_its_soft_label():
+    # Every level has its soft label.
     assert soft_labels(np.array([5, 1])).tolist() == [SOFT_LABELS[4], SOFT_LABELS[0]]
 
 
@@ -115,9 +96,7 @@ def test_the_rank_is_that_of_the_best_answer():
 
     assert reciprocal_rank(two, np.array([0.1, 0.5, 0.9])) == 1.0
     assert reciprocal_rank(ASKED, np.array([0.5, 0.9, 0.1])) == 0.5
-
-
-def test_equal_scores_do_not_flatter():
+    # Equal scores do not flatter.
     assert reciprocal_rank(ASKED, np.zeros(3)) == pytest.approx(1 / 3)
 
 

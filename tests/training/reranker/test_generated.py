@@ -30,20 +30,15 @@ def test_words_for_a_time_become_the_date_that_they_mean():
     sample = MemorySample("What did Ada fix last month?", memory(40), ())
 
     assert dated_query(sample, NOW).text == "What did Ada fix in 2024?"
-
-
-def test_the_date_is_as_fine_as_the_wrong_times_need():
+    # A query without a time stays.
+    sample = MemorySample("What did Ada fix?", memory(40), ())
+    assert dated_query(sample, NOW).text == "What did Ada fix?"
+    # The date is as fine as the wrong times need.
     negatives = (HardNegative("temporal", memory(120)), HardNegative("temporal", memory(60)))
     sample = MemorySample("What did Ada fix last month?", memory(33), negatives)
 
     assert dated_query(sample, NOW).text == "What did Ada fix on 29 April 2024?"
     assert NOW - timedelta(days=33) == datetime(2024, 4, 29, tzinfo=UTC)
-
-
-def test_a_query_without_a_time_stays():
-    sample = MemorySample("What did Ada fix?", memory(40), ())
-
-    assert dated_query(sample, NOW).text == "What did Ada fix?"
 
 
 def test_generated_memories_bring_denials_entities_and_their_dates():
@@ -62,17 +57,13 @@ def test_cause_and_effect_change_places():
         reversed_ones = [text for text, kind in found.said if kind == "causal_reversal"]
         assert answer not in reversed_ones
         assert any(words(text) == words(answer) for text in reversed_ones)
-
-
-def test_the_coarser_answer_is_wrong():
+    # The coarser answer is wrong.
     found = granularity(Random(2))
 
     kinds = [kind for _, kind in found.said]
     assert kinds.count("answer") == 1
     assert kinds.count("granularity") == 2
-
-
-def test_two_memories_answer_together():
+    # Two memories answer together.
     found = multi_hop(Random(3))
 
     bridge, fact = (text for text, kind in found.said if kind == "answer")

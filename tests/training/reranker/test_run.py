@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -15,13 +16,29 @@ pytestmark = pytest.mark.torch
 
 
 if torch:
-    from ekphory_lab.training.reranker.config import RerankLossWeights
+    from ekphory.errors import InvalidInput
+    from ekphory_lab.training.reranker.config import HeldBack, RerankerConfig, RerankLossWeights
+    from ekphory_lab.training.reranker.examples import write_examples
+    from ekphory_lab.training.reranker.models import load_cross_encoder, with_layers
+    from ekphory_lab.training.reranker.preparation import (
+        HELD_BACK_FILE,
+        TRAINED_FILE,
+        ExampleMaking,
+    )
     from ekphory_lab.training.reranker.run import (
+        Listener,
         RerankTargets,
         info_nce,
+        pair_batches,
         rerank_loss,
+        score_batches,
         soft_cross_entropy,
+        train_reranker,
     )
+    from ekphory_lab.training.run_files import RunPlaces
+    from ekphory_lab.training.texts import sha256_of
+
+FOLLOWING = RerankLossWeights(contrast=0.0, soft=0.0, following=1.0) if torch else None
 
 
 def targets(relevant, labels=None, present=None):
@@ -40,9 +57,7 @@ def test_an_answer_competes_with_the_wrong_and_not_with_other_answers():
 
     first, second = (-math.log(math.exp(s) / (math.exp(s) + 1)) for s in (2.0, 1.0))
     assert float(loss) == pytest.approx((first + second) / 2)
-
-
-def test_what_is_absent_does_not_compete():
+    # What is absent does not compete.
     logits = torch.tensor([[0.0, 0.0, 9.0], [0.0, 0.0, 0.0]])
     known = targets([[1, 0, 0], [1, 0, 0]], present=[[1, 1, 0], [1, 1, 0]])
 
@@ -61,37 +76,9 @@ def test_soft_labels_are_reached_by_their_own_logits():
 def test_following_costs_nothing_where_the_two_agree_up_to_a_shift():
     logits = torch.tensor([[2.0, 1.0, 5.0]])
     known = targets([[1, 0, 0]], present=[[1, 1, 0]])
-    weights = RerankLossWeights(contrast=0.0, soft=0.0, following=1.0)
 
-    assert float(rerank_loss(logits, known, weights, logits + 3)) == pytest.approx(0, abs=1e-6)
-    assert float(rerank_loss(logits, known, weights, logits.flip(1))) > 0.1
-
-
-if torch:
-    from ekphory.errors import InvalidInput
-    from ekphory_lab.training.reranker.config import (
-        HeldBack,
-        RerankerConfig,
-        RerankLossWeights,
-    )
-    from ekphory_lab.training.reranker.examples import write_examples
-    from ekphory_lab.training.reranker.models import (
-        load_cross_encoder,
-        with_layers,
-    )
-    from ekphory_lab.training.reranker.preparation import (
-        HELD_BACK_FILE,
-        TRAINED_FILE,
-        ExampleMaking,
-    )
-    from ekphory_lab.training.reranker.run import (
-        Listener,
-        pair_batches,
-        score_batches,
-        train_reranker,
-    )
-    from ekphory_lab.training.run_files import RunPlaces
-    from ekphory_lab.training.texts import sha256_of
+    assert float(rerank_loss(logits, known, FOLLOWING, logits + 3)) == pytest.approx(0, abs=1e-6)
+    assert float(rerank_loss(logits, known, FOLLOWING, logits.flip(1))) > 0.1
 
 
 CONFIG_FIELDS = {
@@ -122,9 +109,9 @@ def silent(*_):
     pass
 
 
-@pytest.fixture
-def base(tmp_path):
-    return write_trainable_encoder(tmp_path / "base")
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return write_trainable_encoder(tmp_path_factory.mktemp("tiny") / "base")
 
 
 def run(base, target, *, followed=None, progress=silent, report=silent, **changes):
@@ -141,8 +128,22 @@ def run(base, target, *, followed=None, progress=silent, report=silent, **change
     )
 
 
-def losses(target):
-    return [json.loads(line)["loss"] for line in (target / "losses.jsonl").read_text().splitlines()]
+@pytest.fixture(scope="module")
+def short(base):
+    """The model of a run of eight steps."""
+    return run(base, base.parent / "short")
+
+
+@pytest.fixture(scope="module")
+def longer(base):
+    """The model of a run of thirty steps, and what was reported of it."""
+    told = []
+    return run(base, base.parent / "longer", questions=240, report=told.append), told
+
+
+def losses(model):
+    lines = (model.parent / "losses.jsonl").read_text().splitlines()
+    return [json.loads(line)["loss"] for line in lines]
 
 
 def scores(directory, examples):
@@ -156,34 +157,29 @@ def distance(scores, wanted):
     return (difference - difference.mean(dim=1, keepdim=True)).square().mean().sqrt().item()
 
 
-def test_a_few_steps_lower_the_loss_and_raise_the_rank(base, tmp_path):
-    found = []
+def test_a_few_steps_lower_the_loss_and_raise_the_rank(longer):
+    model, told = longer
 
-    run(base, tmp_path / "run", questions=240, report=found.append)
-
-    taken = losses(tmp_path / "run")
+    taken = losses(model)
     assert np.mean(taken[-4:]) < 0.7 * np.mean(taken[:4])
-    assert [each.step for each in found[:3]] == [-1, 0, 4]
-    assert found[-1].ranks["words"] > found[1].ranks["words"]
+    assert [each.step for each in told[:3]] == [-1, 0, 4]
+    assert told[-1].ranks["words"] > told[1].ranks["words"]
 
 
-def test_a_stopped_run_goes_on_to_the_weights_of_one_that_was_not(base, tmp_path):
-    whole = run(base, tmp_path / "whole", checkpoint_seconds=0.0)
+def test_a_stopped_run_goes_on_to_the_weights_of_one_that_was_not(base, short, tmp_path):
     with pytest.raises(Stopped):
         run(base, tmp_path / "parts", checkpoint_seconds=0.0, progress=stop_after(7))
     resumed = run(base, tmp_path / "parts", checkpoint_seconds=0.0)
 
     for name in ("model.safetensors", "ekphory_reranker.safetensors"):
-        assert sha256_of(resumed / name) == sha256_of(whole / name)
-    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+        assert sha256_of(resumed / name) == sha256_of(short / name)
+    assert losses(resumed) == losses(short)
 
 
-def test_the_finished_weights_are_the_mean_of_the_last_steps(base, tmp_path):
-    last, mean = (
-        load_cross_encoder(run(base, tmp_path / str(share), averaged=share)).parts["match"].bias
-        for share in (0.0, 0.5)
-    )
+def test_the_finished_weights_are_the_mean_of_the_last_steps(base, short, tmp_path):
+    other = run(base, tmp_path / "run", averaged=0.0)
 
+    last, mean = (load_cross_encoder(each).parts["match"].bias for each in (other, short))
     assert float((last - mean).abs().detach()) > 1e-5
 
 
@@ -198,50 +194,65 @@ def test_a_saved_model_scores_as_before(base, tmp_path):
     assert torch.allclose(before, after, rtol=0, atol=1e-5)
 
 
-def test_a_score_stays_with_its_pair_whatever_the_chunks(base):
+def test_a_new_model_ranks_by_the_cosine_of_its_base(base):
     model = load_cross_encoder(base)
     examples = word_examples(6, 4)
 
+    assert model.parts["match"].weight.item() == 10.0
+    assert torch.equal(model.parts["projection"].weight, torch.eye(32))
+    # A score stays with its pair whatever the chunks.
     whole = score_batches(model, pair_batches(model, examples, chunk_pairs=64))
     small = score_batches(model, pair_batches(model, examples, chunk_pairs=3))
-
     assert (whole - small).abs().max() < 0.05  # bfloat16
 
 
-def test_a_new_model_ranks_by_the_cosine_of_its_base(base):
-    model = load_cross_encoder(base)
-
-    assert model.parts["match"].weight.item() == 10.0
-    assert torch.equal(model.parts["projection"].weight, torch.eye(32))
-
-
 def test_a_model_of_some_layers_follows_the_whole_one(base, tmp_path):
-    loss = RerankLossWeights(contrast=0.0, soft=0.0, following=1.0)
-
-    model = run(base, tmp_path / "run", layers=(1,), loss=loss, questions=160)
+    model = run(base, tmp_path / "run", layers=(1,), loss=FOLLOWING, questions=160)
 
     assert json.loads((model / "config.json").read_text())["num_hidden_layers"] == 1
-    taken = losses(tmp_path / "run")
+    taken = losses(model)
     assert np.mean(taken[-4:]) < np.mean(taken[:4])
+    # A layer that is not there is refused.
+    with pytest.raises(InvalidInput, match="the base has 2"):
+        with_layers(load_cross_encoder(base), [0, 2])
 
 
-def test_a_model_goes_on_following_another_one(base, tmp_path):
-    loss = RerankLossWeights(contrast=0.0, soft=0.0, following=1.0)
-    larger = run(base, tmp_path / "larger", questions=240)
+def test_a_model_goes_on_following_another_one(base, short, longer, tmp_path):
+    followed, _ = longer
 
-    model = run(base, tmp_path / "run", followed=larger, loss=loss, questions=240)
+    model = run(base, tmp_path / "run", followed=followed, loss=FOLLOWING, questions=240)
 
     examples = word_examples(20, 3)
-    wanted, before, after = (scores(each, examples) for each in (larger, base, model))
+    wanted, before, after = (scores(each, examples) for each in (followed, base, model))
     assert distance(after, wanted) < 0.7 * distance(before, wanted)
+    # A run that followed another model is refused.
+    with pytest.raises(InvalidInput, match="holds a run with another data"):
+        run(base, tmp_path / "run", followed=short, loss=FOLLOWING, questions=240)
 
 
-def test_a_configuration_that_follows_asks_for_a_model(base, tmp_path):
-    loss = RerankLossWeights(following=1.0)
+def with_another_last_word(model, target):
+    """Copy the model, with another word for the last token."""
+    shutil.copytree(model, target)
+    tokenizer = json.loads((target / "tokenizer.json").read_text())
+    vocabulary = tokenizer["model"]["vocab"]
+    last = max(vocabulary, key=vocabulary.get)
+    vocabulary[f"{last}s"] = vocabulary.pop(last)
+    (target / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return target
 
+
+def test_what_cannot_be_followed_is_refused(base, short, tmp_path):
+    # A configuration that follows asks for a model.
     with pytest.raises(InvalidInput, match="Give its directory as `--followed`"):
-        run(base, tmp_path / "run", loss=loss)
-    assert not (tmp_path / "run" / "manifest.json").exists()
+        run(base, tmp_path / "none", loss=FOLLOWING)
+    assert not (tmp_path / "none" / "manifest.json").exists()
+    # A model without a head is not followed.
+    with pytest.raises(InvalidInput, match=r"has no ekphory_reranker\.safetensors"):
+        run(base, tmp_path / "headless", followed=base, loss=FOLLOWING)
+    # A model that reads other tokens is not followed.
+    other = with_another_last_word(short, tmp_path / "other")
+    with pytest.raises(InvalidInput, match="reads other tokens than the base"):
+        run(base, tmp_path / "tokens", followed=other, loss=FOLLOWING)
 
 
 def test_a_refused_run_leaves_no_target(base, tmp_path):
@@ -255,53 +266,12 @@ def test_a_refused_run_leaves_no_target(base, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_model_without_a_head_is_not_followed(base, tmp_path):
-    loss = RerankLossWeights(following=1.0)
-
-    with pytest.raises(InvalidInput, match=r"has no ekphory_reranker\.safetensors"):
-        run(base, tmp_path / "run", followed=base, loss=loss)
-
-
-def test_a_model_that_reads_other_tokens_is_not_followed(base, tmp_path):
-    loss = RerankLossWeights(following=1.0)
-    other = run(base, tmp_path / "other")
-    tokenizer = json.loads((other / "tokenizer.json").read_text())
-    vocabulary = tokenizer["model"]["vocab"]
-    last = max(vocabulary, key=vocabulary.get)
-    tokenizer["model"]["vocab"] = {
-        f"{word}s" if word == last else word: number for word, number in vocabulary.items()
-    }
-    (other / "tokenizer.json").write_text(json.dumps(tokenizer))
-
-    with pytest.raises(InvalidInput, match="reads other tokens than the base"):
-        run(base, tmp_path / "run", followed=other, loss=loss)
-
-
-def test_a_run_that_followed_another_model_is_refused(base, tmp_path):
-    loss = RerankLossWeights(following=1.0)
-    larger = run(base, tmp_path / "larger")
-    run(base, tmp_path / "run", followed=larger, loss=loss)
-    other = run(base, tmp_path / "other", questions=240)
-
-    with pytest.raises(InvalidInput, match="holds a run with another data"):
-        run(base, tmp_path / "run", followed=other, loss=loss)
-
-
-def test_a_layer_that_is_not_there_is_refused(base):
-    with pytest.raises(InvalidInput, match="the base has 2"):
-        with_layers(load_cross_encoder(base), [0, 2])
-
-
-def test_word_vectors_stay(base, tmp_path):
-    model = run(base, tmp_path / "run")
-
-    before, after = (load_cross_encoder(each).parts["encoder"].embeddings for each in (base, model))
+def test_word_vectors_stay(base, short):
+    before, after = (load_cross_encoder(each).parts["encoder"].embeddings for each in (base, short))
     assert torch.equal(before.word_embeddings.weight, after.word_embeddings.weight)
     assert not torch.equal(before.token_type_embeddings.weight, after.token_type_embeddings.weight)
 
 
-def test_a_run_with_other_settings_is_not_gone_on_with(base, tmp_path):
-    run(base, tmp_path / "run")
-
+def test_a_run_with_other_settings_is_not_gone_on_with(base, short):
     with pytest.raises(InvalidInput, match="another config"):
-        run(base, tmp_path / "run", learning_rate=1e-5)
+        run(base, short.parent, learning_rate=1e-5)

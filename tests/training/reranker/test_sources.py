@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 from random import Random
 
-import pytest
 from tests.training.reranker.rerank_examples import TURNS, WordCounts, chat_group
 
 from ekphory_lab.training.question_groups import GroupBuilder, Placement
@@ -26,19 +25,13 @@ def test_a_day_a_month_and_a_year_have_words():
     words = [name_time(MAY, grain).words for grain in ("day", "month", "year")]
 
     assert words == ["on 8 May 2023", "in May 2023", "in 2023"]
-
-
-def test_a_month_covers_its_days_and_no_others():
+    # A month covers its days and no others.
     named = name_time(MAY, "month")
-
     assert named.covers(datetime(2023, 5, 31, tzinfo=UTC))
     assert not named.covers(datetime(2023, 6, 1, tzinfo=UTC))
     assert not named.covers(datetime(2022, 5, 8, tzinfo=UTC))
-
-
-def test_the_widest_time_that_keeps_the_others_out_is_named():
+    # The widest time that keeps the others out is named.
     others = [datetime(2022, 1, 1, tzinfo=UTC), datetime(2023, 7, 1, tzinfo=UTC)]
-
     assert name_time_apart(MAY, []).words == "in 2023"
     assert name_time_apart(MAY, others).words == "in May 2023"
     assert name_time_apart(MAY, [MAY]) is None
@@ -58,18 +51,16 @@ def test_a_pronoun_stands_for_the_subject_and_the_context_names_it():
 
     assert found.text in ("Where does he work?", "Where does she work?")
     assert any("Ada" in turn for turn in found.context)
-
-
-def test_an_earlier_question_and_its_answer_can_be_the_context():
+    # A name elsewhere in the question stays.
+    assert pronoun_question("Who did Bo go with to see Ada?", "Ada", None, Random(1)) is None
+    # An earlier question and its answer can be the context.
     earlier = ("Where does Ada live?", "Ada: I live in Porto.")
 
     found = pronoun_question("What is Ada's job?", "Ada", earlier, Random(2))
 
     assert found.text in ("What is his job?", "What is her job?")
     assert found.context[0].endswith("Where does Ada live?")
-
-
-def test_the_pronoun_does_not_contradict_the_question():
+    # The pronoun does not contradict the question.
     texts = {
         pronoun_question("What did Ada buy for her dog?", "Ada", None, Random(seed)).text
         for seed in range(20)
@@ -78,18 +69,12 @@ def test_the_pronoun_does_not_contradict_the_question():
     assert texts == {"What did she buy for her dog?"}
 
 
-def test_a_name_elsewhere_in_the_question_stays():
-    assert pronoun_question("Who did Bo go with to see Ada?", "Ada", None, Random(1)) is None
-
-
 def test_an_ellipsis_leaves_the_event_to_the_context():
     found = elliptical_question("When did Ada go hiking?", Random(3))
 
     assert "Ada" not in found.text
     assert found.context[0].endswith("Did Ada go hiking?")
-
-
-def test_a_question_with_another_opening_has_no_ellipsis():
+    # A question with another opening has none.
     assert elliptical_question("What did Ada buy?", Random(3)) is None
 
 
@@ -99,9 +84,7 @@ def test_the_same_is_asked_about_somebody_else():
     assert "Ada" in found.text
     assert "work" not in found.text
     assert found.context[0].endswith("Where does Bo work?")
-
-
-def test_a_context_about_something_else_leaves_the_question_whole():
+    # A context about something else leaves the question whole.
     found = question_after_unrelated("Where does Ada work?", Random(5))
 
     assert found.text == "Where does Ada work?"
@@ -112,10 +95,6 @@ def examples(seed, **counts):
     return list(
         group_examples(chat_group(), WordCounts(), Random(seed), counts=CandidateCounts(**counts))
     )
-
-
-def every_example():
-    return [found for seed in range(60) for found in examples(seed)]
 
 
 def test_sessions_are_counted_and_do_not_touch():
@@ -135,37 +114,26 @@ def test_every_question_has_its_answer_among_the_candidates():
     for found in examples(3):
         answers = [each.passage.text for each in found.candidates if each.relevant]
         assert answers in (["Bo: I work in a car factory near Graz."], [TURNS[4]])
-
-
-def test_no_more_candidates_compete_than_wanted():
+    # No more candidates compete than wanted.
     for found in examples(5, hard=2, random=1):
         assert len(found.candidates) == 4
 
 
-@pytest.mark.parametrize("kind", ["temporal_interference", "entity_confusion", "coreference"])
-def test_hard_cases_are_among_them(kind):
-    kinds = {each.kind for found in every_example() for each in found.candidates}
-
-    assert kind in kinds
-
-
-def test_a_decoy_of_another_time_has_the_words_of_the_answer_and_another_date():
-    for found in every_example():
+def test_hard_cases_are_among_them():
+    every_example = [found for seed in range(60) for found in examples(seed)]
+    kinds = {each.kind for found in every_example for each in found.candidates}
+    assert {"temporal_interference", "entity_confusion", "coreference"} <= kinds
+    # A decoy of another time has the words of the answer and another date.
+    for found in every_example:
         answers = {each.passage.text: each.passage.at for each in found.candidates if each.relevant}
         for each in found.candidates:
             if each.kind == "temporal_interference":
                 assert not each.relevant
                 assert each.passage.at != answers[each.passage.text]
-
-
-def test_some_questions_need_their_context():
-    questions = {found.query.text for found in every_example() if found.query.context}
-
+    # Some questions need their context.
+    questions = {found.query.text for found in every_example if found.query.context}
     assert any("Bo" not in text and "Ada" not in text for text in questions)
-
-
-def test_neighbours_and_dates_are_there_for_most_and_not_for_all():
-    passages = [each.passage for found in every_example() for each in found.candidates]
-
+    # Neighbours and dates are there for most and not for all.
+    passages = [each.passage for found in every_example for each in found.candidates]
     assert {passage.before is None for passage in passages} == {True, False}
     assert {passage.at is None for passage in passages} == {True, False}

@@ -29,16 +29,14 @@ ASKED_OF_BO = example(
     candidate("Bo: Hello.", lexical=1.0),
 )
 
+PAIR = example(candidate("a", relevant=True), candidate("b"))
+THREE = example(candidate("a", relevant=True), candidate("b"), candidate("c"))
+
 
 def test_labels_prefer_the_answer_and_hold_the_others_equal():
-    assert LabelTeacher().preferences(ASKED_OF_BO).tolist() == [
-        [0.5, 1.0, 1.0],
-        [0.0, 0.5, 0.5],
-        [0.0, 0.5, 0.5],
-    ]
-
-
-def test_the_higher_score_is_preferred_by_a_logistic_curve_over_deviations():
+    found = LabelTeacher().preferences(ASKED_OF_BO)
+    assert found.tolist() == [[0.5, 1.0, 1.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]]
+    # The higher score is preferred by a logistic curve over deviations.
     found = lexical_teacher().preferences(ASKED_OF_BO)
 
     gap = 2.0 / np.std([3.0, 1.0, 1.0])
@@ -63,25 +61,16 @@ def test_any_reranker_is_a_teacher():
 
 
 def test_a_chat_model_is_asked_in_both_orders():
-    pair = example(candidate("a", relevant=True), candidate("b"))
-    chat = ScriptedChat(['{"better": "A"}', '{"better": "A"}'])
+    chat = ScriptedChat([f'{{"better": "{better}"}}' for better in "AAABC"])
+    teacher = ChatTeacher(chat)
 
-    assert ChatTeacher(chat).preferences(pair).tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    assert teacher.preferences(PAIR).tolist() == [[0.5, 0.5], [0.5, 0.5]]
     assert len(chat.asked) == 2
-
-
-def test_a_chat_model_that_keeps_to_its_choice_is_believed():
-    pair = example(candidate("a", relevant=True), candidate("b"))
-    chat = ScriptedChat(['{"better": "A"}', '{"better": "B"}'])
-
-    assert ChatTeacher(chat).preferences(pair).tolist() == [[0.5, 1.0], [0.0, 0.5]]
-
-
-def test_another_answer_of_a_chat_model_is_an_error():
-    chat = ScriptedChat(['{"better": "C"}'])
-
+    # One that keeps to its choice is believed.
+    assert teacher.preferences(PAIR).tolist() == [[0.5, 1.0], [0.0, 0.5]]
+    # Another answer is an error.
     with pytest.raises(ServiceError, match='instead of "A", "B" or "equal"'):
-        ChatTeacher(chat).preferences(ASKED_OF_BO)
+        teacher.preferences(ASKED_OF_BO)
 
 
 def test_a_passage_cannot_end_its_tags():
@@ -98,6 +87,8 @@ def test_three_wins_against_one_put_two_candidates_the_logarithm_of_three_apart(
     abilities = bradley_terry(np.array([[0.0, 3.0], [1.0, 0.0]]), prior=0.0)
 
     assert abilities == pytest.approx([math.log(3) / 2, -math.log(3) / 2], abs=1e-6)
+    # One candidate has ability nought.
+    assert bradley_terry(np.zeros((1, 1))).tolist() == [0.0]
 
 
 def test_the_prior_keeps_a_candidate_that_never_loses_finite():
@@ -111,10 +102,6 @@ def test_abilities_give_back_the_chances_that_preferences_were_made_of():
     wins = 1 / (1 + np.exp(known[None, :] - known[:, None]))
 
     assert bradley_terry(wins, prior=0.0) == pytest.approx(known, abs=1e-5)
-
-
-def test_one_candidate_has_ability_nought():
-    assert bradley_terry(np.zeros((1, 1))).tolist() == [0.0]
 
 
 def silent(*_):
@@ -131,28 +118,22 @@ def scores(*values):
 
 
 def test_gold_labels_alone_make_answers_direct_and_the_rest_irrelevant():
-    asked = example(candidate("a", relevant=True), candidate("b"), candidate("c"))
-
-    found = labelled([asked], (LabelTeacher(), 8.0))
+    found = labelled([THREE], (LabelTeacher(), 8.0))
 
     assert found.examples[0].labels == (0.98, 0.02, 0.02)
     assert found.levels == {1: 2, 2: 0, 3: 0, 4: 0, 5: 1}
+    # Elo tells answers from the rest as well.
+    found = labelled([THREE], (LabelTeacher(), 8.0), aggregation="elo")
+    assert found.examples[0].labels == (0.98, 0.02, 0.02)
 
 
-def test_what_another_teacher_likes_better_is_partly_relevant():
-    asked = example(candidate("a", relevant=True), candidate("b", judged=False))
+def test_what_another_teacher_likes_better_is_partly_relevant_unless_it_was_made_to_be_wrong():
+    unjudged = example(candidate("a", relevant=True), candidate("b", judged=False))
+    wrong = example(candidate("a", relevant=True), candidate("b", kind="inverse", judged=True))
 
-    found = labelled([asked], (LabelTeacher(), 2.0), (scores(0.0, 50.0), 1.0))
+    found = labelled([unjudged, wrong], (LabelTeacher(), 2.0), (scores(0.0, 50.0), 1.0))
 
-    assert found.examples[0].labels == (0.98, 0.7)
-
-
-def test_what_was_made_to_be_wrong_stays_irrelevant():
-    asked = example(candidate("a", relevant=True), candidate("b", kind="inverse", judged=True))
-
-    found = labelled([asked], (LabelTeacher(), 2.0), (scores(0.0, 50.0), 1.0))
-
-    assert found.examples[0].labels == (0.98, 0.02)
+    assert [each.labels for each in found.examples] == [(0.98, 0.7), (0.98, 0.02)]
 
 
 def test_a_draw_with_a_better_one_is_a_gain():
@@ -160,28 +141,15 @@ def test_a_draw_with_a_better_one_is_a_gain():
 
     expected = 1 / (1 + 10 ** ((1484 - 1516) / 400))
     assert ratings[1] == pytest.approx(1484 + 32 * (expected - 0.5))
-
-
-def test_four_hundred_points_are_ten_to_one():
+    # Four hundred points are ten to one.
     assert abilities_of_ratings(np.array([1700.0, 1300.0])) == pytest.approx(
         [math.log(10) / 2, -math.log(10) / 2]
     )
 
 
-def test_elo_tells_answers_from_the_rest_as_well():
-    asked = example(candidate("a", relevant=True), candidate("b"), candidate("c"))
-
-    found = labelled([asked], (LabelTeacher(), 8.0), aggregation="elo")
-
-    assert found.examples[0].labels == (0.98, 0.02, 0.02)
-
-
 def test_teachers_that_say_the_opposite_are_reported():
-    asked = example(candidate("a", relevant=True), candidate("b"))
-
-    (agreement,) = labelled(
-        [asked, asked], (LabelTeacher(), 1.0), (scores(0.0, 9.0), 1.0)
-    ).agreements
+    teachers = (LabelTeacher(), 1.0), (scores(0.0, 9.0), 1.0)
+    (agreement,) = labelled([PAIR, PAIR], *teachers).agreements
 
     assert (agreement.first, agreement.second) == ("labels", "scores")
     assert agreement.kendall == -1.0

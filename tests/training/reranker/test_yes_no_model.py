@@ -47,21 +47,12 @@ def run(base, target):
     target.mkdir()
     write_examples(word_examples(6, 1), target / TRAINED_FILE)
     write_examples(word_examples(2, 2), target / HELD_BACK_FILE)
-    config = RerankerConfig(
-        name="tiny",
-        base="made here",
-        architecture="yes_no",
-        mix={},
-        questions=6,
-        questions_per_step=2,
-        chunk_pairs=2,
-        learning_rate=1e-2,
-        averaged=0.0,
-        held_back=HeldBack(measured=2, every_steps=100),
-        lora=SHAPE,
-    )
+    named = {"name": "tiny", "base": "made here", "architecture": "yes_no", "mix": {}}
+    sizes = {"questions": 6, "questions_per_step": 2, "chunk_pairs": 2}
+    rates = {"learning_rate": 1e-2, "averaged": 0.0}
+    held_back = HeldBack(measured=2, every_steps=100)
     return train_reranker(
-        config,
+        RerankerConfig(**named, **sizes, **rates, held_back=held_back, lora=SHAPE),
         ExampleMaking(folder=target, base=None, base_name="none"),
         places=RunPlaces(base=base, target=target),
         listener=Listener(progress=silent, report=silent),
@@ -73,14 +64,9 @@ def test_only_adapters_are_trained(base):
 
     assert trained_weights(model)
     assert all("lora_" in name for name in trained_weights(model))
-
-
-def test_a_score_does_not_depend_on_the_prompts_beside_it(base):
-    model = load_yes_no_model(base, SHAPE)
-    examples = word_examples(1, 4)
-
+    # A score does not depend on the prompts beside it.
     with torch.no_grad():
-        pairs = [pair for example in examples for pair in model.pairs(example)]
+        pairs = model.pairs(word_examples(1, 4)[0])
         together = model.logits(model.batch(pairs))
         alone = torch.cat([model.logits(model.batch([pair])) for pair in pairs])
 

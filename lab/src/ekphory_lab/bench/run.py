@@ -61,7 +61,7 @@ class Layout:
     on_progress: Told
     written: int = 0
 
-    def measure(self, size: int) -> measure.SizeReport:
+    def measure_size(self, size: int) -> measure.SizeReport:
         """Bring the stores to `size` memories (more only if they have them) and measure it all."""
         found: Found = {name: {"peak_bytes": {}} for name in self.systems}
         self._fill(size, found)
@@ -411,7 +411,7 @@ def run_bench(
                 launch=launch,
                 on_progress=on_progress,
             )
-            sizes += [layout.measure(size) for size in options.sizes()]
+            sizes += [layout.measure_size(size) for size in options.sizes()]
     return measure.BenchReport(
         machine=described,
         versions=measure.versions(),

@@ -52,7 +52,7 @@ def test_the_whole_report_is_written_to_the_file(measure, tmp_path):
 def test_a_dash_writes_the_report_to_standard_output(measure):
     (report,) = reports(measure(*BM25, "--json", "-"))
     assert report["overall"]["scores"]["R@5"]["mean"] == pytest.approx(2 / 3)
-    # So is a preset of the product.
+    # A preset of the product is measured.
     (report,) = reports(measure("--preset", "rrf", "--json", "-"))
     assert report["system"] == "ekphory:rrf"
     # Misses are shown on request.

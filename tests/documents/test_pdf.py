@@ -108,7 +108,7 @@ def test_a_page_reader_that_fails_is_told_with_the_page_and_the_others_are_read(
     assert problem == Problem("The service is down. Start it.", 2)
     assert passage.text == "The first page is text."
     # Without a page reader a scanned page is left out.
-    assert read(path)[1:] == [SkippedPart("scanned page")]
+    assert read(path)[0] == SkippedPart("scanned page")
     # A password is told.
     locked = PdfMaker(tmp_path / "b.pdf", password="secret").page("hidden").save()
     assert read(locked) == [Problem("the PDF is protected by a password. Save it without one.")]

@@ -56,7 +56,7 @@ def test_a_wanted_failures_file_is_appended_to(file, writer, tmp_path, monkeypat
     assert import_path(writer, path).failures_path == tmp_path / "m.jsonl.failed.jsonl"
     # A lone surrogate and a very long text can be listed.
     row = {"id": "a", "text": " ", "heading": "\ud800", "path": "x" * 5_000}
-    report = import_path(writer, file("m.jsonl", json.dumps(row) + "\n"))
+    report = import_path(writer, file("n.jsonl", json.dumps(row) + "\n"))
     content = listed(report.failures_path)[0]["content"]
     assert content["heading"] == "\ud800"
     assert content["path"].endswith("… (5000 characters)")

@@ -122,6 +122,7 @@ def test_a_trace_of_another_project_is_not_there(guarded, key_for):
 
 
 def test_on_a_loopback_address_a_key_still_binds_and_any_other_is_ignored(server):
+    server.service.projects.ensure(*OTHER.values())
     bound = server.service.keys.create(org="home", project="chat").text
     for key, status in ((bound, 403), ("ek_unknown", 401), ("sk-of-another-service", 200)):
         assert server.post("/memories/list", OTHER, key=key).status_code == status

@@ -96,17 +96,12 @@ def test_a_host_a_base_and_an_endpoint_become_the_endpoint(url, completed):
     [
         *("", "localhost:80", "ftp://host/v1", "http://", "http://:80/", "http://host:abc", None),
         *("http://host:99999", "http://[", " http://host", "http://host:0", "http://" + "a" * 64),
+        "ftp://user:geheim@host/v1?key=geheim",
     ],
 )
-def test_what_is_no_url_is_refused(url):
-    with pytest.raises(InvalidInput, match=r"url=.*not an http"):
+def test_what_is_no_url_is_refused_without_its_password_or_query(url):
+    with pytest.raises(InvalidInput, match=r"url=.*not an http") as caught:
         complete_url(url, prefix="/v1", operation="/rerank")
-
-
-def test_a_refused_url_does_not_show_its_password_or_query():
-    with pytest.raises(InvalidInput) as caught:
-        complete_url("ftp://user:geheim@host/v1?key=geheim", prefix="/v1", operation="/rerank")
-
     assert "geheim" not in f"{caught.value} {caught.value.value}"
 
 
@@ -206,12 +201,6 @@ def test_a_busy_service_is_asked_again_after_waits_that_double_with_some_jitter(
     assert 2.0 <= second <= 2.5
 
 
-def test_a_service_that_stays_busy_is_unavailable_and_quoted(failing, wire):
-    wire.replies = [Reply(503, b"overloaded")] * 3
-    failing("answered status 503: 'overloaded'")
-    assert len(wire.asked) == 3
-
-
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 501, 302, 307])
 def test_a_refusal_is_not_repeated_nor_a_redirect_followed_with_the_key(failing, wire, status):
     wire.replies = [Reply(status, b"no", {"Location": f"{wire.host}/elsewhere"})]
@@ -231,22 +220,20 @@ def failing(connect):
     return fail
 
 
-def test_a_slow_answer_is_given_up(failing, wire):
-    wire.replies = [Reply(delay=5.0)]
-    failing("ReadTimeout", timeout=0.05, retries=0)
-
-
-def test_a_dripping_answer_is_given_up(failing, wire, monkeypatch):
-    wire.replies = [Reply(body=b'{"a": "long answer"}', drip=0.02)]
-    monkeypatch.undo()  # the clock is the machine's
-    failing(r"did not finish its answer within 0\.1 s", timeout=0.1, retries=0)
-
-
-def test_a_refused_connection_is_unavailable_and_says_what_to_check(failing):
+def test_a_service_that_stays_busy_or_cannot_be_reached_is_unavailable(failing, wire, monkeypatch):
+    wire.replies = [Reply(503, b"overloaded")] * 3
+    failing("answered status 503: 'overloaded'")
+    assert len(wire.asked) == 3
+    # A refused connection says what to check.
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     failing(r"refused.*Check the URL, and that the service", url)
+    # A slow answer is given up, and so is one that drips.
+    wire.replies = [Reply(delay=5.0), Reply(body=b'{"a": "long answer"}', drip=0.02)]
+    failing("ReadTimeout", timeout=0.05, retries=0)
+    monkeypatch.undo()  # the clock is the machine's
+    failing(r"did not finish its answer within 0\.1 s", timeout=0.1, retries=0)
 
 
 @pytest.mark.parametrize(

@@ -1,32 +1,15 @@
 from pathlib import Path
 
 import pytest
+from tests.tables import read_tables
 
 from ekphory.config import Settings, default_store, read_settings
 
-NAMED = {
-    "store": "/data/memories",
-    "embedder": "http://127.0.0.1:8080/v1",
-    "org": "acme",
-    "project": "kitchen",
-    "agent": "cook",
-    "user": "anna",
-    "session": "monday",
-    "embedder_model": "large",
-    "reranker": "https://rerank.example/v2",
-    "reranker_protocol": "cohere",
-    "reranker_model": "rerank-v3.5",
-    "reranker_scores": "logit",
-    "reranker_calibration": "card.json",
-    "preset": "accurate",
-    "chat_url": "http://127.0.0.1:8080/v1",
-    "chat_model": "small",
-}
-
 
 def test_the_environment_names_the_store_the_scope_and_the_model_services():
-    environment = {f"EKPHORY_{name.upper()}": value for name, value in NAMED.items()}
-    assert read_settings(environment) == Settings(**NAMED)
+    named = read_tables(__file__)["named"]
+    environment = {f"EKPHORY_{name.upper()}": value for name, value in named.items()}
+    assert read_settings(environment) == Settings(**named)
 
 
 @pytest.mark.parametrize(

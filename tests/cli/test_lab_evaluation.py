@@ -52,14 +52,10 @@ def test_the_whole_report_is_written_to_the_file(measure, tmp_path):
 def test_a_dash_writes_the_report_to_standard_output(measure):
     (report,) = reports(measure(*BM25, "--json", "-"))
     assert report["overall"]["scores"]["R@5"]["mean"] == pytest.approx(2 / 3)
-
-
-def test_a_preset_of_the_product_is_measured(measure):
+    # A preset of the product is measured.
     (report,) = reports(measure("--preset", "rrf", "--json", "-"))
     assert report["system"] == "ekphory:rrf"
-
-
-def test_misses_are_shown_on_request(measure):
+    # Misses are shown on request.
     shown = measure(*BM25, "--show-misses").stdout
     assert "1 of 3 queries miss a relevant passage in the first 10; the 1 worst:" in shown
     assert "3: vegetable gardening" in shown
@@ -109,19 +105,9 @@ def test_the_agent_is_measured_beside_plain_search_in_the_same_run(measure):
 @pytest.mark.slow
 def test_candidates_tables_and_reports_are_written(ekphory, conversation_folder, tmp_path):  # noqa: F811
     candidates, report, page = (tmp_path / name for name in ("c.jsonl", "r.json", "r.md"))
-    result = ekphory.run(
-        *(
-            "eval",
-            "rerank",
-            "--data",
-            str(conversation_folder),
-            "--rerankers",
-            "bm25",
-            "--top",
-            "3",
-        ),
-        *("--candidates", str(candidates), "--json", str(report), "--markdown", str(page)),
-    )
+    contest = ("--data", str(conversation_folder), *"--rerankers bm25 --top 3".split())
+    written = ("--candidates", str(candidates), "--json", str(report), "--markdown", str(page))
+    result = ekphory.run("eval", "rerank", *contest, *written)
     assert result.exit_code == 0, result.output
     assert "chats: 3 questions, the best 3 candidates of each" in result.stdout
     assert "questions in a dialogue" in result.stdout
@@ -148,10 +134,9 @@ def test_a_measurement_of_nothing_is_refused(ekphory, arguments, sentence):
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_small_bench_writes_its_report(ekphory, tmp_path):
-    result = ekphory.run(
-        "bench", "--n", "200", "--embedded", "200", "--scopes", "2", "--queries", "5",
-        "--cache", str(tmp_path / "cache"), "--json", str(tmp_path / "bench.json"),
-    )  # fmt: skip
+    size = "bench --n 200 --embedded 200 --scopes 2 --queries 5".split()
+    written = ("--cache", str(tmp_path / "cache"), "--json", str(tmp_path / "bench.json"))
+    result = ekphory.run(*size, *written)
     assert result.exit_code == 0, result.output
     (size,) = json.loads((tmp_path / "bench.json").read_text())["sizes"]
     assert (size["rows"], size["scopes"]) == (200, 2)

@@ -61,15 +61,9 @@ def test_a_missing_model_is_named(refused, tmp_path, command, source, said):
 @pytest.mark.skipif(
     importlib.util.find_spec("torch") is not None, reason="the [torch] extra is installed"
 )
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("embedder", *PLACES),
-        ("reranker", *PLACES),
-    ],
-)
-def test_without_torch_the_extra_is_named(refused, arguments):
-    assert "ekphory[torch]" in refused(*arguments)
+@pytest.mark.parametrize("model", ["embedder", "reranker"])
+def test_without_torch_the_extra_is_named(refused, model):
+    assert "ekphory[torch]" in refused(model, *PLACES)
 
 
 @pytest.mark.torch
@@ -99,10 +93,9 @@ def test_a_chat_teacher_needs_a_configured_model(refused):
 def test_a_bundled_reranker_is_unpacked_by_its_name(train, tmp_path):
     told = train("unpack", "--source", "ekphory-rerank-tiny", "--target", tmp_path / "weights")
     assert "unpacked from ekphory-rerank-tiny" in told
-    assert {path.name for path in (tmp_path / "weights").iterdir()} == {
-        *("config.json", "ekphory_reranker.safetensors", "model.safetensors"),
-        *("tokenizer.json", "tokenizer_config.json"),
-    }
+    weights = ("config.json", "ekphory_reranker.safetensors", "model.safetensors")
+    files = {*weights, "tokenizer.json", "tokenizer_config.json"}
+    assert {path.name for path in (tmp_path / "weights").iterdir()} == files
 
 
 def test_an_export_without_a_model_says_what_is_missing(refused, tmp_path):
@@ -116,7 +109,7 @@ def test_an_export_without_a_model_says_what_is_missing(refused, tmp_path):
     assert "tokenizer.json: no such file" in refused("export-reranker", *places)
 
 
-def test_samples_are_written_one_a_line_and_counted(train, tmp_path):
+def test_samples_are_written_one_a_line_and_counted(train, refused, tmp_path):
     file = tmp_path / "made" / "samples.jsonl"
     generate = ("generate", "--count", 30, "--out", file)
     assert f"{file}: 30 samples" in train(*generate)
@@ -126,9 +119,7 @@ def test_samples_are_written_one_a_line_and_counted(train, tmp_path):
     assert set(rows[0]["negatives"][0]) == {"kind", "text", "days_ago", "type", "importance"}
     report = json.loads(train(*generate, "--split", "test", "--json"))["report"]
     assert (report["samples"], sum(report["negatives"].values())) == (30, 30 * 7)
-
-
-def test_an_unknown_half_is_named(refused, tmp_path):
+    # An unknown half is named.
     assert "dev" in refused("generate", "--split", "dev", "--out", tmp_path / "s.jsonl")
     assert not (tmp_path / "s.jsonl").exists()
 

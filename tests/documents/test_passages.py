@@ -5,6 +5,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.tables import read_tables, spell
 
 from documents.making import read
 from ekphory.documents.blocks import Block, Problem, Section, SkippedPart, estimate_tokens
@@ -80,9 +81,7 @@ def test_an_emoji_of_several_signs_stays_whole():
     family = "👩\u200d👩\u200d👧"
     assert set("".join(cut_texts(family * 30, limit=5)).split(family)) == {""}
     assert all(text.startswith("👩") for text in cut_texts(family * 30, limit=5))
-
-
-def test_only_the_first_piece_does_not_continue_another():
+    # Only the first piece does not continue another.
     found = pieces("One is here. Two is there.", limit=4)
     assert [piece.continues for piece in found] == [False, True]
 
@@ -99,25 +98,22 @@ def test_a_section_begins_with_its_heading_and_names_all_above_it():
     assert (first.text, first.section.headings) == ("# House\n\nIt is old.", ("House",))
     assert (second.text, second.section.headings[1:]) == ("## Cellar\n\nIt is dry.", ("Cellar",))
     assert (second.first, second.last) == (5, 7)
-
-
-def test_a_heading_closes_all_sections_of_its_level_and_below():
+    # A heading closes all sections of its level and below.
     found = of("# A\n\na\n\n### B\n\nb\n\n## C\n\nc\n")
     assert [one.section.headings for one in found] == [("A",), ("A", "B"), ("A", "C")]
-
-
-def test_sections_with_the_same_titles_are_told_apart():
+    # Sections with the same titles are told apart.
     first, second = of("# Log\n\nfirst day\n\n# Log\n\nsecond day\n")
     assert (first.section.occurrence, second.section.occurrence) == (0, 1)
+    # A title that is a whole paragraph is cut short.
+    (found,) = of("# " + "word " * 100 + "\n\ntext\n")
+    assert len(found.section.headings[0]) == 200
 
 
 def test_paragraphs_are_gathered_up_to_the_limit():
     found = of("\n\n".join([SENTENCE * 4] * 9))
     assert len(found) == 3
     assert all(100 < estimate_tokens(one.text) <= PASSAGE_TOKENS for one in found)
-
-
-def test_a_long_paragraph_is_cut_after_a_sentence_without_overlap():
+    # A long paragraph is cut after a sentence, without overlap.
     found = of(SENTENCE * 40)
     assert all(one.text.endswith("Anna.") for one in found)
     assert " ".join(one.text for one in found) == (SENTENCE * 40).strip()
@@ -144,59 +140,27 @@ def test_what_is_no_block_is_passed_on_in_its_place():
     assert [type(found) for found in passages(blocks)] == [Problem, SkippedPart, type(of("x")[0])]
 
 
-def test_a_title_that_is_a_whole_paragraph_is_cut_short():
-    (found,) = of("# " + "word " * 100 + "\n\ntext\n")
-    assert len(found.section.headings[0]) == 200
-
-
 def reason(text, *kinds):
     kept = frozenset(kinds or ("paragraph",))
     return explain_exclusion(Passage(text, Section(), 1, 1, kept))
 
 
-EXCLUDED = {
-    "page number": ("7", "- 12 -", "Page 7 of 12", "Seite 7"),
-    "near-empty": ("Yes.", "* * *"),
-    "boilerplate": (
-        "© 2024 ACME. All rights reserved.",
-        "This page intentionally left blank",
-        "We use cookies to make this better for you.",
-    ),
-    "table of contents": ("Intro ........ 3\nUse ........ 7\nEnd .... 9",),
-    "mostly punctuation": ("a=b ---- ==== ____ //// ++++ |||| #### b=c",),
-    "encoded data": ("picture: " + "iVBORw0KGgo" * 40,),
-}
-KEPT = (
-    *("The gate code is 4711.", "Wifi: hunter2", "猫は魚が好きです。", "Кот любит рыбу и молоко."),
-    *(
-        "القط يحب السمك كثيرا.",
-        "แมวชอบกินปลามากและดื่มนม",
-        "고양이는 생선을 좋아한다.",
-        "Η γάτα αγαπά το ψάρι.",
-    ),
-    "In 2019 the company sold 1,204 boilers, 12 % more than in 2018.",
-    "We use cookies. " + "The recipe needs two eggs and some flour. " * 12,
-)
+TABLES = read_tables(__file__)
+EXCLUDED = [(text, reason) for reason, texts in TABLES["excluded"].items() for text in texts]
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        *((text, reason) for reason, texts in EXCLUDED.items() for text in texts),
-        *((text, None) for text in KEPT),
-    ],
+    ("text", "expected"), [*EXCLUDED, *((kept, None) for kept in TABLES["kept"])]
 )
 def test_what_answers_no_question_is_left_out_and_a_sentence_of_any_script_kept(text, expected):
-    assert reason(text) == expected
-
-
-def test_code_may_be_mostly_punctuation():
-    assert reason("{{ (a) => [[b]], ... }} // -> ==> x y", "code") is None
+    assert reason(spell(text)) == expected
 
 
 def test_one_word_below_its_heading_is_a_fact_and_a_heading_alone_is_left_out():
     found = of("# A\n# B\n\nthe text\n\n## Port\n\n8080\n")
     assert [explain_exclusion(one) for one in found] == ["heading alone", None, None]
+    # Code may be mostly punctuation.
+    assert reason("{{ (a) => [[b]], ... }} // -> ==> x y", "code") is None
 
 
 WITHOUT = """
@@ -216,14 +180,12 @@ def test_an_empty_file_of_any_kind_and_one_that_went_away_are_told(file, tmp_pat
     assert problem.message == "No such file or directory. Check that it exists and may be read."
 
 
-@pytest.mark.parametrize("content", ["\n \n", "<!-- nothing -->"])
-def test_a_document_without_text_says_so_or_why(file, content):
-    assert len(read(file("a.md", content))) == 1
-
-
-def test_the_end_of_a_name_says_the_reader_in_any_case(tmp_path):
+def test_the_end_of_a_name_says_the_reader_in_any_case(file, tmp_path):
     assert find_reader(tmp_path / "A.PDF").name == "PDF"
     assert find_reader(tmp_path / "a.py") is None
+    # A document without text says so, or why.
+    for content in ("\n \n", "<!-- nothing -->"):
+        assert len(read(file("a.md", content))) == 1
 
 
 def test_an_unknown_encoding_is_refused():

@@ -35,26 +35,22 @@ class FailingReader:
         raise ServiceError("The service is down. Start it.")
 
 
-def test_a_passage_names_its_page(pdf):
-    path = pdf.page("The boiler was repaired in May.").page("The roof was new in June.").save()
-    first, second = passages_of(path)[0], passages_of(path)[-1]
-    assert (first.first, second.last) == (1, 2)
-
-
-def test_lines_that_fill_the_page_are_joined_to_sentences(pdf):
-    (passage,) = passages_of(pdf.page(FULL, "and the sentence ends here.").save())
-    assert passage.text == f"{FULL} and the sentence ends here."
-
-
-def test_a_list_keeps_its_lines(pdf):
-    (passage,) = passages_of(pdf.page(FULL + ".", "• the first of two", "• the second").save())
-    assert passage.text.endswith("\n\n• the first of two\n• the second")
-
-
-def test_a_sentence_goes_on_over_the_end_of_a_page(pdf):
-    (passage,) = passages_of(pdf.page(FULL, FULL).page("goes on on the next page.").save())
-    assert (passage.first, passage.last) == (1, 2)
-    assert passage.text.endswith("running text does goes on on the next page.")
+@pytest.mark.parametrize(
+    ("pages", "expected"),
+    [
+        # Lines that fill the page are joined to sentences.
+        ([(FULL, "and ends here.")], [(1, 1, f"{FULL} and ends here.")]),
+        # A list keeps its lines.
+        ([(f"{FULL}.", "• one of two", "• two")], [(1, 1, f"{FULL}.\n\n• one of two\n• two")]),
+        # A sentence goes on over the end of a page.
+        ([(FULL,), ("goes on on the next.",)], [(1, 2, f"{FULL} goes on on the next.")]),
+    ],
+)
+def test_a_passage_is_joined_of_lines_and_names_its_pages(pdf, pages, expected):
+    for lines in pages:
+        pdf.page(*lines)
+    found = passages_of(pdf.save())
+    assert [(passage.first, passage.last, passage.text) for passage in found] == expected
 
 
 def test_larger_letters_are_headings_by_their_size(pdf):
@@ -90,50 +86,32 @@ def test_a_chapter_in_large_letters_at_the_top_is_a_heading_and_no_running_title
 
 def test_a_page_that_is_a_picture_is_given_to_the_page_reader(pdf):
     reader = NotingReader()
-    path = pdf.page("The first page is text.").scan("words").save()
-    texts = [one.text for one in passages_of(path, ReadingSettings(page_reader=reader))]
-    assert "within six weeks." in texts[-1]
-    (picture,) = reader.pictures
-    assert (picture.shape, picture.dtype) == ((2339, 1653, 3), np.uint8)
+    pdf.page("The first page is text.").scan("words")
+    # So is one whose letters are drawn as lines; one with a line of text and a drawing is not.
+    for lines in ((), ("Part two",)):
+        pdf._canvas.line(100, 700, 300, 720)
+        pdf.page(*lines)
+    # A page of any size is shown in bounded size.
+    pdf._canvas.setPageSize((14_400, 14_400))
+    found = passages_of(pdf.scan("words").save(), ReadingSettings(page_reader=reader))
+    text = "\n".join(one.text for one in found)
+    assert (text.count("within six weeks."), "Part two" in text) == (3, True)
+    paper, drawn, poster = reader.pictures
+    assert (paper.shape, paper.dtype, drawn.shape) == ((2339, 1653, 3), np.uint8, paper.shape)
+    assert max(poster.shape) == 4_000
 
 
-def test_a_page_of_any_size_is_shown_in_bounded_size(tmp_path):
-    reader = NotingReader()
-    maker = PdfMaker(tmp_path / "poster.pdf")
-    maker._canvas.setPageSize((14_400, 14_400))
-    passages_of(maker.scan("words").save(), ReadingSettings(page_reader=reader))
-    assert max(reader.pictures[0].shape) == 4_000
-
-
-def test_a_page_whose_letters_are_drawn_as_lines_is_given_to_the_page_reader(pdf):
-    reader = NotingReader()
-    pdf._canvas.line(100, 700, 300, 720)
-    passages_of(pdf.page().save(), ReadingSettings(page_reader=reader))
-    assert len(reader.pictures) == 1
-
-
-def test_a_page_with_a_line_of_text_and_a_drawing_is_not(pdf):
-    reader = NotingReader()
-    pdf._canvas.line(100, 700, 300, 720)
-    (passage,) = passages_of(pdf.page("Part two").save(), ReadingSettings(page_reader=reader))
-    assert (passage.text, reader.pictures) == ("Part two", [])
-
-
-def test_without_a_page_reader_a_scanned_page_is_left_out(pdf):
-    assert read(pdf.scan("words").save()) == [SkippedPart("scanned page")]
-
-
-def test_a_page_reader_that_fails_is_told_with_the_page_and_the_others_are_read(pdf):
+def test_a_page_reader_that_fails_is_told_with_the_page_and_the_others_are_read(pdf, tmp_path):
     path = pdf.page("The first page is text.").scan("words").save()
     found = read(path, ReadingSettings(page_reader=FailingReader()))
     problem, passage = sorted(found, key=lambda one: isinstance(one, Passage))
     assert problem == Problem("The service is down. Start it.", 2)
     assert passage.text == "The first page is text."
-
-
-def test_a_password_is_told(tmp_path):
-    path = PdfMaker(tmp_path / "a.pdf", password="secret").page("hidden").save()
-    assert read(path) == [Problem("the PDF is protected by a password. Save it without one.")]
+    # Without a page reader a scanned page is left out.
+    assert read(path)[0] == SkippedPart("scanned page")
+    # A password is told.
+    locked = PdfMaker(tmp_path / "b.pdf", password="secret").page("hidden").save()
+    assert read(locked) == [Problem("the PDF is protected by a password. Save it without one.")]
 
 
 @pytest.mark.parametrize("content", [b"", b"%PDF-1.7\nnonsense", b"just words"])

@@ -21,13 +21,8 @@ def test_documents_are_found_at_any_depth_in_the_order_of_their_names(file, tmp_
 @pytest.mark.parametrize(
     "name",
     [
-        ".hidden.md",
-        ".git/a.md",
-        "node_modules/x/readme.md",
-        "venv/lib/site-packages/x.txt",
-        "a.md~",
-        "a.bak",
-        "~$letter.docx",
+        *(".hidden.md", ".git/a.md", "node_modules/x/readme.md", "venv/lib/site-packages/x.txt"),
+        *("a.md~", "a.bak", "~$letter.docx"),
     ],
 )
 def test_what_is_hidden_or_left_by_tools_is_passed_over(file, tmp_path, name):
@@ -63,7 +58,7 @@ def test_an_exclusion_of_nothing_is_refused(pattern):
         Exclusion((pattern,))
 
 
-def test_links_are_not_followed_and_are_counted(file, tmp_path):
+def test_links_are_not_followed_and_are_counted(file):
     secret = file("outside/secret.md", "x")
     root = file("notes/a.md", "x").parent
     (root / "loop").symlink_to(root)
@@ -71,19 +66,15 @@ def test_links_are_not_followed_and_are_counted(file, tmp_path):
     (root / "secret.md").symlink_to(secret)
     assert names(root) == ["a.md"]
     assert list(find_documents(root)).count(SkippedPart("symbolic link")) == 3
-
-
-def test_a_path_behind_a_link_is_not_read(file, tmp_path):
-    secret = file("outside/secret.md", "x")
-    root = file("notes/a.md", "x").parent
-    (root / "folder").symlink_to(secret.parent)
+    # A path behind a link is not read.
     assert find_document(root, root / "folder" / "secret.md") is None
     assert find_document(root, secret) is None
 
 
-def test_a_path_within_the_root_is_given_with_its_name(file, tmp_path):
+def test_a_path_within_the_root_is_given_with_its_name_and_a_single_file_is_its_own_root(file):
     path = file("notes/sub/a.md", "x")
-    assert find_document(tmp_path / "notes", path) == DocumentFile(path, "sub/a.md")
+    assert find_document(path.parents[1], path) == DocumentFile(path, "sub/a.md")
+    assert list(find_documents(path)) == [DocumentFile(path, "a.md")]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -91,11 +82,6 @@ def test_a_named_pipe_is_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe.txt")
     assert names(tmp_path) == []
     assert find_document(tmp_path, tmp_path / "pipe.txt") is None
-
-
-def test_a_single_file_is_its_own_root(file):
-    path = file("a.md", "x")
-    assert list(find_documents(path)) == [DocumentFile(path, "a.md")]
 
 
 def rounds_after(root, act):

@@ -6,29 +6,29 @@ from agents.memory import Session, SessionSettings
 from ekphory.errors import InvalidInput
 from ekphory.frameworks.openai_agents import EkphorySession
 
-from .openai_service import said
+from .openai_service import said, thought
 
 USER = {"role": "user", "content": "My cat is called Tom"}
 ASSISTANT = said("A fine name")
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "fed"}
 CALL = {"type": "function_call", "call_id": "c1", "name": "feed", "arguments": '{"grams": 40}'}
-REASONING = {
-    "type": "reasoning", "id": "rs_1", "encrypted_content": "\x00\ud800=",
-    "summary": [{"type": "summary_text", "text": "The cat is hungry"}],
-}  # fmt: skip
-PICTURE = {
-    "role": "user",
-    "content": [
-        {"type": "input_text", "text": "Look at this"},
-        {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "auto"},
-    ],
-}
+REASONING = thought("The cat is hungry") | {"encrypted_content": "\x00\ud800="}
+PARTS = [
+    {"type": "input_text", "text": "Look at this"},
+    {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "auto"},
+]
+PICTURE = {"role": "user", "content": PARTS}
 UNKNOWN = {"type": "something_new", "numbers": [1, 2.5, None, True]}
 
 
 @pytest.fixture
-def session(open_memory):
-    return EkphorySession(open_memory(user="mara", session="monday"))
+def monday(open_memory):
+    return open_memory(user="mara", session="monday")
+
+
+@pytest.fixture
+def session(monday):
+    return EkphorySession(monday)
 
 
 def run(awaitable):
@@ -49,29 +49,20 @@ def test_items_of_every_kind_come_back_equal_and_in_order(session):
     assert run(session.get_items()) == items
 
 
-def test_the_newest_are_given_in_order_where_a_limit_is_set(session, open_memory):
+def test_the_newest_are_given_in_order_where_a_limit_is_set(session, monday):
     run(session.add_items([USER, CALL, OUTPUT]))
-    assert run(session.get_items(limit=2)) == [CALL, OUTPUT]
-    assert run(session.get_items(limit=9)) == [USER, CALL, OUTPUT]
-    assert run(session.get_items(limit=0)) == []
-    memory = open_memory(user="mara", session="monday")
-    limited = EkphorySession(memory, session_settings=SessionSettings(limit=1))
+    for limit, items in ((2, [CALL, OUTPUT]), (9, [USER, CALL, OUTPUT]), (0, [])):
+        assert run(session.get_items(limit=limit)) == items
+    limited = EkphorySession(monday, session_settings=SessionSettings(limit=1))
     assert run(limited.get_items()) == [OUTPUT]
     assert run(limited.get_items(limit=2)) == [CALL, OUTPUT]
-
-
-def test_the_newest_item_is_popped_until_none_is_left(session):
-    run(session.add_items([USER, ASSISTANT]))
-    assert run(session.pop_item()) == ASSISTANT
-    assert run(session.pop_item()) == USER
-    assert run(session.pop_item()) is None
-
-
-def test_a_cleared_session_is_empty_and_its_words_are_not_found(session, open_memory):
-    run(session.add_items([USER, CALL]))
+    # A cleared session is empty, and its words are not found.
     run(session.clear_session())
     assert run(session.get_items()) == []
-    assert open_memory(user="mara").count() == 0
+    assert monday.count() == 0
+    # The newest item is popped until none is left.
+    run(session.add_items([USER, ASSISTANT]))
+    assert [run(session.pop_item()) for _ in range(3)] == [ASSISTANT, USER, None]
 
 
 def test_what_was_said_is_found_in_any_later_dialogue_of_the_user(session, open_memory):
@@ -80,15 +71,13 @@ def test_what_was_said_is_found_in_any_later_dialogue_of_the_user(session, open_
     assert {hit.text for hit in hits} == {"My cat is called Tom", "A fine name"}
     assert (hits[0].memory.role, hits[0].memory.session) == ("user", "monday")
     assert open_memory(user="ben").search("cat").hits == ()
-
-
-def test_calls_and_reasoning_stand_in_a_pool_of_their_own(session, open_memory):
+    # Calls and reasoning stand in a pool of their own.
+    run(session.clear_session())
     run(session.add_items([REASONING, CALL, OUTPUT, UNKNOWN]))
     listed = open_memory(user="mara").list(order="written")
     assert {record.pool for record in listed} == {"agent_tools"}
-    assert [record.text for record in listed] == [
-        "The cat is hungry", 'feed {"grams": 40}', "fed", "something_new",
-    ]  # fmt: skip
+    told = ["The cat is hungry", 'feed {"grams": 40}', "fed", "something_new"]
+    assert [record.text for record in listed] == told
 
 
 def test_a_message_of_nothing_but_recalled_memories_is_kept_and_not_remembered(
@@ -119,13 +108,12 @@ def test_sessions_are_told_apart_by_the_whole_scope(session, open_memory, other)
     assert run(session.get_items()) == [USER]
 
 
-def test_other_memories_of_the_same_scope_are_no_items(session, open_memory):
-    memory = open_memory(user="mara", session="monday")
-    memory.add("A note of somebody's own")
+def test_other_memories_of_the_same_scope_are_no_items(session, monday):
+    monday.add("A note of somebody's own")
     run(session.add_items([USER]))
     assert run(session.get_items()) == [USER]
     run(session.clear_session())
-    assert [record.text for record in memory.list()] == ["A note of somebody's own"]
+    assert [record.text for record in monday.list()] == ["A note of somebody's own"]
 
 
 def test_an_item_that_json_cannot_hold_is_refused_and_nothing_is_written(session):

@@ -64,12 +64,21 @@ def test_a_message_becomes_a_record_with_stable_id_session_and_moment(file):
 
 
 def test_only_the_branch_that_is_shown_is_read_from_the_root_on(file):
+    def shown(nodes, current):
+        return texts(read(file, conversation(nodes, current)))
+
     nodes = [
-        node("q", "root", text="question"),
-        node("old", "q", role="assistant", text="first answer"),
-        node("new", "q", role="assistant", text="second answer"),
+        node("q", "root", text="question", create_time=1_767_225_600),
+        node("old", "q", role="assistant", text="first answer", create_time=1_767_225_700),
+        node("new", "q", role="assistant", text="second answer", create_time=1_767_225_800),
     ]
-    assert texts(read(file, conversation(nodes, "new"))) == ["question", "second answer"]
+    assert shown(nodes, "old") == ["question", "first answer"]
+    # Without a current node the latest leaf is followed.
+    for current in (None, "gone", "new"):
+        assert shown(nodes, current) == ["question", "second answer"]
+    assert shown(nodes[::-1], None) == ["question", "second answer"]
+    # Parents in a circle end.
+    assert shown([node("a", "b", text="x"), node("b", "a", text="y")], "b") == ["x", "y"]
 
 
 def test_system_tool_reasoning_hidden_and_empty_messages_are_left_out(file):
@@ -116,29 +125,13 @@ def test_a_message_without_moment_takes_that_of_the_message_before_it_or_is_repo
     assert (type(broken), broken.field) == (Unreadable, "at")
 
 
-@pytest.mark.parametrize("current", [None, "gone"])
-def test_without_a_current_node_the_latest_leaf_is_followed(file, current):
-    nodes = [
-        node("a", "root", text="early", create_time=1_767_225_700),
-        node("b", "root", text="late", create_time=1_767_225_800),
-    ]
-    assert texts(read(file, conversation(nodes, current))) == ["late"]
-
-
-def test_parents_in_a_circle_end(file):
-    nodes = [node("a", "b", text="x"), node("b", "a", text="y")]
-    assert texts(read(file, conversation(nodes, "b"))) == ["x", "y"]
-
-
 def test_a_conversation_in_another_shape_is_reported_and_the_next_one_is_read(file):
     good = conversation([node("a", "root", text="fine")], "a")
     broken, record = read(file, {"title": "no mapping"}, good)
     assert (broken.place, broken.field) == ("conversations.json: conversation 0", "mapping")
     assert record.fields["text"] == "fine"
-
-
-def test_a_file_that_is_cut_off_gives_what_was_complete_and_reports_the_rest(file):
-    whole = json.dumps([conversation([node("a", "root", text="fine")], "a")] * 2)
+    # A file that is cut off gives what was complete and reports the rest.
+    whole = json.dumps([good] * 2)
     record, broken = read_chatgpt(file("conversations.json", whole[: len(whole) * 3 // 4]))
     assert record.fields["text"] == "fine"
     assert broken.place == "conversations.json: element 1"
@@ -157,9 +150,7 @@ def test_a_file_that_cannot_be_read_is_an_error_that_says_why(file, tmp_path):
 
 def test_the_zip_archive_of_an_export_is_read_with_all_its_parts(tmp_path):
     parts = {
-        f"data/conversations-{part}": [
-            conversation([node("a", "root", text=part)], "a", conversation_id=part)
-        ]
+        f"data/conversations-{part}": [conversation([node("a", "root", text=part)], "a")]
         for part in ("001", "000")
     }
     path = archived(tmp_path / "export.zip", **parts, user={})

@@ -87,14 +87,15 @@ def test_a_second_import_adds_nothing_and_one_of_a_file_alone_neither(memory, ho
     assert (again.added, again.skipped, again.forgotten, counted[-1]) == (0, 3, 0, 3)
     # A file alone and in its folder is the same document.
     assert import_documents(memory, house / "guide.md").skipped == 2
-
-
-def test_a_file_that_was_only_touched_stays_as_it_is(memory, house):
-    import_documents(memory, house)
+    # A file that was only touched stays as it is.
     before = memory.list()
     os.utime(house / "guide.md", (1_900_000_000, 1_900_000_000))
     assert import_documents(memory, house).added == 0
     assert memory.list() == before
+    # Another pool moves the passages there.
+    import_documents(memory, house, options=DocumentOptions(pool="reference_code"))
+    assert {record.pool for record in memory.list()} == {"reference_code"}
+    assert memory.count() == 3
 
 
 def test_what_changed_replaces_what_was_there_and_the_rest_stays(memory, house):
@@ -106,6 +107,11 @@ def test_what_changed_replaces_what_was_there_and_the_rest_stays(memory, house):
     assert "## Cellar\n\nThe boiler was replaced in June." in texts(memory)
     assert not any("May" in text for text in texts(memory))
     assert kept < {record.id for record in memory.list()}
+    # A document that is gone is kept, unless it is asked to go.
+    (house / "guide.md").unlink()
+    assert import_documents(memory, house).forgotten == 0
+    assert import_documents(memory, house, options=PRUNE).forgotten == 2
+    assert texts(memory) == ["Keys hang in the hall."]
 
 
 def test_a_passage_that_moved_has_its_new_lines(memory, house):
@@ -114,6 +120,10 @@ def test_a_passage_that_moved_has_its_new_lines(memory, house):
     import_documents(memory, house)
     assert [record.lines for record in memory.list(filter="heading = 'House > Roof'")] == ["11-13"]
     assert memory.count() == 4
+    # A document that broke loses nothing.
+    (house / "guide.md").write_bytes(b"# House\n\ncaf\xe9\n")
+    report = import_documents(memory, house, options=PRUNE)
+    assert (report.forgotten, report.failed, memory.count()) == (0, 1, 4)
 
 
 def test_files_of_the_same_name_in_two_folders_do_not_replace_each_other(memory, file):
@@ -130,35 +140,12 @@ def test_a_name_of_its_own_lets_a_folder_move(memory, house, tmp_path):
     assert memory.list(filter="path = 'guide.md'")[0].session == "house manual/guide.md"
 
 
-def test_another_pool_moves_the_passages_there(memory, house):
-    import_documents(memory, house)
-    import_documents(memory, house, options=DocumentOptions(pool="reference_code"))
-    assert {record.pool for record in memory.list()} == {"reference_code"}
-    assert memory.count() == 3
-
-
-def test_a_document_that_is_gone_is_kept_unless_it_is_asked_to_go(memory, house):
-    import_documents(memory, house)
-    (house / "guide.md").unlink()
-    assert import_documents(memory, house).forgotten == 0
-    assert import_documents(memory, house, options=PRUNE).forgotten == 2
-    assert texts(memory) == ["Keys hang in the hall."]
-
-
 def test_pruning_a_folder_touches_no_other_one(memory, house, file):
     import_documents(memory, file("house2/a.md", "Of another house."))
     memory.add("said by a user", session=f"{house.as_posix()}/gone.md")
     import_documents(memory, house)
     (house.parent / "house2" / "a.md").unlink()
     assert import_documents(memory, house, options=PRUNE).forgotten == 0
-
-
-def test_a_document_that_broke_loses_nothing(memory, house):
-    import_documents(memory, house)
-    (house / "guide.md").write_bytes(b"# House\n\ncaf\xe9\n")
-    report = import_documents(memory, house, options=PRUNE)
-    assert (report.forgotten, report.failed) == (0, 1)
-    assert memory.count() == 3
 
 
 def test_what_cannot_be_read_is_listed_and_the_others_are_imported(memory, house, file):

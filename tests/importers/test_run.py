@@ -40,35 +40,23 @@ def test_failures_are_listed_beside_the_input_with_place_and_reason(file, writer
     assert [example.place for example in report.examples] == ["m.jsonl:2", "m.jsonl:3"]
 
 
-def test_a_wanted_failures_file_is_appended_to(file, writer, tmp_path):
-    path = file("m.jsonl", '{"id": "a", "text": "ok"}\nnonsense\n')
-    wanted = tmp_path / "out.jsonl"
-    import_path(writer, path, failures_path=wanted)
-    import_path(writer, path, failures_path=wanted)
-    assert [row["place"] for row in listed(wanted)] == ["m.jsonl:2", "m.jsonl:2"]
-
-
-def test_failures_go_to_the_current_folder_where_the_place_beside_the_input_is_taken(
-    file, writer, tmp_path, monkeypatch
-):
+def test_a_wanted_failures_file_is_appended_to(file, writer, tmp_path, monkeypatch):
     path = file("data/m.jsonl", '{"id": "a", "text": "ok"}\nnonsense\n')
+    # One that cannot be a file is refused before anything is written.
+    with pytest.raises(InvalidInput, match="failures_path"):
+        import_path(writer, path, failures_path=tmp_path)
+    assert writer.records == {}
+    wanted = tmp_path / "out.jsonl"
+    for _ in range(2):
+        import_path(writer, path, failures_path=wanted)
+    assert [row["place"] for row in listed(wanted)] == ["m.jsonl:2", "m.jsonl:2"]
+    # Failures go to the current folder where the place beside the input is taken.
     path.with_name("m.jsonl.failed.jsonl").mkdir()
     monkeypatch.chdir(tmp_path)
-    report = import_path(writer, path)
-    assert report.failures_path == tmp_path / "m.jsonl.failed.jsonl"
-
-
-def test_a_failures_path_that_cannot_be_a_file_is_refused_before_anything_is_written(
-    file, writer, tmp_path
-):
-    with pytest.raises(InvalidInput, match="failures_path"):
-        import_path(writer, file("m.jsonl", lines(1)), failures_path=tmp_path)
-    assert writer.records == {}
-
-
-def test_a_lone_surrogate_and_a_very_long_text_can_be_listed(file, writer):
+    assert import_path(writer, path).failures_path == tmp_path / "m.jsonl.failed.jsonl"
+    # A lone surrogate and a very long text can be listed.
     row = {"id": "a", "text": " ", "heading": "\ud800", "path": "x" * 5_000}
-    report = import_path(writer, file("m.jsonl", json.dumps(row) + "\n"))
+    report = import_path(writer, file("n.jsonl", json.dumps(row) + "\n"))
     content = listed(report.failures_path)[0]["content"]
     assert content["heading"] == "\ud800"
     assert content["path"].endswith("… (5000 characters)")

@@ -3,8 +3,13 @@
 import json
 
 import pytest
+from tests.tables import read_tables
 
+TABLES = read_tables(__file__)
 READS = {"recall", "list", "explain"}
+
+
+SCOPE = {"org", "project", "agent", "user", "session", "pool", "store"}
 
 
 def test_there_are_six_tools_and_each_says_when_to_use_it(agent):
@@ -12,31 +17,24 @@ def test_there_are_six_tools_and_each_says_when_to_use_it(agent):
     assert list(tools) == ["remember", "recall", "forget", "update", "list", "explain"]
     assert all("Use it" in tool.description for tool in tools.values())
 
-
-def test_hints_say_which_tools_read_and_which_destroy(agent):
+    # Hints say which tools read and which destroy.
     def hinted(hint):
-        return {name for name, tool in agent.tools().items() if getattr(tool.annotations, hint)}
+        return {name for name, tool in tools.items() if getattr(tool.annotations, hint)}
 
     assert hinted("read_only_hint") == READS
     assert hinted("destructive_hint") == {"forget"}
     assert hinted("idempotent_hint") == READS | {"remember", "forget"}
     assert hinted("open_world_hint") == set()
-
-
-SCOPE = {"org", "project", "agent", "user", "session", "pool", "store"}
-
-
-def test_no_tool_takes_a_scope(agent):
-    taken = {name for tool in agent.tools().values() for name in tool.input_schema["properties"]}
-    assert taken & SCOPE == set()
-
-
-def test_schemas_are_plain_enough_for_any_client(agent):
-    for tool in agent.tools().values():
+    # Schemas are plain enough for any client, and no tool takes a scope.
+    for tool in tools.values():
         assert tool.input_schema["additionalProperties"] is False
-        assert "$ref" not in json.dumps(tool.input_schema)
-        assert "null" not in json.dumps(tool.input_schema)
+        assert not [part for part in ("$ref", "null") if part in json.dumps(tool.input_schema)]
         assert tool.output_schema["type"] == "object"
+        assert SCOPE & set(tool.input_schema["properties"]) == set()
+    # No argument sets it.
+    for name in SCOPE - {"store"}:
+        told = agent.refusal("recall", query="tea", **{name: "other"})
+        assert told.startswith(f"{name}='other': the scope comes from the server's configuration")
 
 
 def test_a_memory_is_kept_found_changed_explained_listed_and_forgotten(agent):
@@ -53,32 +51,20 @@ def test_a_memory_is_kept_found_changed_explained_listed_and_forgotten(agent):
 
 
 def test_all_that_can_be_given_to_a_memory_is_kept(agent):
-    given = {
-        "id": "note-7",
-        "text": "The boat leaves at nine",
-        "at": "2026-03-01T08:00:00Z",
-        "expires_at": "2036-03-01T08:00:00Z",
-        "type": "procedural",
-        "importance": 0.75,
-        "producer": "Ben",
-        "source": "https://boats.example",
-        "metadata": {"topic": "travel", "seats": 2},
-    }
+    given = TABLES["given"]
     agent.call("remember", **given)
     (kept,) = agent.data("list", filter="metadata.topic = 'travel'")["memories"]
     assert kept == given
 
 
 def test_remembering_again_adds_nothing_and_null_counts_as_not_given(agent):
-    first = agent.data("remember", text="The cat is called Tom", at=None, metadata=None)
-    again = agent.data("remember", text="The cat is called Tom")
+    first = agent.data("remember", text="The oven is broken", at=None, metadata=None)
+    again = agent.data("remember", text="The oven is broken")
     assert first["status"] == "added"
     assert again == {"status": "already there", "id": first["id"]}
 
 
-def test_a_recall_comes_with_a_block_and_its_ids_and_neither_passes_for_markup(
-    agent,
-):
+def test_a_recall_comes_with_a_block_and_its_ids_and_neither_passes_for_markup(agent):
     closing = "</relevant-memories>"
     agent.call("remember", text=f"{closing} <b>Mara</b> drinks tea", id=closing)
     _, (block, ids) = agent.call("recall", query="What does Mara drink?")
@@ -115,10 +101,7 @@ def test_an_empty_result_says_so_and_hits_that_are_too_unlikely_are_left_out(age
     agent.call("remember", text="The oven is broken")
     left = agent.data("recall", query="Who won the chess match?", min_score=0.9)
     assert left == {"hits": [], "abstained": True}
-
-
-def test_explain_tells_the_stages_and_the_scores_of_a_search(agent):
-    agent.call("remember", text="The oven is broken")
+    # Explain tells the stages and the scores of a search.
     data, (text,) = agent.call("explain", query="What is broken?")
     assert (data["preset"], "fuse: ran" in text) == ("balanced", True)
     assert {stage["name"] for stage in data["stages"]} >= {"search pools", "fuse", "cut"}
@@ -133,46 +116,19 @@ def test_a_list_comes_in_pages(agent):
     page = agent.data("list", limit=2, offset=1, order="oldest")
     assert [each["text"] for each in page["memories"]] == ["day 2", "day 3"]
     assert page["total"] == 3
-
-
-def test_forgetting_many_needs_their_number(agent):
-    for text in ("tea one", "tea two"):
-        agent.call("remember", text=text, metadata={"topic": "tea"})
-    condition = "metadata.topic = 'tea'"
-    assert "this filter matches 2" in agent.refusal("forget", filter=condition)
-    assert "this filter matches 2" in agent.refusal("forget", filter=condition, expected_count=1)
+    # Forgetting many needs their number.
+    condition = "at >= date('2026-03-02')"
+    for counted in ({}, {"expected_count": 1}):
+        told = agent.refusal("forget", filter=condition, **counted)
+        assert "this filter matches 2" in told
     assert agent.data("forget", filter=condition, expected_count=2)["forgotten"] == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "told"),
-    [
-        ("recall", {}, "query: is missing. recall takes: query, k,"),
-        ("recall", {"query": "tea", "k": 0}, "k=0: Input should be greater than or equal to 1."),
-        ("recall", {"query": "tea", "limit": 3}, "limit=3: no such argument. recall takes:"),
-        ("recall", {"query": "tea", "filter": "("}, "filter="),
-        ("recall", {"query": "tea", "timezone": "Mars"}, "timezone='Mars': "),
-        ("remember", {"text": "  "}, "text='  ': is empty. Give the text to remember"),
-        ("remember", {"text": "tea", "at": "soon"}, "at='soon': cannot be read"),
-        ("remember", {"text": "tea", "importance": 7}, "importance=7"),
-        ("remember", {"text": ["tea"]}, "text=['tea']: Input should be a valid string."),
-        ("update", {"id": "nothing", "text": "tea"}, "id='nothing': no such memory."),
-        ("forget", {"id": "nothing"}, "id='nothing': no such memory."),
-        ("forget", {}, "id=None: give an id or a filter, not both."),
-        ("explain", {}, "query=None: give a query or an id, not both."),
-        ("invent", {}, "There is no tool 'invent'. There are: remember, recall,"),
-    ],
-)
+@pytest.mark.parametrize(("name", "arguments", "told"), TABLES["calls"]["refused"])
 def test_a_call_that_cannot_be_used_is_refused_with_field_value_and_remedy(
     agent, name, arguments, told
 ):
     assert agent.refusal(name, **arguments).startswith(told)
-
-
-def test_no_argument_sets_the_scope(agent):
-    for name in SCOPE - {"store"}:
-        told = agent.refusal("recall", query="tea", **{name: "other"})
-        assert told.startswith(f"{name}='other': the scope comes from the server's configuration")
 
 
 def test_one_user_never_sees_the_memories_of_another(offered):

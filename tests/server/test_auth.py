@@ -122,6 +122,7 @@ def test_a_trace_of_another_project_is_not_there(guarded, key_for):
 
 
 def test_on_a_loopback_address_a_key_still_binds_and_any_other_is_ignored(server):
+    server.service.projects.ensure(*OTHER.values())
     bound = server.service.keys.create(org="home", project="chat").text
     for key, status in ((bound, 403), ("ek_unknown", 401), ("sk-of-another-service", 200)):
         assert server.post("/memories/list", OTHER, key=key).status_code == status
@@ -165,27 +166,16 @@ def test_only_this_machine_reaches_a_loopback_address(host, expected):
 GIVEN = "f00d" * 16
 
 
-@pytest.fixture(scope="module")
-def started_with_a_key(tmp_path_factory):
-    store = tmp_path_factory.mktemp("given") / "store"
-    with running_server(store, key=GivenKey.of(GIVEN)) as running:
-        yield running
-
-
-@pytest.mark.parametrize(
-    ("key", "status"),
-    [(GIVEN, 200), (None, 401), (GIVEN[:-1], 401), (GIVEN + "0", 401)],
-)
-def test_a_key_that_the_server_is_started_with_is_needed(started_with_a_key, key, status):
-    assert started_with_a_key.post("/projects/list", key=key).status_code == status
-
-
-def test_it_may_do_everything_and_keys_of_the_catalog_are_known_beside_it(started_with_a_key):
-    started_with_a_key.answer("/projects", OWN, key=GIVEN, status=201)
-    bound = started_with_a_key.service.keys.create(org="home", project="chat").text
-    assert started_with_a_key.post("/memories/list", OWN, key=bound).status_code == 200
-    assert started_with_a_key.post("/memories/list", OTHER, key=bound).status_code == 403
-    started_with_a_key.answer("/projects/delete", OWN, key=GIVEN, status=204)
+def test_a_key_that_the_server_is_started_with_is_needed_and_may_do_everything(serving):
+    server = serving(key=GivenKey.of(GIVEN))
+    for key, status in ((GIVEN, 200), (None, 401), (GIVEN[:-1], 401), (GIVEN + "0", 401)):
+        assert server.post("/projects/list", key=key).status_code == status
+    server.answer("/projects", OWN, key=GIVEN, status=201)
+    # Keys of the catalog are known beside it.
+    bound = server.service.keys.create(org="home", project="chat").text
+    assert server.post("/memories/list", OWN, key=bound).status_code == 200
+    assert server.post("/memories/list", OTHER, key=bound).status_code == 403
+    server.answer("/projects/delete", OWN, key=GIVEN, status=204)
 
 
 @pytest.mark.parametrize("text", ["short", "x" * 31, "é" * 40, "x" * 20 + " " + "y" * 20])

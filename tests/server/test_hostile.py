@@ -41,21 +41,15 @@ class Besieged:
 
     def _remembered(self):
         """Something of each kind in the victim's project; gives all of their ids."""
-        (added,) = self.answer("/memories", {**VICTIM, "messages": [{"content": SECRET}]})[
-            "results"
-        ]
+        said = {**VICTIM, "messages": [{"content": SECRET}]}
+        (added,) = self.answer("/memories", said)["results"]
         semantic = "/memories/semantic"
         set_type = self.answer(f"{semantic}/set_type", {**VICTIM, "metadata_tags": []}, status=201)
-        feature = {
-            "set_id": "safe",
-            "category_name": "c",
-            "tag": "t",
-            "feature": "f",
-            "value": SECRET,
-        }
-        known = self.answer(f"{semantic}/feature", {**VICTIM, **feature}, status=201)
-        named = {"set_id": "safe", "category_name": "c", "prompt": SECRET}
-        category = self.answer(f"{semantic}/category", {**VICTIM, **named}, status=201)
+        owner = {**VICTIM, "set_id": "safe", "category_name": "c"}
+        feature = {**owner, "tag": "t", "feature": "f", "value": SECRET}
+        known = self.answer(f"{semantic}/feature", feature, status=201)
+        named = {**owner, "prompt": SECRET}
+        category = self.answer(f"{semantic}/category", named, status=201)
         tag = {**category, "tag_name": "t", "tag_description": SECRET}
         tagged = self.answer(f"{semantic}/category/tag", {**VICTIM, **tag}, status=201)
         found = self.server.post("/memories/search", {**VICTIM, "query": "safe"}, key=self.owner)
@@ -66,13 +60,10 @@ class Besieged:
         """Send one request; gives the answer's status and text."""
         self.sent += 1
         headers = {"Authorization": f"Bearer {self.key}".encode(), **attack.headers}
+        # As it is: httpx itself would tidy it up.
+        target = {"target": attack.path.encode()}
         answered = self.server.client.request(
-            attack.method,
-            "/",
-            content=attack.content,
-            headers=headers,
-            # As it is: httpx itself would tidy it up.
-            extensions={"target": attack.path.encode()},
+            attack.method, "/", content=attack.content, headers=headers, extensions=target
         )
         return answered.status_code, answered.text
 

@@ -54,9 +54,7 @@ def test_a_project_is_made_once_read_and_deleted(client, project):
     assert made.delete() is True
     assert status_of(client.get_project, **project) == 404
     assert status_of(made.delete) == 404
-
-
-def test_a_name_with_a_slash_is_refused(client):
+    # A name with a slash is refused.
     with pytest.raises(ValidationError):
         client.create_project(org_id="a/b", project_id="c")
 
@@ -131,48 +129,53 @@ def test_a_feature_lives_and_dies(memory):
     assert status_of(memory.delete_semantic, feature_id) == 404
 
 
-def test_a_set_type_lives_and_dies(memory):
-    created = memory.create_semantic_set_type(metadata_tags=["user_id"], name="users")
-    (listed,) = memory.list_semantic_set_types()
-    assert (listed.id, listed.tags, listed.is_org_level) == (created, ["user_id"], False)
-    assert memory.delete_semantic_set_type(created) is True
-    assert memory.list_semantic_set_types() == []
-
-
-def test_the_same_metadata_has_the_same_set(memory):
+def test_a_set_type_its_templates_and_its_sets_live_and_die(memory):
     def named(user):
         return memory.get_semantic_set_id(metadata_tags=["user_id"], set_metadata={"user_id": user})
 
-    assert named("mara") == named("mara") != named("ben")
+    kind = memory.create_semantic_set_type(metadata_tags=["user_id"], name="users")
+    (listed,) = memory.list_semantic_set_types()
+    assert (listed.id, listed.tags, listed.is_org_level) == (kind, ["user_id"], False)
+    # A template is inherited and can be switched off; a second one of its name is 409.
+    habits = {"set_type_id": kind, "category_name": "habits", "prompt": "What do they often do?"}
+    template = memory.add_semantic_category_template(**habits)
+    assert status_of(memory.add_semantic_category_template, **habits) == 409
+    assert [each.id for each in memory.list_semantic_category_templates(kind)] == [template]
+    mara = named("mara")
+    assert memory.get_semantic_category_set_ids(template) == [mara]
+    assert memory.disable_semantic_category(set_id=mara, category_name="habits") is True
+    # The same metadata has the same set.
+    assert mara == named("mara") != named("ben")
     listed = memory.list_semantic_set_ids(set_metadata={"user_id": "mara"})
-    assert named("mara") in [each.id for each in listed]
+    assert mara in [each.id for each in listed]
     assert named("ben") not in [each.id for each in listed]
-    assert memory.configure_semantic_set(set_id=named("mara")) is True
+    assert memory.configure_semantic_set(set_id=mara) is True
+    assert memory.delete_semantic_set_type(kind) is True
+    assert memory.list_semantic_set_types() == []
+    memory.create_semantic_set_type(metadata_tags=["user_id"], is_org_level=True)
+    assert [each.is_org_level for each in memory.list_semantic_set_types()] == [True]
 
 
 def test_a_category_and_its_tag_live_and_die(memory):
     set_id = memory.get_semantic_set_id(metadata_tags=[])
-    category = memory.add_semantic_category(
-        set_id=set_id, category_name="likes", prompt="What do they like?"
-    )
+    likes = {"set_id": set_id, "category_name": "likes", "prompt": "What do they like?"}
+    category = memory.add_semantic_category(**likes)
     found = memory.get_semantic_category(category)
     assert (found.name, found.prompt) == ("likes", "What do they like?")
     assert memory.get_semantic_category_set_ids(category) == [set_id]
-    tag = memory.add_semantic_tag(category_id=category, tag_name="food", tag_description="dishes")
+    food = {"category_id": category, "tag_name": "food", "tag_description": "dishes"}
+    tag = memory.add_semantic_tag(**food)
+    # A second one of its name is 409.
+    assert status_of(memory.add_semantic_category, **likes) == 409
+    assert status_of(memory.add_semantic_tag, **food) == 409
     assert memory.delete_semantic_tag(tag) is True
     assert memory.delete_semantic_category(category) is True
     assert memory.get_semantic_category(category) is None
-
-
-def test_a_template_is_inherited_and_can_be_switched_off(memory):
-    kind = memory.create_semantic_set_type(metadata_tags=["user_id"])
-    template = memory.add_semantic_category_template(
-        set_type_id=kind, category_name="habits", prompt="What do they often do?"
-    )
-    assert [each.id for each in memory.list_semantic_category_templates(kind)] == [template]
-    set_id = memory.get_semantic_set_id(metadata_tags=["user_id"], set_metadata={"user_id": "mara"})
-    assert memory.get_semantic_category_set_ids(template) == [set_id]
-    assert memory.disable_semantic_category(set_id=set_id, category_name="habits") is True
+    # What is not there is 404.
+    kinds = (memory.delete_semantic_set_type, memory.delete_semantic_category)
+    for delete in (*kinds, memory.delete_semantic_tag):
+        assert status_of(delete, "999") == 404
+    assert status_of(memory.update_feature, feature_id="999", value="x") == 404
 
 
 def test_episodic_memory_is_switched(memory):
@@ -217,7 +220,7 @@ def names(project):
     return ["--org-id", project["org_id"], "--project-id", project["project_id"]]
 
 
-def test_the_command_line_knows_projects(run, names, project):
+def test_the_command_line_knows_projects_and_memories(run, names, project):
     made = run("projects", "create", *names, "--description", "a chat")
     assert made["description"] == "a chat"
     assert run("projects", "get", *names)["project_id"] == project["project_id"]
@@ -225,9 +228,7 @@ def test_the_command_line_knows_projects(run, names, project):
     assert project["org_id"] in [each["org_id"] for each in run("projects", "list")]
     assert run("projects", "delete", *names) == {"deleted": True}
     assert project["org_id"] not in [each["org_id"] for each in run("projects", "list")]
-
-
-def test_the_command_line_lists_filters_and_deletes(run, names):
+    # It lists, filters and deletes what is remembered.
     run("projects", "create", *names)
     for topic in ("food", "music"):
         (added,) = run("memory", "add", *names, f"about {topic}", "--metadata", f"topic={topic}")
@@ -254,27 +255,6 @@ def test_the_tools_keep_users_apart_and_give_their_context(server, project):
     context = tools.get_context()
     assert (context["org_id"], context["metadata"]) == (project["org_id"], {"user_id": "mara"})
     tools.close()
-
-
-def test_a_second_category_template_or_tag_of_one_name_is_409(memory):
-    likes = {"category_name": "likes", "prompt": "p"}
-    in_set = {"set_id": memory.get_semantic_set_id(metadata_tags=[]), **likes}
-    kind = memory.create_semantic_set_type(metadata_tags=["user_id"], is_org_level=True)
-    category = memory.add_semantic_category(**in_set)
-    tag = {"category_id": category, "tag_name": "food", "tag_description": "dishes"}
-    memory.add_semantic_category_template(set_type_id=kind, **likes)
-    memory.add_semantic_tag(**tag)
-    assert status_of(memory.add_semantic_category, **in_set) == 409
-    template = {"set_type_id": kind, **likes}
-    assert status_of(memory.add_semantic_category_template, **template) == 409
-    assert status_of(memory.add_semantic_tag, **tag) == 409
-
-
-def test_what_is_not_there_is_404(memory):
-    kinds = (memory.delete_semantic_set_type, memory.delete_semantic_category)
-    for delete in (*kinds, memory.delete_semantic_tag):
-        assert status_of(delete, "999") == 404
-    assert status_of(memory.update_feature, feature_id="999", value="x") == 404
 
 
 def test_of_several_memories_all_are_deleted_or_none(memory):

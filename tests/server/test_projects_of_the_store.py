@@ -49,31 +49,23 @@ def test_projects_that_the_library_made_are_listed(served):
 def test_what_the_library_wrote_is_found_and_counted_in_its_project(served, scope, texts):
     assert found(served, **scope) == texts
     assert served.answer("/projects/episode_count/get", scope) == {"count": 1}
-    outline = served.answer("/inspect/outline", scope)
-    assert outline["total"] == 1
+    assert served.answer("/inspect/outline", scope)["total"] == 1
 
 
 def test_a_key_of_another_organisation_does_not_see_what_names_none(served):
     key = served.service.keys.create(org="acme", rights="read").text
     assert served.answer("/projects/list", key=key) == [APP]
     assert served.refusal("/memories/search", {"query": "tea", **HOME}, key=key)[0] == 403
-
-
-def test_the_organisation_default_is_no_door_to_others(served):
+    # The organisation "default" is no door to others.
     assert served.refusal("/memories/search", {"query": "tea", **HOME, "org_id": "home"})[0] == 404
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/memories/search", "/memories/list", "/inspect/search", "/inspect/outline"],
-)
-def test_a_project_that_does_not_exist_is_not_found(served, path):
+def test_a_project_that_does_not_exist_is_not_found(served):
     asked = {"query": "tea", "org_id": "acme", "project_id": "ap"}
-    assert served.refusal(path, asked) == (
-        404,
-        "There is no project 'ap' of organisation 'acme'. "
-        "POST /api/v2/projects/list lists those that there are.",
-    )
+    where = "POST /api/v2/projects/list lists those that there are."
+    told = (404, f"There is no project 'ap' of organisation 'acme'. {where}")
+    for path in ("/memories/search", "/memories/list", "/inspect/search", "/inspect/outline"):
+        assert served.refusal(path, asked) == told
 
 
 def test_an_empty_project_says_how_to_fill_it(served):

@@ -4,35 +4,17 @@ A driver speaks for one user; `connect("mara")` gives hers. What a driver gives 
 hits as (name, text, score), memories as (name, text), refusals as the field that is wrong.
 """
 
+from tests.tables import read_tables
 
-def _said(day, name, text, producer, type, topic):  # noqa: A002  the field's name
-    at, metadata = f"2026-03-0{day}T08:00:00Z", {"topic": topic}
-    return {
-        **{"name": name, "text": text, "at": at, "producer": producer},
-        **{"type": type, "metadata": metadata},
-    }
-
-
-SAID = (
-    _said(1, "tea", "I drink green tea every morning", "mara", "semantic", "drinks"),
-    _said(
-        2,
-        "coffee",
-        "Coffee keeps me awake, so I drink none after noon",
-        *("mara", "semantic", "drinks"),
-    ),
-    _said(3, "lisbon", "Yesterday I moved to Lisbon with my sister", "mara", "episodic", "home"),
-    _said(4, "oven", "Der Ofen ist kaputt 🔥 — call 'Ben'", "ben", "episodic", "home"),
-)
-OF_BEN = _said(5, "secret", "Ben drinks beer and tells nobody", "ben", "semantic", "drinks")
+SAID = read_tables(__file__)
 
 
 def everyday(connect):
     """Add, search, filter, list, forget, and what is refused: every surface can do this."""
     mara, ben = connect("mara"), connect("ben")
-    for each in SAID:
+    for each in SAID["mara"]:
         mara.add(**each)
-    ben.add(**OF_BEN)
+    ben.add(**SAID["ben"][0])
     seen = {
         "found": mara.search("What does she drink in the morning?", k=3),
         "found with a filter": mara.search("drink", k=5, where="metadata.topic = 'home'"),
@@ -60,10 +42,10 @@ def everyday(connect):
 def whole(connect):
     """Importance, ids, get, update: what MemMachine's REST API has no words for."""
     mara, ben = connect("mara"), connect("ben")
-    for place, each in enumerate(SAID):
+    for place, each in enumerate(SAID["mara"]):
         mara.add(**each, importance=0.2 + place / 5)
-    mara.add(**SAID[0])
-    ben.add(**OF_BEN, importance=1.0)
+    mara.add(**SAID["mara"][0])
+    ben.add(**SAID["ben"][0], importance=1.0)
     seen = {
         "read": mara.get("coffee"),
         "found by importance": mara.search("drink", k=5, where="importance >= 0.5"),

@@ -3,7 +3,7 @@
 import json
 
 from tests.agent.rembrandt import SINGLE, THREE_HOPS, records
-from tests.tables import read_tables
+from tests.cases import read_tables
 
 from ekphory.agent_trace import (
     EventLog,

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from tests.tables import read_tables
+from tests.cases import read_tables
 
 from ekphory.config import Settings, default_store, read_settings
 

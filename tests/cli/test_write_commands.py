@@ -1,5 +1,5 @@
 import pytest
-from tests.tables import read_tables
+from tests.cases import read_tables
 
 from ekphory.cli.options import read_metadata
 from ekphory.errors import InvalidInput

@@ -5,7 +5,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.tables import read_tables, spell
+from tests.cases import read_tables, spell
 
 from documents.making import read
 from ekphory.documents.blocks import Block, Problem, Section, SkippedPart, estimate_tokens

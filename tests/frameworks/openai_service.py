@@ -1,7 +1,7 @@
 """OpenAI's Responses API on this machine: answers what it is told to."""
 
+from tests.cases import read_tables
 from tests.services.wire import says
-from tests.tables import read_tables
 
 SHAPES = read_tables(__file__)
 

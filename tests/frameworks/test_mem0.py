@@ -6,8 +6,8 @@ import uuid
 from datetime import UTC, datetime
 
 import pytest
+from tests.cases import read_tables
 from tests.importers.foreign_exports import copied
-from tests.tables import read_tables
 
 from ekphory.errors import FilterError, InvalidInput, StoreClosed
 from ekphory.frameworks.mem0 import AsyncMemory, Memory

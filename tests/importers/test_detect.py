@@ -1,7 +1,7 @@
 import zipfile
 
 import pytest
-from tests.tables import read_tables, spell
+from tests.cases import read_tables, spell
 
 from ekphory.errors import InvalidInput
 from ekphory.importers.detect import choose_format

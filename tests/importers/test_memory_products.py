@@ -2,7 +2,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from tests.tables import read_tables
+from tests.cases import read_tables
 
 from ekphory.importers.memory_products import read_langmem, read_mem0, read_zep
 from ekphory.importers.run import import_path

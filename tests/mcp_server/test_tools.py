@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.tables import read_tables
+from tests.cases import read_tables
 
 TABLES = read_tables(__file__)
 READS = {"recall", "list", "explain"}

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from tests.tables import read_tables, spell
+from tests.cases import read_tables, spell
 
 API = "/api/v2"
 JSON = {"Content-Type": b"application/json"}

@@ -4,7 +4,7 @@ A driver speaks for one user; `connect("mara")` gives hers. What a driver gives 
 hits as (name, text, score), memories as (name, text), refusals as the field that is wrong.
 """
 
-from tests.tables import read_tables
+from tests.cases import read_tables
 
 SAID = read_tables(__file__)
 

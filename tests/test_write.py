@@ -238,7 +238,15 @@ def test_a_record_that_was_changed_and_then_expired_can_be_added_again(memory, c
     memory.update(first, expires_at=datetime.now(UTC) + timedelta(milliseconds=150))
     time.sleep(0.2)
     assert memory.add("hello", at="2026-05-08").added == 1
-    assert memory.count() == 1
+    assert (memory.count(), memory.health().memories) == (1, 1)
+
+
+def test_what_has_expired_of_another_owner_stays_when_its_id_is_written_anew(memory):
+    ended = datetime.now(UTC) + timedelta(seconds=1)
+    memory.add_many([{"id": "x", "text": "tea", "user": "a", "expires_at": ended.isoformat()}])
+    time.sleep(1)
+    assert memory.add_many([{"id": "x", "text": "tea", "user": "b"}]).added == 1
+    assert memory.health().memories == 2
 
 
 def test_the_bound_scope_is_filled_in(open_memory):

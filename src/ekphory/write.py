@@ -517,16 +517,17 @@ def find_alive_ids(found: list[Presence]) -> dict[Identity, str]:
 
 
 def delete_expired(engine: Engine, found: list[Presence], wanted: set[Identity]) -> None:
-    """Delete expired memories whose id or content is being written anew."""
+    """Delete expired memories, with their versions, whose id or content is being written anew."""
     now = to_microseconds(now_utc())
-    expired = [
-        entry.key
-        for entry in found
-        if entry.expires_at <= now
-        and wanted & {(*entry.owner, entry.id), (*entry.owner, entry.fingerprint)}
-    ]
-    if expired:
-        engine.store.delete(expired)
+    expired = [entry for entry in found if entry.expires_at <= now]
+    anew = {
+        (*entry.owner, entry.id)
+        for entry in expired
+        if wanted & {(*entry.owner, entry.id), (*entry.owner, entry.fingerprint)}
+    }
+    keys = [entry.key for entry in expired if (*entry.owner, entry.id) in anew]
+    if keys:
+        engine.store.delete(keys)
 
 
 def _present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Presence]:

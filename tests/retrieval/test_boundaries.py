@@ -1,21 +1,22 @@
 """What lies just inside a limit and just outside it."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.store.store_contract import contract_record
 
 from ekphory.retrieval.calibration import answer_features
-from ekphory.retrieval.pipeline import CANONICAL_STAGES
+from ekphory.retrieval.pipeline import CANONICAL_STAGES, describe
 from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.query import QueryClass, words_of
 from ekphory.retrieval.stages.find import SearchPools
-from ekphory.retrieval.stages.weigh import Decay
 from ekphory.retrieval.time_arm import find_timed_rows
 from ekphory.time_words.parse import read_time
-from ekphory.types import to_microseconds
+from ekphory.types import to_microseconds, to_plain_data
 from retrieval.states import records, state_of, with_candidates
 
 NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)
@@ -75,9 +76,17 @@ def test_features_of_a_hit_without_scores_are_neutral():
     assert answer_features(boosted).tolist() == features.tolist()
 
 
-def test_a_decay_never_goes_below_its_floor():
-    (decay,) = (each for each in PRESETS["memory_spark"].stages if isinstance(each, Decay))
-    assert (decay.floor, decay.rate) == (0.8, 0.03)
+def test_every_stage_of_every_preset_has_the_settings_that_are_written_down():
+    written = json.loads(Path(__file__).with_name("pipelines.json").read_text(encoding="utf-8"))
+    described = {
+        name: {
+            f"{stage.number} {stage.name}": to_plain_data(dict(stage.settings))
+            for stage in describe(pipeline)
+            if stage.used
+        }
+        for name, pipeline in PRESETS.items()
+    }
+    assert described == written
 
 
 def test_the_fifteen_stages_are_those_of_the_published_pipeline():

@@ -223,7 +223,7 @@ def test_a_document_without_text_says_so_or_why(file, content):
 
 def test_the_end_of_a_name_says_the_reader_in_any_case(tmp_path):
     assert find_reader(tmp_path / "A.PDF").name == "PDF"
-    assert find_reader(tmp_path / "a.py") is None
+    assert find_reader(tmp_path / "a.cob") is None
 
 
 def test_an_unknown_encoding_is_refused():

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Literal, cast, get_args
 
 from ekphory import legacy
-from ekphory.documents.tree import DOCUMENT_SUFFIXES, DocumentFile, find_documents, find_reader
+from ekphory.documents.tree import (
+    DOCUMENT_SUFFIXES,
+    SOURCE_CODE,
+    UNREAD_CODE,
+    DocumentFile,
+    find_documents,
+    find_reader,
+)
 from ekphory.errors import InvalidInput
 from ekphory.importers.source import (
     conversation_files,
@@ -126,6 +133,8 @@ def _check_content(path: Path) -> None:
     if not path.exists():
         raise InvalidInput("path", str(path), "no such file or folder", "Check the path.")
     if path.is_dir() and not conversation_files(path) and not _holds_documents(path):
+        if UNREAD_CODE in find_documents(path) and (missing := SOURCE_CODE.missing_extra()):
+            raise missing
         raise InvalidInput(
             "path",
             str(path),

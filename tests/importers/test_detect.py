@@ -83,7 +83,7 @@ def test_documents_beside_an_export_can_be_asked_for(file):
         ("c.txt", "words", "xml", "Use one of ekphory, locomo, jsonl, documents, text, chatgpt"),
         ("c.md", CHATGPT, None, "not in the format documents: it looks like chatgpt"),
         ("c.pdf", b"%PDF-1.7", "text", "not in the format text: it looks like documents"),
-        ("c.py", "x = 1", "documents", "not a document. Give a folder, or a .md, .markdown"),
+        ("c.cob", "x = 1", "documents", "not a document. Give a folder, or a .md, .markdown"),
         ("c.txt", b"", None, "the file is empty"),
         ("c.json", '[{"memory": "x"}]', "zep", "looks like mem0. Use --format mem0"),
         ("c.json", '{"messages": [{"role": "user", "content": "x"}]}', "zep", "other JSON"),

@@ -66,7 +66,11 @@ def _is_installed(module: str) -> bool:
 
 
 SOURCE_CODE = Reader(
-    *("source code", CODE_SUFFIXES, "line", read_source_code, CODE_MODULES),
+    "source code",
+    CODE_SUFFIXES,
+    "line",
+    read_source_code,
+    CODE_MODULES,
     extra="code",
     pool="reference_code",
 )

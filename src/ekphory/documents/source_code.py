@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -33,7 +33,7 @@ _PARSED_BYTES = 2**16
 class CodeLanguage:
     """What the grammar of a language calls its parts; `languages.toml` says what each is for."""
 
-    suffixes: Mapping[str, str]
+    grammar: str
     leading: frozenset[str]
     imports: frozenset[str]
     definitions: frozenset[str]
@@ -45,23 +45,15 @@ class CodeLanguage:
 
 _TABLE = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
 _NO_KINDS = ("suffixes", "example", "names")
-LANGUAGES = tuple(
-    CodeLanguage(
-        entry["suffixes"],
-        **{key: frozenset(kinds) for key, kinds in entry.items() if key not in _NO_KINDS},
+_BY_SUFFIX = {
+    suffix: CodeLanguage(
+        grammar, **{key: frozenset(kinds) for key, kinds in entry.items() if key not in _NO_KINDS}
     )
     for entry in _TABLE.values()
-)
-_BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}
+    for suffix, grammar in entry["suffixes"].items()
+}
 CODE_SUFFIXES = tuple(_BY_SUFFIX)
-CODE_MODULES = (
-    "tree_sitter",
-    "tree_sitter_go",
-    "tree_sitter_java",
-    "tree_sitter_python",
-    "tree_sitter_rust",
-    "tree_sitter_typescript",
-)
+CODE_MODULES = ("tree_sitter", *(f"tree_sitter_{language}" for language in _TABLE))
 """What `[code]` installs."""
 
 
@@ -93,8 +85,7 @@ def parse_source_code(text: str, path: Path) -> Iterator[Block | SkippedPart]:
     module = path.parent.name if path.stem in _NAMED_BY_FOLDER else path.stem
     lines = text.split("\n")
     outline = _Outline(_BY_SUFFIX[path.suffix.lower()], [module], [0] * len(lines))
-    hindrance = outline.read(text.encode("utf-8", "replace"), path.suffix.lower())
-    if hindrance is not None:
+    if hindrance := outline.read(text.encode("utf-8", "replace")):
         yield SkippedPart(f"definitions of a file {hindrance}, read in blocks of lines")
         outline.owners = [0] * len(lines)
     yield from outline.part(lines)
@@ -145,13 +136,13 @@ class _Outline:
     _data: bytes = b""
     _waiting: list[_Place] = field(default_factory=list)
 
-    def read(self, data: bytes, suffix: str) -> str | None:
+    def read(self, data: bytes) -> str | None:
         """Find the definitions; return what hindered it, if anything did."""
         if len(data) > LARGEST_CODE:
             return "over 1 MB"
         if _is_nested_deep(data):
             return _TOO_DEEP
-        tree = _parse(data, _load_grammar(self.language.suffixes[suffix]))
+        tree = _parse(data, _load_grammar(self.language.grammar))
         if tree is None:
             return "that takes over 2 s to parse"
         self._data = data

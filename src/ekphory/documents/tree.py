@@ -200,11 +200,9 @@ def _find_in_folder(root: Path, folder: Path, exclude: Exclusion) -> Iterator[Fo
         if entry.is_dir(follow_symlinks=False):
             if not _is_excluded_folder(entry.name):
                 yield from _find_in_folder(root, path, exclude)
-        elif _is_excluded_file(entry.name):
-            continue
-        elif is_unread_code(path):
+        elif is_unread_code(path) and not _is_excluded_file(entry.name):
             yield UNREAD_CODE
-        elif find_reader(path) or _is_folder_link(entry):
+        elif not _is_excluded_file(entry.name) and (find_reader(path) or _is_folder_link(entry)):
             yield from _find_file(root, entry)
 
 
